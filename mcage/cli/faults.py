@@ -1,0 +1,6 @@
+"""``mcage faults``."""
+
+
+def faults() -> None:
+    """Not written yet."""
+    raise NotImplementedError

@@ -1,0 +1,66 @@
+"""Entry point ``mcage``: collects the commands and turns errors into exit codes.
+
+Exit codes: 0 done, 2 the user's mistake (one or two lines on stderr), 1 a defect of mcage.
+"""
+
+import sys
+from typing import Annotated
+
+import click
+import typer
+
+from mcage.cli import faults, merge, replay, show, sweep, techniques, trace
+from mcage.errors import UserError
+
+app = typer.Typer(
+    name="mcage",
+    help="Monte Carlo aging and fault analyzer for GPU register files.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def _options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> None:
+    """Monte Carlo aging and fault analyzer for GPU register files."""
+
+
+app.command("sweep")(sweep.sweep)
+app.command("show")(show.show)
+app.command("replay")(replay.replay)
+app.command("faults")(faults.faults)
+app.command("techniques")(techniques.techniques)
+app.command("merge")(merge.merge)
+app.add_typer(trace.app, name="trace")
+
+
+def main() -> None:
+    """Run the command line and exit with 0, 1 or 2."""
+    debug = "--debug" in sys.argv
+    try:
+        app(standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
+    except UserError as error:
+        if debug:
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except Exception as error:
+        if debug:
+            raise
+        print(
+            f"internal error: {type(error).__name__}: {error}\n"
+            "This is a defect of mcage; run again with --debug for the traceback.",
+            file=sys.stderr,
+        )
+        sys.exit(1)

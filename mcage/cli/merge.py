@@ -1,0 +1,6 @@
+"""``mcage merge``."""
+
+
+def merge() -> None:
+    """Not written yet."""
+    raise NotImplementedError

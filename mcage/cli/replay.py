@@ -1,0 +1,6 @@
+"""``mcage replay``."""
+
+
+def replay() -> None:
+    """Not written yet."""
+    raise NotImplementedError

@@ -1,0 +1,6 @@
+"""``mcage show``."""
+
+
+def show() -> None:
+    """Not written yet."""
+    raise NotImplementedError

@@ -1,0 +1,6 @@
+"""``mcage sweep``."""
+
+
+def sweep() -> None:
+    """Not written yet."""
+    raise NotImplementedError

@@ -1,0 +1,6 @@
+"""``mcage techniques``."""
+
+
+def techniques() -> None:
+    """Not written yet."""
+    raise NotImplementedError
