@@ -6,7 +6,6 @@ Exit codes: 0 done, 2 the user's mistake (one or two lines on stderr), 1 a defec
 import sys
 from typing import Annotated
 
-import click
 import typer
 
 from mcage.cli import faults, merge, replay, show, sweep, techniques, trace
@@ -41,15 +40,7 @@ def main() -> None:
     """Run the command line and exit with 0, 1 or 2."""
     debug = "--debug" in sys.argv
     try:
-        app(standalone_mode=False)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(2)
-    except (click.exceptions.Abort, KeyboardInterrupt):
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
+        app()
     except UserError as error:
         if debug:
             raise
