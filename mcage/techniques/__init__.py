@@ -1,1 +1,6 @@
-""""""
+"""Protection techniques: what one is, the ones that ship, one small file each."""
+
+from mcage.techniques.catalogue import TECHNIQUES, technique
+from mcage.techniques.technique import Gating, Placement, Storage, Technique
+
+__all__ = ["TECHNIQUES", "Gating", "Placement", "Storage", "Technique", "technique"]

@@ -1,0 +1,14 @@
+"""RAR: register addresses rotate inside the window at each re-assignment.
+
+Valero et al., IEEE TC 2019, section 5.2."""
+
+from mcage.techniques.technique import Gating, Placement, Storage, Technique
+
+RAR = Technique(
+    name="rar",
+    placement=Placement.ROTATE,
+    storage=Storage.PLAIN,
+    gating=Gating.UNUSED,
+    source="Valero et al., IEEE TC 2019, section 5.2",
+    summary="register address rotation alone",
+)

@@ -1,0 +1,113 @@
+"""What a protection technique is: a placement, a storage and a gating policy.
+
+Engines implement policies, not techniques. A technique that recombines policies is one value of
+`Technique` in a file of its own.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from mcage.errors import UserError
+
+
+class Placement(Enum):
+    """Which entry a row of a register window lives in."""
+
+    DIRECT = "direct"
+    """Base of the window plus register index; windows lie at slot x N."""
+    ROTATE = "rotate"
+    """Base + (s + index) mod N; s advances by one at each re-assignment of the slot (RAR)."""
+    ROUND_ROBIN = "round-robin"
+    """Each new window takes the next free one in turn, of all floor(256/N) (ARGO)."""
+    REDIRECT = "redirect"
+    """Any entry, chosen anew when a row's compression state changes (RRCD)."""
+
+
+class Storage(Enum):
+    """What a written value occupies in its entry."""
+
+    PLAIN = "plain"
+    """All 256 bytes, as written."""
+    TABLE = "table"
+    """Nothing if compressible: it lives in the NBTI-free compression table (RC)."""
+    INLINE = "inline"
+    """Base and narrow deltas from byte 0 on; the rest of the entry holds nothing (WC)."""
+    BLOCK = "block"
+    """Five bytes of one 64-byte block if compressible (RRCD)."""
+
+
+class Gating(Enum):
+    """Which cells are switched off."""
+
+    NONE = "none"
+    """None: cells keep and stress their last content."""
+    UNUSED = "unused"
+    """Entries that the workload never uses."""
+    IDLE_WINDOWS = "idle windows"
+    """As `UNUSED`, and every place from the release of its window on (ARGO)."""
+    EMPTY = "empty"
+    """Whatever holds no value: the entry (table), the bytes (inline), the block (block)."""
+
+
+@dataclass(frozen=True)
+class Technique:
+    """A protection technique.
+
+    Parameters
+    ----------
+    name : str
+        As given on the command line.
+    placement, storage, gating : Placement, Storage, Gating
+        The three policies.
+    source : str
+        The paper (authors, venue, section) that describes it.
+    summary : str
+        One line for `mcage techniques`.
+    rotating_selectors : bool
+        Redirecting techniques only: the scan for a free entry starts at an entry that advances
+        by one with every window allocation, wrapping, instead of at entry 0.
+
+    Raises
+    ------
+    UserError
+        If the policies do not go together.
+    """
+
+    name: str
+    placement: Placement
+    storage: Storage
+    gating: Gating
+    source: str
+    summary: str
+    rotating_selectors: bool = False
+
+    def __post_init__(self) -> None:
+        redirects = self.placement is Placement.REDIRECT
+        problem = None
+        if not self.name or any(letter.isspace() for letter in self.name):
+            problem = "its name must be one word"
+        elif self.storage is Storage.BLOCK and not redirects:
+            problem = "block storage needs redirect placement"
+        elif self.storage is Storage.INLINE and redirects:
+            problem = "inline storage keeps its entry and does not go with redirect placement"
+        elif self.rotating_selectors and not redirects:
+            problem = "rotating selectors need redirect placement"
+        elif self.gating is Gating.IDLE_WINDOWS and redirects:
+            problem = "redirect placement has no windows to gate; use 'empty' gating"
+        if problem:
+            raise UserError(f"technique {self.name!r}: {problem}")
+
+    @property
+    def compresses(self) -> bool:
+        """Whether any value is stored in less than an entry."""
+        return self.storage is not Storage.PLAIN
+
+    @property
+    def redirects(self) -> bool:
+        """Whether the technique can move registers away from faults."""
+        return self.placement is Placement.REDIRECT
+
+    @property
+    def gates_released(self) -> bool:
+        """Whether a place is switched off once its value is gone."""
+        return self.gating in (Gating.IDLE_WINDOWS, Gating.EMPTY)
