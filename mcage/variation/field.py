@@ -1,0 +1,94 @@
+"""The systematic part of the variation: a Gaussian field with the spherical correlation."""
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.random import stream
+from mcage.variation.scenarios import Scenario
+
+DIAGONAL = 1e-9
+"""Added to the diagonal of the correlation, so that rounding cannot make a pivot negative."""
+
+
+def spherical_correlation(distance: NDArray[np.float64], phi: float) -> NDArray[np.float64]:
+    """Correlation of the systematic part at two points.
+
+    Parameters
+    ----------
+    distance : float64, any shape
+        Distance between the points, in sides of the slice, >= 0.
+    phi : float
+        Range: from here on there is no correlation.
+
+    Notes
+    -----
+    Sarangi et al. (VARIUS), 2008, equation 1: 1 - 3/2 (r/phi) + 1/2 (r/phi)^3 for r < phi.
+    """
+    r = np.minimum(distance / phi, 1.0)
+    return 1.0 - 1.5 * r + 0.5 * r**3
+
+
+@cache
+def node_factor(phi: float, node_rows: int, node_columns: int) -> NDArray[np.float64]:
+    """Cholesky factor of the correlation between node centres, nodes in row-major order.
+
+    The slice is the unit square: entries lie along y, the bits of an entry along x.
+
+    Returns
+    -------
+    float64[nodes, nodes]
+        Lower triangular, read-only.
+    """
+    y, x = np.divmod(np.arange(node_rows * node_columns), node_columns)
+    y, x = (y + 0.5) / node_rows, (x + 0.5) / node_columns
+    distance = np.hypot(x[:, None] - x, y[:, None] - y)
+    factor = _cholesky(spherical_correlation(distance, phi) + DIAGONAL * np.eye(len(x)))
+    factor.setflags(write=False)
+    return factor
+
+
+def _cholesky(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Lower Cholesky factor, by element-wise steps.
+
+    LAPACK's differs in the last bits with its number of threads, and an instance must not depend
+    on the number of workers.
+    """
+    factor = matrix.copy()
+    for k in range(len(factor)):
+        factor[k:, k] /= np.sqrt(factor[k, k])
+        column = factor[k + 1 :, k]
+        factor[k + 1 :, k + 1 :] -= column[:, None] * column
+    return np.tril(factor)
+
+
+def sample_field(
+    scenario: Scenario, seed: int, instances: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Systematic part of Vmin of each instance.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Standard deviation, range and node grid are used.
+    seed : int
+        Seed of the whole sweep.
+    instances : int64[I]
+        Instance ids.
+
+    Returns
+    -------
+    float64[I, node_rows, node_columns]
+        Volts, mean 0. The draws behind it depend on seed and instance only, so that one instance
+        has the same field, scaled, in every scenario with the same grid and range.
+    """
+    rows, columns = scenario.node_rows, scenario.node_columns
+    factor = node_factor(scenario.phi, rows, columns)
+    field = np.empty((len(instances), rows * columns))
+    for i, instance in enumerate(instances.tolist()):
+        normal = stream(seed, "variation.field", instance).standard_normal(rows * columns)
+        # Not ``@``: BLAS sums in an order that depends on batch and threads.
+        field[i] = np.einsum("ij,j->i", factor, normal)
+    field *= scenario.sigma_systematic_volts
+    return field.reshape(len(instances), rows, columns)

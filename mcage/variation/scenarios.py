@@ -1,0 +1,125 @@
+"""The three fault scenarios, and the constants that make one."""
+
+import math
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from mcage.errors import UserError
+from mcage.geometry import SLICE
+
+SCENARIOS = ("common", "clustered", "dispersed")
+"""Names of the scenarios: Común, Agrupado, Disperso of Toca-Díaz et al. (RRCD, section II.B)."""
+
+CLASSES = ("0", "1", "2", "3", ">=4")
+"""Classes of entries by their number of faulty bits, as in Table I of RRCD."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """How the minimum working voltage (Vmin) of a cell varies, and at which Vdd the slice runs.
+
+    Per cell, Vmin = mu + S + R: S is normal with ``sigma_systematic_volts``, correlated over the
+    slice within the range ``phi`` and constant inside a node; R is normal with
+    ``sigma_random_volts``, independent from cell to cell. A cell is faulty when Vmin > Vdd.
+
+    Parameters
+    ----------
+    name : str
+        One of `SCENARIOS`, or a name of one's own.
+    vdd_volts : float
+        The Vdd for which ``table_shares`` hold.
+    mu_volts, sigma_systematic_volts, sigma_random_volts : float
+        The law of Vmin. Fitted to the tail only: ``mu_volts`` is no measured mean.
+    phi : float
+        Range of the spatial correlation, in sides of the slice.
+    table_shares : tuple of 5 float
+        Shares of entries with 0, 1, 2, 3, and 4 or more faulty bits; they sum to 1.
+    node_rows, node_columns : int
+        Nodes of the systematic part along the entries and along the bits of an entry.
+
+    Raises
+    ------
+    UserError
+        If a value cannot be meant.
+
+    Notes
+    -----
+    Variation model: Sarangi et al. (VARIUS), IEEE Trans. Semiconductor Manufacturing 21(1), 2008.
+    Each constant's source and status stand in ``mcage/data/variation.toml``.
+    """
+
+    name: str
+    vdd_volts: float
+    mu_volts: float
+    sigma_systematic_volts: float
+    sigma_random_volts: float
+    phi: float
+    table_shares: tuple[float, ...]
+    node_rows: int = 32
+    node_columns: int = 16
+
+    def __post_init__(self) -> None:
+        shares = self.table_shares
+        demands = {
+            "vdd_volts": (0 < self.vdd_volts <= 2, "0 < volts <= 2"),
+            "mu_volts": (-2 <= self.mu_volts <= 2, "-2 ... 2 volts"),
+            "sigma_systematic_volts": (0 <= self.sigma_systematic_volts <= 1, "0 ... 1 volts"),
+            "sigma_random_volts": (0 < self.sigma_random_volts <= 1, "0 < volts <= 1"),
+            "phi": (0 < self.phi < math.inf, "a positive number of slice sides"),
+            "table_shares": (
+                len(shares) == len(CLASSES) and min(shares) >= 0 and math.isclose(sum(shares), 1),
+                f"{len(CLASSES)} shares that sum to 1",
+            ),
+            "node_rows": (_divides(self.node_rows, SLICE.entries), f"a divisor of {SLICE.entries}"),
+            "node_columns": (
+                _divides(self.node_columns, SLICE.entry_bits) and self.segment_bits <= 256,
+                f"a divisor of {SLICE.entry_bits}, 8 or more",
+            ),
+        }
+        for key, (met, demand) in demands.items():
+            if not met:
+                raise UserError(
+                    f"scenario {self.name!r}: {key} = {getattr(self, key)!r}, expected {demand}"
+                )
+
+    @property
+    def segment_bits(self) -> int:
+        """Bits of an entry that share one node, and so one systematic value."""
+        return SLICE.entry_bits // self.node_columns
+
+    @property
+    def segments(self) -> int:
+        """Segments of the slice: one per entry and node column."""
+        return SLICE.entries * self.node_columns
+
+
+def _divides(part: int, whole: int) -> bool:
+    return part > 0 and whole % part == 0
+
+
+@cache
+def constants() -> dict[str, Any]:
+    """All constants of ``variation.toml``: value, status and source of each."""
+    text = files("mcage").joinpath("data/variation.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+@cache
+def scenario(name: str) -> Scenario:
+    """Scenario of that name, with the constants that mcage ships.
+
+    Raises
+    ------
+    UserError
+        If ``name`` is not one of `SCENARIOS`.
+    """
+    if name not in SCENARIOS:
+        raise UserError(f"unknown scenario {name!r}; choose one of {', '.join(SCENARIOS)}")
+    given = constants()["grid"] | constants()["scenario"][name]
+    percent = given.pop("table_percent")["value"]
+    shares = tuple(share / 100 for share in percent)
+    values = {key: entry["value"] for key, entry in given.items()}
+    return Scenario(name=name, table_shares=shares, **values)
