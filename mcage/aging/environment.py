@@ -1,0 +1,140 @@
+"""Environments: the supply voltages and temperatures of a life, each with its share of the time.
+
+Aging accumulates over all operating points; a cell must hold its value at the lowest Vdd; delay is
+judged at the highest.
+"""
+
+import math
+from dataclasses import dataclass
+
+from mcage.errors import UserError
+
+ENVIRONMENTS = ("nominal", "undervolted", "dvfs")
+"""Names of the presets, for :func:`environment`."""
+
+NOMINAL_VDD_VOLTS = 1.0  # printed by Chen et al., DAC 2014; assumed for Valero et al., IEEE TC 2019
+DVFS_HIGH_VDD_VOLTS = 0.8  # reconstructed from the static power of Toca-Díaz et al. (RRCD)
+DVFS_HIGH_SHARE = 0.5  # assumed
+TEMPERATURE_KELVIN = 353.15  # assumed
+
+
+@dataclass(frozen=True)
+class OperatingPoint:
+    """A supply voltage, the share of the time spent there, and the temperature meanwhile.
+
+    Parameters
+    ----------
+    vdd_volts : float
+        Supply voltage in volts, above 0 and at most 2.
+    share : float
+        Fraction of the time, above 0 and at most 1.
+    temperature_kelvin : float
+        Temperature in kelvin, 200 ... 450.
+
+    Raises
+    ------
+    UserError
+        If a value is out of its range.
+    """
+
+    vdd_volts: float
+    share: float
+    temperature_kelvin: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.vdd_volts <= 2:
+            raise UserError(
+                f"operating point: vdd_volts = {self.vdd_volts} must be above 0 and at most 2 V"
+            )
+        if not 0 < self.share <= 1:
+            raise UserError(
+                f"operating point: share = {self.share} must be above 0 and at most 1 "
+                "(a fraction of the time)"
+            )
+        if not 200 <= self.temperature_kelvin <= 450:
+            raise UserError(
+                f"operating point: temperature_kelvin = {self.temperature_kelvin} "
+                "must be 200 ... 450 K (kelvin, not degrees Celsius)"
+            )
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The operating points of a life; their shares of the time sum to 1.
+
+    Parameters
+    ----------
+    name : str
+        A preset's name, or the user's own.
+    points : tuple of OperatingPoint
+        At least one.
+
+    Raises
+    ------
+    UserError
+        If there is no point or the shares do not sum to 1.
+    """
+
+    name: str
+    points: tuple[OperatingPoint, ...]
+
+    def __post_init__(self) -> None:
+        if not self.points:
+            raise UserError(f"environment '{self.name}' needs at least one operating point")
+        total = math.fsum(point.share for point in self.points)
+        if abs(total - 1) > 1e-9:
+            raise UserError(
+                f"environment '{self.name}': the shares of its operating points sum to {total:.10g}"
+                ", not to 1"
+            )
+
+    @property
+    def lowest_vdd_volts(self) -> float:
+        """Lowest supply voltage, at which permanent faults are judged."""
+        return min(point.vdd_volts for point in self.points)
+
+    @property
+    def highest_vdd_volts(self) -> float:
+        """Highest supply voltage, at which delay is judged."""
+        return max(point.vdd_volts for point in self.points)
+
+
+def environment(
+    name: str, scenario_vdd_volts: float, temperature_kelvin: float = TEMPERATURE_KELVIN
+) -> Environment:
+    """Return the preset ``name`` for a scenario run at ``scenario_vdd_volts``.
+
+    Parameters
+    ----------
+    name : str
+        ``nominal``: 1.0 V throughout, as Valero et al., IEEE TC 2019, and Chen et al., DAC 2014;
+        the scenario's Vdd plays no part. ``undervolted``: the scenario's Vdd throughout, as
+        Toca-Díaz et al. (RRCD). ``dvfs``: 0.8 V half of the time, the scenario's Vdd the rest.
+    scenario_vdd_volts : float
+        The scenario's supply voltage in volts, above 0 and at most 2; for ``dvfs`` at most 0.8.
+    temperature_kelvin : float
+        Temperature of every operating point in kelvin, 200 ... 450.
+
+    Raises
+    ------
+    UserError
+        If the name is unknown, a value is out of its range, or ``dvfs`` would have the scenario's
+        Vdd above its nominal one.
+    """
+    scenario = OperatingPoint(scenario_vdd_volts, 1.0, temperature_kelvin)
+    match name:
+        case "nominal":
+            return Environment(name, (OperatingPoint(NOMINAL_VDD_VOLTS, 1.0, temperature_kelvin),))
+        case "undervolted":
+            return Environment(name, (scenario,))
+        case "dvfs":
+            if scenario_vdd_volts > DVFS_HIGH_VDD_VOLTS:
+                raise UserError(
+                    f"environment 'dvfs': the scenario's Vdd, {scenario_vdd_volts} V, "
+                    f"must not exceed the nominal {DVFS_HIGH_VDD_VOLTS} V"
+                )
+            high = OperatingPoint(DVFS_HIGH_VDD_VOLTS, DVFS_HIGH_SHARE, temperature_kelvin)
+            low = OperatingPoint(scenario_vdd_volts, 1 - DVFS_HIGH_SHARE, temperature_kelvin)
+            return Environment(name, (high, low))
+        case _:
+            raise UserError(f"unknown environment '{name}'; choose from {', '.join(ENVIRONMENTS)}")
