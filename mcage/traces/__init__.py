@@ -1,1 +1,27 @@
-""""""
+"""Recorded register traces: the model, its files, the bundled library, patterns of values."""
+
+from mcage.traces.library import KERNELS, bundled_trace, open_trace
+from mcage.traces.model import ALLOC, READ, RELEASE, WRITE, Kernel, Trace
+from mcage.traces.patterns import Patterns, classify, compressible, first_block_fits, wc_bytes
+from mcage.traces.storage import load_trace, save_trace
+from mcage.traces.validation import validate_trace
+
+__all__ = [
+    "ALLOC",
+    "KERNELS",
+    "READ",
+    "RELEASE",
+    "WRITE",
+    "Kernel",
+    "Patterns",
+    "Trace",
+    "bundled_trace",
+    "classify",
+    "compressible",
+    "first_block_fits",
+    "load_trace",
+    "open_trace",
+    "save_trace",
+    "validate_trace",
+    "wc_bytes",
+]

@@ -1,0 +1,74 @@
+"""The traces that ship with mcage: one slice of each of the ten kernels of the papers."""
+
+import os
+from importlib.resources import as_file, files
+
+from mcage.errors import UserError
+from mcage.traces.model import Trace
+from mcage.traces.storage import load_trace
+
+SHORT_NAMES = {
+    "BlackScholes": "BlackS",
+    "DCT": "DCT",
+    "Histogram": "Histog",
+    "MatrixMultiplication": "MatrixM",
+    "MatrixTranspose": "MatrixT",
+    "QuasiRandomSequence": "QRandS",
+    "RadixSort": "RadixS",
+    "Reduction": "Reduct",
+    "ScanLargeArrays": "ScanLArr",
+    "SimpleConvolution": "SimConv",
+}
+"""Names of the bundled traces, with those in the tables of Valero et al., IEEE TC 2019."""
+
+KERNELS = tuple(SHORT_NAMES)
+"""Names of the bundled traces."""
+
+
+def bundled_trace(name: str) -> Trace:
+    """Load a bundled trace.
+
+    Parameters
+    ----------
+    name : str
+        One of ``KERNELS`` or its short name in the papers, in any case.
+
+    Raises
+    ------
+    UserError
+        If there is no such trace.
+    """
+    kernel = _bundled_name(name)
+    if kernel is None:
+        raise UserError(f"no bundled trace {name!r}; there are {', '.join(KERNELS)}")
+    with as_file(files("mcage") / "data" / "traces" / f"{kernel}.h5") as path:
+        return load_trace(path)
+
+
+def open_trace(name_or_path: str | os.PathLike[str]) -> Trace:
+    """Load a bundled trace by name, or any other by its path.
+
+    Parameters
+    ----------
+    name_or_path : str or path
+        A name as in ``bundled_trace``, which goes first, or the path of a trace file.
+
+    Raises
+    ------
+    UserError
+        If it is neither, or the file is no valid trace.
+    """
+    text = os.fspath(name_or_path)
+    if _bundled_name(text):
+        return bundled_trace(text)
+    if not os.path.exists(text):
+        raise UserError(f"no trace {text!r}: neither a file nor one of {', '.join(KERNELS)}")
+    return load_trace(text)
+
+
+def _bundled_name(name: str) -> str | None:
+    """Name in ``KERNELS`` that a long or short name in any case stands for."""
+    for kernel, short in SHORT_NAMES.items():
+        if name.casefold() in (kernel.casefold(), short.casefold()):
+            return kernel
+    return None

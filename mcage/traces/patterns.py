@@ -1,0 +1,187 @@
+"""Patterns of register contents, and which of them a compressor can take.
+
+Everything here depends on the 64 components of a written register alone, not on where or when it
+was written: it is computed once per trace. All differences are taken in uint32 wrap-around
+arithmetic, as the hardware's subtractors do.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mcage.errors import UserError
+from mcage.geometry import SLICE
+
+CONSTANT, SINGLE_DELTA, DOUBLE_DELTA, OTHER = 0, 1, 2, 3
+"""Patterns, as coded in ``Patterns.code``; the first three are compressible."""
+
+PATTERN_NAMES = ("constant", "single-delta", "double-delta", "other")
+
+GROUP = 8
+"""Components of one group: the block size BS of Valero et al., IEEE TC 2019, section 4."""
+
+WC_BYTES = (4, 67, 130, 256)
+"""Sizes of a register under Warped-Compression: base; base and 63 deltas of one or of two bytes;
+uncompressed."""
+
+_ROWS_AT_ONCE = 8192
+
+
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    """Pattern of each register content.
+
+    Parameters
+    ----------
+    code : uint8[rows]
+        ``CONSTANT``, ``SINGLE_DELTA``, ``DOUBLE_DELTA`` or ``OTHER``.
+    delta_e : uint32[rows]
+        Difference of neighbours inside every group of 8; 0 for ``OTHER``.
+    delta_b : uint32[rows]
+        Difference of the first components of successive groups; 0 for ``OTHER``.
+    """
+
+    code: npt.NDArray[np.uint8]
+    delta_e: npt.NDArray[np.uint32]
+    delta_b: npt.NDArray[np.uint32]
+
+
+def classify(values: npt.NDArray[np.uint32]) -> Patterns:
+    """Tell the pattern of each register content.
+
+    A content is regular if all differences inside every group of 8 components equal one delta_e
+    and all differences between the first components of successive groups equal one delta_b, each
+    of the two zero or a power of two. Constant: both zero. Single-delta: delta_b = 8 * delta_e.
+    Double-delta: any other regular content.
+
+    Parameters
+    ----------
+    values : uint32[rows, 64]
+        Register contents.
+
+    Notes
+    -----
+    Valero et al., IEEE TC 2019, sections 4 and 5.
+    """
+    rows = len(values)
+    code = np.full(rows, OTHER, np.uint8)
+    delta_e = np.zeros(rows, np.uint32)
+    delta_b = np.zeros(rows, np.uint32)
+    for chunk in _chunks(rows):
+        regular, e, b = _group_deltas(values[chunk])
+        single = b == np.uint32(GROUP) * e
+        zero = (e == 0) & (b == 0)
+        code[chunk] = np.select(
+            [~regular, zero, single], [OTHER, CONSTANT, SINGLE_DELTA], DOUBLE_DELTA
+        )
+        delta_e[chunk] = np.where(regular, e, 0)
+        delta_b[chunk] = np.where(regular, b, 0)
+    return Patterns(code, delta_e, delta_b)
+
+
+def compressible(patterns: Patterns, delta_limit: int | None) -> npt.NDArray[np.bool_]:
+    """Tell which contents compress, [rows].
+
+    Parameters
+    ----------
+    patterns : Patterns
+        From ``classify``.
+    delta_limit : int or None
+        Largest delta that the encoding can express, a power of two up to 2**31; 64 as published
+        (three bits for each exponent). None: any power of two.
+
+    Raises
+    ------
+    UserError
+        If ``delta_limit`` is not a power of two.
+    """
+    limit = _checked_limit(delta_limit)
+    fits = (patterns.code != OTHER) & (patterns.delta_e <= limit) & (patterns.delta_b <= limit)
+    return np.asarray(fits, np.bool_)
+
+
+def first_block_fits(
+    values: npt.NDArray[np.uint32], delta_limit: int | None
+) -> npt.NDArray[np.bool_]:
+    """Tell which contents look compressible from their first 16 components, [rows].
+
+    The speculation of Toca-Diaz et al. (RRCD): the first block decides, so a content for which
+    this holds, but which does not compress as a whole, is a misprediction.
+
+    Parameters
+    ----------
+    values : uint32[rows, 64]
+        Register contents.
+    delta_limit : int or None
+        As in ``compressible``.
+
+    Raises
+    ------
+    UserError
+        If ``delta_limit`` is not a power of two.
+    """
+    limit = _checked_limit(delta_limit)
+    fits = np.empty(len(values), np.bool_)
+    for chunk in _chunks(len(values)):
+        regular, e, b = _group_deltas(values[chunk, : SLICE.block_components])
+        fits[chunk] = regular & (e <= limit) & (b <= limit)
+    return fits
+
+
+def wc_bytes(values: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
+    """Give the bytes that each content takes under Warped-Compression, [rows].
+
+    4 if all components equal the first one (the base), 67 if the 63 differences from the base
+    fit a signed byte each, 130 if they fit two, 256 otherwise.
+
+    Parameters
+    ----------
+    values : uint32[rows, 64]
+        Register contents.
+
+    Notes
+    -----
+    Valero et al., IEEE TC 2019, section 5.3.
+    """
+    sizes = np.empty(len(values), np.int64)
+    for chunk in _chunks(len(values)):
+        deltas = (values[chunk, 1:] - values[chunk, :1]).view(np.int32)
+        lowest, highest = deltas.min(axis=1), deltas.max(axis=1)
+        fits = [(lowest >= -reach) & (highest < reach) for reach in (1 << 7, 1 << 15)]
+        sizes[chunk] = np.select([(lowest == 0) & (highest == 0), *fits], WC_BYTES[:3], WC_BYTES[3])
+    return sizes
+
+
+def _group_deltas(
+    values: npt.NDArray[np.uint32],
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+    """Whether a content is regular, and its delta_e and delta_b if it is; [rows] each."""
+    groups = values.reshape(len(values), -1, GROUP)
+    inside = np.diff(groups, axis=2)
+    between = np.diff(groups[:, :, 0], axis=1)
+    e, b = inside[:, 0, 0], between[:, 0]
+    regular = (inside == e[:, None, None]).all(axis=(1, 2)) & (between == b[:, None]).all(axis=1)
+    return regular & _is_zero_or_power_of_two(e) & _is_zero_or_power_of_two(b), e, b
+
+
+def _is_zero_or_power_of_two(delta: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
+    return np.equal(delta & (delta - np.uint32(1)), 0)
+
+
+def _checked_limit(delta_limit: int | None) -> int:
+    if delta_limit is None:
+        return 1 << 31
+    if not 0 < delta_limit <= 1 << 31 or delta_limit & (delta_limit - 1):
+        raise UserError(
+            f"delta limit {delta_limit} is not a power of two from 1 to 2**31; "
+            "64 is the published one, none lifts it"
+        )
+    return delta_limit
+
+
+def _chunks(rows: int) -> Iterator[slice]:
+    """Slices that cover the rows, short enough to keep intermediate arrays small."""
+    for start in range(0, rows, _ROWS_AT_ONCE):
+        yield slice(start, min(start + _ROWS_AT_ONCE, rows))

@@ -1,0 +1,226 @@
+"""Trace files: HDF5 with one dataset per column, as ``docs/trace-format.md`` describes them."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+
+from mcage.errors import UserError
+from mcage.geometry import SLICE
+from mcage.traces.model import COLUMNS, Kernel, Trace
+from mcage.traces.validation import MOST_CYCLES, validate_trace
+
+_ATTRIBUTES = ("name", "source", "kernels", "registers", "lanes", "cycles")
+_MOST_CHUNK_BYTES = 1 << 24
+
+
+def load_trace(path: str | os.PathLike[str]) -> Trace:
+    """Read a trace file and check every rule of the format.
+
+    Parameters
+    ----------
+    path : path
+        An HDF5 file.
+
+    Raises
+    ------
+    UserError
+        If the file is missing, unreadable, damaged, not a trace or breaks a rule; the message
+        names file, dataset and row.
+    """
+    place = os.fspath(path)
+    if not Path(path).is_file():
+        raise UserError(f"{place}: no such file")
+    attributes, arrays = _read(place)
+    trace = _assemble(place, attributes, arrays)
+    validate_trace(trace, place)
+    _check_redundant(place, trace, attributes)
+    return trace
+
+
+def save_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
+    """Check a trace and write it to a file, all or nothing.
+
+    The file appears under its name only when it is complete and on disk; an existing one is
+    replaced.
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace to write.
+    path : path
+        Where to.
+
+    Raises
+    ------
+    UserError
+        If the trace breaks a rule of the format, or the file cannot be written.
+    """
+    validate_trace(trace)
+    target = Path(path)
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        _write(trace, partial)
+        _flush_to_disk(partial)
+        partial.replace(target)
+        _flush_to_disk(target.parent)
+    except OSError as error:
+        raise UserError(f"{target}: cannot be written: {error}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _read(place: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Attributes and columns as they are stored; every column there, with the stored type."""
+    arrays = {}
+    try:
+        # No lock: a finished file never changes, and some cluster file systems cannot lock.
+        with h5py.File(place, "r", locking=False) as file:
+            attributes = dict(file.attrs)
+            _require_datasets(place, file)
+            for column in COLUMNS:
+                arrays[column.attribute] = file[column.dataset][...]
+            attributes["alloc/kernel_names"] = file["alloc"].attrs.get("kernel_names")
+    except UserError:
+        raise
+    except Exception as error:  # h5py meets a damaged file with any kind of exception
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(f"{place}: not a readable HDF5 file, or damaged: {reason}") from error
+    return attributes, arrays
+
+
+def _require_datasets(place: str, file: h5py.File) -> None:
+    for column in COLUMNS:
+        dataset = file.get(column.dataset)
+        if not isinstance(dataset, h5py.Dataset):
+            raise UserError(
+                f"{place}: {column.dataset}: missing; not a trace file, or an incomplete one"
+            )
+        if dataset.dtype != np.dtype(column.stored):
+            raise UserError(
+                f"{place}: {column.dataset}: has type {dataset.dtype}, "
+                f"must be {np.dtype(column.stored).name}"
+            )
+
+
+def _assemble(place: str, attributes: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Trace:
+    """Build the trace from what the file holds; rules of the format are not checked yet."""
+    for attribute in _ATTRIBUTES:
+        if attribute not in attributes:
+            raise UserError(f"{place}: attribute {attribute}: missing; not a trace file")
+    for attribute, expected in (("registers", SLICE.entries), ("lanes", SLICE.components)):
+        if _integer(place, attributes, attribute) != expected:
+            raise UserError(
+                f"{place}: attribute {attribute}: is {attributes[attribute]}, must be {expected}"
+            )
+    source = _json(place, attributes, "source")
+    if not isinstance(source, dict):
+        raise UserError(f"{place}: attribute source: must be a JSON object")
+    too_late = arrays["cycle"] > MOST_CYCLES
+    if too_late.any():
+        row = int(np.argmax(too_late))
+        raise UserError(
+            f"{place}: event/cycle row {row}: cycle {arrays['cycle'].flat[row]} is too late; "
+            f"the engines count a pass in 32 bits, at most {MOST_CYCLES} cycles"
+        )
+    return Trace(
+        name=str(attributes["name"]),
+        source=source,
+        kernels=_kernels(place, attributes),
+        cycles=_integer(place, attributes, "cycles"),
+        **{column.attribute: arrays[column.attribute].astype(column.held) for column in COLUMNS},
+    )
+
+
+def _kernels(place: str, attributes: dict[str, Any]) -> tuple[Kernel, ...]:
+    listed = _json(place, attributes, "kernels")
+    try:
+        kernels = tuple(Kernel(kernel["name"], kernel["N"]) for kernel in listed)
+    except (TypeError, KeyError) as error:
+        raise UserError(
+            f'{place}: attribute kernels: must be a JSON list of {{"name": ..., "N": ...}}'
+        ) from error
+    names = _json(place, attributes, "alloc/kernel_names")
+    if names != [kernel.name for kernel in kernels]:
+        raise UserError(
+            f"{place}: attribute kernel_names of alloc: {names} are not the names in "
+            "attribute kernels"
+        )
+    return kernels
+
+
+def _integer(place: str, attributes: dict[str, Any], attribute: str) -> int:
+    number = attributes[attribute]
+    if not isinstance(number, int | np.integer):
+        raise UserError(f"{place}: attribute {attribute}: is {number!r}, must be an integer")
+    return int(number)
+
+
+def _json(place: str, attributes: dict[str, Any], attribute: str) -> Any:
+    try:
+        return json.loads(attributes[attribute])
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{place}: attribute {attribute}: is not JSON text") from error
+
+
+def _check_redundant(place: str, trace: Trace, attributes: dict[str, Any]) -> None:
+    """What a file says about its content besides the content itself must be true of it."""
+    stated_sizes = tuple(np.atleast_1d(attributes.get("window_size", trace.window_sizes)).tolist())
+    if stated_sizes != trace.window_sizes:
+        raise UserError(
+            f"{place}: attribute window_size: is {stated_sizes}, but the kernels have "
+            f"{trace.window_sizes}"
+        )
+    stated_windows = attributes.get("max_windows", trace.concurrent_windows)
+    if stated_windows != trace.concurrent_windows:
+        raise UserError(
+            f"{place}: attribute max_windows: is {stated_windows}, but "
+            f"{trace.concurrent_windows} windows are open at once"
+        )
+    if attributes.get("digest", trace.digest()) != trace.digest():
+        raise UserError(f"{place}: attribute digest: does not belong to this content; damaged")
+
+
+def _write(trace: Trace, path: Path) -> None:
+    sizes = trace.window_sizes
+    kernels = [{"name": kernel.name, "N": kernel.window_size} for kernel in trace.kernels]
+    with h5py.File(path, "w") as file:
+        file.attrs["name"] = trace.name
+        file.attrs["source"] = json.dumps(trace.source)
+        file.attrs["kernels"] = json.dumps(kernels)
+        file.attrs["registers"] = SLICE.entries
+        file.attrs["lanes"] = SLICE.components
+        file.attrs["max_windows"] = trace.concurrent_windows
+        file.attrs["max_windows_hw"] = SLICE.max_windows
+        file.attrs["window_size"] = sizes if len(sizes) > 1 else sizes[0]
+        file.attrs["cycles"] = trace.cycles
+        file.attrs["digest"] = trace.digest()
+        for column in COLUMNS:
+            array = getattr(trace, column.attribute).astype(column.stored)
+            file.create_dataset(
+                column.dataset,
+                data=array,
+                chunks=_chunk_shape(array),
+                shuffle=column.shuffled,
+                compression="gzip",
+                compression_opts=9,
+            )
+        file["alloc"].attrs["kernel_names"] = json.dumps([kernel["name"] for kernel in kernels])
+
+
+def _chunk_shape(array: npt.NDArray[Any]) -> tuple[int, ...]:
+    """One chunk where that is not too large: compression then sees the whole column."""
+    row_bytes = array.itemsize * int(np.prod(array.shape[1:]))
+    return (min(len(array), _MOST_CHUNK_BYTES // row_bytes), *array.shape[1:])
+
+
+def _flush_to_disk(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

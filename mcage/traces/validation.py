@@ -1,0 +1,259 @@
+"""What is trusted about a trace: each rule of the format, and the message of its violation.
+
+Past ``validate_trace`` nothing is checked again, and an engine that walks the events may index
+without looking. Rules are tried from the coarse to the fine, since the fine ones rely on the
+coarse; the first violation is reported with dataset and row.
+"""
+
+from typing import NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from mcage.errors import UserError
+from mcage.geometry import SLICE
+from mcage.traces.model import (
+    ALLOC,
+    ALLOC_COLUMNS,
+    COLUMNS,
+    EVENT_COLUMNS,
+    READ,
+    RELEASE,
+    WRITE,
+    Column,
+    Trace,
+)
+
+MOST_CYCLES = 2**31 - 1
+"""Longest trace: engines count the cycles of one pass in 32 bits."""
+
+_ORDER_IN_CYCLE = np.array([0, 3, 1, 2])
+"""Rank of each kind inside one cycle: allocation, write, read, release."""
+
+
+def validate_trace(trace: Trace, place: str | None = None) -> None:
+    """Check every rule of the trace format.
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace to check.
+    place : str, optional
+        What messages name as the place of the violation, such as a file; by default the trace's
+        name.
+
+    Raises
+    ------
+    UserError
+        At the first violation: place, dataset, row, what is wrong and what would be right.
+    """
+    check = _Check(trace, place or f"trace {trace.name!r}")
+    check.columns()
+    check.kernels()
+    check.times()
+    check.fields()
+    check.allocations()
+    check.windows()
+    check.accesses()
+
+
+class _Check:
+    """The rules, as methods that raise; one trace, one place."""
+
+    def __init__(self, trace: Trace, place: str) -> None:
+        self.trace = trace
+        self.place = place
+
+    def fail(self, where: str, what: str) -> NoReturn:
+        raise UserError(f"{self.place}: {where}: {what}")
+
+    def refuse(self, dataset: str, bad: npt.NDArray[np.bool_], what: str) -> None:
+        """Fail at the first row marked bad; ``what`` may name {row} and any column of it."""
+        if not bad.any():
+            return
+        row = int(np.argmax(bad))
+        columns = ALLOC_COLUMNS if dataset.startswith("alloc/") else EVENT_COLUMNS
+        content = {c.attribute: getattr(self.trace, c.attribute)[row] for c in columns}
+        self.fail(f"{dataset} row {row}", what.format(**content))
+
+    def columns(self) -> None:
+        """Every column has its type and the length that it shares with others."""
+        for column in COLUMNS:
+            array = getattr(self.trace, column.attribute)
+            if not isinstance(array, np.ndarray) or array.dtype != column.held:
+                found = getattr(array, "dtype", type(array).__name__)
+                self.fail(column.dataset, f"is {found}, must be an array of {column.held}")
+        self._same_lengths(EVENT_COLUMNS)
+        self._same_lengths(ALLOC_COLUMNS)
+        shape = self.trace.values.shape
+        if len(shape) != 2 or shape[1] != SLICE.components:
+            self.fail("values", f"has shape {shape}, must be (rows, {SLICE.components})")
+        if not self.trace.writes:
+            self.fail("event/kind", "the trace is empty; it must hold at least one register write")
+
+    def _same_lengths(self, columns: tuple[Column, ...]) -> None:
+        first, *others = columns
+        length = len(np.atleast_1d(getattr(self.trace, first.attribute)))
+        for column in (first, *others):
+            shape = getattr(self.trace, column.attribute).shape
+            if shape != (length,):
+                self.fail(
+                    column.dataset, f"has shape {shape}, must be ({length},) as {first.dataset}"
+                )
+
+    def kernels(self) -> None:
+        """Kernels are named and their windows fit the slice."""
+        if not self.trace.kernels:
+            self.fail("kernels", "is empty; a trace has at least one kernel")
+        for kernel in self.trace.kernels:
+            if not 1 <= kernel.window_size <= min(SLICE.entries, 255):
+                self.fail(
+                    "kernels",
+                    f"{kernel.name!r} has {kernel.window_size} registers per window, "
+                    "must be 1 ... 255",
+                )
+
+    def times(self) -> None:
+        """Cycles are ordered, kinds are ordered inside a cycle, the length holds them all."""
+        trace = self.trace
+        if trace.cycles > MOST_CYCLES:
+            self.fail(
+                "cycles",
+                f"{trace.cycles} is too long; the engines count a pass in 32 bits, "
+                f"at most {MOST_CYCLES} cycles",
+            )
+        self.refuse("event/cycle", trace.cycle < 0, "cycle {cycle} is negative")
+        step = np.diff(trace.cycle, prepend=0)
+        self.refuse("event/cycle", step < 0, "cycle {cycle} is before that of the row above")
+        self.refuse("event/kind", trace.kind > READ, "unknown kind {kind}, must be 0 ... 3")
+        if trace.cycles <= trace.cycle[-1]:
+            self.fail(
+                "cycles",
+                f"{trace.cycles} ends before the last event; must be at least "
+                f"{trace.cycle[-1] + 1}",
+            )
+        backwards = np.diff(_ORDER_IN_CYCLE[trace.kind], prepend=0) < 0
+        self.refuse(
+            "event/kind",
+            backwards & (step == 0),
+            "kind {kind} is out of order in cycle {cycle}; "
+            "allocations come first, then writes, reads, releases",
+        )
+
+    def fields(self) -> None:
+        """Lane mask, value row and register are there where the kind has them, and only there."""
+        trace = self.trace
+        write = trace.kind == WRITE
+        self.refuse(
+            "event/exec", write & (trace.exec_mask == 0), "a write without lanes; leave it out"
+        )
+        self.refuse(
+            "event/exec", ~write & (trace.exec_mask != 0), "only a write has lanes, must be 0"
+        )
+        self.refuse(
+            "event/value",
+            write & ((trace.value < 0) | (trace.value >= len(trace.values))),
+            f"row {{value}} of values does not exist; there are {len(trace.values)}",
+        )
+        self.refuse(
+            "event/value", ~write & (trace.value != -1), "is {value}, must be -1: not a write"
+        )
+        self.refuse(
+            "event/reg",
+            (trace.kind == RELEASE) & (trace.reg != 0),
+            "is {reg}, must be 0 for a release",
+        )
+
+    def allocations(self) -> None:
+        """The alloc rows name the allocations one by one, and their kernel has that N."""
+        trace = self.trace
+        allocations = np.flatnonzero(trace.kind == ALLOC)
+        if len(allocations) != trace.windows:
+            self.fail(
+                "alloc/event",
+                f"has {trace.windows} rows, but {len(allocations)} allocations are recorded",
+            )
+        self.refuse(
+            "alloc/event",
+            trace.alloc_event != allocations,
+            "event row {alloc_event} is not the allocation of that number",
+        )
+        self.refuse(
+            "alloc/kernel",
+            trace.alloc_kernel >= len(trace.kernels),
+            f"kernel {{alloc_kernel}} does not exist; there are {len(trace.kernels)}",
+        )
+        unused = set(range(len(trace.kernels))) - set(trace.alloc_kernel.tolist())
+        if unused:
+            name = trace.kernels[min(unused)].name
+            self.fail("kernels", f"{name!r} has no window in alloc/kernel")
+        sizes = np.array([kernel.window_size for kernel in trace.kernels])
+        wrong = trace.reg[allocations] != sizes[trace.alloc_kernel]
+        if wrong.any():
+            window = int(np.argmax(wrong))
+            row, kernel = allocations[window], trace.kernels[trace.alloc_kernel[window]]
+            self.fail(
+                f"event/reg row {row}",
+                f"the window has {trace.reg[row]} registers, but its kernel {kernel.name!r} "
+                f"(alloc/kernel row {window}) has {kernel.window_size}",
+            )
+
+    def windows(self) -> None:
+        """Windows open and close in turn, inside the slice, and share no entry meanwhile."""
+        trace = self.trace
+        free = -1
+        holder = np.full(SLICE.entries, free)
+        entries_of: dict[int, slice] = {}
+        boundaries = np.flatnonzero(trace.kind <= RELEASE)
+        for row, kind, slot, size in zip(
+            boundaries.tolist(),
+            trace.kind[boundaries].tolist(),
+            trace.slot[boundaries].tolist(),
+            trace.reg[boundaries].tolist(),
+            strict=True,
+        ):
+            where = f"event/slot row {row}"
+            if kind == RELEASE:
+                if slot not in entries_of:
+                    self.fail(where, f"release of slot {slot}, which is not open")
+                holder[entries_of.pop(slot)] = free
+                continue
+            if slot in entries_of:
+                self.fail(where, f"allocation of slot {slot}, which is still open")
+            entries = slice(slot * size, (slot + 1) * size)
+            if entries.stop > SLICE.entries:
+                self.fail(
+                    where,
+                    f"slot {slot} of {size} registers ends at entry {entries.stop - 1}, "
+                    f"beyond the slice of {SLICE.entries}",
+                )
+            other = int(holder[entries].max())
+            if other != free:
+                self.fail(where, f"entries of slot {slot} overlap those of open slot {other}")
+            holder[entries] = slot
+            entries_of[slot] = entries
+        if entries_of:
+            slot = min(entries_of)
+            self.fail(
+                "event/kind",
+                f"slot {slot} is still open at the end; a trace repeats, so it must release "
+                "all its windows",
+            )
+
+    def accesses(self) -> None:
+        """Every access lies in an open window of its slot and below its N."""
+        trace = self.trace
+        order = np.argsort(trace.slot, kind="stable")
+        kind = trace.kind[order]
+        change = (kind == ALLOC).astype(np.int64) - (kind == RELEASE)
+        is_open = np.empty(len(order), np.bool_)
+        # Windows of a slot alternate and close, so the sum starts at 0 with each slot.
+        is_open[order] = np.cumsum(change) > 0
+        access = trace.kind >= WRITE
+        self.refuse("event/slot", access & ~is_open, "access to slot {slot}, which is not open")
+        size = trace.reg[trace.alloc_event][trace.window_of_event()]
+        self.refuse(
+            "event/reg",
+            access & (trace.reg >= size),
+            "register {reg} is outside the window of slot {slot}",
+        )
