@@ -103,7 +103,8 @@ class Facelift:
         stress : array, any shape
             Sum of K^4 times stressed seconds over the past, in V^4; at least 0.
         stress_seconds, recovery_seconds : array, same shape or broadcast to it
-            Seconds under stress and in recovery; at least 0.
+            Seconds under stress and in recovery; at least 0. Keep both sums: recovery taken as age
+            less stress may round below 0, and its root is then not a number.
 
         Returns
         -------
@@ -173,9 +174,12 @@ class Accumulators:
         stress_rate : float
             The epoch's :meth:`Facelift.stress_rate`, in V^4/s.
         """
-        stressed = np.asarray(duty_cycle, dtype=np.float64) * seconds
+        duty = np.asarray(duty_cycle, dtype=np.float64)
+        # Not seconds - stressed: near full stress that cancels, and the root magnifies the error.
+        recovered = (1 - duty) * seconds
+        stressed = duty * seconds
         return Accumulators(
             stress=self.stress + stress_rate * stressed,
             stress_seconds=self.stress_seconds + stressed,
-            recovery_seconds=self.recovery_seconds + (seconds - stressed),
+            recovery_seconds=self.recovery_seconds + recovered,
         )
