@@ -1,6 +1,15 @@
-"""``mcage merge``."""
+"""``mcage merge``: finished shards into one results file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 
-def merge() -> None:
-    """Not written yet."""
-    raise NotImplementedError
+def merge(
+    out: Annotated[Path, typer.Argument(help="Results file; its shards are in OUT.shards.")],
+) -> None:
+    """Merge the shards in OUT.shards, computed here or elsewhere, into the results file OUT."""
+    from mcage.campaign.merge import merge as merge_shards
+
+    typer.echo(merge_shards(out))

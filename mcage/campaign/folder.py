@@ -1,0 +1,143 @@
+"""The shard folder beside an unfinished results file: who may use it, what is in it."""
+
+import errno
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+
+from mcage.campaign.plan import in_words
+from mcage.campaign.shard import DamagedShardError, read_campaign, shard_range
+from mcage.errors import UserError
+from mcage.results.atomic import TEMPORARY_SUFFIX
+from mcage.results.header import Campaign
+
+LOCK_NAME = "lock"
+
+
+def shard_folder(out_path: Path) -> Path:
+    """Folder of the shards of ``out_path``."""
+    return out_path.with_name(out_path.name + ".shards")
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the folder for this process alone; create it if need be.
+
+    The lock goes with the process, however that ends.
+
+    Raises
+    ------
+    UserError
+        Another process holds it, or the folder cannot be written.
+    """
+    try:
+        folder.mkdir(exist_ok=True)
+        descriptor = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise UserError(f"cannot write into {folder}: {error.strerror}") from error
+    try:
+        _lock(folder, descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(folder: Path, descriptor: int) -> None:
+    busy = UserError(f"another mcage is working on {folder}: wait for it or stop it")
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.EACCES):
+            raise busy from None
+        raise UserError(
+            f"the file system of {folder} offers no locks ({error.strerror}): "
+            "write the results to another one"
+        ) from error
+    # The holder before us may have finished and removed the file that we have just locked.
+    try:
+        same = os.path.samestat(os.fstat(descriptor), os.stat(folder / LOCK_NAME))
+    except FileNotFoundError:
+        same = False
+    if not same:
+        raise busy
+
+
+def finished_shards(
+    folder: Path, campaign: Campaign | None, on_damage: Callable[[Path, DamagedShardError], None]
+) -> tuple[Campaign | None, dict[range, Path]]:
+    """Verify every shard of a folder that this process has locked.
+
+    Parameters
+    ----------
+    folder : Path
+        Shard folder.
+    campaign : Campaign, optional
+        The sweep that they must belong to; None takes that of the first shard.
+    on_damage : callable
+        Called with each damaged shard, which is then left out.
+
+    Returns
+    -------
+    campaign, shards
+        The header of the first shard (``campaign`` if there is none), and the files by instances
+        in rising order.
+
+    Raises
+    ------
+    UserError
+        A file is no shard, is one of another sweep, or overlaps another.
+    """
+    paths: dict[range, Path] = {}
+    for path in folder.iterdir():
+        if path.name == LOCK_NAME:
+            continue
+        if path.name.endswith(TEMPORARY_SUFFIX):
+            path.unlink()
+            continue
+        instances = shard_range(path)
+        if instances in paths:
+            raise UserError(f"{paths[instances]} and {path} hold the same instances: remove one")
+        paths[instances] = path
+    first: Campaign | None = None
+    shards: dict[range, Path] = {}
+    for instances, path in sorted(paths.items(), key=lambda item: (item[0].start, item[0].stop)):
+        try:
+            header = read_campaign(path)
+        except DamagedShardError as damage:
+            on_damage(path, damage)
+            continue
+        _check_owner(path, header, campaign or first)
+        if instances.stop > header.instances:
+            raise UserError(f"{path} reaches beyond the {header.instances} instances of its sweep")
+        first = first or header
+        shards[instances] = path
+    for earlier, later in pairwise(shards):
+        if later.start < earlier.stop:
+            raise UserError(
+                f"{shards[earlier]} and {shards[later]} overlap (instances {in_words(earlier)} "
+                f"and {in_words(later)}): remove one"
+            )
+    return first or campaign, shards
+
+
+def _check_owner(path: Path, header: Campaign, owner: Campaign | None) -> None:
+    difference = owner and owner.difference(header)
+    if difference:
+        raise UserError(
+            f"{path} is a shard of another sweep ({difference}): continue that one with its own "
+            f"command, choose another --out, or remove {path.parent}"
+        )
+
+
+def remove_shards(folder: Path, shards: dict[range, Path]) -> None:
+    """Remove merged shards, and the folder unless somebody put something else into it."""
+    for path in shards.values():
+        path.unlink(missing_ok=True)
+    (folder / LOCK_NAME).unlink(missing_ok=True)
+    try:
+        folder.rmdir()
+    except OSError:
+        return

@@ -1,0 +1,99 @@
+"""Finished shards into one results file."""
+
+from pathlib import Path
+from typing import NoReturn
+
+from mcage.campaign.folder import finished_shards, locked, remove_shards, shard_folder
+from mcage.campaign.plan import in_words, unfinished
+from mcage.campaign.shard import DamagedShardError, read_shard
+from mcage.errors import UserError
+from mcage.results.header import Campaign
+from mcage.results.reader import read_header
+from mcage.results.store import new_results
+
+
+def merge(out_path: Path) -> Path:
+    """Merge the shards that lie beside ``out_path``, wherever they were computed.
+
+    Parameters
+    ----------
+    out_path : Path
+        Results file to be; its shards are in the folder of the same name with ``.shards`` added.
+
+    Returns
+    -------
+    Path
+        ``out_path``.
+
+    Raises
+    ------
+    UserError
+        There are no shards; one is damaged, foreign, or overlaps another; instances are missing;
+        ``out_path`` exists already.
+    """
+    folder = shard_folder(out_path)
+    if not folder.is_dir():
+        raise UserError(f"there is nothing to merge for {out_path}: no folder {folder}")
+    with locked(folder):
+        campaign, shards = finished_shards(folder, None, _refuse)
+        if campaign is None:
+            raise UserError(f"{folder} holds no finished shard")
+        if not holds(out_path, campaign):
+            write_merged(out_path, campaign, shards)
+        remove_shards(folder, shards)
+    return out_path
+
+
+def write_merged(out_path: Path, campaign: Campaign, shards: dict[range, Path]) -> None:
+    """Write the results file from verified shards, one shard in memory at a time.
+
+    Parameters
+    ----------
+    out_path : Path
+        Results file; replaced if it exists.
+    campaign : Campaign
+        The sweep.
+    shards : dict of range to Path
+        Files by instances, in rising order, as `finished_shards` returns them.
+
+    Raises
+    ------
+    UserError
+        Instances are missing, or the file cannot be written.
+    """
+    missing = unfinished(campaign.instances, shards)
+    if missing:
+        count = sum(len(instances) for instances in missing)
+        raise UserError(
+            f"{count} of {campaign.instances} instances are missing in {shard_folder(out_path)} "
+            f"(the first: {in_words(missing[0])}): run the same sweep again to compute them"
+        )
+    with new_results(out_path, campaign) as results:
+        for path in shards.values():
+            try:
+                results.append(read_shard(path))
+            except DamagedShardError as damage:
+                _refuse(path, damage)
+
+
+def holds(out_path: Path, campaign: Campaign) -> bool:
+    """Whether ``out_path`` is the finished results file of this campaign.
+
+    Raises
+    ------
+    UserError
+        It is something else, which must not be overwritten.
+    """
+    if not out_path.exists():
+        return False
+    difference = campaign.difference(read_header(out_path))
+    if difference:
+        raise UserError(
+            f"{out_path} already holds another sweep ({difference}): "
+            "choose another --out, or remove it"
+        )
+    return True
+
+
+def _refuse(path: Path, damage: DamagedShardError) -> NoReturn:
+    raise UserError(f"{damage}: run the same sweep again to recompute it") from damage

@@ -1,0 +1,142 @@
+"""Progress of a campaign on stderr: a bar on a terminal, a line every ten seconds elsewhere."""
+
+import sys
+import time
+from collections.abc import Callable
+from typing import IO, Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import Progress as RichProgress
+
+SECONDS_BETWEEN_LINES = 10.0
+
+
+class Progress(Protocol):
+    """What a campaign tells while it runs."""
+
+    def start(self, total: int, done: int) -> None:
+        """Begin, ``done`` of ``total`` instances being there from an earlier run."""
+
+    def advance(self, instances: int) -> None:
+        """Count instances just finished."""
+
+    def say(self, message: str) -> None:
+        """Show one line."""
+
+    def finish(self) -> None:
+        """End, whatever the reason."""
+
+
+class Silent:
+    """Reports nothing."""
+
+    def start(self, total: int, done: int) -> None:
+        """Ignore."""
+
+    def advance(self, instances: int) -> None:
+        """Ignore."""
+
+    def say(self, message: str) -> None:
+        """Ignore."""
+
+    def finish(self) -> None:
+        """Ignore."""
+
+
+class Pace:
+    """Rate and time left, from what this run has finished itself."""
+
+    def __init__(self, total: int, done: int, clock: Callable[[], float]) -> None:
+        self.total = total
+        self.done = done
+        self._earlier = done
+        self._clock = clock
+        self._begin = clock()
+
+    def in_words(self) -> str:
+        """Rate in instances per second and the time left at that rate."""
+        elapsed = self._clock() - self._begin
+        finished = self.done - self._earlier
+        if finished == 0 or elapsed <= 0:
+            return "no rate yet"
+        rate = finished / elapsed
+        return f"{rate:.3g} instances/s, {duration((self.total - self.done) / rate)} left"
+
+
+def duration(seconds: float) -> str:
+    """Time span in the two largest of hours, minutes, seconds."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
+class Lines:
+    """Plain lines for logs and pipes."""
+
+    def __init__(self, stream: IO[str], clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._pace = Pace(0, 0, clock)
+        self._last_line = clock()
+
+    def start(self, total: int, done: int) -> None:
+        """Remember where this run begins."""
+        self._pace = Pace(total, done, self._clock)
+        self._last_line = self._clock()
+
+    def advance(self, instances: int) -> None:
+        """Write a line if the last one is old enough, or if this is the end."""
+        self._pace.done += instances
+        now = self._clock()
+        if now - self._last_line >= SECONDS_BETWEEN_LINES or self._pace.done == self._pace.total:
+            self._last_line = now
+            self.say(f"{self._pace.done}/{self._pace.total} instances, {self._pace.in_words()}")
+
+    def say(self, message: str) -> None:
+        """Write a line."""
+        print(message, file=self._stream, flush=True)
+
+    def finish(self) -> None:
+        """Nothing is left to do."""
+
+
+class Bar:
+    """A bar for a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._pace = Pace(0, 0, time.monotonic)
+        self._bar = RichProgress(
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("instances, {task.description}"),
+            console=console,
+        )
+        self._task = self._bar.add_task("no rate yet", total=None)
+
+    def start(self, total: int, done: int) -> None:
+        """Show the bar."""
+        self._pace = Pace(total, done, time.monotonic)
+        self._bar.update(self._task, total=total, completed=done)
+        self._bar.start()
+
+    def advance(self, instances: int) -> None:
+        """Move the bar."""
+        self._pace.done += instances
+        self._bar.update(self._task, advance=instances, description=self._pace.in_words())
+
+    def say(self, message: str) -> None:
+        """Show a line above the bar."""
+        self._bar.console.print(message, markup=False, highlight=False, soft_wrap=True)
+
+    def finish(self) -> None:
+        """Leave the bar as it stands."""
+        self._bar.stop()
+
+
+def on_stderr() -> Progress:
+    """Progress for people who watch the terminal, or for the log that stderr goes to."""
+    console = Console(stderr=True)
+    return Bar(console) if console.is_terminal else Lines(sys.stderr)

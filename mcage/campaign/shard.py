@@ -1,0 +1,148 @@
+"""One finished shard as one file: named by sweep and instances, sealed with a checksum.
+
+A shard is an HDF5 file behind a user block of 512 bytes (which HDF5 tools skip) whose text is
+the BLAKE2b checksum of everything after it. The checksum is verified before HDF5 sees a byte, so
+that a damaged shard can neither crash the reader nor enter a result.
+"""
+
+import hashlib
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+
+from mcage.errors import UserError
+from mcage.results.atomic import whole_file
+from mcage.results.contract import Arrays, conforming
+from mcage.results.header import Campaign
+from mcage.results.schema import SCHEMA_VERSION, VARIABLES
+from mcage.results.store import LIBRARY_VERSIONS
+
+FILETYPE = "mcage-shard"
+SEAL_BYTES = 512
+DIGEST_LENGTH = 16
+NAME = re.compile(rf"(?P<digest>[0-9a-f]{{1,{DIGEST_LENGTH}}})-(?P<first>\d+)-(?P<last>\d+)\.h5")
+
+
+class DamagedShardError(Exception):
+    """The file has the name of a shard but not the bytes that were written."""
+
+
+def shard_name(digest: str, instances: range) -> str:
+    """File name of a shard; both instance ids are part of it."""
+    return f"{digest[:DIGEST_LENGTH]}-{instances.start:09d}-{instances.stop - 1:09d}.h5"
+
+
+def shard_range(path: Path) -> range:
+    """Instances that the name of a shard promises.
+
+    Raises
+    ------
+    UserError
+        The name is not that of a shard.
+    """
+    match = NAME.fullmatch(path.name)
+    if match is None:
+        raise UserError(f"{path} is not a shard of a sweep: move it out of that folder")
+    return range(int(match["first"]), int(match["last"]) + 1)
+
+
+def write_shard(folder: Path, campaign: Campaign, instances: range, arrays: Arrays) -> Path:
+    """Write the results of ``instances``, all or nothing.
+
+    Parameters
+    ----------
+    folder : Path
+        Shard folder of the sweep.
+    campaign : Campaign
+        The sweep.
+    instances : range
+        Instance ids.
+    arrays : mapping of str to ndarray
+        As the schema declares them, ``instance`` of that length.
+
+    Raises
+    ------
+    UserError
+        The file cannot be written.
+    ValueError
+        The arrays break the schema.
+    """
+    arrays = conforming(campaign, arrays, len(instances))
+    memory = io.BytesIO()
+    with h5py.File(memory, "w", libver=LIBRARY_VERSIONS, userblock_size=SEAL_BYTES) as file:
+        file.attrs["filetype"] = FILETYPE
+        file.attrs["schema_version"] = SCHEMA_VERSION
+        file.attrs["campaign"] = np.bytes_(campaign.to_json().encode())
+        file.attrs["first"], file.attrs["last"] = instances.start, instances.stop - 1
+        for name, array in arrays.items():
+            file.create_dataset(name, data=array, compression="gzip", shuffle=True)
+    content = memory.getvalue()[SEAL_BYTES:]
+    path = folder / shard_name(campaign.spec_digest, instances)
+    with whole_file(path) as temporary, temporary.open("wb") as stream:
+        stream.write(_seal(content))
+        stream.write(content)
+    return path
+
+
+def read_campaign(path: Path) -> Campaign:
+    """Sweep that a shard belongs to, after verifying the whole shard.
+
+    Raises
+    ------
+    DamagedShardError
+        It is not as it was written: truncated, overwritten, or not a shard at all.
+    UserError
+        It cannot be read, has been renamed, or its schema is not the one of this mcage.
+    """
+    with _verified(path) as file:
+        return _campaign(file)
+
+
+def read_shard(path: Path) -> dict[str, npt.NDArray[Any]]:
+    """Arrays of a shard, as they were given to `write_shard`.
+
+    Raises
+    ------
+    DamagedShardError, UserError
+        As `read_campaign`.
+    """
+    with _verified(path) as file:
+        return {variable.name: file[variable.name][...] for variable in VARIABLES}
+
+
+@contextmanager
+def _verified(path: Path) -> Iterator[h5py.File]:
+    promised = shard_range(path)
+    try:
+        whole = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
+    if whole[:SEAL_BYTES] != _seal(whole[SEAL_BYTES:]):
+        raise DamagedShardError(f"{path} is damaged: its bytes do not match its checksum")
+    with h5py.File(io.BytesIO(whole), "r") as file:
+        if file.attrs["schema_version"] != SCHEMA_VERSION:
+            raise UserError(
+                f"{path} has schema {file.attrs['schema_version']}, this mcage writes "
+                f"{SCHEMA_VERSION}: finish the sweep with the mcage that began it"
+            )
+        instances = range(int(file.attrs["first"]), int(file.attrs["last"]) + 1)
+        name = shard_name(_campaign(file).spec_digest, instances)
+        if instances != promised or path.name != name:
+            raise UserError(f"{path} holds {name}: a renamed copy, remove it")
+        yield file
+
+
+def _campaign(file: h5py.File) -> Campaign:
+    return Campaign.from_json(bytes(file.attrs["campaign"]).decode())
+
+
+def _seal(content: bytes) -> bytes:
+    checksum = hashlib.blake2b(content).hexdigest()
+    return f"{FILETYPE} blake2b {checksum}\n".encode().ljust(SEAL_BYTES, b"\0")

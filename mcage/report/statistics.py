@@ -1,0 +1,164 @@
+"""Estimates with intervals, for samples of independent instances and lives cut at a horizon."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.floating]
+Bools = npt.NDArray[np.bool_]
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value and its confidence interval; a bound that the sample cannot give is NaN."""
+
+    value: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Survival:
+    """Kaplan-Meier curve: a step function that falls at every time of death.
+
+    Parameters
+    ----------
+    years : ndarray of float [step]
+        Times of death, rising, without repeats.
+    survival : ndarray of float [step]
+        Share alive after each.
+    lower, upper : ndarray of float [step]
+        Pointwise confidence band.
+    """
+
+    years: npt.NDArray[np.float64]
+    survival: npt.NDArray[np.float64]
+    lower: npt.NDArray[np.float64]
+    upper: npt.NDArray[np.float64]
+
+
+def kaplan_meier(life_years: Floats, died: Bools, confidence: float = CONFIDENCE) -> Survival:
+    """Survival curve of right-censored lives, with the log-log confidence band.
+
+    Parameters
+    ----------
+    life_years : ndarray of float [instance]
+        End of life, or of observation, years. A life censored at the time of a death counts as
+        at risk then.
+    died : ndarray of bool [instance]
+        False where the life is censored.
+    confidence : float
+        Of the band at each time, 0 ... 1.
+
+    References
+    ----------
+    Kaplan and Meier, J. Am. Stat. Assoc. 53 (1958); variance by Greenwood; band on the scale of
+    log(-log S) by Kalbfleisch and Prentice, The Statistical Analysis of Failure Time Data.
+    """
+    lives = life_years.astype(np.float64)
+    years, deaths = np.unique(lives[died], return_counts=True)
+    at_risk = lives.size - np.searchsorted(np.sort(lives), years, side="left")
+    survival: npt.NDArray[np.float64] = np.cumprod(1.0 - deaths / at_risk)
+    # Where nobody is left the variance is undefined and the band is [0, 0] or NaN by convention;
+    # NaN says so.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variance = np.cumsum(deaths / (at_risk * (at_risk - deaths).astype(np.float64)))
+        spread = _normal_quantile(confidence) * np.sqrt(variance) / np.abs(np.log(survival))
+        lower, upper = survival ** np.exp(spread), survival ** np.exp(-spread)
+    undefined = survival == 0.0
+    lower[undefined] = upper[undefined] = np.nan
+    return Survival(years, survival, lower, upper)
+
+
+def life_quantile(
+    life_years: Floats, died: Bools, share: float = 0.5, confidence: float = CONFIDENCE
+) -> Estimate:
+    """Time at which ``share`` of the slices are dead, with bounds that assume no distribution.
+
+    The value inverts the Kaplan-Meier curve; the bounds are the order statistics whose ranks
+    enclose the quantile with at least the asked-for probability (binomial law), and are exact
+    for any distribution of lives.
+
+    Parameters
+    ----------
+    life_years : ndarray of float [instance]
+        End of life, or of observation, years.
+    died : ndarray of bool [instance]
+        False where the life is censored.
+    share : float
+        0 ... 1, both excluded.
+    confidence : float
+        Of the interval.
+
+    Returns
+    -------
+    Estimate
+        In years; infinity stands for "after the end of observation", NaN for a bound that so few
+        instances cannot give (the median needs six for 95 %).
+
+    Raises
+    ------
+    ValueError
+        A life is censored before another one ends: then ranks are not known.
+
+    References
+    ----------
+    David and Nagaraja, Order Statistics, section 7.1.
+    """
+    from scipy.stats import binom
+
+    if not died.all() and died.any() and life_years[~died].min() < life_years[died].max():
+        raise ValueError("order statistics need every censored life to outlast every death")
+    ordered = np.sort(np.where(died, life_years, np.inf))
+    count = ordered.size
+
+    def of_rank(rank: int) -> float:
+        return float(ordered[rank - 1]) if 1 <= rank <= count else math.nan
+
+    tail = (1.0 - confidence) / 2.0
+    return Estimate(
+        # Rounding may lift share * count a hair above the integer that it is.
+        of_rank(max(1, math.ceil(share * count - 1e-9))),
+        of_rank(int(binom.ppf(tail, count, share))),
+        of_rank(int(binom.ppf(1.0 - tail, count, share)) + 1),
+    )
+
+
+def proportion(successes: int, count: int, confidence: float = CONFIDENCE) -> Estimate:
+    """Share of ``successes`` among ``count`` with Wilson's interval.
+
+    References
+    ----------
+    Wilson, J. Am. Stat. Assoc. 22 (1927).
+    """
+    z = _normal_quantile(confidence)
+    p = successes / count
+    centre = (p + z * z / (2 * count)) / (1 + z * z / count)
+    half = z * math.sqrt(p * (1 - p) / count + z * z / (4 * count * count)) / (1 + z * z / count)
+    return Estimate(p, max(0.0, centre - half), min(1.0, centre + half))
+
+
+def mean(values: Floats, confidence: float = CONFIDENCE) -> Estimate:
+    """Mean over instances with Student's interval; one instance has no interval.
+
+    Sums are formed in double precision whatever the type of ``values``.
+    """
+    from scipy.stats import t
+
+    values = values.astype(np.float64)
+    centre = float(values.mean())
+    if values.size < 2:
+        return Estimate(centre, math.nan, math.nan)
+    error = float(values.std(ddof=1)) / math.sqrt(values.size)
+    half = float(t.ppf((1.0 + confidence) / 2.0, values.size - 1)) * error
+    return Estimate(centre, centre - half, centre + half)
+
+
+def _normal_quantile(confidence: float) -> float:
+    from scipy.special import ndtri
+
+    return float(ndtri((1.0 + confidence) / 2.0))

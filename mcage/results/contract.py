@@ -1,0 +1,65 @@
+"""The border between computing and storing: arrays that enter a file must follow the schema."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from mcage.results.header import Campaign
+from mcage.results.schema import VARIABLES, Variable, dimension_sizes
+
+Arrays = Mapping[str, npt.NDArray[np.generic]]
+
+
+def conforming(
+    campaign: Campaign, arrays: Arrays, instances: int
+) -> dict[str, npt.NDArray[np.generic]]:
+    """Return the computed arrays of ``instances`` instances in the types of the schema.
+
+    Parameters
+    ----------
+    campaign : Campaign
+        Gives the sizes of the other dimensions.
+    arrays : mapping of str to ndarray
+        One array for every variable of the schema. Any float type may stand for a float, any
+        integer type for an integer whose range holds the values.
+    instances : int
+        Length of the ``instance`` axis.
+
+    Raises
+    ------
+    ValueError
+        A variable is missing, unknown, of the wrong shape or kind, out of range, or NaN where
+        the schema knows no missing values.
+    """
+    declared = {variable.name for variable in VARIABLES}
+    if set(arrays) != declared:
+        raise ValueError(
+            f"computed variables differ from the schema: missing {sorted(declared - set(arrays))}, "
+            f"unknown {sorted(set(arrays) - declared)}"
+        )
+    sizes = {**dimension_sizes(campaign), "instance": instances}
+    return {v.name: _conforming(v, np.asarray(arrays[v.name]), sizes) for v in VARIABLES}
+
+
+def _conforming(
+    variable: Variable, array: npt.NDArray[np.generic], sizes: Mapping[str, int]
+) -> npt.NDArray[np.generic]:
+    dtype = np.dtype(variable.dtype)
+    if array.shape != variable.shape(sizes):
+        raise ValueError(f"{variable.name}: shape {array.shape}, not {variable.shape(sizes)}")
+    if dtype.kind == "f":
+        if array.dtype.kind != "f":
+            raise ValueError(f"{variable.name}: type {array.dtype}, not a float")
+        if np.isinf(array).any() or (not variable.missing and np.isnan(array).any()):
+            raise ValueError(f"{variable.name}: values that are not finite")
+        return array.astype(dtype)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"{variable.name}: type {array.dtype}, not an integer")
+    allowed = np.iinfo(dtype)
+    low, high = int(array.min()), int(array.max())
+    if low < allowed.min or high > allowed.max:
+        raise ValueError(f"{variable.name}: values {low} ... {high} do not fit into {dtype}")
+    if variable.flags is not None and not np.isin(array, list(variable.flags)).all():
+        raise ValueError(f"{variable.name}: values other than {list(variable.flags)}")
+    return array.astype(dtype)

@@ -1,0 +1,125 @@
+"""What a file of results says about the sweep it holds: its spec, its grid, its engine."""
+
+import hashlib
+import json
+import math
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from mcage import __version__
+
+
+@dataclass(frozen=True)
+class CaseName:
+    """One point of the sweep grid by name.
+
+    Parameters
+    ----------
+    label : str
+        The whole case in one text, unique in the sweep.
+    technique, environment, scenario : str
+        Its parts.
+    vdd_volts : float
+        Supply voltage of the scenario, V.
+    """
+
+    label: str
+    technique: str
+    environment: str
+    scenario: str
+    vdd_volts: float
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A sweep as the files know it: everything but the numbers that it computes.
+
+    Parameters
+    ----------
+    spec_toml, spec_digest : str
+        The spec as TOML text, and the hexadecimal digest of everything that decides its results.
+    seed : int
+        Seed of all random streams.
+    instances : int
+        Number of instances of every case; their ids are 0 ... instances - 1.
+    cases : tuple of CaseName
+        The grid.
+    kernels : tuple of str
+        Names of the kernels that the workloads draw from.
+    workload_periods : int
+        Number of workload draws in a life.
+    epoch_edges_years : tuple of float
+        Borders of the epochs, years, from 0 to the horizon; one more than there are epochs.
+    engine, engine_reason, device : str
+        The engine that computes, why that one, and what it runs on.
+    mcage_version : str
+        Version of the program.
+
+    Raises
+    ------
+    ValueError
+        A field contradicts another.
+    """
+
+    spec_toml: str
+    spec_digest: str
+    seed: int
+    instances: int
+    cases: tuple[CaseName, ...]
+    kernels: tuple[str, ...]
+    workload_periods: int
+    epoch_edges_years: tuple[float, ...]
+    engine: str
+    engine_reason: str = ""
+    device: str = ""
+    mcage_version: str = __version__
+
+    def __post_init__(self) -> None:
+        edges = self.epoch_edges_years
+        if self.instances < 1 or self.workload_periods < 1 or not self.kernels or not self.cases:
+            raise ValueError("a campaign needs an instance, a workload period, a kernel, a case")
+        if len({case.label for case in self.cases}) < len(self.cases):
+            raise ValueError("two cases of a campaign have the same label")
+        if (
+            len(edges) < 2
+            or edges[0] != 0
+            or any(later <= earlier for earlier, later in pairwise(edges))
+        ):
+            raise ValueError(f"epoch edges must rise from 0 to the horizon, got {edges}")
+        if not math.isfinite(edges[-1]):
+            raise ValueError(f"the horizon must be finite, got {edges[-1]}")
+
+    @property
+    def horizon_years(self) -> float:
+        """End of the simulated time, years; lives that reach it are censored."""
+        return self.epoch_edges_years[-1]
+
+    def to_json(self) -> str:
+        """Text from which `from_json` makes the same campaign again."""
+        return json.dumps(asdict(self), sort_keys=True, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Campaign":
+        """Campaign out of the text of `to_json`."""
+        fields: dict[str, Any] = json.loads(text)
+        fields["cases"] = tuple(CaseName(**case) for case in fields["cases"])
+        fields["kernels"] = tuple(fields["kernels"])
+        fields["epoch_edges_years"] = tuple(fields["epoch_edges_years"])
+        return cls(**fields)
+
+    def checksum(self) -> str:
+        """Hexadecimal checksum of all fields."""
+        return hashlib.blake2b(self.to_json().encode(), digest_size=16).hexdigest()
+
+    def difference(self, other: "Campaign") -> str | None:
+        """Say why results of ``other`` may not join those of this campaign; None if they may.
+
+        Device and reason may differ (a sweep may continue on another machine); the engine may
+        not, because engines agree on integers exactly but on floats to 1e-5 only.
+        """
+        for name in ("spec_digest", "mcage_version", "engine"):
+            if getattr(self, name) != getattr(other, name):
+                return f"{name} {getattr(other, name)}, not {getattr(self, name)}"
+        theirs = replace(other, device=self.device, engine_reason=self.engine_reason)
+        return None if theirs == self else "another grid of cases, kernels or epochs"

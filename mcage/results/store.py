@@ -1,0 +1,183 @@
+"""Write a results file: netCDF-4 through h5py, instances streamed in, the same bytes every time.
+
+No clock, host name or library version goes into the file, and instances are written in chunks of
+a fixed size however they arrive: two sweeps with the same results give identical files. Chunks
+carry Fletcher-32 checksums and the header a checksum of its own, so that damage is noticed.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+
+from mcage.results.atomic import whole_file
+from mcage.results.contract import Arrays
+from mcage.results.header import Campaign
+from mcage.results.schema import (
+    COORDINATES,
+    SCHEMA_VERSION,
+    VARIABLES,
+    Variable,
+    dimension_sizes,
+)
+
+FILETYPE = "mcage-results"
+INSTANCES_PER_CHUNK = 2048
+LIBRARY_VERSIONS = ("v108", "v108")
+"""HDF5 format of the netCDF-4 library: read everywhere, metadata checksummed, no surprises."""
+
+_LABELS = [c.variable for c in COORDINATES if c.variable.dims != (c.variable.name,)]
+
+
+@contextmanager
+def new_results(path: Path, campaign: Campaign) -> Iterator["ResultsWriter"]:
+    """Open a writer for the results of ``campaign``; ``path`` appears when the block succeeds.
+
+    Raises
+    ------
+    UserError
+        The file cannot be written.
+    ValueError
+        Fewer or more instances were appended than the campaign has.
+    """
+    with (
+        whole_file(path) as temporary,
+        h5py.File(temporary, "w", libver=LIBRARY_VERSIONS, track_order=True) as file,
+    ):
+        writer = ResultsWriter(file, campaign)
+        yield writer
+        writer.finish()
+
+
+class ResultsWriter:
+    """Takes arrays of any number of instances, in order; memory does not grow with them."""
+
+    def __init__(self, file: h5py.File, campaign: Campaign) -> None:
+        self._file = file
+        self._sizes = dimension_sizes(campaign)
+        self._written = 0
+        self._waiting: list[dict[str, npt.NDArray[Any]]] = []
+        self._sums: dict[str, npt.NDArray[Any]] = {
+            v.name: np.zeros(v.shape(self._sizes), v.dtype) for v in VARIABLES if not v.per_instance
+        }
+        _write_attributes(file, campaign)
+        _write_coordinates(file, campaign)
+        for variable in VARIABLES:
+            self._create(variable)
+
+    def append(self, arrays: Arrays) -> None:
+        """Add the next instances.
+
+        Parameters
+        ----------
+        arrays : mapping of str to ndarray
+            As `mcage.results.contract.conforming` returns them.
+        """
+        self._waiting.append({v.name: arrays[v.name] for v in VARIABLES if v.per_instance})
+        for name, total in self._sums.items():
+            total += arrays[name]
+        while self._waiting_instances() >= INSTANCES_PER_CHUNK:
+            self._write(INSTANCES_PER_CHUNK)
+
+    def finish(self) -> None:
+        """Write what waits for its chunk to fill, and the sums."""
+        if self._waiting_instances():
+            self._write(self._waiting_instances())
+        if self._written != self._sizes["instance"]:
+            raise ValueError(f"{self._written} instances written of {self._sizes['instance']}")
+        for name, total in self._sums.items():
+            self._file[name][...] = total
+
+    def _waiting_instances(self) -> int:
+        return sum(piece["workload"].shape[0] for piece in self._waiting)
+
+    def _write(self, count: int) -> None:
+        rest: dict[str, npt.NDArray[Any]] = {}
+        stop = self._written + count
+        for variable in VARIABLES:
+            if not variable.per_instance:
+                continue
+            axis = variable.dims.index("instance")
+            array = np.concatenate([piece[variable.name] for piece in self._waiting], axis)
+            place = (slice(None),) * axis
+            self._file[variable.name][(*place, slice(self._written, stop))] = array[
+                (*place, slice(count))
+            ]
+            rest[variable.name] = array[(*place, slice(count, None))]
+        self._waiting = [rest]
+        self._written = stop
+
+    def _create(self, variable: Variable) -> None:
+        shape = variable.shape(self._sizes)
+        # One case to a chunk, because tables and figures read case by case.
+        limits = {"case": 1, "instance": INSTANCES_PER_CHUNK}
+        chunks = tuple(
+            min(size, limits.get(dim, size)) for dim, size in zip(variable.dims, shape, strict=True)
+        )
+        is_float = np.dtype(variable.dtype).kind == "f"
+        dataset = self._file.create_dataset(
+            variable.name,
+            shape,
+            variable.dtype,
+            chunks=chunks,
+            shuffle=True,
+            compression="gzip",
+            compression_opts=4,
+            fletcher32=True,
+            fillvalue=np.nan if is_float else 0,
+            track_times=False,
+        )
+        if is_float:
+            dataset.attrs["_FillValue"] = np.array([np.nan], variable.dtype)
+        labels = [label for label in _LABELS if set(label.dims) <= set(variable.dims)]
+        if labels:
+            dataset.attrs["coordinates"] = " ".join(label.name for label in labels)
+        _describe(dataset, variable)
+        for axis, dim in enumerate(variable.dims):
+            dataset.dims[axis].attach_scale(self._file[dim])
+
+
+def _write_attributes(file: h5py.File, campaign: Campaign) -> None:
+    file.attrs["Conventions"] = "CF-1.8"
+    file.attrs["filetype"] = FILETYPE
+    file.attrs["schema_version"] = SCHEMA_VERSION
+    file.attrs["mcage_version"] = campaign.mcage_version
+    file.attrs["spec"] = campaign.spec_toml
+    file.attrs["spec_digest"] = campaign.spec_digest
+    file.attrs["seed"] = campaign.seed
+    file.attrs["engine"] = campaign.engine
+    file.attrs["engine_reason"] = campaign.engine_reason
+    file.attrs["device"] = campaign.device
+    file.attrs["header_checksum"] = campaign.checksum()
+
+
+def _write_coordinates(file: h5py.File, campaign: Campaign) -> None:
+    for coordinate in COORDINATES:
+        variable, values = coordinate.variable, coordinate.values(campaign)
+        dtype = h5py.string_dtype() if variable.dtype == "text" else np.dtype(variable.dtype)
+        dataset = file.create_dataset(
+            variable.name, data=np.asarray(values, dtype=dtype), track_times=False
+        )
+        _describe(dataset, variable)
+        (dim,) = variable.dims
+        if dim == variable.name:
+            dataset.make_scale(dim)
+        else:
+            dataset.dims[0].attach_scale(file[dim])
+
+
+def _describe(dataset: h5py.Dataset, variable: Variable) -> None:
+    dataset.attrs["units"] = variable.units
+    dataset.attrs["long_name"] = variable.long_name
+    comment = " ".join(
+        part for part in (variable.comment, variable.missing and f"NaN {variable.missing}.") if part
+    )
+    if comment:
+        dataset.attrs["comment"] = comment
+    if variable.flags is not None:
+        dataset.attrs["flag_values"] = np.array(list(variable.flags), variable.dtype)
+        dataset.attrs["flag_meanings"] = " ".join(flag.name.lower() for flag in variable.flags)

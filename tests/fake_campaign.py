@@ -1,0 +1,98 @@
+"""A campaign whose results cost nothing to compute; as a script, one that can be killed."""
+
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from mcage.campaign.run import run_campaign
+from mcage.results.header import Campaign, CaseName
+from mcage.results.schema import DVTH_BIN_EDGES_MV, EndCause
+
+HORIZON_YEARS = 10.0
+EPOCHS = 5
+
+CAMPAIGN = Campaign(
+    spec_toml='technique = ["baseline", "rrcd"]\n# µ, °C: any text\n',
+    spec_digest="0123456789abcdef" * 4,
+    seed=7,
+    instances=100,
+    cases=(
+        CaseName("baseline nominal common 0.419 V", "baseline", "nominal", "common", 0.419),
+        CaseName("rrcd nominal common 0.419 V", "rrcd", "nominal", "common", 0.419),
+        CaseName("rrcd dvfs common 0.419 V", "rrcd", "dvfs", "common", 0.419),
+    ),
+    kernels=("BlackScholes", "MatrixMultiplication", "Reduction"),
+    workload_periods=4,
+    epoch_edges_years=tuple(HORIZON_YEARS * k / EPOCHS for k in range(EPOCHS + 1)),
+    engine="numba",
+    engine_reason="no CUDA device",
+    device="a test",
+)
+
+
+def campaign(**fields) -> Campaign:
+    return replace(CAMPAIGN, **fields)
+
+
+def compute(first: int, last: int) -> dict[str, np.ndarray]:
+    """Results of instances that are pure functions of their id."""
+    parts = [_instance(i) for i in range(first, last)]
+    arrays = {}
+    for name in parts[0]:
+        values = [part[name] for part in parts]
+        if name == "dvth_histogram":
+            arrays[name] = np.sum(values, axis=0)
+        elif name == "workload":
+            arrays[name] = np.stack(values)
+        else:
+            arrays[name] = np.stack(values, axis=1)
+    return arrays
+
+
+def _instance(i: int) -> dict[str, np.ndarray]:
+    draw = np.random.default_rng([CAMPAIGN.seed, i])
+    cases = len(CAMPAIGN.cases)
+    life = np.minimum(draw.exponential(8.0, cases), HORIZON_YEARS)
+    dead = life < HORIZON_YEARS
+    ends = np.array(CAMPAIGN.epoch_edges_years[1:])
+    after_death = ends[None, :] - HORIZON_YEARS / EPOCHS >= life[:, None]
+    epoch = np.where(after_death, np.nan, draw.random((cases, EPOCHS)))
+    cells = draw.integers(0, 1000, (cases, 2, DVTH_BIN_EDGES_MV.size - 1))
+    return {
+        "workload": draw.integers(0, len(CAMPAIGN.kernels), CAMPAIGN.workload_periods),
+        "life_years": life,
+        "end_cause": np.where(dead, EndCause.DELAY, EndCause.CENSORED).astype(np.int8),
+        "max_dvth_mv": 60 + draw.random((cases, 2)),
+        "longest_duty": draw.random((cases, 2)),
+        "write_share": draw.dirichlet([1, 1, 1, 1], cases),
+        "spill_rate": draw.random(cases),
+        "peak_spilled_rows": draw.integers(0, 32, cases),
+        "faulty_entries_start": draw.integers(0, 20, cases),
+        "faulty_entries_end": draw.integers(20, 40, cases),
+        "wakeups_per_write": draw.random(cases),
+        "movs_per_write": draw.random(cases),
+        "mispredictions_per_write": draw.random(cases),
+        "delay_increase": draw.random(cases),
+        "epoch_max_dvth_mv": np.stack([epoch, epoch], axis=-1),
+        "epoch_faulty_entries": epoch,
+        "epoch_peak_spilled_rows": epoch,
+        "dvth_histogram": cells,
+    }
+
+
+def main() -> None:
+    out, instances, shard_size, seconds_per_shard = sys.argv[1:]
+
+    def slow(first: int, last: int) -> dict[str, np.ndarray]:
+        print(first, flush=True)
+        time.sleep(float(seconds_per_shard))
+        return compute(first, last)
+
+    run_campaign(campaign(instances=int(instances)), Path(out), slow, int(shard_size))
+
+
+if __name__ == "__main__":
+    main()
