@@ -105,7 +105,7 @@ def faults(
         typer.echo(json.dumps(result))
     else:
         title = (
-            f"{scenario}, mode {mode}, Vdd {vdd_volts:g} V, seed {seed}, instance {instance}: "
+            f"{scenario}, mode {mode}, Vdd {vdd_volts:g} V, seed {seed}, instance {instance}\n"
             f"{np.count_nonzero(bits > 1)} of {len(bits)} entries faulty"
         )
         _print_map(title, cells, bits, blocks)
@@ -114,7 +114,8 @@ def faults(
         from mcage.variation.picture import draw_map
 
         field = sample_field(model.scenario, seed, shown)[0] if mode == "varius" else None
-        draw_map(png, f"{scenario}, {vdd_volts:g} V, instance {instance}", cells, blocks, field)
+        title = f"{scenario}, {mode}, {vdd_volts:g} V, seed {seed}, instance {instance}"
+        draw_map(png, title, cells, blocks, field)
 
 
 def _check_writable(path: Path) -> None:

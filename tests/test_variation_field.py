@@ -1,0 +1,79 @@
+"""The systematic field: its law, and what it may not depend on."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from mcage.variation import sample_field, scenario, spherical_correlation
+from mcage.variation.field import node_factor
+
+CLUSTERED = scenario("clustered")
+
+
+def test_spherical_correlation_by_hand() -> None:
+    rho = spherical_correlation(np.array([0.0, 0.1, 0.25, 0.5, 0.7]), 0.5)
+    np.testing.assert_allclose(rho, [1.0, 1 - 0.3 + 0.004, 0.3125, 0.0, 0.0], atol=1e-15)
+
+
+def test_factor_is_a_root_of_the_correlation() -> None:
+    factor = node_factor(0.5, 32, 16)
+    correlation = factor @ factor.T
+    assert np.all(np.triu(factor, 1) == 0)
+    np.testing.assert_allclose(np.diag(correlation), 1 + 1e-9, rtol=1e-13)
+    # Node 17 = (row 1, column 1), node 36 = (row 2, column 4): 3/16 along x, 1/32 along y.
+    r = np.hypot(3 / 16, 1 / 32) / 0.5
+    assert correlation[17, 36] == pytest.approx(1 - 1.5 * r + 0.5 * r**3, abs=1e-12)
+    np.testing.assert_allclose(factor, np.linalg.cholesky(correlation), atol=1e-9)
+
+
+def test_sampled_correlation() -> None:
+    """60 correlations, 512 means and 512 variances within 5 standard errors.
+
+    False alarm: 1084 two-sided tests at 5.7e-7 each, below 1e-3 for a fresh seed.
+    """
+    maps = 2000
+    field = sample_field(CLUSTERED, 7, np.arange(maps)) / CLUSTERED.sigma_systematic_volts
+    assert np.abs(field.mean(axis=0)).max() < 5 / np.sqrt(maps)
+    assert np.abs((field**2).mean(axis=0) - 1).max() < 5 * np.sqrt(2 / maps)
+    steps = [(0, 1), (0, 3), (0, 5), (0, 7), (0, 8), (-4, 0), (-2, 1), (4, 0), (8, 4), (12, 6)]
+    for row, column in [(4, 0), (9, 3), (15, 7), (19, 1), (12, 2), (6, 6)]:
+        for down, right in steps:
+            rho = spherical_correlation(np.hypot(down / 32, right / 16), 0.5)
+            measured = (field[:, row, column] * field[:, row + down, column + right]).mean()
+            assert abs(measured - rho) < 5 * np.sqrt((1 + rho**2) / maps), (row, column, down)
+
+
+def test_same_draw_in_every_scenario() -> None:
+    common = sample_field(scenario("common"), 3, np.array([5])) / 0.0138
+    clustered = sample_field(CLUSTERED, 3, np.array([5])) / 0.0233
+    np.testing.assert_allclose(common, clustered, rtol=1e-12)
+    assert np.all(sample_field(scenario("dispersed"), 3, np.array([5])) == 0)
+
+
+def test_instance_does_not_depend_on_its_batch() -> None:
+    whole = sample_field(CLUSTERED, 1, np.arange(9))
+    parts = [sample_field(CLUSTERED, 1, np.array(ids)) for ids in ([8, 7], [3], [0, 1, 2])]
+    np.testing.assert_array_equal(np.concatenate(parts), whole[[8, 7, 3, 0, 1, 2]])
+    assert not np.array_equal(whole[0], whole[1])
+    assert not np.array_equal(whole, sample_field(CLUSTERED, 2, np.arange(9)))
+
+
+def test_field_does_not_depend_on_threads() -> None:
+    code = (
+        "import sys, numpy as np; from mcage.variation import sample_field, scenario;"
+        "sys.stdout.write(sample_field(scenario('clustered'), 1, np.arange(4)).tobytes().hex())"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"OPENBLAS_NUM_THREADS": threads},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for threads in ("1", "2")
+    }
+    assert len(outputs) == 1
+    assert len(outputs.pop()) == 4 * 512 * 16
