@@ -319,8 +319,8 @@ def test_rc_switches_the_entry_off_while_the_table_has_the_value():
             write(1, 0, 1, UNEVEN),  # on from 1
             write(3, 0, 1, pattern(4, 1, 8)),  # into the table: off from 3
             write(6, 0, 1, pattern(7)),  # still in the table
-            write(8, 0, 1, pattern(3), lanes=0b1),  # divergent: MOV first; on from 8, a wake-up
-            write(9, 0, 1, pattern(3), lanes=ALL_LANES),  # off from 9
+            write(8, 0, 1, 3, lanes=0b1),  # divergent: MOV first; on from 8, a wake-up
+            write(9, 0, 1, pattern(3)),  # off from 9
             write(11, 0, 1, UNEVEN),  # on from 11, a wake-up
             release(14, 0),  # off from 14
         ],
@@ -329,7 +329,7 @@ def test_rc_switches_the_entry_off_while_the_table_has_the_value():
     outcome = replay(trace, "rc")
     assert (outcome.powered[1] == 2 + 1 + 3).all()
     assert outcome.powered.sum() == 6 * 2048
-    # Component 1 of UNEVEN is 0x10001; at 8 all lanes are rewritten with 3 (pattern), bits 0, 1.
+    # Component 1 of UNEVEN is 0x10001; from 8 it is the 7 that came out of the table.
     assert one_cycles(outcome, 1, 1, bit=16) == 2 + 3
     assert one_cycles(outcome, 1, 1, bit=1) == 1
     assert counted(outcome) == {"regular": 6, "mov_writes": 1, "wakeups": 2}
@@ -341,8 +341,8 @@ def test_rc_stores_a_regular_value_of_a_divergent_write_uncompressed():
         [
             alloc(0, 0, 1),
             write(0, 0, 0, 1, lanes=half),
-            write(2, 0, 0, pattern(1), lanes=ALL_LANES ^ half),  # all lanes now 1, yet divergent
-            write(5, 0, 0, pattern(0), lanes=half),  # not compressed before: no MOV
+            write(2, 0, 0, 1, lanes=ALL_LANES ^ half),  # all lanes now 1, yet divergent
+            write(5, 0, 0, 0, lanes=ALL_LANES ^ half),  # not compressed before: no MOV
             release(6, 0),
         ],
         cycles=6 + 1,
@@ -350,7 +350,7 @@ def test_rc_stores_a_regular_value_of_a_divergent_write_uncompressed():
     outcome = replay(trace, "rc")
     assert (outcome.powered[0] == 6).all()
     assert counted(outcome) == {"regular": 3}
-    assert one_cycles(outcome, 0, 0) == 5
+    assert one_cycles(outcome, 0, 0) == 6
     # Lane 63 is on from 0, though first written at 2; till then it holds the end of the last pass.
     assert one_cycles(outcome, 0, 63) == 3
 
@@ -374,7 +374,7 @@ def test_wc_keeps_only_the_bytes_in_use_on():
             write(2, 0, 0, pattern(1)),  # 4 bytes [2, 5)
             write(5, 0, 0, narrow),  # 67 bytes [5, 9)
             write(9, 0, 0, wide),  # 130 bytes [9, 14)
-            write(14, 0, 0, pattern(0), lanes=1),  # 256 bytes [14, 20): MOV, wake-up
+            write(14, 0, 0, 0, lanes=1),  # 256 bytes [14, 20): MOV, wake-up
             release(20, 0),
         ],
         cycles=30,
@@ -390,11 +390,11 @@ def test_wc_keeps_only_the_bytes_in_use_on():
     # Byte 0: UNEVEN's component 0 is 0; then base 1 for 3 cycles; then bases and lane 0 are 0.
     assert ones[0].tolist() == [3, 0, 0, 0, 0, 0, 0, 0]
     # Byte 4: 0x01 of UNEVEN's component 1 for 2, delta 0x03 for 4, low byte 0x01 of 0x0101 for 5,
-    # then after the divergent write lane 0 of this window's cumulative mask (all lanes): 0.
-    assert ones[4].tolist() == [2 + 4 + 5, 4, 0, 0, 0, 0, 0, 0]
+    # then component 1 as decompressed for the divergent write, 0x101, for 6.
+    assert ones[4].tolist() == [2 + 4 + 5 + 6, 4, 0, 0, 0, 0, 0, 0]
     # Byte 129: high byte of the last two-byte delta, and byte 1 of component 32 of UNEVEN:
-    # 32**2 * 0x10001 = 0x04000400, so byte 129 is 0x04.
-    assert ones[129].tolist() == [5, 0, 2, 0, 0, 0, 0, 0]
+    # 32**2 * 0x10001 = 0x04000400, so byte 129 is 0x04. Decompressed: 0x01.
+    assert ones[129].tolist() == [5 + 6, 0, 2, 0, 0, 0, 0, 0]
 
 
 def test_wc_ignores_the_delta_limit():
@@ -498,9 +498,9 @@ def test_rrcd_change_of_state_frees_the_old_home_first():
             alloc(0, 0, 1),
             write(0, 0, 0, pattern(1)),  # entry 4, block 0
             write(1, 0, 0, UNEVEN),  # the only entry: possible only if block 0 was freed
-            write(2, 0, 0, pattern(1), lanes=1),  # uncompressed before and after: regular
+            write(2, 0, 0, 1, lanes=1),  # uncompressed before and after: regular
             write(3, 0, 0, pattern(1)),  # entry 4, block 0
-            write(4, 0, 0, pattern(1), lanes=1),  # divergent: MOV, redirected
+            write(4, 0, 0, 1, lanes=1),  # divergent: MOV, redirected
             release(5, 0),
         ]
     )
@@ -608,7 +608,7 @@ def test_a_spilled_row_keeps_its_compression_state():
             alloc(0, 1, 2),
             write(0, 0, 0, UNEVEN),  # the only entry
             write(1, 1, 0, pattern(0)),  # LDS, compressed
-            write(2, 1, 0, pattern(0), lanes=1),  # MOV; LDS, uncompressed
+            write(2, 1, 0, 0, lanes=1),  # MOV; LDS, uncompressed
             write(3, 1, 1, pattern(0)),  # LDS, compressed
             release(4, 0),
             write(5, 1, 1, UNEVEN),  # entry of the slice: a wake-up
@@ -642,7 +642,7 @@ def test_rrcd_rc_rar_scans_from_the_selector_on():
             write(6, 1, 1, UNEVEN),  # 5
             write(7, 0, 0, UNEVEN),  # none left: LDS; compressed before, but not woken up
             write(8, 0, 0, pattern(0)),  # table: regular
-            write(9, 0, 0, pattern(0), lanes=1),  # MOV; LDS
+            write(9, 0, 0, 0, lanes=1),  # MOV; LDS
             release(10, 0),
             release(10, 1),
         ],

@@ -13,6 +13,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from mcage.traces.model import ALLOC, READ, RELEASE, WRITE, Kernel, Trace
+from mcage.traces.validation import validate_trace
 
 ENTRIES, COMPONENTS = 256, 64
 ALL_LANES = 2**64 - 1
@@ -24,7 +25,7 @@ LANE_NUMBERS = np.arange(COMPONENTS)
 
 
 class Event(NamedTuple):
-    """One event; ``value`` is the register's whole content after a write."""
+    """One event; ``value`` is what a write brings, of which only its lanes count."""
 
     cycle: int
     kind: int
@@ -39,10 +40,9 @@ def alloc(cycle, slot, window_size):
 
 
 def write(cycle, slot, reg, value, lanes=ALL_LANES):
-    """Write of ``value``: 64 components, or one number for all lanes that are written."""
-    if np.ndim(value) == 0:
-        value = np.where(lane_mask(lanes), np.uint32(value), np.uint32(0))
-    return Event(cycle, WRITE, slot, reg, lanes, np.asarray(value, dtype=np.uint32))
+    """Write of ``value``, 64 components or one number for all, to the given lanes."""
+    value = np.broadcast_to(np.asarray(value, dtype=np.uint32), COMPONENTS)
+    return Event(cycle, WRITE, slot, reg, lanes, value)
 
 
 def read(cycle, slot, reg):
@@ -59,7 +59,7 @@ def lane_mask(lanes):
 
 
 def trace_of(events, cycles=None, name="by hand"):
-    """Trace of the given events, put in order; kernels are told apart by their window size."""
+    """Valid trace of the given events, put in order; a kernel is a window size."""
     order_in_cycle = (ALLOC, WRITE, READ, RELEASE)
     events = sorted(events, key=lambda event: (event.cycle, order_in_cycle.index(event.kind)))
     allocations = [i for i, event in enumerate(events) if event.kind == ALLOC]
@@ -71,11 +71,11 @@ def trace_of(events, cycles=None, name="by hand"):
         launches.append(launch)
     rows: dict[bytes, int] = {}
     values = [
-        -1 if event.value is None else rows.setdefault(event.value.tobytes(), len(rows))
-        for event in events
+        -1 if content is None else rows.setdefault(content.tobytes(), len(rows))
+        for content in _contents(events)
     ]
     windows = range(len(allocations))
-    return Trace(
+    trace = Trace(
         name=name,
         source={"generator": name},
         kernels=tuple(Kernel(f"kernel{size}", size) for size in sizes),
@@ -93,6 +93,23 @@ def trace_of(events, cycles=None, name="by hand"):
         alloc_work_group=np.array(windows, dtype=np.uint32),
         alloc_wavefront=np.array(windows, dtype=np.uint32),
     )
+    validate_trace(trace)
+    return trace
+
+
+def _contents(events):
+    """Whole content of the register after each write; lanes never written are 0."""
+    registers: dict[tuple[int, int], np.ndarray] = {}
+    for event in events:
+        if event.kind == ALLOC:
+            registers.update({(event.slot, reg): np.zeros(COMPONENTS) for reg in range(event.reg)})
+        if event.kind != WRITE:
+            yield None
+            continue
+        before = registers[event.slot, event.reg]
+        content = np.where(lane_mask(event.lanes), event.value, before).astype(np.uint32)
+        registers[event.slot, event.reg] = content
+        yield content
 
 
 # ---- values and masks ------------------------------------------------------------------------
@@ -194,6 +211,8 @@ def random_trace(
                 drawn += window
                 now = window[-1].cycle + rng.randint(1, 5)
         begin = max(event.cycle for event in drawn) + rng.randint(1, 4)
+    if all(event.kind != WRITE for event in drawn):  # a trace without a write is none
+        drawn.append(write(drawn[0].cycle, drawn[0].slot, 0, random_value(rng)))
     drawn = [event._replace(cycle=event.cycle * stretch) for event in drawn]
     cycles = max(event.cycle for event in drawn) + rng.choice([1, 1, 1, 8])
     return trace_of(drawn, cycles, name="random")
@@ -212,7 +231,6 @@ def _random_window(rng, kernel, slot, begin, accesses):
     """One window: allocation, accesses in order of time, release."""
     end = begin + rng.choice([0, accesses // 2, accesses, 2 * accesses])
     drawn = [alloc(begin, slot, kernel.window_size)]
-    content: dict[int, np.ndarray] = {}
     written: dict[int, int] = {}
     for cycle in sorted(rng.randint(begin, end) for _ in range(accesses)):
         if rng.random() < 0.25:
@@ -220,10 +238,8 @@ def _random_window(rng, kernel, slot, begin, accesses):
             continue
         reg = rng.choice(kernel.registers)
         lanes = _random_lanes(rng, written.get(reg, 0), kernel.lanes)
-        before = content.get(reg, np.zeros(COMPONENTS, dtype=np.uint32))
-        content[reg] = np.where(lane_mask(lanes), random_value(rng), before)
         written[reg] = written.get(reg, 0) | lanes
-        drawn.append(write(cycle, slot, reg, content[reg], lanes))
+        drawn.append(write(cycle, slot, reg, random_value(rng), lanes))
     drawn.append(release(end, slot))
     return drawn
 
