@@ -2,8 +2,7 @@
 
 Numbering: arrays are ``[instance, entry, ...]``, instance first. Bit ``b`` of component ``c`` of
 an entry is bit ``32*c + b`` of that entry (0 ... 2047); byte ``k`` of an entry is its bits
-``8*k ... 8*k + 7``; block ``k`` is components ``16*k ... 16*k + 15``. In the 64-bit words that the
-engines work on, word ``w`` holds components ``2*w`` (low half) and ``2*w + 1`` (high half).
+``8*k ... 8*k + 7``; block ``k`` is components ``16*k ... 16*k + 15``.
 """
 
 from dataclasses import dataclass

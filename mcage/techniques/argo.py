@@ -1,6 +1,7 @@
 """ARGO: windows are given out in turn and idle ones are switched off.
 
-As modelled by Valero et al., IEEE TC 2019, section 5.3."""
+As modelled by Valero et al., IEEE TC 2019, section 5.3.
+"""
 
 from mcage.techniques.technique import Gating, Placement, Storage, Technique
 

@@ -1,7 +1,8 @@
 """The conventional register file: every value at its own entry, unused entries off.
 
 Valero et al. assume for every design, this one included, that the entries which a kernel does not
-use are switched off (IEEE TC 2019, section 6.2)."""
+use are switched off (IEEE TC 2019, section 6.2).
+"""
 
 from mcage.techniques.technique import Gating, Placement, Storage, Technique
 

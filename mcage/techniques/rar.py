@@ -1,6 +1,7 @@
 """RAR: register addresses rotate inside the window at each re-assignment.
 
-Valero et al., IEEE TC 2019, section 5.2."""
+Valero et al., IEEE TC 2019, section 5.2.
+"""
 
 from mcage.techniques.technique import Gating, Placement, Storage, Technique
 

@@ -1,6 +1,7 @@
 """RC: a compressible value moves to the eDRAM compression table and its entry is switched off.
 
-Valero et al., IEEE TC 2019, section 5.1."""
+Valero et al., IEEE TC 2019, section 5.1.
+"""
 
 from mcage.techniques.technique import Gating, Placement, Storage, Technique
 

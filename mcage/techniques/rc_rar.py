@@ -1,6 +1,7 @@
 """RC+RAR: compression switches entries off, rotation shares the off-time among them.
 
-Valero et al., IEEE TC 2019, sections 5.1 and 5.2."""
+Valero et al., IEEE TC 2019, sections 5.1 and 5.2.
+"""
 
 from mcage.techniques.technique import Gating, Placement, Storage, Technique
 

@@ -1,6 +1,7 @@
 """RRCD: compressed registers go to the sound blocks of faulty entries, others to reliable ones.
 
-Toca-Diaz et al. (RRCD), section IV."""
+Toca-Diaz et al. (RRCD), section IV.
+"""
 
 from mcage.techniques.technique import Gating, Placement, Storage, Technique
 

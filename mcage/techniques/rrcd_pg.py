@@ -1,7 +1,8 @@
 """RRCD with power gating: as `rrcd`, and every block that holds nothing is switched off.
 
 A composition of mcage: Toca-Diaz et al. (RRCD) for the placement, the gating after Valero et al.,
-IEEE TC 2019."""
+IEEE TC 2019.
+"""
 
 from mcage.techniques.technique import Gating, Placement, Storage, Technique
 

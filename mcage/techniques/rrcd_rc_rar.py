@@ -2,7 +2,8 @@
 
 Compressible values live in the compression table of RC, the others are redirected to reliable
 entries as in RRCD, and the selectors' scan rotates as addresses do in RAR. A composition of mcage
-from Toca-Diaz et al. (RRCD) and Valero et al. (IEEE TC 2019)."""
+from Toca-Diaz et al. (RRCD) and Valero et al. (IEEE TC 2019).
+"""
 
 from mcage.techniques.technique import Gating, Placement, Storage, Technique
 

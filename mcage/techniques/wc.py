@@ -1,6 +1,7 @@
 """WC: Warped-Compression keeps base and deltas in the entry and switches the other bytes off.
 
-As modelled by Valero et al., IEEE TC 2019, section 5.3."""
+As modelled by Valero et al., IEEE TC 2019, section 5.3.
+"""
 
 from mcage.techniques.technique import Gating, Placement, Storage, Technique
 

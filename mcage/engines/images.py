@@ -1,0 +1,152 @@
+"""What a write leaves in the cells of its home: bits, cells overwritten, cells powered."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.geometry import SLICE
+from mcage.techniques import Storage
+from mcage.traces.patterns import classify, wc_bytes
+
+REGIONS = 4
+"""Parts of an entry that are powered separately: its blocks, or the byte ranges of WC."""
+
+WC_SIZES = (4, 67, 130, 256)
+"""Powered bytes of a Warped-Compression register (Valero et al., IEEE TC 2019, section 5.3)."""
+
+CODE_MASK = np.uint32(0xFF)
+"""Cells of a record's second component that hold its exponent codes: one byte."""
+
+
+@dataclass(frozen=True)
+class Images:
+    """Stored form of every write.
+
+    Attributes
+    ----------
+    contents : uint32[images, 64]
+        Distinct contents of an entry.
+    image : int64[writes]
+        Row of `contents` that a write stores.
+    masks : uint32[masks, 64]
+        Distinct sets of cells that writes overwrite; row 0 is all cells.
+    mask : int64[writes]
+        Row of `masks`.
+    is_record : bool[writes]
+        The write stores a record at the start of one block instead: component 0 of its image,
+        then the byte `record_code`; the other cells of the block are not overwritten.
+    record_code : uint8[writes]
+        Exponent codes of a record.
+    regions : int64[writes]
+        Bit r set: region r of the entry is powered by this write (a record: its block).
+    region_masks : uint32[4, 64]
+        Cells of each region.
+    """
+
+    contents: NDArray[np.uint32]
+    image: NDArray[np.int64]
+    masks: NDArray[np.uint32]
+    mask: NDArray[np.int64]
+    is_record: NDArray[np.bool_]
+    record_code: NDArray[np.uint8]
+    regions: NDArray[np.int64]
+    region_masks: NDArray[np.uint32]
+
+
+def stored_images(
+    values: NDArray[np.uint32],
+    value: NDArray[np.int64],
+    lanes: NDArray[np.uint64],
+    compressed: NDArray[np.bool_],
+    storage: Storage,
+) -> Images:
+    """Stored form of every write under a storage policy.
+
+    Parameters
+    ----------
+    values : uint32[rows, 64]
+        Distinct register contents of the trace.
+    value : int64[writes]
+        Row of `values` that the register holds after the write.
+    lanes : uint64[writes]
+        Lanes that the wavefront has written so far: the others keep what the entry held.
+    compressed : bool[writes]
+        Stored compressed.
+    storage : Storage
+        Storage policy.
+    """
+    contents, image = values, value.copy()
+    regions = np.full(len(value), 0b1111, dtype=np.int64)
+    every_lane = ~np.uint64(0)
+    partial_sets = np.unique(lanes[lanes != every_lane])
+    mask = np.where(lanes == every_lane, 0, 1 + np.searchsorted(partial_sets, lanes))
+    masks = _lane_masks(np.append(every_lane, partial_sets))
+    record_code = np.zeros(len(value), dtype=np.uint8)
+    region_ends = [SLICE.block_bits * (block + 1) for block in range(REGIONS)]
+    if storage is Storage.BLOCK:
+        record_code[compressed] = record_codes(values)[value[compressed]]
+    if storage is Storage.INLINE:
+        sizes = wc_bytes(values)
+        size_class = np.searchsorted(WC_SIZES, sizes)[value[compressed]]
+        contents = np.concatenate([values, packed_deltas(values, sizes)])
+        image[compressed] += len(values)
+        mask[compressed] = len(masks) + size_class
+        masks = np.concatenate([masks, *(cell_mask(0, 8 * size)[None] for size in WC_SIZES)])
+        regions[compressed] = (2 << size_class) - 1
+        region_ends = [8 * size for size in WC_SIZES]
+    return Images(
+        contents=np.ascontiguousarray(contents, dtype=np.uint32),
+        image=image,
+        masks=masks,
+        mask=mask.astype(np.int64),
+        is_record=compressed & (storage is Storage.BLOCK),
+        record_code=record_code,
+        regions=regions,
+        region_masks=np.stack(
+            [cell_mask(start, end) for start, end in zip([0, *region_ends], region_ends)]
+        ),
+    )
+
+
+def cell_mask(start_bit: int, end_bit: int) -> NDArray[np.uint32]:
+    """Cells start_bit ... end_bit - 1 of an entry as a set: uint32[64]."""
+    bits = np.zeros(SLICE.entry_bits, dtype=np.uint8)
+    bits[start_bit:end_bit] = 1
+    return np.packbits(bits, bitorder="little").view("<u4").astype(np.uint32)
+
+
+def _lane_masks(lanes: NDArray[np.uint64]) -> NDArray[np.uint32]:
+    """Cells of each set of lanes: uint64[sets] to uint32[sets, 64]."""
+    chosen = (lanes[:, None] >> np.arange(SLICE.components, dtype=np.uint64)) & np.uint64(1)
+    return np.where(chosen == 1, np.uint32(0xFFFF_FFFF), np.uint32(0))
+
+
+def record_codes(values: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    """Exponent codes of compressible contents: uint32[rows, 64] to uint8[rows].
+
+    Bits 0-2 log2 of the element delta, bits 3-5 log2 of the block delta, 7 for a delta of zero
+    (Valero et al., IEEE TC 2019, section 5.1.1). A delta above 64, which compresses only without
+    the published limit, does not fit: the low three bits of its exponent stand for it.
+    """
+    patterns = classify(values)
+    return _exponent_code(patterns.delta_e) | (_exponent_code(patterns.delta_b) << np.uint8(3))
+
+
+def _exponent_code(delta: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    exponent = np.frexp(np.maximum(delta, 1).astype(np.float64))[1] - 1
+    return np.where(delta == 0, 7, exponent & 7).astype(np.uint8)
+
+
+def packed_deltas(values: NDArray[np.uint32], sizes: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """Warped-Compression contents of an entry: base, then signed deltas of one or two bytes.
+
+    uint32[rows, 64] and byte sizes int64[rows] to uint32[rows, 64]; bytes beyond the size are 0.
+    """
+    packed = np.zeros((len(values), SLICE.entry_bits // 8), dtype=np.uint8)
+    packed[:, :4] = np.ascontiguousarray(values[:, :1].astype("<u4")).view(np.uint8)
+    deltas = values[:, 1:] - values[:, :1]
+    one, two = sizes == WC_SIZES[1], sizes == WC_SIZES[2]
+    packed[one, 4:67] = deltas[one].astype(np.uint8)
+    packed[two, 4:130] = np.ascontiguousarray(deltas[two].astype("<u2")).view(np.uint8)
+    return packed.view("<u4").astype(np.uint32)

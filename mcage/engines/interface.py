@@ -1,0 +1,148 @@
+"""What every engine offers: fault maps in, compact outcomes out, cell arrays only on request."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.prepare import PreparedReplay
+from mcage.geometry import SLICE
+from mcage.techniques import Gating
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Event counts of a steady-state replay, summed over its passes; arrays int64[instances].
+
+    Attributes
+    ----------
+    passes : int
+        Passes summed over (starting offsets of rotating selectors; otherwise 1).
+    regular, to_reliable, to_faulty, lds : int64[instances]
+        Writes that stay in their home, that are redirected to a reliable or to a faulty entry,
+        that find no home and go to the LDS.
+    lds_reads : int64[instances]
+        Reads of spilled rows.
+    peak_spilled_rows : int64[instances]
+        Largest number of rows spilled at once in any pass (not a sum).
+    spilled_row_cycles : int64[instances]
+        Sum over cycles of the rows spilled.
+    wakeups : int64[instances]
+        Writes after which an entry that was off because its value was compressed holds a value.
+    """
+
+    passes: int
+    regular: NDArray[np.int64]
+    to_reliable: NDArray[np.int64]
+    to_faulty: NDArray[np.int64]
+    lds: NDArray[np.int64]
+    lds_reads: NDArray[np.int64]
+    peak_spilled_rows: NDArray[np.int64]
+    spilled_row_cycles: NDArray[np.int64]
+    wakeups: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class CellTimes:
+    """Cycles that each cell holds '1' and is powered, summed over the passes of a replay.
+
+    Attributes
+    ----------
+    ones, powered : int64[instances, 256, 2048]
+        Cells that are never written are off throughout: both are 0.
+    period : int
+        Cycles of all passes together.
+    """
+
+    ones: NDArray[np.int64]
+    powered: NDArray[np.int64]
+    period: int
+
+    @property
+    def zeros(self) -> NDArray[np.int64]:
+        """Cycles at '0': int64[instances, 256, 2048]."""
+        return self.powered - self.ones
+
+    @property
+    def longest_zero_duty(self) -> NDArray[np.float64]:
+        """Longest '0' duty cycle among the cells of the slice: float64[instances]."""
+        return self.zeros.max(axis=(1, 2)) / self.period
+
+    @property
+    def longest_one_duty(self) -> NDArray[np.float64]:
+        """Longest '1' duty cycle among the cells of the slice: float64[instances]."""
+        return self.ones.max(axis=(1, 2)) / self.period
+
+
+class Engine(ABC):
+    """Replays traces for batches of instances.
+
+    Fault maps are uint8[instances, 256]: bit b set = block b of that entry is unusable, 0 = the
+    entry is reliable. Placements that cannot redirect do not look at them: their result is the
+    same for all instances and is given once (instances = 1).
+    """
+
+    name: str
+
+    @abstractmethod
+    def redirect(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
+        """Event counts of a redirecting technique."""
+
+    @abstractmethod
+    def cell_times(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> CellTimes:
+        """Integer cell times of a small batch, for inspection and for replays shared by all."""
+
+    @abstractmethod
+    def expose(
+        self,
+        replay: PreparedReplay,
+        fault_maps: NDArray[np.uint8],
+        seconds: NDArray[np.float64],
+        rows: NDArray[np.int64],
+        zero_seconds: NDArray[np.float64],
+        one_seconds: NDArray[np.float64],
+    ) -> None:
+        """Add the cell times of a stretch of life to the exposure of some instances, in place.
+
+        Parameters
+        ----------
+        replay : PreparedReplay
+            A redirecting technique on the trace that runs meanwhile.
+        fault_maps : uint8[n, 256]
+            Fault maps of the n instances.
+        seconds : float64[n]
+            Length of the stretch; a cell gains its share of it.
+        rows : int64[n]
+            The instances' rows in the exposure arrays.
+        zero_seconds, one_seconds : float64[rows, 524288]
+            Seconds spent at '0' and at '1' so far.
+        """
+
+    def count(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
+        """Event counts of any technique for every instance."""
+        if replay.technique.redirects:
+            return self.redirect(replay, fault_maps)
+        schedule = replay.schedule
+        waking = schedule.was_compressed & ~schedule.compressed
+        wakes = int(waking.sum()) if replay.technique.gating is Gating.EMPTY else 0
+
+        def every(count: int) -> NDArray[np.int64]:
+            return np.full(len(fault_maps), count, dtype=np.int64)
+
+        return Counters(
+            passes=1,
+            regular=every(schedule.writes),
+            to_reliable=every(0),
+            to_faulty=every(0),
+            lds=every(0),
+            lds_reads=every(0),
+            peak_spilled_rows=every(0),
+            spilled_row_cycles=every(0),
+            wakeups=every(wakes),
+        )
+
+
+def clean_maps(instances: int = 1) -> NDArray[np.uint8]:
+    """Fault maps without a fault: uint8[instances, 256]."""
+    return np.zeros((instances, SLICE.entries), dtype=np.uint8)
