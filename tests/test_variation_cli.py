@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from mcage.cli.faults import faults
 from mcage.errors import UserError
-from mcage.variation import fault_map, faulty_bits, sample_tail, scenario
+from mcage.variation import class_shares, fault_map, faulty_bits, sample_tail, scenario
 
 app = typer.Typer()
 app.command()(faults)
@@ -48,6 +48,9 @@ def test_json() -> None:
     assert result["vdd_volts"] == 0.45
     shares = result["shares"]
     assert shares["table"] == [0.34, 0.33, 0.20, 0.10, 0.03]
+    all_maps = sample_tail(scenario("common"), 3, np.arange(260), 0.45)
+    bits = faulty_bits(all_maps, np.ones(len(all_maps.cell), bool))
+    assert shares["mean"] == class_shares(bits).mean(axis=0).tolist()
     for mean, error, expected in zip(
         shares["mean"][:3], shares["standard_error"], shares["expected"], strict=False
     ):

@@ -84,6 +84,6 @@ class FaultModel:
         """
         if self.mode == "varius":
             return sample_tail(self.scenario, seed, instances, floor_volts)
-        if floor_volts > self.scenario.vdd_volts:
+        if not floor_volts <= self.scenario.vdd_volts:
             self.check_vdd(floor_volts)
         return sample_table(self.scenario, seed, instances, exact=self.mode == "table-exact")

@@ -32,7 +32,7 @@ def expected_classes(scenario: Scenario, vdd_volts: float) -> NDArray[np.float64
     float64[5]
         Given the systematic part, the faulty bits of an entry are a sum of one binomial number
         per segment. That law is exact; its average over the systematic part of the entry is a
-        lattice sum, good to about 0.05 percentage points.
+        lattice sum, good to 0.06 percentage points.
     """
     systematic = scenario.sigma_systematic_volts * _unit_rows(scenario.phi, scenario.node_columns)
     z = (vdd_volts - scenario.mu_volts - systematic) / scenario.sigma_random_volts
