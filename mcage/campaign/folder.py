@@ -9,10 +9,11 @@ from itertools import pairwise
 from pathlib import Path
 
 from mcage.campaign.plan import in_words
-from mcage.campaign.shard import DamagedShardError, read_campaign, shard_range
+from mcage.campaign.shard import read_owner, shard_range
 from mcage.errors import UserError
 from mcage.results.atomic import TEMPORARY_SUFFIX
 from mcage.results.header import Campaign
+from mcage.results.seal import DamagedFileError
 
 LOCK_NAME = "lock"
 
@@ -66,7 +67,7 @@ def _lock(folder: Path, descriptor: int) -> None:
 
 
 def finished_shards(
-    folder: Path, campaign: Campaign | None, on_damage: Callable[[Path, DamagedShardError], None]
+    folder: Path, campaign: Campaign | None, on_damage: Callable[[Path, DamagedFileError], None]
 ) -> tuple[Campaign | None, dict[range, Path]]:
     """Verify every shard of a folder that this process has locked.
 
@@ -105,8 +106,8 @@ def finished_shards(
     shards: dict[range, Path] = {}
     for instances, path in sorted(paths.items(), key=lambda item: (item[0].start, item[0].stop)):
         try:
-            header = read_campaign(path)
-        except DamagedShardError as damage:
+            header = read_owner(path)
+        except DamagedFileError as damage:
             on_damage(path, damage)
             continue
         _check_owner(path, header, campaign or first)

@@ -5,10 +5,11 @@ from typing import NoReturn
 
 from mcage.campaign.folder import finished_shards, locked, remove_shards, shard_folder
 from mcage.campaign.plan import in_words, unfinished
-from mcage.campaign.shard import DamagedShardError, read_shard
+from mcage.campaign.shard import read_shard
 from mcage.errors import UserError
 from mcage.results.header import Campaign
-from mcage.results.reader import read_header
+from mcage.results.reader import read_campaign
+from mcage.results.seal import DamagedFileError
 from mcage.results.store import new_results
 
 
@@ -72,7 +73,7 @@ def write_merged(out_path: Path, campaign: Campaign, shards: dict[range, Path]) 
         for path in shards.values():
             try:
                 results.append(read_shard(path))
-            except DamagedShardError as damage:
+            except DamagedFileError as damage:
                 _refuse(path, damage)
 
 
@@ -86,7 +87,7 @@ def holds(out_path: Path, campaign: Campaign) -> bool:
     """
     if not out_path.exists():
         return False
-    difference = campaign.difference(read_header(out_path))
+    difference = campaign.difference(read_campaign(out_path))
     if difference:
         raise UserError(
             f"{out_path} already holds another sweep ({difference}): "
@@ -95,5 +96,5 @@ def holds(out_path: Path, campaign: Campaign) -> bool:
     return True
 
 
-def _refuse(path: Path, damage: DamagedShardError) -> NoReturn:
+def _refuse(path: Path, damage: DamagedFileError) -> NoReturn:
     raise UserError(f"{damage}: run the same sweep again to recompute it") from damage

@@ -8,10 +8,11 @@ from mcage.campaign.folder import finished_shards, locked, remove_shards, shard_
 from mcage.campaign.merge import holds, write_merged
 from mcage.campaign.plan import shards, unfinished
 from mcage.campaign.progress import Progress, Silent
-from mcage.campaign.shard import DamagedShardError, write_shard
+from mcage.campaign.shard import write_shard
 from mcage.errors import UserError
 from mcage.results.contract import Arrays
 from mcage.results.header import Campaign
+from mcage.results.seal import DamagedFileError
 
 Compute = Callable[[int, int], Arrays]
 """Results of instances first ... last - 1 of every case, as `mcage.results.schema` declares."""
@@ -89,7 +90,7 @@ def _complete(
 ) -> None:
     folder = shard_folder(out_path)
 
-    def discard(path: Path, damage: DamagedShardError) -> None:
+    def discard(path: Path, damage: DamagedFileError) -> None:
         progress.say(f"warning: {damage}; computing it again")
         path.unlink()
 

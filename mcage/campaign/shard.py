@@ -1,12 +1,8 @@
-"""One finished shard as one file: named by sweep and instances, sealed with a checksum.
+"""One finished shard as one file: named by sweep and instances, and sealed.
 
-A shard is an HDF5 file behind a user block of 512 bytes (which HDF5 tools skip) whose text is
-the BLAKE2b checksum of everything after it. The checksum is verified before HDF5 sees a byte, so
-that a damaged shard can neither crash the reader nor enter a result.
+The seal is checked whenever a shard is read, so that a damaged one cannot enter a result.
 """
 
-import hashlib
-import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,16 +18,12 @@ from mcage.results.atomic import whole_file
 from mcage.results.contract import Arrays, conforming
 from mcage.results.header import Campaign
 from mcage.results.schema import SCHEMA_VERSION, VARIABLES
+from mcage.results.seal import check_seal, seal
 from mcage.results.store import LIBRARY_VERSIONS
 
 FILETYPE = "mcage-shard"
-SEAL_BYTES = 512
 DIGEST_LENGTH = 16
 NAME = re.compile(rf"(?P<digest>[0-9a-f]{{1,{DIGEST_LENGTH}}})-(?P<first>\d+)-(?P<last>\d+)\.h5")
-
-
-class DamagedShardError(Exception):
-    """The file has the name of a shard but not the bytes that were written."""
 
 
 def shard_name(digest: str, instances: range) -> str:
@@ -75,28 +67,25 @@ def write_shard(folder: Path, campaign: Campaign, instances: range, arrays: Arra
         The arrays break the schema.
     """
     arrays = conforming(campaign, arrays, len(instances))
-    memory = io.BytesIO()
-    with h5py.File(memory, "w", libver=LIBRARY_VERSIONS, userblock_size=SEAL_BYTES) as file:
-        file.attrs["filetype"] = FILETYPE
-        file.attrs["schema_version"] = SCHEMA_VERSION
-        file.attrs["campaign"] = np.bytes_(campaign.to_json().encode())
-        file.attrs["first"], file.attrs["last"] = instances.start, instances.stop - 1
-        for name, array in arrays.items():
-            file.create_dataset(name, data=array, compression="gzip", shuffle=True)
-    content = memory.getvalue()[SEAL_BYTES:]
     path = folder / shard_name(campaign.spec_digest, instances)
-    with whole_file(path) as temporary, temporary.open("wb") as stream:
-        stream.write(_seal(content))
-        stream.write(content)
+    with whole_file(path) as temporary:
+        with h5py.File(temporary, "w", libver=LIBRARY_VERSIONS) as file:
+            file.attrs["filetype"] = FILETYPE
+            file.attrs["schema_version"] = SCHEMA_VERSION
+            file.attrs["campaign"] = np.bytes_(campaign.to_json().encode())
+            file.attrs["first"], file.attrs["last"] = instances.start, instances.stop - 1
+            for name, array in arrays.items():
+                file.create_dataset(name, data=array, compression="gzip", shuffle=True)
+        seal(temporary)
     return path
 
 
-def read_campaign(path: Path) -> Campaign:
+def read_owner(path: Path) -> Campaign:
     """Sweep that a shard belongs to, after verifying the whole shard.
 
     Raises
     ------
-    DamagedShardError
+    DamagedFileError
         It is not as it was written: truncated, overwritten, or not a shard at all.
     UserError
         It cannot be read, has been renamed, or its schema is not the one of this mcage.
@@ -110,8 +99,8 @@ def read_shard(path: Path) -> dict[str, npt.NDArray[Any]]:
 
     Raises
     ------
-    DamagedShardError, UserError
-        As `read_campaign`.
+    DamagedFileError, UserError
+        As `read_owner`.
     """
     with _verified(path) as file:
         return {variable.name: file[variable.name][...] for variable in VARIABLES}
@@ -120,13 +109,8 @@ def read_shard(path: Path) -> dict[str, npt.NDArray[Any]]:
 @contextmanager
 def _verified(path: Path) -> Iterator[h5py.File]:
     promised = shard_range(path)
-    try:
-        whole = path.read_bytes()
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
-    if whole[:SEAL_BYTES] != _seal(whole[SEAL_BYTES:]):
-        raise DamagedShardError(f"{path} is damaged: its bytes do not match its checksum")
-    with h5py.File(io.BytesIO(whole), "r") as file:
+    check_seal(path)
+    with h5py.File(path, "r") as file:
         if file.attrs["schema_version"] != SCHEMA_VERSION:
             raise UserError(
                 f"{path} has schema {file.attrs['schema_version']}, this mcage writes "
@@ -141,8 +125,3 @@ def _verified(path: Path) -> Iterator[h5py.File]:
 
 def _campaign(file: h5py.File) -> Campaign:
     return Campaign.from_json(bytes(file.attrs["campaign"]).decode())
-
-
-def _seal(content: bytes) -> bytes:
-    checksum = hashlib.blake2b(content).hexdigest()
-    return f"{FILETYPE} blake2b {checksum}\n".encode().ljust(SEAL_BYTES, b"\0")

@@ -35,10 +35,10 @@ class Survival:
         Pointwise confidence band.
     """
 
-    years: npt.NDArray[np.float64]
-    survival: npt.NDArray[np.float64]
-    lower: npt.NDArray[np.float64]
-    upper: npt.NDArray[np.float64]
+    years: Floats
+    survival: Floats
+    lower: Floats
+    upper: Floats
 
 
 def kaplan_meier(life_years: Floats, died: Bools, confidence: float = CONFIDENCE) -> Survival:
@@ -62,7 +62,7 @@ def kaplan_meier(life_years: Floats, died: Bools, confidence: float = CONFIDENCE
     lives = life_years.astype(np.float64)
     years, deaths = np.unique(lives[died], return_counts=True)
     at_risk = lives.size - np.searchsorted(np.sort(lives), years, side="left")
-    survival: npt.NDArray[np.float64] = np.cumprod(1.0 - deaths / at_risk)
+    survival = np.cumprod(1.0 - deaths / at_risk)
     # Where nobody is left the variance is undefined and the band is [0, 0] or NaN by convention;
     # NaN says so.
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mcage.report.statistics import CONFIDENCE, Estimate, life_quantile, mean, proportion
-from mcage.results.reader import damage_reported, open_results
+from mcage.results.reader import open_results
 from mcage.results.schema import TRANSISTORS, EndCause
 
 WIDTH_WITHOUT_TERMINAL = 132
@@ -106,7 +106,7 @@ def summarize_file(path: Path) -> list[CaseSummary]:
     UserError
         The file is missing, foreign, damaged or of a newer mcage.
     """
-    with open_results(path) as results, damage_reported(path):
+    with open_results(path) as results:
         return summarize(results)
 
 

@@ -1,6 +1,5 @@
 """What a file of results says about the sweep it holds: its spec, its grid, its engine."""
 
-import hashlib
 import json
 import math
 from dataclasses import asdict, dataclass, replace
@@ -107,10 +106,6 @@ class Campaign:
         fields["kernels"] = tuple(fields["kernels"])
         fields["epoch_edges_years"] = tuple(fields["epoch_edges_years"])
         return cls(**fields)
-
-    def checksum(self) -> str:
-        """Hexadecimal checksum of all fields."""
-        return hashlib.blake2b(self.to_json().encode(), digest_size=16).hexdigest()
 
     def difference(self, other: "Campaign") -> str | None:
         """Say why results of ``other`` may not join those of this campaign; None if they may.

@@ -13,6 +13,7 @@ import numpy as np
 
 from mcage.results.header import Campaign
 
+FILETYPE = "mcage-results"
 SCHEMA_VERSION = 1
 
 DVTH_BIN_EDGES_MV = np.arange(0.0, 201.0)
@@ -71,6 +72,7 @@ class Variable:
 _LIFE = ("case", "instance")
 _EPOCH = ("case", "instance", "epoch")
 _DEAD = "in epochs after the end of life"
+_NO_LIFE = "where the life is zero"
 
 VARIABLES = (
     Variable(
@@ -112,6 +114,7 @@ VARIABLES = (
         "float64",
         "1",
         "share of the register writes, by kind",
+        missing=_NO_LIFE,
     ),
     Variable(
         "spill_rate",
@@ -120,6 +123,7 @@ VARIABLES = (
         "1",
         "spill rate",
         "Register writes that go to the LDS, over all register writes of the life.",
+        missing=_NO_LIFE,
     ),
     Variable("peak_spilled_rows", _LIFE, "int32", "1", "most rows spilled at once"),
     Variable(
@@ -138,13 +142,21 @@ VARIABLES = (
         "faulty entries at the end of life",
         "Entries with two or more faulty bits.",
     ),
-    Variable("wakeups_per_write", _LIFE, "float64", "1", "wake-ups per register write"),
+    Variable(
+        "wakeups_per_write",
+        _LIFE,
+        "float64",
+        "1",
+        "wake-ups per register write",
+        missing=_NO_LIFE,
+    ),
     Variable(
         "movs_per_write",
         _LIFE,
         "float64",
         "1",
         "decompressing MOV writes per register write",
+        missing=_NO_LIFE,
     ),
     Variable(
         "mispredictions_per_write",
@@ -152,6 +164,7 @@ VARIABLES = (
         "float64",
         "1",
         "mispredicted compressions per register write",
+        missing=_NO_LIFE,
     ),
     Variable(
         "delay_increase",
@@ -191,7 +204,7 @@ VARIABLES = (
         "int64",
         "1",
         "cells per threshold shift",
-        "Cells of all instances, each at the end of its life or at the horizon. "
+        "A random sample of 1,024 cells of each instance, at the end of its life or at the horizon. "
         "The last bin also counts what lies above it.",
     ),
 )

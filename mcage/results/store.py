@@ -2,7 +2,7 @@
 
 No clock, host name or library version goes into the file, and instances are written in chunks of
 a fixed size however they arrive: two sweeps with the same results give identical files. Chunks
-carry Fletcher-32 checksums and the header a checksum of its own, so that damage is noticed.
+carry checksums for readers that know nothing of the seal (`mcage.results.seal`).
 """
 
 from collections.abc import Iterator
@@ -15,22 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from mcage.results.atomic import whole_file
+from mcage.results.attributes import description, root_attributes, variable_attributes
 from mcage.results.contract import Arrays
 from mcage.results.header import Campaign
-from mcage.results.schema import (
-    COORDINATES,
-    SCHEMA_VERSION,
-    VARIABLES,
-    Variable,
-    dimension_sizes,
-)
+from mcage.results.schema import COORDINATES, VARIABLES, Variable, dimension_sizes
+from mcage.results.seal import seal
 
-FILETYPE = "mcage-results"
 INSTANCES_PER_CHUNK = 2048
-LIBRARY_VERSIONS = ("v108", "v108")
-"""HDF5 format of the netCDF-4 library: read everywhere, metadata checksummed, no surprises."""
-
-_LABELS = [c.variable for c in COORDINATES if c.variable.dims != (c.variable.name,)]
+LIBRARY_VERSIONS = ("v110", "v110")
+"""Oldest HDF5 format (2016) whose metadata all carry checksums, the lists of chunks too."""
 
 
 @contextmanager
@@ -44,13 +37,12 @@ def new_results(path: Path, campaign: Campaign) -> Iterator["ResultsWriter"]:
     ValueError
         Fewer or more instances were appended than the campaign has.
     """
-    with (
-        whole_file(path) as temporary,
-        h5py.File(temporary, "w", libver=LIBRARY_VERSIONS, track_order=True) as file,
-    ):
-        writer = ResultsWriter(file, campaign)
-        yield writer
-        writer.finish()
+    with whole_file(path) as temporary:
+        with h5py.File(temporary, "w", libver=LIBRARY_VERSIONS, track_order=True) as file:
+            writer = ResultsWriter(file, campaign)
+            yield writer
+            writer.finish()
+        seal(temporary)
 
 
 class ResultsWriter:
@@ -64,7 +56,7 @@ class ResultsWriter:
         self._sums: dict[str, npt.NDArray[Any]] = {
             v.name: np.zeros(v.shape(self._sizes), v.dtype) for v in VARIABLES if not v.per_instance
         }
-        _write_attributes(file, campaign)
+        file.attrs.update(root_attributes(campaign))
         _write_coordinates(file, campaign)
         for variable in VARIABLES:
             self._create(variable)
@@ -131,28 +123,9 @@ class ResultsWriter:
             fillvalue=np.nan if is_float else 0,
             track_times=False,
         )
-        if is_float:
-            dataset.attrs["_FillValue"] = np.array([np.nan], variable.dtype)
-        labels = [label for label in _LABELS if set(label.dims) <= set(variable.dims)]
-        if labels:
-            dataset.attrs["coordinates"] = " ".join(label.name for label in labels)
-        _describe(dataset, variable)
+        dataset.attrs.update(variable_attributes(variable))
         for axis, dim in enumerate(variable.dims):
             dataset.dims[axis].attach_scale(self._file[dim])
-
-
-def _write_attributes(file: h5py.File, campaign: Campaign) -> None:
-    file.attrs["Conventions"] = "CF-1.8"
-    file.attrs["filetype"] = FILETYPE
-    file.attrs["schema_version"] = SCHEMA_VERSION
-    file.attrs["mcage_version"] = campaign.mcage_version
-    file.attrs["spec"] = campaign.spec_toml
-    file.attrs["spec_digest"] = campaign.spec_digest
-    file.attrs["seed"] = campaign.seed
-    file.attrs["engine"] = campaign.engine
-    file.attrs["engine_reason"] = campaign.engine_reason
-    file.attrs["device"] = campaign.device
-    file.attrs["header_checksum"] = campaign.checksum()
 
 
 def _write_coordinates(file: h5py.File, campaign: Campaign) -> None:
@@ -162,22 +135,9 @@ def _write_coordinates(file: h5py.File, campaign: Campaign) -> None:
         dataset = file.create_dataset(
             variable.name, data=np.asarray(values, dtype=dtype), track_times=False
         )
-        _describe(dataset, variable)
+        dataset.attrs.update(description(variable))
         (dim,) = variable.dims
         if dim == variable.name:
             dataset.make_scale(dim)
         else:
             dataset.dims[0].attach_scale(file[dim])
-
-
-def _describe(dataset: h5py.Dataset, variable: Variable) -> None:
-    dataset.attrs["units"] = variable.units
-    dataset.attrs["long_name"] = variable.long_name
-    comment = " ".join(
-        part for part in (variable.comment, variable.missing and f"NaN {variable.missing}.") if part
-    )
-    if comment:
-        dataset.attrs["comment"] = comment
-    if variable.flags is not None:
-        dataset.attrs["flag_values"] = np.array(list(variable.flags), variable.dtype)
-        dataset.attrs["flag_meanings"] = " ".join(flag.name.lower() for flag in variable.flags)

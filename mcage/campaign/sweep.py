@@ -1,0 +1,265 @@
+"""A sweep: from its spec to the arrays of any range of instances."""
+
+import os
+import platform
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.aging.environment import environment
+from mcage.aging.life import LifeRules, Lives, live
+from mcage.aging.nbti import SECONDS_PER_YEAR, facelift
+from mcage.aging.shared import SharedReplays, share
+from mcage.engines.interface import Engine
+from mcage.engines.prepare import prepare
+from mcage.geometry import SLICE
+from mcage.random import stream
+from mcage.results.contract import Arrays
+from mcage.results.header import Campaign, CaseName
+from mcage.results.schema import DVTH_BIN_EDGES_MV, SCHEMA_VERSION
+from mcage.spec import Case, SweepSpec
+from mcage.techniques import Technique, technique
+from mcage.traces import KERNELS, Trace, open_trace
+from mcage.variation import FaultModel, TailCells, scenario
+
+BATCH = 16
+"""Instances that one thread computes together: 8 MB each while they have cell times of their own."""
+
+SAMPLED_CELLS = 1024
+"""Cells of each instance whose shifts make up the dVth histogram."""
+
+
+@dataclass(frozen=True)
+class _PlannedCase:
+    case: Case
+    technique: Technique
+    faults: FaultModel
+    rules: LifeRules
+
+
+class Sweep:
+    """A sweep made ready: traces loaded, every case checked.
+
+    Parameters
+    ----------
+    spec : SweepSpec
+        What to compute.
+    engine : Engine
+        What computes it.
+    engine_reason : str
+        Why that engine.
+
+    Raises
+    ------
+    UserError
+        A kernel, technique or case of the spec makes no sense.
+    """
+
+    def __init__(self, spec: SweepSpec, engine: Engine, engine_reason: str = "") -> None:
+        self.spec = spec
+        self._engine = engine
+        self._reason = engine_reason
+        self._traces = tuple(
+            _excerpt(open_trace(name), spec.workload.generations)
+            for name in spec.workload.kernels or KERNELS
+        )
+        self._cases = tuple(_planned(spec, case) for case in _grid(spec))
+        self._floor_volts = {
+            name: min(one.rules.floor_volts for one in self._cases if one.case.scenario == name)
+            for name in spec.scenarios
+        }
+
+    @cached_property
+    def campaign(self) -> Campaign:
+        """The sweep as its files know it."""
+        spec = self.spec
+        return Campaign(
+            spec_toml=spec.to_toml(),
+            spec_digest=spec.digest(
+                str(SCHEMA_VERSION),
+                *(trace.digest() for trace in self._traces),
+                *(repr(one.technique) for one in self._cases),
+            ),
+            seed=spec.seed,
+            instances=spec.instances,
+            cases=tuple(
+                CaseName(
+                    label=one.case.label,
+                    technique=one.case.technique,
+                    environment=one.case.environment,
+                    scenario=one.case.scenario,
+                    vdd_volts=one.case.vdd_volts,
+                )
+                for one in self._cases
+            ),
+            kernels=tuple(trace.name for trace in self._traces),
+            workload_periods=spec.workload.periods,
+            epoch_edges_years=spec.epoch_edges_years,
+            engine=self._engine.name,
+            engine_reason=self._reason,
+            device=platform.machine(),
+        )
+
+    @cached_property
+    def _shared(self) -> dict[str, SharedReplays]:
+        """Replays of each technique that all instances share."""
+        registers = self.spec.registers
+
+        def replays(one: Technique) -> SharedReplays:
+            return share(
+                self._engine,
+                tuple(
+                    prepare(trace, one, self.spec.delta_limit, registers.selector_offsets)
+                    for trace in self._traces
+                ),
+            )
+
+        techniques = {one.case.technique: one.technique for one in self._cases}
+        with ThreadPoolExecutor(_threads()) as pool:
+            return dict(zip(techniques, pool.map(replays, techniques.values()), strict=True))
+
+    def prepare(self) -> None:
+        """Compute what all instances share; otherwise the first `compute` does."""
+        _ = self._shared
+
+    def compute(self, first: int, last: int) -> Arrays:
+        """Results of instances ``first`` ... ``last`` - 1, as `mcage.results.schema` declares."""
+        self.prepare()
+        batches = [
+            np.arange(start, min(start + BATCH, last)) for start in range(first, last, BATCH)
+        ]
+        with ThreadPoolExecutor(_threads()) as pool:
+            return _joined(pool.map(self._batch, batches))
+
+    def _batch(self, instances: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
+        spec = self.spec
+        workload = _workloads(spec, instances, len(self._traces))
+        kernel_of_epoch = np.repeat(workload, spec.life.epochs // spec.workload.periods, axis=1)
+        sample = np.stack(
+            [
+                stream(spec.seed, "dvth.sample", int(instance)).choice(
+                    SLICE.cells, SAMPLED_CELLS, replace=False, shuffle=False
+                )
+                for instance in instances
+            ]
+        )
+        tails: dict[str, TailCells] = {}
+        lives = []
+        for one in self._cases:
+            name = one.case.scenario
+            if name not in tails:
+                tails[name] = one.faults.sample(spec.seed, instances, self._floor_volts[name])
+            tail = _above(tails[name], one.rules.floor_volts)
+            shared = self._shared[one.case.technique]
+            lives.append(live(one.rules, self._engine, shared, kernel_of_epoch, tail, sample))
+        return _arrays(workload, lives)
+
+
+def _threads() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _excerpt(trace: Trace, generations: int) -> Trace:
+    return trace.first_generations(generations) if generations else trace
+
+
+def _grid(spec: SweepSpec) -> tuple[Case, ...]:
+    return spec.cases({name: scenario(name).vdd_volts for name in spec.scenarios})
+
+
+def _planned(spec: SweepSpec, case: Case) -> _PlannedCase:
+    life = spec.life
+    faults = FaultModel(scenario(case.scenario), spec.faults.mode, spec.faults.spread_blocks)
+    faults.check_vdd(case.vdd_volts)
+    return _PlannedCase(
+        case=case,
+        technique=technique(case.technique),
+        faults=faults,
+        rules=LifeRules(
+            environment=environment(case.environment, case.vdd_volts, life.temperature_kelvin),
+            nbti=facelift(),
+            epoch_edges_years=spec.epoch_edges_years,
+            delay_guardband=life.delay_guardband,
+            vmin_coefficient=life.vmin_coefficient,
+            lds_rows=spec.registers.lds_rows,
+            spread_blocks=spec.faults.spread_blocks,
+        ),
+    )
+
+
+def _workloads(spec: SweepSpec, instances: NDArray[np.int64], kernels: int) -> NDArray[np.int64]:
+    """Kernel of every period: int64[instances, periods]."""
+    return np.stack(
+        [
+            stream(spec.seed, "workload", int(instance)).integers(
+                kernels, size=spec.workload.periods
+            )
+            for instance in instances
+        ]
+    )
+
+
+def _above(tail: TailCells, floor_volts: float) -> TailCells:
+    kept = tail.vmin_volts > floor_volts
+    counts = np.bincount(tail.instance[kept], minlength=tail.instances)
+    return TailCells(
+        offsets=np.concatenate([[0], np.cumsum(counts)]),
+        cell=tail.cell[kept],
+        vmin_volts=tail.vmin_volts[kept],
+    )
+
+
+def _arrays(workload: NDArray[np.int64], lives: list[Lives]) -> dict[str, NDArray[np.generic]]:
+    """Arrays of the schema out of the lives of a batch, one `Lives` per case."""
+    every = {
+        field.name: np.stack([getattr(one, field.name) for one in lives]) for field in fields(Lives)
+    }
+    writes = every["writes"]
+    return {
+        "workload": workload.astype(np.int16),
+        "life_years": every["life_seconds"] / SECONDS_PER_YEAR,
+        "end_cause": every["end_cause"],
+        "max_dvth_mv": 1e3 * every["max_dvth_volts"],
+        "longest_duty": every["longest_duty"],
+        "write_share": writes,
+        "spill_rate": writes[..., 3],
+        "peak_spilled_rows": every["peak_spilled_rows"],
+        "faulty_entries_start": every["faulty_start"],
+        "faulty_entries_end": every["faulty_end"],
+        "wakeups_per_write": every["wakeups"],
+        "movs_per_write": every["movs"],
+        "mispredictions_per_write": every["mispredictions"],
+        "delay_increase": every["delay_increase"],
+        "epoch_max_dvth_mv": 1e3 * every["epoch_max_dvth_volts"],
+        "epoch_faulty_entries": every["epoch_faulty"],
+        "epoch_peak_spilled_rows": every["epoch_peak_spilled"],
+        "dvth_histogram": _histogram(1e3 * every["sampled_dvth_volts"]),
+    }
+
+
+def _histogram(dvth_mv: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Cells per bin: float64[cases, instances, sample, 2] to int64[cases, 2, bins]."""
+    edges = DVTH_BIN_EDGES_MV
+    bins = np.clip(np.searchsorted(edges, dvth_mv, "right") - 1, 0, len(edges) - 2)
+    counts = np.zeros((len(dvth_mv), 2, len(edges) - 1), dtype=np.int64)
+    for case in range(len(dvth_mv)):
+        for transistor in range(2):
+            counts[case, transistor] = np.bincount(
+                bins[case, :, :, transistor].ravel(), minlength=len(edges) - 1
+            )
+    return counts
+
+
+def _joined(batches: Iterable[dict[str, NDArray[np.generic]]]) -> Arrays:
+    parts = list(batches)
+    joined = {
+        name: np.concatenate([part[name] for part in parts], axis=0 if name == "workload" else 1)
+        for name in parts[0]
+        if name != "dvth_histogram"
+    }
+    joined["dvth_histogram"] = np.sum([part["dvth_histogram"] for part in parts], axis=0)
+    return joined
