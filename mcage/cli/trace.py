@@ -1,17 +1,134 @@
-"""``mcage trace list|show|validate``."""
+"""``mcage trace list|show|validate``: the traces that there are, and what they are like."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+if TYPE_CHECKING:
+    from mcage.traces.profile import TraceProfile
+
 app = typer.Typer(help="Recorded register traces.", no_args_is_help=True)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 
 
 @app.command("list")
-def list_traces() -> None:
-    """Not written yet."""
-    raise NotImplementedError
+def list_traces(as_json: AsJson = False) -> None:
+    """List the bundled traces."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from mcage.traces.library import KERNELS, SHORT_NAMES, bundled_trace
+
+    entries: list[dict[str, Any]] = []
+    for name in KERNELS:
+        trace = bundled_trace(name)
+        entries.append(
+            {
+                "name": name,
+                "short_name": SHORT_NAMES[name],
+                "window_sizes": list(trace.window_sizes),
+                "concurrent_windows": trace.concurrent_windows,
+                "windows": trace.windows,
+                "generations": trace.generations,
+                "writes": trace.writes,
+                "reads": trace.reads,
+                "cycles": trace.cycles,
+            }
+        )
+    if as_json:
+        typer.echo(json.dumps(entries))
+        return
+    table = Table(
+        box=None,
+        padding=(0, 1, 0, 0),
+        caption="N: registers per window; gen.: windows of the least used slot",
+        caption_justify="left",
+    )
+    table.add_column("name")
+    table.add_column("in papers")
+    for header in ("N", "at once", "windows", "gen.", "writes", "cycles"):
+        table.add_column(header, justify="right")
+    for entry in entries:
+        numbers = ("concurrent_windows", "windows", "generations", "writes", "cycles")
+        table.add_row(
+            entry["name"],
+            entry["short_name"],
+            ", ".join(map(str, entry["window_sizes"])),
+            *(f"{entry[number]:,}" for number in numbers),
+        )
+    Console(highlight=False).print(table)
 
 
 @app.command("show")
-def show_trace() -> None:
-    """Not written yet."""
-    raise NotImplementedError
+def show_trace(
+    trace: Annotated[str, typer.Argument(help="Name of a bundled trace, or a trace file.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show what a trace is like: windows, how full the slice is, patterns of its values."""
+    from dataclasses import asdict
+
+    from mcage.traces.library import open_trace
+    from mcage.traces.profile import profile
+
+    opened = open_trace(trace)
+    numbers = profile(opened)
+    if as_json:
+        typer.echo(json.dumps(asdict(numbers) | {"source": opened.source}))
+    else:
+        _print_profile(numbers, opened.source)
+
+
+@app.command("validate")
+def validate_traces(
+    files: Annotated[list[Path], typer.Argument(help="Trace files.", metavar="FILE...")],
+) -> None:
+    """Check trace files against every rule of the format; stop at the first violation."""
+    from mcage.traces.storage import load_trace
+
+    for file in files:
+        load_trace(file)
+        typer.echo(f"{file}: ok")
+
+
+def _print_profile(numbers: "TraceProfile", source: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    kernels = ", ".join(f"{k.name} ({k.window_size} registers)" for k in numbers.kernels)
+    facts = {
+        "kernels": kernels,
+        "cycles": f"{numbers.cycles:,}",
+        "windows": f"{numbers.windows:,}, at most {numbers.concurrent_windows} at once",
+        "generations": f"{numbers.generations} in the least used slot",
+        "entries in use": f"{numbers.peak_utilisation:.1%} at most, "
+        f"{numbers.mean_utilisation:.1%} in the mean",
+        "writes": f"{numbers.writes:,}, {numbers.divergent_share:.1%} of them divergent",
+        "reads": f"{numbers.reads:,}",
+        "digest": numbers.digest,
+    }
+    facts |= {key: str(value) for key, value in source.items()}
+    table = Table(title=numbers.name, title_justify="left", show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for key, value in facts.items():
+        table.add_row(key.replace("_", " "), value)
+
+    shares = Table(title="shares of the writes", title_justify="left")
+    shares.add_column("by")
+    shares.add_column("%", justify="right")
+    for pattern, share in numbers.pattern_shares.items():
+        shares.add_row(f"pattern: {pattern}", f"{100 * share:.1f}")
+    shares.add_section()
+    for limit, share in numbers.compressible_shares.items():
+        shares.add_row(f"compressible, delta limit {limit}", f"{100 * share:.1f}")
+    for limit, share in numbers.mispredicted_shares.items():
+        shares.add_row(f"mispredicted, delta limit {limit}", f"{100 * share:.1f}")
+    shares.add_section()
+    for size, share in numbers.wc_shares.items():
+        shares.add_row(f"Warped-Compression: {size} bytes", f"{100 * share:.1f}")
+    console = Console(highlight=False)
+    console.print(table)
+    console.print(shares)

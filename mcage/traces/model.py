@@ -19,6 +19,9 @@ import numpy.typing as npt
 ALLOC, RELEASE, WRITE, READ = 0, 1, 2, 3
 """Kinds of event, as stored in the column ``kind``."""
 
+ALL_LANES = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+"""Lane mask of a write that is not divergent."""
+
 LONGEST_IDLE_GAP = 100
 """Cycles that an idle slice may stay without a window between two kernels of an excerpt."""
 

@@ -34,7 +34,7 @@ def load_trace(path: str | os.PathLike[str]) -> Trace:
     """
     place = os.fspath(path)
     if not Path(path).is_file():
-        raise UserError(f"{place}: no such file")
+        raise UserError(f"{place}: no such file, or not a regular one")
     attributes, arrays = _read(place)
     trace = _assemble(place, attributes, arrays)
     validate_trace(trace, place)
@@ -78,19 +78,24 @@ def _read(place: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Attributes and columns as they are stored; every column there, with the stored type."""
     arrays = {}
     try:
-        # No lock: a finished file never changes, and some cluster file systems cannot lock.
-        with h5py.File(place, "r", locking=False) as file:
-            attributes = dict(file.attrs)
+        with h5py.File(place, "r") as file:
+            attributes = {key: _decoded(value) for key, value in file.attrs.items()}
             _require_datasets(place, file)
             for column in COLUMNS:
                 arrays[column.attribute] = file[column.dataset][...]
-            attributes["alloc/kernel_names"] = file["alloc"].attrs.get("kernel_names")
+            names = _decoded(file["alloc"].attrs.get("kernel_names"))
+            attributes["alloc/kernel_names"] = names
     except UserError:
         raise
     except Exception as error:  # h5py meets a damaged file with any kind of exception
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(f"{place}: not a readable HDF5 file, or damaged: {reason}") from error
     return attributes, arrays
+
+
+def _decoded(attribute: Any) -> Any:
+    """Text as str, whether it is stored with fixed or with variable length."""
+    return attribute.decode() if isinstance(attribute, bytes) else attribute
 
 
 def _require_datasets(place: str, file: h5py.File) -> None:
@@ -117,6 +122,9 @@ def _assemble(place: str, attributes: dict[str, Any], arrays: dict[str, npt.NDAr
             raise UserError(
                 f"{place}: attribute {attribute}: is {attributes[attribute]}, must be {expected}"
             )
+    name = attributes["name"]
+    if not isinstance(name, str):
+        raise UserError(f"{place}: attribute name: is {name!r}, must be text")
     source = _json(place, attributes, "source")
     if not isinstance(source, dict):
         raise UserError(f"{place}: attribute source: must be a JSON object")
@@ -128,7 +136,7 @@ def _assemble(place: str, attributes: dict[str, Any], arrays: dict[str, npt.NDAr
             f"the engines count a pass in 32 bits, at most {MOST_CYCLES} cycles"
         )
     return Trace(
-        name=str(attributes["name"]),
+        name=name,
         source=source,
         kernels=_kernels(place, attributes),
         cycles=_integer(place, attributes, "cycles"),
@@ -175,30 +183,32 @@ def _check_redundant(place: str, trace: Trace, attributes: dict[str, Any]) -> No
             f"{place}: attribute window_size: is {stated_sizes}, but the kernels have "
             f"{trace.window_sizes}"
         )
-    stated_windows = attributes.get("max_windows", trace.concurrent_windows)
-    if stated_windows != trace.concurrent_windows:
-        raise UserError(
-            f"{place}: attribute max_windows: is {stated_windows}, but "
-            f"{trace.concurrent_windows} windows are open at once"
-        )
-    if attributes.get("digest", trace.digest()) != trace.digest():
+    if "max_windows" in attributes:
+        stated_windows = _integer(place, attributes, "max_windows")
+        if stated_windows != trace.concurrent_windows:
+            raise UserError(
+                f"{place}: attribute max_windows: is {stated_windows}, but "
+                f"{trace.concurrent_windows} windows are open at once"
+            )
+    if "digest" in attributes and str(attributes["digest"]) != trace.digest():
         raise UserError(f"{place}: attribute digest: does not belong to this content; damaged")
 
 
 def _write(trace: Trace, path: Path) -> None:
     sizes = trace.window_sizes
     kernels = [{"name": kernel.name, "N": kernel.window_size} for kernel in trace.kernels]
-    with h5py.File(path, "w") as file:
-        file.attrs["name"] = trace.name
-        file.attrs["source"] = json.dumps(trace.source)
-        file.attrs["kernels"] = json.dumps(kernels)
+    # The format of HDF5 1.10 has checksums on its metadata and is smaller by a third or so.
+    with h5py.File(path, "w", libver=("v110", "v110")) as file:
+        file.attrs["name"] = _text(trace.name)
+        file.attrs["source"] = _text(json.dumps(trace.source))
+        file.attrs["kernels"] = _text(json.dumps(kernels))
         file.attrs["registers"] = SLICE.entries
         file.attrs["lanes"] = SLICE.components
         file.attrs["max_windows"] = trace.concurrent_windows
         file.attrs["max_windows_hw"] = SLICE.max_windows
         file.attrs["window_size"] = sizes if len(sizes) > 1 else sizes[0]
         file.attrs["cycles"] = trace.cycles
-        file.attrs["digest"] = trace.digest()
+        file.attrs["digest"] = _text(trace.digest())
         for column in COLUMNS:
             array = getattr(trace, column.attribute).astype(column.stored)
             file.create_dataset(
@@ -209,7 +219,14 @@ def _write(trace: Trace, path: Path) -> None:
                 compression="gzip",
                 compression_opts=9,
             )
-        file["alloc"].attrs["kernel_names"] = json.dumps([kernel["name"] for kernel in kernels])
+        names = json.dumps([kernel.name for kernel in trace.kernels])
+        file["alloc"].attrs["kernel_names"] = _text(names)
+
+
+def _text(text: str) -> npt.NDArray[np.bytes_]:
+    """Text of fixed length: HDF5 may search a damaged heap of variable-length text for ever."""
+    encoded = text.encode()
+    return np.array(encoded, h5py.string_dtype("utf-8", max(1, len(encoded))))
 
 
 def _chunk_shape(array: npt.NDArray[Any]) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from mcage.errors import UserError
 from mcage.geometry import SLICE
 from mcage.traces.model import (
+    ALL_LANES,
     ALLOC,
     ALLOC_COLUMNS,
     COLUMNS,
@@ -29,6 +30,8 @@ MOST_CYCLES = 2**31 - 1
 
 _ORDER_IN_CYCLE = np.array([0, 3, 1, 2])
 """Rank of each kind inside one cycle: allocation, write, read, release."""
+
+_ROWS_AT_ONCE = 8192
 
 
 def validate_trace(trace: Trace, place: str | None = None) -> None:
@@ -55,6 +58,7 @@ def validate_trace(trace: Trace, place: str | None = None) -> None:
     check.allocations()
     check.windows()
     check.accesses()
+    check.contents()
 
 
 class _Check:
@@ -256,4 +260,32 @@ class _Check:
             "event/reg",
             access & (trace.reg >= size),
             "register {reg} is outside the window of slot {slot}",
+        )
+
+    def contents(self) -> None:
+        """A write leaves the lanes outside its mask as the register's previous write left them.
+
+        What they hold at the first write in a window is not looked at: nobody wrote them.
+        """
+        trace = self.trace
+        writes = np.flatnonzero(trace.kind == WRITE)
+        register = trace.window_of_event()[writes] * SLICE.entries + trace.reg[writes]
+        order = np.argsort(register, kind="stable")
+        writes, register = writes[order], register[order]
+        partial = trace.exec_mask[writes[1:]] != ALL_LANES
+        again = np.flatnonzero((register[1:] == register[:-1]) & partial)
+        earlier, later = writes[again], writes[again + 1]
+        lane = np.arange(SLICE.components, dtype=np.uint64)
+        lost = np.zeros(len(trace.kind), np.bool_)
+        for start in range(0, len(again), _ROWS_AT_ONCE):
+            before = earlier[start : start + _ROWS_AT_ONCE]
+            after = later[start : start + _ROWS_AT_ONCE]
+            kept = trace.exec_mask[after, None] >> lane & np.uint64(1) == 0
+            changed = trace.values[trace.value[after]] != trace.values[trace.value[before]]
+            lost[after] = (changed & kept).any(axis=1)
+        self.refuse(
+            "event/value",
+            lost,
+            "row {value} of values changes a lane of register {reg} of slot {slot} that the "
+            "write does not have in exec",
         )
