@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.engines.extremes import DutyGroups, longest_total
 from mcage.engines.prepare import PreparedReplay
 from mcage.geometry import SLICE
 from mcage.techniques import Gating
@@ -67,12 +68,14 @@ class CellTimes:
     @property
     def longest_zero_duty(self) -> NDArray[np.float64]:
         """Longest '0' duty cycle among the cells of the slice: float64[instances]."""
-        return self.zeros.max(axis=(1, 2)) / self.period
+        longest: NDArray[np.float64] = self.zeros.max(axis=(1, 2)) / self.period
+        return longest
 
     @property
     def longest_one_duty(self) -> NDArray[np.float64]:
         """Longest '1' duty cycle among the cells of the slice: float64[instances]."""
-        return self.ones.max(axis=(1, 2)) / self.period
+        longest: NDArray[np.float64] = self.ones.max(axis=(1, 2)) / self.period
+        return longest
 
 
 class Engine(ABC):
@@ -118,6 +121,12 @@ class Engine(ABC):
         zero_seconds, one_seconds : float64[rows, 524288]
             Seconds spent at '0' and at '1' so far.
         """
+
+    def longest_total(
+        self, seconds: NDArray[np.float64], groups: DutyGroups
+    ) -> NDArray[np.float64]:
+        """Longest stressed time of any cell; see `mcage.engines.extremes.longest_total`."""
+        return longest_total(seconds, groups)
 
     def count(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
         """Event counts of any technique for every instance."""

@@ -10,6 +10,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.engines.extremes import DutyGroups
 from mcage.engines.images import CODE_MASK
 from mcage.engines.interface import CellTimes, Counters, Engine
 from mcage.engines.layout import Layout
@@ -676,6 +677,31 @@ def _expose(
                 one_seconds[row, first + cell] += ones * scale
 
 
+@_jit
+def _longest_total(seconds: Any, duty: Any, cells: Any, bound: Any, longest: Any) -> None:
+    """See `mcage.engines.extremes.longest_total`: same sums, same order of terms."""
+    kernels, groups = bound.shape
+    limit = np.empty(groups)
+    for instance in range(len(seconds)):
+        limit[:] = 0.0
+        for kernel in range(kernels):
+            spent = seconds[instance, kernel]
+            for group in range(groups):
+                limit[group] += spent * bound[kernel, group]
+        best = 0.0
+        first = np.argmax(limit)
+        for turn in range(-1, groups):
+            group = first if turn < 0 else turn
+            if limit[group] <= best:
+                continue
+            for cell in cells[group]:
+                total = 0.0
+                for kernel in range(kernels):
+                    total += seconds[instance, kernel] * duty[kernel, cell]
+                best = max(best, total)
+        longest[instance] = best
+
+
 def _columns(replay: PreparedReplay) -> _Writes:
     schedule, windows = replay.schedule, replay.schedule.windows
     images = schedule.images
@@ -747,6 +773,14 @@ class NativeEngine(Engine):
         else:
             self._fixed_cell_times(replay, layout, ones[0], powered[0])
         return CellTimes(ones, powered, replay.period)
+
+    def longest_total(
+        self, seconds: NDArray[np.float64], groups: DutyGroups
+    ) -> NDArray[np.float64]:
+        """See `Engine.longest_total`."""
+        longest = np.empty(len(seconds))
+        _longest_total(seconds, groups.duty, groups.cells, groups.bound, longest)
+        return longest
 
     def _fixed_cell_times(
         self,

@@ -204,7 +204,7 @@ VARIABLES = (
         "int64",
         "1",
         "cells per threshold shift",
-        "A random sample of 1,024 cells of each instance, at the end of its life or at the horizon. "
+        "Random cells, 1,024 of each instance, at the end of its life or at the horizon. "
         "The last bin also counts what lies above it.",
     ),
 )

@@ -1,0 +1,74 @@
+"""What all instances share: a technique's replays of each kernel on a slice without faults."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.extremes import DutyGroups, group_by_duty
+from mcage.engines.interface import Counters, Engine, clean_maps
+from mcage.engines.prepare import PreparedReplay
+from mcage.geometry import SLICE
+
+EVENTS = 7
+"""Kinds of event: writes regular, to reliable, to faulty, to LDS; wake-ups, MOVs, mispredictions."""
+
+
+@dataclass(frozen=True)
+class SharedReplays:
+    """A technique on every kernel of a sweep, and its results on a slice without faults.
+
+    Attributes
+    ----------
+    replays : tuple of PreparedReplay
+        One per kernel.
+    events : float64[kernels, 7]
+        Events per cycle, in the order of `EVENTS`.
+    peak_spilled_rows : int64[kernels]
+        Spilled rows at most.
+    zero, one : DutyGroups
+        Share of the time that each cell holds '0' and '1'.
+    """
+
+    replays: tuple[PreparedReplay, ...]
+    events: NDArray[np.float64]
+    peak_spilled_rows: NDArray[np.int64]
+    zero: DutyGroups
+    one: DutyGroups
+
+
+def share(engine: Engine, replays: tuple[PreparedReplay, ...]) -> SharedReplays:
+    """Replay every kernel once without faults."""
+    counters = [engine.count(replay, clean_maps()) for replay in replays]
+    zero = np.empty((len(replays), SLICE.cells))
+    one = np.empty_like(zero)
+    for kernel, replay in enumerate(replays):
+        times = engine.cell_times(replay, clean_maps())
+        zero[kernel] = (times.zeros[0] / times.period).ravel()
+        one[kernel] = (times.ones[0] / times.period).ravel()
+    return SharedReplays(
+        replays=replays,
+        events=np.concatenate(
+            [events_per_cycle(*both) for both in zip(replays, counters, strict=True)]
+        ),
+        peak_spilled_rows=np.concatenate([one.peak_spilled_rows for one in counters]),
+        zero=group_by_duty(zero),
+        one=group_by_duty(one),
+    )
+
+
+def events_per_cycle(replay: PreparedReplay, counters: Counters) -> NDArray[np.float64]:
+    """Events per cycle of steady replay: float64[instances, 7], in the order of `EVENTS`."""
+    schedule = replay.schedule
+    cycles = counters.passes * schedule.cycles
+    counted = (
+        counters.regular,
+        counters.to_reliable,
+        counters.to_faulty,
+        counters.lds,
+        counters.wakeups,
+    )
+    columns = [count / cycles for count in counted]
+    for same in (schedule.mov_writes, schedule.mispredicted_writes):
+        columns.append(np.full(len(counters.regular), same / schedule.cycles))
+    return np.stack(columns, axis=1)

@@ -1,0 +1,246 @@
+"""What a sweep computes: every option of it, validated, from TOML or from the command line.
+
+Unknown keys are refused, and every value is checked where it enters: past this border all is
+trusted.
+"""
+
+import hashlib
+import json
+import math
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from mcage.errors import UserError
+
+PAPER_GUARDBAND = 0.139
+"""Delay increase that the baseline's worst cell reaches in its three years (Valero et al., IEEE TC
+2019, section 6.4): the timing margin that such a design must have had. No paper states one."""
+
+Name = Annotated[str, Field(min_length=1)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class Workload(_Part):
+    """Kernels that run, and for how long each."""
+
+    kernels: tuple[Name, ...] = ()
+    """Bundled kernels or trace files; empty: all bundled ones."""
+    periods: Annotated[int, Field(ge=1, le=1000)] = 10
+    """Stretches of life, of equal length, for each of which every instance draws one kernel."""
+    generations: Annotated[int, Field(ge=0, le=1_000_000)] = 4
+    """Windows of each slot that a trace is cut to; 0: the whole trace."""
+
+
+class Life(_Part):
+    """How long an instance is watched and what ends its life."""
+
+    horizon_years: Annotated[float, Field(gt=0, le=100)] = 10.0
+    epochs: Annotated[int, Field(ge=1, le=10_000)] = 10
+    """Stretches of life during which the fault map stays fixed; a multiple of the periods."""
+    delay_guardband: Annotated[float, Field(gt=0, le=100)] = PAPER_GUARDBAND
+    """Delay increase of the worst transistor that ends a life."""
+    temperature_kelvin: Annotated[float, Field(ge=200, le=450)] = 353.15
+    vmin_coefficient: Annotated[float, Field(ge=0, le=10)] = 1.0
+    """Growth of a cell's Vmin per threshold shift, V/V (assumed; docs/aging.md)."""
+
+
+class Faults(_Part):
+    """Where faults come from."""
+
+    mode: Literal["varius", "table", "table-exact"] = "varius"
+    spread_blocks: bool = False
+    """Spread an entry's faulty bits over as many blocks (RRCD's conservative rule)."""
+
+
+class Registers(_Part):
+    """Options of the register file and its techniques."""
+
+    delta_limit: int | str = 64
+    """Largest delta of a compressible value, a power of two: 64 as published, or "none"."""
+    lds_rows: Annotated[int, Field(ge=0, le=256)] = 32
+    """Registers that the spill partition of the LDS holds for one slice."""
+    selector_offsets: Annotated[int, Field(ge=1, le=256)] = 8
+    """Starting entries over which rotating selectors are averaged, a divisor of 256."""
+
+    @field_validator("delta_limit")
+    @classmethod
+    def _power_of_two(cls, limit: int | str) -> int | str:
+        published = isinstance(limit, int) and 1 <= limit <= 2**31 and limit.bit_count() == 1
+        if not published and limit != "none":
+            raise ValueError('must be a power of two, at most 2**31, or "none"')
+        return limit
+
+    @field_validator("selector_offsets")
+    @classmethod
+    def _divisor(cls, offsets: int) -> int:
+        if 256 % offsets:
+            raise ValueError(f"must divide 256, which {offsets} does not")
+        return offsets
+
+
+@dataclass(frozen=True)
+class Case:
+    """One point of the sweep grid."""
+
+    technique: str
+    environment: str
+    scenario: str
+    vdd_volts: float
+
+    @property
+    def label(self) -> str:
+        """The whole case in one text."""
+        return f"{self.technique} {self.environment} {self.scenario} {self.vdd_volts:g} V"
+
+
+class SweepSpec(_Part):
+    """Everything that decides the results of a sweep.
+
+    Raises
+    ------
+    UserError
+        From `from_mapping`, `from_toml`: one line that names the key, the value and what is right.
+    """
+
+    instances: Annotated[int, Field(ge=1, le=10**9)] = 10_000
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    techniques: Annotated[tuple[Name, ...], Field(min_length=1)] = (
+        "baseline",
+        "rc+rar",
+        "rrcd",
+        "rrcd+rc+rar",
+    )
+    environments: Annotated[
+        tuple[Literal["nominal", "undervolted", "dvfs"], ...], Field(min_length=1)
+    ] = ("nominal", "dvfs")
+    scenarios: Annotated[
+        tuple[Literal["common", "clustered", "dispersed"], ...], Field(min_length=1)
+    ] = ("common",)
+    vdd_volts: tuple[Annotated[float, Field(gt=0, le=2)], ...] = ()
+    """Low supply voltages; empty: each scenario's own."""
+    workload: Workload = Workload()
+    life: Life = Life()
+    faults: Faults = Faults()
+    registers: Registers = Registers()
+
+    @field_validator("techniques", "environments", "scenarios", "vdd_volts")
+    @classmethod
+    def _distinct(cls, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        if len(set(values)) < len(values):
+            raise ValueError(f"names one value twice: {', '.join(map(str, values))}")
+        return values
+
+    @model_validator(mode="after")
+    def _epochs_fill_periods(self) -> Self:
+        if self.life.epochs % self.workload.periods:
+            raise ValueError(
+                f"life.epochs = {self.life.epochs} must be a multiple of workload.periods = "
+                f"{self.workload.periods}, since the kernel of an epoch does not change"
+            )
+        return self
+
+    @classmethod
+    def from_mapping(cls, fields: dict[str, Any], source: str = "sweep") -> "SweepSpec":
+        """Spec from nested plain values, such as TOML gives.
+
+        Parameters
+        ----------
+        fields : dict
+            Keys of `SweepSpec`; missing ones keep their defaults.
+        source : str
+            Where they come from, for error messages.
+        """
+        try:
+            return cls.model_validate_json(json.dumps(fields))
+        except ValidationError as error:
+            raise UserError(f"{source}: {_first_problem(error)}") from error
+        except (TypeError, ValueError) as error:
+            raise UserError(f"{source}: {error}") from error
+
+    @classmethod
+    def from_toml(cls, path: Path) -> "SweepSpec":
+        """Spec from a TOML file."""
+        return cls.from_mapping(read_toml(path), str(path))
+
+    def to_toml(self) -> str:
+        """TOML text from which the same spec is read again."""
+        return tomli_w.dumps(self.model_dump(mode="json"))
+
+    @property
+    def delta_limit(self) -> int | None:
+        """Largest delta of a compressible value, or None."""
+        limit = self.registers.delta_limit
+        return limit if isinstance(limit, int) else None
+
+    @property
+    def epoch_edges_years(self) -> tuple[float, ...]:
+        """Borders of the epochs, from 0 to the horizon."""
+        epochs = self.life.epochs
+        return tuple(self.life.horizon_years * epoch / epochs for epoch in range(epochs + 1))
+
+    def cases(self, scenario_vdd_volts: dict[str, float]) -> tuple[Case, ...]:
+        """Points of the sweep grid.
+
+        Parameters
+        ----------
+        scenario_vdd_volts : dict
+            Each scenario's own Vdd, for a sweep that names none.
+        """
+        return tuple(
+            Case(technique, environment, scenario, vdd_volts)
+            for scenario in self.scenarios
+            for vdd_volts in (self.vdd_volts or (scenario_vdd_volts[scenario],))
+            for environment in self.environments
+            for technique in self.techniques
+        )
+
+    def digest(self, *further: str) -> str:
+        """Hexadecimal digest of the spec and of further texts that decide the results."""
+        fields = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return hashlib.blake2b("\0".join([fields, *further]).encode(), digest_size=32).hexdigest()
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Plain values of a TOML file.
+
+    Raises
+    ------
+    UserError
+        If it cannot be read or is no TOML.
+    """
+    try:
+        fields = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{path}: cannot read the spec ({error.strerror})") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: not TOML ({error})") from error
+    _refuse_not_finite(fields, str(path))
+    return fields
+
+
+def _refuse_not_finite(fields: dict[str, Any], source: str) -> None:
+    for key, value in fields.items():
+        if isinstance(value, dict):
+            _refuse_not_finite(value, f"{source}: {key}")
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, float) and not math.isfinite(one):
+                raise UserError(f"{source}: {key} = {one} must be a finite number")
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors()[0]
+    key = ".".join(str(part) for part in problem["loc"] if not str(part).startswith("literal["))
+    message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "extra_forbidden":
+        return f"unknown key {key!r}"
+    if not key:
+        return message
+    return f"{key} = {problem['input']!r}: {message[:1].lower()}{message[1:]}"
