@@ -71,10 +71,10 @@ def show_trace(
     from dataclasses import asdict
 
     from mcage.traces.library import open_trace
-    from mcage.traces.profile import profile
+    from mcage.traces.profile import profile_trace
 
     opened = open_trace(trace)
-    numbers = profile(opened)
+    numbers = profile_trace(opened)
     if as_json:
         typer.echo(json.dumps(asdict(numbers) | {"source": opened.source}))
     else:

@@ -3,6 +3,7 @@
 from mcage.traces.library import KERNELS, bundled_trace, open_trace
 from mcage.traces.model import ALLOC, READ, RELEASE, WRITE, Kernel, Trace
 from mcage.traces.patterns import Patterns, classify, compressible, first_block_fits, wc_bytes
+from mcage.traces.profile import TraceProfile, profile_trace
 from mcage.traces.storage import load_trace, save_trace
 from mcage.traces.validation import validate_trace
 
@@ -15,12 +16,14 @@ __all__ = [
     "Kernel",
     "Patterns",
     "Trace",
+    "TraceProfile",
     "bundled_trace",
     "classify",
     "compressible",
     "first_block_fits",
     "load_trace",
     "open_trace",
+    "profile_trace",
     "save_trace",
     "validate_trace",
     "wc_bytes",

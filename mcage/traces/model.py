@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mcage.errors import UserError
+
 ALLOC, RELEASE, WRITE, READ = 0, 1, 2, 3
 """Kinds of event, as stored in the column ``kind``."""
 
@@ -196,7 +198,8 @@ class Trace:
         slot has ``generations`` of them (or all it ever had). So every slot keeps at least
         ``generations`` windows and every kernel stays represented. All events of the other
         windows go; idle gaps (no window open) longer than 100 cycles, which open between kernel
-        phases, are cut to 100, as in a recording; values no longer referred to are dropped.
+        phases, are cut to 100, as in a recording; values no longer referred to are dropped. The
+        time from the last event to the end of the pass stays what it was.
 
         Parameters
         ----------
@@ -206,11 +209,11 @@ class Trace:
 
         Raises
         ------
-        ValueError
-            If ``generations`` is below 1.
+        UserError
+            If ``generations`` is below 1, or the windows kept hold no register write.
         """
         if generations < 1:
-            raise ValueError(f"a trace of {generations} generations is empty; at least 1")
+            raise UserError(f"{generations} generations of a trace: must be at least 1")
         if generations >= self.generations:
             return self
         kept_window = self._first_windows(generations)
@@ -220,11 +223,22 @@ class Trace:
         columns |= {c.attribute: getattr(self, c.attribute)[kept_window] for c in ALLOC_COLUMNS}
         columns["alloc_event"] = np.flatnonzero(columns["kind"] == ALLOC).astype(np.uint32)
         written = columns["kind"] == WRITE
+        if not written.any():
+            raise UserError(
+                f"trace {self.name!r}: no register write in its first {generations} generations; "
+                "more of them are needed"
+            )
         used_rows, renumbered = np.unique(columns["value"][written], return_inverse=True)
         columns["value"][written] = renumbered
         columns["values"] = self.values[used_rows]
-        source = {**self.source, "first_generations": generations}
-        return dataclasses.replace(self, source=source, **columns)._without_idle_gaps()
+        rest = self.cycles - int(self.cycle[-1])
+        short = dataclasses.replace(
+            self,
+            source={**self.source, "first_generations": generations},
+            cycles=int(columns["cycle"][-1]) + rest,
+            **columns,
+        )
+        return short._without_idle_gaps()
 
     def _first_windows(self, generations: int) -> npt.NDArray[np.bool_]:
         """Mark the windows that ``first_generations`` keeps, [windows]."""
@@ -237,14 +251,11 @@ class Trace:
         return kept
 
     def _without_idle_gaps(self) -> "Trace":
-        """Cut every time without a window that exceeds ``LONGEST_IDLE_GAP``."""
-        idle_before = np.concatenate(([True], self.open_windows() == 0))
-        times = np.concatenate(([0], self.cycle, [self.cycles]))
-        gaps = np.where(idle_before, np.diff(times), 0)
+        """Cut every time without a window between two windows to ``LONGEST_IDLE_GAP``."""
+        gaps = np.where(self.open_windows()[:-1] == 0, np.diff(self.cycle), 0)
         saved = np.cumsum(np.maximum(gaps - LONGEST_IDLE_GAP, 0))
-        return dataclasses.replace(
-            self, cycle=self.cycle - saved[:-1], cycles=self.cycles - int(saved[-1])
-        )
+        cycle = self.cycle - np.concatenate(([0], saved))
+        return dataclasses.replace(self, cycle=cycle, cycles=self.cycles - int(saved[-1]))
 
 
 def _rank_within(group: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -69,7 +69,7 @@ class TraceProfile:
     wc_shares: dict[str, float]
 
 
-def profile(trace: Trace) -> TraceProfile:
+def profile_trace(trace: Trace) -> TraceProfile:
     """Count what a trace is like.
 
     Parameters

@@ -15,6 +15,7 @@ from mcage.traces.model import COLUMNS, Kernel, Trace
 from mcage.traces.validation import MOST_CYCLES, validate_trace
 
 _ATTRIBUTES = ("name", "source", "kernels", "registers", "lanes", "cycles")
+_KERNEL_NAMES = "kernel_names of alloc"
 _MOST_CHUNK_BYTES = 1 << 24
 
 
@@ -61,10 +62,14 @@ def save_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
         If the trace breaks a rule of the format, or the file cannot be written.
     """
     validate_trace(trace)
+    try:
+        source = json.dumps(trace.source)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"trace {trace.name!r}: source: cannot be JSON text: {error}") from error
     target = Path(path)
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
-        _write(trace, partial)
+        _write(trace, source, partial)
         _flush_to_disk(partial)
         partial.replace(target)
         _flush_to_disk(target.parent)
@@ -83,8 +88,7 @@ def _read(place: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
             _require_datasets(place, file)
             for column in COLUMNS:
                 arrays[column.attribute] = file[column.dataset][...]
-            names = _decoded(file["alloc"].attrs.get("kernel_names"))
-            attributes["alloc/kernel_names"] = names
+            attributes[_KERNEL_NAMES] = _decoded(file["alloc"].attrs.get("kernel_names"))
     except UserError:
         raise
     except Exception as error:  # h5py meets a damaged file with any kind of exception
@@ -148,15 +152,16 @@ def _kernels(place: str, attributes: dict[str, Any]) -> tuple[Kernel, ...]:
     listed = _json(place, attributes, "kernels")
     try:
         kernels = tuple(Kernel(kernel["name"], kernel["N"]) for kernel in listed)
-    except (TypeError, KeyError) as error:
+    except (TypeError, KeyError):
+        kernels = ()
+    if not all(type(k.name) is str and type(k.window_size) is int for k in kernels) or not kernels:
         raise UserError(
             f'{place}: attribute kernels: must be a JSON list of {{"name": ..., "N": ...}}'
-        ) from error
-    names = _json(place, attributes, "alloc/kernel_names")
+        )
+    names = _json(place, attributes, _KERNEL_NAMES)
     if names != [kernel.name for kernel in kernels]:
         raise UserError(
-            f"{place}: attribute kernel_names of alloc: {names} are not the names in "
-            "attribute kernels"
+            f"{place}: attribute {_KERNEL_NAMES}: {names} are not the names in attribute kernels"
         )
     return kernels
 
@@ -164,14 +169,14 @@ def _kernels(place: str, attributes: dict[str, Any]) -> tuple[Kernel, ...]:
 def _integer(place: str, attributes: dict[str, Any], attribute: str) -> int:
     number = attributes[attribute]
     if not isinstance(number, int | np.integer):
-        raise UserError(f"{place}: attribute {attribute}: is {number!r}, must be an integer")
+        raise UserError(f"{place}: attribute {attribute}: is {number}, must be an integer")
     return int(number)
 
 
 def _json(place: str, attributes: dict[str, Any], attribute: str) -> Any:
     try:
         return json.loads(attributes[attribute])
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise UserError(f"{place}: attribute {attribute}: is not JSON text") from error
 
 
@@ -194,13 +199,13 @@ def _check_redundant(place: str, trace: Trace, attributes: dict[str, Any]) -> No
         raise UserError(f"{place}: attribute digest: does not belong to this content; damaged")
 
 
-def _write(trace: Trace, path: Path) -> None:
+def _write(trace: Trace, source: str, path: Path) -> None:
     sizes = trace.window_sizes
     kernels = [{"name": kernel.name, "N": kernel.window_size} for kernel in trace.kernels]
     # The format of HDF5 1.10 has checksums on its metadata and is smaller by a third or so.
     with h5py.File(path, "w", libver=("v110", "v110")) as file:
         file.attrs["name"] = _text(trace.name)
-        file.attrs["source"] = _text(json.dumps(trace.source))
+        file.attrs["source"] = _text(source)
         file.attrs["kernels"] = _text(json.dumps(kernels))
         file.attrs["registers"] = SLICE.entries
         file.attrs["lanes"] = SLICE.components

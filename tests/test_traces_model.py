@@ -1,0 +1,222 @@
+"""Numbers and excerpts of a trace."""
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from trace_strategies import alloc, random_trace, read, release, trace_of, traces, write
+
+from mcage.errors import UserError
+from mcage.traces.library import KERNELS, bundled_trace
+from mcage.traces.model import ALLOC, COLUMNS, LONGEST_IDLE_GAP, RELEASE, WRITE
+from mcage.traces.validation import validate_trace
+
+
+def window(begin, end, slot=0, size=2, value=1):
+    return [alloc(begin, slot, size), write(begin, slot, 0, value), release(end, slot)]
+
+
+def two_kernels(repeats=2):
+    """Windows of 2 and of 3 registers in turn, two slots each, 1000 idle cycles between them."""
+    events = []
+    for i in range(2 * repeats):
+        for slot in (0, 1):
+            events += window(1000 * i, 1000 * i + 10 + slot, slot, 2 + i % 2, value=10 * i + slot)
+    return trace_of(events)
+
+
+def test_numbers_by_hand():
+    trace = trace_of(
+        [
+            *window(0, 9, slot=0),
+            *window(2, 5, slot=3),
+            read(3, 3, 1),
+            *window(6, 8, slot=1),
+            *window(20, 30, slot=3, size=5),
+        ],
+        cycles=40,
+    )
+    assert (trace.writes, trace.reads, trace.windows) == (4, 1, 4)
+    assert trace.window_sizes == (2, 5)
+    assert trace.concurrent_windows == 2
+    assert trace.windows_per_slot().tolist() == [1, 1, 0, 2]
+    assert trace.generations == 1
+    assert trace.open_windows().tolist() == [1, 1, 2, 2, 2, 1, 2, 2, 1, 0, 1, 1, 0]
+    assert trace.window_of_event().tolist() == [0, 0, 1, 1, 1, 1, 2, 2, 2, 0, 3, 3, 3]
+
+
+def test_windows_that_meet_in_one_cycle_are_both_open():
+    trace = trace_of([*window(0, 5, slot=0), *window(5, 9, slot=1)])
+    assert trace.concurrent_windows == 2
+
+
+@given(traces())
+def test_window_of_event_follows_the_events(trace):
+    open_window, number, expected = {}, -1, []
+    for kind, slot in zip(trace.kind.tolist(), trace.slot.tolist(), strict=True):
+        if kind == ALLOC:
+            number += 1
+            open_window[slot] = number
+        expected.append(open_window[slot])
+    assert trace.window_of_event().tolist() == expected
+
+
+# ---- digest ----------------------------------------------------------------------------------
+
+
+def test_digest_is_of_the_content_alone():
+    trace = two_kernels()
+    renamed = dataclasses.replace(trace, name="other", source={"a": 1})
+    assert renamed.digest() == trace.digest()
+    other_order = dataclasses.replace(trace, values=np.asfortranarray(trace.values))
+    assert other_order.digest() == trace.digest()
+
+
+def test_digest_of_a_given_trace_never_changes():
+    assert trace_of(window(0, 9)).digest() == "f17f5729134153206b2ad2522c7dd3ac"
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.attribute)
+def test_digest_sees_every_column(column):
+    trace = two_kernels()
+    changed = getattr(trace, column.attribute).copy()
+    changed.flat[-1] += 1
+    assert dataclasses.replace(trace, **{column.attribute: changed}).digest() != trace.digest()
+
+
+def test_digest_sees_kernels_and_length():
+    trace = two_kernels()
+    one, other = trace.kernels
+    renamed = (dataclasses.replace(one, name="x"), other)
+    assert dataclasses.replace(trace, kernels=renamed).digest() != trace.digest()
+    assert dataclasses.replace(trace, cycles=trace.cycles + 1).digest() != trace.digest()
+
+
+# ---- excerpts --------------------------------------------------------------------------------
+
+
+def test_excerpt_takes_whole_windows_of_every_kernel_and_closes_the_gaps():
+    trace = two_kernels(repeats=3)
+    short = trace.first_generations(4)
+    assert [k.window_size for k in short.kernels] == [2, 3]
+    assert short.windows_per_slot().tolist() == [4, 4]
+    assert np.bincount(short.alloc_kernel).tolist() == [4, 4]
+    begins = short.cycle[short.alloc_event][::2]
+    assert begins.tolist() == [0, 111, 222, 333]  # 11 busy cycles, then 100 idle ones
+    assert short.cycles == 345
+    written = short.values[short.value[short.kind == WRITE], 0]
+    assert written.tolist() == [0, 1, 10, 11, 20, 21, 30, 31]
+    assert len(short.values) == 8
+    assert trace.writes == 12, "the trace itself is untouched"
+
+
+def test_excerpt_rounds_the_share_of_a_kernel_up():
+    short = two_kernels(repeats=3).first_generations(3)
+    assert short.windows_per_slot().tolist() == [4, 4]
+
+
+def test_excerpt_fills_up_where_a_kernel_is_rare():
+    sizes = [2, 3, 3, 3, 3, 3]
+    events = [event for i, n in enumerate(sizes) for event in window(20 * i, 20 * i + 5, 0, n)]
+    short = trace_of(events).first_generations(4)
+    assert short.reg[short.alloc_event].tolist() == [2, 3, 3, 3]
+
+
+@pytest.mark.parametrize("rest", [1, 5000])
+def test_excerpt_keeps_the_time_between_two_passes(rest):
+    trace = trace_of([*window(0, 5), *window(2000, 2015)], cycles=2015 + rest)
+    assert trace.first_generations(1).cycles == 5 + rest
+
+
+def test_excerpt_of_all_generations_is_the_trace_itself():
+    trace = two_kernels()
+    assert trace.first_generations(trace.generations) is trace
+    assert trace.first_generations(1000) is trace
+
+
+@pytest.mark.parametrize("generations", [0, -1])
+def test_excerpt_of_nothing(generations):
+    with pytest.raises(UserError, match="must be at least 1"):
+        two_kernels().first_generations(generations)
+
+
+def test_excerpt_says_what_it_is():
+    assert two_kernels().first_generations(2).source["first_generations"] == 2
+
+
+def check_excerpt(trace, generations):
+    short = trace.first_generations(generations)
+    validate_trace(short)
+    had = trace.windows_per_slot()
+    kept = short.windows_per_slot()
+    assert len(kept) == len(had)
+    assert (kept >= np.minimum(had, generations)).all()
+    assert set(short.alloc_kernel.tolist()) == set(range(len(trace.kernels)))
+    assert np.unique(short.value[short.kind == WRITE]).tolist() == list(range(len(short.values)))
+    if short is trace:
+        return
+    # What is kept is kept whole: the windows' own events are those of the trace, in order.
+    windows_of_slot = {int(slot): 0 for slot in np.unique(short.slot)}
+    for slot in windows_of_slot:
+        whole, part = events_of(trace, slot), events_of(short, slot)
+        position = 0
+        for begin, events in part:
+            while whole[position][1] != events:
+                position += 1
+            assert begin <= whole[position][0]
+            position += 1
+    idle = np.concatenate(([False], short.open_windows()[:-1] == 0))
+    assert np.diff(short.cycle, prepend=0)[idle].max(initial=0) <= LONGEST_IDLE_GAP
+
+
+def events_of(trace, slot):
+    """Windows of a slot: begin, and its events with cycles from there and the values written."""
+    windows = []
+    for row in np.flatnonzero(trace.slot == slot).tolist():
+        if trace.kind[row] == ALLOC:
+            begin = int(trace.cycle[row])
+            kernel = int(trace.alloc_kernel[np.searchsorted(trace.alloc_event, row)])
+            windows.append((begin, [kernel]))
+        kind, content = int(trace.kind[row]), None
+        if kind == WRITE:
+            content = trace.values[trace.value[row]].tobytes(), int(trace.exec_mask[row])
+        windows[-1][1].append((int(trace.cycle[row]) - begin, kind, int(trace.reg[row]), content))
+    return windows
+
+
+def test_excerpt_without_a_write():
+    trace = trace_of([alloc(0, 0, 2), release(5, 0), *window(10, 15)])
+    with pytest.raises(UserError, match="no register write in its first 1 generations"):
+        trace.first_generations(1)
+
+
+@settings(max_examples=50)
+@given(traces(generations=(1, 5), phases=(1, 4), accesses=(1, 5)), st.integers(1, 6))
+def test_excerpts_of_any_trace(trace, generations):
+    try:
+        check_excerpt(trace, generations)
+    except UserError as error:
+        assume("no register write" not in str(error))
+        raise
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_excerpts_of_bundled_traces(name):
+    trace = bundled_trace(name)
+    for generations in {1, 2, 4, trace.generations}:
+        check_excerpt(trace, generations)
+
+
+def test_excerpt_of_an_excerpt():
+    trace = random_trace(random.Random(4), generations=(4, 6), phases=(1, 1))
+    assert trace.first_generations(3).first_generations(1).digest() == (
+        trace.first_generations(1).digest()
+    )
+
+
+def test_release_follows_allocation():
+    trace = two_kernels()
+    assert np.count_nonzero(trace.kind == RELEASE) == trace.windows
