@@ -14,12 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mcage.errors import UserError
-from mcage.results.atomic import whole_file
 from mcage.results.contract import Arrays, conforming
+from mcage.results.hdf5 import new_hdf5
 from mcage.results.header import Campaign
 from mcage.results.schema import SCHEMA_VERSION, VARIABLES
-from mcage.results.seal import check_seal, seal
-from mcage.results.store import LIBRARY_VERSIONS
+from mcage.results.seal import check_seal
 
 FILETYPE = "mcage-shard"
 DIGEST_LENGTH = 16
@@ -68,15 +67,13 @@ def write_shard(folder: Path, campaign: Campaign, instances: range, arrays: Arra
     """
     arrays = conforming(campaign, arrays, len(instances))
     path = folder / shard_name(campaign.spec_digest, instances)
-    with whole_file(path) as temporary:
-        with h5py.File(temporary, "w", libver=LIBRARY_VERSIONS) as file:
-            file.attrs["filetype"] = FILETYPE
-            file.attrs["schema_version"] = SCHEMA_VERSION
-            file.attrs["campaign"] = np.bytes_(campaign.to_json().encode())
-            file.attrs["first"], file.attrs["last"] = instances.start, instances.stop - 1
-            for name, array in arrays.items():
-                file.create_dataset(name, data=array, compression="gzip", shuffle=True)
-        seal(temporary)
+    with new_hdf5(path) as file:
+        file.attrs["filetype"] = FILETYPE
+        file.attrs["schema_version"] = SCHEMA_VERSION
+        file.attrs["campaign"] = np.bytes_(campaign.to_json().encode())
+        file.attrs["first"], file.attrs["last"] = instances.start, instances.stop - 1
+        for name, array in arrays.items():
+            file.create_dataset(name, data=array, compression="gzip", shuffle=True)
     return path
 
 

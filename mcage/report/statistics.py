@@ -145,12 +145,13 @@ def proportion(successes: int, count: int, confidence: float = CONFIDENCE) -> Es
 def mean(values: Floats, confidence: float = CONFIDENCE) -> Estimate:
     """Mean over instances with Student's interval; one instance has no interval.
 
-    Sums are formed in double precision whatever the type of ``values``.
+    Sums are formed in double precision whatever the type of ``values``. Missing values (NaN) do
+    not count; of none at all the mean is NaN.
     """
     from scipy.stats import t
 
-    values = values.astype(np.float64)
-    centre = float(values.mean())
+    values = values[~np.isnan(values)].astype(np.float64)
+    centre = float(values.mean()) if values.size else math.nan
     if values.size < 2:
         return Estimate(centre, math.nan, math.nan)
     error = float(values.std(ddof=1)) / math.sqrt(values.size)

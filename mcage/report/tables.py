@@ -44,7 +44,8 @@ class CaseSummary:
     max_dvth_mv : dict of str to Estimate
         By transistor: mean over instances of the slice's largest threshold shift, mV.
     spill_rate : Estimate
-        Mean over instances of the share of register writes that go to the LDS.
+        Mean of the share of register writes that go to the LDS, over the instances that lived:
+        a slice dead on arrival writes nothing.
     end_cause_share : dict of str to Estimate
         Share of all lives, by cause of their end.
     """
@@ -189,11 +190,15 @@ def _life(summary: CaseSummary) -> str:
 
 
 def _plus_minus(estimate: Estimate, scale: float = 1.0) -> str:
+    if math.isnan(estimate.value):
+        return DASH
     half = (estimate.upper - estimate.lower) / 2 * scale
     if math.isnan(half):
         return f"{estimate.value * scale:.3g} ±{DASH}"
+    if half == 0:
+        return f"{estimate.value * scale:.3g} ±0"
     # Two digits of the error, and the value to the same place.
-    digits = 2 if half == 0 else min(6, max(0, 1 - math.floor(math.log10(half))))
+    digits = min(6, max(0, 1 - math.floor(math.log10(half))))
     return f"{estimate.value * scale:.{digits}f} ±{half:.{digits}f}"
 
 

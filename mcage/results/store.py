@@ -14,16 +14,13 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from mcage.results.atomic import whole_file
 from mcage.results.attributes import description, root_attributes, variable_attributes
 from mcage.results.contract import Arrays
+from mcage.results.hdf5 import new_hdf5
 from mcage.results.header import Campaign
 from mcage.results.schema import COORDINATES, VARIABLES, Variable, dimension_sizes
-from mcage.results.seal import seal
 
 INSTANCES_PER_CHUNK = 2048
-LIBRARY_VERSIONS = ("v110", "v110")
-"""Oldest HDF5 format (2016) whose metadata all carry checksums, the lists of chunks too."""
 
 
 @contextmanager
@@ -37,12 +34,10 @@ def new_results(path: Path, campaign: Campaign) -> Iterator["ResultsWriter"]:
     ValueError
         Fewer or more instances were appended than the campaign has.
     """
-    with whole_file(path) as temporary:
-        with h5py.File(temporary, "w", libver=LIBRARY_VERSIONS, track_order=True) as file:
-            writer = ResultsWriter(file, campaign)
-            yield writer
-            writer.finish()
-        seal(temporary)
+    with new_hdf5(path, track_order=True) as file:
+        writer = ResultsWriter(file, campaign)
+        yield writer
+        writer.finish()
 
 
 class ResultsWriter:

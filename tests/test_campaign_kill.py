@@ -1,0 +1,82 @@
+"""Does a sweep survive kill -9 at any moment?"""
+
+import random
+import subprocess
+import sys
+import time
+
+import fake_campaign
+import pytest
+
+from mcage.campaign.folder import shard_folder
+from mcage.campaign.run import run_campaign
+
+INSTANCES = 40
+
+
+def start(out, shard_size, seconds_per_shard):
+    numbers = (INSTANCES, shard_size, seconds_per_shard)
+    command = [sys.executable, fake_campaign.__file__, out, *map(str, numbers)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("shard_size", [1, 6])
+def test_killed_and_continued_is_bit_identical(shard_size, tmp_path):
+    campaign = fake_campaign.campaign(instances=INSTANCES)
+    whole = run_campaign(campaign, tmp_path / "whole.h5", fake_campaign.compute, 9)
+    moments = random.Random(shard_size)
+    out = tmp_path / "killed.h5"
+    kills = 0
+    for _ in range(5):
+        process = start(out, shard_size, 0.005)
+        process.stdout.readline()  # the first shard of this run has begun
+        time.sleep(moments.uniform(0, 0.08))
+        process.kill()
+        kills += process.wait() == -9
+        assert not out.exists() or out.read_bytes() == whole.read_bytes()
+    assert kills, "no run was killed in its middle"
+    run_campaign(campaign, out, fake_campaign.compute, 5)
+    assert out.read_bytes() == whole.read_bytes()
+    assert not shard_folder(out).exists()
+
+
+def test_killed_while_merging(tmp_path):
+    """The moments that random kills seldom meet: before and after the file gets its name."""
+    campaign = fake_campaign.campaign(instances=INSTANCES)
+    whole = run_campaign(campaign, tmp_path / "whole.h5", fake_campaign.compute, 9)
+    for moment in ("os.replace", "pathlib.Path.rmdir"):
+        out = tmp_path / f"{moment}.h5"
+        script = (
+            f"import os, pathlib, sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+            f"sys.path.insert(0, {fake_campaign.__file__.rsplit('/', 1)[0]!r})\n"
+            "import fake_campaign\n"
+            f"original = {moment}\n"
+            "def die(path, *arguments):\n"
+            "    if moment_has_come(str(path)):\n"
+            "        os.kill(os.getpid(), 9)\n"
+            "    return original(path, *arguments)\n"
+            f"moment_has_come = lambda path: {out.name!r} + '.partial' == path.rsplit('/')[-1]"
+            " or path.endswith('.shards')\n"
+            f"{moment} = die\n"
+            f"sys.argv[1:] = [{str(out)!r}, '{INSTANCES}', '7', '0']\n"
+            "fake_campaign.main()\n"
+        )
+        run = subprocess.run([sys.executable, "-c", script], stdout=subprocess.DEVNULL)
+        assert run.returncode == -9
+        assert out.exists() == (moment == "pathlib.Path.rmdir")
+        run_campaign(campaign, out, fake_campaign.compute, 5)
+        assert out.read_bytes() == whole.read_bytes()
+        assert not shard_folder(out).exists()
+        assert not list(tmp_path.glob("*.partial"))
+
+
+def test_a_second_process_on_the_same_output_is_refused(tmp_path):
+    out = tmp_path / "r.h5"
+    first = start(out, 1, 0.1)
+    first.stdout.readline()
+    command = [sys.executable, fake_campaign.__file__, out, str(INSTANCES), "1", "0"]
+    second = subprocess.run(command, capture_output=True, text=True)
+    assert "another mcage is working on" in second.stderr
+    assert first.poll() is None
+    first.kill()
+    first.wait()
