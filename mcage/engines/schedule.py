@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mcage.engines.images import Images, stored_images
 from mcage.geometry import SLICE
 from mcage.techniques import Storage, Technique
-from mcage.traces.model import ALLOC, READ, RELEASE, WRITE, Trace
+from mcage.traces.model import READ, RELEASE, WRITE, Trace
 from mcage.traces.patterns import classify, compressible, first_block_fits, wc_bytes
 
 FULL_EXEC = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
@@ -89,9 +89,9 @@ class Schedule:
     @property
     def writes_whole(self) -> bool:
         """Whether every entry that is written is overwritten as a whole."""
-        return bool((self.images.mask[~self.compressed] == 0).all()) and not (
-            self.technique.storage in (Storage.INLINE, Storage.BLOCK)
-        )
+        return bool(
+            (self.images.mask[~self.compressed] == 0).all()
+        ) and self.technique.storage not in (Storage.INLINE, Storage.BLOCK)
 
     @property
     def mov_writes(self) -> int:

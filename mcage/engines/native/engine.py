@@ -1,0 +1,360 @@
+"""The Numba engine: redirected and fixed placements, cell times, exposure."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.extremes import DutyGroups
+from mcage.engines.interface import CellTimes, Counters, Engine
+from mcage.engines.layout import Layout
+from mcage.engines.native.columns import DURATION, Columns, columns, compiled
+from mcage.engines.native.place import COUNTERS, ENTRIES, place, place_all
+from mcage.engines.native.walk import BITS, COMPONENTS, clear, finish, new_entry, walk
+from mcage.engines.prepare import PreparedReplay
+from mcage.geometry import SLICE
+from mcage.techniques import Gating, Placement, Storage
+
+_SHAPE = (ENTRIES, COMPONENTS, BITS)
+
+
+class _Policies(NamedTuple):
+    """What a redirecting technique does."""
+
+    starts: NDArray[np.int64]
+    rotating: bool
+    table: bool
+    gated: bool
+    cycles: int
+
+
+class NativeEngine(Engine):
+    """Numba engine. Its functions release the GIL, so threads may run batches side by side."""
+
+    name = "numba"
+
+    def redirect(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
+        """See `Engine.redirect`."""
+        counters = np.zeros((len(fault_maps), COUNTERS), dtype=np.int64)
+        policies = _policies(replay)
+        place_all(
+            columns(replay),
+            fault_maps,
+            policies.starts,
+            policies.rotating,
+            policies.table,
+            replay.technique.gating is Gating.EMPTY,
+            counters,
+        )
+        return Counters(replay.passes, *(counters[:, one] for one in range(COUNTERS)))
+
+    def cell_times(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> CellTimes:
+        """See `Engine.cell_times`."""
+        instances = len(fault_maps) if replay.layout is None else 1
+        ones = np.zeros((instances, *_SHAPE), dtype=np.int64)
+        powered = np.zeros_like(ones)
+        if replay.layout is None:
+            _redirected(columns(replay), _policies(replay), fault_maps, ones, powered)
+        else:
+            _fixed_cell_times(replay, replay.layout, ones[0], powered[0])
+        shape = (instances, SLICE.entries, SLICE.entry_bits)
+        return CellTimes(ones.reshape(shape), powered.reshape(shape), replay.period)
+
+    def expose(
+        self,
+        replay: PreparedReplay,
+        fault_maps: NDArray[np.uint8],
+        seconds: NDArray[np.float64],
+        rows: NDArray[np.int64],
+        zero_seconds: NDArray[np.float64],
+        one_seconds: NDArray[np.float64],
+    ) -> None:
+        """See `Engine.expose`."""
+        _expose(
+            columns(replay),
+            _policies(replay),
+            fault_maps,
+            seconds,
+            rows,
+            zero_seconds.reshape(-1, *_SHAPE),
+            one_seconds.reshape(-1, *_SHAPE),
+        )
+
+    def longest_total(
+        self, seconds: NDArray[np.float64], groups: DutyGroups
+    ) -> NDArray[np.float64]:
+        """See `Engine.longest_total`."""
+        longest = np.empty(len(seconds))
+        _longest_total(seconds, groups.duty, groups.cells, groups.bound, longest)
+        return longest
+
+
+def _policies(replay: PreparedReplay) -> _Policies:
+    technique = replay.technique
+    return _Policies(
+        starts=replay.selector_starts,
+        rotating=technique.rotating_selectors,
+        table=technique.storage is Storage.TABLE,
+        gated=technique.gates_released,
+        cycles=replay.schedule.cycles,
+    )
+
+
+def _fixed_cell_times(
+    replay: PreparedReplay, layout: Layout, ones: NDArray[np.int64], powered: NDArray[np.int64]
+) -> None:
+    schedule, technique = replay.schedule, replay.technique
+    gated = technique.gates_released
+    in_entry = ~(schedule.compressed & (technique.storage is Storage.TABLE))
+    windows = len(schedule.windows.size)
+    if technique.placement is Placement.ROTATE and gated and schedule.writes_whole:
+        held = np.flatnonzero(in_entry)
+        order = held[np.argsort(schedule.window[held], kind="stable")]
+        starts = np.searchsorted(schedule.window[order], np.arange(windows + 1))
+        _rotated(columns(replay), order, starts, layout.passes, ones, powered)
+        return
+    key = schedule.window * ENTRIES + schedule.reg
+    held = np.flatnonzero(in_entry)
+    order = held[np.argsort(key[held], kind="stable")]
+    starts = np.searchsorted(key[order], np.arange(windows * ENTRIES + 1))
+    _laid_out(
+        columns(replay),
+        order,
+        starts,
+        layout.base,
+        layout.rotation,
+        layout.step,
+        schedule.cycles,
+        gated,
+        ones,
+        powered,
+    )
+
+
+@compiled
+def _rotated(
+    schedule: Columns,
+    order: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    passes: int,
+    ones: NDArray[np.int64],
+    powered: NDArray[np.int64],
+) -> None:
+    """Cell times of a rotating layout whose released places are off and whose writes are whole.
+
+    Over all offsets every register of a window visits every entry of it equally often, and no
+    value outlives its write: the total of a window, shared out, is exact. `order` lists writes by
+    window.
+    """
+    entry = new_entry()
+    for window in range(len(schedule.window_base)):
+        which = order[starts[window] : starts[window + 1]]
+        clear(entry)
+        total = 0
+        for write in which:
+            total += schedule.facts[write, DURATION]
+        walk(entry, schedule, which, which, np.zeros_like(which), total, True)
+        finish(entry, schedule.region_masks)
+        size = schedule.window_size[window]
+        base = schedule.window_base[window]
+        visits = passes // size
+        for number in range(base, base + size):
+            ones[number] += visits * entry.ones
+            powered[number] += visits * entry.powered
+
+
+@compiled
+def _laid_out(
+    schedule: Columns,
+    order: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    base: NDArray[np.int64],
+    rotation: NDArray[np.int64],
+    step: NDArray[np.int64],
+    cycles: int,
+    gated: bool,
+    ones: NDArray[np.int64],
+    powered: NDArray[np.int64],
+) -> None:
+    """Cell times under a window layout. `order` lists writes by window and register."""
+    entry = new_entry()
+    which = np.empty(1024, np.int64)
+    when = np.empty(1024, np.int64)
+    done = np.empty(len(base), np.bool_)
+    for number in range(ENTRIES):
+        clear(entry)
+        done[:] = False
+        for origin in range(len(base)):
+            current, turn, count = origin, 0, 0
+            while not done[current]:
+                done[current] = True
+                for window in range(len(schedule.window_base)):
+                    size = schedule.window_size[window]
+                    offset = number - base[current, window]
+                    if offset < 0 or offset >= size:
+                        continue
+                    key = window * ENTRIES + (offset - rotation[current, window]) % size
+                    first, last = starts[key], starts[key + 1]
+                    while count + last - first > len(which):
+                        which = np.concatenate((which, np.empty_like(which)))
+                        when = np.concatenate((when, np.empty_like(when)))
+                    for i in range(first, last):
+                        which[count] = order[i]
+                        when[count] = schedule.cycle[order[i]] + turn * cycles
+                        count += 1
+                turn += 1
+                current = (current + step[number]) % len(base)
+            block = np.zeros(count, np.int64)
+            walk(entry, schedule, which[:count], when[:count], block, turn * cycles, gated)
+        finish(entry, schedule.region_masks)
+        ones[number] = entry.ones
+        powered[number] = entry.powered
+
+
+class _Sorted(NamedTuple):
+    """Placed writes of every pass, by entry: starts[pass, entry] into which and block[pass]."""
+
+    starts: NDArray[np.int64]
+    which: NDArray[np.int64]
+    block: NDArray[np.int64]
+    home: NDArray[np.int64]
+    when: NDArray[np.int64]
+    ignored: NDArray[np.int64]
+
+
+@compiled
+def _room(passes: int, writes: int) -> Any:
+    return _Sorted(
+        np.empty((passes, ENTRIES + 1), np.int64),
+        np.empty((passes, writes), np.int64),
+        np.empty((passes, writes), np.int64),
+        np.empty(writes, np.int64),
+        np.empty(writes, np.int64),
+        np.empty(COUNTERS, np.int64),
+    )
+
+
+@compiled
+def _sort(room: Any, schedule: Columns, policies: _Policies, fault_map: NDArray[np.uint8]) -> None:
+    """Place the writes of every pass and sort them by entry, stable in time."""
+    home = room.home
+    fill = np.empty(ENTRIES, np.int64)
+    for one in range(len(policies.starts)):
+        place(
+            schedule,
+            fault_map,
+            policies.starts[one],
+            policies.rotating,
+            policies.table,
+            False,
+            home,
+            room.ignored,
+        )
+        starts = room.starts[one]
+        starts[:] = 0
+        for write in range(len(home)):
+            if home[write] >= 0:
+                starts[(home[write] >> 3) + 1] += 1
+        for entry in range(ENTRIES):
+            fill[entry] = starts[entry]
+            starts[entry + 1] += starts[entry]
+        which, block = room.which[one], room.block[one]
+        for write in range(len(home)):
+            if home[write] >= 0:
+                entry = home[write] >> 3
+                which[fill[entry]] = write
+                block[fill[entry]] = home[write] & 7
+                fill[entry] += 1
+
+
+@compiled
+def _walk_passes(
+    entry: Any, room: Any, schedule: Columns, policies: _Policies, number: int
+) -> None:
+    """Cell times of one entry over all passes, each of them cyclic in itself."""
+    clear(entry)
+    for one in range(len(policies.starts)):
+        first, last = room.starts[one, number], room.starts[one, number + 1]
+        which = room.which[one, first:last]
+        when = room.when[: last - first]
+        for i in range(last - first):
+            when[i] = schedule.cycle[which[i]]
+        block = room.block[one, first:last]
+        walk(entry, schedule, which, when, block, policies.cycles, policies.gated)
+    finish(entry, schedule.region_masks)
+
+
+@compiled
+def _redirected(
+    schedule: Columns,
+    policies: _Policies,
+    fault_maps: NDArray[np.uint8],
+    ones: NDArray[np.int64],
+    powered: NDArray[np.int64],
+) -> None:
+    room = _room(len(policies.starts), len(schedule.cycle))
+    entry = new_entry()
+    for instance in range(len(fault_maps)):
+        _sort(room, schedule, policies, fault_maps[instance])
+        for number in range(ENTRIES):
+            _walk_passes(entry, room, schedule, policies, number)
+            ones[instance, number] = entry.ones
+            powered[instance, number] = entry.powered
+
+
+@compiled
+def _expose(
+    schedule: Columns,
+    policies: _Policies,
+    fault_maps: NDArray[np.uint8],
+    seconds: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    zero_seconds: NDArray[np.float64],
+    one_seconds: NDArray[np.float64],
+) -> None:
+    room = _room(len(policies.starts), len(schedule.cycle))
+    entry = new_entry()
+    for instance in range(len(fault_maps)):
+        _sort(room, schedule, policies, fault_maps[instance])
+        scale = seconds[instance] / (len(policies.starts) * policies.cycles)
+        for number in range(ENTRIES):
+            _walk_passes(entry, room, schedule, policies, number)
+            zero_of_entry = zero_seconds[rows[instance], number]
+            one_of_entry = one_seconds[rows[instance], number]
+            for component in range(COMPONENTS):
+                zero, one = zero_of_entry[component], one_of_entry[component]
+                ones, powered = entry.ones[component], entry.powered[component]
+                for bit in range(BITS):
+                    zero[bit] += (powered[bit] - ones[bit]) * scale
+                    one[bit] += ones[bit] * scale
+
+
+@compiled
+def _longest_total(
+    seconds: NDArray[np.float64],
+    duty: NDArray[np.float64],
+    cells: NDArray[np.int32],
+    bound: NDArray[np.float64],
+    longest: NDArray[np.float64],
+) -> None:
+    """See `mcage.engines.extremes.longest_total`: the same sums, terms in the same order."""
+    kernels, groups = bound.shape
+    limit = np.empty(groups)
+    for instance in range(len(seconds)):
+        limit[:] = 0.0
+        for kernel in range(kernels):
+            spent = seconds[instance, kernel]
+            for group in range(groups):
+                limit[group] += spent * bound[kernel, group]
+        best = 0.0
+        first = int(np.argmax(limit))
+        for turn in range(-1, groups):
+            group = first if turn < 0 else turn
+            if limit[group] <= best:
+                continue
+            for cell in cells[group]:
+                total = 0.0
+                for kernel in range(kernels):
+                    total += seconds[instance, kernel] * duty[kernel, cell]
+                best = max(best, total)
+        longest[instance] = best

@@ -1,0 +1,36 @@
+"""Ask for memory before it is needed: the rows of images that a walk visits follow no pattern."""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+_LINE_BYTES = 64
+_READ, _KEEP, _DATA = 0, 3, 1
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def prefetch_row(typing_context: Any, array: Any, row: Any) -> Any:
+    """Start loading row ``row`` of a C-contiguous 2-D array; does nothing else."""
+    signature = types.void(array, row)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, arguments[0])
+        (row_bytes,) = cgutils.unpack_tuple(builder, view.strides, 2)[:1]
+        index = builder.sext(arguments[1], row_bytes.type)
+        start = builder.bitcast(view.data, ir.IntType(8).as_pointer())
+        start = builder.gep(start, [builder.mul(index, row_bytes)])
+        integer = ir.IntType(32)
+        hint = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(ir.VoidType(), [start.type, integer, integer, integer]),
+            "llvm.prefetch.p0",
+        )
+        for offset in range(0, 256, _LINE_BYTES):
+            line = builder.gep(start, [ir.Constant(row_bytes.type, offset)])
+            builder.call(hint, [line, integer(_READ), integer(_KEEP), integer(_DATA)])
+        return context.get_dummy_value()
+
+    return signature, generate

@@ -1,0 +1,339 @@
+"""Cell times of one entry: a walk through the writes that land in it.
+
+The content of an entry is a row of the schedule's images as long as whole writes follow each
+other; only partial writes and records make it a content of its own. Functions that run once per
+write take arrays, not tuples of them: each array of a tuple would be reference-counted per call.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.native.columns import DURATION, IMAGE, MASK, REGIONS, compiled
+from mcage.engines.native.prefetch import prefetch_row
+from mcage.geometry import SLICE
+
+COMPONENTS = SLICE.components
+BLOCKS = SLICE.blocks
+BLOCK_COMPONENTS = SLICE.block_components
+BITS = SLICE.component_bits
+
+_ALL_CELLS = np.uint32(0xFFFF_FFFF)
+_CODE_CELLS = np.uint32(0xFF)
+_LONGEST_SUM = 0xFFFF_FFFF
+_BIT = np.uint32(1) << np.arange(BITS, dtype=np.uint32)
+_ALL_REGIONS = 0b1111
+_AHEAD = 4
+
+
+class Entry(NamedTuple):
+    """Times of the entry's cells, and working space.
+
+    `ones` and `powered` are the results, int64[64, 32]. `sums` are cycles at '1' not yet in
+    `ones`, at most `used[0]` for any cell: sums of 32 bits are the fast ones. `region_cycles` are
+    powered cycles of whole regions not yet in `powered`.
+    """
+
+    ones: NDArray[np.int64]
+    powered: NDArray[np.int64]
+    sums: NDArray[np.uint32]
+    used: NDArray[np.int64]
+    region_cycles: NDArray[np.int64]
+    content: NDArray[np.uint32]
+    walked: NDArray[np.int64]
+    lit: NDArray[np.uint32]
+    written: NDArray[np.uint32]
+    since: NDArray[np.int64]
+
+
+@compiled
+def new_entry() -> Any:
+    """Entry without a past."""
+    return Entry(
+        np.zeros((COMPONENTS, BITS), np.int64),
+        np.zeros((COMPONENTS, BITS), np.int64),
+        np.zeros((COMPONENTS, BITS), np.uint32),
+        np.zeros(1, np.int64),
+        np.zeros(BLOCKS, np.int64),
+        np.zeros((1, COMPONENTS), np.uint32),
+        np.zeros(BLOCKS, np.int64),
+        np.zeros((1, COMPONENTS), np.uint32),
+        np.zeros(COMPONENTS, np.uint32),
+        np.zeros(BLOCKS, np.int64),
+    )
+
+
+@compiled
+def clear(entry: Any) -> None:
+    """Forget the times of the entry before."""
+    entry.ones[:] = 0
+    entry.powered[:] = 0
+
+
+@compiled
+def finish(entry: Any, region_masks: Any) -> None:
+    """Bring `ones` and `powered` up to date."""
+    _empty_sums(entry)
+    for region in range(BLOCKS):
+        _power(entry.powered, region_masks, region, entry.region_cycles[region])
+        entry.region_cycles[region] = 0
+
+
+@compiled
+def _empty_sums(entry: Any) -> None:
+    if entry.used[0]:
+        for component in range(COMPONENTS):
+            ones = entry.ones[component]
+            sums = entry.sums[component]
+            for bit in range(BITS):
+                ones[bit] += sums[bit]
+                sums[bit] = 0
+        entry.used[0] = 0
+
+
+@compiled
+def _power(powered: Any, cells: Any, chosen_row: int, cycles: int) -> None:
+    """The cells of a row of sets are on for some cycles more."""
+    if cycles:
+        for component in range(COMPONENTS):
+            chosen = cells[chosen_row, component]
+            row = powered[component]
+            for bit in range(BITS):
+                if chosen & _BIT[bit]:
+                    row[bit] += cycles
+
+
+@compiled
+def _hold(sums: Any, contents: Any, held: int, cycles: int) -> None:
+    """All components hold a row of `contents` for some cycles more."""
+    for component in range(COMPONENTS):
+        value = contents[held, component]
+        row = sums[component]
+        for bit in range(BITS):
+            if value & _BIT[bit]:
+                row[bit] += cycles
+
+
+@compiled
+def _hold_block(sums: Any, content: Any, block: int, cycles: int) -> None:
+    """The components of a block hold `content` for some cycles more."""
+    first = BLOCK_COMPONENTS * block
+    for component in range(BLOCK_COMPONENTS):
+        value = content[0, first + component]
+        row = sums[first + component]
+        for bit in range(BITS):
+            if value & _BIT[bit]:
+                row[bit] += cycles
+
+
+@compiled
+def _copy(content: Any, contents: Any, held: int) -> None:
+    for component in range(COMPONENTS):
+        content[0, component] = contents[held, component]
+
+
+@compiled
+def _overlay(content: Any, contents: Any, image: int, masks: Any, mask: int) -> None:
+    for component in range(COMPONENTS):
+        cells = masks[mask, component]
+        content[0, component] = (content[0, component] & ~cells) | (
+            contents[image, component] & cells
+        )
+
+
+@compiled
+def _put_record(content: Any, base: int, code: int, block: int) -> None:
+    first = BLOCK_COMPONENTS * block
+    content[0, first] = base
+    content[0, first + 1] = (content[0, first + 1] & ~_CODE_CELLS) | np.uint32(code)
+
+
+@compiled
+def walk(
+    entry: Any, schedule: Any, which: Any, when: Any, block: Any, period: int, gated: bool
+) -> None:
+    """Add the cell times of one entry over one cycle of its passes.
+
+    Parameters
+    ----------
+    entry : Entry
+        Times that are added to.
+    schedule : Columns
+        Columns of the replay.
+    which, when, block : int64[n]
+        Writes that the entry receives, in order; their times; the block that a record goes to.
+    period : int
+        Cycles after which all repeats; no cell gains more.
+    gated : bool
+        A place is on from the write that fills it until its value is gone; else for good.
+    """
+    if len(which) == 0:
+        return
+    if entry.used[0] + period > _LONGEST_SUM:
+        _empty_sums(entry)
+    if period > _LONGEST_SUM:
+        _walk_into(entry, entry.ones, schedule, which, when, block, period, gated)
+    else:
+        entry.used[0] += period
+        _walk_into(entry, entry.sums, schedule, which, when, block, period, gated)
+
+
+@compiled
+def _walk_into(
+    entry: Any,
+    sums: Any,
+    schedule: Any,
+    which: Any,
+    when: Any,
+    block: Any,
+    period: int,
+    gated: bool,
+) -> None:
+    last_whole = len(which) - 1
+    while last_whole >= 0 and schedule.facts[which[last_whole], MASK] != 0:
+        last_whole -= 1
+    entry.content[:] = 0
+    _store_all(entry, schedule, which, block, max(last_whole, 0))
+    if gated:
+        entry.walked[:] = 0
+        _walk_gated(entry, sums, schedule, which, block)
+    else:
+        entry.walked[:] = period
+        _walk_held(entry, sums, schedule, which, when, block, period)
+    if last_whole >= 0:
+        for region in range(BLOCKS):
+            entry.region_cycles[region] += entry.walked[region]
+    else:
+        _power_written(entry, schedule, which, block)
+
+
+@compiled
+def _store_all(entry: Any, schedule: Any, which: Any, block: Any, first: int) -> None:
+    """What the entry holds at the end, hence at the start, of its writes."""
+    content, contents = entry.content, schedule.contents
+    facts, masks = schedule.facts, schedule.masks
+    for i in range(first, len(which)):
+        write = which[i]
+        _store(content, contents, facts[write, IMAGE], masks, facts[write, MASK], block[i])
+
+
+@compiled
+def _store(content: Any, contents: Any, image: int, masks: Any, mask: int, block: int) -> None:
+    """A write overwrites its cells."""
+    if mask == 0:
+        _copy(content, contents, image)
+    elif mask > 0:
+        _overlay(content, contents, image, masks, mask)
+    else:
+        _put_record(content, contents[image, 0], ~mask, block)
+
+
+@compiled
+def _walk_gated(entry: Any, sums: Any, schedule: Any, which: Any, block: Any) -> None:
+    content, lit, walked = entry.content, entry.lit, entry.walked
+    contents, facts = schedule.contents, schedule.facts
+    masks, region_masks = schedule.masks, schedule.region_masks
+    own = True
+    for i in range(len(which)):
+        prefetch_row(contents, facts[which[min(i + _AHEAD, len(which) - 1)], IMAGE])
+        write = which[i]
+        image, mask, cycles = facts[write, IMAGE], facts[write, MASK], facts[write, DURATION]
+        on = facts[write, REGIONS]
+        if mask == 0 and on == _ALL_REGIONS:
+            _hold(sums, contents, image, cycles)
+            own = False
+            for region in range(BLOCKS):
+                walked[region] += cycles
+            continue
+        if not own:
+            _copy(content, contents, facts[which[i - 1], IMAGE])
+            own = True
+        _store(content, contents, image, masks, mask, block[i])
+        if mask < 0:
+            on = 1 << block[i]
+        _light(lit, content, region_masks, on)
+        _hold(sums, lit, 0, cycles)
+        for region in range(BLOCKS):
+            if on >> region & 1:
+                walked[region] += cycles
+
+
+@compiled
+def _light(lit: Any, content: Any, region_masks: Any, regions: int) -> None:
+    """Content of the regions that are on."""
+    for component in range(COMPONENTS):
+        on = np.uint32(0)
+        for region in range(BLOCKS):
+            if regions >> region & 1:
+                on |= region_masks[region, component]
+        lit[0, component] = content[0, component] & on
+
+
+@compiled
+def _walk_held(
+    entry: Any, sums: Any, schedule: Any, which: Any, when: Any, block: Any, period: int
+) -> None:
+    """What was written last is held until it is overwritten, across the end of the pass."""
+    content, since = entry.content, entry.since
+    contents, facts, masks = schedule.contents, schedule.facts, schedule.masks
+    _last_touched(since, facts, which, when, block, period)
+    own = True
+    held = 0
+    for i in range(len(which)):
+        prefetch_row(contents, facts[which[min(i + _AHEAD, len(which) - 1)], IMAGE])
+        now = when[i]
+        image, mask = facts[which[i], IMAGE], facts[which[i], MASK]
+        if own or mask != 0:
+            if not own:
+                _copy(content, contents, held)
+                own = True
+            for one in range(BLOCKS):
+                if mask >= 0 or one == block[i]:
+                    _hold_block(sums, content, one, now - since[one])
+                    since[one] = now
+        else:
+            _hold(sums, contents, held, now - since[0])
+            since[:] = now
+        if mask == 0:
+            own = False
+            held = image
+        else:
+            _store(content, contents, image, masks, mask, block[i])
+
+
+@compiled
+def _last_touched(since: Any, facts: Any, which: Any, when: Any, block: Any, period: int) -> None:
+    """When each block was last written, one period ago."""
+    seen = 0
+    for i in range(len(which) - 1, -1, -1):
+        touched = _ALL_REGIONS if facts[which[i], MASK] >= 0 else 1 << block[i]
+        for one in range(BLOCKS):
+            if touched >> one & 1 and not seen >> one & 1:
+                since[one] = when[i] - period
+        seen |= touched
+        if seen == _ALL_REGIONS:
+            return
+    for one in range(BLOCKS):
+        if not seen >> one & 1:
+            since[one] = 0
+
+
+@compiled
+def _power_written(entry: Any, schedule: Any, which: Any, block: Any) -> None:
+    """Powered cycles of an entry of which some cells are never written: those are off."""
+    written = entry.written
+    written[:] = 0
+    for i in range(len(which)):
+        if schedule.facts[which[i], MASK] < 0:
+            first = BLOCK_COMPONENTS * block[i]
+            written[first] = _ALL_CELLS
+            written[first + 1] |= _CODE_CELLS
+        else:
+            cells = schedule.masks[schedule.facts[which[i], MASK]]
+            for component in range(COMPONENTS):
+                written[component] |= cells[component]
+    for region in range(BLOCKS):
+        for component in range(COMPONENTS):
+            entry.lit[0, component] = written[component] & schedule.region_masks[region, component]
+        _power(entry.powered, entry.lit, 0, entry.walked[region])
