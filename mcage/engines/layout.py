@@ -67,18 +67,37 @@ def _rotate(windows: Windows) -> Layout:
     offset = np.arange(passes)[:, None]
     base = np.broadcast_to(windows.base, (passes, len(windows.base)))
     rotation = (offset + windows.generation) % windows.size
+    return Layout(np.ascontiguousarray(base), rotation, _rotation_steps(windows, passes))
+
+
+def _rotation_steps(windows: Windows, passes: int) -> NDArray[np.int64]:
+    """Pass that each entry sees after pass 0: int64[256].
+
+    A pass advances every slot's counter by the windows that the slot gets. An entry that belongs
+    to several slots, one in each of several kernels, asks for a pass that has the counters of all
+    of them, each modulo its window size. If slots drift apart so that there is none, the step
+    suits as many windows as possible.
+    """
+    generations = np.bincount(windows.slot)[windows.slot]
+    candidates = np.arange(passes)[:, None]
     step = np.zeros(SLICE.entries, dtype=np.int64)
-    generations = np.bincount(windows.slot)
-    for slot, first, size in zip(windows.slot, windows.base, windows.size, strict=True):
-        step[first : first + size] = generations[slot] % passes
-    return Layout(np.ascontiguousarray(base), rotation, step)
+    for entry in range(SLICE.entries):
+        covers = (windows.base <= entry) & (entry < windows.base + windows.size)
+        (advance, size), count = np.unique(
+            np.stack([generations, windows.size])[:, covers], axis=1, return_counts=True
+        )
+        step[entry] = (((candidates - advance) % size == 0) @ count).argmax()
+    return step
 
 
 def _round_robin(schedule: Schedule) -> Layout:
-    """ARGO: a new window takes the next free place in turn, of all floor(256/N)."""
+    """ARGO: a new window takes the next free place in turn, of all floor(256/N).
+
+    The pass depends on the pointer to the next place modulo the places of its first window.
+    """
     windows = schedule.windows
     places = SLICE.entries // windows.size
-    passes = math.lcm(*(int(count) for count in np.unique(places)))
+    passes = int(places[0])
     base = np.empty((passes, len(places)), dtype=np.int64)
     moves = set()
     for offset in range(passes):
@@ -126,7 +145,7 @@ def needed_entries(schedule: Schedule, layout: Layout) -> NDArray[np.bool_]:
         entry = layout.base[:, window] + (layout.rotation[:, window] + reg) % windows.size[window]
         needed[entry.ravel()] = True
         return needed
-    for window in range(len(windows.size)):
-        for start in np.unique(layout.base[:, window]):
-            needed[start : start + windows.size[window]] = True
+    for starts, size in zip(layout.base.T, windows.size, strict=True):
+        for start in np.unique(starts):
+            needed[start : start + size] = True
     return needed
