@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import fake_campaign
 import h5py
@@ -195,3 +196,10 @@ def test_computed_arrays_that_break_the_schema_are_refused(message, spoil):
 def test_a_campaign_that_contradicts_itself_is_refused(fields):
     with pytest.raises(ValueError):
         fake_campaign.campaign(**fields)
+
+
+def test_the_documentation_names_every_array_and_attribute(path):
+    text = (Path(__file__).parents[1] / "docs" / "results-format.md").read_text()
+    with h5py.File(path) as file:
+        names = [*file, *file.attrs]
+    assert [name for name in names if f"`{name}`" not in text] == []

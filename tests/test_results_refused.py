@@ -12,7 +12,7 @@ from test_results_file import write
 from mcage.errors import UserError
 from mcage.results.atomic import whole_file
 from mcage.results.reader import open_results
-from mcage.results.seal import seal
+from mcage.results.seal import DamagedFileError, check_seal, seal
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +89,19 @@ def test_a_sealed_file_of_another_type(good, tmp_path):
     path = tmp_path / "r.h5"
     reseal(path, good, filetype="mcage-trace")
     refuse(path, "holds mcage-trace, not mcage-results")
+
+
+def test_the_seal_covers_every_piece_of_a_large_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("mcage.results.seal._PIECE_BYTES", 10)
+    path = tmp_path / "large"
+    path.write_bytes(bytes(range(35)))
+    seal(path)
+    check_seal(path)
+    sealed = path.read_bytes()
+    for place in range(len(sealed)):
+        path.write_bytes(sealed[:place] + bytes([sealed[place] ^ 1]) + sealed[place + 1 :])
+        with pytest.raises(DamagedFileError):
+            check_seal(path)
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):
