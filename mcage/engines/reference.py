@@ -18,7 +18,9 @@ from mcage.engines.reference_selectors import count_writes, place_writes
 from mcage.geometry import SLICE
 from mcage.techniques import Storage
 
-_EXACT_IN_FLOAT64 = 2**53
+
+_EntryVisits = Iterator[tuple[int, Visits]]
+_SliceTimes = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 class ReferenceEngine(Engine):
@@ -57,10 +59,6 @@ class ReferenceEngine(Engine):
             one_seconds[row] += (ones * scale).ravel()
 
 
-_EntryVisits = Iterator[tuple[int, Visits]]
-_SliceTimes = tuple[NDArray[np.int64], NDArray[np.int64]]
-
-
 def _redirected(replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Iterator[_SliceTimes]:
     """Cell times of one slice after the other, each with its own fault map."""
     homes = place_writes(replay, fault_maps)
@@ -75,8 +73,6 @@ def _slice_times(
     replay: PreparedReplay, imprints: Imprints, visits_of_entries: _EntryVisits
 ) -> _SliceTimes:
     """Cycles at '1' and powered of a slice: two times int64[256, 2048]."""
-    if replay.period >= _EXACT_IN_FLOAT64:
-        raise OverflowError(f"a period of {replay.period} cycles; sums are exact below 2**53")
     ones = np.zeros((SLICE.entries, SLICE.entry_bits), dtype=np.int64)
     powered = np.zeros_like(ones)
     for entry, visits in visits_of_entries:

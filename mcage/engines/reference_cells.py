@@ -16,6 +16,7 @@ from mcage.engines.images import CODE_MASK, REGIONS, Images, cell_mask
 from mcage.geometry import SLICE
 
 _ALL_REGIONS = (1 << REGIONS) - 1
+_RECORD_BITS = SLICE.component_bits + int(CODE_MASK).bit_count()
 _ALL_CELLS = np.uint32(0xFFFF_FFFF)
 
 
@@ -77,38 +78,44 @@ def make_imprints(images: Images, gates_released: bool) -> Imprints:
     If released places are switched off, a write powers its own place; otherwise nothing is ever
     switched off, and every visit powers the whole entry.
     """
-    is_record, blocks = images.is_record, np.arange(SLICE.blocks)
-    records, record = np.unique(
-        np.stack([images.contents[images.image, 0], images.record_code])[:, is_record],
-        axis=1,
-        return_inverse=True,
-    )
-    tiles = np.zeros((records.shape[1], SLICE.blocks, SLICE.block_components), dtype=np.uint32)
-    tiles[:, :, :2] = records.T[:, None]
-    image = images.image.copy()
-    image[is_record] = len(images.contents) + record.reshape(-1)
-
+    contents, image = _with_records(images)
+    is_record, blocks = images.is_record[:, None], np.arange(SLICE.blocks)
     masks, regions = [images.masks], np.full((len(image), SLICE.blocks), _ALL_REGIONS)
     if is_record.any():
-        record_bits = SLICE.component_bits + int(CODE_MASK).bit_count()
         starts = range(0, SLICE.entry_bits, SLICE.block_bits)
-        masks.append(np.stack([cell_mask(start, start + record_bits) for start in starts]))
+        masks.append(np.stack([cell_mask(start, start + _RECORD_BITS) for start in starts]))
     region_masks = np.full((REGIONS, SLICE.components), _ALL_CELLS)
     if gates_released:
-        regions = np.where(is_record[:, None], 1 << blocks, images.regions[:, None])
+        regions = np.where(is_record, 1 << blocks, images.regions[:, None])
         region_masks = images.region_masks
     columns = _bits(np.concatenate([*masks, region_masks])).astype(bool)
     classes, class_of_cell = np.unique(columns, axis=1, return_inverse=True)
     sets = np.arange(1 << REGIONS)[:, None] >> np.arange(REGIONS) & 1 == 1
     return Imprints(
-        contents=np.concatenate([images.contents, tiles.reshape(-1, SLICE.components)]),
+        contents=contents,
         image=image,
-        mask=np.where(is_record[:, None], len(images.masks) + blocks, images.mask[:, None]),
+        mask=np.where(is_record, len(images.masks) + blocks, images.mask[:, None]),
         regions=regions,
         class_of_cell=class_of_cell.reshape(-1),
         overwrites=classes[:-REGIONS],
         powers=(sets[:, :, None] & classes[-REGIONS:]).any(axis=1),
     )
+
+
+def _with_records(images: Images) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """Contents with those of records added, and the row of it that each write stores.
+
+    A record is repeated at the start of every block; a mask will pick the one that it goes to.
+    """
+    base = images.contents[images.image[images.is_record], 0]
+    words, record = np.unique(
+        np.stack([base, images.record_code[images.is_record]]), axis=1, return_inverse=True
+    )
+    tiles = np.zeros((words.shape[1], SLICE.blocks, SLICE.block_components), dtype=np.uint32)
+    tiles[:, :, :2] = words.T[:, None]
+    image = images.image.copy()
+    image[images.is_record] = len(images.contents) + record.reshape(-1)
+    return np.concatenate([images.contents, tiles.reshape(-1, SLICE.components)]), image
 
 
 def cell_times(imprints: Imprints, visits: Visits) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -152,7 +159,8 @@ def _one_cycles(
 ) -> NDArray[np.int64]:
     """Cycles at '1' of some cells that hold each of the contents for some cycles.
 
-    Cycles are summed by byte value first: there are many contents, but 256 values of a byte.
+    Cycles are summed by byte value first: there are many contents, but 256 values of a byte. A
+    replay lasts far less than 2**53 cycles, so that sums in float64 are exact.
     """
     by_byte = _bytes(contents)
     of_value = np.zeros((by_byte.shape[1], 256))
