@@ -150,15 +150,25 @@ def test_failure_while_writing_keeps_the_old_file(saved, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mcage.traces.storage._flush_to_disk", full)
-    with pytest.raises(UserError, match=r"cannot be written: .*No space left"):
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(UserError, match=r"cannot be written: No space left"):
         save_trace(dataclasses.replace(small_trace(), name="other"), saved)
     assert load_trace(saved).name == "by hand"
     assert os.listdir(saved.parent) == [saved.name]
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs Linux")
+def test_full_disk(tmp_path):
+    (tmp_path / "t.h5").symlink_to("/dev/full")
+    partial = tmp_path / f".t.h5.{os.getpid()}.partial"
+    partial.symlink_to("/dev/full")
+    with pytest.raises(UserError, match=r"t\.h5: cannot be written: No space left on device"):
+        save_trace(small_trace(), tmp_path / "t.h5")
+    assert not partial.is_symlink()
+
+
 def test_folder_that_does_not_exist(tmp_path):
-    with pytest.raises(UserError, match="cannot be written"):
+    with pytest.raises(UserError, match="cannot be written: No such file or directory"):
         save_trace(small_trace(), tmp_path / "nowhere" / "t.h5")
 
 

@@ -1,5 +1,6 @@
 """Trace files: HDF5 with one dataset per column, as ``docs/trace-format.md`` describes them."""
 
+import io
 import json
 import os
 from pathlib import Path
@@ -66,15 +67,19 @@ def save_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
         source = json.dumps(trace.source)
     except (TypeError, ValueError) as error:
         raise UserError(f"trace {trace.name!r}: source: cannot be JSON text: {error}") from error
+    # Made in memory, since HDF5 does not survive a full disk.
+    content = _hdf5(trace, source)
     target = Path(path)
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
-        _write(trace, source, partial)
-        _flush_to_disk(partial)
+        with partial.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
         partial.replace(target)
-        _flush_to_disk(target.parent)
+        _flush_folder(target.parent)
     except OSError as error:
-        raise UserError(f"{target}: cannot be written: {error}") from error
+        raise UserError(f"{target}: cannot be written: {error.strerror}") from error
     finally:
         partial.unlink(missing_ok=True)
 
@@ -199,11 +204,13 @@ def _check_redundant(place: str, trace: Trace, attributes: dict[str, Any]) -> No
         raise UserError(f"{place}: attribute digest: does not belong to this content; damaged")
 
 
-def _write(trace: Trace, source: str, path: Path) -> None:
+def _hdf5(trace: Trace, source: str) -> bytes:
+    """Content of the file."""
     sizes = trace.window_sizes
     kernels = [{"name": kernel.name, "N": kernel.window_size} for kernel in trace.kernels]
     # The format of HDF5 1.10 has checksums on its metadata and is smaller by a third or so.
-    with h5py.File(path, "w", libver=("v110", "v110")) as file:
+    content = io.BytesIO()
+    with h5py.File(content, "w", libver=("v110", "v110")) as file:
         file.attrs["name"] = _text(trace.name)
         file.attrs["source"] = _text(source)
         file.attrs["kernels"] = _text(json.dumps(kernels))
@@ -226,6 +233,7 @@ def _write(trace: Trace, source: str, path: Path) -> None:
             )
         names = json.dumps([kernel.name for kernel in trace.kernels])
         file["alloc"].attrs["kernel_names"] = _text(names)
+    return content.getvalue()
 
 
 def _text(text: str) -> npt.NDArray[np.bytes_]:
@@ -240,7 +248,8 @@ def _chunk_shape(array: npt.NDArray[Any]) -> tuple[int, ...]:
     return (min(len(array), _MOST_CHUNK_BYTES // row_bytes), *array.shape[1:])
 
 
-def _flush_to_disk(path: Path) -> None:
+def _flush_folder(path: Path) -> None:
+    """Make sure that a new name is on disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
