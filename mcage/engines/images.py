@@ -1,6 +1,7 @@
 """What a write leaves in the cells of its home: bits, cells overwritten, cells powered."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,7 +105,7 @@ def stored_images(
         record_code=record_code,
         regions=regions,
         region_masks=np.stack(
-            [cell_mask(start, end) for start, end in zip([0, *region_ends], region_ends)]
+            [cell_mask(start, end) for start, end in pairwise([0, *region_ends])]
         ),
     )
 

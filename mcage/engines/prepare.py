@@ -15,7 +15,7 @@ SELECTOR_OFFSETS = 8
 """Evenly spaced starting entries over which rotating selectors are averaged."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PreparedReplay:
     """A trace made ready for replay under a technique.
 

@@ -33,7 +33,7 @@ class Windows:
     release_cycle: NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Schedule:
     """Instance-independent part of a replay. Arrays of writes are in trace order.
 
@@ -45,6 +45,9 @@ class Schedule:
         When its value is replaced by the next write of the register, or its window is released.
     window, reg, row : int64[writes]
         Window, register index in it, and row (window base + index, 0 ... 255).
+    stay_first : int64[writes]
+        First write of the stay: the writes of a register, one after the other, that keep its
+        compression state and hence its home, unless it was spilled.
     first, compressed, was_compressed, divergent, mispredicted : bool[writes]
         First write of its register in the window; stored compressed; found the register stored
         compressed; under a partial EXEC mask; fits in the first block but not as a whole.
@@ -69,6 +72,7 @@ class Schedule:
     window: NDArray[np.int64]
     reg: NDArray[np.int64]
     row: NDArray[np.int64]
+    stay_first: NDArray[np.int64]
     first: NDArray[np.bool_]
     compressed: NDArray[np.bool_]
     was_compressed: NDArray[np.bool_]
@@ -143,6 +147,10 @@ def make_schedule(trace: Trace, technique: Technique, delta_limit: int | None) -
     previous[order[1:]] = compressed[order[:-1]]
     was_compressed = previous & ~first
 
+    begins = order[first_sorted | (compressed[order] != previous[order])]
+    stay_first = np.empty(len(events), dtype=np.int64)
+    stay_first[order] = begins[np.cumsum(np.isin(order, begins)) - 1]
+
     end_cycle = windows.release_cycle[window].copy()
     followed = order[:-1][~first_sorted[1:]]
     end_cycle[followed] = cycle[order[1:][~first_sorted[1:]]]
@@ -162,6 +170,7 @@ def make_schedule(trace: Trace, technique: Technique, delta_limit: int | None) -
         window=window,
         reg=reg,
         row=windows.base[window] + reg,
+        stay_first=stay_first,
         first=first,
         compressed=compressed,
         was_compressed=was_compressed,

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.prepare import PreparedReplay
+from mcage.traces.model import WRITE
 
 compiled = numba.njit(cache=True, nogil=True)
 """Compiled once and cached on disk; without fast-math, so that floats round as NumPy's do."""
@@ -25,45 +26,64 @@ class Columns(NamedTuple):
 
     cycle: NDArray[np.int64]
     facts: NDArray[np.int64]
+    contents: NDArray[np.uint32]
+    masks: NDArray[np.uint32]
+    region_masks: NDArray[np.uint32]
+    window_base: NDArray[np.int64]
+    window_size: NDArray[np.int64]
+
+
+class Placing(NamedTuple):
+    """What the selectors look at. Operations are allocations, writes and releases in order."""
+
+    op_kind: NDArray[np.uint8]
+    op: NDArray[np.int32]
     row: NDArray[np.int64]
     compressed: NDArray[np.bool_]
     was_compressed: NDArray[np.bool_]
     reads_after: NDArray[np.int64]
-    op_kind: NDArray[np.uint8]
-    op: NDArray[np.int32]
+    cycle: NDArray[np.int64]
     window_base: NDArray[np.int64]
     window_size: NDArray[np.int64]
     release_cycle: NDArray[np.int64]
-    contents: NDArray[np.uint32]
-    masks: NDArray[np.uint32]
-    region_masks: NDArray[np.uint32]
 
 
 def columns(replay: PreparedReplay) -> Columns:
-    """Columns of a prepared replay."""
-    schedule, windows = replay.schedule, replay.schedule.windows
-    images = schedule.images
+    """What cell times follow from."""
+    schedule, images = replay.schedule, replay.schedule.images
+    mask = np.where(images.is_record, ~images.record_code.astype(np.int64), images.mask)
+    duration = schedule.end_cycle - schedule.cycle
     return Columns(
         cycle=schedule.cycle,
-        facts=np.stack(
-            [
-                images.image,
-                np.where(images.is_record, ~images.record_code.astype(np.int64), images.mask),
-                schedule.end_cycle - schedule.cycle,
-                images.regions,
-            ],
-            axis=1,
-        ),
+        facts=np.stack([images.image, mask, duration, images.regions], axis=1),
+        contents=images.contents,
+        masks=images.masks,
+        region_masks=images.region_masks,
+        window_base=schedule.windows.base,
+        window_size=schedule.windows.size,
+    )
+
+
+def placing(replay: PreparedReplay, every_write: bool) -> Placing:
+    """What the selectors look at: every write, or those only that begin a stay.
+
+    The others matter only to a row that is spilled: it looks for a home at each of them.
+    """
+    schedule, windows = replay.schedule, replay.schedule.windows
+    begins = schedule.stay_first == np.arange(schedule.writes)
+    kept = np.ones(len(schedule.op), dtype=bool)
+    if not every_write:
+        is_write = schedule.op_kind == WRITE
+        kept[is_write] = begins[schedule.op[is_write]]
+    return Placing(
+        op_kind=schedule.op_kind[kept],
+        op=schedule.op[kept],
         row=schedule.row,
         compressed=schedule.compressed,
         was_compressed=schedule.was_compressed,
         reads_after=schedule.reads_after,
-        op_kind=schedule.op_kind,
-        op=schedule.op,
+        cycle=schedule.cycle,
         window_base=windows.base,
         window_size=windows.size,
         release_cycle=windows.release_cycle,
-        contents=images.contents,
-        masks=images.masks,
-        region_masks=images.region_masks,
     )

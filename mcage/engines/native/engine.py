@@ -1,6 +1,7 @@
 """The Numba engine: redirected and fixed placements, cell times, exposure."""
 
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,8 +9,16 @@ from numpy.typing import NDArray
 from mcage.engines.extremes import DutyGroups
 from mcage.engines.interface import CellTimes, Counters, Engine
 from mcage.engines.layout import Layout
-from mcage.engines.native.columns import DURATION, Columns, columns, compiled
-from mcage.engines.native.place import COUNTERS, ENTRIES, place, place_all
+from mcage.engines.native.columns import (
+    DURATION,
+    Columns,
+    Placing,
+    columns,
+    compiled,
+    placing,
+)
+from mcage.engines.native.place import COUNTERS, ENTRIES, place_all, place_pass
+from mcage.engines.native.stays import Stays, single_writes, stays
 from mcage.engines.native.walk import BITS, COMPONENTS, clear, finish, new_entry, walk
 from mcage.engines.prepare import PreparedReplay
 from mcage.geometry import SLICE
@@ -19,13 +28,24 @@ _SHAPE = (ENTRIES, COMPONENTS, BITS)
 
 
 class _Policies(NamedTuple):
-    """What a redirecting technique does."""
+    """What a redirecting technique does, and where its selectors start."""
 
     starts: NDArray[np.int64]
     rotating: bool
     table: bool
+    empty: bool
     gated: bool
     cycles: int
+
+
+class _Redirection(NamedTuple):
+    """A redirected replay as the compiled functions take it."""
+
+    columns: Columns
+    stays: Stays
+    placing_stays: Placing
+    placing_writes: Placing
+    policies: _Policies
 
 
 class NativeEngine(Engine):
@@ -33,17 +53,27 @@ class NativeEngine(Engine):
 
     name = "numba"
 
+    def __init__(self) -> None:
+        self._redirections: WeakKeyDictionary[PreparedReplay, _Redirection] = WeakKeyDictionary()
+
+    def _redirection(self, replay: PreparedReplay) -> _Redirection:
+        if replay not in self._redirections:
+            self._redirections[replay] = _redirection(replay)
+        return self._redirections[replay]
+
     def redirect(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
         """See `Engine.redirect`."""
         counters = np.zeros((len(fault_maps), COUNTERS), dtype=np.int64)
-        policies = _policies(replay)
+        redirection = self._redirection(replay)
+        policies = redirection.policies
         place_all(
-            columns(replay),
+            redirection.placing_stays,
+            redirection.placing_writes,
             fault_maps,
             policies.starts,
             policies.rotating,
             policies.table,
-            replay.technique.gating is Gating.EMPTY,
+            policies.empty,
             counters,
         )
         return Counters(replay.passes, *(counters[:, one] for one in range(COUNTERS)))
@@ -54,7 +84,7 @@ class NativeEngine(Engine):
         ones = np.zeros((instances, *_SHAPE), dtype=np.int64)
         powered = np.zeros_like(ones)
         if replay.layout is None:
-            _redirected(columns(replay), _policies(replay), fault_maps, ones, powered)
+            _redirected(self._redirection(replay), fault_maps, ones, powered)
         else:
             _fixed_cell_times(replay, replay.layout, ones[0], powered[0])
         shape = (instances, SLICE.entries, SLICE.entry_bits)
@@ -71,8 +101,7 @@ class NativeEngine(Engine):
     ) -> None:
         """See `Engine.expose`."""
         _expose(
-            columns(replay),
-            _policies(replay),
+            self._redirection(replay),
             fault_maps,
             seconds,
             rows,
@@ -89,14 +118,22 @@ class NativeEngine(Engine):
         return longest
 
 
-def _policies(replay: PreparedReplay) -> _Policies:
+def _redirection(replay: PreparedReplay) -> _Redirection:
     technique = replay.technique
-    return _Policies(
-        starts=replay.selector_starts,
-        rotating=technique.rotating_selectors,
-        table=technique.storage is Storage.TABLE,
-        gated=technique.gates_released,
-        cycles=replay.schedule.cycles,
+    schedule = columns(replay)
+    return _Redirection(
+        columns=schedule,
+        stays=stays(replay, schedule),
+        placing_stays=placing(replay, every_write=False),
+        placing_writes=placing(replay, every_write=True),
+        policies=_Policies(
+            starts=replay.selector_starts,
+            rotating=technique.rotating_selectors,
+            table=technique.storage is Storage.TABLE,
+            empty=technique.gating is Gating.EMPTY,
+            gated=technique.gates_released,
+            cycles=replay.schedule.cycles,
+        ),
     )
 
 
@@ -111,7 +148,7 @@ def _fixed_cell_times(
         held = np.flatnonzero(in_entry)
         order = held[np.argsort(schedule.window[held], kind="stable")]
         starts = np.searchsorted(schedule.window[order], np.arange(windows + 1))
-        _rotated(columns(replay), order, starts, layout.passes, ones, powered)
+        _rotated(columns(replay), single_writes(), order, starts, layout.passes, ones, powered)
         return
     key = schedule.window * ENTRIES + schedule.reg
     held = np.flatnonzero(in_entry)
@@ -119,6 +156,7 @@ def _fixed_cell_times(
     starts = np.searchsorted(key[order], np.arange(windows * ENTRIES + 1))
     _laid_out(
         columns(replay),
+        single_writes(),
         order,
         starts,
         layout.base,
@@ -134,6 +172,7 @@ def _fixed_cell_times(
 @compiled
 def _rotated(
     schedule: Columns,
+    no_stays: Stays,
     order: NDArray[np.int64],
     starts: NDArray[np.int64],
     passes: int,
@@ -153,7 +192,7 @@ def _rotated(
         total = 0
         for write in which:
             total += schedule.facts[write, DURATION]
-        walk(entry, schedule, which, which, np.zeros_like(which), total, True)
+        walk(entry, schedule, no_stays, which, which, which, np.zeros_like(which), total, True)
         finish(entry, schedule.region_masks)
         size = schedule.window_size[window]
         base = schedule.window_base[window]
@@ -166,6 +205,7 @@ def _rotated(
 @compiled
 def _laid_out(
     schedule: Columns,
+    no_stays: Stays,
     order: NDArray[np.int64],
     starts: NDArray[np.int64],
     base: NDArray[np.int64],
@@ -205,120 +245,174 @@ def _laid_out(
                 turn += 1
                 current = (current + step[number]) % len(base)
             block = np.zeros(count, np.int64)
-            walk(entry, schedule, which[:count], when[:count], block, turn * cycles, gated)
+            chosen = which[:count]
+            period = turn * cycles
+            walk(entry, schedule, no_stays, chosen, chosen, when[:count], block, period, gated)
         finish(entry, schedule.region_masks)
         ones[number] = entry.ones
         powered[number] = entry.powered
 
 
-class _Sorted(NamedTuple):
-    """Placed writes of every pass, by entry: starts[pass, entry] into which and block[pass]."""
+class _Room(NamedTuple):
+    """Placed writes of every pass by entry: starts[pass, entry] into the others' [pass]."""
 
     starts: NDArray[np.int64]
     which: NDArray[np.int64]
+    last: NDArray[np.int64]
+    when: NDArray[np.int64]
     block: NDArray[np.int64]
     home: NDArray[np.int64]
-    when: NDArray[np.int64]
-    ignored: NDArray[np.int64]
+    counters: NDArray[np.int64]
 
 
 @compiled
 def _room(passes: int, writes: int) -> Any:
-    return _Sorted(
+    return _Room(
         np.empty((passes, ENTRIES + 1), np.int64),
         np.empty((passes, writes), np.int64),
         np.empty((passes, writes), np.int64),
+        np.empty((passes, writes), np.int64),
+        np.empty((passes, writes), np.int64),
         np.empty(writes, np.int64),
-        np.empty(writes, np.int64),
-        np.empty(COUNTERS, np.int64),
+        np.zeros(COUNTERS, np.int64),
     )
 
 
 @compiled
-def _sort(room: Any, schedule: Columns, policies: _Policies, fault_map: NDArray[np.uint8]) -> None:
+def _place_and_sort(room: Any, redirection: Any, fault_map: NDArray[np.uint8]) -> None:
     """Place the writes of every pass and sort them by entry, stable in time."""
-    home = room.home
-    fill = np.empty(ENTRIES, np.int64)
+    policies = redirection.policies
     for one in range(len(policies.starts)):
-        place(
-            schedule,
+        spills = place_pass(
+            redirection.placing_stays,
+            redirection.placing_writes,
             fault_map,
             policies.starts[one],
             policies.rotating,
             policies.table,
             False,
-            home,
-            room.ignored,
+            room.home,
+            room.counters,
         )
-        starts = room.starts[one]
-        starts[:] = 0
-        for write in range(len(home)):
-            if home[write] >= 0:
-                starts[(home[write] >> 3) + 1] += 1
-        for entry in range(ENTRIES):
-            fill[entry] = starts[entry]
-            starts[entry + 1] += starts[entry]
-        which, block = room.which[one], room.block[one]
-        for write in range(len(home)):
-            if home[write] >= 0:
-                entry = home[write] >> 3
-                which[fill[entry]] = write
-                block[fill[entry]] = home[write] & 7
-                fill[entry] += 1
+        units = redirection.stays.units
+        if spills:
+            units = _spilling_units(redirection.stays, room.home)
+        _sort(
+            units,
+            redirection.stays.first,
+            redirection.stays.last,
+            redirection.columns.cycle,
+            room.home,
+            room.starts[one],
+            room.which[one],
+            room.last[one],
+            room.when[one],
+            room.block[one],
+        )
 
 
 @compiled
-def _walk_passes(
-    entry: Any, room: Any, schedule: Columns, policies: _Policies, number: int
+def _spilling_units(stays: Any, home: NDArray[np.int64]) -> Any:
+    """Writes to visit where rows are spilled, which find homes in the midst of a stay."""
+    first, last = stays.first, stays.last
+    units = np.empty(len(home), np.int64)
+    count = 0
+    for write in range(len(home)):
+        begin = first[write]
+        if home[begin] < 0 or write == begin or last[begin] == begin:
+            units[count] = write
+            count += 1
+    return units[:count]
+
+
+@compiled
+def _sort(
+    units: NDArray[np.int64],
+    first: NDArray[np.int64],
+    last: NDArray[np.int64],
+    cycle: NDArray[np.int64],
+    home: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    sorted_which: NDArray[np.int64],
+    sorted_last: NDArray[np.int64],
+    sorted_when: NDArray[np.int64],
+    sorted_block: NDArray[np.int64],
 ) -> None:
+    starts[:] = 0
+    for write in units:
+        if home[write] < 0 and home[first[write]] >= 0:
+            home[write] = home[first[write]]
+        if home[write] >= 0:
+            starts[(home[write] >> 3) + 1] += 1
+    fill = np.empty(ENTRIES, np.int64)
+    for entry in range(ENTRIES):
+        fill[entry] = starts[entry]
+        starts[entry + 1] += starts[entry]
+    for write in units:
+        if home[write] >= 0:
+            entry = home[write] >> 3
+            place = fill[entry]
+            sorted_which[place] = write
+            sorted_last[place] = last[write]
+            sorted_when[place] = cycle[write]
+            sorted_block[place] = home[write] & 7
+            fill[entry] += 1
+
+
+@compiled
+def _walk_passes(entry: Any, room: Any, redirection: Any, number: int) -> None:
     """Cell times of one entry over all passes, each of them cyclic in itself."""
     clear(entry)
-    for one in range(len(policies.starts)):
+    for one in range(len(room.starts)):
         first, last = room.starts[one, number], room.starts[one, number + 1]
-        which = room.which[one, first:last]
-        when = room.when[: last - first]
-        for i in range(last - first):
-            when[i] = schedule.cycle[which[i]]
-        block = room.block[one, first:last]
-        walk(entry, schedule, which, when, block, policies.cycles, policies.gated)
-    finish(entry, schedule.region_masks)
+        walk(
+            entry,
+            redirection.columns,
+            redirection.stays,
+            room.which[one, first:last],
+            room.last[one, first:last],
+            room.when[one, first:last],
+            room.block[one, first:last],
+            redirection.policies.cycles,
+            redirection.policies.gated,
+        )
+    finish(entry, redirection.columns.region_masks)
 
 
 @compiled
 def _redirected(
-    schedule: Columns,
-    policies: _Policies,
+    redirection: Any,
     fault_maps: NDArray[np.uint8],
     ones: NDArray[np.int64],
     powered: NDArray[np.int64],
 ) -> None:
-    room = _room(len(policies.starts), len(schedule.cycle))
+    room = _room(len(redirection.policies.starts), len(redirection.columns.cycle))
     entry = new_entry()
     for instance in range(len(fault_maps)):
-        _sort(room, schedule, policies, fault_maps[instance])
+        _place_and_sort(room, redirection, fault_maps[instance])
         for number in range(ENTRIES):
-            _walk_passes(entry, room, schedule, policies, number)
+            _walk_passes(entry, room, redirection, number)
             ones[instance, number] = entry.ones
             powered[instance, number] = entry.powered
 
 
 @compiled
 def _expose(
-    schedule: Columns,
-    policies: _Policies,
+    redirection: Any,
     fault_maps: NDArray[np.uint8],
     seconds: NDArray[np.float64],
     rows: NDArray[np.int64],
     zero_seconds: NDArray[np.float64],
     one_seconds: NDArray[np.float64],
 ) -> None:
-    room = _room(len(policies.starts), len(schedule.cycle))
+    passes = len(redirection.policies.starts)
+    room = _room(passes, len(redirection.columns.cycle))
     entry = new_entry()
     for instance in range(len(fault_maps)):
-        _sort(room, schedule, policies, fault_maps[instance])
-        scale = seconds[instance] / (len(policies.starts) * policies.cycles)
+        _place_and_sort(room, redirection, fault_maps[instance])
+        scale = seconds[instance] / (passes * redirection.policies.cycles)
         for number in range(ENTRIES):
-            _walk_passes(entry, room, schedule, policies, number)
+            _walk_passes(entry, room, redirection, number)
             zero_of_entry = zero_seconds[rows[instance], number]
             one_of_entry = one_seconds[rows[instance], number]
             for component in range(COMPONENTS):

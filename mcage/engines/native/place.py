@@ -58,7 +58,7 @@ def _include(entries: Any, entry: int, member: bool) -> None:
 
 @compiled
 def place(
-    schedule: Any,
+    placing: Any,
     fault_map: Any,
     start: int,
     rotating: bool,
@@ -87,33 +87,32 @@ def place(
     spilled_since = 0
     position = start
 
-    for i in range(len(schedule.op)):
-        kind = schedule.op_kind[i]
+    for i in range(len(placing.op)):
+        kind = placing.op_kind[i]
         if kind == ALLOC:
             if rotating:
                 position = (position + 1) % ENTRIES
             continue
         if kind != WRITE:
-            window = schedule.op[i]
-            base = schedule.window_base[window]
-            for row in range(base, base + schedule.window_size[window]):
+            window = placing.op[i]
+            base = placing.window_base[window]
+            for row in range(base, base + placing.window_size[window]):
                 old = home_of_row[row]
                 if old >= 0:
                     _release(old, fault_map, free, sound_blocks, part_filled, empty_reliable)
                 elif old == _SPILLED:
-                    now = schedule.release_cycle[window]
+                    now = placing.release_cycle[window]
                     counters[_ROW_CYCLES] += spilled * (now - spilled_since)
                     spilled_since = now
                     spilled -= 1
                 home_of_row[row] = _NOWHERE
             continue
 
-        write = schedule.op[i]
-        row = schedule.row[write]
+        write = placing.op[i]
+        row = placing.row[write]
         old = home_of_row[row]
-        compressed = schedule.compressed[write]
-        if old != _NOWHERE and old != _SPILLED and compressed == schedule.was_compressed[write]:
-            counters[_REGULAR] += 1
+        compressed = placing.compressed[write]
+        if old != _NOWHERE and old != _SPILLED and compressed == placing.was_compressed[write]:
             home[write] = old
             continue
         if old >= 0:
@@ -144,24 +143,22 @@ def place(
                 new = entry * 8 + WHOLE
         if new == _SPILLED:
             counters[_LDS] += 1
-            counters[_LDS_READS] += schedule.reads_after[write]
-        elif new == _IN_TABLE:
-            counters[_REGULAR] += 1
-        elif fault_map[new >> 3]:
+            counters[_LDS_READS] += placing.reads_after[write]
+        elif new >= 0 and fault_map[new >> 3]:
             counters[_TO_FAULTY] += 1
-        else:
+        elif new >= 0:
             counters[_TO_RELIABLE] += 1
         if (old == _SPILLED) != (new == _SPILLED):
-            now = schedule.cycle[write]
+            now = placing.cycle[write]
             counters[_ROW_CYCLES] += spilled * (now - spilled_since)
             spilled_since = now
             spilled += 1 if new == _SPILLED else -1
             peak = max(peak, spilled)
-        if gated and new >= 0 and schedule.was_compressed[write] and not compressed:
+        if gated and new >= 0 and placing.was_compressed[write] and not compressed:
             counters[_WAKEUPS] += 1
         home_of_row[row] = new
         home[write] = new
-    counters[_PEAK] = max(counters[_PEAK], peak)
+    counters[_PEAK] = peak
 
 
 @compiled
@@ -183,8 +180,39 @@ def _release(
 
 
 @compiled
+def place_pass(
+    stays: Any,
+    writes: Any,
+    fault_map: Any,
+    start: int,
+    rotating: bool,
+    table: bool,
+    gated: bool,
+    home: Any,
+    counters: Any,
+) -> bool:
+    """Place one pass, looking at every write only if something is spilled; returns whether so.
+
+    `stays` and `writes` are the operations with the first writes of stays only, and with all.
+    Without a spill `home` holds the homes of those first writes only.
+    """
+    events = np.zeros(COUNTERS, np.int64)
+    place(stays, fault_map, start, rotating, table, gated, home, events)
+    spills: bool = events[_LDS] > 0
+    if spills:
+        events[:] = 0
+        place(writes, fault_map, start, rotating, table, gated, home, events)
+    events[_REGULAR] = len(home) - events[_TO_RELIABLE] - events[_TO_FAULTY] - events[_LDS]
+    peak = max(counters[_PEAK], events[_PEAK])
+    counters += events
+    counters[_PEAK] = peak
+    return spills
+
+
+@compiled
 def place_all(
-    schedule: Any,
+    stays: Any,
+    writes: Any,
     fault_maps: Any,
     starts: Any,
     rotating: bool,
@@ -193,11 +221,12 @@ def place_all(
     counters: Any,
 ) -> None:
     """Count the events of every instance over one pass from each starting entry."""
-    home = np.empty(len(schedule.cycle), np.int64)
+    home = np.empty(len(writes.cycle), np.int64)
     for instance in range(len(fault_maps)):
         for start in starts:
-            place(
-                schedule,
+            place_pass(
+                stays,
+                writes,
                 fault_maps[instance],
                 start,
                 rotating,

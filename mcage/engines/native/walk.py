@@ -18,6 +18,7 @@ COMPONENTS = SLICE.components
 BLOCKS = SLICE.blocks
 BLOCK_COMPONENTS = SLICE.block_components
 BITS = SLICE.component_bits
+RECORD_COMPONENTS = 2
 
 _ALL_CELLS = np.uint32(0xFFFF_FFFF)
 _CODE_CELLS = np.uint32(0xFF)
@@ -105,7 +106,7 @@ def _power(powered: Any, cells: Any, chosen_row: int, cycles: int) -> None:
 
 
 @compiled
-def _hold(sums: Any, contents: Any, held: int, cycles: int) -> None:
+def hold(sums: Any, contents: Any, held: int, cycles: int) -> None:
     """All components hold a row of `contents` for some cycles more."""
     for component in range(COMPONENTS):
         value = contents[held, component]
@@ -125,6 +126,34 @@ def _hold_block(sums: Any, content: Any, block: int, cycles: int) -> None:
         for bit in range(BITS):
             if value & _BIT[bit]:
                 row[bit] += cycles
+
+
+@compiled
+def hold_record(sums: Any, base: int, code: int, cycles: int) -> None:
+    """The cells of a record hold it for some cycles more: uint32[2, 32]."""
+    for bit in range(BITS):
+        if base & _BIT[bit]:
+            sums[0, bit] += cycles
+        if code & _BIT[bit]:
+            sums[1, bit] += cycles
+
+
+@compiled
+def _add(sums: Any, stays: Any, row: int) -> None:
+    """Add the sum of a stay."""
+    for component in range(COMPONENTS):
+        total = sums[component]
+        for bit in range(BITS):
+            total[bit] += stays[row, component, bit]
+
+
+@compiled
+def _add_record(sums: Any, stays: Any, row: int, block: int) -> None:
+    first = BLOCK_COMPONENTS * block
+    for component in range(RECORD_COMPONENTS):
+        total = sums[first + component]
+        for bit in range(BITS):
+            total[bit] += stays[row, component, bit]
 
 
 @compiled
@@ -151,7 +180,15 @@ def _put_record(content: Any, base: int, code: int, block: int) -> None:
 
 @compiled
 def walk(
-    entry: Any, schedule: Any, which: Any, when: Any, block: Any, period: int, gated: bool
+    entry: Any,
+    schedule: Any,
+    stays: Any,
+    which: Any,
+    last: Any,
+    when: Any,
+    block: Any,
+    period: int,
+    gated: bool,
 ) -> None:
     """Add the cell times of one entry over one cycle of its passes.
 
@@ -161,8 +198,13 @@ def walk(
         Times that are added to.
     schedule : Columns
         Columns of the replay.
-    which, when, block : int64[n]
-        Writes that the entry receives, in order; their times; the block that a record goes to.
+    stays : Stays
+        Sums of stays.
+    which, last : int64[n]
+        Writes that the entry receives, in order; where `last` is a later write, all from one to
+        the other, whose sum is known.
+    when, block : int64[n]
+        Time of `which`; the block that a record goes to.
     period : int
         Cycles after which all repeats; no cell gains more.
     gated : bool
@@ -173,10 +215,10 @@ def walk(
     if entry.used[0] + period > _LONGEST_SUM:
         _empty_sums(entry)
     if period > _LONGEST_SUM:
-        _walk_into(entry, entry.ones, schedule, which, when, block, period, gated)
+        _walk_into(entry, entry.ones, schedule, stays, which, last, when, block, period, gated)
     else:
         entry.used[0] += period
-        _walk_into(entry, entry.sums, schedule, which, when, block, period, gated)
+        _walk_into(entry, entry.sums, schedule, stays, which, last, when, block, period, gated)
 
 
 @compiled
@@ -184,7 +226,9 @@ def _walk_into(
     entry: Any,
     sums: Any,
     schedule: Any,
+    stays: Any,
     which: Any,
+    last: Any,
     when: Any,
     block: Any,
     period: int,
@@ -194,13 +238,13 @@ def _walk_into(
     while last_whole >= 0 and schedule.facts[which[last_whole], MASK] != 0:
         last_whole -= 1
     entry.content[:] = 0
-    _store_all(entry, schedule, which, block, max(last_whole, 0))
+    _store_all(entry, schedule, last, block, max(last_whole, 0))
     if gated:
         entry.walked[:] = 0
-        _walk_gated(entry, sums, schedule, which, block)
+        _walk_gated(entry, sums, schedule, stays, which, last, block)
     else:
         entry.walked[:] = period
-        _walk_held(entry, sums, schedule, which, when, block, period)
+        _walk_held(entry, sums, schedule, stays, which, last, when, block, period)
     if last_whole >= 0:
         for region in range(BLOCKS):
             entry.region_cycles[region] += entry.walked[region]
@@ -209,12 +253,12 @@ def _walk_into(
 
 
 @compiled
-def _store_all(entry: Any, schedule: Any, which: Any, block: Any, first: int) -> None:
+def _store_all(entry: Any, schedule: Any, last: Any, block: Any, first: int) -> None:
     """What the entry holds at the end, hence at the start, of its writes."""
     content, contents = entry.content, schedule.contents
     facts, masks = schedule.facts, schedule.masks
-    for i in range(first, len(which)):
-        write = which[i]
+    for i in range(first, len(last)):
+        write = last[i]
         _store(content, contents, facts[write, IMAGE], masks, facts[write, MASK], block[i])
 
 
@@ -230,30 +274,43 @@ def _store(content: Any, contents: Any, image: int, masks: Any, mask: int, block
 
 
 @compiled
-def _walk_gated(entry: Any, sums: Any, schedule: Any, which: Any, block: Any) -> None:
+def _walk_gated(
+    entry: Any, sums: Any, schedule: Any, stays: Any, which: Any, last: Any, block: Any
+) -> None:
     content, lit, walked = entry.content, entry.lit, entry.walked
-    contents, facts = schedule.contents, schedule.facts
+    contents, facts, cycle = schedule.contents, schedule.facts, schedule.cycle
     masks, region_masks = schedule.masks, schedule.region_masks
+    stay_row, whole, records = stays.row, stays.whole, stays.records
     own = True
     for i in range(len(which)):
-        prefetch_row(contents, facts[which[min(i + _AHEAD, len(which) - 1)], IMAGE])
-        write = which[i]
+        prefetch_row(contents, facts[last[min(i + _AHEAD, len(which) - 1)], IMAGE])
+        write = last[i]
         image, mask, cycles = facts[write, IMAGE], facts[write, MASK], facts[write, DURATION]
         on = facts[write, REGIONS]
+        stayed = cycle[write] - cycle[which[i]]
         if mask == 0 and on == _ALL_REGIONS:
-            _hold(sums, contents, image, cycles)
+            if write != which[i]:
+                _add(sums, whole, stay_row[which[i]])
+            hold(sums, contents, image, cycles)
             own = False
             for region in range(BLOCKS):
-                walked[region] += cycles
+                walked[region] += stayed + cycles
             continue
         if not own:
-            _copy(content, contents, facts[which[i - 1], IMAGE])
+            _copy(content, contents, facts[last[i - 1], IMAGE])
             own = True
-        _store(content, contents, image, masks, mask, block[i])
         if mask < 0:
-            on = 1 << block[i]
+            if write != which[i]:
+                _put_record(content, 0, 0, block[i])
+                _hold_block(sums, content, block[i], stayed)
+                _add_record(sums, records, stay_row[which[i]], block[i])
+            _store(content, contents, image, masks, mask, block[i])
+            _hold_block(sums, content, block[i], cycles)
+            walked[block[i]] += stayed + cycles
+            continue
+        _store(content, contents, image, masks, mask, block[i])
         _light(lit, content, region_masks, on)
-        _hold(sums, lit, 0, cycles)
+        hold(sums, lit, 0, cycles)
         for region in range(BLOCKS):
             if on >> region & 1:
                 walked[region] += cycles
@@ -272,18 +329,30 @@ def _light(lit: Any, content: Any, region_masks: Any, regions: int) -> None:
 
 @compiled
 def _walk_held(
-    entry: Any, sums: Any, schedule: Any, which: Any, when: Any, block: Any, period: int
+    entry: Any,
+    sums: Any,
+    schedule: Any,
+    stays: Any,
+    which: Any,
+    last: Any,
+    when: Any,
+    block: Any,
+    period: int,
 ) -> None:
     """What was written last is held until it is overwritten, across the end of the pass."""
     content, since = entry.content, entry.since
     contents, facts, masks = schedule.contents, schedule.facts, schedule.masks
-    _last_touched(since, facts, which, when, block, period)
+    stay_row, whole, records = stays.row, stays.whole, stays.records
+    cycle = schedule.cycle
+    _last_touched(since, schedule, which, last, when, block, period)
     own = True
     held = 0
     for i in range(len(which)):
-        prefetch_row(contents, facts[which[min(i + _AHEAD, len(which) - 1)], IMAGE])
+        prefetch_row(contents, facts[last[min(i + _AHEAD, len(which) - 1)], IMAGE])
         now = when[i]
-        image, mask = facts[which[i], IMAGE], facts[which[i], MASK]
+        write = last[i]
+        image, mask = facts[write, IMAGE], facts[write, MASK]
+        stayed = cycle[write] - cycle[which[i]]
         if own or mask != 0:
             if not own:
                 _copy(content, contents, held)
@@ -291,26 +360,35 @@ def _walk_held(
             for one in range(BLOCKS):
                 if mask >= 0 or one == block[i]:
                     _hold_block(sums, content, one, now - since[one])
-                    since[one] = now
+                    since[one] = now + stayed
         else:
-            _hold(sums, contents, held, now - since[0])
-            since[:] = now
+            hold(sums, contents, held, now - since[0])
+            since[:] = now + stayed
         if mask == 0:
+            if write != which[i]:
+                _add(sums, whole, stay_row[which[i]])
             own = False
             held = image
         else:
+            if write != which[i]:
+                _put_record(content, 0, 0, block[i])
+                _hold_block(sums, content, block[i], stayed)
+                _add_record(sums, records, stay_row[which[i]], block[i])
             _store(content, contents, image, masks, mask, block[i])
 
 
 @compiled
-def _last_touched(since: Any, facts: Any, which: Any, when: Any, block: Any, period: int) -> None:
-    """When each block was last written, one period ago."""
+def _last_touched(
+    since: Any, schedule: Any, which: Any, last: Any, when: Any, block: Any, period: int
+) -> None:
+    """When the last write of each block was, one period ago."""
     seen = 0
     for i in range(len(which) - 1, -1, -1):
-        touched = _ALL_REGIONS if facts[which[i], MASK] >= 0 else 1 << block[i]
+        write = last[i]
+        touched = _ALL_REGIONS if schedule.facts[write, MASK] >= 0 else 1 << block[i]
         for one in range(BLOCKS):
             if touched >> one & 1 and not seen >> one & 1:
-                since[one] = when[i] - period
+                since[one] = when[i] + schedule.cycle[write] - schedule.cycle[which[i]] - period
         seen |= touched
         if seen == _ALL_REGIONS:
             return
