@@ -18,7 +18,6 @@ from mcage.engines.reference_selectors import count_writes, place_writes
 from mcage.geometry import SLICE
 from mcage.techniques import Storage
 
-
 _EntryVisits = Iterator[tuple[int, Visits]]
 _SliceTimes = tuple[NDArray[np.int64], NDArray[np.int64]]
 

@@ -6,6 +6,7 @@ the bit that the last visit which overwrote the cell has put there. Cells that a
 powered by the same writes form a class and share these sums.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,16 +131,31 @@ def cell_times(imprints: Imprints, visits: Visits) -> tuple[NDArray[np.int64], N
     regions = imprints.regions[visits.write, visits.block]
     first = np.searchsorted(visits.world, visits.world, side="left")
     final = np.searchsorted(visits.world, visits.world, side="right") - 1
-    for one in range(imprints.overwrites.shape[1]):
+    for one, cells in _classes_met(imprints, mask, regions):
         last = _last_overwrite(imprints.overwrites[mask, one], first, final)
         on = imprints.powers[regions, one] & (last >= 0)
-        if not on.any():
-            continue
-        cells = np.flatnonzero(imprints.class_of_cell == one)
-        powered[cells] = visits.cycles[on].sum()
         cycles = np.bincount(image[last[on]], weights=visits.cycles[on], minlength=len(images))
+        powered[cells] = visits.cycles[on].sum()
         ones[cells] = _one_cycles(imprints.contents[images], cycles, cells)
     return ones, powered
+
+
+def _classes_met(
+    imprints: Imprints, mask: NDArray[np.int64], regions: NDArray[np.int64]
+) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Classes that the masks and regions of an entry's visits tell apart: one of each, and cells.
+
+    Cells that are never overwritten or never powered are left out.
+    """
+    overwrites = imprints.overwrites[np.unique(mask)]
+    powers = imprints.powers[np.unique(regions)]
+    _, representative, met = np.unique(
+        np.concatenate([overwrites, powers]), axis=1, return_index=True, return_inverse=True
+    )
+    met_of_cell = met.reshape(-1)[imprints.class_of_cell]
+    for number, one in enumerate(representative.tolist()):
+        if overwrites[:, one].any() and powers[:, one].any():
+            yield one, np.flatnonzero(met_of_cell == number)
 
 
 def _last_overwrite(
@@ -162,13 +178,15 @@ def _one_cycles(
     Cycles are summed by byte value first: there are many contents, but 256 values of a byte. A
     replay lasts far less than 2**53 cycles, so that sums in float64 are exact.
     """
-    by_byte = _bytes(contents)
-    of_value = np.zeros((by_byte.shape[1], 256))
-    for byte in np.unique(cells // 8):
-        of_value[byte] = np.bincount(by_byte[:, byte], weights=cycles, minlength=256)
+    by_byte, byte_of_cell = _bytes(contents), cells // 8
+    needed, position = np.unique(byte_of_cell, return_inverse=True)
+    of_value = np.stack(
+        [np.bincount(by_byte[:, byte], weights=cycles, minlength=256) for byte in needed]
+    )
     values = np.arange(256, dtype=np.uint8)[:, None]
-    of_cell = of_value @ np.unpackbits(values, axis=1, bitorder="little").astype(np.float64)
-    return of_cell.ravel()[cells].astype(np.int64)
+    of_bit = of_value @ np.unpackbits(values, axis=1, bitorder="little").astype(np.float64)
+    of_cell: NDArray[np.int64] = of_bit[position, cells % 8].astype(np.int64)
+    return of_cell
 
 
 def _bytes(contents: NDArray[np.uint32]) -> NDArray[np.uint8]:
