@@ -27,7 +27,7 @@ from mcage.traces import KERNELS, Trace, open_trace
 from mcage.variation import FaultModel, TailCells, scenario
 
 BATCH = 16
-"""Instances that one thread computes together: 8 MB each while they have cell times of their own."""
+"""Instances that one thread computes together: 8 MB each once they have cell times of their own."""
 
 SAMPLED_CELLS = 1024
 """Cells of each instance whose shifts make up the dVth histogram."""
@@ -68,7 +68,7 @@ class Sweep:
             for name in spec.workload.kernels or KERNELS
         )
         self._cases = tuple(_planned(spec, case) for case in _grid(spec))
-        self._floor_volts = {
+        self._floor_volts: dict[str, float] = {
             name: min(one.rules.floor_volts for one in self._cases if one.case.scenario == name)
             for name in spec.scenarios
         }

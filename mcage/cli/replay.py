@@ -1,6 +1,55 @@
-"""``mcage replay``."""
+"""``mcage replay``: one pass of one trace under one technique."""
+
+import json as json_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
 
 
-def replay() -> None:
-    """Not written yet."""
-    raise NotImplementedError
+def replay(
+    trace: Annotated[str, typer.Argument(help="Bundled kernel or trace file.")],
+    technique: Annotated[str, typer.Option(help="Technique; see `mcage techniques`.")],
+    fault_map: Annotated[
+        Path | None,
+        typer.Option(help="NumPy file, uint8[instances, 256]: bit b set = block b is unusable."),
+    ] = None,
+    delta_limit: Annotated[
+        str, typer.Option(help="Largest delta of a compressible value, or none.")
+    ] = "64",
+    engine: Annotated[str, typer.Option(help="auto, numpy or numba.")] = "auto",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Replay a trace on given fault maps: duty cycles, kinds of writes, spills."""
+    from mcage.engines.select import select_engine
+    from mcage.report.replay import load_fault_maps, parse_delta_limit, replay_report
+    from mcage.techniques import technique as named_technique
+    from mcage.traces import open_trace
+
+    limit = parse_delta_limit(delta_limit)
+    chosen, _ = select_engine(engine)
+    maps = load_fault_maps(fault_map) if fault_map else None
+    report = replay_report(open_trace(trace), named_technique(technique), maps, limit, chosen)
+    if json:
+        typer.echo(json_module.dumps(report, indent=2))
+        return
+    _print_table(report)
+
+
+def _print_table(report: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{report['trace']} under {report['technique']}")
+    table.add_column("quantity")
+    table.add_column("per instance" if report["instances"] > 1 else "value")
+    for key, value in report.items():
+        for name, one in value.items() if isinstance(value, dict) else [(None, value)]:
+            table.add_row(f"{key}: {name}" if name else key, _in_words(one))
+    Console().print(table)
+
+
+def _in_words(value: Any) -> str:
+    values = value if isinstance(value, list) else [value]
+    shown = [f"{one:.6g}" if isinstance(one, float) else str(one) for one in values[:8]]
+    return ", ".join(shown) + (f", ... ({len(values)})" if len(values) > 8 else "")

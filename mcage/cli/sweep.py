@@ -1,6 +1,136 @@
-"""``mcage sweep``."""
+"""``mcage sweep``: the main job."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+DEFAULT_OUT = Path("results/sweep.h5")
+
+_Several = list[str] | None
 
 
-def sweep() -> None:
-    """Not written yet."""
-    raise NotImplementedError
+def sweep(
+    spec: Annotated[
+        Path | None, typer.Argument(help="Spec of the sweep as TOML; options go before it.")
+    ] = None,
+    instances: Annotated[int | None, typer.Option(help="Instances of every case.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of all random streams.")] = None,
+    technique: Annotated[
+        _Several, typer.Option(help="Technique (repeat); see `mcage techniques`.")
+    ] = None,
+    environment: Annotated[
+        _Several, typer.Option(help="nominal, undervolted or dvfs (repeat).")
+    ] = None,
+    scenario: Annotated[
+        _Several, typer.Option(help="common, clustered or dispersed (repeat).")
+    ] = None,
+    vdd: Annotated[
+        list[float] | None,
+        typer.Option(help="Low supply voltage in V (repeat); default: the scenario's own."),
+    ] = None,
+    kernel: Annotated[
+        _Several, typer.Option(help="Bundled kernel or trace file (repeat); default: all.")
+    ] = None,
+    periods: Annotated[
+        int | None, typer.Option(help="Kernels that an instance runs in its life.")
+    ] = None,
+    generations: Annotated[
+        int | None, typer.Option(help="Windows per slot that traces are cut to; 0: whole.")
+    ] = None,
+    horizon: Annotated[float | None, typer.Option(help="Years to watch.")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="Stretches of life with a fixed fault map.")
+    ] = None,
+    guardband: Annotated[
+        float | None, typer.Option(help="Delay increase that ends a life, 0.139 for 13.9 %.")
+    ] = None,
+    temperature: Annotated[float | None, typer.Option(help="Temperature in K.")] = None,
+    fault_mode: Annotated[str | None, typer.Option(help="varius, table or table-exact.")] = None,
+    delta_limit: Annotated[
+        str | None, typer.Option(help="Largest delta of a compressible value, or none.")
+    ] = None,
+    engine: Annotated[str, typer.Option(help="auto, numpy or numba.")] = "auto",
+    shard_size: Annotated[
+        int, typer.Option(min=1, help="Instances per shard; does not change results.")
+    ] = 256,
+    out: Annotated[Path, typer.Option(help="Results file.")] = DEFAULT_OUT,
+    show_spec: Annotated[
+        bool, typer.Option("--show-spec", help="Print the spec as TOML and stop.")
+    ] = False,
+) -> None:
+    """Compute lifetimes, dVth and spill rates of thousands of instances into one results file.
+
+    The same command again continues a sweep that was stopped.
+    """
+    from mcage.spec import SweepSpec, read_toml
+
+    options: dict[str, Any] = {
+        "instances": instances,
+        "seed": seed,
+        "techniques": technique,
+        "environments": environment,
+        "scenarios": scenario,
+        "vdd_volts": vdd,
+        "workload.kernels": kernel,
+        "workload.periods": periods,
+        "workload.generations": generations,
+        "life.horizon_years": horizon,
+        "life.epochs": epochs,
+        "life.delay_guardband": guardband,
+        "life.temperature_kelvin": temperature,
+        "faults.mode": fault_mode,
+        "registers.delta_limit": _number_or_word(delta_limit),
+    }
+    fields = _overridden(read_toml(spec) if spec else {}, options)
+    chosen = SweepSpec.from_mapping(fields, str(spec) if spec else "sweep")
+    if show_spec:
+        typer.echo(chosen.to_toml(), nl=False)
+        return
+    _run(chosen, engine, shard_size, out)
+
+
+def _number_or_word(text: str | None) -> int | str | None:
+    return int(text) if text is not None and text.isdecimal() else text
+
+
+def _overridden(fields: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Fields of the spec with the given options put over them."""
+    for key, value in options.items():
+        if value is None or value == []:
+            continue
+        part, dot, name = key.rpartition(".")
+        target = fields
+        if dot:
+            target = fields.setdefault(part, {})
+            if not isinstance(target, dict):
+                continue
+        target[name] = value
+    return fields
+
+
+def _run(spec: Any, engine_name: str, shard_size: int, out: Path) -> None:
+    from rich.console import Console
+
+    from mcage.campaign.progress import on_stderr
+    from mcage.campaign.run import run_campaign
+    from mcage.campaign.sweep import Sweep
+    from mcage.engines.select import select_engine
+    from mcage.errors import UserError
+    from mcage.report.tables import WIDTH_WITHOUT_TERMINAL, print_summaries, summarize_file
+
+    if out == DEFAULT_OUT:
+        try:
+            out.parent.mkdir(exist_ok=True)
+        except OSError as error:
+            raise UserError(f"cannot make the folder {out.parent}: {error.strerror}") from error
+    engine, reason = select_engine(engine_name)
+    progress = on_stderr()
+    sweep_ = Sweep(spec, engine, reason)
+    progress.say(f"engine {engine.name} ({reason}); {len(sweep_.campaign.cases)} cases")
+    path = run_campaign(sweep_.campaign, out, sweep_.compute, shard_size, progress)
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH_WITHOUT_TERMINAL)
+    print_summaries(summarize_file(path), console)
+    print(path)

@@ -1,7 +1,7 @@
 """Ask for memory before it is needed: the rows of images that a walk visits follow no pattern."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from llvmlite import ir
 from numba import types
@@ -37,4 +37,5 @@ def _prefetch_row(typing_context: Any, array: Any, row: Any) -> Any:
     return signature, generate
 
 
-prefetch_row: Callable[[Any, Any], None] = _prefetch_row
+prefetch_row = cast(Callable[[Any, Any], None], _prefetch_row)
+"""`prefetch_row(array, row)`, for compiled functions."""

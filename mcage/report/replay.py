@@ -1,0 +1,146 @@
+"""What `mcage replay` tells of one steady pass of a trace."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.interface import Counters, Engine, clean_maps
+from mcage.engines.prepare import PreparedReplay, prepare
+from mcage.errors import UserError
+from mcage.geometry import SLICE
+from mcage.techniques import Technique
+from mcage.traces import Trace
+
+BATCH = 16
+"""Instances whose cell times are held in memory at once."""
+
+
+def parse_delta_limit(text: str) -> int | None:
+    """Delta limit from its text: a power of two, or "none".
+
+    Raises
+    ------
+    UserError
+        If it is neither.
+    """
+    if text == "none":
+        return None
+    if text.isdecimal() and 1 <= int(text) <= 2**31 and int(text).bit_count() == 1:
+        return int(text)
+    raise UserError(f"delta limit {text!r}: a power of two up to 2**31, or none")
+
+
+def load_fault_maps(path: Path) -> NDArray[np.uint8]:
+    """Fault maps from a NumPy file: uint8[instances, 256].
+
+    Raises
+    ------
+    UserError
+        If it cannot be read, or is anything else.
+    """
+    try:
+        maps = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise UserError(f"{path}: no NumPy file with a fault map ({error})") from error
+    if not isinstance(maps, np.ndarray):
+        raise UserError(f"{path}: an archive of several arrays; one array is needed (.npy)")
+    if maps.dtype != np.uint8 or maps.ndim != 2 or maps.shape[1] != SLICE.entries:
+        raise UserError(
+            f"{path}: {maps.dtype}{list(maps.shape)}, where uint8[instances, {SLICE.entries}] "
+            "is needed"
+        )
+    if not len(maps):
+        raise UserError(f"{path}: no instance in it")
+    if maps.max() >= 1 << SLICE.blocks:
+        instance, entry = np.argwhere(maps >= 1 << SLICE.blocks)[0]
+        raise UserError(
+            f"{path}: value {maps[instance, entry]} of instance {instance}, entry {entry}: "
+            f"only bits 0 ... {SLICE.blocks - 1} stand for blocks"
+        )
+    return np.ascontiguousarray(maps)
+
+
+def replay_report(
+    trace: Trace,
+    technique: Technique,
+    fault_maps: NDArray[np.uint8] | None,
+    delta_limit: int | None,
+    engine: Engine,
+) -> dict[str, Any]:
+    """Counters and duty cycles of a steady pass, ready for JSON.
+
+    What a fault map can change is a list with one value per instance, also without fault maps
+    (then there is one instance, without faults). Counters of rotating selectors are means over
+    their starting entries.
+    """
+    maps = clean_maps() if fault_maps is None else fault_maps
+    replay = prepare(trace, technique, delta_limit)
+    schedule = replay.schedule
+    counters = engine.count(replay, maps)
+    zero, one = _longest_duties(engine, replay, maps)
+
+    def each(values: NDArray[np.generic]) -> list[int | float]:
+        return [_plain(value) for value in values]
+
+    def mean(name: str) -> NDArray[np.float64]:
+        counts: NDArray[np.float64] = getattr(counters, name) / counters.passes
+        return counts
+
+    return {
+        "trace": trace.name,
+        "technique": technique.name,
+        "engine": engine.name,
+        "delta_limit": delta_limit,
+        "instances": len(maps),
+        "writes": {
+            kind: each(mean(kind)) for kind in ("regular", "to_reliable", "to_faulty", "lds")
+        },
+        "reads": {
+            "slice": each(schedule.reads - mean("lds_reads")),
+            "lds": each(mean("lds_reads")),
+        },
+        "peak_spilled_rows": each(counters.peak_spilled_rows),
+        "mean_spilled_rows": _mean_spilled_rows(replay, counters).tolist(),
+        "mov_writes": schedule.mov_writes,
+        "wakeups": each(mean("wakeups")),
+        "mispredicted_writes": schedule.mispredicted_writes,
+        "longest_zero_duty": zero.tolist(),
+        "longest_one_duty": one.tolist(),
+        "compressible_write_share": schedule.compressible_writes / schedule.writes,
+        "window_size": _single(trace.window_sizes),
+        "concurrent_windows": trace.concurrent_windows,
+        "cycles": schedule.cycles,
+        "needed_faulty_entries": each(((maps != 0) & replay.needed).sum(axis=1)),
+    }
+
+
+def _mean_spilled_rows(replay: PreparedReplay, counters: Counters) -> NDArray[np.float64]:
+    mean: NDArray[np.float64] = counters.spilled_row_cycles / (
+        counters.passes * replay.schedule.cycles
+    )
+    return mean
+
+
+def _longest_duties(
+    engine: Engine, replay: PreparedReplay, maps: NDArray[np.uint8]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    parts = []
+    for start in range(0, len(maps), BATCH):
+        times = engine.cell_times(replay, maps[start : start + BATCH])
+        parts.append((times.longest_zero_duty, times.longest_one_duty))
+        if not replay.technique.redirects:
+            return parts[0][0].repeat(len(maps)), parts[0][1].repeat(len(maps))
+    return np.concatenate([zero for zero, _ in parts]), np.concatenate([one for _, one in parts])
+
+
+def _plain(value: Any) -> int | float:
+    """Integer where it is one."""
+    number = float(value)
+    whole = isinstance(value, np.floating) and not number.is_integer()
+    return number if whole else int(number)
+
+
+def _single(sizes: tuple[int, ...]) -> int | list[int]:
+    return sizes[0] if len(sizes) == 1 else list(sizes)
