@@ -62,14 +62,17 @@ def interrupt(out, shard_size=3, finished=2):
 
 
 def refused(out, match, campaign=CAMPAIGN):
-    """Check that nothing is computed and that nothing is lost."""
-    before = {p: p.read_bytes() for p in out.parent.rglob("*") if p.is_file()}
+    """Check that nothing is computed, lost, or left behind."""
+
+    def files():
+        return {p: p.read_bytes() for p in out.parent.rglob("*") if p.is_file()}
+
+    before = files()
     computer = Computer()
     with pytest.raises(UserError, match=match):
         run_campaign(campaign, out, computer, 5)
     assert computer.ranges == []
-    for path, content in before.items():
-        assert path.read_bytes() == content
+    assert files() == before
 
 
 @pytest.mark.parametrize("shard_size", [1, 7, 1000])
@@ -129,7 +132,9 @@ def test_a_damaged_shard_is_computed_again_with_a_warning(damage, uninterrupted,
     assert computer.ranges == [(3, 20)]
     assert "warning" in listener.said[0]
     assert victim.name in listener.said[0]
+    assert sum("warning" in line for line in listener.said) == 1
     assert out.read_bytes() == uninterrupted
+    assert list(tmp_path.iterdir()) == [out]
 
 
 def test_half_written_files_of_a_kill_are_swept_away(uninterrupted, tmp_path):
