@@ -33,7 +33,7 @@ class Workload(_Part):
 
     kernels: tuple[Name, ...] = ()
     """Bundled kernels or trace files; empty: all bundled ones."""
-    periods: Annotated[int, Field(ge=1, le=1000)] = 10
+    periods: Annotated[int, Field(ge=1, le=1000)] = 5
     """Stretches of life, of equal length, for each of which every instance draws one kernel."""
     generations: Annotated[int, Field(ge=0, le=1_000_000)] = 4
     """Windows of each slot that a trace is cut to; 0: the whole trace."""
@@ -43,7 +43,7 @@ class Life(_Part):
     """How long an instance is watched and what ends its life."""
 
     horizon_years: Annotated[float, Field(gt=0, le=100)] = 10.0
-    epochs: Annotated[int, Field(ge=1, le=10_000)] = 10
+    epochs: Annotated[int, Field(ge=1, le=10_000)] = 5
     """Stretches of life during which the fault map stays fixed; a multiple of the periods."""
     delay_guardband: Annotated[float, Field(gt=0, le=100)] = PAPER_GUARDBAND
     """Delay increase of the worst transistor that ends a life."""

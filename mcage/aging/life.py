@@ -15,6 +15,7 @@ from mcage.aging.crossing import crossing
 from mcage.aging.delay import delay_increase, dvth_at_delay
 from mcage.aging.environment import Environment
 from mcage.aging.exposure import Exposure, Watched
+from mcage.aging.growth import growth_weights, middle_of_growth
 from mcage.aging.nbti import SECONDS_PER_YEAR, Facelift
 from mcage.aging.shared import EVENTS, SharedReplays, events_per_cycle
 from mcage.aging.vmin import aged_vmin
@@ -189,7 +190,7 @@ class _Batch:
         self.longest_end = np.zeros((2, count))
         self.events = np.zeros((count, EVENTS))
         self.peak = np.zeros(count, dtype=np.int64)
-        self.fault_maps = fault_map(tail, self.faulty, rules.spread_blocks)
+        self.fault_maps = self._fault_maps(self.faulty)
         self.faulty_start = (self.fault_maps != 0).sum(axis=1)
         self.faulty_end = self.faulty_start.copy()
         self.epoch_max_dvth = np.full((count, epochs, 2), np.nan)
@@ -208,15 +209,15 @@ class _Batch:
     def _epoch(self, epoch: int, start: float, end: float) -> None:
         running = np.flatnonzero(self.alive)
         kernel = self.kernel_of_epoch[running, epoch]
-        fits, events, peak = self._try(kernel, self.fault_maps[running])
-        self._die(running[~fits], start, self.failure)
-        running, kernel, events, peak = running[fits], kernel[fits], events[fits], peak[fits]
+        first = self._try(kernel, self.fault_maps[running])
+        self._die(running[~first.fits], start, self.failure)
+        running, kernel, first = running[first.fits], kernel[first.fits], first.of(first.fits)
         if not len(running):
             return
         maps = self.fault_maps[running]
         self.epoch_faulty[running, epoch] = (maps != 0).sum(axis=1)
-        self.epoch_peak[running, epoch] = peak
-        self.peak[running] = np.maximum(self.peak[running], peak)
+        self.epoch_peak[running, epoch] = first.peak
+        self.peak[running] = np.maximum(self.peak[running], first.peak)
 
         watched_before = self.exposure.watched_seconds.copy()
         longest_before = self.exposure.longest.copy()
@@ -234,28 +235,44 @@ class _Batch:
         for position in np.flatnonzero(self._excess(stretch, end, running) >= 0):
             lived[position] = self._end_by_delay(running[position], stretch)
             self.cause[running[position]] = DELAY
-        grown = self._grown(stretch, end, self.tails)
-        maps = fault_map(self.tail, grown, self.rules.spread_blocks)
-        changed = np.flatnonzero((maps[running] != self.fault_maps[running]).any(axis=1))
-        fits, _, _ = self._try(kernel[changed], maps[running[changed]])
-        for position in changed[~fits]:
+        middle = self._replayed(kernel, running, stretch, middle_of_growth(start, end))
+        last = self._replayed(kernel, running, stretch, end)
+        for position in np.flatnonzero(~last.fits):
             moment = self._end_by_faults(running[position], kernel[position], stretch)
             if moment < lived[position]:
                 lived[position], self.cause[running[position]] = moment, self.failure
 
+        weights = growth_weights(start, end, lived)[:, :, None]
+        self.events[running] += (
+            weights[0] * first.events + weights[1] * middle.events + weights[2] * last.events
+        )
         ended = lived < end
-        self.events[running] += (lived - start)[:, None] * events
         self._settle(running, lived, stretch)
         self.epoch_max_dvth[running, epoch] = self._longest_dvth(running)
         self.end_seconds[running[ended]] = lived[ended]
         self.alive[running[ended]] = False
-        self.faulty, self.fault_maps = grown, maps
-        self.faulty_end[running[~ended]] = (maps[running[~ended]] != 0).sum(axis=1)
+        self.faulty = self._grown(stretch, end, self.tails)
+        self.fault_maps = self._fault_maps(self.faulty)
+        survivors = running[~ended]
+        self.faulty_end[survivors] = (self.fault_maps[survivors] != 0).sum(axis=1)
 
-    def _try(
-        self, kernel: NDArray[np.int64], maps: NDArray[np.uint8]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.int64]]:
-        """Whether each kernel fits on its map, its events per cycle, its spilled rows at most."""
+    def _fault_maps(self, faulty: NDArray[np.bool_]) -> NDArray[np.uint8]:
+        return fault_map(self.tail, faulty, self.rules.spread_blocks)
+
+    def _replayed(
+        self,
+        kernel: NDArray[np.int64],
+        running: NDArray[np.int64],
+        stretch: "_Stretch",
+        moment: float,
+    ) -> "_Replayed":
+        """Replays on the fault maps of a moment."""
+        return self._try(
+            kernel, self._fault_maps(self._grown(stretch, moment, self.tails))[running]
+        )
+
+    def _try(self, kernel: NDArray[np.int64], maps: NDArray[np.uint8]) -> "_Replayed":
+        """Replay each kernel on its fault map."""
         shared = self.shared
         events = shared.events[kernel].copy()
         peak = shared.peak_spilled_rows[kernel].copy()
@@ -268,7 +285,7 @@ class _Batch:
                 events[chosen] = events_per_cycle(replay, counters)
                 peak[chosen] = counters.peak_spilled_rows
             fits[chosen] = ~(replay.needed & (maps[chosen] != 0)).any(axis=1)
-        return fits & (peak <= self.rules.lds_rows), events, peak
+        return _Replayed(fits & (peak <= self.rules.lds_rows), events, peak)
 
     def _grown(self, stretch: "_Stretch", moment: float, which: slice) -> NDArray[np.bool_]:
         """Which of some tail cells are faulty at a moment: once faulty, always faulty."""
@@ -291,10 +308,9 @@ class _Batch:
         for _ in range(BISECTIONS):
             middle = 0.5 * (low + high)
             faulty = self._grown(stretch, middle, mine)
-            fits, _, _ = self._try(
-                np.array([kernel]), fault_map(cells, faulty, self.rules.spread_blocks)
-            )
-            low, high = (middle, high) if fits[0] else (low, middle)
+            maps = fault_map(cells, faulty, self.rules.spread_blocks)
+            fits = self._try(np.array([kernel]), maps).fits[0]
+            low, high = (middle, high) if fits else (low, middle)
         return high
 
     def _excess(
@@ -366,6 +382,19 @@ class _Batch:
             epoch_peak_spilled=self.epoch_peak,
             sampled_dvth_volts=sampled.T.reshape(len(everyone), -1, 2),
         )
+
+
+@dataclass(frozen=True)
+class _Replayed:
+    """Whether each kernel fits on its map, its events per cycle, its spilled rows at most."""
+
+    fits: NDArray[np.bool_]
+    events: NDArray[np.float64]
+    peak: NDArray[np.int64]
+
+    def of(self, which: NDArray[np.bool_]) -> "_Replayed":
+        """Some of them."""
+        return _Replayed(self.fits[which], self.events[which], self.peak[which])
 
 
 @dataclass(frozen=True)

@@ -360,11 +360,13 @@ def _sort(
 
 
 @compiled
-def _walk_passes(entry: Any, room: Any, redirection: Any, number: int) -> None:
-    """Cell times of one entry over all passes, each of them cyclic in itself."""
+def _walk_passes(entry: Any, room: Any, redirection: Any, number: int) -> bool:
+    """Cell times of one entry over all passes, each cyclic in itself; False if it is not used."""
     clear(entry)
+    used = False
     for one in range(len(room.starts)):
         first, last = room.starts[one, number], room.starts[one, number + 1]
+        used |= first < last
         walk(
             entry,
             redirection.columns,
@@ -377,6 +379,7 @@ def _walk_passes(entry: Any, room: Any, redirection: Any, number: int) -> None:
             redirection.policies.gated,
         )
     finish(entry, redirection.columns.region_masks)
+    return used
 
 
 @compiled
@@ -412,7 +415,8 @@ def _expose(
         _place_and_sort(room, redirection, fault_maps[instance])
         scale = seconds[instance] / (passes * redirection.policies.cycles)
         for number in range(ENTRIES):
-            _walk_passes(entry, room, redirection, number)
+            if not _walk_passes(entry, room, redirection, number):
+                continue
             zero_of_entry = zero_seconds[rows[instance], number]
             one_of_entry = one_seconds[rows[instance], number]
             for component in range(COMPONENTS):
