@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from mcage.aging.end_of_life import EndCause
 from mcage.campaign.run import run_campaign
 from mcage.results.header import Campaign, CaseName
-from mcage.results.schema import DVTH_BIN_EDGES_MV, EndCause
+from mcage.results.schema import DVTH_BIN_EDGES_MV
 
 HORIZON_YEARS = 10.0
 EPOCHS = 5

@@ -14,10 +14,11 @@ import xarray
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcage.aging.end_of_life import EndCause
 from mcage.results import store
 from mcage.results.contract import conforming
 from mcage.results.reader import open_results, read_campaign
-from mcage.results.schema import COORDINATES, VARIABLES, EndCause
+from mcage.results.schema import COORDINATES, VARIABLES
 from mcage.results.store import new_results
 
 INSTANCES = 30

@@ -5,14 +5,15 @@ for the kernel on that map; after it, cells have aged, faults may have grown, an
 still find room; whatever ends a life on the way is solved for inside the epoch.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcage.aging.crossing import crossing
 from mcage.aging.delay import delay_increase, dvth_at_delay
+from mcage.aging.end_of_life import EndCause
 from mcage.aging.environment import Environment
 from mcage.aging.exposure import Exposure, Watched
 from mcage.aging.growth import growth_weights, middle_of_growth
@@ -21,10 +22,6 @@ from mcage.aging.shared import EVENTS, SharedReplays, events_per_cycle
 from mcage.aging.vmin import aged_vmin
 from mcage.engines.interface import Engine
 from mcage.variation import TailCells, fault_map
-
-CENSORED, DELAY, FAULTY_ENTRY, NO_HOME = range(4)
-"""What ends a life: the horizon only; the delay guardband; an allocated entry with two faulty bits
-under a technique that cannot move data; a register that finds neither a home nor room in the LDS."""
 
 BISECTIONS = 20
 """Halvings of an epoch in search of the moment at which room runs out."""
@@ -96,7 +93,7 @@ class Lives:
     Attributes
     ----------
     life_seconds, end_cause : float64[I], int8[I]
-        End of life, or the horizon where the cause is `CENSORED`.
+        End of life, or the horizon where the cause is `EndCause.CENSORED`.
     max_dvth_volts, longest_duty : float64[I, 2]
         Largest shift of T0 and T1; longest share of the life at '0' and at '1'.
     writes : float64[I, 4]
@@ -196,11 +193,12 @@ class _Batch:
         self.epoch_max_dvth = np.full((count, epochs, 2), np.nan)
         self.epoch_faulty = np.full((count, epochs), np.nan)
         self.epoch_peak = np.full((count, epochs), np.nan)
-        self.failure = NO_HOME if shared.replays[0].technique.redirects else FAULTY_ENTRY
+        redirects = shared.replays[0].technique.redirects
+        self.failure = EndCause.NO_HOME if redirects else EndCause.FAULTY_ENTRY
 
     def run(self) -> Lives:
         edges = [years * SECONDS_PER_YEAR for years in self.rules.epoch_edges_years]
-        for epoch, (start, end) in enumerate(zip(edges, edges[1:], strict=False)):
+        for epoch, (start, end) in enumerate(pairwise(edges)):
             if not self.alive.any():
                 break
             self._epoch(epoch, start, end)
@@ -234,7 +232,7 @@ class _Batch:
         lived = np.full(len(running), end)
         for position in np.flatnonzero(self._excess(stretch, end, running) >= 0):
             lived[position] = self._end_by_delay(running[position], stretch)
-            self.cause[running[position]] = DELAY
+            self.cause[running[position]] = EndCause.DELAY
         middle = self._replayed(kernel, running, stretch, middle_of_growth(start, end))
         last = self._replayed(kernel, running, stretch, end)
         for position in np.flatnonzero(~last.fits):

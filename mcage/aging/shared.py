@@ -11,7 +11,8 @@ from mcage.engines.prepare import PreparedReplay
 from mcage.geometry import SLICE
 
 EVENTS = 7
-"""Kinds of event: writes regular, to reliable, to faulty, to LDS; wake-ups, MOVs, mispredictions."""
+"""Kinds of event: writes regular, to reliable, to faulty, to the LDS; wake-ups; MOVs; mispredicted
+writes."""
 
 
 @dataclass(frozen=True)

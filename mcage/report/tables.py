@@ -12,9 +12,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from mcage.aging.end_of_life import EndCause
 from mcage.report.statistics import CONFIDENCE, Estimate, life_quantile, mean, proportion
 from mcage.results.reader import open_results
-from mcage.results.schema import TRANSISTORS, EndCause
+from mcage.results.schema import TRANSISTORS
 
 WIDTH_WITHOUT_TERMINAL = 132
 DASH = "–"

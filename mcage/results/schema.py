@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mcage.aging.end_of_life import EndCause
 from mcage.results.header import Campaign
 
 FILETYPE = "mcage-results"
@@ -21,15 +22,6 @@ DVTH_BIN_EDGES_MV = np.arange(0.0, 201.0)
 
 WRITE_KINDS = ("regular", "to_reliable", "to_faulty", "lds")
 TRANSISTORS = ("T0", "T1")
-
-
-class EndCause(IntEnum):
-    """Why a life ended."""
-
-    CENSORED = 0
-    DELAY = 1
-    FAULTY_ENTRY = 2
-    NO_HOME = 3
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,16 @@
+"""What ends a life."""
+
+from enum import IntEnum
+
+
+class EndCause(IntEnum):
+    """Why a life ended."""
+
+    CENSORED = 0
+    """It did not end before the horizon."""
+    DELAY = 1
+    """The worst transistor's delay used up the guardband."""
+    FAULTY_ENTRY = 2
+    """An allocated entry had two faulty bits, and the technique cannot move data."""
+    NO_HOME = 3
+    """A register found neither a home in the slice nor room in the LDS."""
