@@ -23,8 +23,8 @@ from mcage.aging.vmin import aged_vmin
 from mcage.engines.interface import Engine
 from mcage.variation import TailCells, fault_map
 
-BISECTIONS = 20
-"""Halvings of an epoch in search of the moment at which room runs out."""
+BISECTIONS = 12
+"""Halvings of an epoch in search of the moment at which room runs out: to hours in two years."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,11 @@ from mcage.aging.environment import environment
 from mcage.aging.life import LifeRules, Lives, live
 from mcage.aging.nbti import SECONDS_PER_YEAR, facelift
 from mcage.aging.shared import SharedReplays, share
+from mcage.campaign.progress import Progress, Silent
+from mcage.campaign.run import run_campaign
 from mcage.engines.interface import Engine
 from mcage.engines.prepare import prepare
+from mcage.engines.select import select_engine
 from mcage.geometry import SLICE
 from mcage.random import stream
 from mcage.results.contract import Arrays
@@ -157,6 +161,45 @@ class Sweep:
             shared = self._shared[one.case.technique]
             lives.append(live(one.rules, self._engine, shared, kernel_of_epoch, tail, sample))
         return _arrays(workload, lives)
+
+
+def run_sweep(
+    spec: SweepSpec,
+    out_path: Path,
+    engine: str = "auto",
+    shard_size: int = 256,
+    progress: Progress | None = None,
+) -> Path:
+    """Compute a sweep into one results file; continue where an earlier run was stopped.
+
+    Parameters
+    ----------
+    spec : SweepSpec
+        What to compute.
+    out_path : Path
+        Results file.
+    engine : str
+        ``auto``, or an engine's name.
+    shard_size : int
+        Instances that are lost at most by a kill; does not change results.
+    progress : Progress, optional
+        Where to report; silent by default.
+
+    Returns
+    -------
+    Path
+        ``out_path``.
+
+    Raises
+    ------
+    UserError
+        The spec makes no sense, or ``out_path`` cannot be written or holds something else.
+    """
+    chosen, reason = select_engine(engine)
+    sweep = Sweep(spec, chosen, reason)
+    progress = progress or Silent()
+    progress.say(f"engine {chosen.name} ({reason}); {len(sweep.campaign.cases)} cases")
+    return run_campaign(sweep.campaign, out_path, sweep.compute, shard_size, progress)
 
 
 def _threads() -> int:

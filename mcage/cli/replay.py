@@ -22,14 +22,15 @@ def replay(
 ) -> None:
     """Replay a trace on given fault maps: duty cycles, kinds of writes, spills."""
     from mcage.engines.select import select_engine
-    from mcage.report.replay import load_fault_maps, parse_delta_limit, replay_report
+    from mcage.report.replay import load_fault_maps, parse_delta_limit
+    from mcage.report.replay import replay as report_of
     from mcage.techniques import technique as named_technique
     from mcage.traces import open_trace
 
     limit = parse_delta_limit(delta_limit)
     chosen, _ = select_engine(engine)
     maps = load_fault_maps(fault_map) if fault_map else None
-    report = replay_report(open_trace(trace), named_technique(technique), maps, limit, chosen)
+    report = report_of(open_trace(trace), named_technique(technique), maps, limit, chosen)
     if json:
         typer.echo(json_module.dumps(report, indent=2))
         return

@@ -109,13 +109,11 @@ def _overridden(fields: dict[str, Any], options: dict[str, Any]) -> dict[str, An
     return fields
 
 
-def _run(spec: Any, engine_name: str, shard_size: int, out: Path) -> None:
+def _run(spec: Any, engine: str, shard_size: int, out: Path) -> None:
     from rich.console import Console
 
     from mcage.campaign.progress import on_stderr
-    from mcage.campaign.run import run_campaign
-    from mcage.campaign.sweep import Sweep
-    from mcage.engines.select import select_engine
+    from mcage.campaign.sweep import run_sweep
     from mcage.errors import UserError
     from mcage.report.tables import WIDTH_WITHOUT_TERMINAL, print_summaries, summarize_file
 
@@ -124,11 +122,7 @@ def _run(spec: Any, engine_name: str, shard_size: int, out: Path) -> None:
             out.parent.mkdir(exist_ok=True)
         except OSError as error:
             raise UserError(f"cannot make the folder {out.parent}: {error.strerror}") from error
-    engine, reason = select_engine(engine_name)
-    progress = on_stderr()
-    sweep_ = Sweep(spec, engine, reason)
-    progress.say(f"engine {engine.name} ({reason}); {len(sweep_.campaign.cases)} cases")
-    path = run_campaign(sweep_.campaign, out, sweep_.compute, shard_size, progress)
+    path = run_sweep(spec, out, engine, shard_size, on_stderr())
     console = Console()
     if not console.is_terminal:
         console = Console(width=WIDTH_WITHOUT_TERMINAL)

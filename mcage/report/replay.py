@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from mcage.engines.interface import Counters, Engine, clean_maps
 from mcage.engines.prepare import PreparedReplay, prepare
+from mcage.engines.select import select_engine
 from mcage.errors import UserError
 from mcage.geometry import SLICE
 from mcage.techniques import Technique
@@ -62,24 +63,36 @@ def load_fault_maps(path: Path) -> NDArray[np.uint8]:
     return np.ascontiguousarray(maps)
 
 
-def replay_report(
+def replay(
     trace: Trace,
     technique: Technique,
-    fault_maps: NDArray[np.uint8] | None,
-    delta_limit: int | None,
-    engine: Engine,
+    fault_maps: NDArray[np.uint8] | None = None,
+    delta_limit: int | None = 64,
+    engine: Engine | None = None,
 ) -> dict[str, Any]:
     """Counters and duty cycles of a steady pass, ready for JSON.
+
+    Parameters
+    ----------
+    trace, technique : Trace, Technique
+        What runs, and on which register file.
+    fault_maps : uint8[instances, 256], optional
+        Bit b set: block b of that entry is unusable. None: one instance without faults.
+    delta_limit : int or None
+        Largest delta of a compressible value: 64 as published, None for any power of two.
+    engine : Engine, optional
+        By default the one that `mcage.engines.select` chooses.
 
     What a fault map can change is a list with one value per instance, also without fault maps
     (then there is one instance, without faults). Counters of rotating selectors are means over
     their starting entries.
     """
     maps = clean_maps() if fault_maps is None else fault_maps
-    replay = prepare(trace, technique, delta_limit)
-    schedule = replay.schedule
-    counters = engine.count(replay, maps)
-    zero, one = _longest_duties(engine, replay, maps)
+    engine = engine or select_engine()[0]
+    prepared = prepare(trace, technique, delta_limit)
+    schedule = prepared.schedule
+    counters = engine.count(prepared, maps)
+    zero, one = _longest_duties(engine, prepared, maps)
 
     def each(values: NDArray[np.generic]) -> list[int | float]:
         return [_plain(value) for value in values]
@@ -102,7 +115,7 @@ def replay_report(
             "lds": each(mean("lds_reads")),
         },
         "peak_spilled_rows": each(counters.peak_spilled_rows),
-        "mean_spilled_rows": _mean_spilled_rows(replay, counters).tolist(),
+        "mean_spilled_rows": _mean_spilled_rows(prepared, counters).tolist(),
         "mov_writes": schedule.mov_writes,
         "wakeups": each(mean("wakeups")),
         "mispredicted_writes": schedule.mispredicted_writes,
@@ -112,7 +125,7 @@ def replay_report(
         "window_size": _single(trace.window_sizes),
         "concurrent_windows": trace.concurrent_windows,
         "cycles": schedule.cycles,
-        "needed_faulty_entries": each(((maps != 0) & replay.needed).sum(axis=1)),
+        "needed_faulty_entries": each(((maps != 0) & prepared.needed).sum(axis=1)),
     }
 
 
