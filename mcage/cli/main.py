@@ -22,7 +22,7 @@ app = typer.Typer(
 
 @app.callback()
 def _options(
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; after a command, too.")] = False,
 ) -> None:
     """Monte Carlo aging and fault analyzer for GPU register files."""
 
@@ -40,7 +40,7 @@ def main() -> None:
     """Run the command line and exit with 0, 1 or 2."""
     debug = "--debug" in sys.argv
     try:
-        app()
+        app([argument for argument in sys.argv[1:] if argument != "--debug"])
     except UserError as error:
         if debug:
             raise
