@@ -22,7 +22,9 @@ app = typer.Typer(
 
 @app.callback()
 def _options(
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; after a command, too.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show tracebacks (anywhere on the line).")
+    ] = False,
 ) -> None:
     """Monte Carlo aging and fault analyzer for GPU register files."""
 

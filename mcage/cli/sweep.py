@@ -1,9 +1,12 @@
 """``mcage sweep``: the main job."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from mcage.errors import UserError
 
 DEFAULT_OUT = Path("results/sweep.h5")
 
@@ -114,17 +117,30 @@ def _run(spec: Any, engine: str, shard_size: int, out: Path) -> None:
 
     from mcage.campaign.progress import on_stderr
     from mcage.campaign.sweep import run_sweep
-    from mcage.errors import UserError
     from mcage.report.tables import WIDTH_WITHOUT_TERMINAL, print_summaries, summarize_file
 
     if out == DEFAULT_OUT:
-        try:
-            out.parent.mkdir(exist_ok=True)
-        except OSError as error:
-            raise UserError(f"cannot make the folder {out.parent}: {error.strerror}") from error
-    path = run_sweep(spec, out, engine, shard_size, on_stderr())
+        _make_folder(out.parent)
+    try:
+        path = run_sweep(spec, out, engine, shard_size, on_stderr())
+    except UserError:
+        if out == DEFAULT_OUT:
+            _remove_if_empty(out.parent)
+        raise
     console = Console()
     if not console.is_terminal:
         console = Console(width=WIDTH_WITHOUT_TERMINAL)
     print_summaries(summarize_file(path), console)
     print(path)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make the folder {folder}: {error.strerror}") from error
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with suppress(OSError):
+        folder.rmdir()
