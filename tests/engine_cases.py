@@ -1,0 +1,87 @@
+"""What the tests of the engines have in common: techniques, fault maps, and traces to replay."""
+
+import dataclasses
+import itertools
+import random
+
+import numpy as np
+from oracle import Policies
+from trace_strategies import ALL_LANES, random_fault_map
+
+from mcage.errors import UserError
+from mcage.techniques import Gating, Placement, Storage, Technique
+from mcage.traces.model import WRITE
+
+COUNTED = (
+    "regular",
+    "to_reliable",
+    "to_faulty",
+    "lds",
+    "lds_reads",
+    "peak_spilled_rows",
+    "spilled_row_cycles",
+    "wakeups",
+)
+WRITE_KINDS = COUNTED[:4]
+
+
+def possible_techniques():
+    """Every combination of policies that is a technique, by a name of its policies."""
+    found = {}
+    for placement, storage, gating, rotating in itertools.product(
+        Placement, Storage, Gating, (False, True)
+    ):
+        if gating is Gating.IDLE_WINDOWS and storage is not Storage.PLAIN:
+            continue  # no meaning is given to an idle window that holds nothing in its entries
+        name = f"{placement.value}/{storage.value}/{gating.value}/{rotating}".replace(" ", "-")
+        try:
+            found[name] = Technique(name, placement, storage, gating, "", "", rotating)
+        except UserError:
+            continue
+    return found
+
+
+def oracle_policies(technique):
+    """The policies of a technique as the oracle calls them."""
+    gating = {Gating.IDLE_WINDOWS: "idle", Gating.EMPTY: "empty"}.get(technique.gating, "unused")
+    rotating = "-rotating" if technique.rotating_selectors else ""
+    return Policies(technique.placement.value + rotating, technique.storage.value, gating)
+
+
+def fault_map_batch(rng):
+    """Fault maps of five slices: clean, mild, heavy, random, and without a usable block."""
+    blocks = np.random.default_rng(rng.getrandbits(32))
+    mild = np.where(blocks.random(256) < 0.1, 1 << blocks.integers(0, 4, 256), 0)
+    heavy = np.where(blocks.random(256) < 0.95, blocks.integers(1, 16, 256), 0)
+    maps = [np.zeros(256), mild, heavy, random_fault_map(rng), np.full(256, 15)]
+    return np.stack(maps).astype(np.uint8)
+
+
+def seeded_fault_maps(seed):
+    return fault_map_batch(random.Random(seed))
+
+
+def with_full_masks(trace):
+    """The same trace, but every write writes all lanes."""
+    every = np.where(trace.kind == WRITE, np.uint64(ALL_LANES), np.uint64(0))
+    return dataclasses.replace(trace, exec_mask=every)
+
+
+def rotation_comes_back(trace):
+    """Whether the counters of all slots that share an entry can be those of one offset.
+
+    Slots that share an entry in kernels of different window size may be re-assigned differently
+    often; if their sizes have a common factor, they drift apart and no offset has both counters.
+    """
+    slots = trace.slot[trace.alloc_event].astype(int)
+    sizes = trace.reg[trace.alloc_event].astype(int)
+    count = np.bincount(slots)
+    windows = sorted(set(zip(slots.tolist(), sizes.tolist(), strict=True)))
+    for (slot, size), (other, other_size) in itertools.combinations(windows, 2):
+        overlap = range(
+            max(slot * size, other * other_size),
+            min((slot + 1) * size, (other + 1) * other_size),
+        )
+        if overlap and (count[slot] - count[other]) % np.gcd(size, other_size):
+            return False
+    return True
