@@ -42,7 +42,7 @@ class Workload(_Part):
 class Life(_Part):
     """How long an instance is watched and what ends its life."""
 
-    horizon_years: Annotated[float, Field(gt=0, le=100)] = 10.0
+    horizon_years: Annotated[float, Field(ge=0.001, le=100)] = 10.0
     epochs: Annotated[int, Field(ge=1, le=10_000)] = 5
     """Stretches of life during which the fault map stays fixed; a multiple of the periods."""
     delay_guardband: Annotated[float, Field(gt=0, le=100)] = PAPER_GUARDBAND
@@ -70,11 +70,11 @@ class Registers(_Part):
     selector_offsets: Annotated[int, Field(ge=1, le=256)] = 8
     """Starting entries over which rotating selectors are averaged, a divisor of 256."""
 
-    @field_validator("delta_limit")
+    @field_validator("delta_limit", mode="before")
     @classmethod
-    def _power_of_two(cls, limit: int | str) -> int | str:
-        published = isinstance(limit, int) and 1 <= limit <= 2**31 and limit.bit_count() == 1
-        if not published and limit != "none":
+    def _power_of_two(cls, limit: Any) -> Any:
+        is_number = isinstance(limit, int) and not isinstance(limit, bool)
+        if limit != "none" and not (is_number and 1 <= limit <= 2**31 and limit.bit_count() == 1):
             raise ValueError('must be a power of two, at most 2**31, or "none"')
         return limit
 
@@ -98,7 +98,7 @@ class Case:
     @property
     def label(self) -> str:
         """The whole case in one text."""
-        return f"{self.technique} {self.environment} {self.scenario} {self.vdd_volts:g} V"
+        return f"{self.technique} {self.environment} {self.scenario} {self.vdd_volts} V"
 
 
 class SweepSpec(_Part):
@@ -159,7 +159,7 @@ class SweepSpec(_Part):
             Where they come from, for error messages.
         """
         try:
-            return cls.model_validate_json(json.dumps(fields))
+            return cls.model_validate_json(json.dumps(fields, default=str))
         except ValidationError as error:
             raise UserError(f"{source}: {_first_problem(error)}") from error
         except (TypeError, ValueError) as error:
@@ -220,7 +220,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         fields = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"{path}: cannot read the spec ({error.strerror})") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # also bytes that are no text, and numbers beyond Python's limit
         raise UserError(f"{path}: not TOML ({error})") from error
     _refuse_not_finite(fields, str(path))
     return fields
