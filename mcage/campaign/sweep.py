@@ -20,6 +20,7 @@ from mcage.campaign.run import run_campaign
 from mcage.engines.interface import Engine
 from mcage.engines.prepare import prepare
 from mcage.engines.select import select_engine
+from mcage.errors import UserError
 from mcage.geometry import SLICE
 from mcage.random import stream
 from mcage.results.contract import Arrays
@@ -76,6 +77,8 @@ class Sweep:
             name: min(one.rules.floor_volts for one in self._cases if one.case.scenario == name)
             for name in spec.scenarios
         }
+        for one in self._cases:  # refuses a floor that the fault model does not speak about
+            one.faults.sample(spec.seed, np.empty(0, np.int64), one.rules.floor_volts)
 
     @cached_property
     def campaign(self) -> Campaign:
@@ -218,12 +221,19 @@ def _planned(spec: SweepSpec, case: Case) -> _PlannedCase:
     life = spec.life
     faults = FaultModel(scenario(case.scenario), spec.faults.mode, spec.faults.spread_blocks)
     faults.check_vdd(case.vdd_volts)
+    conditions = environment(case.environment, case.vdd_volts, life.temperature_kelvin)
+    if not faults.grows and conditions.lowest_vdd_volts != case.vdd_volts:
+        raise UserError(
+            f"environment {case.environment!r} asks for the faults at "
+            f"{conditions.lowest_vdd_volts:g} V, but mode {faults.mode!r} knows those at "
+            f"{case.vdd_volts:g} V only: choose undervolted or dvfs, or mode varius"
+        )
     return _PlannedCase(
         case=case,
         technique=technique(case.technique),
         faults=faults,
         rules=LifeRules(
-            environment=environment(case.environment, case.vdd_volts, life.temperature_kelvin),
+            environment=conditions,
             nbti=facelift(),
             epoch_edges_years=spec.epoch_edges_years,
             delay_guardband=life.delay_guardband,
