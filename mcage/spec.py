@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, Self
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from mcage.epochs import epoch_edges
 from mcage.errors import UserError
 
 PAPER_GUARDBAND = 0.139
@@ -43,8 +44,8 @@ class Life(_Part):
     """How long an instance is watched and what ends its life."""
 
     horizon_years: Annotated[float, Field(ge=0.001, le=100)] = 10.0
-    epochs: Annotated[int, Field(ge=1, le=10_000)] = 5
-    """Stretches of life during which the fault map stays fixed; a multiple of the periods."""
+    epochs: Annotated[int, Field(ge=1, le=10_000)] = 6
+    """Stretches of life during which the fault map stays fixed; at least one for each period."""
     delay_guardband: Annotated[float, Field(gt=0, le=100)] = PAPER_GUARDBAND
     """Delay increase of the worst transistor that ends a life."""
     temperature_kelvin: Annotated[float, Field(ge=200, le=450)] = 353.15
@@ -140,9 +141,9 @@ class SweepSpec(_Part):
 
     @model_validator(mode="after")
     def _epochs_fill_periods(self) -> Self:
-        if self.life.epochs % self.workload.periods:
+        if self.life.epochs < self.workload.periods:
             raise ValueError(
-                f"life.epochs = {self.life.epochs} must be a multiple of workload.periods = "
+                f"life.epochs = {self.life.epochs} must be at least workload.periods = "
                 f"{self.workload.periods}, since the kernel of an epoch does not change"
             )
         return self
@@ -183,8 +184,14 @@ class SweepSpec(_Part):
     @property
     def epoch_edges_years(self) -> tuple[float, ...]:
         """Borders of the epochs, from 0 to the horizon."""
-        epochs = self.life.epochs
-        return tuple(self.life.horizon_years * epoch / epochs for epoch in range(epochs + 1))
+        return epoch_edges(self.life.horizon_years, self.workload.periods, self.life.epochs)
+
+    @property
+    def period_of_epoch(self) -> tuple[int, ...]:
+        """Workload period that each epoch lies in."""
+        periods, edges = self.workload.periods, self.epoch_edges_years
+        ends = [self.life.horizon_years * period / periods for period in range(1, periods + 1)]
+        return tuple(sum(end <= start for end in ends) for start in edges[:-1])
 
     def cases(self, scenario_vdd_volts: dict[str, float]) -> tuple[Case, ...]:
         """Points of the sweep grid.

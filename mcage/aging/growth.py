@@ -9,11 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def middle_of_growth(start: float, end: float) -> float:
-    """Moment at which the fourth root of time is half-way."""
-    return float((0.5 * (start**0.25 + end**0.25)) ** 4)
-
-
 def growth_weights(start: float, end: float, until: NDArray[np.float64]) -> NDArray[np.float64]:
     """Weights of the rates at the start, the middle of growth, and the end of an epoch.
 

@@ -145,7 +145,7 @@ class Sweep:
     def _batch(self, instances: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
         spec = self.spec
         workload = _workloads(spec, instances, len(self._traces))
-        kernel_of_epoch = np.repeat(workload, spec.life.epochs // spec.workload.periods, axis=1)
+        kernel_of_epoch = workload[:, list(spec.period_of_epoch)]
         sample = np.stack(
             [
                 stream(spec.seed, "dvth.sample", int(instance)).choice(
