@@ -17,7 +17,7 @@ from mcage.geometry import SLICE
 
 @dataclass(frozen=True)
 class Watched:
-    """Cells whose times are followed one by one; arrays [n], sorted by instance.
+    """Cells whose times are followed one by one; arrays [n], in any order.
 
     Attributes
     ----------

@@ -16,11 +16,12 @@ from mcage.aging.delay import delay_increase, dvth_at_delay
 from mcage.aging.end_of_life import EndCause
 from mcage.aging.environment import Environment
 from mcage.aging.exposure import Exposure, Watched
-from mcage.aging.growth import growth_weights, middle_of_growth
+from mcage.aging.growth import growth_weights
 from mcage.aging.nbti import SECONDS_PER_YEAR, Facelift
 from mcage.aging.shared import EVENTS, SharedReplays, events_per_cycle
 from mcage.aging.vmin import aged_vmin
 from mcage.engines.interface import Engine
+from mcage.epochs import middle_of_growth
 from mcage.variation import TailCells, fault_map
 
 BISECTIONS = 12
@@ -233,41 +234,39 @@ class _Batch:
         for position in np.flatnonzero(self._excess(stretch, end, running) >= 0):
             lived[position] = self._end_by_delay(running[position], stretch)
             self.cause[running[position]] = EndCause.DELAY
-        middle = self._replayed(kernel, running, stretch, middle_of_growth(start, end))
-        last = self._replayed(kernel, running, stretch, end)
+        grown_maps = self._maps_at(stretch, end)
+        last = self._try(kernel, grown_maps[running])
         for position in np.flatnonzero(~last.fits):
-            moment = self._end_by_faults(running[position], kernel[position], stretch)
-            if moment < lived[position]:
-                lived[position], self.cause[running[position]] = moment, self.failure
+            failed = self._end_by_faults(running[position], kernel[position], stretch)
+            if failed < lived[position]:
+                lived[position], self.cause[running[position]] = failed, self.failure
 
-        weights = growth_weights(start, end, lived)[:, :, None]
+        ended = lived < end
+        moment = np.full(len(self.alive), end)
+        moment[running] = lived
+        maps_at_end = (self._maps_at(stretch, moment) if ended.any() else grown_maps)[running]
+        halfway = np.array([middle_of_growth(start, one) for one in moment.tolist()])
+        middle = self._try(kernel, self._maps_at(stretch, halfway)[running])
+        last.events[ended] = self._try(kernel[ended], maps_at_end[ended]).events
+        weights = growth_weights(start, lived)[:, :, None]
         self.events[running] += (
             weights[0] * first.events + weights[1] * middle.events + weights[2] * last.events
         )
-        ended = lived < end
-        self._settle(running, lived, stretch)
+        self._settle(running, moment, stretch)
         self.epoch_max_dvth[running, epoch] = self._longest_dvth(running)
-        self.end_seconds[running[ended]] = lived[ended]
+        self.faulty_end[running] = (maps_at_end != 0).sum(axis=1)
         self.alive[running[ended]] = False
-        self.faulty = self._grown(stretch, end, self.tails)
-        self.fault_maps = self._fault_maps(self.faulty)
-        survivors = running[~ended]
-        self.faulty_end[survivors] = (self.fault_maps[survivors] != 0).sum(axis=1)
+        self.faulty, self.fault_maps = self._grown(stretch, end, self.tails), grown_maps
 
     def _fault_maps(self, faulty: NDArray[np.bool_]) -> NDArray[np.uint8]:
         return fault_map(self.tail, faulty, self.rules.spread_blocks)
 
-    def _replayed(
-        self,
-        kernel: NDArray[np.int64],
-        running: NDArray[np.int64],
-        stretch: "_Stretch",
-        moment: float,
-    ) -> "_Replayed":
-        """Replays on the fault maps of a moment."""
-        return self._try(
-            kernel, self._fault_maps(self._grown(stretch, moment, self.tails))[running]
-        )
+    def _maps_at(
+        self, stretch: "_Stretch", moment: float | NDArray[np.float64]
+    ) -> NDArray[np.uint8]:
+        """Fault maps of all instances at one moment, or at a moment of each: uint8[I, 256]."""
+        each = np.broadcast_to(moment, len(self.alive))[self.watched_instance[self.tails]]
+        return self._fault_maps(self._grown(stretch, each, self.tails))
 
     def _try(self, kernel: NDArray[np.int64], maps: NDArray[np.uint8]) -> "_Replayed":
         """Replay each kernel on its fault map."""
@@ -285,8 +284,10 @@ class _Batch:
             fits[chosen] = ~(replay.needed & (maps[chosen] != 0)).any(axis=1)
         return _Replayed(fits & (peak <= self.rules.lds_rows), events, peak)
 
-    def _grown(self, stretch: "_Stretch", moment: float, which: slice) -> NDArray[np.bool_]:
-        """Which of some tail cells are faulty at a moment: once faulty, always faulty."""
+    def _grown(
+        self, stretch: "_Stretch", moment: float | NDArray[np.float64], which: slice
+    ) -> NDArray[np.bool_]:
+        """Which of some tail cells are faulty at a moment, of all or of each: once is for ever."""
         shift = self.rules.dvth(stretch.watched(moment, which), moment)
         vmin = aged_vmin(
             self.tail.vmin_volts[which], shift.max(axis=0, initial=0.0), self.rules.vmin_coefficient
@@ -332,15 +333,13 @@ class _Batch:
         self.cause[instances] = cause
 
     def _settle(
-        self, running: NDArray[np.int64], lived: NDArray[np.float64], stretch: "_Stretch"
+        self, running: NDArray[np.int64], moment: NDArray[np.float64], stretch: "_Stretch"
     ) -> None:
         """Keep the times of cells as they are at the end of each instance's stretch."""
-        moment = np.zeros(len(self.alive))
-        moment[running] = lived
         mine = np.isin(self.watched_instance, running)
         self.watched_end[:, mine] = stretch.watched(moment[self.watched_instance[mine]], mine)
         self.longest_end[:, running] = stretch.longest(moment[running], running)
-        self.end_seconds[running] = lived
+        self.end_seconds[running] = moment[running]
 
     def _longest_dvth(self, instances: NDArray[np.int64]) -> NDArray[np.float64]:
         age = self.end_seconds[instances]
