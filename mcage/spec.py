@@ -36,7 +36,7 @@ class Workload(_Part):
     """Bundled kernels or trace files; empty: all bundled ones."""
     periods: Annotated[int, Field(ge=1, le=1000)] = 5
     """Stretches of life, of equal length, for each of which every instance draws one kernel."""
-    generations: Annotated[int, Field(ge=0, le=1_000_000)] = 4
+    generations: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     """Windows of each slot that a trace is cut to; 0: the whole trace."""
 
 
