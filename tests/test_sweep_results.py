@@ -1,0 +1,177 @@
+"""What a sweep computes is a function of its spec and the instance: of nothing else."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sweep_cases import SMALL_KERNELS, assert_same_arrays, joined, small_spec, small_sweep
+
+import mcage.campaign.sweep as module
+from mcage.aging.end_of_life import EndCause
+from mcage.aging.nbti import SECONDS_PER_YEAR
+from mcage.results.contract import conforming
+from mcage.variation import FaultModel, fault_map, scenario
+
+INSTANCES = 20
+CASES = [
+    (technique, environment)
+    for environment in ("nominal", "dvfs")
+    for technique in ("baseline", "rrcd", "rrcd+rc+rar")
+]
+
+
+@pytest.fixture(scope="module")
+def sweep():
+    return small_sweep()
+
+
+@pytest.fixture(scope="module")
+def arrays(sweep):
+    return sweep.compute(0, INSTANCES)
+
+
+def record_lives(monkeypatch):
+    """Arguments of every call of `live`: rules, kernels of epochs, tails."""
+    calls = []
+    original = module.live
+
+    def recording(rules, engine, shared, kernel_of_epoch, tail, sample):
+        calls.append((rules, kernel_of_epoch, tail, sample))
+        return original(rules, engine, shared, kernel_of_epoch, tail, sample)
+
+    monkeypatch.setattr(module, "live", recording)
+    return calls
+
+
+def test_the_arrays_follow_the_schema(sweep, arrays):
+    assert [(case.technique, case.environment) for case in sweep.campaign.cases] == CASES
+    conforming(sweep.campaign, arrays, INSTANCES)
+    shares = arrays["write_share"]
+    lived = arrays["life_years"] > 0
+    assert np.isnan(shares[~lived]).all()
+    assert (shares[lived] >= 0).all()
+    assert shares[lived].sum(axis=-1) == pytest.approx(1)
+    assert np.array_equal(arrays["spill_rate"], shares[..., 3], equal_nan=True)
+    assert (arrays["dvth_histogram"].sum(axis=-1) == INSTANCES * 1024).all()
+    assert ((arrays["longest_duty"] >= 0) & (arrays["longest_duty"] <= 1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("borders", [(0, 7, 8, 20), (0, 16, 20), (0, 1, 3, 19, 20)])
+def test_shards_do_not_matter(sweep, arrays, borders):
+    parts = [sweep.compute(*both) for both in pairwise(borders)]
+    assert_same_arrays(joined(parts), arrays)
+
+
+@pytest.mark.parametrize("batch", [1, 6])
+def test_batches_and_threads_do_not_matter(sweep, arrays, batch, monkeypatch):
+    monkeypatch.setattr(module, "BATCH", batch)
+    monkeypatch.setattr(module, "_threads", lambda: 3)
+    assert_same_arrays(sweep.compute(0, INSTANCES), arrays)
+
+
+def test_a_seed_is_another_world(arrays):
+    other = small_sweep(seed=6).compute(0, INSTANCES)
+    for name in ("workload", "faulty_entries_start", "max_dvth_mv", "dvth_histogram"):
+        assert not np.array_equal(other[name], arrays[name]), name
+
+
+def test_a_longer_sweep_begins_with_the_shorter_one(arrays):
+    more = small_sweep(instances=500).compute(0, INSTANCES)
+    assert_same_arrays(more, arrays)
+
+
+def test_every_case_runs_the_same_workloads_and_samples_the_same_cells(sweep, monkeypatch):
+    calls = record_lives(monkeypatch)
+    arrays = sweep.compute(3, 13)
+    workload = arrays["workload"]
+    assert workload.shape == (10, 3)
+    assert set(workload.ravel().tolist()) == set(range(len(SMALL_KERNELS)))
+    assert len({tuple(one) for one in workload.tolist()}) > 5
+    assert len(calls) == len(CASES)
+    # The fourth epoch splits the first period, in which faults grow most.
+    expected = workload[:, [0, 0, 1, 2]]
+    for _, kernel_of_epoch, _, sample in calls:
+        assert np.array_equal(kernel_of_epoch, expected)
+        assert np.array_equal(sample, calls[0][3])
+    assert len({tuple(one) for one in calls[0][3].tolist()}) == 10
+    assert (np.diff(np.sort(calls[0][3], axis=1)) > 0).all(), "a cell sampled twice"
+
+
+def test_each_kernel_comes_as_often_as_the_others():
+    """Of 3 x 2000 draws each gets a third; the limits are five standard errors."""
+    workload = module._workloads(small_spec(), np.arange(2000), 3)
+    shares = np.bincount(workload.ravel()) / workload.size
+    assert shares == pytest.approx(1 / 3, abs=5 * np.sqrt(2 / 9 / workload.size))
+
+
+def test_lives_agree_with_what_is_known(arrays):
+    """Full stress at 1.0 V: three years. Faults at 0.419 V: nothing that cannot move data."""
+    nominal, undervolted = CASES.index(("baseline", "nominal")), CASES.index(("baseline", "dvfs"))
+    assert arrays["life_years"][nominal] == pytest.approx(3.0, abs=1e-4)
+    assert (arrays["end_cause"][nominal] == EndCause.DELAY).all()
+    assert arrays["delay_increase"][nominal] == pytest.approx(0.139, rel=1e-6)
+    assert arrays["longest_duty"][nominal, :, 0] == pytest.approx(1.0)
+    assert not arrays["faulty_entries_start"][nominal].any()
+    assert not arrays["life_years"][undervolted].any()
+    assert (arrays["end_cause"][undervolted] == EndCause.FAULTY_ENTRY).all()
+    composed = CASES.index(("rrcd+rc+rar", "nominal"))
+    assert (arrays["life_years"][composed] == 10).all()
+    histogram = arrays["dvth_histogram"][nominal]
+    mean = (histogram * (np.arange(200) + 0.5)).sum(axis=-1) / histogram.sum(axis=-1)
+    assert (mean < arrays["max_dvth_mv"][nominal].max()).all()
+    assert not histogram[:, 67:].any(), "beyond the shift of full stress for three years"
+
+
+def test_faults_are_those_of_the_die(arrays):
+    """Faulty entries at 0.419 V, from the variation model alone; none at 1.0 V."""
+    cells = FaultModel(scenario("common")).sample(5, np.arange(INSTANCES), 0.419)
+    maps = fault_map(cells, np.ones(len(cells.cell), dtype=bool))
+    faulty = (maps != 0).sum(axis=1)
+    assert faulty.min() > 0
+    for case, (_, environment) in enumerate(CASES):
+        expected = 0 if environment == "nominal" else faulty
+        assert (arrays["faulty_entries_start"][case] == expected).all()
+
+
+def test_another_voltage_is_the_same_die(monkeypatch):
+    """Faults are nested in Vdd, and an instance is the same whatever else is swept."""
+    options = {"techniques": ["rrcd"], "environments": ["undervolted"], "instances": 6}
+    calls = record_lives(monkeypatch)
+    swept = small_sweep(**options, vdd_volts=[0.40, 0.42, 0.45]).compute(0, 6)
+    dies = [
+        {
+            (one, cell): vmin
+            for one, cell, vmin in zip(t.instance, t.cell, t.vmin_volts, strict=True)
+        }
+        for _, _, t, _ in calls
+    ]
+    low, middle, high = dies
+    assert len(low) > len(middle) > len(high) > 0
+    assert high.items() <= middle.items() <= low.items()
+    start = swept["faulty_entries_start"]
+    assert (start[0] > start[1]).all()
+    assert (start[1] > start[2]).all()
+    alone = small_sweep(**options, vdd_volts=[0.42]).compute(0, 6)
+    for name in ("life_years", "faulty_entries_start", "max_dvth_mv", "write_share"):
+        assert np.array_equal(alone[name][0], swept[name][1], equal_nan=True), name
+
+
+def test_the_table_fixes_the_number_of_faulty_entries():
+    """Table I of RRCD, common: 20 + 10 + 3 % of 256 entries, rounded to whole ones."""
+    options = {"techniques": ["rrcd"], "environments": ["dvfs"], "faults": {"mode": "table-exact"}}
+    arrays = small_sweep(**options).compute(0, 4)
+    assert (arrays["faulty_entries_start"] == 51 + 26 + 8).all()
+    assert (arrays["faulty_entries_end"] == 51 + 26 + 8).all(), "faults of a table do not grow"
+
+
+def test_epochs_end_at_the_borders_of_the_file(sweep, arrays):
+    """The history of the baseline at 1.0 V is that of full stress, up to its end."""
+    nominal = CASES.index(("baseline", "nominal"))
+    history = arrays["epoch_max_dvth_mv"][nominal, 0, :, 0]
+    edges = np.array(sweep.campaign.epoch_edges_years[1:])
+    rules = sweep._cases[nominal].rules
+    seconds = np.minimum(edges, 3.0) * SECONDS_PER_YEAR
+    expected = 1e3 * rules.dvth(seconds, seconds)
+    lived = edges - np.diff([0, *edges]) < 3
+    assert history[lived] == pytest.approx(expected[lived], rel=1e-5)
+    assert np.isnan(history[~lived]).all()
