@@ -8,7 +8,8 @@ from mcage.engines.select import select_engine
 from mcage.spec import SweepSpec
 
 SMALL_KERNELS = ("MatrixTranspose", "QuasiRandomSequence", "ScanLargeArrays")
-ENGINE_ATTRIBUTES = {"engine", "engine_reason"}
+ADDRESSES = {"REFERENCE_LIST", "DIMENSION_LIST"}
+"""Attributes that say where in the file something lies."""
 
 
 def small_spec(**fields):
@@ -51,9 +52,8 @@ def file_content(path):
     content = {}
 
     def keep(name, item):
-        for key, value in item.attrs.items():
-            if item.attrs.get_id(key).dtype.kind != "O" or isinstance(value, str):
-                content[f"{name}@{key}"] = np.asarray(value).tobytes()
+        for key in set(item.attrs) - ADDRESSES:
+            content[f"{name}@{key}"] = repr(np.asarray(item.attrs[key]).tolist())
         if isinstance(item, h5py.Dataset):
             content[name] = (item.shape, str(item.dtype), np.asarray(item[()]).tobytes())
             if item.dtype.kind == "O":

@@ -1,0 +1,127 @@
+"""The files of real sweeps: the same to the last byte however they came about."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from sweep_cases import SMALL_KERNELS, file_content, small_spec
+
+from mcage.campaign.folder import shard_folder
+from mcage.campaign.sweep import Sweep, run_sweep
+from mcage.results.reader import read_campaign
+
+SPEC = small_spec(instances=12, techniques=["baseline", "rrcd"])
+OPTIONS = [
+    *("--seed", "5", "--periods", "3", "--generations", "2", "--epochs", "4"),
+    *("--technique", "baseline", "--technique", "rrcd"),
+    *(word for kernel in SMALL_KERNELS for word in ("--kernel", kernel)),
+]
+
+
+def start(out, instances=12, shard_size=1, output=subprocess.PIPE):
+    """A real `mcage sweep` in a process of its own."""
+    words = ["--instances", str(instances), "--shard-size", str(shard_size), "--out", str(out)]
+    program = "from mcage.cli.main import main; main()"
+    command = [sys.executable, "-c", program, "sweep", *OPTIONS, *words]
+    return subprocess.Popen(command, stderr=output, stdout=output)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return run_sweep(SPEC, tmp_path_factory.mktemp("whole") / "whole.h5", shard_size=256)
+
+
+@pytest.mark.parametrize("shard_size", [1, 5, 12])
+def test_shard_sizes_make_the_same_bytes(shard_size, whole, tmp_path):
+    out = run_sweep(SPEC, tmp_path / "r.h5", shard_size=shard_size)
+    assert out.read_bytes() == whole.read_bytes()
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_engines_make_the_same_file_but_for_their_names(tmp_path):
+    spec = small_spec(
+        instances=2,
+        techniques=["baseline", "rrcd+pg"],
+        workload={"kernels": list(SMALL_KERNELS[:1]), "periods": 1, "generations": 1},
+        life={"epochs": 2},
+    )
+    numba, numpy = (
+        file_content(run_sweep(spec, tmp_path / f"{engine}.h5", engine))
+        for engine in ("numba", "numpy")
+    )
+    assert set(numba) == set(numpy)
+    differing = {name for name in numba if numba[name] != numpy[name]}
+    assert differing == {"@engine"}
+    assert (numba["@engine"], numpy["@engine"]) == ("'numba'", "'numpy'")
+    assert {"spill_rate", "life_years@units", "@spec_digest", "case"} <= set(numba)
+
+
+def test_the_same_sweep_twice_computes_nothing(whole, monkeypatch):
+    before = whole.read_bytes(), os.stat(whole).st_mtime_ns
+
+    def compute(*_):
+        raise AssertionError("computed again")
+
+    monkeypatch.setattr(Sweep, "compute", compute)
+    monkeypatch.setattr(Sweep, "prepare", compute)
+    assert run_sweep(SPEC, whole) == whole
+    assert (whole.read_bytes(), os.stat(whole).st_mtime_ns) == before
+
+
+def test_the_file_names_its_sweep(whole):
+    campaign = read_campaign(whole)
+    assert campaign.spec_toml == SPEC.to_toml()
+    assert campaign.kernels == SMALL_KERNELS
+    assert [case.label for case in campaign.cases] == [
+        "baseline nominal common 0.419 V",
+        "rrcd nominal common 0.419 V",
+        "baseline dvfs common 0.419 V",
+        "rrcd dvfs common 0.419 V",
+    ]
+    assert campaign.engine == "numba"
+
+
+def test_one_instance(tmp_path):
+    out = run_sweep(small_spec(instances=1, techniques=["rrcd"]), tmp_path / "r.h5")
+    assert read_campaign(out).instances == 1
+
+
+def test_killed_at_any_moment_and_continued(whole, tmp_path):
+    """Kill -9 once shards are there, in its middle, then let another run finish."""
+    out = tmp_path / "killed.h5"
+    moments = random.Random(7)
+    process = start(out)
+    while process.poll() is None and not list(shard_folder(out).glob("*.h5")):
+        time.sleep(0.002)
+    time.sleep(moments.uniform(0, 0.2))
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL, process.stderr.read()
+    kept = {path: path.stat().st_mtime_ns for path in shard_folder(out).glob("*.h5")}
+    assert not out.exists()
+    assert 0 < len(kept) < 12
+    continued = start(out, shard_size=4)
+    _, messages = continued.communicate()
+    assert continued.returncode == 0, messages
+    assert f"continuing: {len(kept)} of 12 instances" in messages.decode()
+    assert out.read_bytes() == whole.read_bytes()
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def peak_megabytes(out, instances):
+    process = start(out, instances, shard_size=32, output=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return usage.ru_maxrss / 1024
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_instances(tmp_path):
+    """Four times as many, within what the memory of one and the same run varies."""
+    few, many = (peak_megabytes(tmp_path / f"{n}.h5", n) for n in (64, 256))
+    assert many < few + 60
+    assert many < 2000
