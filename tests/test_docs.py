@@ -126,8 +126,9 @@ def test_the_two_commands_of_the_readme():
     assert re.fullmatch(install + run_tests, marked_command("tests"))
 
 
-def test_ci_runs_the_command_of_the_readme(tmp_path):
-    """.ci/run takes the test command from the README, and fails when that command fails."""
+@pytest.fixture
+def ci(tmp_path):
+    """A copy of .ci/run among tools that do nothing but say their arguments."""
     script = ROOT / ".ci" / "run"
     assert script.stat().st_mode & stat.S_IXUSR
     (tmp_path / ".ci").mkdir()
@@ -137,19 +138,42 @@ def test_ci_runs_the_command_of_the_readme(tmp_path):
     for tool in ("pip", "ruff", "mypy", "python3"):
         (tools / tool).write_text('#!/bin/sh\necho "$(basename "$0") $*"\n')
         (tools / tool).chmod(0o755)
-    search_path = f"{tools}:{os.environ['PATH']}"
-    for command, code in [("echo the tests", 0), ("false", 1), ("false && true", 1)]:
-        (tmp_path / "README.md").write_text(f"<!-- tests -->\n```bash\n{command}\n```\n")
-        done = subprocess.run(
+
+    def run(test_command):
+        (tmp_path / "README.md").write_text(f"<!-- tests -->\n```bash\n{test_command}\n```\n")
+        return subprocess.run(
             ["bash", ".ci/run"],
             cwd=tmp_path,
-            env=os.environ | {"PATH": search_path},
+            env=os.environ | {"PATH": f"{tools}:{os.environ['PATH']}"},
             capture_output=True,
             text=True,
         )
-        assert done.returncode == code, done.stderr
-        assert "ruff check\nruff format --check\nmypy --strict\n" in done.stdout
-        assert ("\nthe tests\n" in done.stdout) == (code == 0)
+
+    return run, tools
+
+
+@pytest.mark.parametrize(("command", "code"), [("echo the tests", 0), ("false; true", 1)])
+def test_ci_runs_the_command_of_the_readme(ci, command, code):
+    done = ci[0](command)
+    assert done.returncode == code, done.stderr
+    assert f"ruff check\nruff format --check\nmypy --strict\n{command}\n" in done.stdout
+    assert done.stdout.endswith("\nthe tests\n") == (code == 0)
+
+
+@pytest.mark.parametrize("linter", ["ruff", "mypy"])
+def test_ci_stops_at_a_linter(ci, linter):
+    run, tools = ci
+    (tools / linter).write_text("#!/bin/sh\nexit 3\n")
+    done = run("echo the tests")
+    assert done.returncode == 3
+    assert "the tests" not in done.stdout
+
+
+@pytest.mark.parametrize("command", ["", "echo one\necho two"])
+def test_ci_wants_one_command(ci, command):
+    done = ci[0](command)
+    assert done.returncode == 1
+    assert "no single command" in done.stderr
 
 
 def test_defaults_of_the_model_page():

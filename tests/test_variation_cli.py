@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -120,7 +121,8 @@ def test_failed_check_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_exit_code_and_message_of_the_real_command() -> None:
-    done = subprocess.run(["mcage", "faults", "--vdd", "0.3"], capture_output=True, text=True)
+    mcage = Path(sys.executable).with_name("mcage")  # also where no environment is active
+    done = subprocess.run([mcage, "faults", "--vdd", "0.3"], capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith("error: vdd = 0.3 V")
