@@ -1,16 +1,12 @@
-"""A prepared replay as the compiled functions take it, and how they are compiled."""
+"""A prepared replay as the compiled functions take it."""
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.prepare import PreparedReplay
 from mcage.traces.model import WRITE
-
-compiled = numba.njit(cache=True, nogil=True)
-"""Compiled once and cached on disk; without fast-math, so that floats round as NumPy's do."""
 
 IMAGE, MASK, DURATION, REGIONS = range(4)
 """Columns of `Columns.facts`."""

@@ -9,15 +9,10 @@ from numpy.typing import NDArray
 from mcage.engines.extremes import DutyGroups
 from mcage.engines.interface import CellTimes, Counters, Engine
 from mcage.engines.layout import Layout
-from mcage.engines.native.columns import (
-    DURATION,
-    Columns,
-    Placing,
-    columns,
-    compiled,
-    placing,
-)
+from mcage.engines.native.columns import DURATION, Columns, Placing, columns, placing
+from mcage.engines.native.compile import compiled
 from mcage.engines.native.place import COUNTERS, ENTRIES, place_all, place_pass
+from mcage.engines.native.spread import Spread, expose_spread, spread
 from mcage.engines.native.stays import Stays, single_writes, stays
 from mcage.engines.native.walk import BITS, COMPONENTS, clear, finish, new_entry, walk
 from mcage.engines.prepare import PreparedReplay
@@ -43,6 +38,7 @@ class _Redirection(NamedTuple):
 
     columns: Columns
     stays: Stays
+    spread: Spread
     placing_stays: Placing
     placing_writes: Placing
     policies: _Policies
@@ -121,9 +117,11 @@ class NativeEngine(Engine):
 def _redirection(replay: PreparedReplay) -> _Redirection:
     technique = replay.technique
     schedule = columns(replay)
+    sums = stays(replay, schedule)
     return _Redirection(
         columns=schedule,
-        stays=stays(replay, schedule),
+        stays=sums,
+        spread=spread(replay, schedule, sums),
         placing_stays=placing(replay, every_write=False),
         placing_writes=placing(replay, every_write=True),
         policies=_Policies(
@@ -312,6 +310,31 @@ def _place_and_sort(room: Any, redirection: Any, fault_map: NDArray[np.uint8]) -
 
 
 @compiled
+def _homes(
+    homes: NDArray[np.int64], room: Any, redirection: Any, fault_map: NDArray[np.uint8]
+) -> bool:
+    """Entry of every stay in every pass; False if something is spilled."""
+    policies, first = redirection.policies, redirection.spread.first
+    for one in range(len(homes)):
+        spills = place_pass(
+            redirection.placing_stays,
+            redirection.placing_writes,
+            fault_map,
+            policies.starts[one],
+            policies.rotating,
+            policies.table,
+            False,
+            room.home,
+            room.counters,
+        )
+        if spills:
+            return False
+        for stay in range(len(first)):
+            homes[one, stay] = room.home[first[stay]] >> 3
+    return True
+
+
+@compiled
 def _spilling_units(stays: Any, home: NDArray[np.int64]) -> Any:
     """Writes to visit where rows are spilled, which find homes in the midst of a stay."""
     first, last = stays.first, stays.last
@@ -411,14 +434,27 @@ def _expose(
     passes = len(redirection.policies.starts)
     room = _room(passes, len(redirection.columns.cycle))
     entry = new_entry()
+    homes = np.empty((passes, len(redirection.spread.first)), np.int64)
     for instance in range(len(fault_maps)):
-        _place_and_sort(room, redirection, fault_maps[instance])
         scale = seconds[instance] / (passes * redirection.policies.cycles)
+        row = rows[instance]
+        if redirection.spread.usable and _homes(homes, room, redirection, fault_maps[instance]):
+            expose_spread(
+                redirection.spread,
+                redirection.stays,
+                redirection.columns,
+                homes,
+                scale,
+                zero_seconds[row],
+                one_seconds[row],
+            )
+            continue
+        _place_and_sort(room, redirection, fault_maps[instance])
         for number in range(ENTRIES):
             if not _walk_passes(entry, room, redirection, number):
                 continue
-            zero_of_entry = zero_seconds[rows[instance], number]
-            one_of_entry = one_seconds[rows[instance], number]
+            zero_of_entry = zero_seconds[row, number]
+            one_of_entry = one_seconds[row, number]
             for component in range(COMPONENTS):
                 zero, one = zero_of_entry[component], one_of_entry[component]
                 ones, powered = entry.ones[component], entry.powered[component]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mcage.engines.native.columns import compiled
+from mcage.engines.native.compile import compiled
 from mcage.geometry import SLICE
 from mcage.traces.model import ALLOC, WRITE
 

@@ -9,9 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.native.columns import DURATION, IMAGE, MASK, Columns, compiled
+from mcage.engines.native.columns import DURATION, IMAGE, MASK, Columns
+from mcage.engines.native.compile import compiled
 from mcage.engines.native.walk import BITS, COMPONENTS, RECORD_COMPONENTS, hold, hold_record
 from mcage.engines.prepare import PreparedReplay
+from mcage.techniques import Storage
 
 SUMMED_WRITES = 6
 """Shortest stay whose sum is worked out: adding a sum costs as much as walking five writes or so,
@@ -42,7 +44,8 @@ def stays(replay: PreparedReplay, schedule: Columns) -> Stays:
     count = len(first)
     mask = schedule.facts[:, MASK]
     begins = first == np.arange(count)
-    summable = begins.copy()
+    in_table = replay.schedule.compressed & (replay.technique.storage is Storage.TABLE)
+    summable = begins & ~in_table
     summable[first[mask > 0]] = False
     summable &= (np.bincount(first, minlength=count) >= SUMMED_WRITES) | (mask < 0)
     last = np.arange(count)
@@ -62,7 +65,7 @@ def stays(replay: PreparedReplay, schedule: Columns) -> Stays:
         first=first,
         last=last,
         row=row,
-        units=np.flatnonzero(begins | ~summable[first]),
+        units=np.flatnonzero((begins | ~summable[first]) & ~in_table),
         whole=whole,
         records=records,
     )

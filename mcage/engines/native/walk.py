@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.native.columns import DURATION, IMAGE, MASK, REGIONS, compiled
+from mcage.engines.native.columns import DURATION, IMAGE, MASK, REGIONS
+from mcage.engines.native.compile import compiled
 from mcage.engines.native.prefetch import prefetch_row
 from mcage.geometry import SLICE
 
