@@ -4,6 +4,7 @@ Threshold shifts, and with them faults, grow about as the fourth root of time: h
 ten years lies in the first seven months. Epochs are therefore short at first.
 """
 
+from functools import cache
 from itertools import pairwise
 
 
@@ -12,6 +13,7 @@ def middle_of_growth(start: float, end: float) -> float:
     return float((0.5 * (start**0.25 + end**0.25)) ** 4)
 
 
+@cache
 def epoch_edges(horizon: float, periods: int, epochs: int) -> tuple[float, ...]:
     """Borders of the epochs of a life, from 0 to the horizon.
 

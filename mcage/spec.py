@@ -44,7 +44,7 @@ class Life(_Part):
     """How long an instance is watched and what ends its life."""
 
     horizon_years: Annotated[float, Field(ge=0.001, le=100)] = 10.0
-    epochs: Annotated[int, Field(ge=1, le=10_000)] = 6
+    epochs: Annotated[int, Field(ge=1, le=1000)] = 6
     """Stretches of life during which the fault map stays fixed; at least one for each period."""
     delay_guardband: Annotated[float, Field(gt=0, le=100)] = PAPER_GUARDBAND
     """Delay increase of the worst transistor that ends a life."""
