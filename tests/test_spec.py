@@ -276,8 +276,16 @@ FLAGS = {
     "--guardband": ("life.delay_guardband", "0.2", 0.2),
     "--temperature": ("life.temperature_kelvin", "310.5", 310.5),
     "--fault-mode": ("faults.mode", "table", "table"),
+    "--vmin-coefficient": ("life.vmin_coefficient", "0.5", 0.5),
+    "--keep-blocks": ("faults.spread_blocks", None, False),
     "--delta-limit": ("registers.delta_limit", "128", 128),
+    "--lds-rows": ("registers.lds_rows", "16", 16),
+    "--selector-offsets": ("registers.selector_offsets", "4", 4),
 }
+
+
+def test_every_field_has_a_flag():
+    assert sorted(key for key, _, _ in FLAGS.values()) == sorted(FIELDS)
 
 
 def shown(*arguments):
@@ -293,15 +301,17 @@ def test_a_flag_overrides_the_file_and_nothing_else(flag, tmp_path):
     key, text, value = FLAGS[flag]
     in_file = shown(str(path))
     assert in_file[key] != value
-    assert shown(str(path), flag, text) == in_file | {key: value}
-    assert shown(flag, text, str(path)) == in_file | {key: value}
+    words = [flag, text] if text else [flag]
+    assert shown(str(path), *words) == in_file | {key: value}
+    assert shown(*words, str(path)) == in_file | {key: value}
     defaults = dict(leaves(json.loads(SweepSpec().model_dump_json())))
-    assert shown(flag, text) == defaults | {key: value}
+    assert shown(*words) == defaults | {key: value}
 
 
 def test_repeated_flags_are_a_list(tmp_path):
     assert shown("--technique", "wc", "--technique", "rar")["techniques"] == ["wc", "rar"]
     assert shown("--vdd", "0.5", "--vdd", "0.4")["vdd_volts"] == [0.5, 0.4]
+    assert shown("--spread-blocks")["faults.spread_blocks"] is True
     assert shown("--delta-limit", "none")["registers.delta_limit"] == "none"
 
 

@@ -49,9 +49,25 @@ def sweep(
         float | None, typer.Option(help="Delay increase that ends a life, 0.139 for 13.9 %.")
     ] = None,
     temperature: Annotated[float | None, typer.Option(help="Temperature in K.")] = None,
+    vmin_coefficient: Annotated[
+        float | None, typer.Option(help="Growth of Vmin per threshold shift, V/V.")
+    ] = None,
     fault_mode: Annotated[str | None, typer.Option(help="varius, table or table-exact.")] = None,
+    spread_blocks: Annotated[
+        bool | None,
+        typer.Option(
+            "--spread-blocks/--keep-blocks",
+            help="Whether faulty bits of an entry spread over blocks.",
+        ),
+    ] = None,
     delta_limit: Annotated[
         str | None, typer.Option(help="Largest delta of a compressible value, or none.")
+    ] = None,
+    lds_rows: Annotated[
+        int | None, typer.Option(help="Registers that the LDS holds for one slice.")
+    ] = None,
+    selector_offsets: Annotated[
+        int | None, typer.Option(help="Starting entries that rotating selectors are averaged over.")
     ] = None,
     engine: Annotated[str, typer.Option(help="auto, numpy or numba.")] = "auto",
     shard_size: Annotated[
@@ -82,8 +98,12 @@ def sweep(
         "life.epochs": epochs,
         "life.delay_guardband": guardband,
         "life.temperature_kelvin": temperature,
+        "life.vmin_coefficient": vmin_coefficient,
         "faults.mode": fault_mode,
+        "faults.spread_blocks": spread_blocks,
         "registers.delta_limit": _number_or_word(delta_limit),
+        "registers.lds_rows": lds_rows,
+        "registers.selector_offsets": selector_offsets,
     }
     fields = _overridden(read_toml(spec) if spec else {}, options)
     chosen = SweepSpec.from_mapping(fields, str(spec) if spec else "sweep")
