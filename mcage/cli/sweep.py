@@ -15,7 +15,7 @@ _Several = list[str] | None
 
 def sweep(
     spec: Annotated[
-        Path | None, typer.Argument(help="Spec of the sweep as TOML; options go before it.")
+        Path | None, typer.Argument(help="Spec of the sweep as TOML; options override it.")
     ] = None,
     instances: Annotated[int | None, typer.Option(help="Instances of every case.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of all random streams.")] = None,
