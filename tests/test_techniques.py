@@ -1,0 +1,149 @@
+"""The techniques that there are, and how a user's own one is found, or refused."""
+
+import dataclasses
+import json
+
+import pytest
+from engine_cases import possible_techniques
+from typer.testing import CliRunner
+
+from mcage.cli.main import app
+from mcage.errors import UserError
+from mcage.techniques import TECHNIQUES, Gating, Placement, Storage, Technique, technique
+
+POLICIES = {
+    "baseline": ("direct", "plain", "unused", False),
+    "rar": ("rotate", "plain", "unused", False),
+    "rc": ("direct", "table", "empty", False),
+    "rc+rar": ("rotate", "table", "empty", False),
+    "wc": ("direct", "inline", "empty", False),
+    "argo": ("round-robin", "plain", "idle windows", False),
+    "rrcd": ("redirect", "block", "unused", False),
+    "rrcd+pg": ("redirect", "block", "empty", False),
+    "rrcd+rc+rar": ("redirect", "table", "empty", True),
+}
+
+OWN = """
+from mcage.techniques import Gating, Placement, Storage, Technique
+
+WC_RAR = Technique("wc+rar", Placement.ROTATE, Storage.INLINE, Gating.EMPTY, "mine", "a try")
+NOT_ONE = {"name": "wc+rar"}
+"""
+
+
+@pytest.fixture
+def own_module(tmp_path, monkeypatch):
+    """A module of the user's, where Python finds it."""
+    (tmp_path / "my_techniques.py").write_text(OWN)
+    (tmp_path / "broken_technique.py").write_text("import there_is_no_such_module\n")
+    (tmp_path / "contradictory.py").write_text(
+        OWN.replace("Placement.ROTATE", "Placement.REDIRECT")
+    )
+    (tmp_path / "leaving.py").write_text("raise RuntimeError('no')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, ["techniques", *arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_listed_as_json():
+    rows = json.loads(run("--json"))
+    names = ("placement", "storage", "gating", "rotating_selectors")
+    assert {row["technique"]: tuple(row[name] for name in names) for row in rows} == POLICIES
+    for row in rows:
+        assert row["summary"], row["technique"]
+        assert row["source"], row["technique"]
+
+
+def test_listed_as_a_table():
+    text = run()
+    assert all(name in text for name in POLICIES)
+    assert "Valero" in text
+    assert "module:NAME" in text
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_found_by_name(name):
+    assert technique(name) is TECHNIQUES[name]
+    assert technique(name).name == name
+
+
+def test_a_users_own(own_module):
+    own = technique("my_techniques:WC_RAR")
+    assert (own.name, own.placement, own.storage) == ("wc+rar", Placement.ROTATE, Storage.INLINE)
+    assert own.compresses
+    assert not own.redirects
+    assert own.gates_released
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("rrdc", "'rrdc' is unknown; choose from baseline, rar, .* or give your own as module:"),
+        ("", "'' is unknown"),
+        ("RRCD", "'RRCD' is unknown"),
+        ("no_such_module:X", "cannot import 'no_such_module' .*ModuleNotFoundError"),
+        ("broken_technique:X", "cannot import 'broken_technique' .*there_is_no_such_module"),
+        ("leaving:X", "cannot import 'leaving' .*RuntimeError: no"),
+        (":X", "cannot import ''"),
+        ("..relative:X", "cannot import"),
+        ("my_techniques:WC", "'my_techniques' has nothing under 'WC'"),
+        ("my_techniques:", "'my_techniques' has nothing under ''"),
+        ("my_techniques:NOT_ONE", "has a dict under 'NOT_ONE', where a mcage.techniques.Technique"),
+        ("my_techniques:Technique", "has a type under 'Technique'"),
+        ("contradictory:WC_RAR", "inline storage keeps its entry"),
+    ],
+)
+def test_a_wrong_one_fails_loudly(name, message, own_module):
+    with pytest.raises(UserError, match=message) as caught:
+        technique(name)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": ""}, "one word"),
+        ({"name": "two words"}, "one word"),
+        ({"storage": Storage.BLOCK}, "block storage needs redirect placement"),
+        ({"rotating_selectors": True}, "rotating selectors need redirect placement"),
+        (
+            {"placement": Placement.REDIRECT, "storage": Storage.INLINE},
+            "inline storage keeps its entry",
+        ),
+        (
+            {"placement": Placement.REDIRECT, "gating": Gating.IDLE_WINDOWS},
+            "no windows to gate",
+        ),
+    ],
+)
+def test_policies_that_contradict_each_other(changes, message):
+    with pytest.raises(UserError, match=message):
+        dataclasses.replace(TECHNIQUES["baseline"], **changes)
+
+
+def test_what_follows_from_the_policies():
+    assert [one.name for one in TECHNIQUES.values() if one.redirects] == [
+        "rrcd",
+        "rrcd+pg",
+        "rrcd+rc+rar",
+    ]
+    assert {name for name, one in TECHNIQUES.items() if not one.compresses} == {
+        "baseline",
+        "rar",
+        "argo",
+    }
+    for one in possible_techniques().values():
+        assert one.redirects or one.storage is not Storage.BLOCK
+        assert one.gates_released == (one.gating in (Gating.IDLE_WINDOWS, Gating.EMPTY))
+
+
+def test_a_technique_is_a_value():
+    policies = (Placement.DIRECT, Storage.PLAIN, Gating.NONE)
+    one, other = (Technique("mine", *policies, "source", "summary") for _ in range(2))
+    assert one == other
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        one.name = "other"
