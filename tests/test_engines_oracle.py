@@ -85,6 +85,20 @@ def test_rotating_windows(name, phases):
     check()
 
 
+@pytest.mark.parametrize("name", ["rar", "rc+rar"])
+def test_rotating_windows_of_two_kernels_that_share_entries(name):
+    """Entries 3 and 4 are slot 1 of one kernel and slot 0 of the other, re-assigned less often."""
+    events = [alloc(0, 0, 3), release(40, 0), alloc(50, 0, 5)]
+    events += [write(50, 0, 0, 1), write(53, 0, 1, 6, lanes=3), release(55, 0)]
+    for window in range(4):
+        begin = 10 * window
+        events += [alloc(begin, 1, 3), write(begin, 1, window % 3, 1 << window, lanes=2 + window)]
+        events += [release(begin + 7, 1)]
+    trace = trace_of(events, cycles=64)
+    assert rotation_comes_back(trace)
+    assert_replays_as_the_oracle(trace, TECHNIQUES[name], 64, np.zeros(256, np.uint8))
+
+
 @given(trace=traces(**FEW_PLACES, phases=(1, 1)), fault_map=fault_maps())
 @settings(max_examples=6, deadline=None)
 def test_windows_in_turn(trace, fault_map):

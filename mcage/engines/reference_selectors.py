@@ -81,7 +81,7 @@ class _Slices:
     def choose(self, lanes: NDArray[np.int64], row: int, compressed: bool) -> None:
         """Give a row without a home the best free place, or spill it."""
         free, reliable = self.free[lanes], self.reliable[lanes]
-        empty_reliable = reliable & free.all(axis=2)
+        empty_reliable = free.all(axis=2)  # a faulty entry has a block that is never free
         if compressed:
             candidate = free.any(axis=2)
             preference = np.where(reliable, np.where(empty_reliable, 2, 1), 0)
