@@ -43,8 +43,9 @@ def load_fault_maps(path: Path) -> NDArray[np.uint8]:
     """
     try:
         maps = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise UserError(f"{path}: no NumPy file with a fault map ({error})") from error
+    except Exception as error:  # of a damaged header, NumPy raises whatever its parsers do
+        reason = " ".join(str(error).split())
+        raise UserError(f"{path}: no NumPy file with a fault map ({reason})") from error
     if not isinstance(maps, np.ndarray):
         raise UserError(f"{path}: an archive of several arrays; one array is needed (.npy)")
     if maps.dtype != np.uint8 or maps.ndim != 2 or maps.shape[1] != SLICE.entries:
