@@ -18,7 +18,7 @@ from mcage.aging.shared import SharedReplays, share
 from mcage.campaign.progress import Progress, Silent
 from mcage.campaign.run import run_campaign
 from mcage.engines.interface import Engine
-from mcage.engines.prepare import prepare
+from mcage.engines.prepare import PreparedReplay, prepare
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
 from mcage.geometry import SLICE
@@ -27,7 +27,7 @@ from mcage.results.contract import Arrays
 from mcage.results.header import Campaign, CaseName
 from mcage.results.schema import DVTH_BIN_EDGES_MV, SCHEMA_VERSION
 from mcage.spec import Case, SweepSpec
-from mcage.techniques import Technique, technique
+from mcage.techniques import Placement, Technique, technique
 from mcage.traces import KERNELS, Trace, open_trace
 from mcage.variation import FaultModel, TailCells, scenario
 
@@ -79,6 +79,9 @@ class Sweep:
         }
         for one in self._cases:  # refuses a floor that the fault model does not speak about
             one.faults.sample(spec.seed, np.empty(0, np.int64), one.rules.floor_volts)
+        for one in self._cases:  # refuses windows that find no room in turn
+            if one.technique.placement is Placement.ROUND_ROBIN:
+                self._prepared(one.technique)
 
     @cached_property
     def campaign(self) -> Campaign:
@@ -114,20 +117,17 @@ class Sweep:
     @cached_property
     def _shared(self) -> dict[str, SharedReplays]:
         """Replays of each technique that all instances share."""
-        registers = self.spec.registers
 
         def replays(one: Technique) -> SharedReplays:
-            return share(
-                self._engine,
-                tuple(
-                    prepare(trace, one, self.spec.delta_limit, registers.selector_offsets)
-                    for trace in self._traces
-                ),
-            )
+            return share(self._engine, self._prepared(one))
 
         techniques = {one.case.technique: one.technique for one in self._cases}
         with ThreadPoolExecutor(_threads()) as pool:
             return dict(zip(techniques, pool.map(replays, techniques.values()), strict=True))
+
+    def _prepared(self, one: Technique) -> tuple[PreparedReplay, ...]:
+        limit, offsets = self.spec.delta_limit, self.spec.registers.selector_offsets
+        return tuple(prepare(trace, one, limit, offsets) for trace in self._traces)
 
     def prepare(self) -> None:
         """Compute what all instances share; otherwise the first `compute` does."""
