@@ -11,6 +11,9 @@ from mcage.traces.model import WRITE
 IMAGE, MASK, DURATION, REGIONS = range(4)
 """Columns of `Columns.facts`."""
 
+KIND, INDEX, ROW, STATE = range(4)
+"""Columns of `Placing.operations`."""
+
 
 class Columns(NamedTuple):
     """Columns of `mcage.engines.schedule` and `mcage.engines.images`.
@@ -30,17 +33,16 @@ class Columns(NamedTuple):
 
 
 class Placing(NamedTuple):
-    """What the selectors look at. Operations are allocations, writes and releases in order."""
+    """What the selectors look at.
 
-    op_kind: NDArray[np.uint8]
-    op: NDArray[np.int32]
-    row: NDArray[np.int64]
-    compressed: NDArray[np.bool_]
-    was_compressed: NDArray[np.bool_]
+    A row of `operations`, int32[operations, 4], is an allocation, a write or a release, in order:
+    its kind; its write or window; the register's row, or the window's first; compression before
+    and after (bits 1 and 0), or the window's rows.
+    """
+
+    operations: NDArray[np.int32]
     reads_after: NDArray[np.int64]
     cycle: NDArray[np.int64]
-    window_base: NDArray[np.int64]
-    window_size: NDArray[np.int64]
     release_cycle: NDArray[np.int64]
 
 
@@ -67,19 +69,20 @@ def placing(replay: PreparedReplay, every_write: bool) -> Placing:
     """
     schedule, windows = replay.schedule, replay.schedule.windows
     begins = schedule.stay_first == np.arange(schedule.writes)
-    kept = np.ones(len(schedule.op), dtype=bool)
-    if not every_write:
-        is_write = schedule.op_kind == WRITE
-        kept[is_write] = begins[schedule.op[is_write]]
+    is_write = schedule.op_kind == WRITE
+    operations = np.zeros((len(schedule.op), 4), dtype=np.int32)
+    operations[:, KIND] = schedule.op_kind
+    operations[:, INDEX] = schedule.op
+    write, window = schedule.op[is_write], schedule.op[~is_write]
+    operations[is_write, ROW] = schedule.row[write]
+    operations[is_write, STATE] = 2 * schedule.was_compressed[write] + schedule.compressed[write]
+    operations[~is_write, ROW] = windows.base[window]
+    operations[~is_write, STATE] = windows.size[window]
+    kept = ~is_write
+    kept[is_write] = every_write | begins[write]
     return Placing(
-        op_kind=schedule.op_kind[kept],
-        op=schedule.op[kept],
-        row=schedule.row,
-        compressed=schedule.compressed,
-        was_compressed=schedule.was_compressed,
+        operations=operations[kept],
         reads_after=schedule.reads_after,
         cycle=schedule.cycle,
-        window_base=windows.base,
-        window_size=windows.size,
         release_cycle=windows.release_cycle,
     )

@@ -295,9 +295,10 @@ def _place_and_sort(room: Any, redirection: Any, fault_map: NDArray[np.uint8]) -
         units = redirection.stays.units
         if spills:
             units = _spilling_units(redirection.stays, room.home)
+        else:
+            _follow_first(units, redirection.stays.first, room.home)
         _sort(
             units,
-            redirection.stays.first,
             redirection.stays.last,
             redirection.columns.cycle,
             room.home,
@@ -307,6 +308,15 @@ def _place_and_sort(room: Any, redirection: Any, fault_map: NDArray[np.uint8]) -
             room.when[one],
             room.block[one],
         )
+
+
+@compiled
+def _follow_first(
+    units: NDArray[np.int64], first: NDArray[np.int64], home: NDArray[np.int64]
+) -> None:
+    """Give every write that is visited the home of its stay."""
+    for write in units:
+        home[write] = home[first[write]]
 
 
 @compiled
@@ -351,7 +361,6 @@ def _spilling_units(stays: Any, home: NDArray[np.int64]) -> Any:
 @compiled
 def _sort(
     units: NDArray[np.int64],
-    first: NDArray[np.int64],
     last: NDArray[np.int64],
     cycle: NDArray[np.int64],
     home: NDArray[np.int64],
@@ -363,8 +372,6 @@ def _sort(
 ) -> None:
     starts[:] = 0
     for write in units:
-        if home[write] < 0 and home[first[write]] >= 0:
-            home[write] = home[first[write]]
         if home[write] >= 0:
             starts[(home[write] >> 3) + 1] += 1
     fill = np.empty(ENTRIES, np.int64)

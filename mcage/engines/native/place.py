@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mcage.engines.native.columns import INDEX, KIND, ROW, STATE
 from mcage.engines.native.compile import compiled
 from mcage.geometry import SLICE
 from mcage.traces.model import ALLOC, WRITE
@@ -67,7 +68,7 @@ def place(
     home: Any,
     counters: Any,
 ) -> None:
-    """Event machine of the redirection selectors: a home for every write of one pass."""
+    """Event machine of the redirection selectors: a home for every write among its operations."""
     usable = np.empty(ENTRIES, np.uint8)
     free = np.empty(ENTRIES, np.uint8)
     sound_blocks = np.zeros(4, np.uint64)
@@ -80,39 +81,38 @@ def place(
             _include(empty_reliable, entry, True)
         elif usable[entry]:
             _include(sound_blocks, entry, True)
-    home[:] = _NOWHERE
     home_of_row = np.full(ENTRIES, _NOWHERE, np.int64)
     spilled = 0
     peak = 0
     spilled_since = 0
     position = start
+    operations, cycle = placing.operations, placing.cycle
+    reads_after, release_cycle = placing.reads_after, placing.release_cycle
 
-    for i in range(len(placing.op)):
-        kind = placing.op_kind[i]
+    for i in range(len(operations)):
+        kind, row = operations[i, KIND], operations[i, ROW]
         if kind == ALLOC:
             if rotating:
                 position = (position + 1) % ENTRIES
             continue
         if kind != WRITE:
-            window = placing.op[i]
-            base = placing.window_base[window]
-            for row in range(base, base + placing.window_size[window]):
-                old = home_of_row[row]
+            for one in range(row, row + operations[i, STATE]):
+                old = home_of_row[one]
                 if old >= 0:
                     _release(old, fault_map, free, sound_blocks, part_filled, empty_reliable)
                 elif old == _SPILLED:
-                    now = placing.release_cycle[window]
+                    now = release_cycle[operations[i, INDEX]]
                     counters[_ROW_CYCLES] += spilled * (now - spilled_since)
                     spilled_since = now
                     spilled -= 1
-                home_of_row[row] = _NOWHERE
+                home_of_row[one] = _NOWHERE
             continue
 
-        write = placing.op[i]
-        row = placing.row[write]
+        write, state = operations[i, INDEX], operations[i, STATE]
         old = home_of_row[row]
-        compressed = placing.compressed[write]
-        if old != _NOWHERE and old != _SPILLED and compressed == placing.was_compressed[write]:
+        compressed = state & 1 != 0
+        was_compressed = state & 2 != 0
+        if old != _NOWHERE and old != _SPILLED and compressed == was_compressed:
             home[write] = old
             continue
         if old >= 0:
@@ -143,18 +143,18 @@ def place(
                 new = entry * 8 + WHOLE
         if new == _SPILLED:
             counters[_LDS] += 1
-            counters[_LDS_READS] += placing.reads_after[write]
+            counters[_LDS_READS] += reads_after[write]
         elif new >= 0 and fault_map[new >> 3]:
             counters[_TO_FAULTY] += 1
         elif new >= 0:
             counters[_TO_RELIABLE] += 1
         if (old == _SPILLED) != (new == _SPILLED):
-            now = placing.cycle[write]
+            now = cycle[write]
             counters[_ROW_CYCLES] += spilled * (now - spilled_since)
             spilled_since = now
             spilled += 1 if new == _SPILLED else -1
             peak = max(peak, spilled)
-        if gated and new >= 0 and placing.was_compressed[write] and not compressed:
+        if gated and new >= 0 and was_compressed and not compressed:
             counters[_WAKEUPS] += 1
         home_of_row[row] = new
         home[write] = new
