@@ -17,8 +17,9 @@ from mcage.techniques import TECHNIQUES
 
 REDIRECTING = [name for name, technique in TECHNIQUES.items() if technique.redirects]
 TRACES = tuple(random_trace(random.Random(seed), **SPILLING) for seed in (11, 12))
-LENGTHS = (0.7 * YEAR, 2.1 * YEAR, 0.4 * YEAR)
-KERNELS = (0, 1, 0)
+LENGTHS = (0.7 * YEAR, 2.1 * YEAR, 0.4 * YEAR, 1.3 * YEAR, 0.2 * YEAR)
+KERNELS = (0, 1, 0, 1, 0)
+CLEAN, MILD, HEAVY = clean_maps(), seeded_fault_maps(3)[1:2], seeded_fault_maps(3)[2:3]
 
 
 def new_exposure(engine, technique, instances=1, watched=()):
@@ -51,17 +52,17 @@ def test_shared_times_are_those_of_a_clean_slice(engine, technique):
     watched = np.random.default_rng(1).choice(SLICE.cells, 5000, replace=False)
     shared, exposure = new_exposure(engine, technique, watched=watched)
     for kernel, length in zip(KERNELS, LENGTHS, strict=True):
-        exposure.add(np.array([0]), np.array([kernel]), clean_maps(), length)
-    times = dense(engine, shared, [clean_maps()] * 3)
+        exposure.add(np.array([0]), np.array([kernel]), CLEAN, length)
+    times = dense(engine, shared, [CLEAN] * 5)
     assert times[:, 0, watched].any(axis=1).all()
     assert_follows(exposure, watched, times)
 
 
 @pytest.mark.parametrize("technique", REDIRECTING)
 def test_the_past_goes_along_when_the_first_fault_comes(technique):
-    """Clean at first, then a fault map, then a worse one."""
+    """Two kernels on a clean slice, then a fault map, a worse one, and a clean one again."""
     watched = np.random.default_rng(2).choice(SLICE.cells, 5000, replace=False)
-    maps = [clean_maps(), seeded_fault_maps(3)[1:2], seeded_fault_maps(3)[2:3]]
+    maps = [CLEAN, CLEAN, MILD, HEAVY, CLEAN]
     shared, exposure = new_exposure(NUMBA, technique, watched=watched)
     for kernel, length, one in zip(KERNELS, LENGTHS, maps, strict=True):
         exposure.add(np.array([0]), np.array([kernel]), one, length)
@@ -70,11 +71,11 @@ def test_the_past_goes_along_when_the_first_fault_comes(technique):
 
 def test_techniques_that_cannot_move_data_do_not_look_at_the_map():
     watched = np.arange(4096)
-    maps = [clean_maps(), seeded_fault_maps(3)[1:2], seeded_fault_maps(3)[2:3]]
+    maps = [CLEAN, CLEAN, MILD, HEAVY, CLEAN]
     _, clean = new_exposure(NUMPY, "rc+rar", watched=watched)
     _, faulty = new_exposure(NUMPY, "rc+rar", watched=watched)
     for kernel, length, one in zip(KERNELS, LENGTHS, maps, strict=True):
-        clean.add(np.array([0]), np.array([kernel]), clean_maps(), length)
+        clean.add(np.array([0]), np.array([kernel]), CLEAN, length)
         faulty.add(np.array([0]), np.array([kernel]), one, length)
     assert clean.watched_seconds.any()
     assert np.array_equal(clean.watched_seconds, faulty.watched_seconds)
@@ -83,7 +84,7 @@ def test_techniques_that_cannot_move_data_do_not_look_at_the_map():
 
 def test_instances_that_do_not_run_stay_as_they_are():
     _, exposure = new_exposure(NUMBA, "rrcd", instances=3, watched=range(2048))
-    maps = np.concatenate([clean_maps(), seeded_fault_maps(3)[1:3]])
+    maps = np.concatenate([CLEAN, MILD, HEAVY])
     exposure.add(np.arange(3), np.array([0, 1, 0]), maps, YEAR)
     before = exposure.watched_seconds.copy(), exposure.longest.copy()
     exposure.add(np.array([1]), np.array([1]), maps[1:2], YEAR)

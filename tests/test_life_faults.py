@@ -1,5 +1,7 @@
 """Lives that faults end: from the start, or at a moment that can be computed by hand."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from life_cases import (
@@ -22,7 +24,7 @@ from trace_strategies import alloc, pattern, release, trace_of, write
 
 from mcage.aging.end_of_life import EndCause
 from mcage.aging.environment import environment
-from mcage.aging.life import BISECTIONS
+from mcage.aging.life import BISECTIONS, Lives
 
 ROWS = random_values(3)
 STEADY = steady_trace([np.zeros(64, dtype=np.uint32)])
@@ -89,6 +91,7 @@ def test_faults_are_judged_at_the_lowest_voltage():
         conditions = environment(name, 0.419)
         life = lived([STEADY], "baseline", tail_of(weak), environment=conditions)
         assert life.end_cause == [cause], name
+        assert life.life_seconds == [10 * YEAR if name == "nominal" else 0]
 
 
 def test_the_compression_table_leaves_entries_untouched():
@@ -230,6 +233,20 @@ def test_no_share_of_writes_is_negative():
         assert_ends_at(life, part * YEAR, EndCause.NO_HOME)
         assert (life.writes >= 0).all(), part
         assert life.writes.sum() == pytest.approx(1)
+
+
+def test_what_would_come_after_the_end_does_not_count():
+    """The same life, whether or not further entries would have failed later in its last epoch."""
+    healthy = whole_entries(set(range(256)) - {10, 20, 30})
+    for entry in (10, 20):
+        healthy |= {cell(entry, 512 * b): becomes_faulty_at(0.3 * YEAR) for b in range(4)}
+    doomed = healthy | {cell(30, 512 * b): becomes_faulty_at(0.31 * YEAR) for b in range(4)}
+    life = lived([steady_trace(ROWS)], "rrcd", tail_of(healthy, doomed), lds_rows=1)
+    alone = lived([steady_trace(ROWS)], "rrcd", tail_of(doomed), lds_rows=1)
+    assert_ends_at(alone, 0.3 * YEAR, EndCause.NO_HOME)
+    for field in fields(Lives):
+        one, other = getattr(life, field.name)
+        assert np.array_equal(one, other, equal_nan=True), field.name
 
 
 @pytest.mark.parametrize("engine", [NUMPY, NUMBA])
