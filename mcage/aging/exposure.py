@@ -90,17 +90,23 @@ class Exposure:
         self._give_own_times(instances[alone])
         for one in np.unique(kernel[alone]):
             chosen = alone & (kernel == one)
-            self._engine.expose(
+            running = instances[chosen]
+            longest = self._engine.expose(
                 self._shared.replays[one],
                 fault_maps[chosen],
-                np.full(int(chosen.sum()), seconds),
-                instances[chosen],
+                np.full(len(running), seconds),
+                running,
                 self._own[0],
                 self._own[1],
             )
-        self._mixture[instances[~alone], kernel[~alone]] += seconds
-        self._follow(instances[~alone], kernel[~alone], instances[alone], seconds)
-        self._measure(instances[~alone], instances[alone])
+            self.longest[:, running] = np.maximum(self.longest[:, running], longest)
+        sharing = instances[~alone]
+        self._mixture[sharing, kernel[~alone]] += seconds
+        self.longest[:, sharing] = [
+            self._engine.longest_total(self._mixture[sharing], duty)
+            for duty in (self._shared.zero, self._shared.one)
+        ]
+        self._follow(sharing, kernel[~alone], instances[alone], seconds)
 
     def _give_own_times(self, instances: NDArray[np.int64]) -> None:
         duties = (self._shared.zero.duty, self._shared.one.duty)
@@ -129,12 +135,3 @@ class Exposure:
         is_alone[alone] = True
         mine = np.flatnonzero(is_alone[instance])
         self.watched_seconds[:, mine] = self._own[:, instance[mine], cell[mine]]
-
-    def _measure(self, sharing: NDArray[np.int64], alone: NDArray[np.int64]) -> None:
-        """Bring the longest times up to date."""
-        if len(sharing):
-            mixture = self._mixture[sharing]
-            self.longest[0, sharing] = self._engine.longest_total(mixture, self._shared.zero)
-            self.longest[1, sharing] = self._engine.longest_total(mixture, self._shared.one)
-        for instance in alone:
-            self.longest[:, instance] = self._own[:, instance].max(axis=1)

@@ -105,7 +105,7 @@ class Engine(ABC):
         rows: NDArray[np.int64],
         zero_seconds: NDArray[np.float64],
         one_seconds: NDArray[np.float64],
-    ) -> None:
+    ) -> NDArray[np.float64]:
         """Add the cell times of a stretch of life to the exposure of some instances, in place.
 
         Parameters
@@ -120,6 +120,11 @@ class Engine(ABC):
             The instances' rows in the exposure arrays.
         zero_seconds, one_seconds : float64[rows, 524288]
             Seconds spent at '0' and at '1' so far.
+
+        Returns
+        -------
+        float64[2, n]
+            Longest seconds at '0' and at '1' among the cells whose times were added to.
         """
 
     def longest_total(

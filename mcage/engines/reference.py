@@ -49,13 +49,14 @@ class ReferenceEngine(Engine):
         rows: NDArray[np.int64],
         zero_seconds: NDArray[np.float64],
         one_seconds: NDArray[np.float64],
-    ) -> None:
+    ) -> NDArray[np.float64]:
         """See `Engine.expose`."""
         slices = _redirected(replay, fault_maps)
         for row, length, (ones, powered) in zip(rows, seconds, slices, strict=True):
             scale = length / replay.period
             zero_seconds[row] += ((powered - ones) * scale).ravel()
             one_seconds[row] += (ones * scale).ravel()
+        return np.stack([zero_seconds[rows].max(axis=1), one_seconds[rows].max(axis=1)])
 
 
 def _redirected(replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Iterator[_SliceTimes]:

@@ -14,7 +14,7 @@ from mcage.engines.native.compile import compiled
 from mcage.engines.native.place import COUNTERS, ENTRIES, place_all, place_pass
 from mcage.engines.native.spread import Spread, expose_spread, spread
 from mcage.engines.native.stays import Stays, single_writes, stays
-from mcage.engines.native.walk import BITS, COMPONENTS, clear, finish, new_entry, walk
+from mcage.engines.native.walk import BITS, COMPONENTS, clear, expose_entry, finish, new_entry, walk
 from mcage.engines.prepare import PreparedReplay
 from mcage.geometry import SLICE
 from mcage.techniques import Gating, Placement, Storage
@@ -51,6 +51,8 @@ class NativeEngine(Engine):
 
     def __init__(self) -> None:
         self._redirections: WeakKeyDictionary[PreparedReplay, _Redirection] = WeakKeyDictionary()
+        self._counted: WeakKeyDictionary[PreparedReplay, dict[int, NDArray[np.int64]]]
+        self._counted = WeakKeyDictionary()
 
     def _redirection(self, replay: PreparedReplay) -> _Redirection:
         if replay not in self._redirections:
@@ -59,6 +61,25 @@ class NativeEngine(Engine):
 
     def redirect(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
         """See `Engine.redirect`."""
+        if replay.technique.storage is Storage.TABLE:
+            counters = self._count_by_room(replay, fault_maps)
+        else:
+            counters = self._count(replay, fault_maps)
+        return Counters(replay.passes, *(counters[:, one] for one in range(COUNTERS)))
+
+    def _count_by_room(
+        self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]
+    ) -> NDArray[np.int64]:
+        """Events where only whole entries are used: how many are reliable decides, not which."""
+        known = self._counted.setdefault(replay, {})
+        reliable = (fault_maps == 0).sum(axis=1)
+        for room in np.unique(reliable).tolist():
+            if room not in known:
+                one_map = (np.arange(ENTRIES) >= room).astype(np.uint8)[None]
+                known[room] = self._count(replay, one_map)[0]
+        return np.stack([known[room] for room in reliable.tolist()])
+
+    def _count(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> NDArray[np.int64]:
         counters = np.zeros((len(fault_maps), COUNTERS), dtype=np.int64)
         redirection = self._redirection(replay)
         policies = redirection.policies
@@ -72,7 +93,7 @@ class NativeEngine(Engine):
             policies.empty,
             counters,
         )
-        return Counters(replay.passes, *(counters[:, one] for one in range(COUNTERS)))
+        return counters
 
     def cell_times(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> CellTimes:
         """See `Engine.cell_times`."""
@@ -94,8 +115,9 @@ class NativeEngine(Engine):
         rows: NDArray[np.int64],
         zero_seconds: NDArray[np.float64],
         one_seconds: NDArray[np.float64],
-    ) -> None:
+    ) -> NDArray[np.float64]:
         """See `Engine.expose`."""
+        longest = np.zeros((len(rows), 2, BITS))
         _expose(
             self._redirection(replay),
             fault_maps,
@@ -103,7 +125,10 @@ class NativeEngine(Engine):
             rows,
             zero_seconds.reshape(-1, *_SHAPE),
             one_seconds.reshape(-1, *_SHAPE),
+            longest,
         )
+        raised: NDArray[np.float64] = longest.max(axis=2).T
+        return raised
 
     def longest_total(
         self, seconds: NDArray[np.float64], groups: DutyGroups
@@ -437,6 +462,7 @@ def _expose(
     rows: NDArray[np.int64],
     zero_seconds: NDArray[np.float64],
     one_seconds: NDArray[np.float64],
+    longest: NDArray[np.float64],
 ) -> None:
     passes = len(redirection.policies.starts)
     room = _room(passes, len(redirection.columns.cycle))
@@ -454,20 +480,15 @@ def _expose(
                 scale,
                 zero_seconds[row],
                 one_seconds[row],
+                longest[instance],
             )
             continue
         _place_and_sort(room, redirection, fault_maps[instance])
         for number in range(ENTRIES):
             if not _walk_passes(entry, room, redirection, number):
                 continue
-            zero_of_entry = zero_seconds[row, number]
-            one_of_entry = one_seconds[row, number]
-            for component in range(COMPONENTS):
-                zero, one = zero_of_entry[component], one_of_entry[component]
-                ones, powered = entry.ones[component], entry.powered[component]
-                for bit in range(BITS):
-                    zero[bit] += (powered[bit] - ones[bit]) * scale
-                    one[bit] += ones[bit] * scale
+            zero, one = zero_seconds[row, number], one_seconds[row, number]
+            expose_entry(entry, scale, zero, one, longest[instance])
 
 
 @compiled

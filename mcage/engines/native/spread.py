@@ -15,7 +15,7 @@ from mcage.engines.native.columns import DURATION, IMAGE, Columns
 from mcage.engines.native.compile import compiled
 from mcage.engines.native.place import ENTRIES
 from mcage.engines.native.stays import Stays
-from mcage.engines.native.walk import BITS, BLOCK_COMPONENTS, BLOCKS
+from mcage.engines.native.walk import BITS, BLOCK_COMPONENTS, BLOCKS, add_seconds
 from mcage.engines.prepare import PreparedReplay
 from mcage.techniques import Storage
 
@@ -73,6 +73,7 @@ def expose_spread(
     scale: float,
     zero_seconds: NDArray[np.float64],
     one_seconds: NDArray[np.float64],
+    longest: NDArray[np.float64],
 ) -> None:
     """Add the cell times of all passes of one instance, in place.
 
@@ -86,6 +87,8 @@ def expose_spread(
         Seconds that a cycle stands for.
     zero_seconds, one_seconds : float64[256, 64, 32]
         Seconds of the instance's cells so far.
+    longest : float64[2, 32]
+        Longest of them, for each bit of a component; raised in place.
     """
     passes, count = homes.shape
     starts, members, row = spread.starts, spread.members, spread.row
@@ -96,6 +99,7 @@ def expose_spread(
             powered[homes[one, stay]] += spread.cycles[stay]
     sums = np.empty((ENTRIES, _TILE_CELLS), np.uint32)
     of_stay = np.empty(_TILE_CELLS, np.uint32)
+    ones, on = np.empty(BITS, np.int64), np.empty(BITS, np.int64)
     by_component = of_stay.reshape(_TILE_COMPONENTS, BITS)
     for tile in range(_TILES):
         begin = tile * _TILE_COMPONENTS
@@ -111,13 +115,20 @@ def expose_spread(
                     sums[entry, cell] += of_stay[cell]
         for entry in range(ENTRIES):
             if powered[entry]:
+                on[:] = powered[entry]
                 for component in range(_TILE_COMPONENTS):
-                    zero = zero_seconds[entry, begin + component]
-                    ones = one_seconds[entry, begin + component]
+                    first = BITS * component
                     for bit in range(BITS):
-                        held = np.int64(sums[entry, BITS * component + bit])
-                        zero[bit] += (powered[entry] - held) * scale
-                        ones[bit] += held * scale
+                        ones[bit] = sums[entry, first + bit]
+                    add_seconds(
+                        ones,
+                        on,
+                        scale,
+                        zero_seconds[entry, begin + component],
+                        one_seconds[entry, begin + component],
+                        longest[0],
+                        longest[1],
+                    )
 
 
 @compiled

@@ -416,3 +416,28 @@ def _power_written(entry: Any, schedule: Any, which: Any, block: Any) -> None:
         for component in range(COMPONENTS):
             entry.lit[0, component] = written[component] & schedule.region_masks[region, component]
         _power(entry.powered, entry.lit, 0, entry.walked[region])
+
+
+@compiled
+def expose_entry(entry: Any, scale: float, zero: Any, one: Any, longest: Any) -> None:
+    """Add the entry's times to float64[64, 32] seconds at '0' and '1'; raise the longest of them.
+
+    `longest` is float64[2, 32], a maximum for each bit of a component.
+    """
+    for component in range(COMPONENTS):
+        ones, powered = entry.ones[component], entry.powered[component]
+        add_seconds(ones, powered, scale, zero[component], one[component], longest[0], longest[1])
+
+
+@compiled
+def add_seconds(
+    ones: Any, powered: Any, scale: float, zero: Any, one: Any, longest_zero: Any, longest_one: Any
+) -> None:
+    """Add the times of a component's cells, and raise the longest so far, bit by bit."""
+    for bit in range(BITS):
+        zero[bit] += (powered[bit] - ones[bit]) * scale
+        one[bit] += ones[bit] * scale
+        if zero[bit] > longest_zero[bit]:
+            longest_zero[bit] = zero[bit]
+        if one[bit] > longest_one[bit]:
+            longest_one[bit] = one[bit]
