@@ -9,14 +9,17 @@ from mcage.engines.extremes import GROUP, group_by_duty, longest_total
 from mcage.engines.native import NativeEngine
 
 ENGINES = {"numpy": longest_total, "numba": NativeEngine().longest_total}
-DUTIES = ("beta", "few values", "zero", "one cell", "all alike", "tiny differences")
+DUTIES = ("beta", "few values", "zero", "one cell", "all alike", "tiny differences", "close")
 
 
 def random_duty(rng, kernels, cells):
-    """Duty cycles [kernels, cells], each kernel of a kind of its own."""
+    """Duty cycles [kernels, cells], each kernel of a kind of its own, or all of one kind."""
     duty = np.zeros((kernels, cells))
-    for one in duty:
-        match DUTIES[rng.integers(len(DUTIES))]:
+    kinds = rng.choice(DUTIES, kernels)
+    if rng.random() < 0.5:
+        kinds[:] = kinds[0]
+    for one, kind in zip(duty, kinds, strict=True):
+        match kind:
             case "beta":
                 one[:] = rng.beta(0.2, 0.8, cells)
             case "few values":
@@ -25,6 +28,8 @@ def random_duty(rng, kernels, cells):
                 one[rng.integers(cells)] = rng.random()
             case "all alike":
                 one[:] = rng.random()
+            case "close":
+                one[:] = 0.7 + 1e-3 * rng.random(cells)
             case "tiny differences":
                 one[:] = 0.7 + rng.integers(0, 3, cells) * 2.0**-53
     return duty

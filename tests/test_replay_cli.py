@@ -147,6 +147,14 @@ def test_wakeups_and_movs_by_hand(tmp_path):
         assert report["compressible_write_share"] == 0.5
 
 
+def test_zero_is_zero_and_one_is_one(tmp_path):
+    """All cells at '0' for 70 of 100 cycles, and at '1' for 30."""
+    events = [alloc(0, 0, 1), write(0, 0, 0, 0), write(70, 0, 0, 2**32 - 1), release(99, 0)]
+    save_trace(trace_of(events, 100), tmp_path / "t.h5")
+    report = run_json(str(tmp_path / "t.h5"), "--technique", "baseline")
+    assert (report["longest_zero_duty"], report["longest_one_duty"]) == ([0.7], [0.3])
+
+
 def test_the_delta_limit(tmp_path):
     events = [alloc(0, 0, 1), write(0, 0, 0, pattern(1, 128, 1024)), release(99, 0)]
     save_trace(trace_of(events, 100), tmp_path / "t.h5")

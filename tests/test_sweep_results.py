@@ -69,10 +69,17 @@ def test_batches_and_threads_do_not_matter(sweep, arrays, batch, monkeypatch):
     assert_same_arrays(sweep.compute(0, INSTANCES), arrays)
 
 
-def test_a_seed_is_another_world(arrays):
+def test_a_seed_is_another_world(sweep, arrays, monkeypatch):
+    calls = record_lives(monkeypatch)
+    sweep.compute(0, INSTANCES)
+    (*_, tail, cells), before = calls[-1], len(calls)
     other = small_sweep(seed=6).compute(0, INSTANCES)
+    (*_, other_tail, other_cells) = calls[-1]
+    assert len(calls) == 2 * before
     for name in ("workload", "faulty_entries_start", "max_dvth_mv", "dvth_histogram"):
         assert not np.array_equal(other[name], arrays[name]), name
+    assert not np.array_equal(other_cells, cells)
+    assert not np.array_equal(other_tail.cell, tail.cell)
 
 
 def test_a_longer_sweep_begins_with_the_shorter_one(arrays):
@@ -175,3 +182,13 @@ def test_epochs_end_at_the_borders_of_the_file(sweep, arrays):
     lived = edges - np.diff([0, *edges]) < 3
     assert history[lived] == pytest.approx(expected[lived], rel=1e-5)
     assert np.isnan(history[~lived]).all()
+
+
+def test_the_end_of_a_life_is_that_of_its_last_epoch(arrays):
+    history = arrays["epoch_max_dvth_mv"]
+    epochs = (~np.isnan(history[..., 0])).sum(axis=-1)
+    lived = epochs > 0
+    last = np.take_along_axis(history, np.maximum(epochs - 1, 0)[..., None, None], axis=2)[:, :, 0]
+    assert np.array_equal(arrays["max_dvth_mv"][lived], last[lived])
+    assert not arrays["max_dvth_mv"][~lived].any()
+    assert (last[lived][:, 0] != last[lived][:, 1]).any()
