@@ -52,17 +52,16 @@ def commands(page):
     lines = [line for _, code in FENCE.findall(page.read_text()) for line in code.splitlines()]
     shown = [part for line in lines for part in line.split("&&")] + INLINE_CODE.findall(prose(page))
     for line in shown:
-        match = re.match(r"\s*(?:PYTHONPATH=\S+ )?(?:\.venv/bin/)?mcage(?:\s+(.*))?$", line)
+        match = re.match(r"\s*(?:\.venv/bin/)?mcage(?:\s+(.*))?$", line)
         if match and match[1]:
             yield shlex.split(match[1], comments=True)
 
 
-def in_shell(*arguments, folder, **environment):
+def in_shell(*arguments, folder):
     """Output of a command run in a process of its own."""
     done = subprocess.run(
         [*MCAGE, *arguments],
         cwd=folder,
-        env=os.environ | environment,
         capture_output=True,
         text=True,
     )
@@ -227,7 +226,7 @@ def test_own_technique_replays(own_technique):
         for command in commands(ROOT / "docs" / "techniques.md")
         if command[0] == "replay" and "rar_pg:RAR_PG" in command
     ]
-    gated = json.loads(in_shell(*example, "--json", folder=own_technique, PYTHONPATH="."))
+    gated = json.loads(in_shell(*example, "--json", folder=own_technique))
     plain = json.loads(in_shell("replay", "Reduction", "--technique", "rar", "--json", folder="."))
     assert gated["technique"] == "rar+pg"
     assert gated["longest_zero_duty"] < plain["longest_zero_duty"]
@@ -241,7 +240,7 @@ def test_own_technique_sweeps(own_technique):
         if command[0] == "sweep" and "rar_pg:RAR_PG" in command
     ]
     example[example.index("--instances") + 1] = "2"
-    out = in_shell(*example, "--kernel", "Reduction", folder=own_technique, PYTHONPATH=".")
+    out = in_shell(*example, "--kernel", "Reduction", folder=own_technique)
     assert "rar_pg:RAR_PG" in out
     assert (own_technique / "rar_pg.h5").exists()
 

@@ -3,6 +3,7 @@
 Exit codes: 0 done, 2 the user's mistake (one or two lines on stderr), 1 a defect of mcage.
 """
 
+import os
 import sys
 from typing import Annotated
 
@@ -41,6 +42,9 @@ app.add_typer(trace.app, name="trace")
 def main() -> None:
     """Run the command line and exit with 0, 1 or 2."""
     debug = "--debug" in sys.argv
+    # So that a technique given as module:NAME may lie in the current folder; last, so that no
+    # file there stands in for a module of Python or mcage.
+    sys.path.append(os.getcwd())
     try:
         app([argument for argument in sys.argv[1:] if argument != "--debug"])
     except UserError as error:
