@@ -215,9 +215,10 @@ def test_the_last_room_goes_inside_an_epoch():
     assert_ends_at(life, moment, EndCause.NO_HOME)
     assert (life.faulty_start, life.faulty_end) == (254, 255)
     assert life.writes[0] == pytest.approx([0, 2 / 3, 0, 1 / 3], abs=1e-2)
+    assert life.peak_spilled_rows == [1], "the row without room never lived in the LDS"
     room = lived([steady_trace(ROWS)], "rrcd", tail_of(tail), lds_rows=2)
     assert room.end_cause == [EndCause.CENSORED]
-    assert room.epoch_peak_spilled[0].tolist() == 4 * [1] + 6 * [2]
+    assert room.epoch_peak_spilled[0].tolist() == 3 * [1] + 7 * [2]
     assert room.peak_spilled_rows == [2]
     share = (3.4 * 1 / 3 + 6.6 * 2 / 3) / 10
     assert room.writes[0, 3] == pytest.approx(share, abs=0.02)
@@ -233,6 +234,8 @@ def test_no_share_of_writes_is_negative():
         assert_ends_at(life, part * YEAR, EndCause.NO_HOME)
         assert (life.writes >= 0).all(), part
         assert life.writes.sum() == pytest.approx(1)
+        assert life.writes[0, 3] > 0
+        assert life.peak_spilled_rows == [1], "what was spilled was somewhere"
 
 
 def test_what_would_come_after_the_end_does_not_count():

@@ -215,8 +215,6 @@ class _Batch:
             return
         maps = self.fault_maps[running]
         self.epoch_faulty[running, epoch] = (maps != 0).sum(axis=1)
-        self.epoch_peak[running, epoch] = first.peak
-        self.peak[running] = np.maximum(self.peak[running], first.peak)
 
         watched_before = self.exposure.watched_seconds.copy()
         longest_before = self.exposure.longest.copy()
@@ -247,11 +245,16 @@ class _Batch:
         maps_at_end = (self._maps_at(stretch, moment) if ended.any() else grown_maps)[running]
         halfway = np.array([middle_of_growth(start, one) for one in moment.tolist()])
         middle = self._try(kernel, self._maps_at(stretch, halfway)[running])
-        last.events[ended] = self._try(kernel[ended], maps_at_end[ended]).events
+        at_end = self._try(kernel[ended], maps_at_end[ended])
+        last.events[ended], last.peak[ended] = at_end.events, at_end.peak
         weights = growth_weights(start, lived)[:, :, None]
         self.events[running] += (
             weights[0] * first.events + weights[1] * middle.events + weights[2] * last.events
         )
+        # One row more than there is room for ends the life: it never lived in the LDS.
+        peak = np.maximum(first.peak, np.minimum(last.peak, self.rules.lds_rows))
+        self.epoch_peak[running, epoch] = peak
+        self.peak[running] = np.maximum(self.peak[running], peak)
         self._settle(running, moment, stretch)
         self.epoch_max_dvth[running, epoch] = self._longest_dvth(running)
         self.faulty_end[running] = (maps_at_end != 0).sum(axis=1)
