@@ -124,7 +124,8 @@ class Engine(ABC):
         Returns
         -------
         float64[2, n]
-            Longest seconds at '0' and at '1' among the cells whose times were added to.
+            Longest seconds at '0' and at '1' among the cells whose times were added to, at least;
+            with the longest before the call, their maximum is the longest of all cells.
         """
 
     def longest_total(

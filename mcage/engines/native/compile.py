@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 import numba
 
 import mcage.geometry
+import mcage.traces.model
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -38,7 +39,9 @@ def compiled(function: Function) -> Function:
 def _cache_folder() -> str:
     """Folder of this version's machine code; the empty text if there is no place for one."""
     here = Path(__file__).parent
-    sources = [*sorted(here.glob("*.py")), Path(mcage.geometry.__file__)]
+    sources = sorted(here.glob("*.py"))
+    for module in (mcage.geometry, mcage.traces.model):
+        sources.append(Path(str(module.__file__)))
     digest = hashlib.blake2b(digest_size=8)
     for source in sources:
         digest.update(source.read_bytes())
