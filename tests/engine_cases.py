@@ -43,6 +43,11 @@ def possible_techniques():
     return found
 
 
+def possible_redirections():
+    """Those of them that redirect."""
+    return {name: one for name, one in possible_techniques().items() if one.redirects}
+
+
 def oracle_policies(technique):
     """The policies of a technique as the oracle calls them."""
     gating = {Gating.IDLE_WINDOWS: "idle", Gating.EMPTY: "empty"}.get(technique.gating, "unused")

@@ -6,11 +6,18 @@ import random
 
 import numpy as np
 import pytest
-from engine_cases import COUNTED, fault_map_batch, possible_techniques, seeded_fault_maps
+from engine_cases import (
+    COUNTED,
+    fault_map_batch,
+    possible_redirections,
+    possible_techniques,
+    seeded_fault_maps,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trace_strategies import SPILLING, random_trace, traces
 
+from mcage.engines.exposure import SharedDuties, Watched
 from mcage.engines.extremes import group_by_duty
 from mcage.engines.native import NativeEngine
 from mcage.engines.prepare import prepare
@@ -115,37 +122,59 @@ def test_engines_agree_on_longer_excerpts(kernel):
         assert_same(trace, technique, 64, seeded_fault_maps(4)[:3])
 
 
-@pytest.mark.parametrize("name", ["rrcd", "rrcd+pg", "rrcd+rc+rar"])
+def duties_of(replays):
+    """The duty cycles on a clean slice, as both engines are given them."""
+    duty = {"zeros": [], "ones": []}
+    for replay in replays:
+        times = NUMBA.cell_times(replay, np.zeros((1, 256), dtype=np.uint8))
+        for kind, all_cells in duty.items():
+            all_cells.append((getattr(times, kind)[0] / times.period).ravel())
+    zero, one = (group_by_duty(np.stack(all_cells)) for all_cells in duty.values())
+    return SharedDuties(tuple(replays), zero, one)
+
+
+@pytest.mark.parametrize("name", possible_redirections())
 def test_exposure_agrees_to_the_last_bit(name):
-    replay = prepare(random_trace(random.Random(5), **SPILLING), TECHNIQUES[name])
-    fault_maps = seeded_fault_maps(5)
+    """Slices that go from a shared past to worse and worse faults, kernel after kernel."""
+    technique = possible_redirections()[name]
+    shapes = (SPILLING, SMALL, SPILLING)
+    traces = [random_trace(random.Random(5 + i), **shape) for i, shape in enumerate(shapes)]
+    duties = duties_of([prepare(trace, technique) for trace in traces])
     rng = np.random.default_rng(5)
-    seconds = rng.uniform(1e6, 1e9, len(fault_maps))
-    rows = np.array([3, 0, 6, 5, 1])  # in any order, not all
-    before = rng.uniform(0, 1e8, (2, 7, 256 * 2048))
-    numba, numpy = before.copy(), before.copy()
-    for engine, exposure in ((NUMBA, numba), (NUMPY, numpy)):
-        longest = engine.expose(replay, fault_maps, seconds, rows, *exposure)
-        raised = np.maximum(before[:, rows].max(axis=2), longest)
-        assert np.array_equal(raised, exposure[:, rows].max(axis=2))
-    assert np.array_equal(numba, numpy)
-    assert np.array_equal(numpy[:, [2, 4]], before[:, [2, 4]])
+    instances = 7
+    watched = Watched(rng.integers(instances, size=500), rng.integers(8 * 2048, size=500))
+    exposures = [engine.exposure(duties, watched, instances) for engine in (NUMPY, NUMBA)]
+    mild, heavy = (seeded_fault_maps(seed)[which] for seed, which in ((5, 1), (6, 2)))
+    for fault_map in (np.zeros_like(mild), np.zeros_like(mild), mild, mild, heavy):
+        running = rng.permutation(instances)[:5]  # in any order, not all
+        kernel = rng.integers(len(traces), size=5)
+        maps = np.where(running[:, None] % 3 == 0, 0, fault_map).astype(np.uint8)
+        seconds = rng.uniform(1e6, 1e9)
+        for exposure in exposures:
+            exposure.add(running, kernel, maps, seconds)
+        numpy, numba = exposures
+        assert np.array_equal(numpy.longest, numba.longest)
+        assert np.array_equal(numpy.watched_seconds, numba.watched_seconds)
+    assert numpy.longest.all()
+    assert numpy.watched_seconds.any()
 
-    times = NUMPY.cell_times(replay, fault_maps)
-    gained = numpy - before
-    for instance, row in enumerate(rows):
-        share = seconds[instance] / times.period
-        assert np.allclose(gained[0, row], times.zeros[instance].ravel() * share)
-        assert np.allclose(gained[1, row], times.ones[instance].ravel() * share)
 
-
-def test_longest_total_agrees_to_the_last_bit():
+def test_longest_of_mixtures_agrees_to_the_last_bit():
     rng = np.random.default_rng(6)
-    duty = rng.beta(0.3, 3, (3, 64 * 64))
-    seconds = rng.uniform(0, 1e9, (20, 3))
-    groups = group_by_duty(duty)
-    of_cells = seconds[:, 0, None] * duty[0]
-    for kernel in (1, 2):
-        of_cells += seconds[:, kernel, None] * duty[kernel]
-    for engine in (NUMBA, NUMPY):
-        assert np.array_equal(engine.longest_total(seconds, groups), of_cells.max(axis=1))
+    groups = group_by_duty(rng.beta(0.3, 3, (3, 64 * 64)))
+    replay = prepare(random_trace(random.Random(6), **SMALL), TECHNIQUES["baseline"])
+    duties = SharedDuties((replay,) * 3, groups, groups)
+    nobody = Watched(*np.zeros((2, 0), dtype=np.int64))
+    maps = np.zeros((20, 256), dtype=np.uint8)
+    exposures = [engine.exposure(duties, nobody, 20) for engine in (NUMPY, NUMBA)]
+    seconds = np.zeros((3, 20))
+    for _ in range(5):
+        kernel, length = rng.integers(3, size=20), rng.uniform(0, 1e9)
+        for exposure in exposures:
+            exposure.add(np.arange(20), kernel, maps, length)
+        seconds[kernel, np.arange(20)] += length
+        of_cells = seconds[0][:, None] * groups.duty[0]
+        for one in (1, 2):
+            of_cells += seconds[one][:, None] * groups.duty[one]
+        for exposure in exposures:
+            assert np.array_equal(exposure.longest, np.stack([of_cells.max(axis=1)] * 2))

@@ -9,8 +9,8 @@ from engine_cases import seeded_fault_maps
 from life_cases import NUMBA, NUMPY, YEAR, lived, shared_replays, tail_of
 from trace_strategies import SPILLING, random_trace
 
-from mcage.aging.exposure import Exposure, Watched
 from mcage.aging.life import Lives
+from mcage.engines.exposure import Watched
 from mcage.engines.interface import clean_maps
 from mcage.geometry import SLICE
 from mcage.techniques import TECHNIQUES
@@ -26,23 +26,24 @@ def new_exposure(engine, technique, instances=1, watched=()):
     shared = shared_replays(engine, TRACES, TECHNIQUES[technique])
     cells = np.array(watched, dtype=np.int64)
     pairs = Watched(np.repeat(np.arange(instances), len(cells)), np.tile(cells, instances))
-    return shared, Exposure(engine, shared, pairs, instances)
+    return shared, engine.exposure(shared.duties, pairs, instances)
 
 
 def dense(engine, shared, maps):
-    """Seconds of every cell, each stretch exposed as if the slice were faulty: float64[2, 1, n]."""
-    times = np.zeros((2, 1, SLICE.cells))
+    """Seconds of every cell, each stretch exposed as if the slice were faulty: float64[2, n]."""
+    seconds = np.zeros((2, SLICE.cells))
     for kernel, length, one in zip(KERNELS, LENGTHS, maps, strict=True):
-        row = np.zeros(1, dtype=np.int64)
-        engine.expose(shared.replays[kernel], one, np.array([length]), row, *times)
-    return times
+        times = engine.cell_times(shared.replays[kernel], one)
+        seconds[0] += times.zeros[0].ravel() * (length / times.period)
+        seconds[1] += times.ones[0].ravel() * (length / times.period)
+    return seconds
 
 
 def assert_follows(exposure, watched, times):
     """Up to rounding, of which each stretch may add its own."""
     tolerance = {"rtol": 1e-12, "atol": 1e-12 * sum(LENGTHS)}
-    assert np.allclose(exposure.watched_seconds, times[:, 0, watched], **tolerance)
-    assert np.allclose(exposure.longest[:, 0], times[:, 0].max(axis=1), **tolerance)
+    assert np.allclose(exposure.watched_seconds, times[:, watched], **tolerance)
+    assert np.allclose(exposure.longest[:, 0], times.max(axis=1), **tolerance)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def test_shared_times_are_those_of_a_clean_slice(engine, technique):
     for kernel, length in zip(KERNELS, LENGTHS, strict=True):
         exposure.add(np.array([0]), np.array([kernel]), CLEAN, length)
     times = dense(engine, shared, [CLEAN] * 5)
-    assert times[:, 0, watched].any(axis=1).all()
+    assert times[:, watched].any(axis=1).all()
     assert_follows(exposure, watched, times)
 
 

@@ -64,7 +64,7 @@ def test_shards_do_not_matter(sweep, arrays, borders):
 
 @pytest.mark.parametrize("batch", [1, 6])
 def test_batches_and_threads_do_not_matter(sweep, arrays, batch, monkeypatch):
-    monkeypatch.setattr(module, "BATCH", batch)
+    monkeypatch.setattr(sweep._engine, "batch", batch)
     monkeypatch.setattr(module, "_threads", lambda: 3)
     assert_same_arrays(sweep.compute(0, INSTANCES), arrays)
 

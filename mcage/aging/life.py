@@ -15,11 +15,11 @@ from mcage.aging.crossing import crossing
 from mcage.aging.delay import delay_increase, dvth_at_delay
 from mcage.aging.end_of_life import EndCause
 from mcage.aging.environment import Environment
-from mcage.aging.exposure import Exposure, Watched
 from mcage.aging.growth import growth_weights
 from mcage.aging.nbti import SECONDS_PER_YEAR, Facelift
 from mcage.aging.shared import EVENTS, SharedReplays, events_per_cycle
 from mcage.aging.vmin import aged_vmin
+from mcage.engines.exposure import Watched
 from mcage.engines.interface import Engine
 from mcage.epochs import middle_of_growth
 from mcage.variation import TailCells, fault_map
@@ -179,7 +179,7 @@ class _Batch:
             np.concatenate([tail.cell.astype(np.int64), sample.ravel()]),
         )
         self.watched_instance = watched.instance
-        self.exposure = Exposure(engine, shared, watched, count)
+        self.exposure = engine.exposure(shared.duties, watched, count)
         self.faulty = tail.vmin_volts > rules.environment.lowest_vdd_volts
         self.alive = np.ones(count, dtype=bool)
         self.end_seconds = np.full(count, rules.horizon_seconds)

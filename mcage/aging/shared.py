@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.extremes import DutyGroups, group_by_duty
+from mcage.engines.exposure import SharedDuties
+from mcage.engines.extremes import group_by_duty
 from mcage.engines.interface import Counters, Engine, clean_maps
 from mcage.engines.prepare import PreparedReplay
 from mcage.geometry import SLICE
@@ -21,21 +22,22 @@ class SharedReplays:
 
     Attributes
     ----------
-    replays : tuple of PreparedReplay
-        One per kernel.
+    duties : SharedDuties
+        Its replays, one per kernel, and the duty cycles of all cells.
     events : float64[kernels, 7]
         Events per cycle, in the order of `EVENTS`.
     peak_spilled_rows : int64[kernels]
         Spilled rows at most.
-    zero, one : DutyGroups
-        Share of the time that each cell holds '0' and '1'.
     """
 
-    replays: tuple[PreparedReplay, ...]
+    duties: SharedDuties
     events: NDArray[np.float64]
     peak_spilled_rows: NDArray[np.int64]
-    zero: DutyGroups
-    one: DutyGroups
+
+    @property
+    def replays(self) -> tuple[PreparedReplay, ...]:
+        """One per kernel."""
+        return self.duties.replays
 
 
 def share(engine: Engine, replays: tuple[PreparedReplay, ...]) -> SharedReplays:
@@ -48,13 +50,11 @@ def share(engine: Engine, replays: tuple[PreparedReplay, ...]) -> SharedReplays:
         zero[kernel] = (times.zeros[0] / times.period).ravel()
         one[kernel] = (times.ones[0] / times.period).ravel()
     return SharedReplays(
-        replays=replays,
+        duties=SharedDuties(replays, group_by_duty(zero), group_by_duty(one)),
         events=np.concatenate(
             [events_per_cycle(*both) for both in zip(replays, counters, strict=True)]
         ),
         peak_spilled_rows=np.concatenate([one.peak_spilled_rows for one in counters]),
-        zero=group_by_duty(zero),
-        one=group_by_duty(one),
     )
 
 

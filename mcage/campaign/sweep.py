@@ -31,9 +31,6 @@ from mcage.techniques import Placement, Technique, technique
 from mcage.traces import KERNELS, Trace, open_trace
 from mcage.variation import FaultModel, TailCells, scenario
 
-BATCH = 16
-"""Instances that one thread computes together: 8 MB each once they have cell times of their own."""
-
 SAMPLED_CELLS = 1024
 """Cells of each instance whose shifts make up the dVth histogram."""
 
@@ -136,9 +133,8 @@ class Sweep:
     def compute(self, first: int, last: int) -> Arrays:
         """Results of instances ``first`` ... ``last`` - 1, as `mcage.results.schema` declares."""
         self.prepare()
-        batches = [
-            np.arange(start, min(start + BATCH, last)) for start in range(first, last, BATCH)
-        ]
+        size = self._engine.batch
+        batches = [np.arange(start, min(start + size, last)) for start in range(first, last, size)]
         with ThreadPoolExecutor(_threads()) as pool:
             return _joined(pool.map(self._batch, batches))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.extremes import DutyGroups, longest_total
+from mcage.engines.exposure import Exposure, SharedDuties, Watched
 from mcage.engines.prepare import PreparedReplay
 from mcage.geometry import SLICE
 from mcage.techniques import Gating
@@ -87,6 +87,8 @@ class Engine(ABC):
     """
 
     name: str
+    batch: int
+    """Instances that are worth computing together."""
 
     @abstractmethod
     def redirect(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
@@ -97,42 +99,8 @@ class Engine(ABC):
         """Integer cell times of a small batch, for inspection and for replays shared by all."""
 
     @abstractmethod
-    def expose(
-        self,
-        replay: PreparedReplay,
-        fault_maps: NDArray[np.uint8],
-        seconds: NDArray[np.float64],
-        rows: NDArray[np.int64],
-        zero_seconds: NDArray[np.float64],
-        one_seconds: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
-        """Add the cell times of a stretch of life to the exposure of some instances, in place.
-
-        Parameters
-        ----------
-        replay : PreparedReplay
-            A redirecting technique on the trace that runs meanwhile.
-        fault_maps : uint8[n, 256]
-            Fault maps of the n instances.
-        seconds : float64[n]
-            Length of the stretch; a cell gains its share of it.
-        rows : int64[n]
-            The instances' rows in the exposure arrays.
-        zero_seconds, one_seconds : float64[rows, 524288]
-            Seconds spent at '0' and at '1' so far.
-
-        Returns
-        -------
-        float64[2, n]
-            Longest seconds at '0' and at '1' among the cells whose times were added to, at least;
-            with the longest before the call, their maximum is the longest of all cells.
-        """
-
-    def longest_total(
-        self, seconds: NDArray[np.float64], groups: DutyGroups
-    ) -> NDArray[np.float64]:
-        """Longest stressed time of any cell; see `mcage.engines.extremes.longest_total`."""
-        return longest_total(seconds, groups)
+    def exposure(self, duties: SharedDuties, watched: Watched, instances: int) -> Exposure:
+        """Times of the cells of a batch of new instances, all zero so far."""
 
     def count(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
         """Event counts of any technique for every instance."""

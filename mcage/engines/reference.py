@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.engines.exposure import DenseExposure, Exposure, SharedDuties, Watched
 from mcage.engines.interface import CellTimes, Counters, Engine
 from mcage.engines.layout import Layout
 from mcage.engines.prepare import PreparedReplay
@@ -26,6 +27,7 @@ class ReferenceEngine(Engine):
     """NumPy engine. Slow next to the others, which must return the same integers."""
 
     name = "numpy"
+    batch = 16
 
     def redirect(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
         """See `Engine.redirect`."""
@@ -41,22 +43,14 @@ class ReferenceEngine(Engine):
         ones, powered = (np.stack(times) for times in zip(*slices, strict=True))
         return CellTimes(ones, powered, replay.period)
 
-    def expose(
-        self,
-        replay: PreparedReplay,
-        fault_maps: NDArray[np.uint8],
-        seconds: NDArray[np.float64],
-        rows: NDArray[np.int64],
-        zero_seconds: NDArray[np.float64],
-        one_seconds: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
-        """See `Engine.expose`."""
-        slices = _redirected(replay, fault_maps)
-        for row, length, (ones, powered) in zip(rows, seconds, slices, strict=True):
-            scale = length / replay.period
-            zero_seconds[row] += ((powered - ones) * scale).ravel()
-            one_seconds[row] += (ones * scale).ravel()
-        return np.stack([zero_seconds[rows].max(axis=1), one_seconds[rows].max(axis=1)])
+    def exposure(self, duties: SharedDuties, watched: Watched, instances: int) -> Exposure:
+        """See `Engine.exposure`."""
+        return _ReferenceExposure(duties, watched, instances)
+
+
+class _ReferenceExposure(DenseExposure):
+    def _times(self, replay: PreparedReplay, fault_map: NDArray[np.uint8]) -> _SliceTimes:
+        return next(_redirected(replay, fault_map[None]))
 
 
 def _redirected(replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Iterator[_SliceTimes]:

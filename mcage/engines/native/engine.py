@@ -6,15 +6,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.engines.exposure import DenseExposure, Exposure, SharedDuties, Watched
 from mcage.engines.extremes import DutyGroups
 from mcage.engines.interface import CellTimes, Counters, Engine
 from mcage.engines.layout import Layout
 from mcage.engines.native.columns import DURATION, Columns, Placing, columns, placing
 from mcage.engines.native.compile import compiled
 from mcage.engines.native.place import COUNTERS, ENTRIES, place_all, place_pass
-from mcage.engines.native.spread import Spread, expose_spread, spread
+from mcage.engines.native.spread import Spread, spread
 from mcage.engines.native.stays import Stays, single_writes, stays
-from mcage.engines.native.walk import BITS, COMPONENTS, clear, expose_entry, finish, new_entry, walk
+from mcage.engines.native.walk import BITS, COMPONENTS, clear, finish, new_entry, walk
 from mcage.engines.prepare import PreparedReplay
 from mcage.geometry import SLICE
 from mcage.techniques import Gating, Placement, Storage
@@ -48,6 +49,7 @@ class NativeEngine(Engine):
     """Numba engine. Its functions release the GIL, so threads may run batches side by side."""
 
     name = "numba"
+    batch = 16
 
     def __init__(self) -> None:
         self._redirections: WeakKeyDictionary[PreparedReplay, _Redirection] = WeakKeyDictionary()
@@ -107,35 +109,29 @@ class NativeEngine(Engine):
         shape = (instances, SLICE.entries, SLICE.entry_bits)
         return CellTimes(ones.reshape(shape), powered.reshape(shape), replay.period)
 
-    def expose(
-        self,
-        replay: PreparedReplay,
-        fault_maps: NDArray[np.uint8],
-        seconds: NDArray[np.float64],
-        rows: NDArray[np.int64],
-        zero_seconds: NDArray[np.float64],
-        one_seconds: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
-        """See `Engine.expose`."""
-        longest = np.zeros((len(rows), 2, BITS))
-        _expose(
-            self._redirection(replay),
-            fault_maps,
-            seconds,
-            rows,
-            zero_seconds.reshape(-1, *_SHAPE),
-            one_seconds.reshape(-1, *_SHAPE),
-            longest,
-        )
-        raised: NDArray[np.float64] = longest.max(axis=2).T
-        return raised
+    def exposure(self, duties: SharedDuties, watched: Watched, instances: int) -> Exposure:
+        """See `Engine.exposure`."""
+        return _NativeExposure(self, duties, watched, instances)
 
-    def longest_total(
-        self, seconds: NDArray[np.float64], groups: DutyGroups
+
+class _NativeExposure(DenseExposure):
+    def __init__(
+        self, engine: NativeEngine, duties: SharedDuties, watched: Watched, instances: int
+    ) -> None:
+        super().__init__(duties, watched, instances)
+        self._engine = engine
+
+    def _times(
+        self, replay: PreparedReplay, fault_map: NDArray[np.uint8]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        times = self._engine.cell_times(replay, fault_map[None])
+        return times.ones[0], times.powered[0]
+
+    def _longest_of_mixtures(
+        self, mixtures: NDArray[np.float64], duties: DutyGroups
     ) -> NDArray[np.float64]:
-        """See `Engine.longest_total`."""
-        longest = np.empty(len(seconds))
-        _longest_total(seconds, groups.duty, groups.cells, groups.bound, longest)
+        longest = np.empty(len(mixtures))
+        _longest_total(mixtures, duties.duty, duties.cells, duties.bound, longest)
         return longest
 
 
@@ -452,43 +448,6 @@ def _redirected(
             _walk_passes(entry, room, redirection, number)
             ones[instance, number] = entry.ones
             powered[instance, number] = entry.powered
-
-
-@compiled
-def _expose(
-    redirection: Any,
-    fault_maps: NDArray[np.uint8],
-    seconds: NDArray[np.float64],
-    rows: NDArray[np.int64],
-    zero_seconds: NDArray[np.float64],
-    one_seconds: NDArray[np.float64],
-    longest: NDArray[np.float64],
-) -> None:
-    passes = len(redirection.policies.starts)
-    room = _room(passes, len(redirection.columns.cycle))
-    entry = new_entry()
-    homes = np.empty((passes, len(redirection.spread.first)), np.int64)
-    for instance in range(len(fault_maps)):
-        scale = seconds[instance] / (passes * redirection.policies.cycles)
-        row = rows[instance]
-        if redirection.spread.usable and _homes(homes, room, redirection, fault_maps[instance]):
-            expose_spread(
-                redirection.spread,
-                redirection.stays,
-                redirection.columns,
-                homes,
-                scale,
-                zero_seconds[row],
-                one_seconds[row],
-                longest[instance],
-            )
-            continue
-        _place_and_sort(room, redirection, fault_maps[instance])
-        for number in range(ENTRIES):
-            if not _walk_passes(entry, room, redirection, number):
-                continue
-            zero, one = zero_seconds[row, number], one_seconds[row, number]
-            expose_entry(entry, scale, zero, one, longest[instance])
 
 
 @compiled

@@ -1,0 +1,1 @@
+"""The engine that computes with CUDA kernels."""

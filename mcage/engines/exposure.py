@@ -1,0 +1,199 @@
+"""How long each cell of a batch of instances has held '0' and '1' so far.
+
+While a slice has no fault that its technique reacts to, its times are a mixture of duty cycles
+that all instances share, and only the mixture is kept. From the first fault on an instance has
+times of its own, stretch by stretch.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.extremes import DutyGroups, longest_total
+from mcage.engines.prepare import PreparedReplay
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Cells whose times are followed one by one; arrays [n], in any order.
+
+    Attributes
+    ----------
+    instance : int64[n]
+        Position of the cell's instance in the batch.
+    cell : int64[n]
+        Number of the cell in its slice, ``2048 * entry + bit``.
+    """
+
+    instance: NDArray[np.int64]
+    cell: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SharedDuties:
+    """A technique on every kernel of a sweep, and its duty cycles on a slice without faults.
+
+    Attributes
+    ----------
+    replays : tuple of PreparedReplay
+        One per kernel.
+    zero, one : DutyGroups
+        Share of the time that each cell holds '0' and '1'.
+    """
+
+    replays: tuple[PreparedReplay, ...]
+    zero: DutyGroups
+    one: DutyGroups
+
+
+class Exposure(ABC):
+    """Seconds at '0' and at '1' of the cells of a batch of instances.
+
+    Every engine keeps the times of instances of their own in its own way; what it tells of them is
+    the same to the last bit, for the terms of a cell's sum are the same and added in this order:
+    the mixture, kernel by kernel, then stretch by stretch.
+
+    Parameters
+    ----------
+    duties : SharedDuties
+        The technique on every kernel.
+    watched : Watched
+        Cells to be followed.
+    instances : int
+        Size of the batch.
+    """
+
+    def __init__(self, duties: SharedDuties, watched: Watched, instances: int) -> None:
+        self._duties = duties
+        self._watched = watched
+        self._mixture = np.zeros((instances, len(duties.replays)))
+        self._has_own = np.zeros(instances, dtype=bool)
+        self.watched_seconds = np.zeros((2, len(watched.cell)))
+        """Seconds at '0' and at '1' of the watched cells."""
+        self.longest = np.zeros((2, instances))
+        """Longest seconds at '0' and at '1' among all cells of each instance."""
+
+    def add(
+        self,
+        instances: NDArray[np.int64],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+        seconds: float,
+    ) -> None:
+        """Let some instances run a kernel each for some seconds.
+
+        Parameters
+        ----------
+        instances : int64[m]
+            Positions in the batch.
+        kernel : int64[m]
+            Kernel that each runs.
+        fault_maps : uint8[m, 256]
+            Fault map of each meanwhile.
+        seconds : float
+            Length of the stretch.
+        """
+        redirects = self._duties.replays[0].technique.redirects
+        alone = redirects & (fault_maps.any(axis=1) | self._has_own[instances])
+        fresh = instances[alone & ~self._has_own[instances]]
+        if len(fresh):
+            self._begin(fresh)
+            self._has_own[fresh] = True
+        for one in np.unique(kernel[alone]):
+            chosen = alone & (kernel == one)
+            self._run(instances[chosen], int(one), fault_maps[chosen], seconds)
+        self._share(instances[~alone], kernel[~alone], seconds)
+
+    def _share(
+        self, instances: NDArray[np.int64], kernel: NDArray[np.int64], seconds: float
+    ) -> None:
+        self._mixture[instances, kernel] += seconds
+        duties = (self._duties.zero, self._duties.one)
+        for longest, of_cells in zip(self.longest, duties, strict=True):
+            longest[instances] = self._longest_of_mixtures(self._mixture[instances], of_cells)
+        kernel_of = np.full(len(self._has_own), -1, dtype=np.int64)
+        kernel_of[instances] = kernel
+        runs = kernel_of[self._watched.instance]
+        mine = np.flatnonzero(runs >= 0)
+        for total, of_cells in zip(self.watched_seconds, duties, strict=True):
+            total[mine] += seconds * of_cells.duty[runs[mine], self._watched.cell[mine]]
+
+    def _longest_of_mixtures(
+        self, mixtures: NDArray[np.float64], duties: DutyGroups
+    ) -> NDArray[np.float64]:
+        return longest_total(mixtures, duties)
+
+    @abstractmethod
+    def _begin(self, instances: NDArray[np.int64]) -> None:
+        """Give some instances times of their own: so far, those of their mixtures.
+
+        Brings `watched_seconds` of their cells in line with these.
+        """
+
+    @abstractmethod
+    def _run(
+        self,
+        instances: NDArray[np.int64],
+        kernel: int,
+        fault_maps: NDArray[np.uint8],
+        seconds: float,
+    ) -> None:
+        """Add a stretch to instances that have times of their own: int64[m], uint8[m, 256].
+
+        Brings `longest` and `watched_seconds` up to date.
+        """
+
+    def _watched_of(self, instances: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Positions of the watched cells of some instances."""
+        chosen = np.zeros(len(self._has_own), dtype=bool)
+        chosen[instances] = True
+        return np.flatnonzero(chosen[self._watched.instance])
+
+
+class DenseExposure(Exposure):
+    """Two sums for each of the 524,288 cells of an instance: simple, and 8 MB.
+
+    `_gain` says what a stretch adds to them.
+    """
+
+    def __init__(self, duties: SharedDuties, watched: Watched, instances: int) -> None:
+        super().__init__(duties, watched, instances)
+        # Pages that are never touched take no memory.
+        self._own = np.zeros((2, instances, duties.zero.duty.shape[1]))
+
+    def _begin(self, instances: NDArray[np.int64]) -> None:
+        duties = (self._duties.zero.duty, self._duties.one.duty)
+        for instance in instances:
+            for own, duty in zip(self._own, duties, strict=True):
+                for kernel in np.flatnonzero(self._mixture[instance]):
+                    own[instance] += self._mixture[instance, kernel] * duty[kernel]
+        self._follow(instances)
+
+    def _run(
+        self,
+        instances: NDArray[np.int64],
+        kernel: int,
+        fault_maps: NDArray[np.uint8],
+        seconds: float,
+    ) -> None:
+        replay = self._duties.replays[kernel]
+        for instance, fault_map in zip(instances, fault_maps, strict=True):
+            ones, powered = self._times(replay, fault_map)
+            scale = seconds / replay.period
+            self._own[0, instance] += (powered - ones).ravel() * scale
+            self._own[1, instance] += ones.ravel() * scale
+        self.longest[:, instances] = self._own[:, instances].max(axis=2)
+        self._follow(instances)
+
+    @abstractmethod
+    def _times(
+        self, replay: PreparedReplay, fault_map: NDArray[np.uint8]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Cycles at '1' and powered of every cell of a slice: two times int64[256, 2048]."""
+
+    def _follow(self, instances: NDArray[np.int64]) -> None:
+        mine = self._watched_of(instances)
+        instance, cell = self._watched.instance[mine], self._watched.cell[mine]
+        self.watched_seconds[:, mine] = self._own[:, instance, cell]
