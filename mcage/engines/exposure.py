@@ -31,7 +31,7 @@ class Watched:
     cell: NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SharedDuties:
     """A technique on every kernel of a sweep, and its duty cycles on a slice without faults.
 
@@ -101,9 +101,8 @@ class Exposure(ABC):
         if len(fresh):
             self._begin(fresh)
             self._has_own[fresh] = True
-        for one in np.unique(kernel[alone]):
-            chosen = alone & (kernel == one)
-            self._run(instances[chosen], int(one), fault_maps[chosen], seconds)
+        if alone.any():
+            self._run_each(instances[alone], kernel[alone], fault_maps[alone], seconds)
         self._share(instances[~alone], kernel[~alone], seconds)
 
     def _share(
@@ -132,7 +131,18 @@ class Exposure(ABC):
         Brings `watched_seconds` of their cells in line with these.
         """
 
-    @abstractmethod
+    def _run_each(
+        self,
+        instances: NDArray[np.int64],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+        seconds: float,
+    ) -> None:
+        """Add a stretch, with a kernel for each: int64[m], int64[m], uint8[m, 256]."""
+        for one in np.unique(kernel):
+            chosen = kernel == one
+            self._run(instances[chosen], int(one), fault_maps[chosen], seconds)
+
     def _run(
         self,
         instances: NDArray[np.int64],
@@ -140,10 +150,11 @@ class Exposure(ABC):
         fault_maps: NDArray[np.uint8],
         seconds: float,
     ) -> None:
-        """Add a stretch to instances that have times of their own: int64[m], uint8[m, 256].
+        """Add a stretch of one kernel to instances that have times of their own.
 
         Brings `longest` and `watched_seconds` up to date.
         """
+        raise NotImplementedError
 
     def _watched_of(self, instances: NDArray[np.int64]) -> NDArray[np.int64]:
         """Positions of the watched cells of some instances."""
