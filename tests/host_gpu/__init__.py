@@ -1,0 +1,1 @@
+"""A GPU made of the host's compiler and of fibers, for tests of CUDA kernels."""

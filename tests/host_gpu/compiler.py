@@ -1,0 +1,137 @@
+"""From a CUDA source to a library of the host, kept in a cache from run to run."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+_HEADERS = Path(__file__).parent
+_LANGUAGE = ["-std=c++17", "-fsigned-char"]
+_CHECKS = "bounds,shift-exponent,signed-integer-overflow,integer-divide-by-zero,alignment,return"
+_OPTIONS = [
+    "-O2",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-strict-aliasing",
+    "-fno-exceptions",
+    "-w",
+    f"-fsanitize={_CHECKS}",
+]
+_DYNAMIC_SHARED = re.compile(
+    r"extern\s+__shared__\s+(?:(?:__align__|alignas)\s*\(\s*\w+\s*\)\s*)?"
+    r"([\w:\s]+?)\s*\b(\w+)\s*\[\s*\]"
+)
+
+
+class CompileError(Exception):
+    """The source is not what the shim takes for CUDA C++; the message is the compiler's."""
+
+
+def host_compiler():
+    """Path of a C++ compiler; None if there is none."""
+    return shutil.which(os.environ.get("CXX", "g++"))
+
+
+def compile_kernels(text, name, folder, constants, architecture):
+    """Path of the library with the kernels of a source.
+
+    Parameters
+    ----------
+    text : str
+        CUDA C++.
+    name : str or path
+        What messages call the source.
+    folder : path
+        Where its relative includes are.
+    constants : mapping of str to int
+        Macros, as by ``-D``.
+    architecture : int
+        Value of ``__CUDA_ARCH__`` over 10.
+    """
+    compiler = host_compiler()
+    if not compiler:
+        raise CompileError("no C++ compiler: install g++ or set CXX")
+    macros = {**constants, "__CUDA_ARCH__": 10 * architecture, "__CUDACC_RTC__": 1}
+    defines = [f"-D{key}={value}" for key, value in macros.items()]
+    preprocess = [compiler, *_LANGUAGE, "-E", "-x", "c++", *defines, f"-I{folder}", "-"]
+    source = _host_source(_run(preprocess, f'#line 1 "{name}"\n{text}'))
+    digest = hashlib.sha256(source.encode())
+    for part in [*sorted(_HEADERS.glob("*.h")), Path(compiler).resolve()]:
+        digest.update(part.read_bytes() if part.suffix == ".h" else _version(part).encode())
+    digest.update(repr(_OPTIONS).encode())
+    library = _cache() / f"{Path(name).stem}-{digest.hexdigest()[:24]}.so"
+    if not library.exists():
+        with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
+            made = Path(scratch, "kernels.o"), Path(scratch, "kernels.so")
+            compiling = [compiler, *_LANGUAGE, *_OPTIONS, f"-I{_HEADERS}", "-x", "c++", "-"]
+            _run([*compiling, "-c", "-o", str(made[0])], source)
+            # Apart, so that the library of -fsanitize, which ends the process, stays out.
+            _run([compiler, "-shared", "-o", str(made[1]), str(made[0])])
+            made[1].replace(library)  # at once: another process may be doing the same
+    return library
+
+
+def _host_source(preprocessed):
+    kernels = _kernels(preprocessed)
+    body = _DYNAMIC_SHARED.sub(r"HOST_GPU_DYNAMIC_SHARED(\1, \2)", preprocessed)
+    table = "".join(f"HOST_GPU_KERNEL({name}, {most}),\n" for name, most in kernels)
+    # Without a name, the namespace gives nothing to the linker and hides nothing of the host's.
+    return (
+        f'#include "cuda_shim.h"\nnamespace {{\n{body}\n}}\n#include "launch.h"\nnamespace {{\n'
+        f"const host_gpu::Kernel kernels[] = {{\n{table}}};\n}}\nHOST_GPU_LIBRARY(kernels)\n"
+    )
+
+
+def _kernels(preprocessed):
+    """Names of the ``extern "C" __global__`` functions and the most threads of their blocks."""
+    found = []
+    for match in re.finditer(r'extern\s*"C"\s*(?=[^;{]*?\b__global__\b)', preprocessed):
+        rest = preprocessed[match.end() :]
+        most_threads = "1024"
+        bounds = re.match(r"[\w\s]*?__launch_bounds__\s*\(", rest)
+        if bounds:
+            arguments, rest = _balanced(rest[bounds.end() :])
+            most_threads = _first_argument(arguments)
+        found.append((re.search(r"(\w+)\s*\(", rest)[1], most_threads))
+    return found
+
+
+def _balanced(text):
+    """What comes before and after the parenthesis that closes."""
+    depth = 1
+    for place, character in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if not depth:
+            return text[:place], text[place + 1 :]
+    raise CompileError("__launch_bounds__ that does not end")
+
+
+def _first_argument(text):
+    depth = 0
+    for place, character in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if character == "," and not depth:
+            return text[:place]
+    return text
+
+
+def _run(command, text=None):
+    done = subprocess.run(command, input=text, capture_output=True, text=True)
+    if done.returncode:
+        raise CompileError(f"{' '.join(command)}\n{done.stderr[:4000]}")
+    return done.stdout
+
+
+def _version(compiler):
+    return _run([str(compiler), "--version"])
+
+
+def _cache():
+    folder = Path(tempfile.gettempdir(), f"mcage-host-gpu-{os.getuid()}")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder

@@ -1,0 +1,135 @@
+"""Memory of a host device: arrays that fault where a GPU would be out of bounds."""
+
+import ctypes
+import mmap
+import random
+import weakref
+from dataclasses import dataclass
+
+import numpy as np
+
+POISON = (0x7F, 0xDB)
+"""Bytes of memory that nobody has written: huge as a float; huge, or negative, as an integer."""
+_MARK = 0xC3
+_ALIGNMENT_BYTES = 16
+_MAP_NORESERVE = 0x4000
+_C = ctypes.CDLL(None, use_errno=True)
+_C.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+
+
+class DeviceArray(np.ndarray):
+    """An array of the device; slices and views of it are arrays of the device as well.
+
+    As on a GPU, what it holds is reached by kernels and by `HostDevice.download` alone: NumPy's
+    functions and operators refuse.
+    """
+
+    __array_ufunc__ = None
+
+    def __array_function__(self, function, types, args, kwargs):
+        raise TypeError(f"numpy.{function.__name__} of an array of the device: download it first")
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """Where an array lies: it ends just before a page that faults, its slack is marked."""
+
+    address: int
+    size_bytes: int
+    label: str
+
+    def holds(self, address, size_bytes):
+        """Whether all of that memory is inside."""
+        end = self.address + self.size_bytes
+        return self.address <= address and address + size_bytes <= end
+
+    def damage(self):
+        """What was written around the array, in words; None if nothing."""
+        slack = self.address % mmap.PAGESIZE
+        before = ctypes.string_at(self.address - slack, slack)
+        kept = before.rstrip(bytes([_MARK]))
+        if kept:
+            return f"writes {slack - len(kept) + 1} bytes before the {self.label}"
+        end = self.address + self.size_bytes
+        after = ctypes.string_at(end, -end % mmap.PAGESIZE)
+        if after.strip(bytes([_MARK])):
+            return f"writes after the end of the {self.label}"
+        return None
+
+
+class Memory:
+    """Memory of one device, counted as a GPU's is."""
+
+    def __init__(self, total_bytes, seed):
+        self.total_bytes = total_bytes
+        self.used_bytes = 0
+        self._random = random.Random(seed)
+        self._allocations = {}
+
+    def allocate(self, shape, dtype):
+        """Array filled with poison."""
+        dtype = np.dtype(dtype)
+        elements = int(np.prod(shape, dtype=np.int64))
+        size_bytes = elements * dtype.itemsize
+        if size_bytes > self.total_bytes - self.used_bytes:
+            raise MemoryError(
+                f"{size_bytes} bytes asked for, {self.total_bytes - self.used_bytes} of the "
+                f"device's {self.total_bytes} bytes are free"
+            )
+        page = mmap.PAGESIZE
+        inner = -(-size_bytes // page) * page  # between two pages that fault
+        start = page + inner - -(-size_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+        mapping = _map(inner + 2 * page)
+        whole = np.frombuffer(mapping, dtype=np.uint8)
+        whole[page : page + inner] = _MARK
+        whole[start : start + size_bytes] = self._random.choice(POISON)
+        address = whole.ctypes.data
+        _forbid(address)
+        _forbid(address + page + inner)
+        label = f"{dtype}{list(np.atleast_1d(shape))}".replace("np.int64", "")
+        self._allocations[address] = Allocation(address + start, size_bytes, label)
+        self.used_bytes += size_bytes
+        weakref.finalize(mapping, self._release, address).atexit = False
+        return whole[start : start + size_bytes].view(dtype).reshape(shape).view(DeviceArray)
+
+    def _release(self, address):
+        self.used_bytes -= self._allocations.pop(address).size_bytes
+
+    def find(self, address, size_bytes):
+        """The allocation that holds that memory; None if no array of the device does."""
+        allocations = tuple(self._allocations.values())
+        return next((one for one in allocations if one.holds(address, size_bytes)), None)
+
+    def near(self, address):
+        """An address in words: how far from which array."""
+        for one in tuple(self._allocations.values()):
+            end = one.address + one.size_bytes
+            if end <= address < end + mmap.PAGESIZE + _ALIGNMENT_BYTES:
+                return f"{address - end} bytes after the end of the array {one.label}"
+            if one.address - 2 * mmap.PAGESIZE <= address < one.address:
+                return f"{one.address - address} bytes before the array {one.label}"
+        return f"{address:#x}, near no array of the device"
+
+
+class Stacks:
+    """Stacks of the fibers of one block, each over a page that faults."""
+
+    def __init__(self, count, size_bytes):
+        self.size_bytes = size_bytes
+        self._mapping = _map(count * size_bytes, _MAP_NORESERVE)
+        self.address = np.frombuffer(self._mapping, dtype=np.uint8).ctypes.data
+        for number in range(count):
+            _forbid(self.address + number * size_bytes)
+
+    def holds(self, address):
+        """Whether a stack that is too short gave this address."""
+        return self.address <= address < self.address + len(self._mapping)
+
+
+def _map(size_bytes, more_flags=0):
+    return mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | more_flags)
+
+
+def _forbid(page_address):
+    if _C.mprotect(page_address, mmap.PAGESIZE, 0):
+        raise OSError(ctypes.get_errno(), "mprotect")
