@@ -19,6 +19,7 @@ _OPTIONS = [
     "-fno-math-errno",
     "-fno-strict-aliasing",
     "-fno-exceptions",
+    "-fstack-clash-protection",
     "-w",
     f"-fsanitize={_CHECKS}",
 ]

@@ -65,7 +65,7 @@ static uint64_t random_state;
 static const char *kernel_name;
 static char *message;
 static unsigned message_bytes;
-static bool failed;
+static bool failed, faulted;
 static void *fault_address;
 
 alignas(256) static unsigned char dynamic_shared[most_shared_bytes + shared_guard_bytes];
@@ -421,8 +421,9 @@ inline void on_fault(int number, siginfo_t *information, void *) {
         sigaction(number, number == SIGSEGV ? &previous_segv : &previous_bus, nullptr);
         return;
     }
+    faulted = true;
     fault_address = information->si_addr;
-    fail("accesses memory that it does not have, at address %p", fault_address);
+    fail("accesses memory that it does not have");
 }
 
 class FaultHandlers {

@@ -26,6 +26,7 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 
 import numpy as np
+
 from host_gpu.compiler import compile_kernels
 from host_gpu.memory import DeviceArray, Memory, Stacks
 
@@ -183,8 +184,8 @@ class HostModule:
         del values
         if not completed:
             text = message.value.decode()
-            if launch.fault_address is not None:
-                text += f": {device.where(launch.fault_address)}"
+            if launch.faulted:
+                text += f": {device.where(launch.fault_address or 0)}"
             raise LaunchError(text)
         for allocation in allocations:
             damage = allocation.damage()
@@ -226,6 +227,7 @@ class _Launch(ctypes.Structure):
         ("message", ctypes.c_void_p),
         ("message_bytes", ctypes.c_uint64),
         ("fault_address", ctypes.c_void_p),
+        ("faulted", ctypes.c_uint),
     )
 
 
@@ -235,9 +237,14 @@ def _code(dtype):
 
 
 def _alike(dtype, expected):
-    """Whether elements are of one size, and both whole numbers or both not."""
-    whole = dtype.kind in "biu", expected[0] in "biu"
-    return dtype.itemsize == int(expected[1:]) and whole[0] == whole[1]
+    """Whether an array's elements are what a pointer points to, be it signed or not.
+
+    Structures may lie in arrays of what they are made of.
+    """
+    kind, size_bytes = expected[0], int(expected[1:])
+    if kind == "V":
+        return size_bytes % dtype.itemsize == 0
+    return dtype.itemsize == size_bytes and (dtype.kind in "biu") == (kind in "biu")
 
 
 def _check_sizes(kernel, grid, block, most_threads, shared_bytes):

@@ -6,11 +6,16 @@
 namespace host_gpu {
 
 // Types of parameters for the host: kind and bytes, `u4`; pointers by what they point to, `*u4`.
+// Structures have the kind V, but vectors that of their components.
 template <typename T>
 struct Type {
     static void tell(char *text) {
-        bool floating = T(0.5) != T(0), negative = T(-1) < T(0);
-        sprintf(text, "%c%zu", floating ? 'f' : negative ? 'i' : 'u', sizeof(T));
+        if constexpr (__is_class(T)) {
+            sprintf(text, "V%zu", sizeof(T));
+        } else {
+            bool floating = T(0.5) != T(0), negative = T(-1) < T(0);
+            sprintf(text, "%c%zu", floating ? 'f' : negative ? 'i' : 'u', sizeof(T));
+        }
     }
 };
 template <>
@@ -74,6 +79,7 @@ struct Launch {
     char *message;
     uint64_t message_bytes;
     void *fault_address;
+    unsigned faulted;
 };
 
 // Returns whether all blocks came to their ends; otherwise the message says why not.
@@ -88,7 +94,7 @@ inline bool run(const Kernel &kernel, Launch &launch) {
     random_state = launch.seed;
     message = launch.message;
     message_bytes = unsigned(launch.message_bytes);
-    failed = false;
+    failed = faulted = false;
     fault_address = nullptr;
 
     unsigned blocks = gridDim.x * gridDim.y * gridDim.z;
@@ -110,6 +116,7 @@ inline bool run(const Kernel &kernel, Launch &launch) {
     }
     free(order);
     launch.fault_address = fault_address;
+    launch.faulted = faulted;
     return completed;
 }
 

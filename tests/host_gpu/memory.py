@@ -47,13 +47,13 @@ class Allocation:
         """What was written around the array, in words; None if nothing."""
         slack = self.address % mmap.PAGESIZE
         before = ctypes.string_at(self.address - slack, slack)
-        kept = before.rstrip(bytes([_MARK]))
-        if kept:
-            return f"writes {slack - len(kept) + 1} bytes before the {self.label}"
+        written = before.lstrip(bytes([_MARK]))
+        if written:
+            return f"writes {len(written)} bytes before the array {self.label}"
         end = self.address + self.size_bytes
         after = ctypes.string_at(end, -end % mmap.PAGESIZE)
         if after.strip(bytes([_MARK])):
-            return f"writes after the end of the {self.label}"
+            return f"writes after the end of the array {self.label}"
         return None
 
 
@@ -86,11 +86,12 @@ class Memory:
         address = whole.ctypes.data
         _forbid(address)
         _forbid(address + page + inner)
-        label = f"{dtype}{list(np.atleast_1d(shape))}".replace("np.int64", "")
+        array = whole[start : start + size_bytes].view(dtype).reshape(shape).view(DeviceArray)
+        label = f"{dtype}{list(array.shape)}"
         self._allocations[address] = Allocation(address + start, size_bytes, label)
         self.used_bytes += size_bytes
         weakref.finalize(mapping, self._release, address).atexit = False
-        return whole[start : start + size_bytes].view(dtype).reshape(shape).view(DeviceArray)
+        return array
 
     def _release(self, address):
         self.used_bytes -= self._allocations.pop(address).size_bytes
