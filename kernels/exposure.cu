@@ -29,10 +29,11 @@ begin(const double *mixtures, const double *duties, int kernels, const int *inst
     seconds[(of_kind + instance_of[blockIdx.x]) * CELLS + cell] = total;
 }
 
-// Set the longest seconds of instances: values[2][chosen] to longest[2][instances].
+// Set the longest seconds of instances: values[2][chosen] to longest[2][instances], both as the
+// bits of a double.
 extern "C" __global__ void
-set_longest(const double *values, int chosen, const int *instance_of, int instances,
-            double *longest) {
+set_longest(const unsigned long long *values, int chosen, const int *instance_of, int instances,
+            unsigned long long *longest) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= chosen) return;
     longest[instance_of[i]] = values[i];

@@ -166,15 +166,15 @@ __device__ bool run(Slice &slice, short *homes, int *arrived, unsigned *released
 // stay_operations             allocations, releases, writes that begin a stay
 // write_operations            the same with all writes
 // reads_after, cycles         of writes: reads until, and cycles to, the end of the value
-// arrivals[slice][pass][]     result, `capacity` of each; may be null, as may be the next
+// arrivals[slice][pass][]     result, `capacity` of each; 0: neither these nor the next are asked for
 // arrived[slice][pass][entry] result: arrivals in each entry
 // events[slice][pass][7]      result: as `Events`
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
 place(const unsigned char *fault_maps, const int *scan_starts, int slices, int passes,
-      const Operation *stay_operations, int stay_count,
-      const Operation *write_operations, int write_count,
+      const int4 *stay_operations, int stay_count,
+      const int4 *write_operations, int write_count,
       const long long *reads_after, const long long *cycles,
-      int capacity, Arrival *arrivals, int *arrived, long long *events) {
+      int capacity, int4 *arrivals, int *arrived, long long *events) {
     __shared__ short homes_of_warp[WARPS][ENTRIES];
     __shared__ int arrived_of_warp[WARPS][ENTRIES];
     __shared__ unsigned released_of_warp[WARPS][32];
@@ -187,6 +187,8 @@ place(const unsigned char *fault_maps, const int *scan_starts, int slices, int p
     unsigned *released = released_of_warp[warp];
     const unsigned char *fault_map = fault_maps + number / passes * ENTRIES;
 
+    Arrival *arrivals_here =
+        capacity ? reinterpret_cast<Arrival *>(arrivals) + number * capacity : nullptr;
     Events total;
     for (int attempt = 0; attempt < 2; attempt++) {
         Slice slice = {0, 0, lane, scan_starts[number % passes]};
@@ -204,15 +206,16 @@ place(const unsigned char *fault_maps, const int *scan_starts, int slices, int p
         __syncwarp();
         total = {};
         const bool until_spill = attempt == 0;
+        const int4 *operations = until_spill ? stay_operations : write_operations;
         if (run(slice, homes, arrived_here, released,
-                until_spill ? stay_operations : write_operations,
+                reinterpret_cast<const Operation *>(operations),
                 until_spill ? stay_count : write_count, until_spill, reads_after, cycles,
-                arrivals ? arrivals + number * capacity : nullptr, total)) {
+                arrivals_here, total)) {
             break;
         }
     }
     __syncwarp();
-    if (arrivals) {
+    if (capacity) {
         for (int entry = lane; entry < ENTRIES; entry += 32) {
             arrived[number * ENTRIES + entry] = arrived_here[entry];
         }

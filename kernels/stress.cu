@@ -185,7 +185,7 @@ __device__ __forceinline__ void walk(const Replay &replay, const Component &comp
 // starts[slice][world][257], visits[slice][world][capacity]  there are `most_worlds` of them
 __device__ __forceinline__ bool walk_worlds(
     const Replay &replay, const unsigned *region_masks, const int *worlds,
-    const unsigned long long *periods, int most_worlds, const int *starts, const Visit *visits,
+    const unsigned long long *periods, int most_worlds, const int *starts, const int4 *visits,
     int capacity, long long slice, int entry, Cycles (&sums)[BITS], Cycles *powered) {
     Component component = {int(threadIdx.x), {0, 0, 0, 0}};
     if (REGIONS) {
@@ -203,21 +203,23 @@ __device__ __forceinline__ bool walk_worlds(
         const int *start = starts + number * (ENTRIES + 1) + entry;
         if (start[0] == start[1]) continue;
         used = true;
-        walk(replay, component, visits + number * capacity + start[0], start[1] - start[0],
-             Cycles(periods[entry]), sums, powered);
+        walk(replay, component,
+             reinterpret_cast<const Visit *>(visits) + number * capacity + start[0],
+             start[1] - start[0], Cycles(periods[entry]), sums, powered);
     }
     return used;
 }
 
 // Cycles at '1' and powered: ones, powered [slice][entry][bit][component].
 extern "C" __global__ void __launch_bounds__(COMPONENTS)
-cell_times(const Write *writes, const unsigned *contents, const unsigned *masks,
+cell_times(const int4 *writes, const unsigned *contents, const unsigned *masks,
            const unsigned *region_masks, unsigned long long cycles, const int *worlds,
            const unsigned long long *periods, int most_worlds, const int *starts,
-           const Visit *visits, int capacity, unsigned long long *ones,
+           const int4 *visits, int capacity, unsigned long long *ones,
            unsigned long long *powered) {
     __shared__ Cycles powered_here[BITS * COMPONENTS];
-    const Replay replay = {writes, contents, masks, Cycles(cycles)};
+    const Replay replay = {reinterpret_cast<const Write *>(writes), contents, masks,
+                           Cycles(cycles)};
     const long long slice = blockIdx.x;
     const int entry = blockIdx.y;
     Cycles sums[BITS];
@@ -238,13 +240,14 @@ cell_times(const Write *writes, const unsigned *contents, const unsigned *masks,
 // seconds[2][instances][entry][bit][component]
 // longest[2][instances]                       bits of a double: not negative, so in order
 extern "C" __global__ void __launch_bounds__(COMPONENTS)
-expose(const Write *writes, const unsigned *contents, const unsigned *masks,
+expose(const int4 *writes, const unsigned *contents, const unsigned *masks,
        const unsigned *region_masks, unsigned long long cycles, const int *worlds,
        const unsigned long long *periods, int most_worlds, const int *starts,
-       const Visit *visits, int capacity, const int *instance_of, int instances, double scale,
+       const int4 *visits, int capacity, const int *instance_of, int instances, double scale,
        double *seconds, unsigned long long *longest) {
     __shared__ Cycles powered_here[BITS * COMPONENTS];
-    const Replay replay = {writes, contents, masks, Cycles(cycles)};
+    const Replay replay = {reinterpret_cast<const Write *>(writes), contents, masks,
+                           Cycles(cycles)};
     const int entry = blockIdx.y;
     Cycles sums[BITS];
     Cycles *on = powered_here + threadIdx.x;

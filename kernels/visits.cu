@@ -22,8 +22,7 @@ struct alignas(16) Visit {
 // starts[pass of a slice][257]         result: first visit of each entry
 // visits[pass of a slice][capacity]    result
 extern "C" __global__ void __launch_bounds__(ENTRIES)
-sort_visits(const Arrival *arrivals, const int *arrived, int capacity, int *starts,
-            Visit *visits) {
+sort_visits(const int4 *arrivals, const int *arrived, int capacity, int *starts, int4 *visits) {
     __shared__ int place[ENTRIES + 1];
     const long long pass = blockIdx.x;
     const int entry = threadIdx.x;
@@ -39,11 +38,12 @@ sort_visits(const Arrival *arrivals, const int *arrived, int capacity, int *star
     if (entry == 0) starts[pass * (ENTRIES + 1)] = 0;
     starts[pass * (ENTRIES + 1) + entry + 1] = place[entry + 1];
 
+    const Arrival *from = reinterpret_cast<const Arrival *>(arrivals) + pass * capacity;
+    Visit *to = reinterpret_cast<Visit *>(visits) + pass * capacity;
     const int count = place[ENTRIES];
     for (int i = threadIdx.x; i < count; i += ENTRIES) {
-        const Arrival arrival = arrivals[pass * capacity + i];
+        const Arrival arrival = from[i];
         const int block = arrival.home & WHOLE ? -1 : arrival.home & 3;
-        visits[pass * capacity + place[arrival.home / 8] + arrival.rank] = {
-            arrival.first, arrival.end, block, 0};
+        to[place[arrival.home / 8] + arrival.rank] = {arrival.first, arrival.end, block, 0};
     }
 }

@@ -1,0 +1,83 @@
+"""The CUDA engine: batches of instances on one device or several.
+
+It knows devices by the protocol of `mcage.engines.cuda.device` only.
+"""
+
+import itertools
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.cuda.device import Device
+from mcage.engines.cuda.exposure import CudaExposure
+from mcage.engines.cuda.runner import Runner
+from mcage.engines.exposure import Exposure, SharedDuties, Watched
+from mcage.engines.interface import CellTimes, Counters, Engine
+from mcage.engines.prepare import PreparedReplay
+from mcage.geometry import SLICE
+
+MOST_INSTANCES = 1024
+"""A batch that keeps any device busy; more would only wait for each other."""
+
+_EXPOSURE_BYTES = 2 * 8 * SLICE.cells
+
+
+class CudaEngine(Engine):
+    """CUDA engine. Threads of the host may run batches side by side, each on a device in turn.
+
+    Parameters
+    ----------
+    devices : sequence of Device
+        One or several.
+    threads : int
+        Threads of the host that will use the engine at once: they share the devices' memory.
+    """
+
+    name = "cuda"
+
+    def __init__(self, devices: Sequence[Device], threads: int = 1) -> None:
+        each = -(-threads // len(devices))
+        self._runners = [Runner(device, each) for device in devices]
+        self._turn = itertools.cycle(self._runners)
+        self._taking_turns = threading.Lock()
+        self._of_thread = threading.local()
+        # Half of the memory for the times of cells; the rest for work space and shared tables.
+        room = min(device.free_bytes() for device in devices) // (2 * each)
+        self.batch = max(1, min(MOST_INSTANCES, room // _EXPOSURE_BYTES))
+        names = [device.description for device in devices]
+        self.device = "; ".join(names)
+
+    def _runner(self) -> Runner:
+        """The device of the calling thread."""
+        runner: Runner | None = getattr(self._of_thread, "runner", None)
+        if runner is None:
+            with self._taking_turns:
+                runner = next(self._turn)
+            self._of_thread.runner = runner
+        return runner
+
+    def redirect(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
+        """See `Engine.redirect`."""
+        events = self._runner().count(replay, fault_maps)
+        to_reliable, to_faulty, lds, lds_reads, _, row_cycles, wakeups = events.sum(axis=1).T
+        return Counters(
+            passes=replay.passes,
+            regular=replay.passes * replay.schedule.writes - to_reliable - to_faulty - lds,
+            to_reliable=to_reliable,
+            to_faulty=to_faulty,
+            lds=lds,
+            lds_reads=lds_reads,
+            peak_spilled_rows=events[:, :, 4].max(axis=1),
+            spilled_row_cycles=row_cycles,
+            wakeups=wakeups,
+        )
+
+    def cell_times(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> CellTimes:
+        """See `Engine.cell_times`."""
+        return CellTimes(*self._runner().cell_times(replay, fault_maps), replay.period)
+
+    def exposure(self, duties: SharedDuties, watched: Watched, instances: int) -> Exposure:
+        """See `Engine.exposure`."""
+        return CudaExposure(self._runner(), duties, watched, instances)
