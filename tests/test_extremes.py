@@ -5,10 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcage.engines.extremes import GROUP, group_by_duty, longest_total
-from mcage.engines.native import NativeEngine
+from mcage.engines.extremes import BLOCK, BRANCHES, GROUP, group_by_duty, longest_total
 
-ENGINES = {"numpy": longest_total, "numba": NativeEngine().longest_total}
 DUTIES = ("beta", "few values", "zero", "one cell", "all alike", "tiny differences", "close")
 
 
@@ -41,46 +39,74 @@ def random_seconds(rng, instances, kernels):
     return seconds
 
 
+def totals(mixture, duty):
+    """Sum over kernels of each cell, in the order of kernels."""
+    total = np.zeros(duty.shape[1])
+    for spent, one in zip(mixture, duty, strict=True):
+        total += spent * one
+    return total
+
+
 def brute_force(seconds, duty):
-    """Maximum over all cells of the sum over kernels, in the order of kernels."""
-    longest = np.empty(len(seconds))
-    for instance, mixture in enumerate(seconds):
-        total = np.zeros(duty.shape[1])
-        for spent, one in zip(mixture, duty, strict=True):
-            total += spent * one
-        longest[instance] = total.max()
-    return longest
+    return np.array([totals(mixture, duty).max() for mixture in seconds])
 
 
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     kernels=st.integers(1, 5),
-    halvings=st.integers(0, 4),
-    instances=st.integers(1, 4),
+    halvings=st.integers(0, 5),
+    instances=st.sampled_from([1, 4, BLOCK + 1]),
 )
 def test_it_is_the_maximum_over_all_cells_to_the_last_bit(seed, kernels, halvings, instances):
     rng = np.random.default_rng(seed)
     duty = random_duty(rng, kernels, GROUP << halvings)
     seconds = random_seconds(rng, instances, kernels)
-    groups, expected = group_by_duty(duty), brute_force(seconds, duty)
-    for name, longest in ENGINES.items():
-        assert np.array_equal(longest(seconds, groups), expected), name
+    assert np.array_equal(longest_total(seconds, group_by_duty(duty)), brute_force(seconds, duty))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_nothing_has_run_yet(engine):
+def test_nothing_has_run_yet():
     groups = group_by_duty(np.random.default_rng(1).random((3, 4 * GROUP)))
-    assert ENGINES[engine](np.zeros((2, 3)), groups).tolist() == [0, 0]
+    assert longest_total(np.zeros((2, 3)), groups).tolist() == [0, 0]
 
 
-def test_groups_are_all_cells_and_their_bounds_bound_them():
+def test_no_instances():
+    groups = group_by_duty(np.random.default_rng(1).random((3, 4 * GROUP)))
+    assert len(longest_total(np.zeros((0, 3)), groups)) == 0
+
+
+@pytest.mark.parametrize(("halvings", "nodes"), [(1, [16]), (6, [64, 512]), (7, [128, 1024])])
+def test_groups_are_all_cells_and_their_bounds_bound_them(halvings, nodes):
     rng = np.random.default_rng(2)
-    duty = random_duty(rng, 4, 64 * GROUP)
+    cells = GROUP << halvings
+    duty = random_duty(rng, 4, cells)
     groups = group_by_duty(duty)
-    assert groups.cells.shape == (64, GROUP)
-    assert sorted(groups.cells.ravel().tolist()) == list(range(64 * GROUP))
-    assert np.array_equal(groups.bound, duty[:, groups.cells].max(axis=2))
+    assert groups.cells.shape == (cells // GROUP, GROUP)
+    assert sorted(groups.cells.ravel().tolist()) == list(range(cells))
+    assert [level.shape[1] for level in groups.levels] == nodes
+    assert nodes[-1] == cells // BRANCHES
+    for level in groups.levels:
+        of_nodes = groups.cells.reshape(level.shape[1], -1)
+        assert np.array_equal(level, duty[:, of_nodes].max(axis=2))
+
+
+def test_champions_win_under_each_kernel_alone():
+    """So that a slice that has run one kernel only is done without a look into the groups."""
+    duty = np.random.default_rng(2).random((5, 8 * GROUP))
+    assert set(np.argmax(duty, axis=1)) <= set(group_by_duty(duty).champions)
+
+
+def test_few_groups_are_looked_into():
+    """Bounds and champions must keep nearly all of the cells out of sight."""
+    duty = np.random.default_rng(2).beta(0.2, 0.8, (3, 4096 * GROUP))
+    seconds = np.array([[1.0, 2.0, 0.5], [0.0, 1.0, 1.0], [1.0, 0.0, 0.0]])
+    groups = group_by_duty(duty)
+    looked = 0
+    longest = longest_total(seconds, groups)
+    for level in groups.levels:
+        bound = np.array([totals(mixture, level) for mixture in seconds])
+        looked += BRANCHES * (bound > longest[:, None]).sum()
+    assert looked < 0.01 * duty.shape[1]
 
 
 def test_grouping_brings_like_cells_together():

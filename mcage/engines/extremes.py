@@ -1,15 +1,33 @@
 """The most stressed cell under a mixture of kernels, without looking at every cell.
 
-Cells with similar duty cycles are grouped. The largest duty cycles of a group bound all its cells
-under any mixture, so that only groups whose bound exceeds what is already found are looked into.
+Cells with similar duty cycles stand together in a tree. The largest duty cycles of a group bound
+all its cells under any mixture, so that only groups whose bound exceeds what is already found are
+looked into. Much is found at once: the cells that win under some other mixture.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 GROUP = 64
+"""Cells of a group."""
+
+BRANCHES = 8
+"""Groups of a level for each group of the level above."""
+
+COARSEST = 128
+"""Nodes of the coarsest level at most, if they come in eights."""
+
+TRIALS = 64
+"""Mixtures whose longest stressed cells are looked at first."""
+
+TRIAL_KERNELS = 5
+"""Kernels of such a mixture at most."""
+
+BLOCK = 64
+"""Instances that are searched for together: bounds the memory."""
 
 
 @dataclass(frozen=True)
@@ -21,14 +39,25 @@ class DutyGroups:
     duty : float64[kernels, cells]
         Share of the time that a cell is stressed.
     cells : int32[groups, 64]
-        Cells of each group.
-    bound : float64[kernels, groups]
-        Largest duty cycle of each group.
+        Cells of each group; inside it, like cells stand together again.
+    levels : tuple of float64[kernels, nodes]
+        Largest duty cycle under each kernel of the cells of a node, coarsest level first. The n
+        nodes of a level cut the cells, in the order of `cells`, into n equal parts; those of the
+        next level cut each part into 8, down to 8 cells.
+    champions : int32[n]
+        Cells that are stressed longest under some mixture.
     """
 
     duty: NDArray[np.float64]
     cells: NDArray[np.int32]
-    bound: NDArray[np.float64]
+    levels: tuple[NDArray[np.float64], ...]
+    champions: NDArray[np.int32]
+
+    @cached_property
+    def bound(self) -> NDArray[np.float64]:
+        """Largest duty cycle of each group: float64[kernels, groups]."""
+        bound: NDArray[np.float64] = self.duty[:, self.cells].max(axis=2)
+        return bound
 
 
 def group_by_duty(duty: NDArray[np.float64]) -> DutyGroups:
@@ -39,15 +68,30 @@ def group_by_duty(duty: NDArray[np.float64]) -> DutyGroups:
     duty : float64[kernels, cells]
         `cells` is 64 times a power of two.
     """
+    rough = duty.astype(np.float32)  # likeness asks for no more
     cells = np.arange(duty.shape[1], dtype=np.int32)[None]
-    while cells.shape[1] > GROUP:
-        spread = np.stack([np.ptp(one[cells], axis=1) for one in duty])
-        key = duty[np.argmax(spread, axis=0)[:, None], cells]
+    while cells.shape[1] > BRANCHES:
+        spread = np.stack([np.ptp(one[cells], axis=1) for one in rough])
+        key = rough[np.argmax(spread, axis=0)[:, None], cells]
         half = cells.shape[1] // 2
         order = np.argpartition(key, half, axis=1)
         cells = np.take_along_axis(cells, order, axis=1).reshape(-1, half)
-    bound = np.stack([one[cells].max(axis=1) for one in duty])
-    return DutyGroups(duty, cells, bound)
+    levels = [np.stack([one[cells].max(axis=1) for one in duty])]
+    while levels[0].shape[1] > COARSEST and levels[0].shape[1] % BRANCHES == 0:
+        levels.insert(0, levels[0].reshape(len(duty), -1, BRANCHES).max(axis=2))
+    return DutyGroups(duty, cells.reshape(-1, GROUP), tuple(levels), _champions(rough))
+
+
+def _champions(duty: NDArray[np.float32]) -> NDArray[np.int32]:
+    """Cells that win under each kernel alone, and under some mixtures of a few kernels."""
+    kernels = len(duty)
+    draws = np.random.default_rng(0).integers(kernels, size=(TRIALS, TRIAL_KERNELS))
+    draws[:, 0] = np.arange(TRIALS) % kernels
+    some = np.arange(TRIAL_KERNELS) <= np.arange(TRIALS)[:, None] // kernels
+    mixtures = np.zeros((TRIALS, kernels), dtype=np.float32)
+    np.add.at(mixtures, (np.arange(TRIALS)[:, None], draws), some)
+    winners = [np.argmax(few @ duty, axis=1) for few in np.array_split(mixtures, TRIALS // 8)]
+    return np.unique(winners).astype(np.int32)
 
 
 def longest_total(seconds: NDArray[np.float64], groups: DutyGroups) -> NDArray[np.float64]:
@@ -64,20 +108,37 @@ def longest_total(seconds: NDArray[np.float64], groups: DutyGroups) -> NDArray[n
     -------
     float64[instances]
         The same to the last bit as the maximum over all cells, terms added in order of kernels:
-        rounding is monotonic, so that a bound computed in this order stays one.
+        rounding is monotonic, so that a bound computed in this order stays one. Kernels that have
+        not run add nothing, and are left out.
     """
-    longest = np.zeros(len(seconds))
-    for instance, mixture in enumerate(seconds):
-        bound = _mixed(mixture, groups.bound)
-        first = _mixed(mixture, groups.duty[:, groups.cells[np.argmax(bound)]]).max()
-        candidates = groups.cells[bound > first].ravel()
-        others = _mixed(mixture, groups.duty[:, candidates]).max(initial=0.0)
-        longest[instance] = max(first, others)
+    longest = np.empty(len(seconds))
+    for first in range(0, len(seconds), BLOCK):
+        some = slice(first, first + BLOCK)
+        longest[some] = _longest_of_block(seconds[some], groups)
     return longest
 
 
-def _mixed(mixture: NDArray[np.float64], duty: NDArray[np.float64]) -> NDArray[np.float64]:
-    total = np.zeros(duty.shape[1])
-    for spent, one in zip(mixture, duty, strict=True):
-        total += spent * one
-    return total
+def _longest_of_block(seconds: NDArray[np.float64], groups: DutyGroups) -> NDArray[np.float64]:
+    most = np.count_nonzero(seconds, axis=1).max()
+    ran = np.argsort(seconds == 0, axis=1, kind="stable")[:, :most]
+    spent = np.take_along_axis(seconds, ran, axis=1)
+
+    def total(
+        instance: NDArray[np.int64], duty: NDArray[np.float64], column: NDArray[np.integer]
+    ) -> NDArray[np.float64]:
+        sums = np.zeros(np.broadcast_shapes(instance.shape, column.shape))
+        for kernel, time in zip(ran.T, spent.T, strict=True):
+            sums += time[instance] * duty[kernel[instance], column]
+        return sums
+
+    everyone = np.arange(len(seconds))
+    longest: NDArray[np.float64] = total(
+        everyone[:, None], groups.duty, groups.champions[None]
+    ).max(axis=1)
+    instance, node = map(np.ravel, np.indices((len(seconds), groups.levels[0].shape[1])))
+    for level in groups.levels:
+        open_ = total(instance, level, node) > longest[instance]
+        instance = np.repeat(instance[open_], BRANCHES)
+        node = (node[open_, None] * BRANCHES + np.arange(BRANCHES)).ravel()
+    np.maximum.at(longest, instance, total(instance, groups.duty, groups.cells.ravel()[node]))
+    return longest
