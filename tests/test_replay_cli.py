@@ -302,7 +302,7 @@ def test_fault_maps_that_are_none(kind, message, trace_file, tmp_path, monkeypat
         ({"--delta-limit": "None"}, "delta limit 'None'"),
         ({"--technique": "rrdc"}, "technique 'rrdc' is unknown; choose from baseline"),
         ({"--technique": "nowhere:X"}, "cannot import 'nowhere'"),
-        ({"--engine": "cuda"}, "engine 'cuda' is unknown; choose from auto, numpy, numba"),
+        ({"--engine": "metal"}, "engine 'metal' is unknown; choose from auto, numpy, numba, cuda"),
         ({"--engine": ""}, "engine '' is unknown"),
         ({"TRACE": "NoKernel"}, "no trace 'NoKernel': neither a file nor one of BlackScholes"),
         ({"TRACE": "missing/file.h5"}, "no trace 'missing/file.h5'"),

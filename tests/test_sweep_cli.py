@@ -105,7 +105,8 @@ def assert_refused(command, folder, arguments, *words):
         ("--scenario", "Común", "scenarios.0 = 'Común'"),
         ("--kernel", "MatrixTransposed", "no trace 'MatrixTransposed'"),
         ("--fault-mode", "drawn", "faults.mode = 'drawn'"),
-        ("--engine", "cuda", "engine 'cuda' is unknown; choose from auto, numpy, numba"),
+        ("--engine", "metal", "engine 'metal' is unknown; choose from auto, numpy, numba, cuda"),
+        ("--devices", "0,x", "--devices 0,x: must be numbers separated by commas"),
     ],
 )
 def test_values_that_cannot_be_meant(option, value, word, here, command):

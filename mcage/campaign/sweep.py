@@ -1,8 +1,7 @@
 """A sweep: from its spec to the arrays of any range of instances."""
 
 import os
-import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -19,7 +18,7 @@ from mcage.campaign.progress import Progress, Silent
 from mcage.campaign.run import run_campaign
 from mcage.engines.interface import Engine
 from mcage.engines.prepare import PreparedReplay, prepare
-from mcage.engines.select import select_engine
+from mcage.engines.select import device_of, select_engine
 from mcage.errors import UserError
 from mcage.geometry import SLICE
 from mcage.random import stream
@@ -33,6 +32,9 @@ from mcage.variation import FaultModel, TailCells, scenario
 
 SAMPLED_CELLS = 1024
 """Cells of each instance whose shifts make up the dVth histogram."""
+
+SHARD_INSTANCES = 256
+BATCHES_IN_SHARD = 4
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ class Sweep:
             epoch_edges_years=spec.epoch_edges_years,
             engine=self._engine.name,
             engine_reason=self._reason,
-            device=platform.machine(),
+            device=device_of(self._engine),
         )
 
     @cached_property
@@ -166,8 +168,9 @@ def run_sweep(
     spec: SweepSpec,
     out_path: Path,
     engine: str = "auto",
-    shard_size: int = 256,
+    shard_size: int | None = None,
     progress: Progress | None = None,
+    devices: Sequence[int] | None = None,
 ) -> Path:
     """Compute a sweep into one results file; continue where an earlier run was stopped.
 
@@ -179,10 +182,13 @@ def run_sweep(
         Results file.
     engine : str
         ``auto``, or an engine's name.
-    shard_size : int
-        Instances that are lost at most by a kill; does not change results.
+    shard_size : int, optional
+        Instances that are lost at most by a kill; does not change results. By default 256, or
+        some batches of an engine whose batches are large.
     progress : Progress, optional
         Where to report; silent by default.
+    devices : sequence of int, optional
+        Devices of the ``cuda`` engine; by default all.
 
     Returns
     -------
@@ -194,7 +200,8 @@ def run_sweep(
     UserError
         The spec makes no sense, or ``out_path`` cannot be written or holds something else.
     """
-    chosen, reason = select_engine(engine)
+    chosen, reason = select_engine(engine, devices, _threads())
+    shard_size = shard_size or max(SHARD_INSTANCES, BATCHES_IN_SHARD * chosen.batch)
     sweep = Sweep(spec, chosen, reason)
     progress = progress or Silent()
     progress.say(f"engine {chosen.name} ({reason}); {len(sweep.campaign.cases)} cases")

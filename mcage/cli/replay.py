@@ -17,18 +17,21 @@ def replay(
     delta_limit: Annotated[
         str, typer.Option(help="Largest delta of a compressible value, or none.")
     ] = "64",
-    engine: Annotated[str, typer.Option(help="auto, numpy or numba.")] = "auto",
+    engine: Annotated[str, typer.Option(help="auto, numpy, numba or cuda.")] = "auto",
+    devices: Annotated[
+        str | None, typer.Option(help="Device of the cuda engine, such as 0; default: the first.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Replay a trace on given fault maps: duty cycles, kinds of writes, spills."""
-    from mcage.engines.select import select_engine
+    from mcage.engines.select import parse_devices, select_engine
     from mcage.report.replay import load_fault_maps, parse_delta_limit
     from mcage.report.replay import replay as report_of
     from mcage.techniques import technique as named_technique
     from mcage.traces import open_trace
 
     limit = parse_delta_limit(delta_limit)
-    chosen, _ = select_engine(engine)
+    chosen, _ = select_engine(engine, parse_devices(devices))
     maps = load_fault_maps(fault_map) if fault_map else None
     report = report_of(open_trace(trace), named_technique(technique), maps, limit, chosen)
     if json:

@@ -69,10 +69,14 @@ def sweep(
     selector_offsets: Annotated[
         int | None, typer.Option(help="Starting entries that rotating selectors are averaged over.")
     ] = None,
-    engine: Annotated[str, typer.Option(help="auto, numpy or numba.")] = "auto",
+    engine: Annotated[str, typer.Option(help="auto, numpy, numba or cuda.")] = "auto",
+    devices: Annotated[
+        str | None, typer.Option(help="Devices of the cuda engine, such as 0,1; default: all.")
+    ] = None,
     shard_size: Annotated[
-        int, typer.Option(min=1, help="Instances per shard; does not change results.")
-    ] = 256,
+        int | None,
+        typer.Option(min=1, help="Instances per shard; does not change results."),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Results file.")] = DEFAULT_OUT,
     show_spec: Annotated[
         bool, typer.Option("--show-spec", help="Print the spec as TOML and stop.")
@@ -110,7 +114,7 @@ def sweep(
     if show_spec:
         typer.echo(chosen.to_toml(), nl=False)
         return
-    _run(chosen, engine, shard_size, out)
+    _run(chosen, engine, devices, shard_size, out)
 
 
 def _number_or_word(text: str | None) -> int | str | None:
@@ -132,17 +136,19 @@ def _overridden(fields: dict[str, Any], options: dict[str, Any]) -> dict[str, An
     return fields
 
 
-def _run(spec: Any, engine: str, shard_size: int, out: Path) -> None:
+def _run(spec: Any, engine: str, devices: str | None, shard_size: int | None, out: Path) -> None:
     from rich.console import Console
 
     from mcage.campaign.progress import on_stderr
     from mcage.campaign.sweep import run_sweep
+    from mcage.engines.select import parse_devices
     from mcage.report.tables import WIDTH_WITHOUT_TERMINAL, print_summaries, summarize_file
 
+    numbers = parse_devices(devices)
     if out == DEFAULT_OUT:
         _make_folder(out.parent)
     try:
-        path = run_sweep(spec, out, engine, shard_size, on_stderr())
+        path = run_sweep(spec, out, engine, shard_size, on_stderr(), numbers)
     except UserError:
         if out == DEFAULT_OUT:
             _remove_if_empty(out.parent)
