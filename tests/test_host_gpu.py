@@ -1,11 +1,15 @@
 """Does the host device mean what CUDA means, and does it find what is wrong in a kernel?"""
 
+import inspect
+
 import numpy as np
 import pytest
-from host_gpu.compiler import CompileError, host_compiler
+from host_gpu.compiler import CompileError, needs_host_compiler
 from host_gpu.host_device import HostDevice, LaunchError
 
-pytestmark = pytest.mark.skipif(not host_compiler(), reason="no C++ compiler (g++, or CXX)")
+from mcage.engines.cuda.device import Device, Module
+
+pytestmark = needs_host_compiler
 
 ONE = (1, 1, 1)
 SEEDS = range(12)
@@ -379,6 +383,16 @@ def test_arrays_of_the_device_are_no_arrays_of_the_host(device):
         np.concatenate([array, array])
     with pytest.raises(TypeError):
         device.download(np.zeros(4))
+
+
+def test_device_answers_what_the_engine_asks(device, module):
+    asked = {name for name in vars(Device) if not name.startswith("_")}
+    assert asked <= set(dir(device))
+    for name in asked - {"description"}:
+        wanted = inspect.signature(getattr(Device, name)).parameters
+        assert list(inspect.signature(getattr(HostDevice, name)).parameters) == list(wanted), name
+    wanted = inspect.signature(Module.launch).parameters
+    assert list(inspect.signature(type(module).launch).parameters) == list(wanted)
 
 
 def test_error_of_the_compiler_names_the_line(device):

@@ -5,8 +5,11 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
+
+import pytest
 
 _HEADERS = Path(__file__).parent
 _LANGUAGE = ["-std=c++17", "-fsigned-char"]
@@ -34,8 +37,13 @@ class CompileError(Exception):
 
 
 def host_compiler():
-    """Path of a C++ compiler; None if there is none."""
-    return shutil.which(os.environ.get("CXX", "g++"))
+    """Path of a C++ compiler; None if there is none, or none whose libraries we can load."""
+    return shutil.which(os.environ.get("CXX", "g++")) if sys.platform == "linux" else None
+
+
+needs_host_compiler = pytest.mark.skipif(
+    not host_compiler(), reason="no C++ compiler of Linux (g++, or what CXX names)"
+)
 
 
 def compile_kernels(text, name, folder, constants, architecture):
