@@ -12,6 +12,7 @@ POISON = (0x7F, 0xDB)
 """Bytes of memory that nobody has written: huge as a float; huge, or negative, as an integer."""
 _MARK = 0xC3
 _ALIGNMENT_BYTES = 16
+_FORBIDDEN_BYTES = 16 * 2**20  # at either end of an array; addresses alone, no memory
 _MAP_NORESERVE = 0x4000
 _C = ctypes.CDLL(None, use_errno=True)
 _C.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
@@ -32,7 +33,7 @@ class DeviceArray(np.ndarray):
 
 @dataclass(frozen=True)
 class Allocation:
-    """Where an array lies: it ends just before a page that faults, its slack is marked."""
+    """Where an array lies: before and after it accesses fault, the slack of its pages is marked."""
 
     address: int
     size_bytes: int
@@ -77,15 +78,15 @@ class Memory:
                 f"device's {self.total_bytes} bytes are free"
             )
         page = mmap.PAGESIZE
-        inner = -(-size_bytes // page) * page  # between two pages that fault
-        start = page + inner - -(-size_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
-        mapping = _map(inner + 2 * page)
+        end = _FORBIDDEN_BYTES + -(-size_bytes // page) * page
+        start = end - -(-size_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+        mapping = _map(end + _FORBIDDEN_BYTES)
         whole = np.frombuffer(mapping, dtype=np.uint8)
-        whole[page : page + inner] = _MARK
+        whole[_FORBIDDEN_BYTES:end] = _MARK
         whole[start : start + size_bytes] = self._random.choice(POISON)
         address = whole.ctypes.data
-        _forbid(address)
-        _forbid(address + page + inner)
+        _forbid(address, _FORBIDDEN_BYTES)
+        _forbid(address + end, _FORBIDDEN_BYTES)
         array = whole[start : start + size_bytes].view(dtype).reshape(shape).view(DeviceArray)
         label = f"{dtype}{list(array.shape)}"
         self._allocations[address] = Allocation(address + start, size_bytes, label)
@@ -105,9 +106,9 @@ class Memory:
         """An address in words: how far from which array."""
         for one in tuple(self._allocations.values()):
             end = one.address + one.size_bytes
-            if end <= address < end + mmap.PAGESIZE + _ALIGNMENT_BYTES:
+            if end <= address < end + _FORBIDDEN_BYTES:
                 return f"{address - end} bytes after the end of the array {one.label}"
-            if one.address - 2 * mmap.PAGESIZE <= address < one.address:
+            if one.address - _FORBIDDEN_BYTES <= address < one.address:
                 return f"{one.address - address} bytes before the array {one.label}"
         return f"{address:#x}, near no array of the device"
 
@@ -117,20 +118,20 @@ class Stacks:
 
     def __init__(self, count, size_bytes):
         self.size_bytes = size_bytes
-        self._mapping = _map(count * size_bytes, _MAP_NORESERVE)
+        self._mapping = _map(count * size_bytes)
         self.address = np.frombuffer(self._mapping, dtype=np.uint8).ctypes.data
         for number in range(count):
-            _forbid(self.address + number * size_bytes)
+            _forbid(self.address + number * size_bytes, mmap.PAGESIZE)
 
     def holds(self, address):
         """Whether a stack that is too short gave this address."""
         return self.address <= address < self.address + len(self._mapping)
 
 
-def _map(size_bytes, more_flags=0):
-    return mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | more_flags)
+def _map(size_bytes):
+    return mmap.mmap(-1, size_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
 
 
-def _forbid(page_address):
-    if _C.mprotect(page_address, mmap.PAGESIZE, 0):
+def _forbid(address, size_bytes):
+    if _C.mprotect(address, size_bytes, 0):
         raise OSError(ctypes.get_errno(), "mprotect")
