@@ -1,6 +1,7 @@
 """Memory of a host device: arrays that fault where a GPU would be out of bounds."""
 
 import ctypes
+import itertools
 import mmap
 import random
 import weakref
@@ -63,9 +64,14 @@ class Memory:
 
     def __init__(self, total_bytes, seed):
         self.total_bytes = total_bytes
-        self.used_bytes = 0
         self._random = random.Random(seed)
+        self._numbers = itertools.count()
         self._allocations = {}
+
+    @property
+    def used_bytes(self):
+        """Memory of the arrays that there are."""
+        return sum(one.size_bytes for one in tuple(self._allocations.values()))
 
     def allocate(self, shape, dtype):
         """Array filled with poison."""
@@ -89,13 +95,11 @@ class Memory:
         _forbid(address + end, _FORBIDDEN_BYTES)
         array = whole[start : start + size_bytes].view(dtype).reshape(shape).view(DeviceArray)
         label = f"{dtype}{list(array.shape)}"
-        self._allocations[address] = Allocation(address + start, size_bytes, label)
-        self.used_bytes += size_bytes
-        weakref.finalize(mapping, self._release, address).atexit = False
+        # Not by address: another thread may have it again before the array's end is told.
+        number = next(self._numbers)
+        self._allocations[number] = Allocation(address + start, size_bytes, label)
+        weakref.finalize(mapping, self._allocations.pop, number).atexit = False
         return array
-
-    def _release(self, address):
-        self.used_bytes -= self._allocations.pop(address).size_bytes
 
     def find(self, address, size_bytes):
         """The allocation that holds that memory; None if no array of the device does."""

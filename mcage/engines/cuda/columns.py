@@ -39,10 +39,11 @@ def columns(replay: PreparedReplay, order: NDArray[np.int64]) -> Columns:
     )
     held = schedule.end_cycle - schedule.cycle
     time = held if replay.technique.gates_released else schedule.cycle
-    writes = np.empty((len(order), 4), dtype=np.int32)
-    writes[:, :2] = np.ascontiguousarray(time[order].astype("<i8")).view("<i4").reshape(-1, 2)
-    writes[:, 2] = images.image[order]
-    writes[:, 3] = form[order]
+    writes = np.zeros((max(1, len(order)), 4), dtype=np.int32)  # of nothing there is no array
+    some = writes[: len(order)]
+    some[:, :2] = np.ascontiguousarray(time[order].astype("<i8")).view("<i4").reshape(-1, 2)
+    some[:, 2] = images.image[order]
+    some[:, 3] = form[order]
     return Columns(writes, images.contents, images.masks, images.region_masks)
 
 

@@ -39,15 +39,14 @@ class CudaEngine(Engine):
 
     def __init__(self, devices: Sequence[Device], threads: int = 1) -> None:
         each = -(-threads // len(devices))
-        self._runners = [Runner(device, each) for device in devices]
-        self._turn = itertools.cycle(self._runners)
+        self.devices = tuple(devices)
+        self._turn = itertools.cycle([Runner(device, each) for device in devices])
         self._taking_turns = threading.Lock()
         self._of_thread = threading.local()
         # Half of the memory for the times of cells; the rest for work space and shared tables.
         room = min(device.free_bytes() for device in devices) // (2 * each)
         self.batch = max(1, min(MOST_INSTANCES, room // _EXPOSURE_BYTES))
-        names = [device.description for device in devices]
-        self.device = "; ".join(names)
+        self.device = "; ".join(device.description for device in devices)
 
     def _runner(self) -> Runner:
         """The device of the calling thread."""
