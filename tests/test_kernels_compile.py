@@ -38,7 +38,7 @@ def test_kernels_compile_without_spills(compilation):
             assert kernel.shared_bytes <= 48 * 1024
             if kernel.stack_bytes or kernel.spill_bytes:
                 spilling.append((architecture, kernel))
-    assert not spilling
+    assert not spilling, "\n".join(f"sm_{one}: {kernel}" for one, kernel in spilling)
 
 
 SPILLING = """
