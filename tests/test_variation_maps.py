@@ -9,6 +9,7 @@ from scipy import stats
 from mcage.errors import UserError
 from mcage.variation import (
     SCENARIOS,
+    EntryFaults,
     FaultModel,
     TailCells,
     class_shares,
@@ -135,6 +136,42 @@ def test_spread_blocks_adds_blocks_only() -> None:
     assert np.all(plain & ~spread == 0)
     assert np.any(plain != spread)
     np.testing.assert_array_equal(count_blocks(spread), np.where(bits >= 2, np.minimum(bits, 4), 0))
+
+
+@pytest.mark.parametrize("spread_blocks", [False, True])
+def test_faults_that_come_later_are_added(spread_blocks: bool) -> None:
+    """In any number of steps, for all instances or for some."""
+    cells = sample_tail(scenario("common"), 1, np.arange(6), 0.40)
+    step = np.random.default_rng(2).integers(3, size=len(cells.cell))
+    faults = EntryFaults.none(6)
+    for one in range(3):
+        faults = faults.more(cells, step == one)
+        expected = fault_map(cells, step <= one, spread_blocks)
+        np.testing.assert_array_equal(faults.fault_maps(spread_blocks), expected)
+    some = np.array([1, 4])
+    places = np.flatnonzero(np.isin(cells.instance, some) & (step == 2))
+    earlier = EntryFaults.none(6).more(cells, step < 2)
+    of_some = earlier.of(some).more(cells.at(places, some), np.ones(len(places), bool))
+    np.testing.assert_array_equal(of_some.fault_maps(spread_blocks), expected[some])
+    earlier.keep(some, of_some)
+    np.testing.assert_array_equal(earlier.fault_maps(spread_blocks)[some], expected[some])
+    np.testing.assert_array_equal(
+        earlier.fault_maps(spread_blocks)[0], fault_map(cells, step < 2, spread_blocks)[0]
+    )
+
+
+def test_cells_at_some_places() -> None:
+    """Three instances, the second of which has no cells."""
+    cells = TailCells(np.array([0, 2, 2, 5]), np.arange(5, dtype=np.int32), np.arange(5.0))
+    some = cells.at(np.array([2, 4]), np.array([1, 2]))
+    assert some.offsets.tolist() == [0, 0, 2]
+    assert some.cell.tolist() == [2, 4]
+    assert some.vmin_volts.tolist() == [2, 4]
+    assert some.instance.tolist() == [1, 1]
+    everyone = cells.at(np.array([1, 2]), np.arange(3))
+    assert everyone.offsets.tolist() == [0, 1, 1, 2]
+    nothing = cells.at(np.empty(0, np.int64), np.array([0, 2]))
+    assert nothing.offsets.tolist() == [0, 0, 0]
 
 
 def test_faults_grow_with_a_falling_vdd() -> None:

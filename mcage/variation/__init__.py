@@ -1,7 +1,7 @@
 """Process variation of a slice: systematic field, Vmin of its weakest cells, fault maps."""
 
 from mcage.variation.cells import TailCells
-from mcage.variation.ecp import class_shares, fault_map, faulty_bits
+from mcage.variation.ecp import EntryFaults, class_shares, fault_map, faulty_bits
 from mcage.variation.faults import MODES, FaultModel
 from mcage.variation.field import sample_field, spherical_correlation
 from mcage.variation.scenarios import CLASSES, SCENARIOS, Scenario, constants, scenario
@@ -13,6 +13,7 @@ __all__ = [
     "CLASSES",
     "MODES",
     "SCENARIOS",
+    "EntryFaults",
     "FaultModel",
     "Scenario",
     "TailCells",

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,12 +40,19 @@ class TailCells:
             vmin_volts=np.concatenate([np.empty(0), *vmins]),
         )
 
+    def at(self, places: NDArray[np.int64], instances: NDArray[np.int64]) -> "TailCells":
+        """Cells at some places, all of them of some instances; both in rising order."""
+        offsets = np.searchsorted(places, self.offsets)[instances]
+        return TailCells(
+            np.append(offsets, len(places)), self.cell[places], self.vmin_volts[places]
+        )
+
     @property
     def instances(self) -> int:
         """Number of instances I."""
         return len(self.offsets) - 1
 
-    @property
+    @cached_property
     def instance(self) -> NDArray[np.int64]:
         """Position (0 ... I-1) of the instance that each cell belongs to, int64[n]."""
         return np.repeat(np.arange(self.instances), np.diff(self.offsets))
@@ -54,7 +62,12 @@ class TailCells:
         """Entry of each cell, int32[n]."""
         return self.cell // np.int32(SLICE.entry_bits)
 
-    @property
+    @cached_property
+    def slice_entry(self) -> NDArray[np.int64]:
+        """Entry of each cell among those of all slices, 256 * instance + entry, int64[n]."""
+        return self.instance * SLICE.entries + self.entry
+
+    @cached_property
     def block(self) -> NDArray[np.int32]:
         """Block of each cell inside its entry, int32[n]."""
         return self.cell % np.int32(SLICE.entry_bits) // np.int32(SLICE.block_bits)

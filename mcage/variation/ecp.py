@@ -1,5 +1,9 @@
 """From faulty cells to fault maps: what error-correcting pointers leave to be avoided."""
 
+from dataclasses import dataclass
+from functools import cache
+from typing import Self
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +13,68 @@ from mcage.variation.scenarios import CLASSES
 
 REPAIRED_BITS = 1
 """Replacement bits of an entry: entries with no more faulty bits than this are reliable."""
+
+
+@dataclass(frozen=True)
+class EntryFaults:
+    """Faulty bits of every entry of I instances.
+
+    Attributes
+    ----------
+    bits : int16[I, 256]
+        How many there are.
+    blocks : uint8[I, 256]
+        Bit b set: there are some in block b.
+    """
+
+    bits: NDArray[np.int16]
+    blocks: NDArray[np.uint8]
+
+    @classmethod
+    def none(cls, instances: int) -> Self:
+        """Instances without faults."""
+        shape = (instances, SLICE.entries)
+        return cls(np.zeros(shape, dtype=np.int16), np.zeros(shape, dtype=np.uint8))
+
+    def of(self, instances: NDArray[np.int64]) -> "EntryFaults":
+        """Those of some instances."""
+        return EntryFaults(self.bits[instances], self.blocks[instances])
+
+    def keep(self, instances: NDArray[np.int64], others: "EntryFaults") -> None:
+        """Put others in the place of those of some instances."""
+        self.bits[instances], self.blocks[instances] = others.bits, others.blocks
+
+    def more(self, cells: TailCells, faulty: NDArray[np.bool_]) -> "EntryFaults":
+        """With some more of them: cells of the I instances, and which of them, bool[n]."""
+        entry = cells.slice_entry[faulty]
+        bits, blocks = self.bits.copy(), self.blocks.copy()
+        if len(entry):  # Cells are in rising order: those of an entry stand together.
+            first = np.flatnonzero(np.diff(entry, prepend=-1))
+            with_faults = entry[first]
+            bits.ravel()[with_faults] += np.diff(first, append=len(entry)).astype(np.int16)
+            in_block = (1 << cells.block[faulty]).astype(np.uint8)
+            blocks.ravel()[with_faults] |= np.bitwise_or.reduceat(in_block, first)
+        return EntryFaults(bits, blocks)
+
+    def fault_maps(self, spread_blocks: bool = False) -> NDArray[np.uint8]:
+        """See `fault_map`."""
+        table = _unusable_blocks(spread_blocks)
+        row = np.minimum(self.bits, SLICE.blocks) << SLICE.blocks
+        return table.take(row | self.blocks)
+
+
+@cache
+def _unusable_blocks(spread_blocks: bool) -> NDArray[np.uint8]:
+    """Unusable blocks by faulty bits, 0 ... 4 or more, and blocks that hold them: uint8[5 * 16]."""
+    bits, held = np.divmod(np.arange((SLICE.blocks + 1) << SLICE.blocks), 1 << SLICE.blocks)
+    unusable = held[:, None] >> np.arange(SLICE.blocks) & 1 == 1
+    if spread_blocks:
+        rank = np.argsort(np.argsort(~unusable, axis=1, kind="stable"), axis=1)
+        unusable = rank < bits[:, None]
+    unusable &= (bits > REPAIRED_BITS)[:, None]
+    table = np.packbits(unusable, axis=1, bitorder="little")[:, 0]
+    table.setflags(write=False)
+    return table
 
 
 def faulty_bits(cells: TailCells, faulty: NDArray[np.bool_]) -> NDArray[np.int16]:
@@ -25,15 +91,7 @@ def faulty_bits(cells: TailCells, faulty: NDArray[np.bool_]) -> NDArray[np.int16
     -------
     int16[I, 256]
     """
-    bits: NDArray[np.int16] = _bits_per_block(cells, faulty).sum(axis=2, dtype=np.int16)
-    return bits
-
-
-def _bits_per_block(cells: TailCells, faulty: NDArray[np.bool_]) -> NDArray[np.int64]:
-    entries = cells.instances * SLICE.entries
-    number = (cells.instance * SLICE.entries + cells.entry) * SLICE.blocks + cells.block
-    counts = np.bincount(number[faulty], minlength=entries * SLICE.blocks)
-    return counts.reshape(cells.instances, SLICE.entries, SLICE.blocks)
+    return EntryFaults.none(cells.instances).more(cells, faulty).bits
 
 
 def fault_map(
@@ -61,16 +119,7 @@ def fault_map(
     -----
     Toca-Díaz et al. (RRCD), section II.B; Schechter et al. (ECP), ISCA 2010.
     """
-    counts = _bits_per_block(cells, faulty)
-    bits = counts.sum(axis=2)
-    unusable = counts > 0
-    if spread_blocks:
-        rank = np.argsort(np.argsort(~unusable, axis=2, kind="stable"), axis=2)
-        unusable = rank < bits[:, :, None]
-    unusable &= (bits > REPAIRED_BITS)[:, :, None]
-    weights = np.uint8(1) << np.arange(SLICE.blocks, dtype=np.uint8)
-    blocks: NDArray[np.uint8] = (unusable * weights).sum(axis=2, dtype=np.uint8)
-    return blocks
+    return EntryFaults.none(cells.instances).more(cells, faulty).fault_maps(spread_blocks)
 
 
 def class_shares(bits: NDArray[np.int16]) -> NDArray[np.float64]:
