@@ -6,8 +6,9 @@ import numpy as np
 from trace_strategies import alloc, release, trace_of, write
 
 from mcage.aging.environment import environment
-from mcage.aging.life import LifeRules, live
+from mcage.aging.life import live
 from mcage.aging.nbti import SECONDS_PER_YEAR, facelift
+from mcage.aging.rules import LifeRules
 from mcage.aging.shared import share
 from mcage.engines.native import NativeEngine
 from mcage.engines.prepare import prepare

@@ -76,25 +76,53 @@ def test_vmin_grows_by_the_shift():
     assert aged_vmin(vmin_volts, [0.0, 0.02], coefficient=0.5) == pytest.approx([0.40, 0.46])
 
 
+def crossing_of(function, lower, upper):
+    """Crossing of one function of one number."""
+
+    def of_arrays(x):
+        return np.array([function(float(one)) for one in x])
+
+    (found,) = crossing(of_arrays, np.array([lower]), np.array([upper]))
+    return found
+
+
 @given(st.floats(0, 1e9), st.floats(1, 1e9))
 def test_crossing_of_a_line(place, width):
-    found = crossing(lambda x: x - place, max(place - width, 0), place + width)
+    found = crossing_of(lambda x: x - place, max(place - width, 0), place + width)
     assert found == pytest.approx(place, rel=2e-12, abs=1e-300)
     assert found >= place
 
 
 def test_crossing_of_a_jump_is_where_the_limit_is_already_passed():
-    found = crossing(lambda x: -1.0 if x < 3.0 else math.inf, 0.0, 10.0)
+    found = crossing_of(lambda x: -1.0 if x < 3.0 else math.inf, 0.0, 10.0)
     assert 3.0 <= found <= 3.0 * (1 + 2e-12)
 
 
 def test_crossing_at_the_ends():
-    assert crossing(lambda x: x, 0.0, 1.0) == 0.0
-    assert crossing(lambda x: x - 1, 0.0, 1.0) == 1.0
-    assert crossing(lambda x: 1.0 if x > 0 else -1.0, 0.0, 1.0) < 1e-300
+    assert crossing_of(lambda x: x, 0.0, 1.0) == 0.0
+    assert crossing_of(lambda x: x - 1, 0.0, 1.0) == 1.0
+    assert crossing_of(lambda x: 1.0 if x > 0 else -1.0, 0.0, 1.0) < 1e-300
+
+
+def test_crossings_do_not_depend_on_what_is_solved_with_them():
+    """Some take many steps, some none; each must be left alone once it is found."""
+    lower = np.array([0.0, 0.0, 2.0, 5.0, 1.0])
+    upper = np.array([1e9, 1.0, 2.0, 7.0, 1e300])
+    place = np.array([1e-5, 0.3, 2.0, 5.0, 1e200])
+    together = crossing(lambda x: x - place, lower, upper)
+    for one in range(len(place)):
+        alone = crossing_of(lambda x, one=one: x - place[one], lower[one], upper[one])
+        assert together[one] == alone
+    assert len(crossing(lambda x: x, np.empty(0), np.empty(0))) == 0
 
 
 @pytest.mark.parametrize("function", [lambda x: x + 1, lambda x: x - 2, lambda x: math.nan])
 def test_no_crossing_is_an_error(function):
-    with pytest.raises(ValueError, match="no crossing between"):
-        crossing(function, 0.0, 1.0)
+    with pytest.raises(ValueError, match=r"no crossing between 0\.0 and 1\.0"):
+        crossing_of(function, 0.0, 1.0)
+    with pytest.raises(ValueError, match=r"no crossing between 0\.0 and 1\.0"):
+        crossing(
+            lambda x: np.array([x[0] - 0.5, function(float(x[1]))]),
+            np.array([0.0, 0.0]),
+            np.array([2.0, 1.0]),
+        )

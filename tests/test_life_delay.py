@@ -22,7 +22,7 @@ from trace_strategies import alloc, pattern, release, trace_of, write
 
 from mcage.aging.end_of_life import EndCause
 from mcage.aging.environment import environment
-from mcage.aging.growth import growth_weights
+from mcage.aging.growth import growth_weights, middles_of_growth
 from mcage.epochs import middle_of_growth
 from mcage.traces import bundled_trace
 
@@ -172,14 +172,16 @@ def test_events_of_kernels_are_weighted_by_their_writes():
 
 
 def test_faults_grow_as_the_fourth_root_between_the_moments_looked_at():
-    start, ends = 3.0, np.array([3.0, 4.0, 50.0])
-    weights = growth_weights(start, ends)
-    assert weights.sum(axis=0) == pytest.approx(ends - start)
+    starts, ends = np.array([3.0, 3.0, 0.0]), np.array([3.0, 4.0, 50.0])
+    weights = growth_weights(starts, ends)
+    assert weights.sum(axis=0) == pytest.approx(ends - starts)
+    middles = middles_of_growth(starts, ends)
 
     def rate(time):
         return 2 - 0.5 * time**0.25 + 3 * time**0.5
 
-    for weight, end in zip(weights.T, ends, strict=True):
-        moments = (start, middle_of_growth(start, end), end)
+    for weight, start, middle, end in zip(weights.T, starts, middles, ends, strict=True):
+        assert middle == pytest.approx(middle_of_growth(start, end))
+        moments = (start, middle, end)
         total = sum(one * rate(moment) for one, moment in zip(weight, moments, strict=True))
         assert total == pytest.approx(quad(rate, start, end)[0])

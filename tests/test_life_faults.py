@@ -22,6 +22,7 @@ from life_cases import (
 )
 from trace_strategies import alloc, pattern, release, trace_of, write
 
+from mcage.aging.delay import delay_increase
 from mcage.aging.end_of_life import EndCause
 from mcage.aging.environment import environment
 from mcage.aging.life import BISECTIONS, Lives
@@ -171,6 +172,61 @@ def test_what_comes_first_ends_the_life():
         )
         assert_ends_at(life, min(years * YEAR, delay), cause, epoch_years=2.0)
         assert life.faulty_end == [cause == EndCause.FAULTY_ENTRY]
+
+
+def test_room_that_runs_out_at_the_border_is_left_to_the_next_kernel():
+    """An hour before the end of a year entry 1 fails; the kernel that begins then can do without.
+
+    Bisection looks at moments down to two hours before the end.
+    """
+    traces = [steady_trace(ROWS[:1]), steady_trace(ROWS[:2])]
+    kernels = [[1] + 9 * [0], 10 * [1]]
+    hour = YEAR / 8760
+    for hours, ends in [(1, [10 * YEAR, YEAR]), (4, 2 * [YEAR - 4 * hour])]:
+        moment = YEAR - hours * hour
+        cells = {cell(1, bit): becomes_faulty_at(moment) for bit in (3, 900)}
+        life = lived(traces, "baseline", tail_of(cells, cells), kernels=kernels)
+        assert life.life_seconds == pytest.approx(ends, abs=3 * hour)
+
+
+def test_instances_do_not_hear_of_each_other():
+    """Those that end in different epochs, by different causes, or never, live as they do alone."""
+    years = (0.3, 0.8, 3.3, 4.9, 12.0)
+    weak = [{cell(0, bit): becomes_faulty_at(one * YEAR) for bit in (3, 900)} for one in years]
+    rng = np.random.default_rng(4)
+    weak.append({cell(0, int(bit)): rng.uniform(0.9, 1.0) for bit in rng.choice(2048, 50)})
+    weak.append({cell(0, 5): np.inf, cell(0, 600): np.inf})
+    kernels = rng.integers(2, size=(len(weak), 10))
+    traces = [STEADY, steady_trace(ROWS)]
+    guardband = delay_increase(dvth(4.2 * YEAR), 1.0, 0.3, 1.3)
+    for technique in ("baseline", "rrcd"):
+        given = {"sample": [cell(0, 3), cell(1, 9)], "delay_guardband": float(guardband)}
+        together = lived(traces, technique, tail_of(*weak), kernels=kernels, **given)
+        assert len(set(together.life_seconds)) >= (5 if technique == "baseline" else 1)
+        for one, tail in enumerate(weak):
+            alone = lived(traces, technique, tail_of(tail), kernels=kernels[one, None], **given)
+            for field in fields(together):
+                all_of_them = getattr(together, field.name)
+                found = getattr(alone, field.name)
+                assert np.array_equal(found[0], all_of_them[one], equal_nan=True), field.name
+
+
+def test_no_map_is_counted_twice_in_a_row():
+    """A kernel goes on through eight epochs; its map changes in two of them."""
+
+    class Counting(type(NUMPY)):
+        def count(self, replay, fault_maps):
+            counted.extend(bytes(one) for one in fault_maps if one.any())
+            return super().count(replay, fault_maps)
+
+    counted = []
+    tail = whole_entries([7])
+    for entry, years in [(20, 2.4), (30, 5.6)]:
+        tail |= {cell(entry, bit): becomes_faulty_at(years * YEAR) for bit in (3, 900)}
+    trace = steady_trace(random_values(40))
+    life = lived([trace], "rrcd", tail_of(tail), engine=Counting())
+    assert life.epoch_faulty[0].tolist() == [1] * 3 + [2] * 3 + [3] * 4
+    assert len(set(counted)) == len(counted) == 3
 
 
 def test_the_conservative_rule_counts_blocks():

@@ -1,46 +1,53 @@
-"""Crossing: when a growing quantity reaches its limit."""
+"""Crossing: when growing quantities reach their limits."""
 
 import sys
 from collections.abc import Callable
 
+import numpy as np
+from numpy.typing import NDArray
 
-def crossing(function: Callable[[float], float], lower: float, upper: float) -> float:
-    """Return where an increasing ``function`` reaches zero, to a relative 1e-12.
+Function = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+
+def crossing(
+    function: Function, lower: NDArray[np.float64], upper: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return where increasing functions reach zero, each to a relative 1e-12.
 
     Parameters
     ----------
     function : callable
-        Of one number; not above zero at ``lower``, not below zero at ``upper``, and in between
-        negative up to one place only.
-    lower, upper : float
-        Ends of the interval, 0 <= ``lower`` <= ``upper``.
+        Of n numbers, one for each of n functions; each not above zero at its ``lower``, not below
+        zero at its ``upper``, and in between negative up to one place only.
+    lower, upper : float64[n]
+        Ends of the intervals, 0 <= ``lower`` <= ``upper``.
 
     Returns
     -------
-    float
-        A place at which the function is already at or above zero.
+    float64[n]
+        Places at which the functions are already at or above zero.
 
     Raises
     ------
     ValueError
-        If the function does not reach zero between the ends.
+        If a function does not reach zero between the ends.
 
     Notes
     -----
-    Plain bisection: the same answer on every machine that evaluates the function alike.
+    Plain bisection, each function by itself: the same answer on every machine that evaluates it
+    alike, and whatever other functions are solved with it.
     """
     at_lower, at_upper = function(lower), function(upper)
-    if not at_lower <= 0 <= at_upper:
+    reached = (at_lower <= 0) & (at_upper >= 0)
+    if not reached.all():
+        one = np.argmin(reached)
         raise ValueError(
-            f"no crossing between {lower} and {upper}: "
-            f"the function goes from {at_lower} to {at_upper}"
+            f"no crossing between {lower[one]} and {upper[one]}: "
+            f"the function goes from {at_lower[one]} to {at_upper[one]}"
         )
-    if at_lower == 0:
-        return lower
-    while upper - lower > max(1e-12 * upper, sys.float_info.min):
+    upper = np.where(at_lower == 0, lower, upper)
+    while (wide := upper - lower > np.maximum(1e-12 * upper, sys.float_info.min)).any():
         middle = 0.5 * (lower + upper)
-        if function(middle) < 0:
-            lower = middle
-        else:
-            upper = middle
+        below = function(middle) < 0
+        lower, upper = np.where(wide & below, middle, lower), np.where(wide & ~below, middle, upper)
     return upper

@@ -5,6 +5,7 @@ for the kernel on that map; after it, cells have aged, faults may have grown, an
 still find room; whatever ends a life on the way is solved for inside the epoch.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,79 +13,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.aging.crossing import crossing
-from mcage.aging.delay import delay_increase, dvth_at_delay
+from mcage.aging.delay import delay_increase
 from mcage.aging.end_of_life import EndCause
-from mcage.aging.environment import Environment
-from mcage.aging.growth import growth_weights
-from mcage.aging.nbti import SECONDS_PER_YEAR, Facelift
-from mcage.aging.shared import EVENTS, SharedReplays, events_per_cycle
-from mcage.aging.vmin import aged_vmin
+from mcage.aging.growth import growth_weights, middles_of_growth
+from mcage.aging.nbti import SECONDS_PER_YEAR
+from mcage.aging.new_faults import NewFaults, Stretch, between
+from mcage.aging.room import Replayed, Room
+from mcage.aging.rules import LifeRules
+from mcage.aging.shared import EVENTS, SharedReplays
 from mcage.engines.exposure import Watched
 from mcage.engines.interface import Engine
-from mcage.epochs import middle_of_growth
-from mcage.variation import TailCells, fault_map
+from mcage.variation import EntryFaults, TailCells
 
 BISECTIONS = 12
 """Halvings of an epoch in search of the moment at which room runs out: to hours in two years."""
 
+_AtMoments = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+"""Of a moment of each of some instances."""
 
-@dataclass(frozen=True)
-class LifeRules:
-    """What holds for every instance of a case.
-
-    Parameters
-    ----------
-    environment : Environment
-        Operating points.
-    nbti : Facelift
-        Model of the threshold shift.
-    epoch_edges_years : tuple of float
-        Borders of the epochs.
-    delay_guardband : float
-        Delay increase that ends a life.
-    vmin_coefficient : float
-        Growth of Vmin per threshold shift, V/V.
-    lds_rows : int
-        Spilled rows for which there is room.
-    spread_blocks : bool
-        Conservative rule for fault maps.
-    """
-
-    environment: Environment
-    nbti: Facelift
-    epoch_edges_years: tuple[float, ...]
-    delay_guardband: float
-    vmin_coefficient: float
-    lds_rows: int
-    spread_blocks: bool
-
-    @property
-    def horizon_seconds(self) -> float:
-        """End of the simulated time."""
-        return self.epoch_edges_years[-1] * SECONDS_PER_YEAR
-
-    @property
-    def dvth_limit_volts(self) -> float:
-        """Threshold shift at which the delay, judged at the highest Vdd, uses up its guardband."""
-        return dvth_at_delay(
-            self.delay_guardband,
-            self.environment.highest_vdd_volts,
-            self.nbti.vt0_volts,
-            self.nbti.alpha,
-        )
-
-    @property
-    def floor_volts(self) -> float:
-        """Vmin below which no cell can ever be faulty: lowest Vdd less the largest shift."""
-        largest = self.nbti.largest_dvth(self.environment, self.horizon_seconds)
-        return self.environment.lowest_vdd_volts - self.vmin_coefficient * largest * (1 + 1e-9)
-
-    def dvth(
-        self, stressed: NDArray[np.float64], age: float | NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Threshold shift in volts of transistors stressed for so many seconds of their age."""
-        stress = self.nbti.stress_rate(self.environment) * stressed
-        return self.nbti.dvth(stress, stressed, np.maximum(age - stressed, 0.0))
+SAMPLED_TOGETHER = 16
+"""Instances whose sampled cells are aged together, so that their times stay in the cache."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +105,11 @@ def live(
 
 
 class _Batch:
-    """State of a batch while it lives; index [instance] throughout."""
+    """State of a batch while it lives; index [instance] throughout.
+
+    An instance that ends in the midst of an epoch is left as it was at the start of that epoch, its
+    last. When all have come to their last one, the moments of all ends are solved for together.
+    """
 
     def __init__(
         self,
@@ -169,196 +121,248 @@ class _Batch:
         sample: NDArray[np.int64],
     ) -> None:
         count, epochs = kernel_of_epoch.shape
-        self.rules, self.engine, self.shared = rules, engine, shared
-        self.kernel_of_epoch, self.tail = kernel_of_epoch, tail
-        tails = len(tail.cell)
-        self.tails = slice(0, tails)
-        self.sampled = slice(tails, None)
+        self.rules, self.tail = rules, tail
+        self.kernel_of_epoch = kernel_of_epoch
+        self.sampled_cells = sample.shape[1]
+        self.room = Room(engine, shared, rules.lds_rows)
+        self.failure = EndCause.NO_HOME if shared.redirects else EndCause.FAULTY_ENTRY
         watched = Watched(
             np.concatenate([tail.instance, np.repeat(np.arange(count), sample.shape[1])]),
             np.concatenate([tail.cell.astype(np.int64), sample.ravel()]),
         )
-        self.watched_instance = watched.instance
         self.exposure = engine.exposure(shared.duties, watched, count)
+
+        # The last epoch of each instance so far: when, which, and the times of cells before it.
+        self.stretch = Stretch(np.zeros(count), np.zeros(count))
+        self.epoch = np.zeros(count, dtype=np.int64)
+        self.watched_instance = watched.instance
+        self.watched_before = np.zeros((2, len(watched.cell)))
+        self.longest_before = np.zeros((2, count))
+        self.first, self.last = Replayed.none(count), Replayed.none(count)
+
         self.faulty = tail.vmin_volts > rules.environment.lowest_vdd_volts
-        self.alive = np.ones(count, dtype=bool)
-        self.end_seconds = np.full(count, rules.horizon_seconds)
-        self.cause = np.zeros(count, dtype=np.int8)
-        self.watched_end = np.zeros((2, len(watched.cell)))
-        self.longest_end = np.zeros((2, count))
-        self.events = np.zeros((count, EVENTS))
-        self.peak = np.zeros(count, dtype=np.int64)
-        self.fault_maps = self._fault_maps(self.faulty)
+        self.entries = EntryFaults.none(count).more(tail, self.faulty)
+        self.fault_maps = self.entries.fault_maps(rules.spread_blocks)
         self.faulty_start = (self.fault_maps != 0).sum(axis=1)
         self.faulty_end = self.faulty_start.copy()
+
+        self.ended_by_delay = np.zeros(count, dtype=bool)
+        self.ended_by_faults = np.zeros(count, dtype=bool)
+        self.end_seconds = np.full(count, rules.horizon_seconds)
+        self.cause = np.full(count, EndCause.CENSORED, dtype=np.int8)
+        self.events = np.zeros((count, EVENTS))
+        self.peak = np.zeros(count, dtype=np.int64)
         self.epoch_max_dvth = np.full((count, epochs, 2), np.nan)
         self.epoch_faulty = np.full((count, epochs), np.nan)
         self.epoch_peak = np.full((count, epochs), np.nan)
-        redirects = shared.replays[0].technique.redirects
-        self.failure = EndCause.NO_HOME if redirects else EndCause.FAULTY_ENTRY
 
     def run(self) -> Lives:
         edges = [years * SECONDS_PER_YEAR for years in self.rules.epoch_edges_years]
+        running = np.arange(len(self.end_seconds))
         for epoch, (start, end) in enumerate(pairwise(edges)):
-            if not self.alive.any():
+            running = self._begin(running, epoch, start, end)
+            if not len(running):
                 break
-            self._epoch(epoch, start, end)
+            running = self._age(running)
+        self._end()
         return self._lives()
 
-    def _epoch(self, epoch: int, start: float, end: float) -> None:
-        running = np.flatnonzero(self.alive)
+    def _begin(
+        self, running: NDArray[np.int64], epoch: int, start: float, end: float
+    ) -> NDArray[np.int64]:
+        """Let instances begin an epoch; return those that find room."""
         kernel = self.kernel_of_epoch[running, epoch]
-        first = self._try(kernel, self.fault_maps[running])
-        self._die(running[~first.fits], start, self.failure)
-        running, kernel, first = running[first.fits], kernel[first.fits], first.of(first.fits)
-        if not len(running):
-            return
-        maps = self.fault_maps[running]
-        self.epoch_faulty[running, epoch] = (maps != 0).sum(axis=1)
+        first = self.room.replay(kernel, self.fault_maps[running], self.last.of(running))
+        dead = running[~first.fits]
+        self.end_seconds[dead], self.cause[dead] = start, self.failure
+        running, first = running[first.fits], first.of(first.fits)
+        self.first.keep(running, first)
+        self.epoch[running] = epoch
+        self.stretch.start[running], self.stretch.end[running] = start, end
+        self.epoch_faulty[running, epoch] = (first.fault_maps != 0).sum(axis=1)
+        return running
 
-        watched_before = self.exposure.watched_seconds.copy()
-        longest_before = self.exposure.longest.copy()
-        self.exposure.add(running, kernel, maps, end - start)
-        stretch = _Stretch(
-            start,
-            end,
-            watched_before,
-            self.exposure.watched_seconds,
-            longest_before,
-            self.exposure.longest,
+    def _age(self, running: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Let instances live through an epoch; return those that do not end in it."""
+        if not len(running):
+            return running
+        first = self.first.of(running)
+        stretch = self.stretch.of(running)
+        chosen = self._chosen(running)
+        of_cells = chosen[self.watched_instance]
+        np.copyto(self.watched_before, self.exposure.watched_seconds, where=of_cells)
+        np.copyto(self.longest_before, self.exposure.longest, where=chosen)
+        seconds = float(stretch.end[0] - stretch.start[0])
+        self.exposure.add(running, first.kernel, first.fault_maps, seconds)
+
+        found, places = self._new_faults(running)
+        faults = found.faults_at(stretch.end)
+        fault_maps = faults.fault_maps(self.rules.spread_blocks)
+        last = self.room.replay(first.kernel, fault_maps, first)
+        self.last.keep(running, last)
+        self.ended_by_delay[running] = self._excess(running)(stretch.end) >= 0
+        without_room = np.flatnonzero(~last.fits)
+        self.ended_by_faults[running[without_room]] = self._runs_out(
+            found.of(without_room), first.of(without_room), last.of(without_room)
         )
 
-        lived = np.full(len(running), end)
-        for position in np.flatnonzero(self._excess(stretch, end, running) >= 0):
-            lived[position] = self._end_by_delay(running[position], stretch)
-            self.cause[running[position]] = EndCause.DELAY
-        grown_maps = self._maps_at(stretch, end)
-        last = self._try(kernel, grown_maps[running])
-        for position in np.flatnonzero(~last.fits):
-            failed = self._end_by_faults(running[position], kernel[position], stretch)
-            if failed < lived[position]:
-                lived[position], self.cause[running[position]] = failed, self.failure
+        going = np.flatnonzero(~(self.ended_by_delay | self.ended_by_faults)[running])
+        still = running[going]
+        self._live_until(still, stretch.end[going], found.of(going), last.of(going))
+        self.entries.keep(still, faults.of(going))
+        self.fault_maps[still] = fault_maps[going]
+        self.faulty[places] = self._chosen(still)[self.tail.instance[places]]
+        return still
 
-        ended = lived < end
-        moment = np.full(len(self.alive), end)
-        moment[running] = lived
-        maps_at_end = (self._maps_at(stretch, moment) if ended.any() else grown_maps)[running]
-        halfway = np.array([middle_of_growth(start, one) for one in moment.tolist()])
-        middle = self._try(kernel, self._maps_at(stretch, halfway)[running])
-        at_end = self._try(kernel[ended], maps_at_end[ended])
-        last.events[ended], last.peak[ended] = at_end.events, at_end.peak
-        weights = growth_weights(start, lived)[:, :, None]
-        self.events[running] += (
+    def _new_faults(self, instances: NDArray[np.int64]) -> tuple[NewFaults, NDArray[np.int64]]:
+        """Faults that appear in the last epoch of some instances, and their places in the tail.
+
+        A cell that is healthy at both ends of an epoch is so throughout (docs/aging.md).
+        """
+        chosen = self._chosen(instances)[self.tail.instance]
+        healthy = np.flatnonzero(chosen & ~self.faulty)
+        before, after = self.watched_before[:, healthy], self.exposure.watched_seconds[:, healthy]
+        age = self.stretch.end[self.tail.instance[healthy]]
+        fails = self.rules.are_faulty(
+            self.tail.vmin_volts[healthy], between(before, after, 1.0), age
+        )
+        places = healthy[fails]
+        found = NewFaults(
+            rules=self.rules,
+            stretch=self.stretch.of(instances),
+            earlier=self.entries.of(instances),
+            cells=self.tail.at(places, instances),
+            before=before[:, fails],
+            after=after[:, fails],
+        )
+        return found, places
+
+    def _runs_out(self, found: NewFaults, first: Replayed, last: Replayed) -> NDArray[np.bool_]:
+        """Whether instances without room at the end of an epoch lack it earlier.
+
+        What fits up to the last moment that bisection looks at leaves the rest to the next epoch.
+        """
+        moment, end = found.stretch.start, found.stretch.end
+        for _ in range(BISECTIONS):
+            moment = 0.5 * (moment + end)
+        return ~self.room.replay(first.kernel, found.fault_maps_at(moment), last, first).fits
+
+    def _live_until(
+        self,
+        instances: NDArray[np.int64],
+        moment: NDArray[np.float64],
+        found: NewFaults,
+        last: Replayed,
+    ) -> None:
+        """Account for the last epochs of some instances, up to a moment of each."""
+        first = self.first.of(instances)
+        start, epoch = found.stretch.start, self.epoch[instances]
+        halfway = found.fault_maps_at(middles_of_growth(start, moment))
+        middle = self.room.replay(first.kernel, halfway, first, last)
+        weights = growth_weights(start, moment)[:, :, None]
+        self.events[instances] += (
             weights[0] * first.events + weights[1] * middle.events + weights[2] * last.events
         )
         # One row more than there is room for ends the life: it never lived in the LDS.
         peak = np.maximum(first.peak, np.minimum(last.peak, self.rules.lds_rows))
-        self.epoch_peak[running, epoch] = peak
-        self.peak[running] = np.maximum(self.peak[running], peak)
-        self._settle(running, moment, stretch)
-        self.epoch_max_dvth[running, epoch] = self._longest_dvth(running)
-        self.faulty_end[running] = (maps_at_end != 0).sum(axis=1)
-        self.alive[running[ended]] = False
-        self.faulty, self.fault_maps = self._grown(stretch, end, self.tails), grown_maps
+        self.epoch_peak[instances, epoch] = peak
+        self.peak[instances] = np.maximum(self.peak[instances], peak)
+        self.epoch_max_dvth[instances, epoch] = self._longest_dvth(instances)(moment).T
+        self.faulty_end[instances] = (last.fault_maps != 0).sum(axis=1)
 
-    def _fault_maps(self, faulty: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        return fault_map(self.tail, faulty, self.rules.spread_blocks)
+    def _end(self) -> None:
+        """Solve for the moments of the ends that lie inside an epoch."""
+        ended = np.flatnonzero(self.ended_by_delay | self.ended_by_faults)
+        if not len(ended):
+            return
+        found, _ = self._new_faults(ended)
+        moment, cause = found.stretch.end.copy(), np.full(len(ended), EndCause.DELAY)
+        late = np.flatnonzero(self.ended_by_delay[ended])
+        moment[late] = self._end_by_delay(ended[late])
+        failed = np.flatnonzero(self.ended_by_faults[ended])
+        by_faults = self._end_by_faults(ended[failed], found.of(failed))
+        sooner = by_faults < moment[failed]
+        moment[failed[sooner]], cause[failed[sooner]] = by_faults[sooner], self.failure
+        self.end_seconds[ended], self.cause[ended] = moment, cause
 
-    def _maps_at(
-        self, stretch: "_Stretch", moment: float | NDArray[np.float64]
-    ) -> NDArray[np.uint8]:
-        """Fault maps of all instances at one moment, or at a moment of each: uint8[I, 256]."""
-        each = np.broadcast_to(moment, len(self.alive))[self.watched_instance[self.tails]]
-        return self._fault_maps(self._grown(stretch, each, self.tails))
+        first, last = self.first.of(ended), self.last.of(ended)
+        last = self.room.replay(first.kernel, found.fault_maps_at(moment), first, last)
+        self._live_until(ended, moment, found, last)
 
-    def _try(self, kernel: NDArray[np.int64], maps: NDArray[np.uint8]) -> "_Replayed":
-        """Replay each kernel on its fault map."""
-        shared = self.shared
-        events = shared.events[kernel].copy()
-        peak = shared.peak_spilled_rows[kernel].copy()
-        fits = np.ones(len(kernel), dtype=bool)
-        for one in np.unique(kernel):
-            replay = shared.replays[one]
-            chosen = (kernel == one) & (maps.any(axis=1))
-            if replay.technique.redirects and chosen.any():
-                counters = self.engine.count(replay, maps[chosen])
-                events[chosen] = events_per_cycle(replay, counters)
-                peak[chosen] = counters.peak_spilled_rows
-            fits[chosen] = ~(replay.needed & (maps[chosen] != 0)).any(axis=1)
-        return _Replayed(fits & (peak <= self.rules.lds_rows), events, peak)
+    def _end_by_delay(self, instances: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Moments at which the worst transistors use up the guardband."""
+        stretch = self.stretch.of(instances)
+        return crossing(self._excess(instances), stretch.start, stretch.end)
 
-    def _grown(
-        self, stretch: "_Stretch", moment: float | NDArray[np.float64], which: slice
-    ) -> NDArray[np.bool_]:
-        """Which of some tail cells are faulty at a moment, of all or of each: once is for ever."""
-        shift = self.rules.dvth(stretch.watched(moment, which), moment)
-        vmin = aged_vmin(
-            self.tail.vmin_volts[which], shift.max(axis=0, initial=0.0), self.rules.vmin_coefficient
-        )
-        faulty: NDArray[np.bool_] = self.faulty[which] | (
-            vmin > self.rules.environment.lowest_vdd_volts
-        )
-        return faulty
-
-    def _end_by_faults(self, instance: int, kernel: int, stretch: "_Stretch") -> float:
-        """Moment at which room for the kernel runs out, known to do so within the stretch."""
-        mine = slice(self.tail.offsets[instance], self.tail.offsets[instance + 1])
-        cells = TailCells(
-            np.array([0, mine.stop - mine.start]), self.tail.cell[mine], self.tail.vmin_volts[mine]
-        )
-        low, high = stretch.start, stretch.end
+    def _end_by_faults(self, instances: NDArray[np.int64], found: NewFaults) -> NDArray[np.float64]:
+        """Moments at which room for the kernels runs out."""
+        fits, full = self.first.of(instances), self.last.of(instances)
+        low, high = found.stretch.start, found.stretch.end
         for _ in range(BISECTIONS):
             middle = 0.5 * (low + high)
-            faulty = self._grown(stretch, middle, mine)
-            maps = fault_map(cells, faulty, self.rules.spread_blocks)
-            fits = self._try(np.array([kernel]), maps).fits[0]
-            low, high = (middle, high) if fits else (low, middle)
+            tried = self.room.replay(fits.kernel, found.fault_maps_at(middle), fits, full)
+            low, high = np.where(tried.fits, middle, low), np.where(tried.fits, high, middle)
+            fits.keep(tried.fits, tried.of(tried.fits))
+            full.keep(~tried.fits, tried.of(~tried.fits))
         return high
 
-    def _excess(
-        self, stretch: "_Stretch", moment: float, instances: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """Shift of the worst transistor beyond the guardband's, in volts."""
-        shift = self.rules.dvth(stretch.longest(moment, instances), moment)
-        excess: NDArray[np.float64] = shift.max(axis=0) - self.rules.dvth_limit_volts
-        return excess
+    def _longest_dvth(self, instances: NDArray[np.int64]) -> _AtMoments:
+        """Shift of the worst T0 and T1 of instances, float64[2, n], at a moment of each.
 
-    def _end_by_delay(self, instance: int, stretch: "_Stretch") -> float:
-        """Moment at which the worst transistor uses up the guardband within the stretch."""
-        one = np.array([instance])
-        return crossing(
-            lambda moment: float(self._excess(stretch, moment, one)[0]), stretch.start, stretch.end
-        )
+        Exact if one cell has the longest time throughout the epoch, never too small otherwise.
+        """
+        stretch = self.stretch.of(instances)
+        before, after = self.longest_before[:, instances], self.exposure.longest[:, instances]
 
-    def _die(self, instances: NDArray[np.int64], moment: float, cause: int) -> None:
-        self.alive[instances] = False
-        self.end_seconds[instances] = moment
-        self.cause[instances] = cause
+        def shift(moment: NDArray[np.float64]) -> NDArray[np.float64]:
+            return self.rules.dvth(between(before, after, stretch.part(moment)), moment)
 
-    def _settle(
-        self, running: NDArray[np.int64], moment: NDArray[np.float64], stretch: "_Stretch"
-    ) -> None:
-        """Keep the times of cells as they are at the end of each instance's stretch."""
-        mine = np.isin(self.watched_instance, running)
-        self.watched_end[:, mine] = stretch.watched(moment[self.watched_instance[mine]], mine)
-        self.longest_end[:, running] = stretch.longest(moment[running], running)
-        self.end_seconds[running] = moment[running]
-
-    def _longest_dvth(self, instances: NDArray[np.int64]) -> NDArray[np.float64]:
-        age = self.end_seconds[instances]
-        shift: NDArray[np.float64] = self.rules.dvth(self.longest_end[:, instances], age).T
         return shift
 
+    def _excess(self, instances: NDArray[np.int64]) -> _AtMoments:
+        """Shift of the worst transistor of instances beyond the guardband's, in volts."""
+        shift = self._longest_dvth(instances)
+
+        def excess(moment: NDArray[np.float64]) -> NDArray[np.float64]:
+            beyond: NDArray[np.float64] = shift(moment).max(axis=0) - self.rules.dvth_limit_volts
+            return beyond
+
+        return excess
+
+    def _sampled_dvth(self, instances: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Shifts of the sampled cells at the ends of lives: float64[2, n, sample]."""
+        of_instance = (2, len(self.end_seconds), self.sampled_cells)
+        before = self.watched_before[:, len(self.tail.cell) :].reshape(of_instance)
+        after = self.exposure.watched_seconds[:, len(self.tail.cell) :].reshape(of_instance)
+        age = self.end_seconds[:, None]
+        part = self.stretch.of(instances).part(self.end_seconds[instances])[:, None]
+        shift = np.empty((2, len(instances), self.sampled_cells))
+        for first in range(0, len(instances), SAMPLED_TOGETHER):
+            some = slice(first, first + SAMPLED_TOGETHER)
+            which = instances[some]
+            seconds = between(before[:, which], after[:, which], part[some])
+            shift[:, some] = self.rules.dvth(seconds, age[which])
+        return shift
+
+    def _chosen(self, instances: NDArray[np.int64]) -> NDArray[np.bool_]:
+        chosen = np.zeros(len(self.end_seconds), dtype=bool)
+        chosen[instances] = True
+        return chosen
+
     def _lives(self) -> Lives:
-        everyone = np.arange(len(self.alive))
-        lived = self.end_seconds > 0
+        lived = np.flatnonzero(self.end_seconds > 0)
+        age = self.end_seconds[lived]
+        count = len(self.end_seconds)
+        dvth, duty = np.zeros((count, 2)), np.zeros((count, 2))
+        sampled = np.zeros((2, count, self.sampled_cells))
+        dvth[lived] = self._longest_dvth(lived)(age).T
+        part = self.stretch.of(lived).part(age)
+        longest = between(self.longest_before[:, lived], self.exposure.longest[:, lived], part)
+        duty[lived] = (longest / age).T
+        sampled[:, lived] = self._sampled_dvth(lived)
         writes = self.events[:, :4].sum(axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
             rates = self.events / writes[:, None]
-        dvth = np.where(lived[:, None], self._longest_dvth(everyone), 0.0)
-        duty = self.longest_end.T / np.where(lived, self.end_seconds, 1.0)[:, None]
-        age = self.end_seconds[self.watched_instance[self.sampled]]
-        sampled = self.rules.dvth(self.watched_end[:, self.sampled], age)
         return Lives(
             life_seconds=self.end_seconds,
             end_cause=self.cause,
@@ -380,54 +384,5 @@ class _Batch:
             epoch_max_dvth_volts=self.epoch_max_dvth,
             epoch_faulty=self.epoch_faulty,
             epoch_peak_spilled=self.epoch_peak,
-            sampled_dvth_volts=sampled.T.reshape(len(everyone), -1, 2),
+            sampled_dvth_volts=np.moveaxis(sampled, 0, 2),
         )
-
-
-@dataclass(frozen=True)
-class _Replayed:
-    """Whether each kernel fits on its map, its events per cycle, its spilled rows at most."""
-
-    fits: NDArray[np.bool_]
-    events: NDArray[np.float64]
-    peak: NDArray[np.int64]
-
-    def of(self, which: NDArray[np.bool_]) -> "_Replayed":
-        """Some of them."""
-        return _Replayed(self.fits[which], self.events[which], self.peak[which])
-
-
-@dataclass(frozen=True)
-class _Stretch:
-    """Times of cells at both ends of an epoch; in between they grow evenly."""
-
-    start: float
-    end: float
-    watched_before: NDArray[np.float64]
-    watched_after: NDArray[np.float64]
-    longest_before: NDArray[np.float64]
-    longest_after: NDArray[np.float64]
-
-    def watched(
-        self, moment: float | NDArray[np.float64], which: slice | NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
-        """Seconds at '0' and '1' of watched cells at a moment: float64[2, n]."""
-        return self._at(moment, self.watched_before[:, which], self.watched_after[:, which])
-
-    def longest(
-        self, moment: float | NDArray[np.float64], which: slice | NDArray[np.int64] = slice(None)
-    ) -> NDArray[np.float64]:
-        """Longest seconds at '0' and '1' of instances at a moment: float64[2, n].
-
-        Exact if one cell has the longest time throughout, never too short otherwise.
-        """
-        return self._at(moment, self.longest_before[:, which], self.longest_after[:, which])
-
-    def _at(
-        self,
-        moment: float | NDArray[np.float64],
-        before: NDArray[np.float64],
-        after: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
-        part = (moment - self.start) / (self.end - self.start)
-        return before + (after - before) * part

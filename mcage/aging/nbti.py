@@ -6,6 +6,7 @@ therefore ages on its own stressed fraction of the time: d0 for T0, d1 for T1.
 """
 
 import math
+import sys
 import tomllib
 from dataclasses import dataclass
 from importlib.resources import files
@@ -118,7 +119,8 @@ class Facelift:
         """
         recovery = np.asarray(recovery_seconds, dtype=np.float64)
         total = np.asarray(stress_seconds, dtype=np.float64) + recovery
-        recovered = np.sqrt(self.eta * recovery / np.where(total > 0, total, 1.0))
+        # Without a past both times are 0, and any divisor will do.
+        recovered = np.sqrt(self.eta * recovery / np.maximum(total, sys.float_info.min))
         shift: NDArray[np.float64] = np.sqrt(np.sqrt(stress)) * (1.0 - recovered)
         return shift
 

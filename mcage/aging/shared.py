@@ -1,6 +1,7 @@
 """What all instances share: a technique's replays of each kernel on a slice without faults."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ EVENTS = 7
 writes."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SharedReplays:
     """A technique on every kernel of a sweep, and its results on a slice without faults.
 
@@ -38,6 +39,16 @@ class SharedReplays:
     def replays(self) -> tuple[PreparedReplay, ...]:
         """One per kernel."""
         return self.duties.replays
+
+    @property
+    def redirects(self) -> bool:
+        """Whether what the technique does depends on the fault map."""
+        return self.replays[0].technique.redirects
+
+    @cached_property
+    def needed(self) -> NDArray[np.bool_]:
+        """Entries that must be reliable under each kernel: bool[kernels, 256]."""
+        return np.stack([replay.needed for replay in self.replays])
 
 
 def share(engine: Engine, replays: tuple[PreparedReplay, ...]) -> SharedReplays:
@@ -61,15 +72,22 @@ def share(engine: Engine, replays: tuple[PreparedReplay, ...]) -> SharedReplays:
 def events_per_cycle(replay: PreparedReplay, counters: Counters) -> NDArray[np.float64]:
     """Events per cycle of steady replay: float64[instances, 7], in the order of `EVENTS`."""
     schedule = replay.schedule
-    cycles = counters.passes * schedule.cycles
-    counted = (
-        counters.regular,
-        counters.to_reliable,
-        counters.to_faulty,
-        counters.lds,
-        counters.wakeups,
+    same = np.array([schedule.mov_writes, schedule.mispredicted_writes]) / schedule.cycles
+    counts = counted(counters)
+    return np.hstack(
+        [counts / (counters.passes * schedule.cycles), np.tile(same, (len(counts), 1))]
     )
-    columns = [count / cycles for count in counted]
-    for same in (schedule.mov_writes, schedule.mispredicted_writes):
-        columns.append(np.full(len(counters.regular), same / schedule.cycles))
-    return np.stack(columns, axis=1)
+
+
+def counted(counters: Counters) -> NDArray[np.int64]:
+    """Those events of `EVENTS` that a fault map may change, the first five: int64[instances, 5]."""
+    return np.stack(
+        [
+            counters.regular,
+            counters.to_reliable,
+            counters.to_faulty,
+            counters.lds,
+            counters.wakeups,
+        ],
+        axis=1,
+    )

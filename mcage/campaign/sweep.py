@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.aging.environment import environment
-from mcage.aging.life import LifeRules, Lives, live
+from mcage.aging.life import Lives, live
 from mcage.aging.nbti import SECONDS_PER_YEAR, facelift
+from mcage.aging.rules import LifeRules
 from mcage.aging.shared import SharedReplays, share
 from mcage.campaign.progress import Progress, Silent
 from mcage.campaign.run import run_campaign

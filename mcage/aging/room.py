@@ -1,0 +1,128 @@
+"""Room: whether a kernel fits on a fault map, and what happens to its writes there."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.aging.shared import EVENTS, SharedReplays, counted
+from mcage.engines.interface import Engine
+from mcage.geometry import SLICE
+
+
+@dataclass(frozen=True, eq=False)
+class Replayed:
+    """Replays of a kernel on a fault map, one per instance; arrays [n, ...].
+
+    Attributes
+    ----------
+    kernel : int64[n]
+        Kernels; -1 where there is no replay.
+    fault_maps : uint8[n, 256]
+        Fault maps.
+    fits : bool[n]
+        Whether there is room.
+    events : float64[n, 7]
+        Events per cycle.
+    peak : int64[n]
+        Spilled rows at most.
+    """
+
+    kernel: NDArray[np.int64]
+    fault_maps: NDArray[np.uint8]
+    fits: NDArray[np.bool_]
+    events: NDArray[np.float64]
+    peak: NDArray[np.int64]
+
+    @classmethod
+    def none(cls, count: int) -> Self:
+        """Room for replays to come."""
+        return cls(
+            np.full(count, -1),
+            np.zeros((count, SLICE.entries), dtype=np.uint8),
+            np.zeros(count, dtype=bool),
+            np.zeros((count, EVENTS)),
+            np.zeros(count, dtype=np.int64),
+        )
+
+    def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "Replayed":
+        """Some of them."""
+        return Replayed(
+            self.kernel[which],
+            self.fault_maps[which],
+            self.fits[which],
+            self.events[which],
+            self.peak[which],
+        )
+
+    def keep(self, which: NDArray[np.int64] | NDArray[np.bool_], others: "Replayed") -> None:
+        """Put others in the place of some."""
+        self.kernel[which] = others.kernel
+        self.fault_maps[which] = others.fault_maps
+        self.fits[which] = others.fits
+        self.events[which] = others.events
+        self.peak[which] = others.peak
+
+
+@dataclass(frozen=True)
+class Room:
+    """Looks for room.
+
+    Parameters
+    ----------
+    engine : Engine
+        Replays what depends on a fault map.
+    shared : SharedReplays
+        The technique on each kernel.
+    lds_rows : int
+        Spilled rows for which there is room.
+    """
+
+    engine: Engine
+    shared: SharedReplays
+    lds_rows: int
+
+    def replay(
+        self, kernel: NDArray[np.int64], fault_maps: NDArray[np.uint8], *known: Replayed
+    ) -> Replayed:
+        """Replay each kernel on its fault map.
+
+        Parameters
+        ----------
+        kernel : int64[n]
+            Kernels.
+        fault_maps : uint8[n, 256]
+            Fault maps.
+        *known : Replayed
+            Replays [n] made before: where kernel and map are the same, they are taken over.
+        """
+        shared = self.shared
+        result = Replayed(
+            kernel,
+            fault_maps,
+            ~(shared.needed[kernel] & (fault_maps != 0)).any(axis=1),
+            shared.events[kernel],
+            shared.peak_spilled_rows[kernel],
+        )
+        left = _words(fault_maps).any(axis=1) & shared.redirects
+        for one in known:
+            same = left & (one.kernel == kernel)
+            same[same] = (_words(one.fault_maps[same]) == _words(fault_maps[same])).all(axis=1)
+            result.keep(same, one.of(same))
+            left &= ~same
+        for number in np.unique(kernel[left]):
+            chosen = left & (kernel == number)
+            replay = shared.replays[number]
+            counters = self.engine.count(replay, fault_maps[chosen])
+            events = counted(counters)
+            cycles = counters.passes * replay.schedule.cycles
+            result.events[chosen, : events.shape[1]] = events / cycles
+            result.peak[chosen] = counters.peak_spilled_rows
+        np.logical_and(result.fits, result.peak <= self.lds_rows, out=result.fits)
+        return result
+
+
+def _words(fault_maps: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Fault maps in words of 8 entries, for comparisons."""
+    return np.ascontiguousarray(fault_maps).view(np.uint64)
