@@ -27,8 +27,10 @@ constexpr unsigned EVERY_LANE = 0xFFFFFFFFu;
 
 #if WIDE
 typedef unsigned long long Cycles;
+constexpr int BLOCKS_OF_MULTIPROCESSOR = 6;  // as registers allow
 #else
 typedef unsigned int Cycles;
+constexpr int BLOCKS_OF_MULTIPROCESSOR = 10;
 #endif
 
 struct alignas(16) Visit {
@@ -61,11 +63,77 @@ struct Change {
     unsigned content, cells, lit;  // new bits, cells overwritten, cells powered
 };
 
-__device__ __forceinline__ void add(Cycles (&sums)[BITS], unsigned cells, Cycles cycles) {
+// What a component's cells have held so far. Adding a word takes an instruction or more for each of
+// its bits; so words wait in a queue for others, to be added four at a time.
+struct Sums {
+    Cycles of[BITS];
+    unsigned *queue;  // this thread's column in shared memory: words, then cycles
+    int queued;
+};
+constexpr int QUEUE = 4;
+
+// Some cells hold '1' for some cycles.
+__device__ __forceinline__ void add(Sums &sums, unsigned cells, Cycles cycles) {
 #pragma unroll
     for (int bit = 0; bit < BITS; bit++) {
-        if (cells >> bit & 1u) sums[bit] += cycles;
+        if (cells >> bit & 1u) sums.of[bit] += cycles;
     }
+}
+
+// Add four words, each for the cycles in 16 bits of `first` or `second`.
+//
+// One byte of each word, side by side; then one bit of each byte: four factors of 0 or 1 for the
+// cycles of one cell, and two products a time.
+template <int SHIFT>
+__device__ __forceinline__ void add_products(Sums &sums, const unsigned (&word)[QUEUE],
+                                             unsigned first, unsigned second) {
+    const unsigned low01 = __byte_perm(word[0], word[1], 0x5140);
+    const unsigned low23 = __byte_perm(word[2], word[3], 0x5140);
+    const unsigned high01 = __byte_perm(word[0], word[1], 0x7362);
+    const unsigned high23 = __byte_perm(word[2], word[3], 0x7362);
+    const unsigned bytes[4] = {
+        __byte_perm(low01, low23, 0x5410), __byte_perm(low01, low23, 0x7632),
+        __byte_perm(high01, high23, 0x5410), __byte_perm(high01, high23, 0x7632)};
+#pragma unroll
+    for (int bit = 0; bit < BITS; bit++) {
+        const unsigned bits = bytes[bit / 8] >> bit % 8 & 0x01010101u;
+        if (SHIFT == 0) {
+            sums.of[bit] = __dp2a_hi(second, bits, __dp2a_lo(first, bits, sums.of[bit]));
+        } else {
+            sums.of[bit] += __dp2a_hi(second, bits, __dp2a_lo(first, bits, 0u)) << SHIFT;
+        }
+    }
+}
+
+__device__ __forceinline__ void empty_queue(Sums &sums) {
+    unsigned word[QUEUE], cycles[QUEUE];
+#pragma unroll
+    for (int i = 0; i < QUEUE; i++) {
+        word[i] = sums.queue[i * COMPONENTS];
+        cycles[i] = i < sums.queued ? sums.queue[(QUEUE + i) * COMPONENTS] : 0;
+    }
+    add_products<0>(sums, word, __byte_perm(cycles[0], cycles[1], 0x5410),
+                    __byte_perm(cycles[2], cycles[3], 0x5410));
+    const unsigned first = __byte_perm(cycles[0], cycles[1], 0x7632);
+    const unsigned second = __byte_perm(cycles[2], cycles[3], 0x7632);
+    if (first | second) add_products<16>(sums, word, first, second);
+    sums.queued = 0;
+}
+
+// As `add`, in the end; all lanes of a warp together, each for itself if it `takes_part`.
+__device__ __forceinline__ void enqueue(Sums &sums, bool takes_part, unsigned cells,
+                                        Cycles cycles) {
+#if WIDE
+    if (takes_part) add(sums, cells, cycles);
+#else
+    if (takes_part) {
+        sums.queue[sums.queued * COMPONENTS] = cells;
+        sums.queue[(QUEUE + sums.queued) * COMPONENTS] = cycles;
+        sums.queued++;
+    }
+    const bool full = sums.queued == QUEUE;
+    if (RECORDS ? __any_sync(EVERY_LANE, full) : full) empty_queue(sums);
+#endif
 }
 
 __device__ __forceinline__ unsigned content_of(const Replay &replay, const Write &write,
@@ -97,11 +165,11 @@ __device__ __forceinline__ Change change_of(const Replay &replay, const Componen
     return change;
 }
 
-// Whether the writes of a visit leave a component alone.
-__device__ __forceinline__ bool spares(const Visit &visit, int component) {
-    if (!RECORDS || visit.block < 0) return false;
-    if (visit.block != component / BLOCK_COMPONENTS) return true;
-    return !GATED && component % BLOCK_COMPONENTS > 1;
+// Whether the writes of a visit touch a component; without gating, those of a record touch two.
+__device__ __forceinline__ bool touches(const Visit &visit, int component) {
+    if (!RECORDS || visit.block < 0) return true;
+    return visit.block == component / BLOCK_COMPONENTS &&
+           (GATED || component % BLOCK_COMPONENTS < 2);
 }
 
 __device__ __forceinline__ Cycles when(const Replay &replay, const Visit &visit,
@@ -113,14 +181,15 @@ __device__ __forceinline__ Cycles when(const Replay &replay, const Visit &visit,
 // memory, every COMPONENTS-th number.
 __device__ __forceinline__ void walk(const Replay &replay, const Component &component,
                                      const Visit *visits, int count, Cycles period,
-                                     Cycles (&sums)[BITS], Cycles *powered) {
+                                     Sums &sums, Cycles *powered) {
     unsigned content = 0, written = 0;
     Cycles since = 0;
     Cycles on[4] = {0, 0, 0, 0};  // cycles for which each region is powered; [0] without REGIONS
 
     for (int v = 0; v < count; v++) {
         const Visit visit = visits[v];
-        if (spares(visit, component.number)) continue;
+        const bool mine = touches(visit, component.number);
+        if (!(WIDE || !RECORDS ? mine : __any_sync(EVERY_LANE, mine))) continue;
         Write next = replay.writes[visit.first];
         unsigned next_content = content_of(replay, next, component.number);
         for (int i = visit.first; i < visit.end; i++) {
@@ -130,30 +199,28 @@ __device__ __forceinline__ void walk(const Replay &replay, const Component &comp
             next_content = content_of(replay, next, component.number);
             const unsigned changed = (content & ~change.cells) | (change.content & change.cells);
             if (GATED) {
-                content = changed;
-                add(sums, content & change.lit, Cycles(write.time));
+                if (mine) content = changed;
+                enqueue(sums, mine, content & change.lit, Cycles(write.time));
 #pragma unroll
                 for (int region = 0; region < (REGIONS ? 4 : 1); region++) {
-                    if (!REGIONS || write.form >> region & 1) on[region] += Cycles(write.time);
+                    if (mine && (!REGIONS || write.form >> region & 1)) {
+                        on[region] += Cycles(write.time);
+                    }
                 }
             } else {
                 const Cycles now = when(replay, visit, write);
-                add(sums, content, now - since);
-                content = changed;
-                since = now;
+                enqueue(sums, mine, content, now - since);
+                if (mine) content = changed, since = now;
             }
-            written |= change.cells;
+            if (mine) written |= change.cells;
         }
     }
-    if (!GATED) {
-        add(sums, content, period - since);
-        on[0] = period;
-    }
+    if (!GATED) on[0] = period;
 
     unsigned pending = written;
     for (int v = 0; v < count && pending; v++) {
         const Visit visit = visits[v];
-        if (spares(visit, component.number)) continue;
+        if (!touches(visit, component.number)) continue;
         for (int i = visit.first; i < visit.end && pending; i++) {
             const Write write = replay.writes[i];
             const Change change = change_of(replay, component, write, 0);
@@ -161,8 +228,10 @@ __device__ __forceinline__ void walk(const Replay &replay, const Component &comp
                 pending &= ~change.cells;
                 if (pending) add(sums, content & pending & change.lit, Cycles(write.time));
             } else {
+                // From the last write to the end, and from the beginning until now.
                 const unsigned touched = pending & change.cells;
-                if (touched) add(sums, content & touched, when(replay, visit, write));
+                const Cycles held = period - since + when(replay, visit, write);
+                if (touched) add(sums, content & touched, held);
                 pending &= ~touched;
             }
         }
@@ -177,6 +246,7 @@ __device__ __forceinline__ void walk(const Replay &replay, const Component &comp
             }
         }
     }
+    __syncwarp();  // also keeps the compiler from holding the column in registers
 }
 
 // Walk through all worlds of the block's entry; false if nothing ever lands in it.
@@ -186,7 +256,7 @@ __device__ __forceinline__ void walk(const Replay &replay, const Component &comp
 __device__ __forceinline__ bool walk_worlds(
     const Replay &replay, const unsigned *region_masks, const int *worlds,
     const unsigned long long *periods, int most_worlds, const int *starts, const int4 *visits,
-    int capacity, long long slice, int entry, Cycles (&sums)[BITS], Cycles *powered) {
+    int capacity, long long slice, int entry, Sums &sums, Cycles *powered) {
     Component component = {int(threadIdx.x), {0, 0, 0, 0}};
     if (REGIONS) {
 #pragma unroll
@@ -194,8 +264,6 @@ __device__ __forceinline__ bool walk_worlds(
             component.regions[region] = region_masks[region * COMPONENTS + component.number];
         }
     }
-#pragma unroll
-    for (int bit = 0; bit < BITS; bit++) sums[bit] = 0;
     for (int bit = 0; bit < BITS; bit++) powered[bit * COMPONENTS] = 0;
     bool used = false;
     for (int world = 0; world < worlds[entry]; world++) {
@@ -207,31 +275,64 @@ __device__ __forceinline__ bool walk_worlds(
              reinterpret_cast<const Visit *>(visits) + number * capacity + start[0],
              start[1] - start[0], Cycles(periods[entry]), sums, powered);
     }
+    if (sums.queued) empty_queue(sums);
     return used;
 }
 
+// Sums leave their registers for the thread's column of shared memory, where a loop reaches them.
+__device__ __forceinline__ void store(const Sums &sums, Cycles *column) {
+#pragma unroll
+    for (int bit = 0; bit < BITS; bit++) column[bit * COMPONENTS] = sums.of[bit];
+}
+
 // Cycles at '1' and powered: ones, powered [slice][entry][bit][component].
-extern "C" __global__ void __launch_bounds__(COMPONENTS)
+extern "C" __global__ void __launch_bounds__(COMPONENTS, BLOCKS_OF_MULTIPROCESSOR)
 cell_times(const int4 *writes, const unsigned *contents, const unsigned *masks,
            const unsigned *region_masks, unsigned long long cycles, const int *worlds,
            const unsigned long long *periods, int most_worlds, const int *starts,
            const int4 *visits, int capacity, unsigned long long *ones,
            unsigned long long *powered) {
-    __shared__ Cycles powered_here[BITS * COMPONENTS];
+    __shared__ Cycles columns[BITS * COMPONENTS];
+    __shared__ unsigned queue[2 * QUEUE * COMPONENTS];
     const Replay replay = {reinterpret_cast<const Write *>(writes), contents, masks,
                            Cycles(cycles)};
     const long long slice = blockIdx.x;
     const int entry = blockIdx.y;
-    Cycles sums[BITS];
-    Cycles *on = powered_here + threadIdx.x;
+    Cycles *column = columns + threadIdx.x;
+    Sums sums = {{}, queue + threadIdx.x, 0};
     walk_worlds(replay, region_masks, worlds, periods, most_worlds, starts, visits, capacity,
-                slice, entry, sums, on);
+                slice, entry, sums, column);
     const long long first = (slice * ENTRIES + entry) * BITS * COMPONENTS + threadIdx.x;
-#pragma unroll
-    for (int bit = 0; bit < BITS; bit++) {
-        ones[first + bit * COMPONENTS] = sums[bit];
-        powered[first + bit * COMPONENTS] = on[bit * COMPONENTS];
+#pragma unroll 4
+    for (int cell = 0; cell < BITS * COMPONENTS; cell += COMPONENTS) {
+        powered[first + cell] = column[cell];
     }
+    store(sums, column);
+#pragma unroll 4
+    for (int cell = 0; cell < BITS * COMPONENTS; cell += COMPONENTS) {
+        ones[first + cell] = column[cell];
+    }
+}
+
+// Add scaled cycles to the seconds of a component; returns the bits of the longest.
+__device__ __forceinline__ unsigned long long add_seconds(const Cycles *column, double scale,
+                                                          double *seconds) {
+    double longest = 0;
+#pragma unroll 4
+    for (int cell = 0; cell < BITS * COMPONENTS; cell += COMPONENTS) {
+        // Rounded after each step, as in the reference.
+        const double sum = __dadd_rn(seconds[cell], __dmul_rn(double(column[cell]), scale));
+        seconds[cell] = sum;
+        if (sum > longest) longest = sum;
+    }
+    return static_cast<unsigned long long>(__double_as_longlong(longest));
+}
+
+__device__ __forceinline__ void raise(unsigned long long *longest, unsigned long long candidate) {
+    for (int distance = 16; distance; distance /= 2) {
+        candidate = max(candidate, __shfl_xor_sync(EVERY_LANE, candidate, distance));
+    }
+    if (threadIdx.x % 32 == 0) atomicMax(longest, candidate);
 }
 
 // Add scaled times to the seconds at '0' and at '1' of the slices' instances, and raise the longest.
@@ -239,47 +340,30 @@ cell_times(const int4 *writes, const unsigned *contents, const unsigned *masks,
 // instance_of[slice]                          whose cells a slice's are
 // seconds[2][instances][entry][bit][component]
 // longest[2][instances]                       bits of a double: not negative, so in order
-extern "C" __global__ void __launch_bounds__(COMPONENTS)
+extern "C" __global__ void __launch_bounds__(COMPONENTS, BLOCKS_OF_MULTIPROCESSOR)
 expose(const int4 *writes, const unsigned *contents, const unsigned *masks,
        const unsigned *region_masks, unsigned long long cycles, const int *worlds,
        const unsigned long long *periods, int most_worlds, const int *starts,
        const int4 *visits, int capacity, const int *instance_of, int instances, double scale,
        double *seconds, unsigned long long *longest) {
-    __shared__ Cycles powered_here[BITS * COMPONENTS];
+    __shared__ Cycles columns[BITS * COMPONENTS];
+    __shared__ unsigned queue[2 * QUEUE * COMPONENTS];
     const Replay replay = {reinterpret_cast<const Write *>(writes), contents, masks,
                            Cycles(cycles)};
     const int entry = blockIdx.y;
-    Cycles sums[BITS];
-    Cycles *on = powered_here + threadIdx.x;
+    Cycles *column = columns + threadIdx.x;
+    Sums sums = {{}, queue + threadIdx.x, 0};
     if (!walk_worlds(replay, region_masks, worlds, periods, most_worlds, starts, visits, capacity,
-                     blockIdx.x, entry, sums, on)) {
+                     blockIdx.x, entry, sums, column)) {
         return;  // its cells are as before, and the longest has been seen
     }
     const int instance = instance_of[blockIdx.x];
     double *zero = seconds + static_cast<long long>(instance) * CELLS +
                    entry * (BITS * COMPONENTS) + threadIdx.x;
     double *one = zero + static_cast<long long>(instances) * CELLS;
-    double longest_zero = 0, longest_one = 0;
 #pragma unroll
-    for (int bit = 0; bit < BITS; bit++) {
-        const int cell = bit * COMPONENTS;
-        // Rounded after each step, as in the reference.
-        const double at_zero =
-            __dadd_rn(zero[cell], __dmul_rn(double(on[cell] - sums[bit]), scale));
-        const double at_one = __dadd_rn(one[cell], __dmul_rn(double(sums[bit]), scale));
-        zero[cell] = at_zero;
-        one[cell] = at_one;
-        longest_zero = max(longest_zero, at_zero);
-        longest_one = max(longest_one, at_one);
-    }
-    for (int distance = 16; distance; distance /= 2) {
-        longest_zero = max(longest_zero, __shfl_xor_sync(EVERY_LANE, longest_zero, distance));
-        longest_one = max(longest_one, __shfl_xor_sync(EVERY_LANE, longest_one, distance));
-    }
-    if (threadIdx.x % 32 == 0) {
-        atomicMax(&longest[instance],
-                  static_cast<unsigned long long>(__double_as_longlong(longest_zero)));
-        atomicMax(&longest[instances + instance],
-                  static_cast<unsigned long long>(__double_as_longlong(longest_one)));
-    }
+    for (int bit = 0; bit < BITS; bit++) column[bit * COMPONENTS] -= sums.of[bit];
+    raise(&longest[instance], add_seconds(column, scale, zero));
+    store(sums, column);
+    raise(&longest[instances + instance], add_seconds(column, scale, one));
 }

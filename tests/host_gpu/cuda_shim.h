@@ -299,6 +299,12 @@ inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
     }
     return result;
 }
+inline unsigned __dp2a_lo(unsigned halves, unsigned bytes, unsigned sum) {
+    return (halves & 0xFFFF) * (bytes & 0xFF) + (halves >> 16) * (bytes >> 8 & 0xFF) + sum;
+}
+inline unsigned __dp2a_hi(unsigned halves, unsigned bytes, unsigned sum) {
+    return __dp2a_lo(halves, bytes >> 16, sum);
+}
 inline unsigned __umulhi(unsigned x, unsigned y) { return unsigned(uint64_t(x) * y >> 32); }
 inline int __mulhi(int x, int y) { return int(int64_t(x) * y >> 32); }
 inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
