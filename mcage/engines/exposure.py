@@ -108,16 +108,22 @@ class Exposure(ABC):
     def _share(
         self, instances: NDArray[np.int64], kernel: NDArray[np.int64], seconds: float
     ) -> None:
+        if not len(instances):
+            return
         self._mixture[instances, kernel] += seconds
-        duties = (self._duties.zero, self._duties.one)
-        for longest, of_cells in zip(self.longest, duties, strict=True):
-            longest[instances] = self._longest_of_mixtures(self._mixture[instances], of_cells)
-        kernel_of = np.full(len(self._has_own), -1, dtype=np.int64)
-        kernel_of[instances] = kernel
-        runs = kernel_of[self._watched.instance]
-        mine = np.flatnonzero(runs >= 0)
-        for total, of_cells in zip(self.watched_seconds, duties, strict=True):
-            total[mine] += seconds * of_cells.duty[runs[mine], self._watched.cell[mine]]
+        mixtures = self._mixture[instances]
+        first_cell = np.zeros(len(self._has_own), dtype=np.int64)
+        first_cell[instances] = kernel * self._duties.zero.duty.shape[1]
+        mine = self._watched_of(instances)
+        place = first_cell[self._watched.instance[mine]] + self._watched.cell[mine]
+        for longest, watched, duties in zip(
+            self.longest,
+            self.watched_seconds,
+            (self._duties.zero, self._duties.one),
+            strict=True,
+        ):
+            longest[instances] = self._longest_of_mixtures(mixtures, duties)
+            watched[mine] += seconds * duties.duty.take(place)
 
     def _longest_of_mixtures(
         self, mixtures: NDArray[np.float64], duties: DutyGroups
