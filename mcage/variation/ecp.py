@@ -47,13 +47,15 @@ class EntryFaults:
     def more(self, cells: TailCells, faulty: NDArray[np.bool_]) -> "EntryFaults":
         """With some more of them: cells of the I instances, and which of them, bool[n]."""
         entry = cells.slice_entry[faulty]
+        if not len(entry):
+            return self
+        # Cells are in rising order: those of an entry stand together.
+        first = np.flatnonzero(np.concatenate([[True], entry[1:] != entry[:-1]]))
         bits, blocks = self.bits.copy(), self.blocks.copy()
-        if len(entry):  # Cells are in rising order: those of an entry stand together.
-            first = np.flatnonzero(np.diff(entry, prepend=-1))
-            with_faults = entry[first]
-            bits.ravel()[with_faults] += np.diff(first, append=len(entry)).astype(np.int16)
-            in_block = (1 << cells.block[faulty]).astype(np.uint8)
-            blocks.ravel()[with_faults] |= np.bitwise_or.reduceat(in_block, first)
+        with_faults = entry[first]
+        bits.ravel()[with_faults] += np.diff(first, append=len(entry)).astype(np.int16)
+        in_block = (1 << cells.block[faulty]).astype(np.uint8)
+        blocks.ravel()[with_faults] |= np.bitwise_or.reduceat(in_block, first)
         return EntryFaults(bits, blocks)
 
     def fault_maps(self, spread_blocks: bool = False) -> NDArray[np.uint8]:

@@ -85,10 +85,10 @@ def sample_field(
     """
     rows, columns = scenario.node_rows, scenario.node_columns
     factor = node_factor(scenario.phi, rows, columns)
-    field = np.empty((len(instances), rows * columns))
+    normal = np.empty((len(instances), rows * columns))
     for i, instance in enumerate(instances.tolist()):
-        normal = stream(seed, "variation.field", instance).standard_normal(rows * columns)
-        # Not ``@``: BLAS sums in an order that depends on batch and threads.
-        field[i] = np.einsum("ij,j->i", factor, normal)
+        stream(seed, "variation.field", instance).standard_normal(out=normal[i])
+    # Not ``@``: BLAS sums in an order that depends on batch and threads.
+    field: NDArray[np.float64] = np.einsum("ij,nj->ni", factor, normal)
     field *= scenario.sigma_systematic_volts
     return field.reshape(len(instances), rows, columns)

@@ -92,9 +92,12 @@ def _sample_slice(
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """Cells of one slice above the floor, and their Vmin, worst round first."""
     bits, segments = scenario.segment_bits, scenario.segments
-    nodes = scenario.mu_volts + np.repeat(field, SLICE.entries // scenario.node_rows, axis=0)
-    mean = nodes.ravel()
-    limit = -log_ndtr((floor_volts - mean) / scenario.sigma_random_volts) * (1 + ROUNDING)
+    nodes = scenario.mu_volts + field
+    limits = -log_ndtr((floor_volts - nodes) / scenario.sigma_random_volts) * (1 + ROUNDING)
+    mean, limit = (
+        np.repeat(of_nodes, SLICE.entries // scenario.node_rows, axis=0).ravel()
+        for of_nodes in (nodes, limits)
+    )
 
     active = np.arange(segments)
     depth = np.zeros(segments)  # -log Phi of the last cell drawn
@@ -102,8 +105,8 @@ def _sample_slice(
     cells, vmins = [], []
     for taken in range(bits):
         # All segments draw in every round: what one uses must not depend on the others' floor.
-        uniform = generator.random((2, segments))
-        depth = depth - np.log1p(-uniform[0, active]) / (bits - taken)
+        uniform = generator.random(segments)
+        depth = depth - np.log1p(-uniform[active]) / (bits - taken)
         above = depth <= limit[active]
         active, depth = active[above], depth[above]
         if not active.size:
@@ -113,7 +116,8 @@ def _sample_slice(
         else:
             places = places[above]
         # A step of the Fisher-Yates shuffle: swap a random free place to the front.
-        chosen = taken + (uniform[1, active] * (bits - taken)).astype(np.intp)
+        uniform = generator.random(segments)
+        chosen = taken + (uniform[active] * (bits - taken)).astype(np.intp)
         each = np.arange(active.size)
         place = places[each, chosen]
         places[each, chosen] = places[:, taken]
