@@ -160,59 +160,61 @@ class _Batch:
         edges = [years * SECONDS_PER_YEAR for years in self.rules.epoch_edges_years]
         running = np.arange(len(self.end_seconds))
         for epoch, (start, end) in enumerate(pairwise(edges)):
-            running = self._begin(running, epoch, start, end)
+            first = self._begin(running, epoch, start)
+            running, first = running[first.fits], first.of(first.fits)
             if not len(running):
                 break
-            running = self._age(running)
+            self.first.keep(running, first)
+            self.epoch[running] = epoch
+            self.stretch.start[running], self.stretch.end[running] = start, end
+            self.epoch_faulty[running, epoch] = (first.fault_maps != 0).sum(axis=1)
+            running = self._age(running, first, end - start)
         self._end()
         return self._lives()
 
-    def _begin(
-        self, running: NDArray[np.int64], epoch: int, start: float, end: float
-    ) -> NDArray[np.int64]:
-        """Let instances begin an epoch; return those that find room."""
+    def _begin(self, running: NDArray[np.int64], epoch: int, start: float) -> Replayed:
+        """Let instances begin an epoch; those that find no room end there."""
         kernel = self.kernel_of_epoch[running, epoch]
         first = self.room.replay(kernel, self.fault_maps[running], self.last.of(running))
         dead = running[~first.fits]
         self.end_seconds[dead], self.cause[dead] = start, self.failure
-        running, first = running[first.fits], first.of(first.fits)
-        self.first.keep(running, first)
-        self.epoch[running] = epoch
-        self.stretch.start[running], self.stretch.end[running] = start, end
-        self.epoch_faulty[running, epoch] = (first.fault_maps != 0).sum(axis=1)
-        return running
+        return first
 
-    def _age(self, running: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _age(
+        self, running: NDArray[np.int64], first: Replayed, seconds: float
+    ) -> NDArray[np.int64]:
         """Let instances live through an epoch; return those that do not end in it."""
-        if not len(running):
-            return running
-        first = self.first.of(running)
-        stretch = self.stretch.of(running)
         chosen = self._chosen(running)
         of_cells = chosen[self.watched_instance]
         np.copyto(self.watched_before, self.exposure.watched_seconds, where=of_cells)
         np.copyto(self.longest_before, self.exposure.longest, where=chosen)
-        seconds = float(stretch.end[0] - stretch.start[0])
         self.exposure.add(running, first.kernel, first.fault_maps, seconds)
 
         found, places = self._new_faults(running)
-        faults = found.faults_at(stretch.end)
+        end = found.stretch.end
+        faults = found.faults_at(end)
         fault_maps = faults.fault_maps(self.rules.spread_blocks)
         last = self.room.replay(first.kernel, fault_maps, first)
         self.last.keep(running, last)
-        self.ended_by_delay[running] = self._excess(running)(stretch.end) >= 0
+        self.ended_by_delay[running] = self._excess(running)(end) >= 0
         without_room = np.flatnonzero(~last.fits)
-        self.ended_by_faults[running[without_room]] = self._runs_out(
-            found.of(without_room), first.of(without_room), last.of(without_room)
-        )
+        if len(without_room):
+            self.ended_by_faults[running[without_room]] = self._runs_out(
+                found.of(without_room), first.of(without_room), last.of(without_room)
+            )
 
-        going = np.flatnonzero(~(self.ended_by_delay | self.ended_by_faults)[running])
-        still = running[going]
-        self._live_until(still, stretch.end[going], found.of(going), last.of(going))
-        self.entries.keep(still, faults.of(going))
-        self.fault_maps[still] = fault_maps[going]
-        self.faulty[places] = self._chosen(still)[self.tail.instance[places]]
-        return still
+        ended = (self.ended_by_delay | self.ended_by_faults)[running]
+        if ended.any():
+            going = np.flatnonzero(~ended)
+            running, end, found = running[going], end[going], found.of(going)
+            first, last = first.of(going), last.of(going)
+            faults, fault_maps = faults.of(going), fault_maps[going]
+            places = places[self._chosen(running)[self.tail.instance[places]]]
+        self._live_until(running, end, found, first, last)
+        self.entries.keep(running, faults)
+        self.fault_maps[running] = fault_maps
+        self.faulty[places] = True
+        return running
 
     def _new_faults(self, instances: NDArray[np.int64]) -> tuple[NewFaults, NDArray[np.int64]]:
         """Faults that appear in the last epoch of some instances, and their places in the tail.
@@ -252,10 +254,10 @@ class _Batch:
         instances: NDArray[np.int64],
         moment: NDArray[np.float64],
         found: NewFaults,
+        first: Replayed,
         last: Replayed,
     ) -> None:
         """Account for the last epochs of some instances, up to a moment of each."""
-        first = self.first.of(instances)
         start, epoch = found.stretch.start, self.epoch[instances]
         halfway = found.fault_maps_at(middles_of_growth(start, moment))
         middle = self.room.replay(first.kernel, halfway, first, last)
@@ -287,7 +289,7 @@ class _Batch:
 
         first, last = self.first.of(ended), self.last.of(ended)
         last = self.room.replay(first.kernel, found.fault_maps_at(moment), first, last)
-        self._live_until(ended, moment, found, last)
+        self._live_until(ended, moment, found, first, last)
 
     def _end_by_delay(self, instances: NDArray[np.int64]) -> NDArray[np.float64]:
         """Moments at which the worst transistors use up the guardband."""

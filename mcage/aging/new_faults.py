@@ -73,6 +73,8 @@ class NewFaults:
 
     def faults_at(self, moment: NDArray[np.float64]) -> EntryFaults:
         """Faults at a moment of each stretch: float64[n]."""
+        if not len(self.cells.cell):
+            return self.earlier
         instance = self.cells.instance
         seconds = between(self.before, self.after, self.stretch.part(moment)[instance])
         faulty = self.rules.are_faulty(self.cells.vmin_volts, seconds, moment[instance])

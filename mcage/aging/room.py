@@ -101,26 +101,40 @@ class Room:
         result = Replayed(
             kernel,
             fault_maps,
-            ~(shared.needed[kernel] & (fault_maps != 0)).any(axis=1),
+            np.ones(len(kernel), dtype=bool),
             shared.events[kernel],
             shared.peak_spilled_rows[kernel],
         )
-        left = _words(fault_maps).any(axis=1) & shared.redirects
+        affected = np.flatnonzero(_words(fault_maps).any(axis=1))
+        if len(affected) and shared.redirects:
+            self._redirect(affected, result, known)
+        elif len(affected):
+            needed = shared.needed[kernel[affected]]
+            result.fits[affected] = ~(needed & (fault_maps[affected] != 0)).any(axis=1)
+        result.fits[result.peak > self.lds_rows] = False
+        return result
+
+    def _redirect(
+        self, which: NDArray[np.int64], result: Replayed, known: tuple[Replayed, ...]
+    ) -> None:
+        """Take over or count events and spilled rows of some instances of a result."""
         for one in known:
-            same = left & (one.kernel == kernel)
-            same[same] = (_words(one.fault_maps[same]) == _words(fault_maps[same])).all(axis=1)
-            result.keep(same, one.of(same))
-            left &= ~same
-        for number in np.unique(kernel[left]):
-            chosen = left & (kernel == number)
-            replay = shared.replays[number]
-            counters = self.engine.count(replay, fault_maps[chosen])
+            same = one.kernel[which] == result.kernel[which]
+            same &= (_words(one.fault_maps[which]) == _words(result.fault_maps[which])).all(axis=1)
+            result.events[which[same]] = one.events[which[same]]
+            result.peak[which[same]] = one.peak[which[same]]
+            which = which[~same]
+            if not len(which):
+                return
+        kernel = result.kernel[which]
+        for number in np.unique(kernel):
+            chosen = which[kernel == number]
+            replay = self.shared.replays[number]
+            counters = self.engine.count(replay, result.fault_maps[chosen])
             events = counted(counters)
             cycles = counters.passes * replay.schedule.cycles
             result.events[chosen, : events.shape[1]] = events / cycles
             result.peak[chosen] = counters.peak_spilled_rows
-        np.logical_and(result.fits, result.peak <= self.lds_rows, out=result.fits)
-        return result
 
 
 def _words(fault_maps: NDArray[np.uint8]) -> NDArray[np.uint64]:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -153,16 +153,21 @@ class Sweep:
                 for instance in instances
             ]
         )
-        tails: dict[str, TailCells] = {}
-        lives = []
+        tails: dict[tuple[str, float], TailCells] = {}
+        lives, histograms = [], []
         for one in self._cases:
-            name = one.case.scenario
-            if name not in tails:
-                tails[name] = one.faults.sample(spec.seed, instances, self._floor_volts[name])
-            tail = _above(tails[name], one.rules.floor_volts)
+            name, floor_volts = one.case.scenario, self._floor_volts[one.case.scenario]
+            if (name, floor_volts) not in tails:
+                tails[name, floor_volts] = one.faults.sample(spec.seed, instances, floor_volts)
+            if (name, one.rules.floor_volts) not in tails:
+                above = _above(tails[name, floor_volts], one.rules.floor_volts)
+                tails[name, one.rules.floor_volts] = above
+            tail = tails[name, one.rules.floor_volts]
             shared = self._shared[one.case.technique]
-            lives.append(live(one.rules, self._engine, shared, kernel_of_epoch, tail, sample))
-        return _arrays(workload, lives)
+            lived = live(one.rules, self._engine, shared, kernel_of_epoch, tail, sample)
+            histograms.append(_histogram(1e3 * lived.sampled_dvth_volts))
+            lives.append(replace(lived, sampled_dvth_volts=np.empty(0)))
+        return _arrays(workload, lives, histograms)
 
 
 def run_sweep(
@@ -261,16 +266,12 @@ def _workloads(spec: SweepSpec, instances: NDArray[np.int64], kernels: int) -> N
 
 
 def _above(tail: TailCells, floor_volts: float) -> TailCells:
-    kept = tail.vmin_volts > floor_volts
-    counts = np.bincount(tail.instance[kept], minlength=tail.instances)
-    return TailCells(
-        offsets=np.concatenate([[0], np.cumsum(counts)]),
-        cell=tail.cell[kept],
-        vmin_volts=tail.vmin_volts[kept],
-    )
+    return tail.at(np.flatnonzero(tail.vmin_volts > floor_volts), np.arange(tail.instances))
 
 
-def _arrays(workload: NDArray[np.int64], lives: list[Lives]) -> dict[str, NDArray[np.generic]]:
+def _arrays(
+    workload: NDArray[np.int64], lives: list[Lives], histograms: list[NDArray[np.int64]]
+) -> dict[str, NDArray[np.generic]]:
     """Arrays of the schema out of the lives of a batch, one `Lives` per case."""
     every = {
         field.name: np.stack([getattr(one, field.name) for one in lives]) for field in fields(Lives)
@@ -294,21 +295,15 @@ def _arrays(workload: NDArray[np.int64], lives: list[Lives]) -> dict[str, NDArra
         "epoch_max_dvth_mv": 1e3 * every["epoch_max_dvth_volts"],
         "epoch_faulty_entries": every["epoch_faulty"],
         "epoch_peak_spilled_rows": every["epoch_peak_spilled"],
-        "dvth_histogram": _histogram(1e3 * every["sampled_dvth_volts"]),
+        "dvth_histogram": np.stack(histograms),
     }
 
 
 def _histogram(dvth_mv: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Cells per bin: float64[cases, instances, sample, 2] to int64[cases, 2, bins]."""
-    edges = DVTH_BIN_EDGES_MV
-    bins = np.clip(np.searchsorted(edges, dvth_mv, "right") - 1, 0, len(edges) - 2)
-    counts = np.zeros((len(dvth_mv), 2, len(edges) - 1), dtype=np.int64)
-    for case in range(len(dvth_mv)):
-        for transistor in range(2):
-            counts[case, transistor] = np.bincount(
-                bins[case, :, :, transistor].ravel(), minlength=len(edges) - 1
-            )
-    return counts
+    """Cells per bin: float64[instances, sample, 2] to int64[2, bins]."""
+    bins = len(DVTH_BIN_EDGES_MV) - 1  # each of one millivolt
+    number = np.minimum(dvth_mv, bins - 1).astype(np.int64)
+    return np.stack([np.bincount(number[..., one].ravel(), minlength=bins) for one in range(2)])
 
 
 def _joined(batches: Iterable[dict[str, NDArray[np.generic]]]) -> Arrays:
