@@ -24,6 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trace_strategies import SPILLING, random_trace, traces
 
+from mcage.campaign.sweep import Sweep
 from mcage.engines.cuda.engine import CudaEngine
 from mcage.engines.cuda.programs import compilations, select_program, stress_program
 from mcage.engines.exposure import SharedDuties, Watched
@@ -32,6 +33,7 @@ from mcage.engines.prepare import prepare
 from mcage.engines.reference import ReferenceEngine
 from mcage.engines.select import device_of, parse_devices, select_engine
 from mcage.errors import UserError
+from mcage.spec import SweepSpec
 from mcage.techniques import TECHNIQUES, Placement
 from mcage.traces.library import bundled_trace
 
@@ -262,6 +264,23 @@ def test_compilations_are_those_that_replays_ask_for():
         assert stress_program(replay) in listed
         if technique.redirects:
             assert select_program(technique) in listed
+
+
+@with_compiler
+def test_a_sweep_is_the_same_whatever_computes_it():
+    spec = SweepSpec(
+        instances=3,
+        techniques=("baseline", "rrcd", "rrcd+pg"),
+        scenarios=("clustered",),
+        environments=("undervolted",),
+        workload={"kernels": ("MatrixTranspose",), "periods": 2, "generations": 1},
+        life={"epochs": 2},
+    )
+    found, meant = (Sweep(spec, engine).compute(0, 3) for engine in (cuda_engine(seed=8), NUMPY))
+    assert found.keys() == meant.keys()
+    for name, values in meant.items():
+        assert np.array_equal(values, found[name], equal_nan=True), name
+    assert meant["faulty_entries_start"].any()
 
 
 # ---- choice ----------------------------------------------------------------------------------

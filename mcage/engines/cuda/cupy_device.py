@@ -90,10 +90,10 @@ class CupyDevice:
 
     def __init__(self, cupy: Any, number: int) -> None:
         self._cupy = cupy
-        self._device = cupy.cuda.Device(number)
+        self._number = number
         self._of_thread = threading.local()
         try:
-            with self._device:
+            with cupy.cuda.Device(number):
                 streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(STREAMS)]
                 self._properties = cupy.cuda.runtime.getDeviceProperties(number)
         except cupy.cuda.runtime.CUDARuntimeError as error:
@@ -115,14 +115,14 @@ class CupyDevice:
 
     def free_bytes(self) -> int:
         """Memory that may be asked for: free, or held by CuPy's pool and not in use."""
-        with self._device:
+        with self._cupy.cuda.Device(self._number):
             free, _ = self._cupy.cuda.runtime.memGetInfo()
             return int(free) + int(self._cupy.get_default_memory_pool().free_bytes())
 
     def upload(self, array: NDArray[Any]) -> Any:
         """Copy of an array on the device."""
         with self.current():
-            return self._cupy.asarray(array)
+            return self._cupy.asarray(array, order="C")
 
     def zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
         """Array of zeros on the device."""
@@ -160,7 +160,8 @@ class CupyDevice:
             with self._handing_out:
                 stream = next(self._streams)
             self._of_thread.stream = stream
-        with self._device, stream:
+        # A device of its own for each time: it remembers which was current before.
+        with self._cupy.cuda.Device(self._number), stream:
             yield stream
 
 
