@@ -10,6 +10,7 @@ import mcage.campaign.sweep as module
 from mcage.aging.end_of_life import EndCause
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.results.contract import conforming
+from mcage.results.schema import DVTH_BIN_EDGES_MV
 from mcage.variation import FaultModel, fault_map, scenario
 
 INSTANCES = 20
@@ -127,6 +128,17 @@ def test_lives_agree_with_what_is_known(arrays):
     mean = (histogram * (np.arange(200) + 0.5)).sum(axis=-1) / histogram.sum(axis=-1)
     assert (mean < arrays["max_dvth_mv"][nominal].max()).all()
     assert not histogram[:, 67:].any(), "beyond the shift of full stress for three years"
+
+
+def test_bins_are_those_of_the_schema():
+    """A shift on a border counts above it, one beyond the last border in the last bin."""
+    edges = DVTH_BIN_EDGES_MV
+    rng = np.random.default_rng(0)
+    dvth = np.concatenate([edges, np.nextafter(edges[1:], 0), rng.uniform(0, 250, 599)])
+    counts = module._histogram(dvth.reshape(-1, 10, 2))
+    for transistor in range(2):
+        shifts = np.minimum(dvth[transistor::2], edges[-1])
+        assert counts[transistor].tolist() == np.histogram(shifts, edges)[0].tolist()
 
 
 def test_faults_are_those_of_the_die(arrays):
