@@ -185,7 +185,7 @@ class _Batch:
     ) -> NDArray[np.int64]:
         """Let instances live through an epoch; return those that do not end in it."""
         chosen = self._chosen(running)
-        of_cells = chosen[self.watched_instance]
+        of_cells = chosen[self.watched_instance] if not chosen.all() else True
         np.copyto(self.watched_before, self.exposure.watched_seconds, where=of_cells)
         np.copyto(self.longest_before, self.exposure.longest, where=chosen)
         self.exposure.add(running, first.kernel, first.fault_maps, seconds)

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from mcage.engines.extremes import DutyGroups, longest_total
 from mcage.engines.prepare import PreparedReplay
 
+WATCHED_TOGETHER = 1 << 14
+"""Watched cells whose times are added to together, so that they stay in the cache."""
+
 
 @dataclass(frozen=True)
 class Watched:
@@ -112,18 +115,18 @@ class Exposure(ABC):
             return
         self._mixture[instances, kernel] += seconds
         mixtures = self._mixture[instances]
-        first_cell = np.zeros(len(self._has_own), dtype=np.int64)
+        duties = (self._duties.zero, self._duties.one)
+        for longest, of_cells in zip(self.longest, duties, strict=True):
+            longest[instances] = self._longest_of_mixtures(mixtures, of_cells)
+        first_cell = np.full(len(self._has_own), -1, dtype=np.int64)
         first_cell[instances] = kernel * self._duties.zero.duty.shape[1]
-        mine = self._watched_of(instances)
-        place = first_cell[self._watched.instance[mine]] + self._watched.cell[mine]
-        for longest, watched, duties in zip(
-            self.longest,
-            self.watched_seconds,
-            (self._duties.zero, self._duties.one),
-            strict=True,
-        ):
-            longest[instances] = self._longest_of_mixtures(mixtures, duties)
-            watched[mine] += seconds * duties.duty.take(place)
+        for first in range(0, len(self._watched.cell), WATCHED_TOGETHER):
+            some = slice(first, first + WATCHED_TOGETHER)
+            place = first_cell[self._watched.instance[some]]
+            mine = slice(None) if place.min() >= 0 else np.flatnonzero(place >= 0)
+            place = place[mine] + self._watched.cell[some][mine]
+            for watched, of_cells in zip(self.watched_seconds, duties, strict=True):
+                watched[some][mine] += seconds * of_cells.duty.take(place)
 
     def _longest_of_mixtures(
         self, mixtures: NDArray[np.float64], duties: DutyGroups
