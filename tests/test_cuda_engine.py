@@ -114,8 +114,11 @@ def test_every_combination_of_policies(name):
 @with_compiler
 @pytest.mark.parametrize("name", possible_redirections())
 def test_many_rows_alive(name):
+    """Also with so few sound blocks in faulty entries that compressed rows fill reliable ones."""
+    few_blocks = np.where(np.arange(256) % 100 == 7, 0b1011, 0).astype(np.uint8)
+    maps = np.vstack([few_blocks, seeded_fault_maps(1)])
     trace = random_trace(random.Random(1), **SPILLING)
-    assert_same(cuda_engine(seed=4), trace, possible_redirections()[name], seeded_fault_maps(1))
+    assert_same(cuda_engine(seed=4), trace, possible_redirections()[name], maps)
 
 
 def test_many_rows_alive_reach_every_counter():
