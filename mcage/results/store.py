@@ -126,6 +126,8 @@ class ResultsWriter:
 def _write_coordinates(file: h5py.File, campaign: Campaign) -> None:
     for coordinate in COORDINATES:
         variable, values = coordinate.variable, coordinate.values(campaign)
+        if isinstance(values, range):  # not by way of a list: there may be a million instances
+            values = np.arange(values.start, values.stop)
         dtype = h5py.string_dtype() if variable.dtype == "text" else np.dtype(variable.dtype)
         dataset = file.create_dataset(
             variable.name, data=np.asarray(values, dtype=dtype), track_times=False
