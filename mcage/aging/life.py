@@ -141,6 +141,7 @@ class _Batch:
         self.first, self.last = Replayed.none(count), Replayed.none(count)
 
         self.faulty = tail.vmin_volts > rules.environment.lowest_vdd_volts
+        self.healthy = np.flatnonzero(~self.faulty)
         self.entries = EntryFaults.none(count).more(tail, self.faulty)
         self.fault_maps = self.entries.fault_maps(rules.spread_blocks)
         self.faulty_start = (self.fault_maps != 0).sum(axis=1)
@@ -214,6 +215,7 @@ class _Batch:
         self.entries.keep(running, faults)
         self.fault_maps[running] = fault_maps
         self.faulty[places] = True
+        self.healthy = self.healthy[~self.faulty[self.healthy]]
         return running
 
     def _new_faults(self, instances: NDArray[np.int64]) -> tuple[NewFaults, NDArray[np.int64]]:
@@ -221,8 +223,8 @@ class _Batch:
 
         A cell that is healthy at both ends of an epoch is so throughout (docs/aging.md).
         """
-        chosen = self._chosen(instances)[self.tail.instance]
-        healthy = np.flatnonzero(chosen & ~self.faulty)
+        chosen = self._chosen(instances)
+        healthy = self.healthy[chosen[self.tail.instance[self.healthy]]]
         before, after = self.watched_before[:, healthy], self.exposure.watched_seconds[:, healthy]
         age = self.stretch.end[self.tail.instance[healthy]]
         fails = self.rules.are_faulty(
