@@ -263,6 +263,15 @@ def test_rows_that_find_no_home_go_to_the_lds_while_there_is_room():
     assert room.sampled_dvth_volts[0] == pytest.approx(np.array([*expected, [0, 0]]), rel=1e-6)
 
 
+def test_each_kernel_is_replayed_for_itself_on_the_same_map():
+    """Two rows fit into the two reliable entries, of three one is spilled."""
+    tail = tail_of(whole_entries(set(range(256)) - {10, 20}))
+    traces = [steady_trace(ROWS[:2]), steady_trace(ROWS)]
+    life = lived(traces, "rrcd", tail, kernels=[5 * [0, 1]])
+    assert life.epoch_peak_spilled[0].tolist() == 5 * [0, 1]
+    assert life.writes[0] == pytest.approx([0, 4 / 5, 0, 1 / 5])
+
+
 def test_the_last_room_goes_inside_an_epoch():
     moment = 3.4 * YEAR
     tail = whole_entries(set(range(256)) - {10, 20})
