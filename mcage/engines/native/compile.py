@@ -55,3 +55,12 @@ def _cache_folder() -> str:
         if os.access(folder, os.W_OK):
             return str(folder)
     return ""
+
+
+def inner(function: Function) -> Function:
+    """Compile a function of inner loops, which allocates nothing and returns no array.
+
+    References to arrays are not counted in it: that would cost more than what it does.
+    """
+    without_references: Any = {"_nrt": False}  # Numba knows this option, its stubs do not
+    return cast(Function, numba.njit(**without_references, nogil=True)(function))

@@ -1,8 +1,7 @@
-"""Cell times of one entry: a walk through the writes that land in it.
+"""What the cells of an entry go through: one bit of all 64 components at a time.
 
-The content of an entry is a row of the schedule's images as long as whole writes follow each
-other; only partial writes and records make it a content of its own. Functions that run once per
-write take arrays, not tuples of them: each array of a tuple would be reference-counted per call.
+A bit of 64 components is a plane, one 64-bit word. The events of an entry are the writes that it
+receives; each says what it puts into a plane, in which lanes, and for how long that counts.
 """
 
 from typing import Any, NamedTuple
@@ -10,434 +9,209 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.native.columns import DURATION, IMAGE, MASK, REGIONS
-from mcage.engines.native.compile import compiled
-from mcage.engines.native.prefetch import prefetch_row
+from mcage.engines.native.compile import compiled, inner
+from mcage.engines.native.place import WHOLE_ENTRY, begin_of, block_of, run_of
+from mcage.engines.native.runs import ALL_REGIONS, BITS, END, PARTIAL, RECORD, WRITES_END
+from mcage.engines.native.vectors import AT_ONCE, LANES, add_where, sum_lanes, sum_planes
 from mcage.geometry import SLICE
 
-COMPONENTS = SLICE.components
 BLOCKS = SLICE.blocks
-BLOCK_COMPONENTS = SLICE.block_components
-BITS = SLICE.component_bits
-RECORD_COMPONENTS = 2
-
-_ALL_CELLS = np.uint32(0xFFFF_FFFF)
-_CODE_CELLS = np.uint32(0xFF)
-_LONGEST_SUM = 0xFFFF_FFFF
-_BIT = np.uint32(1) << np.arange(BITS, dtype=np.uint32)
-_ALL_REGIONS = 0b1111
-_AHEAD = 4
+BLOCK_LANES = SLICE.block_components
+ALL_LANES = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+_FIRST_BLOCK = np.uint64((1 << BLOCK_LANES) - 1)
+_NOTHING = np.uint64(0)
+_AT_ONCE = np.uint32((1 << AT_ONCE) - 1)
+ALL_BITS = np.uint32(0xFFFF_FFFF)
 
 
-class Entry(NamedTuple):
-    """Times of the entry's cells, and working space.
+class Events(NamedTuple):
+    """Writes that an entry, or a block of it, receives, world after world; arrays [events].
 
-    `ones` and `powered` are the results, int64[64, 32]. `sums` are cycles at '1' not yet in
-    `ones`, at most `used[0]` for any cell: sums of 32 bits are the fast ones. `region_cycles` are
-    powered cycles of whole regions not yet in `powered`.
+    A world is cyclic: its first event finds what its last one left.
+
+    Attributes
+    ----------
+    image, mask, regions : uint32, int64, int64
+        Column of `Runs.planes`, row of `Runs.masks`, set of regions.
+    when, held : int64, uint32 or int64
+        When the write happens; for how long what it leaves counts.
+    worlds : int64[worlds + 1]
+        First event of each world.
+    lit, powered : uint64
+        Room to work: lanes of a plane at '1', and powered, after each event.
     """
 
-    ones: NDArray[np.int64]
-    powered: NDArray[np.int64]
-    sums: NDArray[np.uint32]
-    used: NDArray[np.int64]
-    region_cycles: NDArray[np.int64]
-    content: NDArray[np.uint32]
-    walked: NDArray[np.int64]
-    lit: NDArray[np.uint32]
-    written: NDArray[np.uint32]
-    since: NDArray[np.int64]
+    image: NDArray[np.uint32]
+    mask: NDArray[np.int64]
+    regions: NDArray[np.int64]
+    when: NDArray[np.int64]
+    held: NDArray[np.unsignedinteger]
+    worlds: NDArray[np.int64]
+    lit: NDArray[np.uint64]
+    powered: NDArray[np.uint64]
+
+
+class Times(NamedTuple):
+    """Cycles of the cells of an entry at '1' and powered, by bit and component: T[32, 64]."""
+
+    ones: NDArray[np.unsignedinteger]
+    powered: NDArray[np.unsignedinteger]
 
 
 @compiled
-def new_entry() -> Any:
-    """Entry without a past."""
-    return Entry(
-        np.zeros((COMPONENTS, BITS), np.int64),
-        np.zeros((COMPONENTS, BITS), np.int64),
-        np.zeros((COMPONENTS, BITS), np.uint32),
-        np.zeros(1, np.int64),
-        np.zeros(BLOCKS, np.int64),
-        np.zeros((1, COMPONENTS), np.uint32),
-        np.zeros(BLOCKS, np.int64),
-        np.zeros((1, COMPONENTS), np.uint32),
-        np.zeros(COMPONENTS, np.uint32),
-        np.zeros(BLOCKS, np.int64),
+def new_events(events: int, worlds: int, sums: Any) -> Any:
+    """Room for so many events; `sums` is an array of the type of sums."""
+    return Events(
+        np.empty(events, np.uint32),
+        np.empty(events, np.int64),
+        np.empty(events, np.int64),
+        np.empty(events, np.int64),
+        np.empty(events, sums.dtype),
+        np.zeros(worlds + 1, np.int64),
+        np.empty(events, np.uint64),
+        np.empty(events, np.uint64),
     )
 
 
 @compiled
-def clear(entry: Any) -> None:
-    """Forget the times of the entry before."""
-    entry.ones[:] = 0
-    entry.powered[:] = 0
+def new_times(sums: Any) -> Any:
+    """Times of an entry; `sums` is an array of the type of sums."""
+    return Times(np.zeros((BITS, LANES), sums.dtype), np.zeros((BITS, LANES), sums.dtype))
 
 
-@compiled
-def finish(entry: Any, region_masks: Any) -> None:
-    """Bring `ones` and `powered` up to date."""
-    _empty_sums(entry)
-    for region in range(BLOCKS):
-        _power(entry.powered, region_masks, region, entry.region_cycles[region])
-        entry.region_cycles[region] = 0
-
-
-@compiled
-def _empty_sums(entry: Any) -> None:
-    if entry.used[0]:
-        for component in range(COMPONENTS):
-            ones = entry.ones[component]
-            sums = entry.sums[component]
-            for bit in range(BITS):
-                ones[bit] += sums[bit]
-                sums[bit] = 0
-        entry.used[0] = 0
-
-
-@compiled
-def _power(powered: Any, cells: Any, chosen_row: int, cycles: int) -> None:
-    """The cells of a row of sets are on for some cycles more."""
-    if cycles:
-        for component in range(COMPONENTS):
-            chosen = cells[chosen_row, component]
-            row = powered[component]
-            for bit in range(BITS):
-                if chosen & _BIT[bit]:
-                    row[bit] += cycles
-
-
-@compiled
-def hold(sums: Any, contents: Any, held: int, cycles: int) -> None:
-    """All components hold a row of `contents` for some cycles more."""
-    for component in range(COMPONENTS):
-        value = contents[held, component]
-        row = sums[component]
-        for bit in range(BITS):
-            if value & _BIT[bit]:
-                row[bit] += cycles
-
-
-@compiled
-def _hold_block(sums: Any, content: Any, block: int, cycles: int) -> None:
-    """The components of a block hold `content` for some cycles more."""
-    first = BLOCK_COMPONENTS * block
-    for component in range(BLOCK_COMPONENTS):
-        value = content[0, first + component]
-        row = sums[first + component]
-        for bit in range(BITS):
-            if value & _BIT[bit]:
-                row[bit] += cycles
-
-
-@compiled
-def hold_record(sums: Any, base: int, code: int, cycles: int) -> None:
-    """The cells of a record hold it for some cycles more: uint32[2, 32]."""
-    for bit in range(BITS):
-        if base & _BIT[bit]:
-            sums[0, bit] += cycles
-        if code & _BIT[bit]:
-            sums[1, bit] += cycles
-
-
-@compiled
-def _add(sums: Any, stays: Any, row: int) -> None:
-    """Add the sum of a stay."""
-    for component in range(COMPONENTS):
-        total = sums[component]
-        for bit in range(BITS):
-            total[bit] += stays[row, component, bit]
-
-
-@compiled
-def _add_record(sums: Any, stays: Any, row: int, block: int) -> None:
-    first = BLOCK_COMPONENTS * block
-    for component in range(RECORD_COMPONENTS):
-        total = sums[first + component]
-        for bit in range(BITS):
-            total[bit] += stays[row, component, bit]
-
-
-@compiled
-def _copy(content: Any, contents: Any, held: int) -> None:
-    for component in range(COMPONENTS):
-        content[0, component] = contents[held, component]
-
-
-@compiled
-def _overlay(content: Any, contents: Any, image: int, masks: Any, mask: int) -> None:
-    for component in range(COMPONENTS):
-        cells = masks[mask, component]
-        content[0, component] = (content[0, component] & ~cells) | (
-            contents[image, component] & cells
-        )
-
-
-@compiled
-def _put_record(content: Any, base: int, code: int, block: int) -> None:
-    first = BLOCK_COMPONENTS * block
-    content[0, first] = base
-    content[0, first + 1] = (content[0, first + 1] & ~_CODE_CELLS) | np.uint32(code)
-
-
-@compiled
-def walk(
-    entry: Any,
-    schedule: Any,
-    stays: Any,
-    which: Any,
-    last: Any,
-    when: Any,
-    block: Any,
-    period: int,
-    gated: bool,
-) -> None:
-    """Add the cell times of one entry over one cycle of its passes.
+@inner
+def gather_events(runs: Any, kernel: int, visits: Any, entry: int, block: int, events: Any) -> bool:
+    """List what an entry, or a block of it, receives in all passes.
 
     Parameters
     ----------
-    entry : Entry
-        Times that are added to.
-    schedule : Columns
-        Columns of the replay.
-    stays : Stays
-        Sums of stays.
-    which, last : int64[n]
-        Writes that the entry receives, in order; where `last` is a later write, all from one to
-        the other, whose sum is known.
-    when, block : int64[n]
-        Time of `which`; the block that a record goes to.
-    period : int
-        Cycles after which all repeats; no cell gains more.
-    gated : bool
-        A place is on from the write that fills it until its value is gone; else for good.
+    runs, kernel, visits : Runs, int, Visits
+        A redirected replay.
+    entry : int
+        Entry.
+    block : int
+        Block: its own records count, and visits to the whole entry. Or 4: no records.
+    events : Events
+        Where the list goes.
+
+    Returns
+    -------
+    bool
+        Whether every event writes all lanes that matter.
     """
-    if len(which) == 0:
-        return
-    if entry.used[0] + period > _LONGEST_SUM:
-        _empty_sums(entry)
-    if period > _LONGEST_SUM:
-        _walk_into(entry, entry.ones, schedule, stays, which, last, when, block, period, gated)
+    image, duration, cycle = runs.image, runs.duration, runs.cycle
+    facts, gated, cycles = runs.facts, runs.gated, runs.cycles[kernel]
+    image_at, held_at, worlds = events.image, events.held, events.worlds
+    visit_at, first_at = visits.visit, visits.first
+    passes = len(runs.selector_starts)
+    count = 0
+    whole = True
+    for one in range(passes):
+        place = entry * passes + one
+        start, first_start, previous_end = count, np.int64(0), np.int64(0)
+        for i in range(first_at[place], first_at[place + 1]):
+            visit = visit_at[i]
+            if block_of(visit) != WHOLE_ENTRY and block_of(visit) != block:
+                continue
+            run, begin = run_of(visit), begin_of(visit)
+            whole &= block_of(visit) == WHOLE_ENTRY and facts[run, PARTIAL] == 0
+            if not gated:
+                if count > start:
+                    held_at[count - 1] += cycle[begin] - previous_end
+                else:
+                    first_start = cycle[begin]
+                previous_end = np.int64(facts[run, END])
+            for write in range(begin, np.int64(facts[run, WRITES_END])):
+                image_at[count] = image[write]
+                held_at[count] = duration[write]
+                count += 1
+        if not gated and count > start:
+            held_at[count - 1] += first_start + cycles - previous_end
+        worlds[one + 1] = count
+    if not whole or block != WHOLE_ENTRY:
+        _gather_masks(runs, visits, entry, block, events)
+    return whole
+
+
+@inner
+def _gather_masks(runs: Any, visits: Any, entry: int, block: int, events: Any) -> None:
+    """Which lanes each event writes."""
+    passes = len(runs.selector_starts)
+    count = 0
+    for i in range(visits.first[entry * passes], visits.first[(entry + 1) * passes]):
+        visit = visits.visit[i]
+        if block_of(visit) == WHOLE_ENTRY or block_of(visit) == block:
+            for write in range(begin_of(visit), runs.write_starts[run_of(visit) + 1]):
+                events.mask[count] = runs.mask[write]
+                events.regions[count] = ALL_REGIONS
+                count += 1
+
+
+@inner
+def plane_times(
+    runs: Any, events: Any, whole: bool, chosen: np.uint32, block: int, times: Any
+) -> None:
+    """Add the times of some bits of the 64 components, or of those of a block that is not 4."""
+    count = events.worlds[len(events.worlds) - 1]
+    if whole and block == WHOLE_ENTRY:
+        total = 0
+        for i in range(count):
+            total += events.held[i]
+        for first in range(0, BITS, AT_ONCE):
+            if chosen >> np.uint32(first) & _AT_ONCE:
+                sum_planes(runs.planes, events.image, events.held, count, first, times.ones)
+                for bit in range(first, first + AT_ONCE):
+                    add_everywhere(times.powered, bit, total)
     else:
-        entry.used[0] += period
-        _walk_into(entry, entry.sums, schedule, stays, which, last, when, block, period, gated)
+        for bit in range(BITS):
+            if chosen >> np.uint32(bit) & np.uint32(1):
+                lit_lanes(runs, events, bit, block)
+                sum_lanes(events.lit, events.held, count, times.ones, bit)
+                sum_lanes(events.powered, events.held, count, times.powered, bit)
 
 
-@compiled
-def _walk_into(
-    entry: Any,
-    sums: Any,
-    schedule: Any,
-    stays: Any,
-    which: Any,
-    last: Any,
-    when: Any,
-    block: Any,
-    period: int,
-    gated: bool,
-) -> None:
-    last_whole = len(which) - 1
-    while last_whole >= 0 and schedule.facts[which[last_whole], MASK] != 0:
-        last_whole -= 1
-    entry.content[:] = 0
-    _store_all(entry, schedule, last, block, max(last_whole, 0))
-    if gated:
-        entry.walked[:] = 0
-        _walk_gated(entry, sums, schedule, stays, which, last, block)
-    else:
-        entry.walked[:] = period
-        _walk_held(entry, sums, schedule, stays, which, last, when, block, period)
-    if last_whole >= 0:
-        for region in range(BLOCKS):
-            entry.region_cycles[region] += entry.walked[region]
-    else:
-        _power_written(entry, schedule, which, block)
+@inner
+def add_everywhere(sums: Any, bit: int, cycles: int) -> None:
+    """Add some cycles to all lanes."""
+    add_where(sums, bit, ALL_LANES, sums.dtype.type(cycles))
 
 
-@compiled
-def _store_all(entry: Any, schedule: Any, last: Any, block: Any, first: int) -> None:
-    """What the entry holds at the end, hence at the start, of its writes."""
-    content, contents = entry.content, schedule.contents
-    facts, masks = schedule.facts, schedule.masks
-    for i in range(first, len(last)):
-        write = last[i]
-        _store(content, contents, facts[write, IMAGE], masks, facts[write, MASK], block[i])
+@inner
+def hand_over(times: Any, visits: int, ones: Any, powered: Any) -> None:
+    """Add the times of an entry that so many visits alike have made to int64[64, 32]."""
+    for lane in range(LANES):
+        for bit in range(BITS):
+            ones[lane, bit] += visits * np.int64(times.ones[bit, lane])
+            powered[lane, bit] += visits * np.int64(times.powered[bit, lane])
 
 
-@compiled
-def _store(content: Any, contents: Any, image: int, masks: Any, mask: int, block: int) -> None:
-    """A write overwrites its cells."""
-    if mask == 0:
-        _copy(content, contents, image)
-    elif mask > 0:
-        _overlay(content, contents, image, masks, mask)
-    else:
-        _put_record(content, contents[image, 0], ~mask, block)
+@inner
+def clear(times: Any) -> None:
+    """Forget the times of the entry before."""
+    times.ones[:] = 0
+    times.powered[:] = 0
 
 
-@compiled
-def _walk_gated(
-    entry: Any, sums: Any, schedule: Any, stays: Any, which: Any, last: Any, block: Any
-) -> None:
-    content, lit, walked = entry.content, entry.lit, entry.walked
-    contents, facts, cycle = schedule.contents, schedule.facts, schedule.cycle
-    masks, region_masks = schedule.masks, schedule.region_masks
-    stay_row, whole, records = stays.row, stays.whole, stays.records
-    own = True
-    for i in range(len(which)):
-        prefetch_row(contents, facts[last[min(i + _AHEAD, len(which) - 1)], IMAGE])
-        write = last[i]
-        image, mask, cycles = facts[write, IMAGE], facts[write, MASK], facts[write, DURATION]
-        on = facts[write, REGIONS]
-        stayed = cycle[write] - cycle[which[i]]
-        if mask == 0 and on == _ALL_REGIONS:
-            if write != which[i]:
-                _add(sums, whole, stay_row[which[i]])
-            hold(sums, contents, image, cycles)
-            own = False
-            for region in range(BLOCKS):
-                walked[region] += stayed + cycles
-            continue
-        if not own:
-            _copy(content, contents, facts[last[i - 1], IMAGE])
-            own = True
-        if mask < 0:
-            if write != which[i]:
-                _put_record(content, 0, 0, block[i])
-                _hold_block(sums, content, block[i], stayed)
-                _add_record(sums, records, stay_row[which[i]], block[i])
-            _store(content, contents, image, masks, mask, block[i])
-            _hold_block(sums, content, block[i], cycles)
-            walked[block[i]] += stayed + cycles
-            continue
-        _store(content, contents, image, masks, mask, block[i])
-        _light(lit, content, region_masks, on)
-        hold(sums, lit, 0, cycles)
-        for region in range(BLOCKS):
-            if on >> region & 1:
-                walked[region] += cycles
-
-
-@compiled
-def _light(lit: Any, content: Any, region_masks: Any, regions: int) -> None:
-    """Content of the regions that are on."""
-    for component in range(COMPONENTS):
-        on = np.uint32(0)
-        for region in range(BLOCKS):
-            if regions >> region & 1:
-                on |= region_masks[region, component]
-        lit[0, component] = content[0, component] & on
-
-
-@compiled
-def _walk_held(
-    entry: Any,
-    sums: Any,
-    schedule: Any,
-    stays: Any,
-    which: Any,
-    last: Any,
-    when: Any,
-    block: Any,
-    period: int,
-) -> None:
-    """What was written last is held until it is overwritten, across the end of the pass."""
-    content, since = entry.content, entry.since
-    contents, facts, masks = schedule.contents, schedule.facts, schedule.masks
-    stay_row, whole, records = stays.row, stays.whole, stays.records
-    cycle = schedule.cycle
-    _last_touched(since, schedule, which, last, when, block, period)
-    own = True
-    held = 0
-    for i in range(len(which)):
-        prefetch_row(contents, facts[last[min(i + _AHEAD, len(which) - 1)], IMAGE])
-        now = when[i]
-        write = last[i]
-        image, mask = facts[write, IMAGE], facts[write, MASK]
-        stayed = cycle[write] - cycle[which[i]]
-        if own or mask != 0:
-            if not own:
-                _copy(content, contents, held)
-                own = True
-            for one in range(BLOCKS):
-                if mask >= 0 or one == block[i]:
-                    _hold_block(sums, content, one, now - since[one])
-                    since[one] = now + stayed
-        else:
-            hold(sums, contents, held, now - since[0])
-            since[:] = now + stayed
-        if mask == 0:
-            if write != which[i]:
-                _add(sums, whole, stay_row[which[i]])
-            own = False
-            held = image
-        else:
-            if write != which[i]:
-                _put_record(content, 0, 0, block[i])
-                _hold_block(sums, content, block[i], stayed)
-                _add_record(sums, records, stay_row[which[i]], block[i])
-            _store(content, contents, image, masks, mask, block[i])
-
-
-@compiled
-def _last_touched(
-    since: Any, schedule: Any, which: Any, last: Any, when: Any, block: Any, period: int
-) -> None:
-    """When the last write of each block was, one period ago."""
-    seen = 0
-    for i in range(len(which) - 1, -1, -1):
-        write = last[i]
-        touched = _ALL_REGIONS if schedule.facts[write, MASK] >= 0 else 1 << block[i]
-        for one in range(BLOCKS):
-            if touched >> one & 1 and not seen >> one & 1:
-                since[one] = when[i] + schedule.cycle[write] - schedule.cycle[which[i]] - period
-        seen |= touched
-        if seen == _ALL_REGIONS:
-            return
-    for one in range(BLOCKS):
-        if not seen >> one & 1:
-            since[one] = 0
-
-
-@compiled
-def _power_written(entry: Any, schedule: Any, which: Any, block: Any) -> None:
-    """Powered cycles of an entry of which some cells are never written: those are off."""
-    written = entry.written
-    written[:] = 0
-    for i in range(len(which)):
-        if schedule.facts[which[i], MASK] < 0:
-            first = BLOCK_COMPONENTS * block[i]
-            written[first] = _ALL_CELLS
-            written[first + 1] |= _CODE_CELLS
-        else:
-            cells = schedule.masks[schedule.facts[which[i], MASK]]
-            for component in range(COMPONENTS):
-                written[component] |= cells[component]
-    for region in range(BLOCKS):
-        for component in range(COMPONENTS):
-            entry.lit[0, component] = written[component] & schedule.region_masks[region, component]
-        _power(entry.powered, entry.lit, 0, entry.walked[region])
-
-
-@compiled
-def expose_entry(entry: Any, scale: float, zero: Any, one: Any, longest: Any) -> None:
-    """Add the entry's times to float64[64, 32] seconds at '0' and '1'; raise the longest of them.
-
-    `longest` is float64[2, 32], a maximum for each bit of a component.
-    """
-    for component in range(COMPONENTS):
-        ones, powered = entry.ones[component], entry.powered[component]
-        add_seconds(ones, powered, scale, zero[component], one[component], longest[0], longest[1])
-
-
-@compiled
-def add_seconds(
-    ones: Any, powered: Any, scale: float, zero: Any, one: Any, longest_zero: Any, longest_one: Any
-) -> None:
-    """Add the times of a component's cells, and raise the longest so far, bit by bit."""
-    for bit in range(BITS):
-        zero[bit] += (powered[bit] - ones[bit]) * scale
-        one[bit] += ones[bit] * scale
-        if zero[bit] > longest_zero[bit]:
-            longest_zero[bit] = zero[bit]
-        if one[bit] > longest_one[bit]:
-            longest_one[bit] = one[bit]
+@inner
+def lit_lanes(runs: Any, events: Any, bit: int, block: int) -> None:
+    """What is lit and powered after each event, where some write only some lanes."""
+    worlds, lit, powered = events.worlds, events.lit, events.powered
+    image, mask, regions = events.image, events.mask, events.regions
+    planes, masks, regions_on = runs.planes, runs.masks, runs.regions_on
+    lanes = ALL_LANES
+    if block != WHOLE_ENTRY:
+        lanes = _FIRST_BLOCK << np.uint64(block * BLOCK_LANES)
+    for world in range(len(worlds) - 1):
+        content, written = _NOTHING, _NOTHING
+        for turn in range(2):  # the first one finds out what the last event leaves
+            for i in range(worlds[world], worlds[world + 1]):
+                shift = np.uint64(0)
+                if mask[i] == RECORD:
+                    shift = np.uint64(block * BLOCK_LANES)
+                cells = masks[mask[i], bit] << shift
+                content = (content & ~cells) | (planes[image[i], bit] << shift & cells)
+                written |= cells
+                if turn:
+                    on = lanes & regions_on[regions[i], bit]
+                    lit[i] = content & on
+                    powered[i] = written & on

@@ -1,0 +1,200 @@
+"""Exposure without a sum for every cell: what happened is kept, and asked when something hurts.
+
+Of a stretch of life an instance keeps who lived where, and for each bit of each entry how long any
+cell can have held '0' or '1' at most. The most stressed cell is looked for where the bounds leave
+room for it; watched cells are followed one by one.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.exposure import Exposure, SharedDuties, Watched
+from mcage.engines.extremes import DutyGroups
+from mcage.engines.native.bounds import bound_homes, bound_visits
+from mcage.engines.native.compile import compiled
+from mcage.engines.native.follow import Following, follow, new_progress
+from mcage.engines.native.longest import Cells, Past, find_longest, new_cells, raise_bounds
+from mcage.engines.native.mixtures import Tree, longest_total
+from mcage.engines.native.place import COUNTERS, ENTRIES, LDS, new_homes, place
+from mcage.engines.native.runs import BITS, Runs
+from mcage.engines.native.stretches import Stretches, new_stretches, stretch_of, with_room
+from mcage.engines.native.vectors import LANES
+from mcage.engines.native.visits import sort_visits
+from mcage.engines.native.walk import BLOCKS, Events, Times, new_events, new_times
+from mcage.geometry import SLICE
+
+_STRETCHES = 8
+"""Stretches for which there is room at first."""
+
+
+class Room(NamedTuple):
+    """Room to work."""
+
+    events: Events
+    times: Times
+
+
+class SharedExposure(Exposure):
+    """Exposure of instances that never have times of their own.
+
+    Parameters
+    ----------
+    trees : tuple of Tree
+        Of the duties at '0' and at '1'.
+    duties, watched, instances
+        As for `Exposure`.
+    """
+
+    def __init__(
+        self, trees: tuple[Tree, Tree], duties: SharedDuties, watched: Watched, instances: int
+    ) -> None:
+        super().__init__(duties, watched, instances)
+        self._trees = trees
+
+    def _longest_of_mixtures(
+        self, mixtures: NDArray[np.float64], duties: DutyGroups
+    ) -> NDArray[np.float64]:
+        longest = np.empty(len(mixtures))
+        longest_total(mixtures, self._trees[duties is self._duties.one], longest)
+        return longest
+
+    def _begin(self, instances: NDArray[np.int64]) -> None:
+        raise NotImplementedError
+
+
+class NativeExposure(SharedExposure):
+    """Exposure of instances that may be redirected.
+
+    Parameters
+    ----------
+    runs : Runs
+        Of the technique on every kernel.
+    trees, duties, watched, instances
+        As for `SharedExposure`.
+    """
+
+    def __init__(
+        self,
+        runs: Runs,
+        trees: tuple[Tree, Tree],
+        duties: SharedDuties,
+        watched: Watched,
+        instances: int,
+    ) -> None:
+        super().__init__(trees, duties, watched, instances)
+        self._runs = runs
+        self._cells = new_cells(instances)
+        self._stretches = new_stretches(len(runs.selector_starts), instances, _STRETCHES, 0)
+        order = np.lexsort((watched.cell, watched.instance))
+        places = watched.instance[order] * ENTRIES + watched.cell[order] // SLICE.entry_bits
+        self._following = Following(
+            np.searchsorted(places, np.arange(ENTRIES * instances + 1)),
+            watched.cell[order] % SLICE.entry_bits,
+            order,
+        )
+
+    def _begin(self, instances: NDArray[np.int64]) -> None:
+        mine = self._watched_of(instances)
+        instance, cell = self._watched.instance[mine], self._watched.cell[mine]
+        duties = (self._duties.zero.duty, self._duties.one.duty)
+        for seconds, bounds, duty in zip(
+            self.watched_seconds, self._cells.bounds, duties, strict=True
+        ):
+            seconds[mine] = 0
+            for kernel in np.flatnonzero(self._mixture[instances].any(axis=0)):
+                spent = self._mixture[:, kernel]
+                most = duty[kernel].reshape(ENTRIES, LANES, BITS).max(axis=1)
+                bounds[instances] += spent[instances, None, None] * most
+                seconds[mine] += spent[instance] * duty[kernel, cell]
+
+    def _run_each(
+        self,
+        instances: NDArray[np.int64],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+        seconds: float,
+    ) -> None:
+        runs = self._runs
+        visits = int(np.diff(runs.run_starts)[kernel].sum()) * len(runs.selector_starts)
+        turns = int(self._stretches.turns[instances].max()) + 1
+        self._stretches = with_room(self._stretches, turns, visits)
+        # One kernel after the other: what is shared by all instances stays in the caches.
+        order = np.argsort(kernel, kind="stable")
+        periods = np.array([replay.period for replay in self._duties.replays])
+        _expose(
+            runs,
+            instances[order],
+            kernel[order],
+            fault_maps[order],
+            seconds / periods[kernel[order]],
+            self._stretches,
+            self._following,
+            Past(self._mixture, self._duties.zero.duty, self._duties.one.duty),
+            self._cells,
+            self.watched_seconds,
+            self.longest,
+        )
+
+
+@compiled
+def _expose(
+    runs: Runs,
+    instances: NDArray[np.int64],
+    kernels: NDArray[np.int64],
+    fault_maps: NDArray[np.uint8],
+    scales: NDArray[np.float64],
+    stretches: Stretches,
+    following: Following,
+    past: Past,
+    cells: Cells,
+    watched_seconds: NDArray[np.float64],
+    longest: NDArray[np.float64],
+) -> None:
+    """Add a stretch to some instances."""
+    passes = len(runs.selector_starts)
+    most_runs, most_writes = 0, 0
+    for kernel in range(len(runs.cycles)):
+        first, last = runs.run_starts[kernel], runs.run_starts[kernel + 1]
+        most_runs = max(most_runs, last - first)
+        most_writes = max(most_writes, runs.write_starts[last] - runs.write_starts[first])
+    homes = new_homes(passes, most_runs)
+    fill = np.empty(ENTRIES * passes, np.int64)
+    room = Room(
+        new_events(passes * most_writes, passes, runs.longest),
+        new_times(runs.longest),
+    )
+    progress = new_progress(len(following.cell))
+    at_most = np.empty((ENTRIES, LANES), runs.longest.dtype)
+    views = np.empty((BLOCKS + 1, LANES), runs.longest.dtype)
+    unused = np.zeros(COUNTERS, np.int64)
+    for i in range(len(instances)):
+        instance, kernel, scale = instances[i], kernels[i], scales[i]
+        place(runs, kernel, fault_maps[i], homes, unused)
+        turn = stretches.turns[instance]
+        stretches.turns[instance] = turn + 1
+        stretches.kernel[instance, turn] = kernel
+        stretches.scale[instance, turn] = scale
+        stretches.begin[instance, turn] = stretches.used[0]
+        stretches.used[0] += homes.founds.sum()
+        visits = stretch_of(stretches, instance, turn)
+        sort_visits(homes, fill, visits)
+        if runs.gated and not runs.in_blocks and homes.events[LDS] == 0:
+            bound_homes(runs, kernel, homes, at_most)
+        else:
+            bound_visits(runs, kernel, visits, views, at_most)
+        raise_bounds(cells, instance, at_most, scale)
+        follow(
+            runs,
+            kernel,
+            homes,
+            visits,
+            scale,
+            following,
+            instance * ENTRIES,
+            progress,
+            room.events,
+            watched_seconds,
+        )
+        find_longest(runs, instance, stretches, past, cells, room, longest)

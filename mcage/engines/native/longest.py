@@ -1,0 +1,287 @@
+"""The most stressed cell of an instance, found without looking at every cell.
+
+For every bit of every entry a bound is known. Only where it exceeds what is already found are the
+64 cells worked out, from all stretches; what comes out is kept, and is their bound from then on.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.native.compile import compiled, inner
+from mcage.engines.native.place import ENTRIES, WHOLE_ENTRY
+from mcage.engines.native.runs import BITS
+from mcage.engines.native.stretches import stretch_of
+from mcage.engines.native.vectors import LANES
+from mcage.engines.native.visits import has_records
+from mcage.engines.native.walk import BLOCKS, clear, gather_events, plane_times
+
+KEPT = 2048
+"""Bits of entries of one instance whose cells are kept."""
+
+_ONE = np.uint32(1)
+
+
+class Cells(NamedTuple):
+    """What is known of the cells of each instance.
+
+    Attributes
+    ----------
+    bounds : float64[2, instances, 256, 32]
+        Seconds at '0' and at '1' that no cell with this bit of this entry exceeds.
+    before : float64[2, 256, 32]
+        Bounds of the instance at hand before the latest stretch.
+    kept : int32[instances, 256, 32]
+        Where the bit's cells are kept, or -1.
+    used : int64[instances]
+        How many bits are kept.
+    turn : int64[instances, KEPT + 32]
+        Stretches that are in `seconds`. The last 32 places are for those that find none.
+    seconds : float64[instances, KEPT + 32, 2, 64]
+        Seconds at '0' and at '1'.
+    """
+
+    bounds: NDArray[np.float64]
+    before: NDArray[np.float64]
+    kept: NDArray[np.int32]
+    used: NDArray[np.int64]
+    turn: NDArray[np.int64]
+    seconds: NDArray[np.float64]
+
+
+class Past(NamedTuple):
+    """What instances shared before they had times of their own.
+
+    Attributes
+    ----------
+    seconds : float64[instances, kernels]
+        Time spent on each kernel.
+    zero, one : float64[kernels, 524288]
+        Duty cycles.
+    """
+
+    seconds: NDArray[np.float64]
+    zero: NDArray[np.float64]
+    one: NDArray[np.float64]
+
+
+def new_cells(instances: int) -> Cells:
+    """Cells without a past."""
+    # Pages that are never touched take no memory.
+    return Cells(
+        np.zeros((2, instances, ENTRIES, BITS)),
+        np.zeros((2, ENTRIES, BITS)),
+        np.full((instances, ENTRIES, BITS), -1, dtype=np.int32),
+        np.zeros(instances, dtype=np.int64),
+        np.empty((instances, KEPT + BITS), dtype=np.int64),
+        np.empty((instances, KEPT + BITS, 2, LANES)),
+    )
+
+
+@inner
+def raise_bounds(cells: Any, instance: int, at_most: Any, scale: float) -> None:
+    """A stretch has added so many cycles at most: T[256, 64], as `bounds` makes them."""
+    bounds, before = cells.bounds, cells.before
+    for entry in range(ENTRIES):
+        for bit in range(BITS):
+            before[0, entry, bit] = bounds[0, instance, entry, bit]
+            before[1, entry, bit] = bounds[1, instance, entry, bit]
+            bounds[1, instance, entry, bit] += np.int64(at_most[entry, bit]) * scale
+            bounds[0, instance, entry, bit] += np.int64(at_most[entry, BITS + bit]) * scale
+
+
+@compiled
+def find_longest(
+    runs: Any, instance: int, stretches: Any, past: Any, cells: Any, room: Any, longest: Any
+) -> None:
+    """Raise the longest seconds at '0' and at '1' of any cell of an instance.
+
+    Parameters
+    ----------
+    runs, stretches, past : Runs, Stretches, Past
+        What happened.
+    instance : int
+        Instance.
+    cells : Cells
+        What is known, brought up to date.
+    room : Room
+        Room to work.
+    longest : float64[2, instances]
+        Longest seconds so far.
+    """
+    for which in range(2):
+        before, now = np.argmax(cells.before[which]), np.argmax(cells.bounds[which, instance])
+        for guess in (before, now):
+            if cells.bounds[which, instance].flat[guess] > longest[which, instance]:
+                only = _ONE << np.uint32(guess % BITS)
+                at = int(guess // BITS)
+                _work_out(runs, instance, stretches, past, cells, room, at, only, longest)
+    for entry in range(ENTRIES):
+        chosen = _exceeding(cells, instance, entry, longest)
+        if chosen and stretches.turns[instance] > 1:
+            _tighten(runs, instance, stretches, cells, room, entry, chosen)
+            chosen = _exceeding(cells, instance, entry, longest)
+        if chosen:
+            _work_out(runs, instance, stretches, past, cells, room, entry, chosen, longest)
+
+
+@inner
+def _exceeding(cells: Any, instance: int, entry: int, longest: Any) -> np.uint32:
+    """Bits of an entry of which a cell may be the most stressed one."""
+    chosen = np.uint32(0)
+    for bit in range(BITS):
+        for which in range(2):
+            if cells.bounds[which, instance, entry, bit] > longest[which, instance]:
+                chosen |= _ONE << np.uint32(bit)
+    return chosen
+
+
+@compiled
+def _tighten(
+    runs: Any,
+    instance: int,
+    stretches: Any,
+    cells: Any,
+    room: Any,
+    entry: int,
+    chosen: np.uint32,
+) -> None:
+    """Bound bits whose past is not worked out by what the latest stretch has really added."""
+    turn = stretches.turns[instance] - 1
+    unknown = np.uint32(0)
+    for bit in range(BITS):
+        if chosen >> np.uint32(bit) & _ONE:
+            kept = cells.kept[instance, entry, bit]
+            if kept < 0 or cells.turn[instance, kept] < turn:
+                unknown |= _ONE << np.uint32(bit)
+    if not unknown:
+        return
+    kernel, scale = stretches.kernel[instance, turn], stretches.scale[instance, turn]
+    visits = stretch_of(stretches, instance, turn)
+    _plane_times(runs, kernel, visits, entry, unknown, room)
+    for bit in range(BITS):
+        if unknown >> np.uint32(bit) & _ONE:
+            zeros, ones = np.int64(0), np.int64(0)
+            for lane in range(LANES):
+                one = np.int64(room.times.ones[bit, lane])
+                ones = max(ones, one)
+                zeros = max(zeros, np.int64(room.times.powered[bit, lane]) - one)
+            cells.bounds[0, instance, entry, bit] = cells.before[0, entry, bit] + zeros * scale
+            cells.bounds[1, instance, entry, bit] = cells.before[1, entry, bit] + ones * scale
+
+
+@compiled
+def _work_out(
+    runs: Any,
+    instance: int,
+    stretches: Any,
+    past: Any,
+    cells: Any,
+    room: Any,
+    entry: int,
+    chosen: np.uint32,
+    longest: Any,
+) -> None:
+    """Work out the cells of some bits of an entry."""
+    begin = _find_places(past, cells, instance, entry, chosen)
+    for turn in range(begin, stretches.turns[instance]):
+        kernel, scale = stretches.kernel[instance, turn], stretches.scale[instance, turn]
+        visits = stretch_of(stretches, instance, turn)
+        _add_stretch(runs, kernel, visits, scale, instance, turn, cells, room, entry, chosen)
+    for bit in range(BITS):
+        if chosen >> np.uint32(bit) & _ONE:
+            kept = cells.kept[instance, entry, bit]
+            cells.turn[instance, kept] = stretches.turns[instance]
+            if kept >= KEPT:
+                cells.kept[instance, entry, bit] = -1
+            for which in range(2):
+                most = 0.0
+                for lane in range(LANES):
+                    most = max(most, cells.seconds[instance, kept, which, lane])
+                # No bound is better than the truth.
+                cells.bounds[which, instance, entry, bit] = most
+                longest[which, instance] = max(longest[which, instance], most)
+
+
+@inner
+def _find_places(past: Any, cells: Any, instance: int, entry: int, chosen: np.uint32) -> int:
+    """Give every bit a place; the first stretch that is missing from any of them."""
+    first = 1 << 62
+    for bit in range(BITS):
+        if chosen >> np.uint32(bit) & _ONE:
+            kept = cells.kept[instance, entry, bit]
+            if kept < 0:
+                kept = KEPT + bit
+                if cells.used[instance] < KEPT:
+                    kept = cells.used[instance]
+                    cells.used[instance] += 1
+                cells.kept[instance, entry, bit] = kept
+                cells.turn[instance, kept] = 0
+                _remember(past, cells, instance, entry, bit, kept)
+            first = min(first, cells.turn[instance, kept])
+    return first
+
+
+@inner
+def _remember(past: Any, cells: Any, instance: int, entry: int, bit: int, kept: int) -> None:
+    """Start from the time that the instance shared with others."""
+    seconds = cells.seconds
+    for lane in range(LANES):
+        seconds[instance, kept, 0, lane] = 0.0
+        seconds[instance, kept, 1, lane] = 0.0
+    for kernel in range(past.seconds.shape[1]):
+        spent = past.seconds[instance, kernel]
+        if spent:
+            for lane in range(LANES):
+                cell = (entry * LANES + lane) * BITS + bit
+                seconds[instance, kept, 0, lane] += spent * past.zero[kernel, cell]
+                seconds[instance, kept, 1, lane] += spent * past.one[kernel, cell]
+
+
+@inner
+def _add_stretch(
+    runs: Any,
+    kernel: int,
+    visits: Any,
+    scale: float,
+    instance: int,
+    turn: int,
+    cells: Any,
+    room: Any,
+    entry: int,
+    chosen: np.uint32,
+) -> None:
+    """Add what a stretch did to some bits of an entry, where it is missing."""
+    missing = np.uint32(0)
+    for bit in range(BITS):
+        kept = cells.kept[instance, entry, bit]
+        if chosen >> np.uint32(bit) & _ONE and cells.turn[instance, kept] <= turn:
+            missing |= _ONE << np.uint32(bit)
+    _plane_times(runs, kernel, visits, entry, missing, room)
+    times, seconds = room.times, cells.seconds
+    for bit in range(BITS):
+        if missing >> np.uint32(bit) & _ONE:
+            kept = cells.kept[instance, entry, bit]
+            for lane in range(LANES):
+                ones = np.int64(times.ones[bit, lane])
+                zeros = np.int64(times.powered[bit, lane]) - ones
+                seconds[instance, kept, 0, lane] += zeros * scale
+                seconds[instance, kept, 1, lane] += ones * scale
+
+
+@inner
+def _plane_times(
+    runs: Any, kernel: int, visits: Any, entry: int, chosen: np.uint32, room: Any
+) -> None:
+    """Times of the cells of some bits of an entry."""
+    events, times = room.events, room.times
+    passes = len(runs.selector_starts)
+    first, last = visits.first[entry * passes], visits.first[(entry + 1) * passes]
+    clear(times)
+    if first == last:
+        return
+    records = has_records(visits, first, last)
+    for block in range(BLOCKS) if records else range(WHOLE_ENTRY, WHOLE_ENTRY + 1):
+        whole = gather_events(runs, kernel, visits, entry, block, events)
+        plane_times(runs, events, whole, chosen, block, times)

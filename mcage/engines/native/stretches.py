@@ -1,0 +1,77 @@
+"""What every instance of a batch has been through, stretch by stretch."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.native.compile import compiled
+from mcage.engines.native.place import ENTRIES
+from mcage.engines.native.visits import Visits
+
+
+class Stretches(NamedTuple):
+    """Stretches of the lives of instances; arrays [instances, stretches, ...].
+
+    Attributes
+    ----------
+    turns : int64[instances]
+        Stretches so far.
+    kernel, scale : int64, float64
+        Kernel that ran, and the seconds that a cycle of all its passes stands for.
+    first : int32[..., 256 * passes + 1]
+        As in `Visits`.
+    begin : int64
+        Where the stretch's visits begin in `visit`.
+    visit : int64[...]
+        Visits of all stretches, one stretch after the other.
+    used : int64[1]
+        How many there are.
+    """
+
+    turns: NDArray[np.int64]
+    kernel: NDArray[np.int64]
+    scale: NDArray[np.float64]
+    first: NDArray[np.int32]
+    begin: NDArray[np.int64]
+    visit: NDArray[np.int64]
+    used: NDArray[np.int64]
+
+
+def new_stretches(passes: int, instances: int, stretches: int, visits: int) -> Stretches:
+    """Room for so many stretches of every instance, and so many visits."""
+    shape = (instances, stretches)
+    # Pages that are never touched take no memory.
+    return Stretches(
+        np.zeros(instances, np.int64),
+        np.empty(shape, np.int64),
+        np.empty(shape),
+        np.empty((*shape, ENTRIES * passes + 1), np.int32),
+        np.empty(shape, np.int64),
+        np.empty(visits, np.int64),
+        np.zeros(1, np.int64),
+    )
+
+
+def with_room(before: Stretches, stretches: int, visits: int) -> Stretches:
+    """The same with room for so many stretches of every instance, and so many visits more."""
+    instances, at_most = before.kernel.shape
+    needed = int(before.used[0]) + visits
+    if stretches <= at_most and needed <= len(before.visit):
+        return before
+    passes = before.first.shape[2] // ENTRIES
+    more = new_stretches(
+        passes, instances, max(2 * stretches, at_most), max(2 * needed, len(before.visit))
+    )
+    more.turns[:], more.used[:] = before.turns, before.used
+    for name in ("kernel", "scale", "first", "begin"):
+        getattr(more, name)[:, :at_most] = getattr(before, name)
+    more.visit[: before.used[0]] = before.visit[: before.used[0]]
+    return more
+
+
+@compiled
+def stretch_of(stretches: Any, instance: int, turn: int) -> Any:
+    """Visits of a stretch."""
+    begin = stretches.begin[instance, turn]
+    return Visits(stretches.first[instance, turn], stretches.visit[begin:])
