@@ -1,0 +1,181 @@
+"""``mcage doctor``: what this machine can compute with, and whether all of it agrees."""
+
+from __future__ import annotations
+
+import json as json_module
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from mcage.engines.cuda.driver import Driver
+    from mcage.engines.interface import Engine
+
+PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "h5py", "xarray", "h5netcdf", "pydantic")
+CUPY_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
+INSTANCES = 3
+"""Slices of the self-test: without faults, with some, with so many that registers spill."""
+
+
+def doctor(
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show engines, devices and versions, and test in ten seconds that all engines agree.
+
+    The first run also compiles, which takes a minute. Exit code 1: an engine disagrees.
+    """
+    from mcage.engines.cuda.driver import ask_driver
+
+    driver = ask_driver()
+    engines, missing = _open_engines(driver)
+    report: dict[str, Any] = {
+        "engines": [
+            {"engine": name, "available": name not in missing, "why_not": missing.get(name)}
+            for name in ("numpy", "numba", "cuda")
+        ],
+        "cores": usable_cores(),
+        "driver_cuda": driver.cuda_version,
+        "runtime_cuda": _runtime_cuda(),
+        "devices": [asdict(card) for card in driver.cards],
+        "versions": versions(),
+    }
+    if not json:
+        _print_machine(report)
+        print("Self-test: every technique, each engine against the reference (numpy).")
+    report["self_test"] = []
+    started = time.perf_counter()
+    for row in self_test(engines):
+        report["self_test"].append(row)
+        if not json:
+            print(f"  {'ok  ' if row['agrees'] else 'FAIL'}  {_result(row)}", flush=True)
+    report["self_test_seconds"] = time.perf_counter() - started
+    bad = [row for row in report["self_test"] if not row["agrees"]]
+    report["verdict"] = "engines disagree" if bad else "all is well"
+    if json:
+        print(json_module.dumps(report, indent=2))
+    else:
+        _print_verdict(report, bad)
+    if bad:
+        raise typer.Exit(1)
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def versions() -> dict[str, str | None]:
+    """Versions of Python, mcage and the packages that compute; None for what is not installed."""
+    from mcage import __version__
+
+    found: dict[str, str | None] = {"python": platform.python_version(), "mcage": __version__}
+    found |= {package: _version(package) for package in PACKAGES}
+    cupy = [(package, _version(package)) for package in CUPY_PACKAGES if _version(package)]
+    return found | (dict(cupy) or {"cupy": None})
+
+
+def self_test(engines: dict[str, Engine]) -> Iterator[dict[str, Any]]:
+    """Hold each engine against the reference under every technique; one row for each."""
+    from mcage.engines.prepare import prepare
+    from mcage.engines.selftest import ask, compare, demanding_maps, excerpt
+    from mcage.techniques import TECHNIQUES
+
+    trace, fault_maps = excerpt(), demanding_maps(INSTANCES)
+    reference = engines["numpy"]
+    for technique in TECHNIQUES.values():
+        replay = prepare(trace, technique)
+        meant = ask(reference, replay, fault_maps)
+        for name, engine in engines.items():
+            if engine is reference:
+                continue
+            row = {"technique": technique.name, "engine": name}
+            try:
+                parity = compare(ask(engine, replay, fault_maps), meant)
+            except Exception as error:  # the others are to be heard, too
+                yield row | {"agrees": False, "result": f"{type(error).__name__}: {error}"}
+            else:
+                yield row | {"agrees": parity.agrees, "result": parity.in_words}
+
+
+def _open_engines(driver: Driver) -> tuple[dict[str, Engine], dict[str, str]]:
+    """Engines that can compute here, and of the others why not."""
+    from mcage.engines.select import select_engine
+
+    engines, missing = {}, {}
+    for name in ("numpy", "numba", "cuda"):
+        try:
+            engines[name] = select_engine(name)[0]
+        except Exception as error:  # whatever a broken installation raises
+            missing[name] = _why_not(name, error, driver)
+    return engines, missing
+
+
+def _why_not(name: str, error: Exception, driver: Driver) -> str:
+    from mcage.engines.cuda.cupy_device import NoDeviceError
+
+    if not isinstance(error, NoDeviceError):
+        return " ".join(f"{type(error).__name__}: {error}".split())
+    why = str(error).removeprefix(f"engine '{name}': ")
+    return f"{driver.problem}; {why}" if driver.problem else why
+
+
+def _runtime_cuda() -> str | None:
+    """CUDA that CuPy brings, if the engine has loaded it."""
+    cupy = sys.modules.get("cupy")
+    if cupy is None:
+        return None
+    number = int(cupy.cuda.runtime.runtimeGetVersion())
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def _version(package: str) -> str | None:
+    from importlib import metadata
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _result(row: dict[str, Any]) -> str:
+    return f"{row['engine']:6} {row['technique']:12} {row['result']}"
+
+
+def _print_machine(report: dict[str, Any]) -> None:
+    print("Engines")
+    for row in report["engines"]:
+        state = "available" if row["available"] else f"not available: {row['why_not']}"
+        print(f"  {row['engine']:6} {state}")
+    print(f"Cores that may be used: {report['cores']}")
+    print(
+        f"CUDA: driver up to {report['driver_cuda'] or 'none'}, "
+        f"runtime {report['runtime_cuda'] or 'none'}"
+    )
+    for number, card in enumerate(report["devices"]):
+        print(
+            f"  device {number}: {card['name']}, compute capability {card['compute_capability']}, "
+            f"{card['memory_bytes'] / 2**30:.1f} GiB"
+        )
+    listed = (
+        f"{name} {version or 'not installed'}" for name, version in report["versions"].items()
+    )
+    print(f"Versions: {', '.join(listed)}")
+
+
+def _print_verdict(report: dict[str, Any], bad: list[dict[str, Any]]) -> None:
+    tests, seconds = len(report["self_test"]), report["self_test_seconds"]
+    if bad:
+        names = sorted({row["engine"] for row in bad})
+        print(
+            f"ENGINES DISAGREE: {', '.join(names)} in {len(bad)} of {tests} tests. "
+            "Do not use these results; this is a defect of mcage or of the installation."
+        )
+    else:
+        print(f"All is well: {tests} comparisons agree ({seconds:.1f} s).")
