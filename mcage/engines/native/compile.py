@@ -64,3 +64,12 @@ def inner(function: Function) -> Function:
     """
     without_references: Any = {"_nrt": False}  # Numba knows this option, its stubs do not
     return cast(Function, numba.njit(**without_references, nogil=True)(function))
+
+
+def inlined(function: Function) -> Function:
+    """As `inner`, for a few lines that every caller repeats.
+
+    To hand over arrays costs more than what they do: each is seven words on the stack.
+    """
+    repeated: Any = {"_nrt": False, "forceinline": True}
+    return cast(Function, numba.njit(**repeated, nogil=True)(function))

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.native.compile import compiled, inner
-from mcage.engines.native.runs import ACQUIRE_BLOCK, ADVANCE, FREE
+from mcage.engines.native.compile import compiled, inlined, inner
+from mcage.engines.native.runs import ACQUIRE_BLOCK, ADVANCE, FREE, KINDS, RECORD
 from mcage.engines.native.vectors import lowest_bit
 from mcage.geometry import SLICE
 
@@ -22,13 +22,15 @@ WHOLE_ENTRY = SLICE.blocks
 COUNTERS = 8
 _REGULAR, _TO_RELIABLE, _TO_FAULTY, LDS, _LDS_READS, _PEAK, _ROW_CYCLES, _WAKEUPS = range(COUNTERS)
 _SPILLED = -1
-_SOUND_BLOCKS, _PART_FILLED, _EMPTY_RELIABLE = range(3)
+_SETS = 3
+_SOUND_BLOCKS, _PART_FILLED, _EMPTY_RELIABLE = range(_SETS)
 """Sets of entries: faulty ones with a sound block that is free; reliable ones of which some block
 is free and some is not; reliable ones that are free."""
 _WORDS = ENTRIES // 64
 _ALL_64 = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
-_ONE = np.uint64(1)
 _ALL_BLOCKS = 0b1111
+_RELIABLE = 0b10000
+_EMPTY = _RELIABLE | _ALL_BLOCKS
 
 
 class Homes(NamedTuple):
@@ -44,10 +46,10 @@ class Homes(NamedTuple):
         How many they are.
     in_entry : int64[256 * passes + 1]
         How many of them lived in an entry, at ``[passes * entry + pass]``.
-    sets, free : uint64[passes, 3, 4], uint8[passes, 256]
-        Sets of entries, and free sound blocks of entries.
-    position, spilled, since, peak : int64[passes]
-        Entry at which the selectors start; rows spilled, since when, and at most.
+    sets, free : uint64[passes * 3 * 4], uint8[passes * 256]
+        Sets of entries; free sound blocks of entries, and whether they are reliable.
+    spilled, since, peak : int64[passes]
+        Rows spilled, since when, and at most.
     """
 
     home: NDArray[np.int16]
@@ -57,7 +59,6 @@ class Homes(NamedTuple):
     in_entry: NDArray[np.int64]
     sets: NDArray[np.uint64]
     free: NDArray[np.uint8]
-    position: NDArray[np.int64]
     spilled: NDArray[np.int64]
     since: NDArray[np.int64]
     peak: NDArray[np.int64]
@@ -68,14 +69,13 @@ class Homes(NamedTuple):
 def new_homes(passes: int, runs: int) -> Any:
     """Room for the homes of up to so many runs."""
     return Homes(
-        np.empty((passes, runs), np.int16),
+        np.empty((runs, passes), np.int16).T,  # passes side by side
         np.empty((passes, runs), np.int64),
         np.empty((passes, runs), np.uint8),
         np.empty(passes, np.int64),
         np.empty(ENTRIES * passes + 1, np.int64),
-        np.empty((passes, 3, _WORDS), np.uint64),
-        np.empty((passes, ENTRIES), np.uint8),
-        np.empty(passes, np.int64),
+        np.empty(passes * _SETS * _WORDS, np.uint64),
+        np.empty(passes * ENTRIES, np.uint8),
         np.empty(passes, np.int64),
         np.empty(passes, np.int64),
         np.empty(passes, np.int64),
@@ -102,43 +102,38 @@ def place(runs: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> 
     """
     _start(runs, fault_map, homes)
     home, found, entry, founds = homes.home, homes.found, homes.entry, homes.founds
-    in_entry, sets, free, position = homes.in_entry, homes.sets, homes.free, homes.position
-    spilled, since, peak = homes.spilled, homes.since, homes.peak
+    in_entry, sets, free, starts = homes.in_entry, homes.sets, homes.free, runs.selector_starts
+    spilled, since, peak, events = homes.spilled, homes.since, homes.peak, homes.events
     passes = len(founds)
-    first_run = runs.run_starts[kernel]
-    kinds, run_of_operation, run_of_write = runs.kind, runs.run, runs.run_of
+    operations, run_of_write = runs.operations, runs.run_of
     cycle, run_end, write_starts = runs.cycle, runs.run_end, runs.write_starts
     reads_after, wakes, mask = runs.reads_after, runs.wakes, runs.mask
     retry_starts, retries = runs.retry_starts, runs.retries
-    rotating, in_blocks = runs.rotating, runs.in_blocks
-    spilled_anywhere = 0
-    events = homes.events
+    in_blocks = runs.in_blocks
+    first_run = runs.run_starts[kernel]
+    turn, spilled_anywhere, wakeups = 0, 0, 0
     for i in range(runs.operation_starts[kernel], runs.operation_starts[kernel + 1]):
-        kind, run = kinds[i], run_of_operation[i]
-        mine = run - first_run
-        if kind == ADVANCE:
-            if rotating:
-                for one in range(passes):
-                    position[one] = (position[one] + 1) & (ENTRIES - 1)
-        elif kind == FREE:
+        kind, run = operations[i] & (KINDS - 1), _index(operations[i] // KINDS)
+        mine = _index(run - first_run)
+        if kind == FREE:
             for one in range(passes):
                 old = home[one, mine]
                 if old >= 0:
-                    _release(sets, free, one, old, fault_map)
+                    _give_back(sets, free, one, old)
                 else:
                     _spill(spilled, since, peak, events, one, -1, run_end[run])
                     spilled_anywhere -= 1
+        elif kind == ADVANCE:
+            turn += 1
         else:
-            write = write_starts[run]
+            write = _index(write_starts[run])
             for one in range(passes):
-                start = position[one]
-                new = _choose(sets, free, one, start, kind == ACQUIRE_BLOCK, fault_map)
+                start = (starts[one] + turn) & (ENTRIES - 1)
+                new = _choose(sets, free, one, start, kind == ACQUIRE_BLOCK)
                 home[one, mine] = new
                 if new >= 0:
-                    _move_in(
-                        found, entry, founds, in_entry, events, one, run, write, new, fault_map
-                    )
-                    events[_WAKEUPS] += wakes[run]
+                    _move_in(found, entry, founds, in_entry, one, packed(run, write, new & 7), new)
+                    wakeups += wakes[run]
                 else:
                     events[LDS] += 1
                     events[_LDS_READS] += reads_after[write]
@@ -146,32 +141,44 @@ def place(runs: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> 
                     spilled_anywhere += 1
         if spilled_anywhere:
             for retry in range(retry_starts[i], retry_starts[i + 1]):
-                write = retries[retry]
-                run = run_of_write[write]
-                mine = run - first_run
-                in_block = in_blocks and mask[write] == 1
+                write = _index(retries[retry])
+                run = _index(run_of_write[write])
+                mine = _index(run - first_run)
+                in_block = in_blocks and mask[write] == RECORD
                 for one in range(passes):
                     if home[one, mine] >= 0:
                         continue
-                    new = _choose(sets, free, one, position[one], in_block, fault_map)
+                    start = (starts[one] + turn) & (ENTRIES - 1)
+                    new = _choose(sets, free, one, start, in_block)
                     if new >= 0:
                         home[one, mine] = new
                         _move_in(
-                            found, entry, founds, in_entry, events, one, run, write, new, fault_map
+                            found, entry, founds, in_entry, one, packed(run, write, new & 7), new
                         )
                         _spill(spilled, since, peak, events, one, -1, cycle[write])
                         spilled_anywhere -= 1
                     else:
                         events[LDS] += 1
                         events[_LDS_READS] += reads_after[write]
+    for number in range(ENTRIES):
+        kind = _TO_FAULTY if fault_map[number] else _TO_RELIABLE
+        for one in range(passes):
+            events[kind] += in_entry[number * passes + one]
     redirected = events[_TO_RELIABLE] + events[_TO_FAULTY] + events[LDS]
     events[_REGULAR] = passes * runs.writes[kernel] - redirected
+    events[_WAKEUPS] = wakeups
     at_most = counters[_PEAK]
     for one in range(passes):
         at_most = max(at_most, peak[one])
     for which in range(COUNTERS):
         counters[which] += events[which]
     counters[_PEAK] = at_most
+
+
+@inlined
+def _index(number: int) -> Any:
+    """A number as an unsigned index: it is not tried for counting from the end."""
+    return np.uint32(number)
 
 
 @inner
@@ -185,131 +192,132 @@ def _start(runs: Any, fault_map: Any, homes: Any) -> None:
     homes.peak[:] = 0
     homes.events[:] = 0
     for one in range(len(homes.founds)):
-        homes.position[one] = runs.selector_starts[one]
         for entry in range(ENTRIES):
             usable = ~fault_map[entry] & _ALL_BLOCKS
-            homes.free[one, entry] = usable
-            if fault_map[entry] == 0:
-                _include(homes.sets, one, _EMPTY_RELIABLE, entry, True)
-            elif usable:
-                _include(homes.sets, one, _SOUND_BLOCKS, entry, True)
+            if usable == _ALL_BLOCKS:
+                usable |= _RELIABLE
+            homes.free[one * ENTRIES + entry] = usable
+            if usable:
+                _include(homes.sets, _set_of(one, usable), entry, True)
 
 
-@inner
-def _include(sets: Any, one: int, which: int, entry: int, member: bool) -> None:
-    bit = _ONE << np.uint64(entry & 63)
-    if member:
-        sets[one, which, entry >> 6] |= bit
-    else:
-        sets[one, which, entry >> 6] &= ~bit
+@inlined
+def _set_of(one: int, free: int) -> int:
+    """The set that an entry with these free blocks belongs to."""
+    which = (_PART_FILLED + (free == _EMPTY)) if free & _RELIABLE else _SOUND_BLOCKS
+    return one * _SETS + which
 
 
-@inner
-def _first(sets: Any, one: int, which: int, start: int) -> int:
+@inlined
+def _include(sets: Any, which: int, entry: int, member: bool) -> None:
+    """Put an entry into a set if it is to be a member."""
+    place = _index(which * _WORDS + (entry >> 6))
+    sets[place] |= np.uint64(member) << np.uint64(entry & 63)
+
+
+@inlined
+def _exclude(sets: Any, which: int, entry: int, no_member: bool) -> None:
+    """Take an entry out of a set if it is no member any more."""
+    place = _index(which * _WORDS + (entry >> 6))
+    sets[place] &= ~(np.uint64(no_member) << np.uint64(entry & 63))
+
+
+@inlined
+def _first(sets: Any, which: int, start: int) -> int:
     """First member of a set of entries at or after `start`, wrapping; -1 if it is empty."""
     word = start >> 6
-    found = sets[one, which, word] & (_ALL_64 << np.uint64(start & 63))
+    found = sets[_index(which * _WORDS + word)] & (_ALL_64 << np.uint64(start & 63))
     if found:
         return (word << 6) + lowest_bit(found)
     for _ in range(_WORDS):
         word = (word + 1) & (_WORDS - 1)
-        found = sets[one, which, word]
+        found = sets[_index(which * _WORDS + word)]
         if found:
             return (word << 6) + lowest_bit(found)
     return -1
 
 
-@inner
-def _choose(sets: Any, free: Any, one: int, start: int, in_block: bool, fault_map: Any) -> int:
+@inlined
+def _choose(sets: Any, free: Any, one: int, start: int, in_block: bool) -> int:
     """Take a home."""
+    sound, part, empty = one * _SETS, one * _SETS + _PART_FILLED, one * _SETS + _EMPTY_RELIABLE
     if not in_block:
-        entry = _first(sets, one, _EMPTY_RELIABLE, start)
+        entry = _first(sets, empty, start)
         if entry < 0:
             return _SPILLED
-        free[one, entry] = 0
-        _include(sets, one, _EMPTY_RELIABLE, entry, False)
+        free[_index(one * ENTRIES + entry)] = _RELIABLE
+        _exclude(sets, empty, entry, True)
         return entry * 8 + WHOLE_ENTRY
-    entry = _first(sets, one, _SOUND_BLOCKS, start)
+    entry = _first(sets, sound, start)
     if entry < 0:
-        entry = _first(sets, one, _PART_FILLED, start)
+        entry = _first(sets, part, start)
     if entry < 0:
-        entry = _first(sets, one, _EMPTY_RELIABLE, start)
+        entry = _first(sets, empty, start)
     if entry < 0:
         return _SPILLED
-    block = lowest_bit(np.uint64(free[one, entry]))
-    left = free[one, entry] & ~(1 << block)
-    free[one, entry] = left
-    if fault_map[entry]:
-        _include(sets, one, _SOUND_BLOCKS, entry, left != 0)
+    blocks = free[_index(one * ENTRIES + entry)]
+    left = blocks & (blocks - 1)
+    free[_index(one * ENTRIES + entry)] = left
+    if left & _RELIABLE:
+        _exclude(sets, empty, entry, True)
+        _exclude(sets, part, entry, left == _RELIABLE)
+        _include(sets, part, entry, left != _RELIABLE)
     else:
-        _include(sets, one, _EMPTY_RELIABLE, entry, False)
-        _include(sets, one, _PART_FILLED, entry, left != 0)
-    return entry * 8 + block
+        _exclude(sets, sound, entry, left == 0)
+    return entry * 8 + lowest_bit(np.uint64(blocks))
 
 
-@inner
-def _release(sets: Any, free: Any, one: int, home: int, fault_map: Any) -> None:
+@inlined
+def _give_back(sets: Any, free: Any, one: int, home: int) -> None:
     """Give back a home."""
-    entry, block = home >> 3, home & 7
+    entry, block = (home >> 3) & (ENTRIES - 1), home & 7
+    place = _index(one * ENTRIES + entry)
     if block == WHOLE_ENTRY:
-        free[one, entry] = _ALL_BLOCKS
-        _include(sets, one, _EMPTY_RELIABLE, entry, True)
+        free[place] = _EMPTY
+        _include(sets, one * _SETS + _EMPTY_RELIABLE, entry, True)
         return
-    left = free[one, entry] | (1 << block)
-    free[one, entry] = left
-    if fault_map[entry]:
-        _include(sets, one, _SOUND_BLOCKS, entry, True)
-    else:
-        _include(sets, one, _EMPTY_RELIABLE, entry, left == _ALL_BLOCKS)
-        _include(sets, one, _PART_FILLED, entry, left != _ALL_BLOCKS)
+    left = free[place] | (1 << block)
+    free[place] = left
+    _include(sets, _set_of(one, left), entry, True)
+    _exclude(sets, one * _SETS + _PART_FILLED, entry, left == _EMPTY)
 
 
-@inner
+@inlined
 def _move_in(
-    found: Any,
-    entry_at: Any,
-    founds: Any,
-    in_entry: Any,
-    events: Any,
-    one: int,
-    run: int,
-    write: int,
-    home: int,
-    fault_map: Any,
+    found: Any, entry_at: Any, founds: Any, in_entry: Any, one: int, visit: int, home: int
 ) -> None:
-    entry = home >> 3
-    found[one, founds[one]] = packed(run, write, home & 7)
-    entry_at[one, founds[one]] = entry
-    founds[one] += 1
-    in_entry[entry * len(founds) + one] += 1
-    events[_TO_FAULTY if fault_map[entry] else _TO_RELIABLE] += 1
+    entry, last = (home >> 3) & (ENTRIES - 1), _index(founds[one])
+    found[one, last] = visit
+    entry_at[one, last] = entry
+    founds[one] = last + 1
+    in_entry[_index(entry * len(founds) + one)] += 1
 
 
-@inner
+@inlined
 def packed(run: int, begin: int, block: int) -> int:
     """A visit as one number: run, write from which on it lives there, block (4: whole entry)."""
     return begin << 32 | run << 3 | block
 
 
-@inner
+@inlined
 def run_of(visit: int) -> int:
     """Run of a visit."""
     return visit >> 3 & 0x1FFF_FFFF
 
 
-@inner
+@inlined
 def begin_of(visit: int) -> int:
     """First write of a visit."""
     return visit >> 32
 
 
-@inner
+@inlined
 def block_of(visit: int) -> int:
     """Block of a visit, or 4 for the whole entry."""
     return visit & 7
 
 
-@inner
+@inlined
 def _spill(spilled: Any, since: Any, peak: Any, events: Any, one: int, more: int, now: int) -> None:
     """One row more, or one less, lives in the LDS."""
     events[_ROW_CYCLES] += spilled[one] * (now - since[one])

@@ -15,16 +15,17 @@ from mcage.engines.native.vectors import AT_ONCE, LANES, sum_planes
 from mcage.engines.prepare import PreparedReplay
 from mcage.engines.schedule import Schedule
 from mcage.geometry import SLICE
-from mcage.techniques import Gating, Storage
+from mcage.techniques import Gating, Storage, Technique
 from mcage.traces.model import ALLOC, WRITE
 
 BITS = SLICE.component_bits
 WHOLE, RECORD = 0, 1
 """Rows of `Runs.masks` that mean: all cells; the cells of a record in block 0."""
 
-ADVANCE, ACQUIRE, ACQUIRE_BLOCK, FREE = range(4)
-"""Kinds of operation of the selectors: a window is allocated; a run needs an entry, or a block;
-a run's home is given back."""
+KINDS = 4
+ADVANCE, ACQUIRE, ACQUIRE_BLOCK, FREE = range(KINDS)
+"""Kinds of operation of the selectors: they rotate on; a run needs an entry, or a block; a run's
+home is given back."""
 
 EVER, LAST, END, WRITES_END, PARTIAL = range(5)
 """Columns of `Runs.facts`."""
@@ -74,8 +75,8 @@ class Runs(NamedTuple):
         Lane c of ``planes[i, b]`` is bit b of component c.
     masks, regions_on : uint64[masks, 32], uint64[16, 32]
         Lanes that a write overwrites, and lanes in a set of regions.
-    kind, run : uint8[operations], int64[operations]
-        What the selectors do, in order.
+    operations : uint32[operations]
+        What the selectors do, in order: 4 x run + kind of operation.
     retry_starts, retries : int64[operations + 1], int64[...]
         Later writes of runs, between one operation and the next: what looks for a home at each
         of its writes if it lives in the LDS.
@@ -106,8 +107,7 @@ class Runs(NamedTuple):
     planes: NDArray[np.uint64]
     masks: NDArray[np.uint64]
     regions_on: NDArray[np.uint64]
-    kind: NDArray[np.uint8]
-    run: NDArray[np.int64]
+    operations: NDArray[np.uint32]
     retry_starts: NDArray[np.int64]
     retries: NDArray[np.int64]
     run_of: NDArray[np.int64]
@@ -159,8 +159,7 @@ def runs_of(replays: tuple[PreparedReplay, ...]) -> Runs:
         planes=np.concatenate([part.planes for part in parts]),
         masks=np.concatenate([_common_masks(), *(part.masks for part in parts)]),
         regions_on=_regions_on(replays[0].schedule),
-        kind=joined("kind"),
-        run=joined("run", run_starts),
+        operations=(joined("run", run_starts) * KINDS + joined("kind")).astype(np.uint32),
         retry_starts=np.append(joined("retry_starts", retries), retries[-1]),
         retries=joined("retries", writes),
         run_of=joined("run_of", run_starts),
@@ -201,7 +200,7 @@ class _Part:
         self.mask = np.where(images.mask > 0, images.mask + 1, images.mask)[held]
         self.mask[images.is_record[held]] = RECORD
         self.kind, self.run, self.retry_starts, self.retries = _operations(
-            schedule, held, self.run_of, technique.redirects
+            schedule, held, self.run_of, technique
         )
 
 
@@ -263,16 +262,16 @@ def _regions_on(schedule: Schedule) -> NDArray[np.uint64]:
 
 
 def _operations(
-    schedule: Schedule, held: NDArray[np.int64], run_of: NDArray[np.int64], redirects: bool
+    schedule: Schedule, held: NDArray[np.int64], run_of: NDArray[np.int64], technique: Technique
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """What the selectors do, and which writes look for a home again in between."""
-    if not redirects:
+    if not technique.redirects:
         nothing = np.zeros(0, dtype=np.int64)
         return nothing.astype(np.uint8), nothing, nothing, nothing
     # When things happen: at event e homes are given back first (2 e), then looked for (2 e + 1).
     is_write = schedule.op_kind == WRITE
     event_of_write = np.flatnonzero(is_write)
-    allocations = np.flatnonzero(schedule.op_kind == ALLOC)
+    rotations = np.flatnonzero((schedule.op_kind == ALLOC) & technique.rotating_selectors)
     releases = np.flatnonzero(~is_write & (schedule.op_kind != ALLOC))
     event_of_release = np.empty(len(schedule.windows.size), dtype=np.int64)
     event_of_release[schedule.op[releases]] = releases
@@ -286,15 +285,15 @@ def _operations(
     freed[run_of[position[before[in_entry]]]] = event_of_write[follower[in_entry]]
     runs = np.arange(len(opens))
     in_block = schedule.images.is_record[opens]
-    when = np.concatenate([2 * allocations + 1, 2 * event_of_write[opens] + 1, 2 * freed])
+    when = np.concatenate([2 * rotations + 1, 2 * event_of_write[opens] + 1, 2 * freed])
     kind = np.concatenate(
         [
-            np.full(len(allocations), ADVANCE),
+            np.full(len(rotations), ADVANCE),
             np.where(in_block, ACQUIRE_BLOCK, ACQUIRE),
             np.full(len(runs), FREE),
         ]
     )
-    run = np.concatenate([np.zeros(len(allocations), dtype=np.int64), runs, runs])
+    run = np.concatenate([np.zeros(len(rotations), dtype=np.int64), runs, runs])
     order = np.argsort(when, kind="stable")
     later = np.setdiff1d(held, opens)
     retry_starts = np.searchsorted(2 * event_of_write[later], when[order])
@@ -329,7 +328,7 @@ def _bound_runs(runs: Runs) -> None:
             continue
         sums[:] = 0
         for bit in range(0, BITS, AT_ONCE):
-            sum_planes(planes, image[first:end], duration[first:end], end - first, bit, sums)
+            sum_planes(planes, image, duration, first, end, bit, sums)
         for bit in range(BITS):
             written = masks[mask[first], bit]
             most, least = sums[bit].max(), total
