@@ -181,18 +181,21 @@ class Work:
             return _timed(engine, lambda: engine.cell_times(self.replay, maps))
         if phase == "counting":
             return _timed(engine, lambda: engine.count(self.replay, maps))
-        add = self.exposure(engine, maps)
-        add(maps[:, ::-1].copy())  # what happens once: from the shared past to times of their own
-        return _timed(engine, lambda: add(maps))
+        exposure = self.new_slices(engine, len(maps))
+        # What happens once: from the shared past to times of their own.
+        self.run(exposure, maps[:, ::-1].copy())
+        return _timed(engine, lambda: self.run(exposure, maps))
 
-    def exposure(self, engine, maps):
-        """New slices, as many as maps: a function that lets them run a stretch on fault maps."""
-        everyone = np.arange(len(maps))
-        cells = np.random.default_rng(1).integers(SLICE.cells, size=len(maps) * WATCHED_CELLS)
-        watched = Watched(np.repeat(everyone, WATCHED_CELLS), cells)
-        exposure = engine.exposure(self.duties, watched, len(maps))
+    def new_slices(self, engine, count):
+        """Exposure of slices that have not run yet."""
+        cells = np.random.default_rng(1).integers(SLICE.cells, size=count * WATCHED_CELLS)
+        watched = Watched(np.repeat(np.arange(count), WATCHED_CELLS), cells)
+        return engine.exposure(self.duties, watched, count)
+
+    def run(self, exposure, maps):
+        """Let each slice run on its fault map for about a year."""
         kernel = np.zeros(len(maps), dtype=np.int64)
-        return lambda maps: exposure.add(everyone, kernel, maps, YEAR_SECONDS)
+        exposure.add(np.arange(len(maps)), kernel, maps, YEAR_SECONDS)
 
 
 def _timed(engine, work):

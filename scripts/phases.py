@@ -68,11 +68,7 @@ class Stopwatch:
 
     def wall_seconds(self, names):
         """Time during which at least one thread was in one of some phases."""
-        covered, until = 0.0, -math.inf
-        for _, begun, ended in sorted((one for one in self._spans if one[0] in names), key=_begin):
-            covered += max(0.0, ended - max(begun, until))
-            until = max(until, ended)
-        return covered
+        return covered((begun, ended) for name, begun, ended in self._spans if name in names)
 
     def timed(self, function, name):
         """The function, whose time is charged to a phase."""
@@ -84,8 +80,13 @@ class Stopwatch:
         return charged
 
 
-def _begin(span):
-    return span[1]
+def covered(spans):
+    """Length of the union of intervals, given by beginning and end."""
+    length, until = 0.0, -math.inf
+    for begun, ended in sorted(spans):
+        length += max(0.0, ended - max(begun, until))
+        until = max(until, ended)
+    return length
 
 
 class TimedEngine(Engine):

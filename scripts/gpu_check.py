@@ -1,0 +1,618 @@
+"""Everything to be known of the CUDA engine on a machine with a GPU, in one call.
+
+    python scripts/gpu_check.py [--out FILE] [--budget-s 540] [--stages parity,...] [--skip ...]
+    python scripts/gpu_check.py --list
+
+It needs no installation: a clone, mcage's default dependencies and CuPy. Stages:
+
+parity      every technique on every bundled trace against the reference: integers, floats
+sweep       a small sweep against the same by the CPU engines
+sanitizer   compute-sanitizer (memcheck, racecheck, synccheck) on a small case, if there is one
+throughput  10,000 instances of a trace through replay, stress and aging; ratio to the CPU engine
+default     the default sweep; ratio to the CPU engine
+ceilings    bytes and operations per second of the card; registers, memory, occupancy of kernels;
+            how far the kernels are from the floor that they set
+
+A stage that fails does not keep the others from running. Exit code 0: all is well; 1: a stage
+failed or engines disagree; 2: there is no GPU. `--device host` runs parity and sweep on the
+host device of the tests instead, small and without any timing.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as TooSlow
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import numpy as np
+from bench_engines import YEAR_SECONDS, Work, commit, machine, sampled_maps
+from phases import run_timed_sweep
+
+from mcage.cli.doctor import usable_cores
+from mcage.engines.cuda.cupy_device import NoDeviceError, open_devices
+from mcage.engines.cuda.driver import ask_driver
+from mcage.engines.cuda.engine import CudaEngine
+from mcage.engines.native import NativeEngine
+from mcage.engines.prepare import prepare
+from mcage.engines.reference import ReferenceEngine
+from mcage.engines.selftest import (
+    ask,
+    compare,
+    demanding_maps,
+    excerpt,
+    largest_difference,
+)
+from mcage.techniques import TECHNIQUES
+from mcage.traces import KERNELS, open_trace
+
+ROOT = Path(__file__).parents[1]
+INSTANCES = 10_000
+TRACE = "QuasiRandomSequence"
+"""Of the bundled traces the one whose 17,460 writes are nearest to 20,000."""
+TIMED_TECHNIQUES = ("rrcd", "rrcd+rc+rar")
+REPETITIONS = 5
+HOST_THREADS = 4
+SANITIZER_TOOLS = ("memcheck", "racecheck", "synccheck")
+FOUND_IN = ("/usr/local/cuda/bin", "/opt/cuda/bin")
+
+
+class CheckError(Exception):
+    """A stage found something wrong, or cannot do its work."""
+
+
+@dataclass
+class Check:
+    """What the stages work with.
+
+    Attributes
+    ----------
+    engine : CudaEngine
+        What is checked.
+    cupy, device
+        CuPy and the first device, both None on the host device.
+    deadline : float
+        Moment by `time.monotonic` at which the running stage should be done.
+    results : dict
+        Of the stages so far.
+    """
+
+    engine: CudaEngine
+    cupy: object = None
+    device: object = None
+    deadline: float = 0.0
+    results: dict = field(default_factory=dict)
+
+    @property
+    def left_s(self):
+        """Seconds that the running stage has left."""
+        return max(0.0, self.deadline - time.monotonic())
+
+
+def main():
+    options = _options()
+    if options.list:
+        for name, (share, _) in STAGES.items():
+            print(f"{name:<12}{share * options.budget_s:>5.0f} s")
+        return 0
+    if options.small:
+        return _small_case()
+    try:
+        check = _open(options.device)
+    except NoDeviceError as error:
+        driver = ask_driver()
+        reason = f"{driver.problem}; {error.why}" if driver.problem else str(error)
+        print(f"no GPU to check: {reason}")
+        return 2
+    report = {"what": "mcage, check of the CUDA engine"} | _header(check, options)
+    for key, value in report.items():
+        print(f"{key}: {value}")
+    report["stages"] = {}
+    for name in options.stages:
+        report["stages"][name] = _run_stage(name, check, options)
+        _write(report, options, check)
+    return _conclude(report)
+
+
+def _options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--stages", type=_stages, default=list(STAGES), metavar="A,B")
+    parser.add_argument("--skip", type=_stages, default=[], metavar="A,B")
+    parser.add_argument("--list", action="store_true", help="list stages and their seconds")
+    parser.add_argument("--budget-s", type=float, default=540, help="seconds of all stages")
+    parser.add_argument("--out", metavar="FILE", help="default: results/gpu/<card>-<date>.json")
+    parser.add_argument("--commit", help="what is measured, if this is no clone")
+    parser.add_argument("--device", choices=("cuda", "host"), default="cuda")
+    parser.add_argument("--small", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    options.stages = [name for name in options.stages if name not in options.skip]
+    if options.device == "host":
+        options.stages = [name for name in options.stages if name in ("parity", "sweep")]
+    return options
+
+
+def _stages(text):
+    names = text.split(",")
+    unknown = [name for name in names if name not in STAGES]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no stage {unknown[0]}; there are {', '.join(STAGES)}")
+    return names
+
+
+def _open(kind):
+    if kind == "host":
+        sys.path.insert(0, str(ROOT / "tests"))
+        from host_gpu.host_device import HostDevice
+
+        return Check(CudaEngine([HostDevice(seed=1)]))
+    device = open_devices()[0]
+    import cupy
+
+    return Check(CudaEngine([device], HOST_THREADS), cupy, device)
+
+
+def _header(check, options):
+    header = machine() | {"commit": options.commit or commit(), "device": check.engine.device}
+    if check.cupy is None:
+        return header | {"note": "host device: the kernels' results only, nothing is timed"}
+    driver = ask_driver()
+    card = driver.cards[0] if driver.cards else None
+    return header | {
+        "card": card.name if card else check.engine.device,
+        "memory_bytes": card.memory_bytes if card else None,
+        "driver": _driver_version(),
+        "driver_cuda": driver.cuda_version,
+        "runtime_cuda": check.cupy.cuda.runtime.runtimeGetVersion(),
+        "cupy": check.cupy.__version__,
+    }
+
+
+def _driver_version():
+    try:
+        text = Path("/proc/driver/nvidia/version").read_text()
+    except OSError:
+        return None
+    found = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", text)
+    return found[1] if found else None
+
+
+def _run_stage(name, check, options):
+    share, stage = STAGES[name]
+    budget_s = share * options.budget_s
+    print(f"\n== {name} (up to {budget_s:.0f} s)", flush=True)
+    started = time.monotonic()
+    check.deadline = started + budget_s
+    try:
+        result = {"status": "passed", "result": stage(check)}
+        check.results[name] = result["result"]
+    except CheckError as error:
+        result = {"status": "failed", "error": str(error)}
+        result |= {"result": error.args[1]} if len(error.args) > 1 else {}
+    except ModuleNotFoundError as error:
+        result = {"status": "failed", "error": f"the package {error.name} is not installed"}
+    except Exception as error:
+        result = {"status": "failed", "error": f"{type(error).__name__}: {error}"}
+        traceback.print_exc()
+    if check.cupy is not None:
+        result["seconds"] = time.monotonic() - started
+    print(f"-- {name}: {result['status']} {result.get('error', '')}")
+    return result
+
+
+def _write(report, options, check):
+    """After every stage, so that what was found is not lost with what comes next."""
+    if options.out:
+        path = Path(options.out)
+    elif check.cupy is None:
+        return
+    else:
+        card = re.sub(r"[^a-z0-9]+", "-", report["card"].lower()).strip("-")
+        path = ROOT / "results" / "gpu" / f"{card}-{report['date'][:10]}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(report, indent=1, default=float) + "\n")
+
+
+def _conclude(report):
+    failed = [name for name, one in report["stages"].items() if one["status"] != "passed"]
+    print(f"\n{'FAILED: ' + ', '.join(failed) if failed else 'all stages passed'}")
+    return 1 if failed else 0
+
+
+# ---- parity ----------------------------------------------------------------------------------
+
+
+def _parity(check):
+    """Whole traces; the reference computes on all cores, the CPU engine stands in if it is late."""
+    maps = demanding_maps(4)
+    rows = []
+    if check.cupy is None:
+        for name, technique in TECHNIQUES.items():
+            replay = prepare(excerpt(), technique)
+            meant = ask(ReferenceEngine(), replay, maps[:3])
+            rows.append(_compared(check, replay, name, "excerpt", meant, "numpy", maps[:3]))
+        return _judged(rows)
+    workers = min(12, max(1, usable_cores() - 2))
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    try:
+        pairs = [(trace, name) for trace in KERNELS for name in TECHNIQUES]
+        answers = [pool.submit(_reference, *pair, len(maps)) for pair in pairs]
+        numba = NativeEngine()
+        for number, (trace, name) in enumerate(pairs):
+            replay = prepare(open_trace(trace), TECHNIQUES[name])
+            meant, by = _meant(answers[number], numba, replay, maps, 0.8 * check.left_s)
+            rows.append(_compared(check, replay, name, trace, meant, by, maps))
+            answers[number] = None  # its memory
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+    return _judged(rows)
+
+
+def _reference(trace, technique, instances):
+    """In a process of its own."""
+    replay = prepare(open_trace(trace), TECHNIQUES[technique])
+    return ask(ReferenceEngine(), replay, demanding_maps(instances))
+
+
+def _meant(answer: Future, numba, replay, maps, patience_s):
+    try:
+        return answer.result(timeout=patience_s), "numpy"
+    except TooSlow:
+        answer.cancel()
+        return ask(numba, replay, maps), "numba"
+
+
+def _compared(check, replay, technique, trace, meant, by, maps):
+    parity = compare(ask(check.engine, replay, maps), meant)
+    row = {
+        "trace": trace,
+        "technique": technique,
+        "against": by,
+        "instances": len(maps),
+        "writes": replay.schedule.writes,
+        "integers_equal": not parity.unequal_integers,
+        "largest_relative_difference": parity.largest_difference,
+        "bit_equal": parity.bit_equal,
+        "agrees": parity.agrees,
+    }
+    mark = "ok  " if parity.agrees else "FAIL"
+    print(f"{mark}  {trace:<22}{technique:<13}{by:<7}{parity.in_words}", flush=True)
+    return row
+
+
+def _judged(rows):
+    bad = [row for row in rows if not row["agrees"]]
+    if bad:
+        raise CheckError(f"{len(bad)} of {len(rows)} comparisons disagree", rows)
+    return rows
+
+
+# ---- sweep -----------------------------------------------------------------------------------
+
+
+def _sweep_parity(check):
+    """Two instances by the reference; more, and more work, by the CPU engine."""
+    cases = [("numpy", ReferenceEngine(), 2, 1)]
+    if check.cupy is not None:
+        cases.append(("numba", NativeEngine(), 64, 4))
+    return _judged([_compared_sweep(check, *case) for case in cases])
+
+
+def _compared_sweep(check, by, other, instances, generations):
+    from mcage.campaign.sweep import Sweep
+    from mcage.spec import SweepSpec
+
+    spec = SweepSpec.from_mapping(
+        {
+            "instances": instances,
+            "techniques": ["baseline", "rrcd", "rrcd+pg", "rrcd+rc+rar"],
+            "environments": ["undervolted"],
+            "scenarios": ["clustered"],
+            "workload": {
+                "kernels": ["MatrixTranspose", "ScanLargeArrays"][:generations],
+                "periods": 2,
+                "generations": generations,
+            },
+            "life": {"epochs": 2},
+        }
+    )
+    found, meant = (Sweep(spec, engine).compute(0, instances) for engine in (check.engine, other))
+    unequal = [
+        name
+        for name, array in meant.items()
+        if array.dtype.kind in "iu" and not np.array_equal(found[name], array)
+    ]
+    largest = max(
+        largest_difference(found[name], array)
+        for name, array in meant.items()
+        if array.dtype.kind == "f"
+    )
+    agrees = not unequal and largest <= 1e-5
+    bits = not unequal and largest == 0
+    words = "equal to the last bit" if bits else f"floats {largest:.1g}, unequal: {unequal}"
+    mark = "ok  " if agrees else "FAIL"
+    print(f"{mark}  {instances} instances, {len(meant)} arrays, against {by}: {words}")
+    return {
+        "against": by,
+        "instances": instances,
+        "unequal_integers": unequal,
+        "largest_relative_difference": largest,
+        "bit_equal": bits,
+        "agrees": agrees,
+    }
+
+
+# ---- sanitizer -------------------------------------------------------------------------------
+
+
+def _sanitizer(check):
+    path = os.pathsep.join([os.environ.get("PATH", ""), *FOUND_IN])
+    program = shutil.which("compute-sanitizer", path=path)
+    if program is None:
+        print("compute-sanitizer is not on this machine: not checked")
+        return {"compute-sanitizer": None}
+    rows = []
+    for number, tool in enumerate(SANITIZER_TOOLS):
+        rows.append(_sanitized(program, tool, check.left_s / (len(SANITIZER_TOOLS) - number)))
+        print(f"{tool}: {rows[-1]['verdict']} ({rows[-1]['seconds']:.0f} s)", flush=True)
+    if any(row["verdict"] != "no errors" for row in rows):
+        raise CheckError("; ".join(f"{row['tool']}: {row['verdict']}" for row in rows), rows)
+    return rows
+
+
+def _sanitized(program, tool, patience_s):
+    command = [program, "--tool", tool, "--error-exitcode", "99", sys.executable, __file__]
+    started = time.monotonic()
+    try:
+        done = subprocess.run(
+            [*command, "--small"], capture_output=True, text=True, timeout=patience_s
+        )
+    except subprocess.TimeoutExpired:
+        verdict, output = f"not done within {patience_s:.0f} s", ""
+    else:
+        output = done.stdout + done.stderr
+        verdict = "no errors" if done.returncode == 0 else f"exit code {done.returncode}"
+    return {
+        "tool": tool,
+        "verdict": verdict,
+        "seconds": time.monotonic() - started,
+        "output_end": output[-2000:],
+    }
+
+
+def _small_case():
+    """What runs under compute-sanitizer; every array is an allocation of its own."""
+    check = _open("cuda")
+    check.cupy.cuda.set_allocator(None)
+    maps = demanding_maps(3)[1:]
+    for technique in TECHNIQUES.values():
+        replay = prepare(excerpt(), technique)
+        if not compare(ask(check.engine, replay, maps), ask(NativeEngine(), replay, maps)).agrees:
+            return 1
+    return 0
+
+
+# ---- throughput ------------------------------------------------------------------------------
+
+
+def _throughput(check):
+    maps = sampled_maps(0, INSTANCES)
+    numba, threads = NativeEngine(), usable_cores()
+    rows = []
+    for number, name in enumerate(TIMED_TECHNIQUES):
+        until = time.monotonic() + check.left_s / (len(TIMED_TECHNIQUES) - number)
+        work = Work(open_trace(TRACE), TECHNIQUES[name], numba)
+        _live(check.engine, work, maps, HOST_THREADS)  # compiles, fills CuPy's pool
+        taken = [_live(check.engine, work, maps, HOST_THREADS) for _ in range(REPETITIONS)]
+        on_cpu, instances = _live_as_many(numba, work, maps, threads, until)
+        seconds = statistics.median(taken)
+        row = {
+            "trace": TRACE,
+            "technique": name,
+            "writes_of_trace": work.replay.schedule.writes,
+            "passes": work.replay.passes,
+            "instances": INSTANCES,
+            "wall_seconds": seconds,
+            "wall_seconds_of_repetitions": taken,
+            "instances_per_second": INSTANCES / seconds,
+            "write_events_per_second": INSTANCES * work.events_per_slice / seconds,
+            "wall_seconds_scaled_to_20000_writes": seconds * 20_000 / work.replay.schedule.writes,
+            "numba_threads": threads,
+            "numba_instances_measured": instances,
+            "numba_wall_seconds_measured": on_cpu,
+            "times_numba_per_instance": on_cpu / instances * INSTANCES / seconds,
+        }
+        rows.append(row)
+        print(
+            f"{name}: {INSTANCES} instances x {row['writes_of_trace']} writes x {row['passes']} "
+            f"passes in {seconds:.3f} s ({1e-9 * row['write_events_per_second']:.2f} G write "
+            f"events/s); numba on {threads} cores: {instances} instances in {on_cpu:.2f} s; "
+            f"ratio per instance {row['times_numba_per_instance']:.1f}",
+            flush=True,
+        )
+    return rows
+
+
+def _live(engine, work, maps, threads):
+    """Wall-clock seconds of replay, stress and aging of all instances."""
+    size = min(engine.batch, -(-len(maps) // threads))
+    parts = [maps[first : first + size] for first in range(0, len(maps), size)]
+    with ThreadPoolExecutor(threads) as pool:
+        started = time.perf_counter()
+        list(pool.map(lambda part: _live_batch(engine, work, part), parts))
+        return time.perf_counter() - started
+
+
+def _live_batch(engine, work, maps):
+    from mcage.aging.environment import environment
+    from mcage.aging.nbti import facelift
+
+    engine.count(work.replay, maps)
+    exposure = work.new_slices(engine, len(maps))
+    work.run(exposure, maps)
+    nbti, rate = facelift(), facelift().stress_rate(environment("nominal", 1.0))
+    return [
+        nbti.dvth(rate * seconds, seconds, YEAR_SECONDS - seconds)
+        for seconds in (exposure.longest, exposure.watched_seconds)
+    ]
+
+
+def _live_as_many(engine, work, maps, threads, until):
+    """Seconds and number of the instances that fit into the time."""
+    few = maps[: 2 * threads * engine.batch]
+    _live(engine, work, few, threads)
+    seconds = _live(engine, work, few, threads)
+    left = until - time.monotonic()
+    many = min(len(maps), int(0.7 * left / seconds * len(few)))
+    if many <= 2 * len(few):
+        return seconds, len(few)
+    return _live(engine, work, maps[:many], threads), many
+
+
+# ---- the default sweep -----------------------------------------------------------------------
+
+
+def _default_sweep(check):
+    """A part of it first; all of it if that promises to fit."""
+    from gpu_ceilings import TimedDevice
+
+    from mcage.spec import SweepSpec
+
+    timed = TimedDevice(check.cupy, check.device)
+    threads = usable_cores()
+    engines = {"cuda": CudaEngine([timed], threads), "numba": NativeEngine()}
+    rows = {}
+    part = SweepSpec(instances=512)
+    for name, engine in engines.items():
+        run_timed_sweep(SweepSpec(instances=threads), engine)  # compiles
+        rows[name] = [_timed_sweep(part, name, engine, timed)]
+    whole = SweepSpec()
+    for name, budget_s in (("cuda", 0.6 * check.left_s), ("numba", 0.3 * check.left_s)):
+        predicted = rows[name][0]["wall_seconds"] * whole.instances / part.instances
+        count = int(min(1.0, budget_s / predicted) * whole.instances)
+        if count >= 2 * part.instances:
+            spec = whole.model_copy(update={"instances": count})
+            rows[name].append(_timed_sweep(spec, name, engines[name], timed))
+    last = {name: of_engine[-1] for name, of_engine in rows.items()}
+    per_instance = {
+        name: row["engine_wall_seconds"] / row["instances"] for name, row in last.items()
+    }
+    ratio = per_instance["numba"] / per_instance["cuda"]
+    print(f"engine time per instance: numba / cuda = {ratio:.1f}")
+    return {
+        "threads": threads,
+        "runs": [row for of_engine in rows.values() for row in of_engine],
+        "times_numba_engine_wall_per_instance": ratio,
+        "extrapolated_to_10000_engine_wall_seconds": {
+            name: INSTANCES * seconds
+            for name, seconds in per_instance.items()
+            if last[name]["instances"] < INSTANCES
+        },
+    }
+
+
+def _timed_sweep(spec, name, engine, timed):
+    timed.forget()
+    row = {"engine": name} | run_timed_sweep(spec, engine)
+    line = f"{name}: {spec.instances} instances, {row['wall_seconds']:.2f} s wall, "
+    line += f"{row['engine_wall_seconds']:.2f} s of them in the engine"
+    if name == "cuda":
+        row["device_busy_seconds"] = timed.busy_seconds()
+        line += f", {row['device_busy_seconds']:.3f} s kernels on the device"
+    print(line, flush=True)
+    return row
+
+
+# ---- ceilings --------------------------------------------------------------------------------
+
+
+def _ceilings(check):
+    from gpu_ceilings import (
+        TimedDevice,
+        floor_of_expose,
+        kernel_resources,
+        measure_ceilings,
+    )
+
+    ceilings = measure_ceilings(check.cupy, check.device)
+    print(f"copy: {1e-12 * ceilings['copy']['bytes_per_second']:.3f} TB/s, read and written")
+    for name in ("add", "lop3", "dp2a"):
+        one = ceilings[name]
+        print(
+            f"{name}: {1e-12 * one['operations_per_second']:.2f} T operations/s, "
+            f"{one['per_clock_and_multiprocessor']:.1f} per clock and multiprocessor"
+        )
+    resources = list(kernel_resources(check.cupy, check.device))
+    for one in resources:
+        print(
+            f"{one['source']} {one['kernel']:<12}{_macros(one['constants']):<45}"
+            f"{one['registers_per_thread']:>4} registers {one['shared_bytes_per_block']:>6} B "
+            f"shared {one['local_bytes_per_thread']:>4} B local, {100 * one['occupancy']:.0f} %"
+        )
+    timed = TimedDevice(check.cupy, check.device)
+    engine, numba = CudaEngine([timed]), NativeEngine()
+    kernels = []
+    for name in TIMED_TECHNIQUES:
+        work = Work(open_trace(TRACE), TECHNIQUES[name], numba)
+        maps = sampled_maps(0, engine.batch)
+        _live_batch(engine, work, maps)
+        timed.forget()
+        _live_batch(engine, work, maps)
+        seconds = timed.kernel_seconds()
+        few = numba.cell_times(work.replay, maps[:4]).powered
+        touched = float(few.any(axis=2).sum(axis=1).mean())
+        floor = floor_of_expose(work.replay, len(maps), touched, ceilings)
+        achieved = {
+            "technique": name,
+            "trace": TRACE,
+            "instances": len(maps),
+            "kernel_seconds": seconds,
+            "entries_touched": touched,
+            "expose_bytes_per_second": floor["bytes"] / seconds["expose"],
+            "expose_dp2a_per_second": 16 * floor["words_added"] / seconds["expose"],
+            "expose_times_floor": seconds["expose"] / floor["floor_seconds_largest"],
+        }
+        kernels.append(achieved | floor)
+        listed = ", ".join(f"{one} {1e3 * taken:.2f} ms" for one, taken in seconds.items())
+        print(
+            f"{name}, {len(maps)} instances: {listed}; expose is "
+            f"{achieved['expose_times_floor']:.2f} x its floor of "
+            f"{1e3 * floor['floor_seconds_largest']:.2f} ms "
+            f"({1e-12 * achieved['expose_bytes_per_second']:.2f} TB/s)",
+            flush=True,
+        )
+    spilling = [one for one in resources if one["local_bytes_per_thread"]]
+    result = {"ceilings": ceilings, "resources": resources, "kernels": kernels}
+    if spilling:
+        raise CheckError(f"{len(spilling)} kernels use local memory", result)
+    return result
+
+
+def _macros(constants):
+    return " ".join(f"{key}={value}" for key, value in constants.items())
+
+
+STAGES: dict[str, tuple[float, Callable]] = {
+    "parity": (0.28, _parity),
+    "sweep": (0.08, _sweep_parity),
+    "sanitizer": (0.18, _sanitizer),
+    "throughput": (0.12, _throughput),
+    "default": (0.26, _default_sweep),
+    "ceilings": (0.08, _ceilings),
+}
+"""Share of the budget and what is done."""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
