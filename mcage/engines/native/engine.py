@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 from mcage.engines.exposure import Exposure, SharedDuties, Watched
 from mcage.engines.interface import CellTimes, Counters, Engine
 from mcage.engines.native.compile import compiled
+from mcage.engines.native.counting import Counts
 from mcage.engines.native.exposure import NativeExposure, SharedExposure
 from mcage.engines.native.laid_out import laid_out_times
 from mcage.engines.native.mixtures import Tree, tree_of
-from mcage.engines.native.place import COUNTERS, ENTRIES, WHOLE_ENTRY, count, new_homes, place
+from mcage.engines.native.place import COUNTERS, ENTRIES, WHOLE_ENTRY, new_homes, place
 from mcage.engines.native.runs import BITS, Runs, runs_of
 from mcage.engines.native.vectors import LANES
 from mcage.engines.native.visits import has_records, new_visits, sort_visits
@@ -27,7 +28,6 @@ from mcage.engines.native.walk import (
 )
 from mcage.engines.prepare import PreparedReplay
 from mcage.geometry import SLICE
-from mcage.techniques import Storage
 
 
 class NativeEngine(Engine):
@@ -40,8 +40,7 @@ class NativeEngine(Engine):
         self._runs: WeakKeyDictionary[PreparedReplay, Runs] = WeakKeyDictionary()
         self._trees: WeakKeyDictionary[SharedDuties, tuple[Tree, Tree]] = WeakKeyDictionary()
         self._runs_of_kernels: WeakKeyDictionary[SharedDuties, Runs] = WeakKeyDictionary()
-        self._counted: WeakKeyDictionary[PreparedReplay, dict[int, NDArray[np.int64]]]
-        self._counted = WeakKeyDictionary()
+        self._counts: WeakKeyDictionary[PreparedReplay, Counts] = WeakKeyDictionary()
 
     def _runs_of(self, replay: PreparedReplay) -> Runs:
         if replay not in self._runs:
@@ -50,28 +49,10 @@ class NativeEngine(Engine):
 
     def redirect(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
         """See `Engine.redirect`."""
-        if replay.technique.storage is Storage.TABLE:
-            counters = self._count_by_room(replay, fault_maps)
-        else:
-            counters = self._count(replay, fault_maps)
+        if replay not in self._counts:
+            self._counts[replay] = Counts(self._runs_of(replay))
+        counters = self._counts[replay].of(fault_maps)
         return Counters(replay.passes, *(counters[:, one] for one in range(COUNTERS)))
-
-    def _count_by_room(
-        self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]
-    ) -> NDArray[np.int64]:
-        """Events where only whole entries are used: how many are reliable decides, not which."""
-        known = self._counted.setdefault(replay, {})
-        reliable = (fault_maps == 0).sum(axis=1)
-        for room in np.unique(reliable).tolist():
-            if room not in known:
-                one_map = (np.arange(ENTRIES) >= room).astype(np.uint8)[None]
-                known[room] = self._count(replay, one_map)[0]
-        return np.stack([known[room] for room in reliable.tolist()])
-
-    def _count(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> NDArray[np.int64]:
-        counters = np.zeros((len(fault_maps), COUNTERS), dtype=np.int64)
-        count(self._runs_of(replay), fault_maps, counters)
-        return counters
 
     def cell_times(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> CellTimes:
         """See `Engine.cell_times`."""
@@ -118,7 +99,8 @@ def _redirected_times(
             first, last = visits.first[entry * passes], visits.first[entry * passes + passes]
             if first == last:
                 continue
-            clear(times)
+            for bit in range(BITS):
+                clear(times, bit)
             records = has_records(visits, first, last)
             for block in range(BLOCKS) if records else range(WHOLE_ENTRY, WHOLE_ENTRY + 1):
                 whole = gather_events(runs, 0, visits, entry, block, events)

@@ -1,0 +1,38 @@
+"""Events from the number of free places: the same as from the fault map itself."""
+
+import random
+
+import numpy as np
+import pytest
+from engine_cases import possible_redirections
+from trace_strategies import SPILLING, random_trace
+
+from mcage.engines.native.counting import Counts
+from mcage.engines.native.place import COUNTERS, count
+from mcage.engines.native.runs import runs_of
+from mcage.engines.prepare import prepare
+
+
+def scattered_maps(rng):
+    """Fault maps from almost clean to almost useless, each of them at several places."""
+    maps = []
+    for entries, blocks in ((2, 1), (20, 1), (90, 1), (90, 3), (180, 2), (250, 3), (250, 4)):
+        one = np.zeros(256, dtype=np.uint8)
+        for entry in range(entries):
+            one[entry] = sum(1 << block for block in rng.sample(range(4), blocks))
+        maps += [rng.sample(one.tolist(), 256) for _ in range(3)]
+    return np.array(maps, dtype=np.uint8)
+
+
+@pytest.mark.parametrize("name", possible_redirections())
+@pytest.mark.parametrize("seed", range(3))
+def test_where_free_places_are_makes_no_difference(name, seed):
+    rng = random.Random(seed)
+    runs = runs_of((prepare(random_trace(rng, **SPILLING), possible_redirections()[name]),))
+    maps = scattered_maps(rng)
+    expected = np.zeros((len(maps), COUNTERS), dtype=np.int64)
+    count(runs, maps, expected)
+    counts = Counts(runs)
+    assert np.array_equal(counts.of(maps), expected)
+    assert np.array_equal(counts.of(maps[::-1]), expected[::-1])
+    assert counts.of(maps[:0]).shape == (0, COUNTERS)
