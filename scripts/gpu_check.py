@@ -70,7 +70,11 @@ FOUND_IN = ("/usr/local/cuda/bin", "/opt/cuda/bin")
 
 
 class CheckError(Exception):
-    """A stage found something wrong, or cannot do its work."""
+    """A stage found something wrong; `result` is all that it found."""
+
+    def __init__(self, message, result):
+        super().__init__(message)
+        self.result = result
 
 
 @dataclass
@@ -168,13 +172,14 @@ def _header(check, options):
     if check.cupy is None:
         return header | {"note": "host device: the kernels' results only, nothing is timed"}
     driver = ask_driver()
+    runtime = check.cupy.cuda.runtime.runtimeGetVersion()
     card = driver.cards[0] if driver.cards else None
     return header | {
         "card": card.name if card else check.engine.device,
         "memory_bytes": card.memory_bytes if card else None,
         "driver": _driver_version(),
         "driver_cuda": driver.cuda_version,
-        "runtime_cuda": check.cupy.cuda.runtime.runtimeGetVersion(),
+        "runtime_cuda": f"{runtime // 1000}.{runtime % 1000 // 10}",
         "cupy": check.cupy.__version__,
     }
 
@@ -198,8 +203,7 @@ def _run_stage(name, check, options):
         result = {"status": "passed", "result": stage(check)}
         check.results[name] = result["result"]
     except CheckError as error:
-        result = {"status": "failed", "error": str(error)}
-        result |= {"result": error.args[1]} if len(error.args) > 1 else {}
+        result = {"status": "failed", "error": str(error), "result": error.result}
     except ModuleNotFoundError as error:
         result = {"status": "failed", "error": f"the package {error.name} is not installed"}
     except Exception as error:
