@@ -34,7 +34,7 @@ class NativeEngine(Engine):
     """Numba engine. Its functions release the GIL, so threads may run batches side by side."""
 
     name = "numba"
-    batch = 16
+    batch = 64
 
     def __init__(self) -> None:
         self._runs: WeakKeyDictionary[PreparedReplay, Runs] = WeakKeyDictionary()

@@ -5,6 +5,7 @@ cell can have held '0' or '1' at most. The most stressed cell is looked for wher
 room for it; watched cells are followed one by one.
 """
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from mcage.engines.exposure import Exposure, SharedDuties, Watched
 from mcage.engines.extremes import DutyGroups
 from mcage.engines.native.bounds import bound_homes, bound_visits
 from mcage.engines.native.compile import compiled
-from mcage.engines.native.follow import Following, follow, new_progress
+from mcage.engines.native.follow import Following, follow, following_of, new_progress
 from mcage.engines.native.longest import Cells, Past, find_longest, new_cells, raise_bounds
 from mcage.engines.native.mixtures import Tree, longest_total
 from mcage.engines.native.place import COUNTERS, ENTRIES, LDS, new_homes, place
@@ -23,10 +24,9 @@ from mcage.engines.native.stretches import Stretches, new_stretches, stretch_of,
 from mcage.engines.native.vectors import LANES
 from mcage.engines.native.visits import sort_visits
 from mcage.engines.native.walk import BLOCKS, Events, Times, new_events, new_times
-from mcage.geometry import SLICE
 
-_STRETCHES = 8
-"""Stretches for which there is room at first."""
+_STRETCHES, _EXPECTED = 8, 5
+"""Stretches of an instance for which there is room at first, and for the visits of how many."""
 
 
 class Room(NamedTuple):
@@ -34,6 +34,7 @@ class Room(NamedTuple):
 
     events: Events
     times: Times
+    latest: Times
 
 
 class SharedExposure(Exposure):
@@ -85,15 +86,20 @@ class NativeExposure(SharedExposure):
     ) -> None:
         super().__init__(trees, duties, watched, instances)
         self._runs = runs
-        self._cells = new_cells(instances)
-        self._stretches = new_stretches(len(runs.selector_starts), instances, _STRETCHES, 0)
-        order = np.lexsort((watched.cell, watched.instance))
-        places = watched.instance[order] * ENTRIES + watched.cell[order] // SLICE.entry_bits
-        self._following = Following(
-            np.searchsorted(places, np.arange(ENTRIES * instances + 1)),
-            watched.cell[order] % SLICE.entry_bits,
-            order,
-        )
+
+    @cached_property
+    def _cells(self) -> Cells:
+        return new_cells(len(self._has_own))
+
+    @cached_property
+    def _following(self) -> Following:
+        return following_of(self._watched, len(self._has_own), self._runs.in_blocks)
+
+    @cached_property
+    def _stretches(self) -> Stretches:
+        passes, instances = len(self._runs.selector_starts), len(self._has_own)
+        visits = passes * int(np.diff(self._runs.run_starts).mean())
+        return new_stretches(passes, instances, _STRETCHES, _EXPECTED * instances * visits)
 
     def _begin(self, instances: NDArray[np.int64]) -> None:
         mine = self._watched_of(instances)
@@ -164,8 +170,9 @@ def _expose(
     room = Room(
         new_events(passes * most_writes, passes, runs.longest),
         new_times(runs.longest),
+        new_times(runs.longest),
     )
-    progress = new_progress(len(following.cell))
+    progress = new_progress(len(following.block))
     at_most = np.empty((ENTRIES, LANES), runs.longest.dtype)
     views = np.empty((BLOCKS + 1, LANES), runs.longest.dtype)
     unused = np.zeros(COUNTERS, np.int64)
@@ -192,9 +199,10 @@ def _expose(
             visits,
             scale,
             following,
-            instance * ENTRIES,
+            instance,
             progress,
             room.events,
             watched_seconds,
         )
+    for instance in instances:
         find_longest(runs, instance, stretches, past, cells, room, longest)

@@ -1,82 +1,114 @@
-"""Times of single cells: those that are watched, one visit after the other."""
+"""Times of single cells: those that are watched, eight of an entry together."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.engines.exposure import Watched
 from mcage.engines.native.compile import compiled, inner
 from mcage.engines.native.place import ENTRIES, LDS, WHOLE_ENTRY, begin_of, block_of, run_of
-from mcage.engines.native.prefetch import prefetch_row
-from mcage.engines.native.runs import BITS, CODE_BITS, END, EVER, PARTIAL, WRITES_END
+from mcage.engines.native.runs import BITS, CODE_BITS, END, PARTIAL, WRITES_END
+from mcage.engines.native.vectors import TOGETHER, sum_cells
 from mcage.engines.native.walk import BLOCK_LANES, gather_events, lit_lanes
+from mcage.geometry import SLICE
 
 
 class Following(NamedTuple):
-    """Cells to be followed, by instance, entry and cell.
+    """Cells to be followed: groups of up to eight that are always written together.
 
     Attributes
     ----------
     first : int64[256 * instances + 1]
-        The first of each instance and entry.
-    cell, watched : int64[n]
-        Cell of the entry, 0 ... 2047, and its number among those watched.
+        First group of each entry of each instance.
+    block : int64[groups]
+        Block whose records overwrite the cells, or 4 if none does.
+    column, lane : int64[groups, 8], uint64[groups, 8]
+        Bit and component of each cell.
+    watched : int64[groups, 8]
+        Number of the cell among those watched, or -1 for a place that is not taken.
     """
 
     first: NDArray[np.int64]
-    cell: NDArray[np.int64]
+    block: NDArray[np.int64]
+    column: NDArray[np.int64]
+    lane: NDArray[np.uint64]
     watched: NDArray[np.int64]
 
 
 class Progress(NamedTuple):
-    """How far the cells of an instance have come; arrays [cells], numbered from its first.
+    """How far the groups of an instance have come; arrays [groups, ...], from its first.
 
     Attributes
     ----------
-    ones, powered : int64
-        Cycles at '1' and powered.
+    ones : int64[groups, 8]
+        Cycles at '1' of the cells.
+    powered : int64
+        Cycles powered.
     since, first : int64
         In the pass at hand: end of the latest visit, -1 before; start of the first one.
-    bit : int64
-        Bit that the cell holds since then.
-    by_itself : bool[256]
-        Entries that write some lanes only: their cells must be worked out from all events.
-    mixed : bool[256]
-        Entries of which some blocks hold records.
-    of_entry : int64[256]
-        Cycles for which each entry is powered.
-    pending : int64
-        Cells that a run's writes make a difference to.
+    write, shift : int64, uint64
+        What the cells hold since then, and how many lanes further on than in its plane.
+    by_itself, mixed : bool[256]
+        Entries of whose cells it matters what they held before a visit; of which blocks hold
+        records.
     """
 
     ones: NDArray[np.int64]
     powered: NDArray[np.int64]
     since: NDArray[np.int64]
     first: NDArray[np.int64]
-    bit: NDArray[np.int64]
+    write: NDArray[np.int64]
+    shift: NDArray[np.uint64]
     by_itself: NDArray[np.bool_]
     mixed: NDArray[np.bool_]
-    of_entry: NDArray[np.int64]
-    pending: NDArray[np.int64]
+
+
+def following_of(watched: Watched, instances: int, in_blocks: bool) -> Following:
+    """Put watched cells into groups; if values go to blocks, by what overwrites them."""
+    entry, bits = np.divmod(watched.cell, SLICE.entry_bits)
+    lane, column = np.divmod(bits, BITS)
+    block, within = np.divmod(lane, BLOCK_LANES)
+    in_record = (within == 0) | ((within == 1) & (column < CODE_BITS))
+    block = np.where(in_record & in_blocks, block, WHOLE_ENTRY)
+    place = watched.instance * ENTRIES + entry
+    order = np.lexsort((bits, block, place))
+    kind = (place * (WHOLE_ENTRY + 1) + block)[order]
+    begins = np.flatnonzero(np.diff(kind, prepend=-1))
+    rank = np.arange(len(kind)) - np.repeat(begins, np.diff(np.append(begins, len(kind))))
+    group = np.cumsum(rank % TOGETHER == 0) - 1
+    groups = int(group[-1]) + 1 if len(group) else 0
+    opens = order[rank % TOGETHER == 0]
+    shape = (groups, TOGETHER)
+    of_group = Following(
+        first=np.searchsorted(place[opens], np.arange(ENTRIES * instances + 1)),
+        block=block[opens],
+        column=np.zeros(shape, dtype=np.int64),
+        lane=np.zeros(shape, dtype=np.uint64),
+        watched=np.full(shape, -1, dtype=np.int64),
+    )
+    where = (group, rank % TOGETHER)
+    of_group.column[where], of_group.lane[where] = column[order], lane[order]
+    of_group.watched[where] = order
+    return of_group
 
 
 @compiled
-def new_progress(cells: int) -> Any:
-    """Room for so many cells."""
+def new_progress(groups: int) -> Any:
+    """Room for so many groups."""
     return Progress(
-        np.empty(cells, np.int64),
-        np.empty(cells, np.int64),
-        np.empty(cells, np.int64),
-        np.empty(cells, np.int64),
-        np.empty(cells, np.int64),
+        np.empty((groups, TOGETHER), np.int64),
+        np.empty(groups, np.int64),
+        np.empty(groups, np.int64),
+        np.empty(groups, np.int64),
+        np.empty(groups, np.int64),
+        np.empty(groups, np.uint64),
         np.empty(ENTRIES, np.bool_),
         np.empty(ENTRIES, np.bool_),
-        np.empty(ENTRIES, np.int64),
-        np.empty(cells + 1, np.int64),
     )
 
 
-@inner
+@compiled
 def follow(
     runs: Any,
     kernel: int,
@@ -84,7 +116,7 @@ def follow(
     visits: Any,
     scale: float,
     following: Any,
-    place: int,
+    instance: int,
     progress: Any,
     events: Any,
     watched_seconds: Any,
@@ -97,183 +129,176 @@ def follow(
         A redirected replay.
     scale : float
         Seconds that a cycle stands for.
-    following, place : Following, int
-        Cells, and 256 times their instance.
+    following, instance : Following, int
+        Cells, and the instance.
     progress, events : Progress, Events
         Room to work.
     watched_seconds : float64[2, watched]
         Seconds at '0' and '1', added to.
     """
-    start, end = following.first[place], following.first[place + ENTRIES]
+    start, end = following.first[instance * ENTRIES], following.first[(instance + 1) * ENTRIES]
+    mine = Following(
+        following.first[instance * ENTRIES : (instance + 1) * ENTRIES + 1],
+        following.block[start:end],
+        following.column[start:end],
+        following.lane[start:end],
+        following.watched[start:end],
+    )
     progress.ones[: end - start] = 0
     progress.powered[: end - start] = 0
+    progress.by_itself[:] = False
+    progress.mixed[:] = False
     if runs.gated and not runs.in_blocks and homes.events[LDS] == 0:
-        _follow_runs(runs, kernel, homes, following, place, progress)
+        _follow_runs(runs, kernel, homes, mine, progress)
     else:
-        _follow_visits(runs, kernel, homes, following, place, progress)
-    _work_out_the_rest(runs, kernel, visits, following, place, progress, events)
-    for i in range(start, end):
-        ones, powered = progress.ones[i - start], progress.powered[i - start]
-        watched_seconds[0, following.watched[i]] += (powered - ones) * scale
-        watched_seconds[1, following.watched[i]] += ones * scale
+        _follow_visits(runs, kernel, homes, mine, progress)
+    _add_seconds(mine, scale, progress, watched_seconds)
+    _work_out_the_rest(runs, kernel, visits, scale, mine, progress, events, watched_seconds)
 
 
 @inner
-def _follow_runs(
-    runs: Any, kernel: int, homes: Any, following: Any, place: int, progress: Any
-) -> None:
-    """Take the cells through all passes, run by run: each does the same wherever it lives."""
+def _follow_runs(runs: Any, kernel: int, homes: Any, following: Any, progress: Any) -> None:
+    """Take the groups through all passes, run by run: each does the same wherever it lives."""
     facts, cycle, write_starts = runs.facts, runs.cycle, runs.write_starts
-    image, duration, planes = runs.image, runs.duration, runs.planes
-    home, first_cell, cell_at = homes.home, following.first, following.cell
-    ones, powered, pending = progress.ones, progress.of_entry, progress.pending
-    base, first_run = first_cell[place], runs.run_starts[kernel]
-    passes = len(homes.founds)
-    member = np.uint64(1)
-    powered[:] = 0
-    progress.by_itself[:] = False
-    progress.mixed[:] = False
+    home, first, no_shift = homes.home, following.first, np.uint64(0)
+    first_run = int(runs.run_starts[kernel])
     for run in range(first_run, runs.run_starts[kernel + 1]):
         begin, end = write_starts[run], write_starts[run + 1]
         own = np.int64(facts[run, END]) - cycle[begin]
-        is_one = facts[run, EVER]
-        is_zero = is_one >> np.uint64(BITS)
-        for ahead in range(end, min(end + 8, len(image))):
-            prefetch_row(planes, image[ahead])
-        # No branch depends on a cell: half of them would go the other way than expected.
-        varying = np.int64(0)
-        for one in range(passes):
+        for one in range(len(homes.founds)):
             entry = home[one, run - first_run] >> 3
-            powered[entry] += own
             progress.by_itself[entry] |= facts[run, PARTIAL] != 0
-            for i in range(first_cell[place + entry], first_cell[place + entry + 1]):
-                bit = np.uint64(cell_at[i] % BITS)
-                pending[varying] = i
-                varying += np.int64((is_one & is_zero) >> bit & member)
-                ones[i - base] += own * np.int64((is_one & ~is_zero) >> bit & member)
-        for j in range(varying):
-            i = pending[j]
-            column, lane = cell_at[i] % BITS, np.uint64(cell_at[i] // BITS)
-            total = np.int64(0)
-            for write in range(begin, end):
-                lit = planes[image[write], column] >> lane & member
-                total += np.int64(duration[write]) * np.int64(lit)
-            ones[i - base] += total
-    for entry in range(ENTRIES):
-        for i in range(first_cell[place + entry], first_cell[place + entry + 1]):
-            progress.powered[i - base] = powered[entry]
+            for group in range(first[entry] - first[0], first[entry + 1] - first[0]):
+                _add_writes(runs, begin, end, no_shift, following, progress, group)
+                progress.powered[group] += own
 
 
 @inner
-def _follow_visits(
-    runs: Any, kernel: int, homes: Any, following: Any, place: int, progress: Any
+def _add_writes(
+    runs: Any, begin: Any, end: Any, shift: np.uint64, following: Any, progress: Any, group: int
 ) -> None:
-    """Take the cells through one pass after the other, visit by visit."""
-    cells = following.first[place + ENTRIES] - following.first[place]
-    _look_at_entries(runs, homes, progress)
-    for one in range(len(homes.founds)):
-        progress.since[:cells] = -1
-        _visit(runs, homes, one, following, place, progress)
-        if not runs.gated:
-            _come_round(runs.cycles[kernel], cells, progress)
+    """Add what some writes hold for as long as their values count."""
+    sum_cells(
+        runs.planes,
+        runs.image,
+        runs.duration,
+        begin,
+        end,
+        shift,
+        following.column,
+        following.lane,
+        progress.ones,
+        group,
+    )
 
 
 @inner
-def _look_at_entries(runs: Any, homes: Any, progress: Any) -> None:
-    """Find out which entries hold records, and which are written in part."""
-    by_itself, mixed, facts = progress.by_itself, progress.mixed, runs.facts
-    found, entry = homes.found, homes.entry
-    by_itself[:] = False
-    mixed[:] = False
+def _follow_visits(runs: Any, kernel: int, homes: Any, following: Any, progress: Any) -> None:
+    """Take the groups through one pass after the other, visit by visit."""
+    found, entry_at, facts, cycle = homes.found, homes.entry, runs.facts, runs.cycle
+    first, block_at, gated = following.first, following.block, runs.gated
     for one in range(len(homes.founds)):
+        progress.since[: len(block_at)] = -1
         for i in range(homes.founds[one]):
-            mixed[entry[one, i]] |= block_of(found[one, i]) != WHOLE_ENTRY
-            by_itself[entry[one, i]] |= facts[run_of(found[one, i]), PARTIAL] != 0
-
-
-@inner
-def _visit(runs: Any, homes: Any, one: int, following: Any, place: int, progress: Any) -> None:
-    """Take the cells through the visits of a pass."""
-    found, entry_at = homes.found, homes.entry
-    facts, cycle, duration, image = runs.facts, runs.cycle, runs.duration, runs.image
-    planes, gated = runs.planes, runs.gated
-    first_cell, cell_at = following.first, following.cell
-    ones, powered, since, first = progress.ones, progress.powered, progress.since, progress.first
-    bit_held, member = progress.bit, np.uint64(1)
-    base = first_cell[place]
-    for k in range(homes.founds[one]):
-        visit, entry = found[one, k], entry_at[one, k]
-        run, begin, block = run_of(visit), begin_of(visit), block_of(visit)
-        ever = facts[run, EVER]
-        start, end = cycle[begin], np.int64(facts[run, END])
-        writes_end = np.int64(facts[run, WRITES_END])
-        for i in range(first_cell[place + entry], first_cell[place + entry + 1]):
-            bit, lane = cell_at[i] % BITS, cell_at[i] // BITS
+            visit, entry = found[one, i], entry_at[one, i]
+            run, begin, block = run_of(visit), begin_of(visit), block_of(visit)
+            start, end = cycle[begin], np.int64(facts[run, END])
+            writes_end, shift = np.int64(facts[run, WRITES_END]), np.uint64(0)
             if block != WHOLE_ENTRY:
-                lane -= block * BLOCK_LANES
-                if not _in_record(bit, lane):
+                shift = np.uint64(block * BLOCK_LANES)
+                progress.mixed[entry] = True
+                # A record powers all of its block, with what its other cells hold.
+                progress.by_itself[entry] |= gated
+            progress.by_itself[entry] |= facts[run, PARTIAL] != 0
+            for group in range(first[entry] - first[0], first[entry + 1] - first[0]):
+                if block != WHOLE_ENTRY and block != block_at[group]:
                     continue
-            mine = i - base
-            if not gated:
-                if since[mine] < 0:
-                    first[mine] = start
-                else:
-                    ones[mine] += bit_held[mine] * (start - since[mine])
-            if gated:
-                powered[mine] += end - start
-            if ever >> np.uint64(bit) & member:
-                if not ever >> np.uint64(BITS + bit) & member:
-                    ones[mine] += end - start
-                else:
-                    total = np.int64(0)
-                    for write in range(begin, writes_end):
-                        word = planes[image[write], bit] >> np.uint64(lane) & member
-                        total += np.int64(duration[write]) * np.int64(word)
-                    ones[mine] += total
-            if not gated:
-                since[mine] = end
-                held = planes[image[writes_end - 1], bit] >> np.uint64(lane) & member
-                bit_held[mine] = np.int64(held)
+                if not gated:
+                    _hold(runs, start, following, progress, group)
+                _add_writes(runs, begin, writes_end, shift, following, progress, group)
+                progress.powered[group] += end - start
+                progress.since[group] = end
+                progress.write[group] = writes_end - 1
+                progress.shift[group] = shift
+        if not gated:
+            _come_round(runs, kernel, following, progress)
 
 
 @inner
-def _in_record(bit: int, lane: int) -> bool:
-    """Whether a record overwrites a cell, its lane counted from the start of the block."""
-    return lane == 0 or (lane == 1 and bit < CODE_BITS)
+def _hold(runs: Any, now: int, following: Any, progress: Any, group: int) -> None:
+    """What the latest visit has left stays until now; before the first visit, nothing is known."""
+    if progress.since[group] < 0:
+        progress.first[group] = now
+        return
+    cycles = now - progress.since[group]
+    if cycles:
+        progress.powered[group] += cycles
+        row = runs.image[progress.write[group]]
+        shift = progress.shift[group]
+        for cell in range(TOGETHER):
+            word = runs.planes[row, following.column[group, cell]] << shift
+            lit = word >> following.lane[group, cell] & np.uint64(1)
+            progress.ones[group, cell] += cycles * np.int64(lit)
 
 
 @inner
-def _come_round(cycles: int, cells: int, progress: Any) -> None:
+def _come_round(runs: Any, kernel: int, following: Any, progress: Any) -> None:
     """What a cell holds at the end of a pass, it holds until its first visit in the next."""
-    ones, powered, since, first = progress.ones, progress.powered, progress.since, progress.first
-    for mine in range(cells):
-        if since[mine] >= 0:
-            ones[mine] += progress.bit[mine] * (first[mine] + cycles - since[mine])
-            powered[mine] += cycles
+    for group in range(len(following.block)):
+        if progress.since[group] >= 0:
+            until = progress.first[group] + runs.cycles[kernel]
+            _hold(runs, until, following, progress, group)
+
+
+@inner
+def _add_seconds(following: Any, scale: float, progress: Any, watched_seconds: Any) -> None:
+    for entry in range(ENTRIES):
+        if progress.by_itself[entry]:
+            continue
+        begin = following.first[entry] - following.first[0]
+        for group in range(begin, begin + following.first[entry + 1] - following.first[entry]):
+            for cell in range(TOGETHER):
+                watched, ones = following.watched[group, cell], progress.ones[group, cell]
+                if watched >= 0:
+                    zeros = progress.powered[group] - ones
+                    watched_seconds[0, watched] += zeros * scale
+                    watched_seconds[1, watched] += ones * scale
 
 
 @inner
 def _work_out_the_rest(
-    runs: Any, kernel: int, visits: Any, following: Any, place: int, progress: Any, events: Any
+    runs: Any,
+    kernel: int,
+    visits: Any,
+    scale: float,
+    following: Any,
+    progress: Any,
+    events: Any,
+    watched_seconds: Any,
 ) -> None:
-    """Cells for which it matters what was there before."""
-    passes = len(runs.selector_starts)
-    base = following.first[place]
+    """Cells for which it matters what was there before a visit."""
+    count_at = len(runs.selector_starts)
     for entry in range(ENTRIES):
-        mixed = progress.mixed[entry]
-        if not progress.by_itself[entry] and not (mixed and runs.gated):
+        if not progress.by_itself[entry]:
             continue
         gathered = -1
-        for i in range(following.first[place + entry], following.first[place + entry + 1]):
-            bit, lane = following.cell[i] % BITS, following.cell[i] // BITS
-            block = lane // BLOCK_LANES if mixed else WHOLE_ENTRY
-            if block != gathered:
-                gather_events(runs, kernel, visits, entry, block, events)
-                gathered = block
-            lit_lanes(runs, events, bit, block)
-            count = events.worlds[passes]
-            progress.ones[i - base] = _sum_lane(events.lit, events.held, count, lane)
-            progress.powered[i - base] = _sum_lane(events.powered, events.held, count, lane)
+        begin = following.first[entry] - following.first[0]
+        for group in range(begin, begin + following.first[entry + 1] - following.first[entry]):
+            for cell in range(TOGETHER):
+                watched = following.watched[group, cell]
+                if watched < 0:
+                    continue
+                bit, lane = following.column[group, cell], int(following.lane[group, cell])
+                block = lane // BLOCK_LANES if progress.mixed[entry] else WHOLE_ENTRY
+                if block != gathered:
+                    gather_events(runs, kernel, visits, entry, block, events)
+                    gathered = block
+                lit_lanes(runs, events, bit, block)
+                count = events.worlds[count_at]
+                ones = _sum_lane(events.lit, events.held, count, lane)
+                powered = _sum_lane(events.powered, events.held, count, lane)
+                watched_seconds[0, watched] += (powered - ones) * scale
+                watched_seconds[1, watched] += ones * scale
 
 
 @inner

@@ -13,14 +13,22 @@ from mcage.engines.native.compile import compiled, inner
 from mcage.engines.native.place import ENTRIES, WHOLE_ENTRY
 from mcage.engines.native.runs import BITS
 from mcage.engines.native.stretches import stretch_of
-from mcage.engines.native.vectors import LANES
+from mcage.engines.native.vectors import AT_ONCE, LANES
 from mcage.engines.native.visits import has_records
-from mcage.engines.native.walk import BLOCKS, clear, gather_events, plane_times
+from mcage.engines.native.walk import (
+    BLOCKS,
+    clear,
+    gather_events,
+    only_whole,
+    plane_times,
+    visited_planes,
+)
 
 KEPT = 2048
 """Bits of entries of one instance whose cells are kept."""
 
 _ONE = np.uint32(1)
+_AT_ONCE = np.uint32((1 << AT_ONCE) - 1)
 
 
 class Cells(NamedTuple):
@@ -30,8 +38,8 @@ class Cells(NamedTuple):
     ----------
     bounds : float64[2, instances, 256, 32]
         Seconds at '0' and at '1' that no cell with this bit of this entry exceeds.
-    before : float64[2, 256, 32]
-        Bounds of the instance at hand before the latest stretch.
+    before : float64[2, instances, 256, 32]
+        Bounds before the latest stretch.
     kept : int32[instances, 256, 32]
         Where the bit's cells are kept, or -1.
     used : int64[instances]
@@ -71,7 +79,7 @@ def new_cells(instances: int) -> Cells:
     # Pages that are never touched take no memory.
     return Cells(
         np.zeros((2, instances, ENTRIES, BITS)),
-        np.zeros((2, ENTRIES, BITS)),
+        np.zeros((2, instances, ENTRIES, BITS)),
         np.full((instances, ENTRIES, BITS), -1, dtype=np.int32),
         np.zeros(instances, dtype=np.int64),
         np.empty((instances, KEPT + BITS), dtype=np.int64),
@@ -85,8 +93,8 @@ def raise_bounds(cells: Any, instance: int, at_most: Any, scale: float) -> None:
     bounds, before = cells.bounds, cells.before
     for entry in range(ENTRIES):
         for bit in range(BITS):
-            before[0, entry, bit] = bounds[0, instance, entry, bit]
-            before[1, entry, bit] = bounds[1, instance, entry, bit]
+            before[0, instance, entry, bit] = bounds[0, instance, entry, bit]
+            before[1, instance, entry, bit] = bounds[1, instance, entry, bit]
             bounds[1, instance, entry, bit] += np.int64(at_most[entry, bit]) * scale
             bounds[0, instance, entry, bit] += np.int64(at_most[entry, BITS + bit]) * scale
 
@@ -111,19 +119,40 @@ def find_longest(
         Longest seconds so far.
     """
     for which in range(2):
-        before, now = np.argmax(cells.before[which]), np.argmax(cells.bounds[which, instance])
+        before = np.argmax(cells.before[which, instance])
+        now = np.argmax(cells.bounds[which, instance])
         for guess in (before, now):
             if cells.bounds[which, instance].flat[guess] > longest[which, instance]:
-                only = _ONE << np.uint32(guess % BITS)
-                at = int(guess // BITS)
-                _work_out(runs, instance, stretches, past, cells, room, at, only, longest)
+                only, entry = _ONE << np.uint32(guess % BITS), int(guess // BITS)
+                _look(runs, instance, stretches, past, cells, room, entry, only, longest)
     for entry in range(ENTRIES):
         chosen = _exceeding(cells, instance, entry, longest)
-        if chosen and stretches.turns[instance] > 1:
-            _tighten(runs, instance, stretches, cells, room, entry, chosen)
-            chosen = _exceeding(cells, instance, entry, longest)
         if chosen:
-            _work_out(runs, instance, stretches, past, cells, room, entry, chosen, longest)
+            _look(runs, instance, stretches, past, cells, room, entry, chosen, longest)
+
+
+@compiled
+def _look(
+    runs: Any,
+    instance: int,
+    stretches: Any,
+    past: Any,
+    cells: Any,
+    room: Any,
+    entry: int,
+    chosen: np.uint32,
+    longest: Any,
+) -> None:
+    """Look into some bits of an entry: first the latest stretch, then, if need be, all."""
+    turn = stretches.turns[instance] - 1
+    kernel, scale = stretches.kernel[instance, turn], stretches.scale[instance, turn]
+    visits = stretch_of(stretches, instance, turn)
+    _plane_times(runs, kernel, visits, entry, chosen, room.events, room.latest)
+    if turn:
+        _tighten(instance, turn, scale, cells, room.latest, entry, chosen)
+        chosen &= _exceeding(cells, instance, entry, longest)
+    if chosen:
+        _work_out(runs, instance, stretches, past, cells, room, entry, chosen, longest)
 
 
 @inner
@@ -137,38 +166,29 @@ def _exceeding(cells: Any, instance: int, entry: int, longest: Any) -> np.uint32
     return chosen
 
 
-@compiled
+@inner
 def _tighten(
-    runs: Any,
     instance: int,
-    stretches: Any,
+    turn: int,
+    scale: float,
     cells: Any,
-    room: Any,
+    latest: Any,
     entry: int,
     chosen: np.uint32,
 ) -> None:
     """Bound bits whose past is not worked out by what the latest stretch has really added."""
-    turn = stretches.turns[instance] - 1
-    unknown = np.uint32(0)
     for bit in range(BITS):
-        if chosen >> np.uint32(bit) & _ONE:
-            kept = cells.kept[instance, entry, bit]
-            if kept < 0 or cells.turn[instance, kept] < turn:
-                unknown |= _ONE << np.uint32(bit)
-    if not unknown:
-        return
-    kernel, scale = stretches.kernel[instance, turn], stretches.scale[instance, turn]
-    visits = stretch_of(stretches, instance, turn)
-    _plane_times(runs, kernel, visits, entry, unknown, room)
-    for bit in range(BITS):
-        if unknown >> np.uint32(bit) & _ONE:
+        kept = cells.kept[instance, entry, bit]
+        known = kept >= 0 and cells.turn[instance, kept] >= turn
+        if chosen >> np.uint32(bit) & _ONE and not known:
             zeros, ones = np.int64(0), np.int64(0)
             for lane in range(LANES):
-                one = np.int64(room.times.ones[bit, lane])
+                one = np.int64(latest.ones[bit, lane])
                 ones = max(ones, one)
-                zeros = max(zeros, np.int64(room.times.powered[bit, lane]) - one)
-            cells.bounds[0, instance, entry, bit] = cells.before[0, entry, bit] + zeros * scale
-            cells.bounds[1, instance, entry, bit] = cells.before[1, entry, bit] + ones * scale
+                zeros = max(zeros, np.int64(latest.powered[bit, lane]) - one)
+            before = cells.before
+            cells.bounds[0, instance, entry, bit] = before[0, instance, entry, bit] + zeros * scale
+            cells.bounds[1, instance, entry, bit] = before[1, instance, entry, bit] + ones * scale
 
 
 @compiled
@@ -187,8 +207,13 @@ def _work_out(
     begin = _find_places(past, cells, instance, entry, chosen)
     for turn in range(begin, stretches.turns[instance]):
         kernel, scale = stretches.kernel[instance, turn], stretches.scale[instance, turn]
-        visits = stretch_of(stretches, instance, turn)
-        _add_stretch(runs, kernel, visits, scale, instance, turn, cells, room, entry, chosen)
+        missing = _missing(cells, instance, turn, entry, chosen)
+        if turn < stretches.turns[instance] - 1:
+            visits = stretch_of(stretches, instance, turn)
+            _plane_times(runs, kernel, visits, entry, missing, room.events, room.times)
+            _add_stretch(room.times, scale, instance, cells, entry, missing)
+        else:
+            _add_stretch(room.latest, scale, instance, cells, entry, missing)
     for bit in range(BITS):
         if chosen >> np.uint32(bit) & _ONE:
             kept = cells.kept[instance, entry, bit]
@@ -240,26 +265,22 @@ def _remember(past: Any, cells: Any, instance: int, entry: int, bit: int, kept: 
 
 
 @inner
-def _add_stretch(
-    runs: Any,
-    kernel: int,
-    visits: Any,
-    scale: float,
-    instance: int,
-    turn: int,
-    cells: Any,
-    room: Any,
-    entry: int,
-    chosen: np.uint32,
-) -> None:
-    """Add what a stretch did to some bits of an entry, where it is missing."""
+def _missing(cells: Any, instance: int, turn: int, entry: int, chosen: np.uint32) -> np.uint32:
+    """Bits of which a stretch is missing in what is kept."""
     missing = np.uint32(0)
     for bit in range(BITS):
         kept = cells.kept[instance, entry, bit]
         if chosen >> np.uint32(bit) & _ONE and cells.turn[instance, kept] <= turn:
             missing |= _ONE << np.uint32(bit)
-    _plane_times(runs, kernel, visits, entry, missing, room)
-    times, seconds = room.times, cells.seconds
+    return missing
+
+
+@inner
+def _add_stretch(
+    times: Any, scale: float, instance: int, cells: Any, entry: int, missing: np.uint32
+) -> None:
+    """Add what a stretch did to some bits of an entry."""
+    seconds = cells.seconds
     for bit in range(BITS):
         if missing >> np.uint32(bit) & _ONE:
             kept = cells.kept[instance, entry, bit]
@@ -272,14 +293,20 @@ def _add_stretch(
 
 @inner
 def _plane_times(
-    runs: Any, kernel: int, visits: Any, entry: int, chosen: np.uint32, room: Any
+    runs: Any, kernel: int, visits: Any, entry: int, chosen: np.uint32, events: Any, times: Any
 ) -> None:
     """Times of the cells of some bits of an entry."""
-    events, times = room.events, room.times
     passes = len(runs.selector_starts)
     first, last = visits.first[entry * passes], visits.first[(entry + 1) * passes]
-    clear(times)
+    for bit in range(BITS):
+        if chosen >> np.uint32(bit - bit % AT_ONCE) & _AT_ONCE:
+            clear(times, bit)
     if first == last:
+        return
+    if only_whole(runs, visits, entry):
+        for bit in range(0, BITS, AT_ONCE):
+            if chosen >> np.uint32(bit) & _AT_ONCE:
+                visited_planes(runs, kernel, visits, entry, bit, chosen, times)
         return
     records = has_records(visits, first, last)
     for block in range(BLOCKS) if records else range(WHOLE_ENTRY, WHOLE_ENTRY + 1):

@@ -17,6 +17,9 @@ AT_ONCE = 4
 """Planes that are summed together: 64 sums of 32 bits each just fit into 32 vectors of 512 bits,
 with room to work."""
 
+TOGETHER = 8
+"""Cells that are followed together."""
+
 _WORD = ir.IntType(64)
 
 
@@ -62,16 +65,38 @@ def _sum_planes(
     planes: Any,
     rows: Any,
     cycles: Any,
-    count: Any,
+    begin: Any,
+    end: Any,
     first: Any,
     sums: Any,
 ) -> Any:
     """`sum_lanes` for `AT_ONCE` columns of planes from column ``first`` on."""
-    signature = types.void(planes, rows, cycles, types.int64, types.int64, sums)
+    return _summing(planes, rows, cycles, sums, AT_ONCE)
+
+
+@intrinsic
+def _sum_plane(
+    typing_context: Any,
+    planes: Any,
+    rows: Any,
+    cycles: Any,
+    begin: Any,
+    end: Any,
+    first: Any,
+    sums: Any,
+) -> Any:
+    """`sum_lanes` for one column of planes."""
+    return _summing(planes, rows, cycles, sums, 1)
+
+
+def _summing(planes: Any, rows: Any, cycles: Any, sums: Any, at_once: int) -> Any:
+    """Signature and code of a sum over several columns."""
+    long = types.int64
+    signature = types.void(planes, rows, cycles, long, long, long, sums)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        planes_type, rows_type, cycles_type, _, _, sums_type = signature.args
-        planes, rows, cycles, count, first, sums = arguments
+        planes_type, rows_type, cycles_type, _, _, _, sums_type = signature.args
+        planes, rows, cycles, begin, end, first, sums = arguments
         view = context.make_array(planes_type)(context, builder, planes)
         columns = builder.extract_value(view.shape, 1)
         start = builder.gep(view.data, [first])
@@ -79,16 +104,16 @@ def _sum_planes(
         cycles_at = context.make_array(cycles_type)(context, builder, cycles).data
         lanes = _Lanes(context, builder, sums_type)
         places, totals = [], []
-        for one in range(AT_ONCE):
+        for one in range(at_once):
             place = lanes.at(sums, builder.add(first, _WORD(one)))
             total = _variable(builder, lanes.type)
             builder.store(lanes.load(place), total)
             places.append(place)
             totals.append(total)
-        with cgutils.for_range(builder, count) as loop:
-            row = builder.zext(builder.load(builder.gep(row_at, [loop.index])), _WORD)
+        with cgutils.for_range_slice(builder, begin, end, _WORD(1), inc=True) as (index, _):
+            row = builder.zext(builder.load(builder.gep(row_at, [index])), _WORD)
             word_at = builder.gep(start, [builder.mul(row, columns)])
-            each = builder.load(builder.gep(cycles_at, [loop.index]))
+            each = builder.load(builder.gep(cycles_at, [index]))
             for one, total in enumerate(totals):
                 word = builder.load(builder.gep(word_at, [_WORD(one)]))
                 builder.store(lanes.add_where(builder.load(total), word, each), total)
@@ -131,6 +156,78 @@ def _add_row(typing_context: Any, sums: Any, row: Any, added: Any, added_row: An
     return signature, generate
 
 
+@intrinsic
+def _sum_cells(
+    typing_context: Any,
+    planes: Any,
+    rows: Any,
+    cycles: Any,
+    begin: Any,
+    end: Any,
+    shift: Any,
+    columns: Any,
+    lanes: Any,
+    sums: Any,
+    group: Any,
+) -> Any:
+    """Sum up a group of `TOGETHER` cells over the rows ``begin`` ... ``end`` - 1."""
+    long = types.int64
+    signature = types.void(
+        planes, rows, cycles, long, long, types.uint64, columns, lanes, sums, long
+    )
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        types_of = signature.args
+        planes, rows, cycles, begin, end, shift, columns, lanes, sums, group = arguments
+        vector = ir.VectorType(_WORD, TOGETHER)
+        view = context.make_array(types_of[0])(context, builder, planes)
+        width = builder.extract_value(view.shape, 1)
+        row_at = context.make_array(types_of[1])(context, builder, rows).data
+        cycles_at = context.make_array(types_of[2])(context, builder, cycles).data
+        first = builder.mul(group, _WORD(TOGETHER))
+
+        def of_group(array: Any, array_type: Any) -> Any:
+            data = context.make_array(array_type)(context, builder, array).data
+            return builder.bitcast(builder.gep(data, [first]), vector.as_pointer())
+
+        column = builder.load(of_group(columns, types_of[6]), align=8)
+        lane = builder.load(of_group(lanes, types_of[7]), align=8)
+        place = of_group(sums, types_of[8])
+        total = _variable(builder, vector)
+        builder.store(builder.load(place, align=8), total)
+        shifts = _everywhere(builder, shift, vector)
+        one = ir.Constant(vector, [1] * TOGETHER)
+        with cgutils.for_range_slice(builder, begin, end, _WORD(1), inc=True) as (index, _):
+            row = builder.zext(builder.load(builder.gep(row_at, [index])), _WORD)
+            start = builder.gep(view.data, [builder.mul(row, width)])
+            words = ir.Constant(vector, ir.Undefined)
+            for which in range(TOGETHER):
+                position = ir.Constant(ir.IntType(32), which)
+                word_at = builder.gep(start, [builder.extract_element(column, position)])
+                words = builder.insert_element(words, builder.load(word_at), position)
+            bits = builder.and_(builder.lshr(builder.shl(words, shifts), lane), one)
+            each = builder.load(builder.gep(cycles_at, [index]))
+            if each.type != _WORD:
+                each = builder.zext(each, _WORD)
+            lit = builder.icmp_unsigned("!=", bits, ir.Constant(vector, [0] * TOGETHER))
+            more = builder.select(
+                lit, _everywhere(builder, each, vector), ir.Constant(vector, [0] * TOGETHER)
+            )
+            builder.store(builder.add(builder.load(total), more), total)
+        builder.store(builder.load(total), place, align=8)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+def _everywhere(builder: Any, value: Any, vector: Any) -> Any:
+    """Vector with the same value in all elements."""
+    zero = ir.Constant(ir.IntType(32), 0)
+    alone = builder.insert_element(ir.Constant(vector, ir.Undefined), value, zero)
+    nowhere = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
+    return builder.shuffle_vector(alone, ir.Constant(vector, ir.Undefined), nowhere)
+
+
 def _variable(builder: Any, value_type: Any) -> Any:
     """Place on the stack, which a compiler turns into registers."""
     return cgutils.alloca_once(builder, value_type)  # type: ignore[no-untyped-call]
@@ -161,10 +258,7 @@ class _Lanes:
     def add_where(self, total: Any, word: Any, cycles: Any) -> Any:
         """Vector with ``cycles`` more in every lane of ``word``."""
         chosen = self._builder.bitcast(word, ir.VectorType(ir.IntType(1), LANES))
-        one = ir.Constant(ir.VectorType(self._item, LANES), ir.Undefined)
-        one = self._builder.insert_element(one, cycles, ir.Constant(ir.IntType(32), 0))
-        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-        each = self._builder.shuffle_vector(one, ir.Constant(self.type, ir.Undefined), everywhere)
+        each = _everywhere(self._builder, cycles, self.type)
         nothing = ir.Constant(self.type, [0] * LANES)
         return self._builder.add(total, self._builder.select(chosen, each, nothing))
 
@@ -176,10 +270,18 @@ sum_lanes = cast(Callable[[Any, Any, int, Any, int], None], _sum_lanes)
 """`sum_lanes(words, cycles, count, sums, row)`: uint64[n], T[n], count <= n, to a row of T[:, 64]
 where T has 32 or 64 bits."""
 
-sum_planes = cast(Callable[[Any, Any, Any, Any, int, Any], None], _sum_planes)
-"""`sum_planes(planes, rows, cycles, count, first, sums)`: uint64[:, columns], uint32[n], T[n];
-word ``planes[rows[i], c]`` counts for ``cycles[i]`` in row c of T[columns, 64], for i < count and
-the `AT_ONCE` columns from ``first`` on."""
+sum_planes = cast(Callable[..., None], _sum_planes)
+"""`sum_planes(planes, rows, cycles, begin, end, first, sums)`: uint64[:, columns], uint32[n], T[n];
+word ``planes[rows[i], c]`` counts for ``cycles[i]`` in row c of T[columns, 64], for
+begin <= i < end and the `AT_ONCE` columns from ``first`` on."""
+
+sum_plane = cast(Callable[..., None], _sum_plane)
+"""`sum_plane(planes, rows, cycles, begin, end, column, sums)`: the same for one column."""
+
+sum_cells = cast(Callable[..., None], _sum_cells)
+"""`sum_cells(planes, rows, cycles, begin, end, shift, columns, lanes, sums, group)`: bit
+``lanes[group, c]`` of the word ``planes[rows[i], columns[group, c]] << shift`` counts for
+``cycles[i]`` in ``sums[group, c]``, for begin <= i < end; the last three are of 64 bits, [:, 8]."""
 
 add_where = cast(Callable[[Any, Any, Any, Any], None], _add_where)
 """`add_where(sums, row, word, cycles)`: to the lanes of ``word`` in a row of T[:, 64]."""

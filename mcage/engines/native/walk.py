@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from mcage.engines.native.compile import compiled, inner
 from mcage.engines.native.place import WHOLE_ENTRY, begin_of, block_of, run_of
-from mcage.engines.native.runs import ALL_REGIONS, BITS, END, PARTIAL, RECORD, WRITES_END
-from mcage.engines.native.vectors import AT_ONCE, LANES, add_where, sum_lanes, sum_planes
+from mcage.engines.native.prefetch import prefetch
+from mcage.engines.native.runs import ALL_REGIONS, BITS, END, EVER, PARTIAL, RECORD, WRITES_END
+from mcage.engines.native.vectors import AT_ONCE, LANES, add_where, sum_lanes, sum_plane, sum_planes
 from mcage.geometry import SLICE
 
 BLOCKS = SLICE.blocks
@@ -22,6 +23,11 @@ _FIRST_BLOCK = np.uint64((1 << BLOCK_LANES) - 1)
 _NOTHING = np.uint64(0)
 _AT_ONCE = np.uint32((1 << AT_ONCE) - 1)
 ALL_BITS = np.uint32(0xFFFF_FFFF)
+_NEAR, _FAR = 3, 8
+"""Visits between the one at hand and those that are asked for."""
+
+_ALONE = 2
+"""Bits of `AT_ONCE` that are better looked at one by one."""
 
 
 class Events(NamedTuple):
@@ -159,7 +165,7 @@ def plane_times(
             total += events.held[i]
         for first in range(0, BITS, AT_ONCE):
             if chosen >> np.uint32(first) & _AT_ONCE:
-                sum_planes(runs.planes, events.image, events.held, count, first, times.ones)
+                sum_planes(runs.planes, events.image, events.held, 0, count, first, times.ones)
                 for bit in range(first, first + AT_ONCE):
                     add_everywhere(times.powered, bit, total)
     else:
@@ -171,7 +177,121 @@ def plane_times(
 
 
 @inner
-def add_everywhere(sums: Any, bit: int, cycles: int) -> None:
+def visited_planes(
+    runs: Any, kernel: int, visits: Any, entry: int, first: int, chosen: np.uint32, times: Any
+) -> None:
+    """Add the times of `AT_ONCE` bits of an entry that is always written as a whole.
+
+    Parameters
+    ----------
+    runs, kernel, visits, entry : Runs, int, Visits, int
+        Visits to an entry.
+    first : int
+        First of the bits.
+    chosen : uint32
+        Bits that matter. Few of them are added one by one: then a run of which all components, or
+        none, show a '1' all the time need not be looked into.
+    times : Times
+        Added to.
+    """
+    facts, cycle, gated = runs.facts, runs.cycle, runs.gated
+    passes, last_bit = len(runs.selector_starts), first + AT_ONCE
+    together = _members(chosen >> np.uint32(first) & _AT_ONCE) > _ALONE
+    powered = np.int64(0)
+    last_visit = visits.first[(entry + 1) * passes] - 1
+    for one in range(passes):
+        place = entry * passes + one
+        begin, last = visits.first[place], visits.first[place + 1]
+        if begin == last:
+            continue
+        previous = np.int64(-1)
+        first_start, previous_end = np.int64(0), np.int64(0)
+        for i in range(begin, last):
+            _look_ahead(runs, visits, i, last_visit, first)
+            visit = visits.visit[i]
+            run, write = run_of(visit), begin_of(visit)
+            start, end = cycle[write], np.int64(facts[run, END])
+            if previous < 0:
+                first_start = start
+            elif not gated:
+                _add_left(runs, previous, first, start - previous_end, times)
+            writes_end = np.int64(facts[run, WRITES_END])
+            if together:
+                sum_planes(
+                    runs.planes, runs.image, runs.duration, write, writes_end, first, times.ones
+                )
+            else:
+                for bit in range(first, last_bit):
+                    if chosen >> np.uint32(bit) & np.uint32(1):
+                        _add_run(runs, facts[run, EVER], write, writes_end, bit, end - start, times)
+            if gated:
+                powered += end - start
+            previous, previous_end = run, end
+        if not gated:
+            until = first_start + runs.cycles[kernel]
+            _add_left(runs, previous, first, until - previous_end, times)
+            powered += np.int64(runs.cycles[kernel])
+    for bit in range(first, last_bit):
+        add_everywhere(times.powered, bit, powered)
+
+
+@inner
+def _look_ahead(runs: Any, visits: Any, at: int, last: int, bit: int) -> None:
+    """Ask for what the visits to come will need: their writes, then the planes of these."""
+    far = visits.visit[min(at + _FAR, last)]
+    prefetch(runs.facts, run_of(far), 0)
+    prefetch(runs.image, begin_of(far), 0)
+    prefetch(runs.duration, begin_of(far), 0)
+    prefetch(runs.cycle, begin_of(far), 0)
+    near = visits.visit[min(at + _NEAR, last)]
+    for write in range(begin_of(near), np.int64(runs.facts[run_of(near), WRITES_END])):
+        prefetch(runs.planes, int(runs.image[write]), bit)
+
+
+@inner
+def _members(some: np.uint32) -> int:
+    """How many bits of a word are set."""
+    count = 0
+    while some:
+        some &= some - np.uint32(1)
+        count += 1
+    return count
+
+
+@inner
+def _add_run(
+    runs: Any, ever: np.uint64, begin: int, end: np.int64, bit: int, own: np.int64, times: Any
+) -> None:
+    """Add what a bit shows during a run."""
+    member = np.uint64(1)
+    if ever >> np.uint64(bit) & member:
+        if ever >> np.uint64(BITS + bit) & member:
+            sum_plane(runs.planes, runs.image, runs.duration, begin, end, bit, times.ones)
+        else:
+            add_everywhere(times.ones, bit, own)
+
+
+@inner
+def _add_left(runs: Any, run: np.int64, first: int, cycles: np.int64, times: Any) -> None:
+    """What a run has left stays for some cycles more."""
+    row = runs.image[np.int64(runs.facts[run, WRITES_END]) - 1]
+    for bit in range(first, first + AT_ONCE):
+        add_where(times.ones, bit, runs.planes[row, bit], times.ones.dtype.type(cycles))
+
+
+@inner
+def only_whole(runs: Any, visits: Any, entry: int) -> bool:
+    """Whether an entry is always written as a whole."""
+    passes = len(runs.selector_starts)
+    for i in range(visits.first[entry * passes], visits.first[(entry + 1) * passes]):
+        visit = visits.visit[i]
+        if block_of(visit) != WHOLE_ENTRY or runs.facts[run_of(visit), PARTIAL]:
+            return False
+    return True
+
+
+@inner
+def add_everywhere(sums: Any, bit: int, cycles: Any) -> None:
     """Add some cycles to all lanes."""
     add_where(sums, bit, ALL_LANES, sums.dtype.type(cycles))
 
@@ -186,10 +306,11 @@ def hand_over(times: Any, visits: int, ones: Any, powered: Any) -> None:
 
 
 @inner
-def clear(times: Any) -> None:
-    """Forget the times of the entry before."""
-    times.ones[:] = 0
-    times.powered[:] = 0
+def clear(times: Any, bit: int) -> None:
+    """Forget the times of a bit of the entry before."""
+    for lane in range(LANES):
+        times.ones[bit, lane] = 0
+        times.powered[bit, lane] = 0
 
 
 @inner
