@@ -36,3 +36,10 @@ def test_where_free_places_are_makes_no_difference(name, seed):
     assert np.array_equal(counts.of(maps), expected)
     assert np.array_equal(counts.of(maps[::-1]), expected[::-1])
     assert counts.of(maps[:0]).shape == (0, COUNTERS)
+
+
+def test_nothing_in_entries_needs_no_places():
+    nothing = random_trace(random.Random(0), accesses=(0, 0))
+    for technique in possible_redirections().values():
+        counts = Counts(runs_of((prepare(nothing, technique),)))
+        assert not counts.of(np.zeros((1, 256), dtype=np.uint8)).any()

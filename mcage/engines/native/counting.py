@@ -57,6 +57,6 @@ class Counts:
 
 def _most_living(runs: Runs, chosen: NDArray[np.bool_]) -> int:
     """How many of some runs have a home at the same time, at most."""
-    kind, run = runs.operations % KINDS, runs.operations // KINDS
-    change = np.where(kind == FREE, -1, np.where(kind == ADVANCE, 0, 1)) * chosen[run]
+    ours = runs.operations[runs.operations % KINDS != ADVANCE]
+    change = np.where(ours % KINDS == FREE, -1, 1) * chosen[ours // KINDS]
     return int(np.cumsum(change).max(initial=0))
