@@ -25,6 +25,9 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+# One core for each engine: threads of a library that wait for work would count as its work.
+os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["MKL_NUM_THREADS"] = "1"
 
 import numpy as np
 from phases import run_timed_sweep
@@ -217,7 +220,7 @@ def replays(engines, options):
     """Measure every phase of every trace under every technique."""
     pairs = [(trace, name) for trace in options.traces for name in options.techniques]
     compiled = [name for name in engines if name != "numpy"]
-    sizes = {name: options.instances for name in compiled} or {"numpy": options.same_work}
+    sizes = {name: options.same_work if name == "numpy" else options.instances for name in engines}
     maps = [sampled_maps(i * options.instances, options.instances) for i in range(TURNS + 1)]
     print(
         f"\nReplays: {max(sizes.values())} slices; ratios to numpy on {options.same_work} slices; "
@@ -242,6 +245,8 @@ def _pair(work, engines, sizes, same_work, maps, share_s):
     until = time.monotonic() + share_s
     for phase in work.phases:
         for name, size in sizes.items():  # whatever is compiled and made once
+            if name == "numpy":
+                continue
             work.seconds(engines[name], phase, maps[-1][: work.slices(phase, size)])
     taken = {(phase, name): [] for phase in work.phases for name in sizes}
     ratios = {one: [] for one in taken}
@@ -249,15 +254,17 @@ def _pair(work, engines, sizes, same_work, maps, share_s):
         for phase in work.phases:
             slices, same = (work.slices(phase, size) for size in (len(maps[0]), same_work))
             order = list(engines) if turn % 2 == 0 else list(engines)[::-1]
-            of_same = {
-                name: work.seconds(engines[name], phase, maps[turn][-same:])
-                for name in order
-                if len(engines) > 1
-            }
-            for name in sizes:
-                size = work.slices(phase, sizes[name])
-                taken[phase, name].append(work.seconds(engines[name], phase, maps[turn][:size]))
-                if "numpy" in of_same:
+            of_same = {}
+            if "numpy" in engines:
+                of_same = {
+                    name: work.seconds(engines[name], phase, maps[turn][-same:]) for name in order
+                }
+                taken[phase, "numpy"].append(of_same["numpy"])
+            for name in order:
+                if name == "numpy":
+                    continue
+                taken[phase, name].append(work.seconds(engines[name], phase, maps[turn][:slices]))
+                if of_same:
                     ratios[phase, name].append(of_same["numpy"] / of_same[name])
         if time.monotonic() > until:
             break
@@ -324,7 +331,7 @@ def sweeps(engines, options):
         )
         for phase, seconds in sorted(row["core_seconds"].items(), key=lambda one: -one[1]):
             share = seconds / row["core_seconds_total"]
-            print(f"  {phase:<26}{seconds:>8.3f} s core {100 * share:>5.1f} %")
+            print(f"  {phase:<32}{seconds:>8.3f} s core {100 * share:>5.1f} %")
         sys.stdout.flush()
         yield row
 

@@ -205,7 +205,8 @@ def _run_stage(name, check, options):
     except CheckError as error:
         result = {"status": "failed", "error": str(error), "result": error.result}
     except ModuleNotFoundError as error:
-        result = {"status": "failed", "error": f"the package {error.name} is not installed"}
+        missing = f"the package {error.name} is not installed, and mcage needs it for this"
+        result = {"status": "failed", "error": missing}
     except Exception as error:
         result = {"status": "failed", "error": f"{type(error).__name__}: {error}"}
         traceback.print_exc()
