@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mcage.engines.exposure import Exposure, SharedDuties, Watched
 from mcage.engines.extremes import DutyGroups
-from mcage.engines.native.bounds import bound_homes, bound_visits
+from mcage.engines.native.bounds import bound_homes, bound_visits, new_views
 from mcage.engines.native.compile import compiled
 from mcage.engines.native.follow import Following, follow, following_of, new_progress
 from mcage.engines.native.longest import Cells, Past, find_longest, new_cells, raise_bounds
@@ -23,7 +23,7 @@ from mcage.engines.native.runs import BITS, Runs
 from mcage.engines.native.stretches import Stretches, new_stretches, stretch_of, with_room
 from mcage.engines.native.vectors import LANES
 from mcage.engines.native.visits import sort_visits
-from mcage.engines.native.walk import BLOCKS, Events, Times, new_events, new_times
+from mcage.engines.native.walk import Events, Times, new_events, new_times
 
 _STRETCHES, _EXPECTED = 8, 5
 """Stretches of an instance for which there is room at first, and for the visits of how many."""
@@ -174,7 +174,7 @@ def _expose(
     )
     progress = new_progress(len(following.block))
     at_most = np.empty((ENTRIES, LANES), runs.longest.dtype)
-    views = np.empty((BLOCKS + 1, LANES), runs.longest.dtype)
+    views = new_views(passes, runs.longest)
     unused = np.zeros(COUNTERS, np.int64)
     for i in range(len(instances)):
         instance, kernel, scale = instances[i], kernels[i], scales[i]
@@ -190,7 +190,7 @@ def _expose(
         if runs.gated and not runs.in_blocks and homes.events[LDS] == 0:
             bound_homes(runs, kernel, homes, at_most)
         else:
-            bound_visits(runs, kernel, visits, views, at_most)
+            bound_visits(runs, kernel, homes, views, at_most)
         raise_bounds(cells, instance, at_most, scale)
         follow(
             runs,

@@ -157,6 +157,25 @@ def _add_row(typing_context: Any, sums: Any, row: Any, added: Any, added_row: An
 
 
 @intrinsic
+def _add_row_where(
+    typing_context: Any, sums: Any, row: Any, added: Any, added_row: Any, word: Any, cycles: Any
+) -> Any:
+    """`add_row` and `add_where` on the same row."""
+    signature = types.void(sums, types.int64, added, types.int64, types.uint64, sums.dtype)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        sums, row, added, added_row, word, cycles = arguments
+        lanes = _Lanes(context, builder, signature.args[0])
+        source = _Lanes(context, builder, signature.args[2])
+        place = lanes.at(sums, row)
+        total = builder.add(lanes.load(place), source.load(source.at(added, added_row)))
+        lanes.store(lanes.add_where(total, word, cycles), place)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
 def _sum_cells(
     typing_context: Any,
     planes: Any,
@@ -288,3 +307,6 @@ add_where = cast(Callable[[Any, Any, Any, Any], None], _add_where)
 
 add_row = cast(Callable[[Any, Any, Any, Any], None], _add_row)
 """`add_row(sums, row, added, added_row)`: a row of T[:, 64] to a row of another."""
+
+add_row_where = cast(Callable[[Any, Any, Any, Any, Any, Any], None], _add_row_where)
+"""`add_row_where(sums, row, added, added_row, word, cycles)`: `add_row` and `add_where`."""
