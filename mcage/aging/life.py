@@ -121,14 +121,17 @@ class _Batch:
         sample: NDArray[np.int64],
     ) -> None:
         count, epochs = kernel_of_epoch.shape
-        self.rules, self.tail = rules, tail
+        faulty = tail.vmin_volts > rules.environment.lowest_vdd_volts
+        self.entries = EntryFaults.none(count).more(tail, faulty)
+        # A cell that is faulty from the start stays so, whatever becomes of it.
+        self.rules, self.tail = rules, tail.at(np.flatnonzero(~faulty), np.arange(count))
         self.kernel_of_epoch = kernel_of_epoch
         self.sampled_cells = sample.shape[1]
         self.room = Room(engine, shared, rules.lds_rows)
         self.failure = EndCause.NO_HOME if shared.redirects else EndCause.FAULTY_ENTRY
         watched = Watched(
-            np.concatenate([tail.instance, np.repeat(np.arange(count), sample.shape[1])]),
-            np.concatenate([tail.cell.astype(np.int64), sample.ravel()]),
+            np.concatenate([self.tail.instance, np.repeat(np.arange(count), sample.shape[1])]),
+            np.concatenate([self.tail.cell.astype(np.int64), sample.ravel()]),
         )
         self.exposure = engine.exposure(shared.duties, watched, count)
 
@@ -140,9 +143,8 @@ class _Batch:
         self.longest_before = np.zeros((2, count))
         self.first, self.last = Replayed.none(count), Replayed.none(count)
 
-        self.faulty = tail.vmin_volts > rules.environment.lowest_vdd_volts
-        self.healthy = np.flatnonzero(~self.faulty)
-        self.entries = EntryFaults.none(count).more(tail, self.faulty)
+        self.faulty = np.zeros(len(self.tail.cell), dtype=bool)
+        self.healthy = np.arange(len(self.tail.cell))
         self.fault_maps = self.entries.fault_maps(rules.spread_blocks)
         self.faulty_start = (self.fault_maps != 0).sum(axis=1)
         self.faulty_end = self.faulty_start.copy()

@@ -6,7 +6,7 @@ room for it; watched cells are followed one by one.
 """
 
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,14 @@ from mcage.engines.exposure import Exposure, SharedDuties, Watched
 from mcage.engines.extremes import DutyGroups
 from mcage.engines.native.bounds import bound_homes, bound_visits, new_views
 from mcage.engines.native.compile import compiled
-from mcage.engines.native.follow import Following, follow, following_of, new_progress
+from mcage.engines.native.follow import (
+    Following,
+    advance,
+    finish,
+    following_of,
+    new_progress,
+    start,
+)
 from mcage.engines.native.longest import Cells, Past, find_longest, new_cells, raise_bounds
 from mcage.engines.native.mixtures import Tree, longest_total
 from mcage.engines.native.place import COUNTERS, ENTRIES, LDS, new_homes, place
@@ -27,6 +34,9 @@ from mcage.engines.native.walk import Events, Times, new_events, new_times
 
 _STRETCHES, _EXPECTED = 8, 5
 """Stretches of an instance for which there is room at first, and for the visits of how many."""
+
+_TOGETHER = 1024
+"""Runs that instances go through side by side: what they write fits the second-level cache."""
 
 
 class Room(NamedTuple):
@@ -172,37 +182,68 @@ def _expose(
         new_times(runs.longest),
         new_times(runs.longest),
     )
-    progress = new_progress(len(following.block))
+    progress = new_progress(len(following.block), len(stretches.turns), passes)
     at_most = np.empty((ENTRIES, LANES), runs.longest.dtype)
     views = new_views(passes, runs.longest)
     unused = np.zeros(COUNTERS, np.int64)
-    for i in range(len(instances)):
-        instance, kernel, scale = instances[i], kernels[i], scales[i]
-        place(runs, kernel, fault_maps[i], homes, unused)
-        turn = stretches.turns[instance]
-        stretches.turns[instance] = turn + 1
-        stretches.kernel[instance, turn] = kernel
-        stretches.scale[instance, turn] = scale
-        stretches.begin[instance, turn] = stretches.used[0]
-        stretches.used[0] += homes.founds.sum()
-        visits = stretch_of(stretches, instance, turn)
-        sort_visits(homes, fill, visits)
-        if runs.gated and not runs.in_blocks and homes.events[LDS] == 0:
-            bound_homes(runs, kernel, homes, at_most)
-        else:
-            bound_visits(runs, kernel, homes, views, at_most)
-        raise_bounds(cells, instance, at_most, scale)
-        follow(
-            runs,
-            kernel,
-            homes,
-            visits,
-            scale,
-            following,
-            instance,
-            progress,
-            room.events,
-            watched_seconds,
-        )
+    begin = 0
+    while begin < len(instances):
+        kernel, end = kernels[begin], begin
+        while end < len(instances) and kernels[end] == kernel:
+            instance, turn = instances[end], stretches.turns[instances[end]]
+            place(runs, kernel, fault_maps[end], homes, unused)
+            stretches.turns[instance] = turn + 1
+            stretches.kernel[instance, turn] = kernel
+            stretches.scale[instance, turn] = scales[end]
+            stretches.begin[instance, turn] = stretches.used[0]
+            stretches.used[0] += homes.founds.sum()
+            visits = stretch_of(stretches, instance, turn)
+            sort_visits(homes, fill, visits)
+            if runs.gated and not runs.in_blocks and homes.events[LDS] == 0:
+                bound_homes(runs, kernel, homes, at_most)
+            else:
+                bound_visits(runs, kernel, homes, views, at_most)
+            raise_bounds(cells, instance, at_most, scales[end])
+            end += 1
+        same = instances[begin:end]
+        _follow(runs, kernel, same, stretches, following, progress, room.events, watched_seconds)
+        begin = end
     for instance in instances:
         find_longest(runs, instance, stretches, past, cells, room, longest)
+
+
+@compiled
+def _follow(
+    runs: Any,
+    kernel: int,
+    instances: Any,
+    stretches: Any,
+    following: Any,
+    progress: Any,
+    events: Any,
+    watched_seconds: Any,
+) -> None:
+    """Bring the watched cells of instances that run the same kernel up to date."""
+    for instance in instances:
+        visits = stretch_of(stretches, instance, stretches.turns[instance] - 1)
+        start(instance, visits, following, progress)
+    last = runs.run_starts[kernel + 1]
+    for run in range(runs.run_starts[kernel], last, _TOGETHER):
+        run_end = min(run + _TOGETHER, last)
+        for instance in instances:
+            visits = stretch_of(stretches, instance, stretches.turns[instance] - 1)
+            advance(runs, visits, instance, run_end, following, progress)
+    for instance in instances:
+        turn = stretches.turns[instance] - 1
+        visits, scale = stretch_of(stretches, instance, turn), stretches.scale[instance, turn]
+        finish(
+            runs,
+            kernel,
+            visits,
+            scale,
+            instance,
+            following,
+            progress,
+            events,
+            watched_seconds,
+        )

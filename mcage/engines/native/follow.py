@@ -1,4 +1,8 @@
-"""Times of single cells: those that are watched, eight of an entry together."""
+"""Times of single cells: those that are watched, eight of an entry together.
+
+Instances that run the same kernel go through its runs side by side, some runs at a time: what these
+write is looked up once for all of them, and is at hand for the rest.
+"""
 
 from typing import Any, NamedTuple
 
@@ -7,7 +11,7 @@ from numpy.typing import NDArray
 
 from mcage.engines.exposure import Watched
 from mcage.engines.native.compile import compiled, inner
-from mcage.engines.native.place import ENTRIES, LDS, WHOLE_ENTRY, begin_of, block_of, run_of
+from mcage.engines.native.place import ENTRIES, WHOLE_ENTRY, begin_of, block_of, run_of
 from mcage.engines.native.runs import BITS, CODE_BITS, END, PARTIAL, WRITES_END
 from mcage.engines.native.vectors import TOGETHER, sum_cells
 from mcage.engines.native.walk import BLOCK_LANES, gather_events, lit_lanes
@@ -37,19 +41,21 @@ class Following(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How far the groups of an instance have come; arrays [groups, ...], from its first.
+    """How far groups and instances have come.
 
     Attributes
     ----------
     ones : int64[groups, 8]
         Cycles at '1' of the cells.
-    powered : int64
+    powered : int64[groups]
         Cycles powered.
-    since, first : int64
-        In the pass at hand: end of the latest visit, -1 before; start of the first one.
-    write, shift : int64, uint64
+    since, first : int64[groups, passes]
+        End of the latest visit, -1 before; start of the first one.
+    write, shift : int64[groups, passes], uint64[groups, passes]
         What the cells hold since then, and how many lanes further on than in its plane.
-    by_itself, mixed : bool[256]
+    following : int64[instances, 256 * passes]
+        Visit that comes next.
+    by_itself, mixed : bool[instances, 256]
         Entries of whose cells it matters what they held before a visit; of which blocks hold
         records.
     """
@@ -60,6 +66,7 @@ class Progress(NamedTuple):
     first: NDArray[np.int64]
     write: NDArray[np.int64]
     shift: NDArray[np.uint64]
+    following: NDArray[np.int64]
     by_itself: NDArray[np.bool_]
     mixed: NDArray[np.bool_]
 
@@ -94,83 +101,136 @@ def following_of(watched: Watched, instances: int, in_blocks: bool) -> Following
 
 
 @compiled
-def new_progress(groups: int) -> Any:
+def new_progress(groups: int, instances: int, passes: int) -> Any:
     """Room for so many groups."""
     return Progress(
         np.empty((groups, TOGETHER), np.int64),
         np.empty(groups, np.int64),
-        np.empty(groups, np.int64),
-        np.empty(groups, np.int64),
-        np.empty(groups, np.int64),
-        np.empty(groups, np.uint64),
-        np.empty(ENTRIES, np.bool_),
-        np.empty(ENTRIES, np.bool_),
+        np.empty((groups, passes), np.int64),
+        np.empty((groups, passes), np.int64),
+        np.empty((groups, passes), np.int64),
+        np.empty((groups, passes), np.uint64),
+        np.empty((instances, ENTRIES * passes), np.int64),
+        np.empty((instances, ENTRIES), np.bool_),
+        np.empty((instances, ENTRIES), np.bool_),
     )
 
 
-@compiled
-def follow(
+@inner
+def start(instance: int, visits: Any, following: Any, progress: Any) -> None:
+    """Bring the cells of an instance to the start of a stretch."""
+    for place in range(progress.following.shape[1]):
+        progress.following[instance, place] = visits.first[place]
+    for entry in range(ENTRIES):
+        progress.by_itself[instance, entry] = False
+        progress.mixed[instance, entry] = False
+    begin, end = instance * ENTRIES, (instance + 1) * ENTRIES
+    for group in range(following.first[begin], following.first[end]):
+        progress.powered[group] = 0
+        for cell in range(TOGETHER):
+            progress.ones[group, cell] = 0
+        for one in range(progress.since.shape[1]):
+            progress.since[group, one] = -1
+
+
+@inner
+def advance(
+    runs: Any, visits: Any, instance: int, run_end: int, following: Any, progress: Any
+) -> None:
+    """Take the cells of an instance through its visits of the runs before `run_end`."""
+    facts, cycle, visit_at = runs.facts, runs.cycle, visits.visit
+    block_at, gated, passes = following.block, runs.gated, len(runs.selector_starts)
+    for entry in range(ENTRIES):
+        begin = following.first[instance * ENTRIES + entry]
+        end = following.first[instance * ENTRIES + entry + 1]
+        if begin == end:
+            continue
+        for one in range(passes):
+            place = entry * passes + one
+            i = progress.following[instance, place]
+            while i < visits.first[place + 1] and run_of(visit_at[i]) < run_end:
+                run, write, block = (
+                    run_of(visit_at[i]),
+                    begin_of(visit_at[i]),
+                    block_of(visit_at[i]),
+                )
+                now, until = cycle[write], np.int64(facts[run, END])
+                writes_end, shift = np.int64(facts[run, WRITES_END]), np.uint64(0)
+                if block != WHOLE_ENTRY:
+                    shift = np.uint64(block * BLOCK_LANES)
+                    progress.mixed[instance, entry] = True
+                    # A record powers all of its block, with what its other cells hold.
+                    progress.by_itself[instance, entry] |= gated
+                progress.by_itself[instance, entry] |= facts[run, PARTIAL] != 0
+                for group in range(begin, end):
+                    if block != WHOLE_ENTRY and block != block_at[group]:
+                        continue
+                    if not gated:
+                        _hold(runs, now, following, progress, group, one)
+                    _add_writes(runs, write, writes_end, shift, following, progress, group)
+                    progress.powered[group] += until - now
+                    progress.since[group, one] = until
+                    progress.write[group, one] = writes_end - 1
+                    progress.shift[group, one] = shift
+                i += 1
+            progress.following[instance, place] = i
+
+
+@inner
+def finish(
     runs: Any,
     kernel: int,
-    homes: Any,
     visits: Any,
     scale: float,
-    following: Any,
     instance: int,
+    following: Any,
     progress: Any,
     events: Any,
     watched_seconds: Any,
 ) -> None:
-    """Bring the watched cells of an instance up to date.
+    """Add the stretch that the cells of an instance have come through.
 
     Parameters
     ----------
-    runs, kernel, homes, visits : Runs, int, Homes, Visits
+    runs, kernel, visits : Runs, int, Visits
         A redirected replay.
     scale : float
         Seconds that a cycle stands for.
-    following, instance : Following, int
-        Cells, and the instance.
+    instance, following : int, Following
+        The instance, and cells.
     progress, events : Progress, Events
-        Room to work.
+        Times of cells; room to work.
     watched_seconds : float64[2, watched]
         Seconds at '0' and '1', added to.
     """
-    start, end = following.first[instance * ENTRIES], following.first[(instance + 1) * ENTRIES]
-    mine = Following(
-        following.first[instance * ENTRIES : (instance + 1) * ENTRIES + 1],
-        following.block[start:end],
-        following.column[start:end],
-        following.lane[start:end],
-        following.watched[start:end],
-    )
-    progress.ones[: end - start] = 0
-    progress.powered[: end - start] = 0
-    progress.by_itself[:] = False
-    progress.mixed[:] = False
-    if runs.gated and not runs.in_blocks and homes.events[LDS] == 0:
-        _follow_runs(runs, kernel, homes, mine, progress)
-    else:
-        _follow_visits(runs, kernel, homes, mine, progress)
-    _add_seconds(mine, scale, progress, watched_seconds)
-    _work_out_the_rest(runs, kernel, visits, scale, mine, progress, events, watched_seconds)
-
-
-@inner
-def _follow_runs(runs: Any, kernel: int, homes: Any, following: Any, progress: Any) -> None:
-    """Take the groups through all passes, run by run: each does the same wherever it lives."""
-    facts, cycle, write_starts = runs.facts, runs.cycle, runs.write_starts
-    home, first, no_shift = homes.home, following.first, np.uint64(0)
-    first_run = int(runs.run_starts[kernel])
-    for run in range(first_run, runs.run_starts[kernel + 1]):
-        begin, end = write_starts[run], write_starts[run + 1]
-        own = np.int64(facts[run, END]) - cycle[begin]
-        for one in range(len(homes.founds)):
-            entry = home[one, run - first_run] >> 3
-            progress.by_itself[entry] |= facts[run, PARTIAL] != 0
-            for group in range(first[entry] - first[0], first[entry + 1] - first[0]):
-                _add_writes(runs, begin, end, no_shift, following, progress, group)
-                progress.powered[group] += own
+    for entry in range(ENTRIES):
+        begin = following.first[instance * ENTRIES + entry]
+        end = following.first[instance * ENTRIES + entry + 1]
+        if progress.by_itself[instance, entry]:
+            mixed = progress.mixed[instance, entry]
+            _work_out(
+                runs,
+                kernel,
+                visits,
+                scale,
+                entry,
+                mixed,
+                begin,
+                end,
+                following,
+                events,
+                watched_seconds,
+            )
+            continue
+        for group in range(begin, end):
+            if not runs.gated:
+                _come_round(runs, kernel, following, progress, group)
+            for cell in range(TOGETHER):
+                watched, ones = following.watched[group, cell], progress.ones[group, cell]
+                if watched >= 0:
+                    zeros = progress.powered[group] - ones
+                    watched_seconds[0, watched] += zeros * scale
+                    watched_seconds[1, watched] += ones * scale
 
 
 @inner
@@ -193,48 +253,15 @@ def _add_writes(
 
 
 @inner
-def _follow_visits(runs: Any, kernel: int, homes: Any, following: Any, progress: Any) -> None:
-    """Take the groups through one pass after the other, visit by visit."""
-    found, entry_at, facts, cycle = homes.found, homes.entry, runs.facts, runs.cycle
-    first, block_at, gated = following.first, following.block, runs.gated
-    for one in range(len(homes.founds)):
-        progress.since[: len(block_at)] = -1
-        for i in range(homes.founds[one]):
-            visit, entry = found[one, i], entry_at[one, i]
-            run, begin, block = run_of(visit), begin_of(visit), block_of(visit)
-            start, end = cycle[begin], np.int64(facts[run, END])
-            writes_end, shift = np.int64(facts[run, WRITES_END]), np.uint64(0)
-            if block != WHOLE_ENTRY:
-                shift = np.uint64(block * BLOCK_LANES)
-                progress.mixed[entry] = True
-                # A record powers all of its block, with what its other cells hold.
-                progress.by_itself[entry] |= gated
-            progress.by_itself[entry] |= facts[run, PARTIAL] != 0
-            for group in range(first[entry] - first[0], first[entry + 1] - first[0]):
-                if block != WHOLE_ENTRY and block != block_at[group]:
-                    continue
-                if not gated:
-                    _hold(runs, start, following, progress, group)
-                _add_writes(runs, begin, writes_end, shift, following, progress, group)
-                progress.powered[group] += end - start
-                progress.since[group] = end
-                progress.write[group] = writes_end - 1
-                progress.shift[group] = shift
-        if not gated:
-            _come_round(runs, kernel, following, progress)
-
-
-@inner
-def _hold(runs: Any, now: int, following: Any, progress: Any, group: int) -> None:
+def _hold(runs: Any, now: int, following: Any, progress: Any, group: int, one: int) -> None:
     """What the latest visit has left stays until now; before the first visit, nothing is known."""
-    if progress.since[group] < 0:
-        progress.first[group] = now
+    if progress.since[group, one] < 0:
+        progress.first[group, one] = now
         return
-    cycles = now - progress.since[group]
+    cycles = now - progress.since[group, one]
     if cycles:
         progress.powered[group] += cycles
-        row = runs.image[progress.write[group]]
-        shift = progress.shift[group]
+        row, shift = runs.image[progress.write[group, one]], progress.shift[group, one]
         for cell in range(TOGETHER):
             word = runs.planes[row, following.column[group, cell]] << shift
             lit = word >> following.lane[group, cell] & np.uint64(1)
@@ -242,63 +269,46 @@ def _hold(runs: Any, now: int, following: Any, progress: Any, group: int) -> Non
 
 
 @inner
-def _come_round(runs: Any, kernel: int, following: Any, progress: Any) -> None:
+def _come_round(runs: Any, kernel: int, following: Any, progress: Any, group: int) -> None:
     """What a cell holds at the end of a pass, it holds until its first visit in the next."""
-    for group in range(len(following.block)):
-        if progress.since[group] >= 0:
-            until = progress.first[group] + runs.cycles[kernel]
-            _hold(runs, until, following, progress, group)
+    for one in range(len(runs.selector_starts)):
+        if progress.since[group, one] >= 0:
+            until = progress.first[group, one] + runs.cycles[kernel]
+            _hold(runs, until, following, progress, group, one)
 
 
 @inner
-def _add_seconds(following: Any, scale: float, progress: Any, watched_seconds: Any) -> None:
-    for entry in range(ENTRIES):
-        if progress.by_itself[entry]:
-            continue
-        begin = following.first[entry] - following.first[0]
-        for group in range(begin, begin + following.first[entry + 1] - following.first[entry]):
-            for cell in range(TOGETHER):
-                watched, ones = following.watched[group, cell], progress.ones[group, cell]
-                if watched >= 0:
-                    zeros = progress.powered[group] - ones
-                    watched_seconds[0, watched] += zeros * scale
-                    watched_seconds[1, watched] += ones * scale
-
-
-@inner
-def _work_out_the_rest(
+def _work_out(
     runs: Any,
     kernel: int,
     visits: Any,
     scale: float,
+    entry: int,
+    mixed: bool,
+    begin: int,
+    end: int,
     following: Any,
-    progress: Any,
     events: Any,
     watched_seconds: Any,
 ) -> None:
-    """Cells for which it matters what was there before a visit."""
-    count_at = len(runs.selector_starts)
-    for entry in range(ENTRIES):
-        if not progress.by_itself[entry]:
-            continue
-        gathered = -1
-        begin = following.first[entry] - following.first[0]
-        for group in range(begin, begin + following.first[entry + 1] - following.first[entry]):
-            for cell in range(TOGETHER):
-                watched = following.watched[group, cell]
-                if watched < 0:
-                    continue
-                bit, lane = following.column[group, cell], int(following.lane[group, cell])
-                block = lane // BLOCK_LANES if progress.mixed[entry] else WHOLE_ENTRY
-                if block != gathered:
-                    gather_events(runs, kernel, visits, entry, block, events)
-                    gathered = block
-                lit_lanes(runs, events, bit, block)
-                count = events.worlds[count_at]
-                ones = _sum_lane(events.lit, events.held, count, lane)
-                powered = _sum_lane(events.powered, events.held, count, lane)
-                watched_seconds[0, watched] += (powered - ones) * scale
-                watched_seconds[1, watched] += ones * scale
+    """Times of the cells of an entry of which it matters what was there before a visit."""
+    gathered = -1
+    for group in range(begin, end):
+        for cell in range(TOGETHER):
+            watched = following.watched[group, cell]
+            if watched < 0:
+                continue
+            bit, lane = following.column[group, cell], int(following.lane[group, cell])
+            block = lane // BLOCK_LANES if mixed else WHOLE_ENTRY
+            if block != gathered:
+                gather_events(runs, kernel, visits, entry, block, events)
+                gathered = block
+            lit_lanes(runs, events, bit, block)
+            count = events.worlds[len(runs.selector_starts)]
+            ones = _sum_lane(events.lit, events.held, count, lane)
+            powered = _sum_lane(events.powered, events.held, count, lane)
+            watched_seconds[0, watched] += (powered - ones) * scale
+            watched_seconds[1, watched] += ones * scale
 
 
 @inner

@@ -212,7 +212,7 @@ def visited_planes(
             run, write = run_of(visit), begin_of(visit)
             start, end = cycle[write], np.int64(facts[run, END])
             if previous < 0:
-                first_start = start
+                first_start = np.int64(start)
             elif not gated:
                 _add_left(runs, previous, first, start - previous_end, times)
             writes_end = np.int64(facts[run, WRITES_END])
@@ -228,7 +228,7 @@ def visited_planes(
                 powered += end - start
             previous, previous_end = run, end
         if not gated:
-            until = first_start + runs.cycles[kernel]
+            until = np.int64(first_start + runs.cycles[kernel])
             _add_left(runs, previous, first, until - previous_end, times)
             powered += np.int64(runs.cycles[kernel])
     for bit in range(first, last_bit):
