@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mcage.engines.exposure import Exposure, SharedDuties, Watched
 from mcage.engines.extremes import DutyGroups
+from mcage.engines.native.abreast import Abreast, forget, new_abreast
 from mcage.engines.native.bounds import bound_homes, bound_visits, new_views
 from mcage.engines.native.compile import compiled
 from mcage.engines.native.follow import (
@@ -23,7 +24,15 @@ from mcage.engines.native.follow import (
     new_progress,
     start,
 )
-from mcage.engines.native.longest import Cells, Past, find_longest, new_cells, raise_bounds
+from mcage.engines.native.longest import (
+    Cells,
+    Past,
+    find_longest,
+    guess_longest,
+    narrow,
+    new_cells,
+    raise_bounds,
+)
 from mcage.engines.native.mixtures import Tree, longest_total
 from mcage.engines.native.place import COUNTERS, ENTRIES, LDS, new_homes, place
 from mcage.engines.native.runs import BITS, Runs
@@ -45,6 +54,7 @@ class Room(NamedTuple):
     events: Events
     times: Times
     latest: Times
+    abreast: Abreast
 
 
 class SharedExposure(Exposure):
@@ -181,6 +191,7 @@ def _expose(
         new_events(passes * most_writes, passes, runs.longest),
         new_times(runs.longest),
         new_times(runs.longest),
+        new_abreast(runs.longest),
     )
     progress = new_progress(len(following.block), len(stretches.turns), passes)
     at_most = np.empty((ENTRIES, LANES), runs.longest.dtype)
@@ -199,17 +210,21 @@ def _expose(
             stretches.used[0] += homes.founds.sum()
             visits = stretch_of(stretches, instance, turn)
             sort_visits(homes, fill, visits)
-            if runs.gated and not runs.in_blocks and homes.events[LDS] == 0:
+            by_itself = runs.gated and not runs.in_blocks and homes.events[LDS] == 0
+            if by_itself:
                 bound_homes(runs, kernel, homes, at_most)
             else:
                 bound_visits(runs, kernel, homes, views, at_most)
             raise_bounds(cells, instance, at_most, scales[end])
+            forget(room.abreast)
+            guess_longest(runs, instance, stretches, past, cells, room, longest)
+            if by_itself:
+                narrow(runs, kernel, instance, homes, turn, scales[end], cells, room, longest)
+            find_longest(runs, instance, stretches, past, cells, room, longest)
             end += 1
         same = instances[begin:end]
         _follow(runs, kernel, same, stretches, following, progress, room.events, watched_seconds)
         begin = end
-    for instance in instances:
-        find_longest(runs, instance, stretches, past, cells, room, longest)
 
 
 @compiled

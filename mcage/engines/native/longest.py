@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.engines.native.abreast import power, work_out_bit
 from mcage.engines.native.compile import compiled, inner
 from mcage.engines.native.place import ENTRIES, WHOLE_ENTRY
 from mcage.engines.native.runs import BITS
@@ -26,6 +27,9 @@ from mcage.engines.native.walk import (
 
 KEPT = 2048
 """Bits of entries of one instance whose cells are kept."""
+
+_MANY = 48
+"""Entries from which on a bit is worked out for all of them abreast."""
 
 _ONE = np.uint32(1)
 _AT_ONCE = np.uint32((1 << AT_ONCE) - 1)
@@ -114,10 +118,21 @@ def find_longest(
     cells : Cells
         What is known, brought up to date.
     room : Room
-        Room to work.
+        Room to work; what has been worked out `abreast` of the latest stretch.
     longest : float64[2, instances]
         Longest seconds so far.
     """
+    for entry in range(ENTRIES):
+        chosen = _exceeding(cells, instance, entry, longest)
+        if chosen:
+            _look(runs, instance, stretches, past, cells, room, entry, chosen, longest)
+
+
+@compiled
+def guess_longest(
+    runs: Any, instance: int, stretches: Any, past: Any, cells: Any, room: Any, longest: Any
+) -> None:
+    """Look where the longest seconds are likely to be; parameters as for `find_longest`."""
     for which in range(2):
         before = np.argmax(cells.before[which, instance])
         now = np.argmax(cells.bounds[which, instance])
@@ -125,10 +140,50 @@ def find_longest(
             if cells.bounds[which, instance].flat[guess] > longest[which, instance]:
                 only, entry = _ONE << np.uint32(guess % BITS), int(guess // BITS)
                 _look(runs, instance, stretches, past, cells, room, entry, only, longest)
-    for entry in range(ENTRIES):
-        chosen = _exceeding(cells, instance, entry, longest)
-        if chosen:
-            _look(runs, instance, stretches, past, cells, room, entry, chosen, longest)
+
+
+@compiled
+def narrow(
+    runs: Any,
+    kernel: int,
+    instance: int,
+    homes: Any,
+    turn: int,
+    scale: float,
+    cells: Any,
+    room: Any,
+    longest: Any,
+) -> None:
+    """Work out of the latest stretch, for all entries abreast, bits that many leave open."""
+    abreast = room.abreast
+    powered = False
+    for bit in range(BITS):
+        still_open = 0
+        for entry in range(ENTRIES):
+            for which in range(2):
+                if cells.bounds[which, instance, entry, bit] > longest[which, instance]:
+                    still_open += 1
+        if still_open < _MANY:
+            continue
+        if not powered:
+            power(runs, kernel, homes, abreast)
+            powered = True
+        work_out_bit(runs, kernel, homes, bit, abreast)
+        for entry in range(ENTRIES):
+            if abreast.whole[entry]:
+                _take_over(abreast, entry, _ONE << np.uint32(bit), room.latest)
+                _tighten(instance, turn, scale, cells, room.latest, entry, bit)
+
+
+@inner
+def _exceeding(cells: Any, instance: int, entry: int, longest: Any) -> np.uint32:
+    """Bits of an entry of which a cell may be the most stressed one."""
+    chosen = np.uint32(0)
+    for bit in range(BITS):
+        for which in range(2):
+            if cells.bounds[which, instance, entry, bit] > longest[which, instance]:
+                chosen |= _ONE << np.uint32(bit)
+    return chosen
 
 
 @compiled
@@ -147,23 +202,28 @@ def _look(
     turn = stretches.turns[instance] - 1
     kernel, scale = stretches.kernel[instance, turn], stretches.scale[instance, turn]
     visits = stretch_of(stretches, instance, turn)
-    _plane_times(runs, kernel, visits, entry, chosen, room.events, room.latest)
+    known = _take_over(room.abreast, entry, chosen, room.latest)
+    _plane_times(runs, kernel, visits, entry, chosen & ~known, room.events, room.latest)
     if turn:
-        _tighten(instance, turn, scale, cells, room.latest, entry, chosen)
+        for bit in range(BITS):
+            if (chosen & ~known) >> np.uint32(bit) & _ONE:
+                _tighten(instance, turn, scale, cells, room.latest, entry, bit)
         chosen &= _exceeding(cells, instance, entry, longest)
     if chosen:
         _work_out(runs, instance, stretches, past, cells, room, entry, chosen, longest)
 
 
 @inner
-def _exceeding(cells: Any, instance: int, entry: int, longest: Any) -> np.uint32:
-    """Bits of an entry of which a cell may be the most stressed one."""
-    chosen = np.uint32(0)
+def _take_over(abreast: Any, entry: int, chosen: np.uint32, latest: Any) -> np.uint32:
+    """Times of the bits that are worked out for all entries; which of the chosen ones they are."""
+    known = np.uint32(0)
     for bit in range(BITS):
-        for which in range(2):
-            if cells.bounds[which, instance, entry, bit] > longest[which, instance]:
-                chosen |= _ONE << np.uint32(bit)
-    return chosen
+        if chosen >> np.uint32(bit) & _ONE and abreast.done[bit] and abreast.whole[entry]:
+            known |= _ONE << np.uint32(bit)
+            for lane in range(LANES):
+                latest.ones[bit, lane] = abreast.ones[bit, entry, lane]
+                latest.powered[bit, lane] = abreast.powered[entry]
+    return known
 
 
 @inner
@@ -174,21 +234,20 @@ def _tighten(
     cells: Any,
     latest: Any,
     entry: int,
-    chosen: np.uint32,
+    bit: int,
 ) -> None:
-    """Bound bits whose past is not worked out by what the latest stretch has really added."""
-    for bit in range(BITS):
-        kept = cells.kept[instance, entry, bit]
-        known = kept >= 0 and cells.turn[instance, kept] >= turn
-        if chosen >> np.uint32(bit) & _ONE and not known:
-            zeros, ones = np.int64(0), np.int64(0)
-            for lane in range(LANES):
-                one = np.int64(latest.ones[bit, lane])
-                ones = max(ones, one)
-                zeros = max(zeros, np.int64(latest.powered[bit, lane]) - one)
-            before = cells.before
-            cells.bounds[0, instance, entry, bit] = before[0, instance, entry, bit] + zeros * scale
-            cells.bounds[1, instance, entry, bit] = before[1, instance, entry, bit] + ones * scale
+    """Bound a bit by what the latest stretch has really added, unless its past is worked out."""
+    kept = cells.kept[instance, entry, bit]
+    if kept >= 0 and cells.turn[instance, kept] >= turn:
+        return
+    most_zeros, most_ones = np.int64(0), np.int64(0)
+    for lane in range(LANES):
+        ones = np.int64(latest.ones[bit, lane])
+        most_ones = max(most_ones, ones)
+        most_zeros = max(most_zeros, np.int64(latest.powered[bit, lane]) - ones)
+    before = cells.before
+    cells.bounds[0, instance, entry, bit] = before[0, instance, entry, bit] + most_zeros * scale
+    cells.bounds[1, instance, entry, bit] = before[1, instance, entry, bit] + most_ones * scale
 
 
 @compiled
