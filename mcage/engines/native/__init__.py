@@ -1,7 +1,9 @@
 """The engine that users get on a CPU: compiled by Numba, cached on disk, releases the GIL.
 
-Per instance: `place` finds a home for every write (the selectors' event machine), `walk` sums up
-cell times entry by entry, so that the 2,048 sums of an entry stay in the first-level cache.
+`runs` lays out what no instance changes. `place` finds a home for every run of writes, `visits`
+sorts them by entry, `walk` and `laid_out` work out what cells go through, a bit of 64 components at
+a time. A sweep asks for less than all cells: `bounds` and `longest` find the most stressed one,
+`follow` the watched ones. docs/performance.md says what each costs.
 """
 
 from mcage.engines.native.engine import NativeEngine

@@ -1,5 +1,6 @@
 """The Numba engine."""
 
+from functools import partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -9,11 +10,13 @@ from mcage.engines.exposure import Exposure, SharedDuties, Watched
 from mcage.engines.interface import CellTimes, Counters, Engine
 from mcage.engines.native.compile import compiled
 from mcage.engines.native.counting import Counts
-from mcage.engines.native.exposure import NativeExposure, SharedExposure
+from mcage.engines.native.exposure import NativeExposure, Room, SharedExposure, new_room
 from mcage.engines.native.laid_out import laid_out_times
 from mcage.engines.native.mixtures import Tree, tree_of
 from mcage.engines.native.place import COUNTERS, ENTRIES, WHOLE_ENTRY, new_homes, place
 from mcage.engines.native.runs import BITS, Runs, runs_of
+from mcage.engines.native.spares import Spares
+from mcage.engines.native.stretches import Pool
 from mcage.engines.native.vectors import LANES
 from mcage.engines.native.visits import has_records, new_visits, sort_visits
 from mcage.engines.native.walk import (
@@ -38,6 +41,8 @@ class NativeEngine(Engine):
 
     def __init__(self) -> None:
         self._runs: WeakKeyDictionary[PreparedReplay, Runs] = WeakKeyDictionary()
+        self._pool = Pool()
+        self._rooms: WeakKeyDictionary[SharedDuties, Spares[Room]] = WeakKeyDictionary()
         self._trees: WeakKeyDictionary[SharedDuties, tuple[Tree, Tree]] = WeakKeyDictionary()
         self._runs_of_kernels: WeakKeyDictionary[SharedDuties, Runs] = WeakKeyDictionary()
         self._counts: WeakKeyDictionary[PreparedReplay, Counts] = WeakKeyDictionary()
@@ -75,7 +80,10 @@ class NativeEngine(Engine):
             return SharedExposure(trees, duties, watched, instances)
         if duties not in self._runs_of_kernels:
             self._runs_of_kernels[duties] = runs_of(duties.replays)
-        return NativeExposure(self._runs_of_kernels[duties], trees, duties, watched, instances)
+            runs = self._runs_of_kernels[duties]
+            self._rooms[duties] = Spares(partial(new_room, runs))
+        runs, rooms = self._runs_of_kernels[duties], self._rooms[duties]
+        return NativeExposure(runs, rooms, self._pool, trees, duties, watched, instances)
 
 
 @compiled

@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from mcage.engines.exposure import Exposure, SharedDuties, Watched
 from mcage.engines.extremes import DutyGroups
 from mcage.engines.native.abreast import Abreast, forget, new_abreast
-from mcage.engines.native.bounds import bound_homes, bound_visits, new_views
+from mcage.engines.native.bounds import Views, bound_homes, bound_visits, new_views
 from mcage.engines.native.compile import compiled
 from mcage.engines.native.follow import (
     Following,
+    Progress,
     advance,
+    advance_abreast,
     finish,
     following_of,
     new_progress,
@@ -34,9 +36,10 @@ from mcage.engines.native.longest import (
     raise_bounds,
 )
 from mcage.engines.native.mixtures import Tree, longest_total
-from mcage.engines.native.place import COUNTERS, ENTRIES, LDS, new_homes, place
+from mcage.engines.native.place import COUNTERS, ENTRIES, LDS, Homes, new_homes, place
 from mcage.engines.native.runs import BITS, Runs
-from mcage.engines.native.stretches import Stretches, new_stretches, stretch_of, with_room
+from mcage.engines.native.spares import Spares
+from mcage.engines.native.stretches import Pool, Stretches, new_stretches, stretch_of, with_room
 from mcage.engines.native.vectors import LANES
 from mcage.engines.native.visits import sort_visits
 from mcage.engines.native.walk import Events, Times, new_events, new_times
@@ -44,17 +47,49 @@ from mcage.engines.native.walk import Events, Times, new_events, new_times
 _STRETCHES, _EXPECTED = 8, 5
 """Stretches of an instance for which there is room at first, and for the visits of how many."""
 
+_ABREAST = 16
+"""Instances whose homes are kept at a time."""
+
 _TOGETHER = 1024
 """Runs that instances go through side by side: what they write fits the second-level cache."""
 
 
 class Room(NamedTuple):
-    """Room to work."""
+    """Room to work on the instances of a thread."""
 
+    homes: Homes
+    fill: NDArray[np.int64]
     events: Events
     times: Times
     latest: Times
     abreast: Abreast
+    views: Views
+    at_most: NDArray[np.unsignedinteger]
+    counters: NDArray[np.int64]
+    homes_of_same: NDArray[np.int16]
+
+
+@compiled
+def new_room(runs: Runs) -> Any:
+    """Room for any kernel."""
+    passes = len(runs.selector_starts)
+    most_runs, most_writes = 0, 0
+    for kernel in range(len(runs.cycles)):
+        first, last = runs.run_starts[kernel], runs.run_starts[kernel + 1]
+        most_runs = max(most_runs, last - first)
+        most_writes = max(most_writes, runs.write_starts[last] - runs.write_starts[first])
+    return Room(
+        new_homes(passes, most_runs),
+        np.empty(ENTRIES * passes, np.int64),
+        new_events(passes * most_writes, passes, runs.longest),
+        new_times(runs.longest),
+        new_times(runs.longest),
+        new_abreast(runs.longest),
+        new_views(passes, runs.longest),
+        np.empty((ENTRIES, LANES), runs.longest.dtype),
+        np.zeros(COUNTERS, np.int64),
+        np.empty((_ABREAST, most_runs, passes), np.int16),
+    )
 
 
 class SharedExposure(Exposure):
@@ -92,6 +127,8 @@ class NativeExposure(SharedExposure):
     ----------
     runs : Runs
         Of the technique on every kernel.
+    rooms, pool : Spares, Pool
+        Memory.
     trees, duties, watched, instances
         As for `SharedExposure`.
     """
@@ -99,13 +136,15 @@ class NativeExposure(SharedExposure):
     def __init__(
         self,
         runs: Runs,
+        rooms: Spares[Room],
+        pool: Pool,
         trees: tuple[Tree, Tree],
         duties: SharedDuties,
         watched: Watched,
         instances: int,
     ) -> None:
         super().__init__(trees, duties, watched, instances)
-        self._runs = runs
+        self._runs, self._rooms, self._pool = runs, rooms, pool
 
     @cached_property
     def _cells(self) -> Cells:
@@ -116,10 +155,21 @@ class NativeExposure(SharedExposure):
         return following_of(self._watched, len(self._has_own), self._runs.in_blocks)
 
     @cached_property
+    def _progress(self) -> Progress:
+        instances, passes = len(self._has_own), len(self._runs.selector_starts)
+        progress: Progress = new_progress(len(self._following.block), instances, passes)
+        return progress
+
+    @cached_property
     def _stretches(self) -> Stretches:
         passes, instances = len(self._runs.selector_starts), len(self._has_own)
         visits = passes * int(np.diff(self._runs.run_starts).mean())
-        return new_stretches(passes, instances, _STRETCHES, _EXPECTED * instances * visits)
+        visit = self._pool.take(_EXPECTED * instances * visits)
+        return new_stretches(passes, instances, _STRETCHES, visit)
+
+    def __del__(self) -> None:
+        if "_stretches" in self.__dict__:
+            self._pool.give_back(self._stretches.visit)
 
     def _begin(self, instances: NDArray[np.int64]) -> None:
         mine = self._watched_of(instances)
@@ -145,9 +195,10 @@ class NativeExposure(SharedExposure):
         runs = self._runs
         visits = int(np.diff(runs.run_starts)[kernel].sum()) * len(runs.selector_starts)
         turns = int(self._stretches.turns[instances].max()) + 1
-        self._stretches = with_room(self._stretches, turns, visits)
+        self._stretches = with_room(self._stretches, turns, visits, self._pool)
         # One kernel after the other: what is shared by all instances stays in the caches.
         order = np.argsort(kernel, kind="stable")
+        room = self._rooms.take()
         periods = np.array([replay.period for replay in self._duties.replays])
         _expose(
             runs,
@@ -157,11 +208,14 @@ class NativeExposure(SharedExposure):
             seconds / periods[kernel[order]],
             self._stretches,
             self._following,
+            self._progress,
             Past(self._mixture, self._duties.zero.duty, self._duties.one.duty),
             self._cells,
+            room,
             self.watched_seconds,
             self.longest,
         )
+        self._rooms.give_back(room)
 
 
 @compiled
@@ -173,92 +227,85 @@ def _expose(
     scales: NDArray[np.float64],
     stretches: Stretches,
     following: Following,
+    progress: Progress,
     past: Past,
     cells: Cells,
+    room: Room,
     watched_seconds: NDArray[np.float64],
     longest: NDArray[np.float64],
 ) -> None:
-    """Add a stretch to some instances."""
-    passes = len(runs.selector_starts)
-    most_runs, most_writes = 0, 0
-    for kernel in range(len(runs.cycles)):
-        first, last = runs.run_starts[kernel], runs.run_starts[kernel + 1]
-        most_runs = max(most_runs, last - first)
-        most_writes = max(most_writes, runs.write_starts[last] - runs.write_starts[first])
-    homes = new_homes(passes, most_runs)
-    fill = np.empty(ENTRIES * passes, np.int64)
-    room = Room(
-        new_events(passes * most_writes, passes, runs.longest),
-        new_times(runs.longest),
-        new_times(runs.longest),
-        new_abreast(runs.longest),
-    )
-    progress = new_progress(len(following.block), len(stretches.turns), passes)
-    at_most = np.empty((ENTRIES, LANES), runs.longest.dtype)
-    views = new_views(passes, runs.longest)
-    unused = np.zeros(COUNTERS, np.int64)
+    """Add a stretch to some instances, listed kernel by kernel."""
+    homes = room.homes
     begin = 0
     while begin < len(instances):
         kernel, end = kernels[begin], begin
-        while end < len(instances) and kernels[end] == kernel:
+        same, others = np.empty(_ABREAST, np.int64), np.empty(_ABREAST, np.int64)
+        abreast = 0
+        while end < len(instances) and kernels[end] == kernel and end < begin + _ABREAST:
             instance, turn = instances[end], stretches.turns[instances[end]]
-            place(runs, kernel, fault_maps[end], homes, unused)
+            place(runs, kernel, fault_maps[end], homes, room.counters)
             stretches.turns[instance] = turn + 1
             stretches.kernel[instance, turn] = kernel
             stretches.scale[instance, turn] = scales[end]
             stretches.begin[instance, turn] = stretches.used[0]
             stretches.used[0] += homes.founds.sum()
             visits = stretch_of(stretches, instance, turn)
-            sort_visits(homes, fill, visits)
+            sort_visits(homes, room.fill, visits)
             by_itself = runs.gated and not runs.in_blocks and homes.events[LDS] == 0
             if by_itself:
-                bound_homes(runs, kernel, homes, at_most)
+                bound_homes(runs, kernel, homes, room.at_most)
             else:
-                bound_visits(runs, kernel, homes, views, at_most)
-            raise_bounds(cells, instance, at_most, scales[end])
+                bound_visits(runs, kernel, homes, room.views, room.at_most)
+            raise_bounds(cells, instance, room.at_most, scales[end])
             forget(room.abreast)
             guess_longest(runs, instance, stretches, past, cells, room, longest)
             if by_itself:
                 narrow(runs, kernel, instance, homes, turn, scales[end], cells, room, longest)
             find_longest(runs, instance, stretches, past, cells, room, longest)
+            start(instance, visits, following, progress)
+            if by_itself:
+                same[abreast] = instance
+                room.homes_of_same[abreast] = homes.home.T
+                abreast += 1
+            else:
+                others[end - begin - abreast] = instance
             end += 1
-        same = instances[begin:end]
-        _follow(runs, kernel, same, stretches, following, progress, room.events, watched_seconds)
+        advance_abreast(
+            runs,
+            kernel,
+            same[:abreast],
+            room.homes_of_same,
+            following,
+            progress,
+            room.times.ones,
+        )
+        others = others[: end - begin - abreast]
+        _advance_side_by_side(runs, kernel, others, stretches, following, progress)
+        for instance in instances[begin:end]:
+            turn = stretches.turns[instance] - 1
+            visits, scale = stretch_of(stretches, instance, turn), stretches.scale[instance, turn]
+            finish(
+                runs,
+                kernel,
+                visits,
+                scale,
+                instance,
+                following,
+                progress,
+                room.events,
+                watched_seconds,
+            )
         begin = end
 
 
 @compiled
-def _follow(
-    runs: Any,
-    kernel: int,
-    instances: Any,
-    stretches: Any,
-    following: Any,
-    progress: Any,
-    events: Any,
-    watched_seconds: Any,
+def _advance_side_by_side(
+    runs: Any, kernel: int, instances: Any, stretches: Any, following: Any, progress: Any
 ) -> None:
-    """Bring the watched cells of instances that run the same kernel up to date."""
-    for instance in instances:
-        visits = stretch_of(stretches, instance, stretches.turns[instance] - 1)
-        start(instance, visits, following, progress)
+    """Take the cells of instances that run the same kernel through their latest stretches."""
     last = runs.run_starts[kernel + 1]
     for run in range(runs.run_starts[kernel], last, _TOGETHER):
         run_end = min(run + _TOGETHER, last)
         for instance in instances:
             visits = stretch_of(stretches, instance, stretches.turns[instance] - 1)
             advance(runs, visits, instance, run_end, following, progress)
-    for instance in instances:
-        turn = stretches.turns[instance] - 1
-        visits, scale = stretch_of(stretches, instance, turn), stretches.scale[instance, turn]
-        finish(
-            runs,
-            kernel,
-            visits,
-            scale,
-            instance,
-            following,
-            progress,
-            events,
-            watched_seconds,
-        )

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from mcage.engines.exposure import Watched
 from mcage.engines.native.compile import compiled, inner
 from mcage.engines.native.place import ENTRIES, WHOLE_ENTRY, begin_of, block_of, run_of
-from mcage.engines.native.runs import BITS, CODE_BITS, END, PARTIAL, WRITES_END
-from mcage.engines.native.vectors import TOGETHER, sum_cells
-from mcage.engines.native.walk import BLOCK_LANES, gather_events, lit_lanes
+from mcage.engines.native.runs import BITS, CODE_BITS, END, EVER, PARTIAL, WRITES_END
+from mcage.engines.native.vectors import AT_ONCE, LANES, TOGETHER, sum_cells, sum_planes
+from mcage.engines.native.walk import BLOCK_LANES, add_everywhere, gather_events, lit_lanes
 from mcage.geometry import SLICE
 
 
@@ -29,6 +29,8 @@ class Following(NamedTuple):
         Block whose records overwrite the cells, or 4 if none does.
     column, lane : int64[groups, 8], uint64[groups, 8]
         Bit and component of each cell.
+    place : uint32[groups, 8]
+        64 times the bit, plus the component.
     watched : int64[groups, 8]
         Number of the cell among those watched, or -1 for a place that is not taken.
     """
@@ -37,6 +39,7 @@ class Following(NamedTuple):
     block: NDArray[np.int64]
     column: NDArray[np.int64]
     lane: NDArray[np.uint64]
+    place: NDArray[np.uint32]
     watched: NDArray[np.int64]
 
 
@@ -92,10 +95,12 @@ def following_of(watched: Watched, instances: int, in_blocks: bool) -> Following
         block=block[opens],
         column=np.zeros(shape, dtype=np.int64),
         lane=np.zeros(shape, dtype=np.uint64),
+        place=np.zeros(shape, dtype=np.uint32),
         watched=np.full(shape, -1, dtype=np.int64),
     )
     where = (group, rank % TOGETHER)
     of_group.column[where], of_group.lane[where] = column[order], lane[order]
+    of_group.place[where] = (column * LANES + lane)[order]
     of_group.watched[where] = order
     return of_group
 
@@ -169,11 +174,81 @@ def advance(
                         _hold(runs, now, following, progress, group, one)
                     _add_writes(runs, write, writes_end, shift, following, progress, group)
                     progress.powered[group] += until - now
-                    progress.since[group, one] = until
-                    progress.write[group, one] = writes_end - 1
-                    progress.shift[group, one] = shift
+                    if not gated:
+                        progress.since[group, one] = until
+                        progress.write[group, one] = writes_end - 1
+                        progress.shift[group, one] = shift
                 i += 1
             progress.following[instance, place] = i
+
+
+@inner
+def advance_abreast(
+    runs: Any,
+    kernel: int,
+    instances: Any,
+    homes: Any,
+    following: Any,
+    progress: Any,
+    sums: Any,
+) -> None:
+    """Take the cells of instances through all passes: a run does the same wherever it lives.
+
+    That is for released places that are off, and runs with an entry to themselves.
+
+    Parameters
+    ----------
+    runs, kernel : Runs, int
+        What runs.
+    instances : int64[n]
+        Instances that run it.
+    homes : int16[n, runs, passes]
+        Home of each run in each pass.
+    following, progress : Following, Progress
+        Cells, and how far they have come.
+    sums : T[32, 64]
+        Room to work.
+    """
+    facts, write_starts, powered = runs.facts, runs.write_starts, progress.powered
+    first, passes = runs.run_starts[kernel], homes.shape[2]
+    for run in range(first, runs.run_starts[kernel + 1]):
+        begin, end = write_starts[run], write_starts[run + 1]
+        own = np.int64(facts[run, END]) - runs.cycle[begin]
+        _sum_run(runs, run, begin, end, own, sums)
+        partial = facts[run, PARTIAL] != 0
+        for i in range(len(instances)):
+            start_place = instances[i] * ENTRIES
+            for one in range(passes):
+                entry = homes[i, run - first, one] >> 3
+                if partial:
+                    progress.by_itself[instances[i], entry] = True
+                place = start_place + entry
+                for group in range(following.first[place], following.first[place + 1]):
+                    powered[group] += own
+                    _add_sums(sums, following, progress, group)
+
+
+@inner
+def _sum_run(runs: Any, run: int, begin: int, end: int, own: int, sums: Any) -> None:
+    """Cycles at '1' of all cells of an entry while a run lives there."""
+    always = runs.facts[run, EVER] & ~(runs.facts[run, EVER] >> np.uint64(BITS))
+    varies = runs.facts[run, EVER] & (runs.facts[run, EVER] >> np.uint64(BITS))
+    sums[:] = 0
+    for first in range(0, BITS, AT_ONCE):
+        if varies >> np.uint64(first) & np.uint64((1 << AT_ONCE) - 1):
+            sum_planes(runs.planes, runs.image, runs.duration, begin, end, first, sums)
+        elif always >> np.uint64(first) & np.uint64((1 << AT_ONCE) - 1):
+            for bit in range(first, first + AT_ONCE):
+                if always >> np.uint64(bit) & np.uint64(1):
+                    add_everywhere(sums, bit, own)
+
+
+@inner
+def _add_sums(sums: Any, following: Any, progress: Any, group: int) -> None:
+    places, ones, row = following.place, progress.ones, np.uint32(group)
+    for cell in range(TOGETHER):
+        at = places[row, np.uint32(cell)]
+        ones[row, np.uint32(cell)] += np.int64(sums[at // np.uint32(LANES), at % np.uint32(LANES)])
 
 
 @inner

@@ -202,8 +202,9 @@ def _look(
     turn = stretches.turns[instance] - 1
     kernel, scale = stretches.kernel[instance, turn], stretches.scale[instance, turn]
     visits = stretch_of(stretches, instance, turn)
-    known = _take_over(room.abreast, entry, chosen, room.latest)
+    known = _known(room.abreast, entry, chosen)
     _plane_times(runs, kernel, visits, entry, chosen & ~known, room.events, room.latest)
+    _take_over(room.abreast, entry, known, room.latest)
     if turn:
         for bit in range(BITS):
             if (chosen & ~known) >> np.uint32(bit) & _ONE:
@@ -214,16 +215,23 @@ def _look(
 
 
 @inner
-def _take_over(abreast: Any, entry: int, chosen: np.uint32, latest: Any) -> np.uint32:
-    """Times of the bits that are worked out for all entries; which of the chosen ones they are."""
+def _known(abreast: Any, entry: int, chosen: np.uint32) -> np.uint32:
+    """Which of some bits of an entry have been worked out with all entries."""
     known = np.uint32(0)
     for bit in range(BITS):
         if chosen >> np.uint32(bit) & _ONE and abreast.done[bit] and abreast.whole[entry]:
             known |= _ONE << np.uint32(bit)
+    return known
+
+
+@inner
+def _take_over(abreast: Any, entry: int, known: np.uint32, latest: Any) -> None:
+    """Take over the times of bits that have been worked out with all entries."""
+    for bit in range(BITS):
+        if known >> np.uint32(bit) & _ONE:
             for lane in range(LANES):
                 latest.ones[bit, lane] = abreast.ones[bit, entry, lane]
                 latest.powered[bit, lane] = abreast.powered[entry]
-    return known
 
 
 @inner

@@ -38,8 +38,32 @@ class Stretches(NamedTuple):
     used: NDArray[np.int64]
 
 
-def new_stretches(passes: int, instances: int, stretches: int, visits: int) -> Stretches:
-    """Room for so many stretches of every instance, and so many visits."""
+class Pool:
+    """Memory for visits that is used again: the first touch of a page is what costs."""
+
+    def __init__(self) -> None:
+        self._spare: list[NDArray[np.int64]] = []
+
+    def take(self, visits: int) -> NDArray[np.int64]:
+        """Memory for at least so many visits."""
+        while self._spare:
+            try:
+                spare = self._spare.pop()
+            except IndexError:  # another thread was faster
+                break
+            if len(spare) >= visits:
+                return spare
+        return np.empty(visits, np.int64)
+
+    def give_back(self, visit: NDArray[np.int64]) -> None:
+        """Memory that is not needed any more."""
+        self._spare.append(visit)
+
+
+def new_stretches(
+    passes: int, instances: int, stretches: int, visit: NDArray[np.int64]
+) -> Stretches:
+    """Room for so many stretches of every instance; `visit` is room for their visits."""
     shape = (instances, stretches)
     # Pages that are never touched take no memory.
     return Stretches(
@@ -48,25 +72,26 @@ def new_stretches(passes: int, instances: int, stretches: int, visits: int) -> S
         np.empty(shape),
         np.empty((*shape, ENTRIES * passes + 1), np.int32),
         np.empty(shape, np.int64),
-        np.empty(visits, np.int64),
+        visit,
         np.zeros(1, np.int64),
     )
 
 
-def with_room(before: Stretches, stretches: int, visits: int) -> Stretches:
+def with_room(before: Stretches, stretches: int, visits: int, pool: Pool) -> Stretches:
     """The same with room for so many stretches of every instance, and so many visits more."""
     instances, at_most = before.kernel.shape
-    needed = int(before.used[0]) + visits
-    if stretches <= at_most and needed <= len(before.visit):
+    used = int(before.used[0])
+    if stretches <= at_most and used + visits <= len(before.visit):
         return before
-    passes = before.first.shape[2] // ENTRIES
-    more = new_stretches(
-        passes, instances, max(2 * stretches, at_most), max(2 * needed, len(before.visit))
-    )
+    passes, visit = before.first.shape[2] // ENTRIES, before.visit
+    if used + visits > len(visit):
+        visit = pool.take(2 * (used + visits))
+        visit[:used] = before.visit[:used]
+        pool.give_back(before.visit)
+    more = new_stretches(passes, instances, max(2 * stretches, at_most), visit)
     more.turns[:], more.used[:] = before.turns, before.used
     for name in ("kernel", "scale", "first", "begin"):
         getattr(more, name)[:, :at_most] = getattr(before, name)
-    more.visit[: before.used[0]] = before.visit[: before.used[0]]
     return more
 
 

@@ -226,7 +226,7 @@ def visited_planes(
                         _add_run(runs, facts[run, EVER], write, writes_end, bit, end - start, times)
             if gated:
                 powered += end - start
-            previous, previous_end = run, end
+            previous, previous_end = np.int64(run), end
         if not gated:
             until = np.int64(first_start + runs.cycles[kernel])
             _add_left(runs, previous, first, until - previous_end, times)

@@ -1,0 +1,78 @@
+"""The shortcuts of the Numba engine's exposure against sums over all cells, on real traces.
+
+Short random traces leave few bits open; these reach every way in which the engine looks for the
+most stressed cell, that of many entries abreast included.
+"""
+
+import numpy as np
+import pytest
+
+from mcage.engines.exposure import DenseExposure, SharedDuties, Watched
+from mcage.engines.extremes import group_by_duty
+from mcage.engines.native import NativeEngine
+from mcage.engines.prepare import prepare
+from mcage.geometry import SLICE
+from mcage.techniques import TECHNIQUES
+from mcage.traces.library import bundled_trace
+
+NUMBA = NativeEngine()
+KERNELS = ("Reduction", "DCT", "ScanLargeArrays", "Histogram")
+INSTANCES = 3
+WATCHED = 400
+
+
+class AllCells(DenseExposure):
+    """Every cell summed up, from the engine's own cell times."""
+
+    def _times(self, replay, fault_map):
+        times = NUMBA.cell_times(replay, fault_map[None])
+        return times.ones[0], times.powered[0]
+
+
+@pytest.fixture(scope="module", params=["rrcd", "rrcd+pg", "rrcd+rc+rar"])
+def duties(request):
+    replays = tuple(prepare(bundled_trace(one), TECHNIQUES[request.param]) for one in KERNELS)
+    clean = np.zeros((1, SLICE.entries), dtype=np.uint8)
+    times = [NUMBA.cell_times(replay, clean) for replay in replays]
+    zero = np.stack([(one.zeros[0] / one.period).ravel() for one in times])
+    one = np.stack([(one.ones[0] / one.period).ravel() for one in times])
+    return SharedDuties(replays, group_by_duty(zero), group_by_duty(one))
+
+
+def lives(duties, seed):
+    """Both exposures of the same lives, stretch after stretch."""
+    rng = np.random.default_rng(seed)
+    cells = rng.choice(SLICE.cells, (INSTANCES, WATCHED), replace=False)
+    watched = Watched(np.repeat(np.arange(INSTANCES), WATCHED), cells.ravel())
+    both = AllCells(duties, watched, INSTANCES), NUMBA.exposure(duties, watched, INSTANCES)
+    faulty = np.where(rng.random((INSTANCES, SLICE.entries)) < 0.3, 1, 0)
+    blocks = 1 << rng.integers(0, 4, (INSTANCES, SLICE.entries))
+    fault_maps = np.zeros((INSTANCES, SLICE.entries), dtype=np.uint8)
+    for stretch in range(4):
+        running = rng.permutation(INSTANCES)[: INSTANCES - stretch % 2]
+        kernel = rng.integers(len(KERNELS), size=len(running))
+        seconds = rng.uniform(1e6, 1e8)
+        for exposure in both:
+            exposure.add(running, kernel, fault_maps[running], seconds)
+        yield both
+        fault_maps = (faulty * blocks).astype(np.uint8)  # from the second stretch on
+        faulty |= rng.random(faulty.shape) < 0.02
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_longest_and_watched_times_are_those_of_all_cells(duties, seed):
+    for stretch, (dense, native) in enumerate(lives(duties, seed)):
+        assert np.array_equal(dense.longest, native.longest), stretch
+        assert np.array_equal(dense.watched_seconds, native.watched_seconds), stretch
+    assert dense.longest.all()
+    assert dense.watched_seconds.any()
+
+
+def test_bits_are_worked_out_abreast(duties):
+    """Otherwise the test above would not see that way of looking."""
+    technique = duties.replays[0].technique
+    if not (technique.gates_released and technique.rotating_selectors):
+        pytest.skip("only for tables and released places that are off")
+    *_, (_, native) = lives(duties, 1)
+    done = [room.abreast.done.any() for room in native._rooms._spare]
+    assert any(done)
