@@ -76,3 +76,20 @@ def test_bits_are_worked_out_abreast(duties):
     *_, (_, native) = lives(duties, 1)
     done = [room.abreast.done.any() for room in native._rooms._spare]
     assert any(done)
+
+
+@pytest.mark.parametrize("kernel", ["Reduction", "DCT"])
+def test_longest_times_of_many_fault_maps(kernel):
+    """Some bits of an entry looked at alone, others next to them with all entries."""
+    replay = prepare(bundled_trace(kernel), TECHNIQUES["rrcd+rc+rar"])
+    groups = group_by_duty(np.zeros((1, SLICE.cells)))
+    duties = SharedDuties((replay,), groups, groups)
+    nobody = Watched(*np.zeros((2, 0), dtype=np.int64))
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        fault_map = rng.random((1, SLICE.entries)) < rng.uniform(0.25, 0.36)
+        fault_map = fault_map.astype(np.uint8)
+        exposure = NUMBA.exposure(duties, nobody, 1)
+        exposure.add(np.array([0]), np.array([0]), fault_map, float(replay.period))
+        times = NUMBA.cell_times(replay, fault_map)
+        assert exposure.longest[:, 0].tolist() == [times.zeros.max(), times.ones.max()], seed
