@@ -37,7 +37,7 @@ class NativeEngine(Engine):
     """Numba engine. Its functions release the GIL, so threads may run batches side by side."""
 
     name = "numba"
-    batch = 64
+    batch = 48
 
     def __init__(self) -> None:
         self._runs: WeakKeyDictionary[PreparedReplay, Runs] = WeakKeyDictionary()
