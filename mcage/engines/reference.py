@@ -17,7 +17,6 @@ from mcage.engines.prepare import PreparedReplay
 from mcage.engines.reference_cells import Imprints, Visits, cell_times, make_imprints
 from mcage.engines.reference_selectors import count_writes, place_writes
 from mcage.geometry import SLICE
-from mcage.techniques import Storage
 
 _EntryVisits = Iterator[tuple[int, Visits]]
 _SliceTimes = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -92,9 +91,8 @@ def _fixed_visits(replay: PreparedReplay, layout: Layout) -> _EntryVisits:
     g the greatest common divisor of passes and step, so that 0 ... g - 1 start the g orbits.
     """
     schedule = replay.schedule
-    in_table = schedule.compressed & (replay.technique.storage is Storage.TABLE)
     register = schedule.window * SLICE.entries + schedule.reg
-    in_entry = np.flatnonzero(~in_table)
+    in_entry = np.flatnonzero(~schedule.in_table)
     ordered = in_entry[np.argsort(register[in_entry], kind="stable")]
     registers = np.arange(len(schedule.windows.size) * SLICE.entries)
     starts = np.searchsorted(register[ordered], registers, side="left")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mcage.engines.interface import Counters
 from mcage.engines.prepare import PreparedReplay
 from mcage.geometry import SLICE
-from mcage.techniques import Gating, Storage
+from mcage.techniques import Gating
 from mcage.traces.model import ALLOC, RELEASE
 
 NOWHERE, SPILLED, IN_TABLE = -1, -2, -3
@@ -115,7 +115,7 @@ def place_writes(replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Homes
     """
     schedule = replay.schedule
     rotating = replay.technique.rotating_selectors
-    to_table = schedule.compressed & (replay.technique.storage is Storage.TABLE)
+    to_table = schedule.in_table
     leaves_state = schedule.first | (schedule.compressed != schedule.was_compressed)
     slices = _Slices(
         np.repeat(fault_maps, replay.passes, axis=0),

@@ -91,6 +91,11 @@ class Schedule:
         return len(self.cycle)
 
     @property
+    def in_table(self) -> NDArray[np.bool_]:
+        """Writes whose values go to the compression table, and to no entry: bool[writes]."""
+        return self.compressed & (self.technique.storage is Storage.TABLE)
+
+    @property
     def writes_whole(self) -> bool:
         """Whether every entry that is written is overwritten as a whole."""
         return bool(

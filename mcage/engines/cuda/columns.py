@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.prepare import PreparedReplay
-from mcage.techniques import Storage
 from mcage.traces.model import RELEASE, WRITE
 
 _COMPRESSED, _WAS_COMPRESSED, _BEGINS_STAY = 4, 8, 16
@@ -105,13 +104,12 @@ def redirection(replay: PreparedReplay) -> Redirection:
     operations[is_release, 3] = windows.base[window] + windows.size[window]
     beginning = ~is_write
     beginning[is_write] = begins[write]
-    in_table = schedule.compressed & (replay.technique.storage is Storage.TABLE)
     return Redirection(
         stay_operations=operations[beginning],
         write_operations=operations,
         reads_after=schedule.reads_after[order],
         cycles=(schedule.end_cycle - schedule.cycle)[order],
         scan_starts=replay.selector_starts.astype(np.int32),
-        stays=max(1, int((begins & ~in_table).sum())),
+        stays=max(1, int((begins & ~schedule.in_table).sum())),
         columns=columns(replay, order),
     )

@@ -1,10 +1,9 @@
 """Replays on one device: tables uploaded once, kernels launched in order, work space by chunks."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from mcage.engines.cuda.device import Device, Module
 from mcage.engines.cuda.programs import VISITS, Program, select_program, stress_program
 from mcage.engines.cuda.visits import fixed_visits
 from mcage.engines.exposure import SharedDuties
+from mcage.engines.once import Once
 from mcage.engines.prepare import PreparedReplay
 from mcage.geometry import SLICE
 
@@ -26,9 +26,6 @@ DEVICE_CELLS = (SLICE.entries, SLICE.component_bits, SLICE.components)
 _WARPS = 4
 _ARRIVAL_AND_VISIT_BYTES = 32
 _MOST_SLICES = 1 << 20
-
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,11 +76,10 @@ class Runner:
     def __init__(self, device: Device, threads: int) -> None:
         self.device = device
         self._threads = threads
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
         self._modules: dict[tuple[str, tuple[tuple[str, int], ...]], Module] = {}
-        self._redirections: WeakKeyDictionary[PreparedReplay, tuple[_Selecting, _Walking]]
-        self._redirections = WeakKeyDictionary()
-        self._duties: WeakKeyDictionary[SharedDuties, Any] = WeakKeyDictionary()
+        self._redirections = Once(self._upload_redirection)
+        self._duties = Once(self._upload_duties)
 
     # ---- what is made once ---------------------------------------------------------------------
 
@@ -98,30 +94,26 @@ class Runner:
 
     def duties(self, duties: SharedDuties) -> Any:
         """Shared duty cycles at '0' and '1' on the device: float64[2, kernels, cells]."""
+        return self._duties.of(duties)
 
-        def uploaded() -> Any:
-            both = np.stack([duties.zero.duty, duties.one.duty])
-            by_bit = both.reshape(2, -1, SLICE.entries, SLICE.components, SLICE.component_bits)
-            return self._shared(np.ascontiguousarray(by_bit.swapaxes(3, 4)))
+    def _upload_duties(self, duties: SharedDuties) -> Any:
+        both = np.stack([duties.zero.duty, duties.one.duty])
+        by_bit = both.reshape(2, -1, SLICE.entries, SLICE.components, SLICE.component_bits)
+        return self._shared(np.ascontiguousarray(by_bit.swapaxes(3, 4)))
 
-        return self._once(self._duties, duties, uploaded)
-
-    def _redirection(self, replay: PreparedReplay) -> tuple[_Selecting, _Walking]:
-        def uploaded() -> tuple[_Selecting, _Walking]:
-            tables = redirection(replay)
-            selecting = _Selecting(
-                stay_operations=self._shared(tables.stay_operations),
-                write_operations=self._shared(tables.write_operations),
-                reads_after=self._shared(tables.reads_after),
-                cycles=self._shared(tables.cycles),
-                scan_starts=self._shared(tables.scan_starts),
-                stays=tables.stays,
-            )
-            worlds = np.full(SLICE.entries, replay.passes, dtype=np.int32)
-            periods = np.full(SLICE.entries, replay.schedule.cycles, dtype=np.uint64)
-            return selecting, self._walking(tables.columns, worlds, periods)
-
-        return self._once(self._redirections, replay, uploaded)
+    def _upload_redirection(self, replay: PreparedReplay) -> tuple[_Selecting, _Walking]:
+        tables = redirection(replay)
+        selecting = _Selecting(
+            stay_operations=self._shared(tables.stay_operations),
+            write_operations=self._shared(tables.write_operations),
+            reads_after=self._shared(tables.reads_after),
+            cycles=self._shared(tables.cycles),
+            scan_starts=self._shared(tables.scan_starts),
+            stays=tables.stays,
+        )
+        worlds = np.full(SLICE.entries, replay.passes, dtype=np.int32)
+        periods = np.full(SLICE.entries, replay.schedule.cycles, dtype=np.uint64)
+        return selecting, self._walking(tables.columns, worlds, periods)
 
     def _walking(
         self, columns: Columns, worlds: NDArray[np.int32], periods: NDArray[np.uint64]
@@ -135,17 +127,6 @@ class Runner:
             periods=self._shared(periods),
         )
 
-    def _once(
-        self,
-        made: "WeakKeyDictionary[_Key, _Value]",
-        key: _Key,
-        make: Callable[[], _Value],
-    ) -> _Value:
-        with self._lock:
-            if key not in made:
-                made[key] = make()
-            return made[key]
-
     def _shared(self, table: NDArray[Any]) -> Any:
         """A table on the device, there for the other threads of the host as well."""
         uploaded = self.device.upload(table)
@@ -156,7 +137,7 @@ class Runner:
 
     def count(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> NDArray[np.int64]:
         """Events of a redirecting technique: int64[instances, passes, 7]."""
-        selecting, _ = self._redirection(replay)
+        selecting, _ = self._redirections.of(replay)
         shape = (len(fault_maps), replay.passes, EVENTS)
         events = np.empty(shape, dtype=np.int64)
         per_slice = SLICE.entries + replay.passes * EVENTS * 8
@@ -180,7 +161,7 @@ class Runner:
                 capacity=tables.visits.shape[1],
             )
             return self._cell_times(replay, walking, visits, 1)
-        selecting, walking = self._redirection(replay)
+        selecting, walking = self._redirections.of(replay)
         shape = (len(fault_maps), SLICE.entries, SLICE.entry_bits)
         ones, powered = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
         per_slice = _work_bytes(replay, selecting.stays) + 16 * SLICE.cells
@@ -214,7 +195,7 @@ class Runner:
         longest : uint64[2, instances] on the device
             Bits of the longest of them.
         """
-        selecting, walking = self._redirection(replay)
+        selecting, walking = self._redirections.of(replay)
         module = self.module(stress_program(replay))
         for chunk in self._chunks(len(instances), _work_bytes(replay, selecting.stays)):
             visits = self._visits(replay, selecting, fault_maps[chunk])

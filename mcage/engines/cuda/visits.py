@@ -13,7 +13,6 @@ from mcage.engines.cuda.columns import Columns, columns
 from mcage.engines.layout import Layout
 from mcage.engines.prepare import PreparedReplay
 from mcage.geometry import SLICE
-from mcage.techniques import Storage
 
 WHOLE_ENTRY = -1
 """In place of a block."""
@@ -51,9 +50,8 @@ def fixed_visits(replay: PreparedReplay, layout: Layout) -> FixedVisits:
     g the greatest common divisor of passes and step, so that 0 ... g - 1 start the g orbits.
     """
     schedule = replay.schedule
-    in_table = schedule.compressed & (replay.technique.storage is Storage.TABLE)
     register = schedule.window * SLICE.entries + schedule.reg
-    in_entry = np.flatnonzero(~in_table)
+    in_entry = np.flatnonzero(~schedule.in_table)
     order = in_entry[np.argsort(register[in_entry], kind="stable")]
     registers = np.arange(len(schedule.windows.size) * SLICE.entries)
     first = np.searchsorted(register[order], registers, side="left")

@@ -1,7 +1,6 @@
 """The Numba engine."""
 
 from functools import partial
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +28,7 @@ from mcage.engines.native.walk import (
     new_times,
     plane_times,
 )
+from mcage.engines.once import Once
 from mcage.engines.prepare import PreparedReplay
 from mcage.geometry import SLICE
 
@@ -40,23 +40,15 @@ class NativeEngine(Engine):
     batch = 48
 
     def __init__(self) -> None:
-        self._runs: WeakKeyDictionary[PreparedReplay, Runs] = WeakKeyDictionary()
         self._pool = Pool()
-        self._rooms: WeakKeyDictionary[SharedDuties, Spares[Room]] = WeakKeyDictionary()
-        self._trees: WeakKeyDictionary[SharedDuties, tuple[Tree, Tree]] = WeakKeyDictionary()
-        self._runs_of_kernels: WeakKeyDictionary[SharedDuties, Runs] = WeakKeyDictionary()
-        self._counts: WeakKeyDictionary[PreparedReplay, Counts] = WeakKeyDictionary()
-
-    def _runs_of(self, replay: PreparedReplay) -> Runs:
-        if replay not in self._runs:
-            self._runs[replay] = runs_of((replay,))
-        return self._runs[replay]
+        self._runs: Once[PreparedReplay, Runs] = Once(lambda replay: runs_of((replay,)))
+        self._counts: Once[PreparedReplay, Counts] = Once(lambda one: Counts(self._runs.of(one)))
+        self._trees: Once[SharedDuties, tuple[Tree, Tree]] = Once(_trees)
+        self._redirected: Once[SharedDuties, tuple[Runs, Spares[Room]]] = Once(_redirected)
 
     def redirect(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
         """See `Engine.redirect`."""
-        if replay not in self._counts:
-            self._counts[replay] = Counts(self._runs_of(replay))
-        counters = self._counts[replay].of(fault_maps)
+        counters = self._counts.of(replay).of(fault_maps)
         return Counters(replay.passes, *(counters[:, one] for one in range(COUNTERS)))
 
     def cell_times(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> CellTimes:
@@ -65,7 +57,7 @@ class NativeEngine(Engine):
         ones = np.zeros((instances, ENTRIES, LANES, BITS), dtype=np.int64)
         powered = np.zeros_like(ones)
         if replay.layout is None:
-            _redirected_times(self._runs_of(replay), fault_maps, ones, powered)
+            _redirected_times(self._runs.of(replay), fault_maps, ones, powered)
         else:
             laid_out_times(replay, replay.layout, ones[0], powered[0])
         shape = (instances, ENTRIES, SLICE.entry_bits)
@@ -73,17 +65,21 @@ class NativeEngine(Engine):
 
     def exposure(self, duties: SharedDuties, watched: Watched, instances: int) -> Exposure:
         """See `Engine.exposure`."""
-        if duties not in self._trees:
-            self._trees[duties] = (tree_of(duties.zero), tree_of(duties.one))
-        trees = self._trees[duties]
+        trees = self._trees.of(duties)
         if not duties.replays[0].technique.redirects:
             return SharedExposure(trees, duties, watched, instances)
-        if duties not in self._runs_of_kernels:
-            self._runs_of_kernels[duties] = runs_of(duties.replays)
-            runs = self._runs_of_kernels[duties]
-            self._rooms[duties] = Spares(partial(new_room, runs))
-        runs, rooms = self._runs_of_kernels[duties], self._rooms[duties]
+        runs, rooms = self._redirected.of(duties)
         return NativeExposure(runs, rooms, self._pool, trees, duties, watched, instances)
+
+
+def _trees(duties: SharedDuties) -> tuple[Tree, Tree]:
+    return tree_of(duties.zero), tree_of(duties.one)
+
+
+def _redirected(duties: SharedDuties) -> tuple[Runs, Spares[Room]]:
+    """Runs of a technique on every kernel, and room to work on them."""
+    runs = runs_of(duties.replays)
+    return runs, Spares(partial(new_room, runs))
 
 
 @compiled

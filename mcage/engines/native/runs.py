@@ -173,7 +173,7 @@ class _Part:
 
     def __init__(self, replay: PreparedReplay) -> None:
         schedule, technique = replay.schedule, replay.technique
-        held = np.flatnonzero(~(schedule.compressed & (technique.storage is Storage.TABLE)))
+        held = np.flatnonzero(~schedule.in_table)
         if technique.redirects:
             key = schedule.stay_first
         else:

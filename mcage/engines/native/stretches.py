@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from mcage.engines.native.compile import compiled
 from mcage.engines.native.place import ENTRIES
+from mcage.engines.native.spares import Spares
 from mcage.engines.native.visits import Visits
 
 
@@ -39,25 +40,19 @@ class Stretches(NamedTuple):
 
 
 class Pool:
-    """Memory for visits that is used again: the first touch of a page is what costs."""
+    """Memory for visits that is used again. Threads may share it."""
 
     def __init__(self) -> None:
-        self._spare: list[NDArray[np.int64]] = []
+        self._spares: Spares[NDArray[np.int64]] = Spares(lambda: np.empty(0, np.int64))
 
     def take(self, visits: int) -> NDArray[np.int64]:
         """Memory for at least so many visits."""
-        while self._spare:
-            try:
-                spare = self._spare.pop()
-            except IndexError:  # another thread was faster
-                break
-            if len(spare) >= visits:
-                return spare
-        return np.empty(visits, np.int64)
+        spare = self._spares.take()
+        return spare if len(spare) >= visits else np.empty(visits, np.int64)
 
     def give_back(self, visit: NDArray[np.int64]) -> None:
         """Memory that is not needed any more."""
-        self._spare.append(visit)
+        self._spares.give_back(visit)
 
 
 def new_stretches(
