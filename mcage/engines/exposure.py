@@ -175,7 +175,7 @@ class Exposure(ABC):
 class DenseExposure(Exposure):
     """Two sums for each of the 524,288 cells of an instance: simple, and 8 MB.
 
-    `_gain` says what a stretch adds to them.
+    `_times` says what a stretch adds to them.
     """
 
     def __init__(self, duties: SharedDuties, watched: Watched, instances: int) -> None:

@@ -6,7 +6,6 @@ looked into. Much is found at once: the cells that win under some other mixture.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,12 +51,6 @@ class DutyGroups:
     cells: NDArray[np.int32]
     levels: tuple[NDArray[np.float64], ...]
     champions: NDArray[np.int32]
-
-    @cached_property
-    def bound(self) -> NDArray[np.float64]:
-        """Largest duty cycle of each group: float64[kernels, groups]."""
-        bound: NDArray[np.float64] = self.duty[:, self.cells].max(axis=2)
-        return bound
 
 
 def group_by_duty(duty: NDArray[np.float64]) -> DutyGroups:

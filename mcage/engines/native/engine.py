@@ -12,21 +12,19 @@ from mcage.engines.native.counting import Counts
 from mcage.engines.native.exposure import NativeExposure, Room, SharedExposure, new_room
 from mcage.engines.native.laid_out import laid_out_times
 from mcage.engines.native.mixtures import Tree, tree_of
-from mcage.engines.native.place import COUNTERS, ENTRIES, WHOLE_ENTRY, new_homes, place
+from mcage.engines.native.place import COUNTERS, ENTRIES, new_homes, place
 from mcage.engines.native.runs import BITS, Runs, runs_of
 from mcage.engines.native.spares import Spares
 from mcage.engines.native.stretches import Pool
 from mcage.engines.native.vectors import LANES
-from mcage.engines.native.visits import has_records, new_visits, sort_visits
+from mcage.engines.native.visits import new_visits, sort_visits
 from mcage.engines.native.walk import (
     ALL_BITS,
-    BLOCKS,
     clear,
-    gather_events,
+    gathered_times,
     hand_over,
     new_events,
     new_times,
-    plane_times,
 )
 from mcage.engines.once import Once
 from mcage.engines.prepare import PreparedReplay
@@ -103,10 +101,6 @@ def _redirected_times(
             first, last = visits.first[entry * passes], visits.first[entry * passes + passes]
             if first == last:
                 continue
-            for bit in range(BITS):
-                clear(times, bit)
-            records = has_records(visits, first, last)
-            for block in range(BLOCKS) if records else range(WHOLE_ENTRY, WHOLE_ENTRY + 1):
-                whole = gather_events(runs, 0, visits, entry, block, events)
-                plane_times(runs, events, whole, ALL_BITS, block, times)
+            clear(times, ALL_BITS)
+            gathered_times(runs, 0, visits, entry, ALL_BITS, events, times)
             hand_over(times, 1, ones[instance, entry], powered[instance, entry])

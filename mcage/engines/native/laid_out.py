@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from mcage.engines.layout import Layout
 from mcage.engines.native.compile import compiled, inner
 from mcage.engines.native.place import ENTRIES, WHOLE_ENTRY
-from mcage.engines.native.runs import ALL_REGIONS, BITS, WHOLE, Runs, runs_of
+from mcage.engines.native.runs import ALL_REGIONS, WHOLE, Runs, runs_of
 from mcage.engines.native.walk import (
     ALL_BITS,
     clear,
@@ -75,8 +75,7 @@ def _rotated(
             events.held[write - begin] = runs.duration[write]
         events.worlds[1] = end - begin
         visits = passes // size[window]
-        for bit in range(BITS):
-            clear(times, bit)
+        clear(times, ALL_BITS)
         plane_times(runs, events, True, ALL_BITS, WHOLE_ENTRY, times)
         for entry in range(base[window], base[window] + size[window]):
             hand_over(times, visits, ones[entry], powered[entry])
@@ -127,8 +126,7 @@ def _laid_out(
                     _hold_until_next(events, start, count, turn * runs.cycles[0])
         events.worlds[world + 1 :] = count
         if count:
-            for bit in range(BITS):
-                clear(times, bit)
+            clear(times, ALL_BITS)
             plane_times(runs, events, whole, ALL_BITS, WHOLE_ENTRY, times)
             hand_over(times, 1, ones[entry], powered[entry])
 

@@ -11,17 +11,15 @@ from numpy.typing import NDArray
 
 from mcage.engines.native.abreast import power, work_out_bit
 from mcage.engines.native.compile import compiled, inner
-from mcage.engines.native.place import ENTRIES, WHOLE_ENTRY
+from mcage.engines.native.place import ENTRIES
 from mcage.engines.native.runs import BITS
 from mcage.engines.native.stretches import stretch_of
 from mcage.engines.native.vectors import AT_ONCE, LANES
-from mcage.engines.native.visits import has_records
 from mcage.engines.native.walk import (
-    BLOCKS,
+    AT_ONCE_BITS,
     clear,
-    gather_events,
+    gathered_times,
     only_whole,
-    plane_times,
     visited_planes,
 )
 
@@ -32,7 +30,6 @@ _MANY = 48
 """Entries from which on a bit is worked out for all of them abreast."""
 
 _ONE = np.uint32(1)
-_AT_ONCE = np.uint32((1 << AT_ONCE) - 1)
 
 
 class Cells(NamedTuple):
@@ -365,17 +362,12 @@ def _plane_times(
     """Times of the cells of some bits of an entry."""
     passes = len(runs.selector_starts)
     first, last = visits.first[entry * passes], visits.first[(entry + 1) * passes]
-    for bit in range(BITS):
-        if chosen >> np.uint32(bit - bit % AT_ONCE) & _AT_ONCE:
-            clear(times, bit)
+    clear(times, chosen)
     if first == last:
         return
     if only_whole(runs, visits, entry):
         for bit in range(0, BITS, AT_ONCE):
-            if chosen >> np.uint32(bit) & _AT_ONCE:
+            if chosen >> np.uint32(bit) & AT_ONCE_BITS:
                 visited_planes(runs, kernel, visits, entry, bit, chosen, times)
-        return
-    records = has_records(visits, first, last)
-    for block in range(BLOCKS) if records else range(WHOLE_ENTRY, WHOLE_ENTRY + 1):
-        whole = gather_events(runs, kernel, visits, entry, block, events)
-        plane_times(runs, events, whole, chosen, block, times)
+    else:
+        gathered_times(runs, kernel, visits, entry, chosen, events, times)

@@ -17,6 +17,9 @@ AT_ONCE = 4
 """Planes that are summed together: 64 sums of 32 bits each just fit into 32 vectors of 512 bits,
 with room to work."""
 
+FIRST_BITS = (1 << AT_ONCE) - 1
+"""The first `AT_ONCE` bits of a word."""
+
 TOGETHER = 8
 """Cells that are followed together."""
 

@@ -13,7 +13,16 @@ from mcage.engines.native.compile import compiled, inner
 from mcage.engines.native.place import WHOLE_ENTRY, begin_of, block_of, run_of
 from mcage.engines.native.prefetch import prefetch
 from mcage.engines.native.runs import ALL_REGIONS, BITS, END, EVER, PARTIAL, RECORD, WRITES_END
-from mcage.engines.native.vectors import AT_ONCE, LANES, add_where, sum_lanes, sum_plane, sum_planes
+from mcage.engines.native.vectors import (
+    AT_ONCE,
+    FIRST_BITS,
+    LANES,
+    add_where,
+    sum_lanes,
+    sum_plane,
+    sum_planes,
+)
+from mcage.engines.native.visits import has_records
 from mcage.geometry import SLICE
 
 BLOCKS = SLICE.blocks
@@ -21,7 +30,7 @@ BLOCK_LANES = SLICE.block_components
 ALL_LANES = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 _FIRST_BLOCK = np.uint64((1 << BLOCK_LANES) - 1)
 _NOTHING = np.uint64(0)
-_AT_ONCE = np.uint32((1 << AT_ONCE) - 1)
+AT_ONCE_BITS = np.uint32(FIRST_BITS)
 ALL_BITS = np.uint32(0xFFFF_FFFF)
 _NEAR, _FAR = 3, 8
 """Visits between the one at hand and those that are asked for."""
@@ -38,7 +47,7 @@ class Events(NamedTuple):
     Attributes
     ----------
     image, mask, regions : uint32, int64, int64
-        Column of `Runs.planes`, row of `Runs.masks`, set of regions.
+        Row of `Runs.planes`, row of `Runs.masks`, set of regions.
     when, held : int64, uint32 or int64
         When the write happens; for how long what it leaves counts.
     worlds : int64[worlds + 1]
@@ -164,7 +173,7 @@ def plane_times(
         for i in range(count):
             total += events.held[i]
         for first in range(0, BITS, AT_ONCE):
-            if chosen >> np.uint32(first) & _AT_ONCE:
+            if chosen >> np.uint32(first) & AT_ONCE_BITS:
                 sum_planes(runs.planes, events.image, events.held, 0, count, first, times.ones)
                 for bit in range(first, first + AT_ONCE):
                     add_everywhere(times.powered, bit, total)
@@ -174,6 +183,18 @@ def plane_times(
                 lit_lanes(runs, events, bit, block)
                 sum_lanes(events.lit, events.held, count, times.ones, bit)
                 sum_lanes(events.powered, events.held, count, times.powered, bit)
+
+
+@inner
+def gathered_times(
+    runs: Any, kernel: int, visits: Any, entry: int, chosen: np.uint32, events: Any, times: Any
+) -> None:
+    """Add the times of some bits of an entry, whatever is written to it."""
+    passes = len(runs.selector_starts)
+    records = has_records(visits, visits.first[entry * passes], visits.first[(entry + 1) * passes])
+    for block in range(BLOCKS) if records else range(WHOLE_ENTRY, WHOLE_ENTRY + 1):
+        whole = gather_events(runs, kernel, visits, entry, block, events)
+        plane_times(runs, events, whole, chosen, block, times)
 
 
 @inner
@@ -196,7 +217,7 @@ def visited_planes(
     """
     facts, cycle, gated = runs.facts, runs.cycle, runs.gated
     passes, last_bit = len(runs.selector_starts), first + AT_ONCE
-    together = _members(chosen >> np.uint32(first) & _AT_ONCE) > _ALONE
+    together = _members(chosen >> np.uint32(first) & AT_ONCE_BITS) > _ALONE
     powered = np.int64(0)
     last_visit = visits.first[(entry + 1) * passes] - 1
     for one in range(passes):
@@ -306,11 +327,13 @@ def hand_over(times: Any, visits: int, ones: Any, powered: Any) -> None:
 
 
 @inner
-def clear(times: Any, bit: int) -> None:
-    """Forget the times of a bit of the entry before."""
-    for lane in range(LANES):
-        times.ones[bit, lane] = 0
-        times.powered[bit, lane] = 0
+def clear(times: Any, chosen: np.uint32) -> None:
+    """Forget the times of some bits, and of those that are summed up together with them."""
+    for bit in range(BITS):
+        if chosen >> np.uint32(bit - bit % AT_ONCE) & AT_ONCE_BITS:
+            for lane in range(LANES):
+                times.ones[bit, lane] = 0
+                times.powered[bit, lane] = 0
 
 
 @inner
