@@ -6,12 +6,25 @@ file, so nothing large travels back.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
 
 Executor = Callable[[Callable[[range], None], Iterable[range]], Iterator[range]]
 
+IN_FLIGHT = 2
+"""Shards begun and not finished: while one ends and is written, the next keeps all cores busy."""
 
-def serial(task: Callable[[range], None], ranges: Iterable[range]) -> Iterator[range]:
-    """Compute in this process, one shard after the other; engines use all cores inside one."""
-    for instances in ranges:
-        task(instances)
-        yield instances
+
+def overlapping(task: Callable[[range], None], ranges: Iterable[range]) -> Iterator[range]:
+    """Compute in this process, `IN_FLIGHT` shards at a time."""
+    to_do = iter(ranges)
+    begun: dict[Future[None], range] = {}
+    with ThreadPoolExecutor(IN_FLIGHT) as pool:
+        while True:
+            for instances in islice(to_do, IN_FLIGHT - len(begun)):
+                begun[pool.submit(task, instances)] = instances
+            if not begun:
+                return
+            for future in wait(begun, return_when=FIRST_COMPLETED).done:
+                future.result()
+                yield begun.pop(future)

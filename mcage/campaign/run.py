@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from mcage.campaign.executors import Executor, serial
+from mcage.campaign.executors import Executor, overlapping
 from mcage.campaign.folder import finished_shards, locked, remove_shards, shard_folder
 from mcage.campaign.merge import holds, write_merged
 from mcage.campaign.plan import shards, unfinished
@@ -24,7 +24,7 @@ def run_campaign(
     compute: Compute,
     shard_size: int,
     progress: Progress | None = None,
-    executor: Executor = serial,
+    executor: Executor = overlapping,
 ) -> Path:
     """Compute all instances and write the results file; continue where a killed run stopped.
 

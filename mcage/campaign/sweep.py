@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +69,8 @@ class Sweep:
         self.spec = spec
         self._engine = engine
         self._reason = engine_reason
+        self._pool = ThreadPoolExecutor(_threads())
+        self._preparing = Lock()
         self._traces = tuple(
             _excerpt(open_trace(name), spec.workload.generations)
             for name in spec.workload.kernels or KERNELS
@@ -122,8 +125,7 @@ class Sweep:
             return share(self._engine, self._prepared(one))
 
         techniques = {one.case.technique: one.technique for one in self._cases}
-        with ThreadPoolExecutor(_threads()) as pool:
-            return dict(zip(techniques, pool.map(replays, techniques.values()), strict=True))
+        return dict(zip(techniques, self._pool.map(replays, techniques.values()), strict=True))
 
     def _prepared(self, one: Technique) -> tuple[PreparedReplay, ...]:
         limit, offsets = self.spec.delta_limit, self.spec.registers.selector_offsets
@@ -131,15 +133,15 @@ class Sweep:
 
     def prepare(self) -> None:
         """Compute what all instances share; otherwise the first `compute` does."""
-        _ = self._shared
+        with self._preparing:
+            _ = self._shared
 
     def compute(self, first: int, last: int) -> Arrays:
         """Results of instances ``first`` ... ``last`` - 1, as `mcage.results.schema` declares."""
         self.prepare()
         size = self._engine.batch
         batches = [np.arange(start, min(start + size, last)) for start in range(first, last, size)]
-        with ThreadPoolExecutor(_threads()) as pool:
-            return _joined(pool.map(self._batch, batches))
+        return _joined(self._pool.map(self._batch, batches))
 
     def _batch(self, instances: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
         spec = self.spec
