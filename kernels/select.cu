@@ -9,9 +9,13 @@
 // A register moves only when its compression state changes, unless it is spilled: it is enough to
 // look at the first write of each stay, and if anything spills, once more at every write.
 //
+// GR-Guard (section VI.B) is the same machine: a stay is the life of a value, and every row has an
+// entry of its own, which it prefers.
+//
 // Constants: TABLE     compressed values live in the compression table, not in a block
 //            ROTATING  the scan starts one entry further with every window
 //            WAKES     count the writes that wake an entry up
+//            BORROWS   rows have entries of their own, and values die
 
 constexpr int ENTRIES = 256;
 constexpr int ENTRIES_OF_LANE = 8;
@@ -24,11 +28,11 @@ constexpr unsigned FIRST_BLOCKS = 0x11111111u;  // block 0 of each of the lane's
 constexpr int WHOLE = 4;
 constexpr short NOWHERE = -1, SPILLED = -2, IN_TABLE = -3;
 
-constexpr int ALLOC = 0, RELEASE = 1;  // otherwise a write
+constexpr int ALLOC = 0, RELEASE = 1, DEATH = 3;  // otherwise a write
 constexpr int KIND = 3, COMPRESSED = 4, WAS_COMPRESSED = 8, BEGINS_STAY = 16;
 
-// A write: the row, and first ... end - 1, the write and what follows of its stay. A release: the
-// rows first ... end - 1.
+// A write: the row, and first ... end - 1, the write and what follows of its stay. A death: the row.
+// A release: the rows first ... end - 1.
 struct alignas(16) Operation {
     int what, row, first, end;
 };
@@ -72,10 +76,14 @@ __device__ __forceinline__ int first_of(const Slice &slice, unsigned candidates)
 }
 
 // Best free place for a register, or SPILLED. The place is taken.
-__device__ __forceinline__ short choose(Slice &slice, bool compressed) {
+__device__ __forceinline__ short choose(Slice &slice, int row, bool compressed) {
     unsigned empty = slice.free & slice.free >> 1;
     empty = (empty & empty >> 2 & FIRST_BLOCKS) * EVERY_BLOCK;  // of reliable entries only
     int block = -1;
+    if (BORROWS) {
+        const unsigned around = __shfl_sync(EVERY_LANE, empty, row / ENTRIES_OF_LANE);
+        if (around >> 4 * (row % ENTRIES_OF_LANE) & 1) block = 4 * row;
+    }
     if (compressed) {
         block = first_of(slice, slice.free & slice.faulty);
         if (block < 0) block = first_of(slice, slice.free & ~slice.faulty & ~empty);
@@ -125,11 +133,19 @@ __device__ bool run(Slice &slice, short *homes, int *arrived, unsigned *released
         }
 
         const short old = homes[operation.row];
+        if (BORROWS && kind == DEATH) {
+            if (old >= 0 && slice.lane == old / 8 / ENTRIES_OF_LANE) slice.free |= blocks_of(old);
+            spilled -= old == SPILLED;
+            __syncwarp();  // all lanes have read it
+            if (slice.lane == 0) homes[operation.row] = NOWHERE;
+            __syncwarp();
+            continue;
+        }
         if (!(operation.what & BEGINS_STAY) && old != SPILLED) continue;
         if (old >= 0 && slice.lane == old / 8 / ENTRIES_OF_LANE) slice.free |= blocks_of(old);
         spilled -= old == SPILLED;
         const bool compressed = operation.what & COMPRESSED;
-        const short home = TABLE && compressed ? IN_TABLE : choose(slice, compressed);
+        const short home = TABLE && compressed ? IN_TABLE : choose(slice, operation.row, compressed);
         if (home == SPILLED) {
             if (until_spill) return false;
             spilled++;
@@ -142,7 +158,7 @@ __device__ bool run(Slice &slice, short *homes, int *arrived, unsigned *released
                                                 home / 8 / ENTRIES_OF_LANE);
             if (faulty & blocks_of(home)) {
                 events.to_faulty++;
-            } else {
+            } else if (!BORROWS || home / 8 != operation.row) {
                 events.to_reliable++;
             }
             if (WAKES && operation.what & WAS_COMPRESSED && !compressed) events.wakeups++;

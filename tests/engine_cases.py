@@ -31,8 +31,6 @@ def possible_techniques():
     for placement, storage, gating, rotating in itertools.product(
         Placement, Storage, Gating, (False, True)
     ):
-        if gating is Gating.IDLE_WINDOWS and storage is not Storage.PLAIN:
-            continue  # no meaning is given to an idle window that holds nothing in its entries
         if gating is Gating.NONE and placement is not Placement.DIRECT:
             continue  # as under `UNUSED`: once for each storage is enough
         name = f"{placement.value}/{storage.value}/{gating.value}/{rotating}".replace(" ", "-")

@@ -3,7 +3,8 @@
 It says the same thing as the engines in the slowest and plainest way, so that they can be held
 against it: one Python object per window and per row, one array element per cell, no shortcut
 that would need a proof. Policies follow Valero et al., IEEE TC 2019, section 5 (RC, RAR, WC,
-ARGO) and Toca-Díaz et al. (RRCD), section IV. Nothing here is imported from the package.
+ARGO) and Toca-Díaz et al. (RRCD), sections IV and VI.B (GR-Guard). Nothing here is imported from
+the package.
 
 Cells of an entry are numbered 32*component + bit, so byte k is cells 8*k ... 8*k + 7 and block k
 is cells 512*k ... 512*k + 511. A pass is ``trace.cycles`` long and all windows are closed at its
@@ -28,7 +29,7 @@ ALLOC, RELEASE, WRITE, READ = range(4)
 class Policies(NamedTuple):
     """What a technique is made of."""
 
-    placement: str  # direct | rotate | round-robin | redirect | redirect-rotating
+    placement: str  # direct | rotate | round-robin | redirect | redirect-rotating | guard
     storage: str  # plain | table | inline | block
     gating: str  # unused | empty | idle
 
@@ -40,6 +41,7 @@ TECHNIQUES = {
     "rc+rar": Policies("rotate", "table", "empty"),
     "wc": Policies("direct", "inline", "empty"),
     "argo": Policies("round-robin", "plain", "idle"),
+    "gr-guard": Policies("guard", "plain", "unused"),
     "rrcd": Policies("redirect", "block", "unused"),
     "rrcd+pg": Policies("redirect", "block", "empty"),
     "rrcd+rc+rar": Policies("redirect-rotating", "table", "empty"),
@@ -204,6 +206,7 @@ class Slice:
         self.windows: dict[int, Window] = {}
         self.free = [[not self.faults[e] >> b & 1 for b in range(BLOCKS)] for e in range(ENTRIES)]
         self.rotation = dict(offset) if self.placement == "rotate" else offset
+        self.last_uses = last_uses(trace) if self.placement == "guard" else set()
 
     # -- events
 
@@ -232,6 +235,9 @@ class Slice:
             self.counters["spilled_row_cycles"] += spilled * (now - spilled_since)
             spilled, spilled_since = self.spilled_rows(), now
             self.counters["peak_spilled_rows"] = max(self.counters["peak_spilled_rows"], spilled)
+            if i in self.last_uses and reg in self.windows[slot].rows:
+                self.leave(self.windows[slot].rows[reg], now)
+                spilled = self.spilled_rows()
         for entry in range(ENTRIES):
             cells.settle(entry, trace.cycles)
         if self.placement == "redirect-rotating":
@@ -291,6 +297,8 @@ class Slice:
             if full and first_block_fits and not compressed:
                 self.counters["mispredicted_writes"] += 1
             self.counters[self.redirect(row, compressed, now)] += 1
+        elif self.placement == "guard":
+            self.counters[self.guard(row, window.base + reg, full, now)] += 1
         else:
             self.settle_in_window(window, reg, row, compressed, value, now)
             self.counters["regular"] += 1
@@ -326,7 +334,7 @@ class Slice:
         """Give up the row's place: nothing is there any more."""
         if row.home == "slice":
             self.cells.switch(row.place, False, now)
-            if self.placement.startswith("redirect"):
+            if self.placement in ("redirect", "redirect-rotating", "guard"):
                 for block in range(row.place.first // BLOCK_CELLS, row.place.end // BLOCK_CELLS):
                     self.free[row.place.entry][block] = True
         row.home, row.place = None, None
@@ -355,14 +363,31 @@ class Slice:
             return "regular"
         self.leave(row, now)
         place = self.free_block() if compressed else self.free_entry()
+        if not self.occupy(row, place, now):
+            return "lds"
+        return "to_faulty" if self.faults[place.entry] else "to_reliable"
+
+    def guard(self, row, own, full, now):
+        """Home of a row with an entry of its own, until nobody reads its value any more."""
+        if row.home == "slice" and not full:  # the other lanes hold what is still to be read
+            return "regular"
+        self.leave(row, now)
+        usable = self.faults[own] == 0 and all(self.free[own])
+        place = Place(own, 0, CELLS) if usable else self.free_entry()
+        if not self.occupy(row, place, now):
+            return "lds"
+        return "regular" if place.entry == own else "to_reliable"
+
+    def occupy(self, row, place, now):
+        """Let a row into a place, or into the LDS if there is none; whether there is one."""
         if place is None:
             row.home = "lds"
-            return "lds"
+            return False
         for block in range(place.first // BLOCK_CELLS, place.end // BLOCK_CELLS):
             assert self.free[place.entry][block]
             self.free[place.entry][block] = False
         self.enter(row, place, now)
-        return "to_faulty" if self.faults[place.entry] else "to_reliable"
+        return True
 
     def scan(self):
         start = self.rotation if self.placement == "redirect-rotating" else 0
@@ -389,6 +414,28 @@ class Slice:
         reliable = [entry for entry in self.scan() if not self.faults[entry]]
         partly = [entry for entry in reliable if not all(self.free[entry])]
         return lowest(faulty) or lowest(partly) or lowest(reliable)
+
+
+# ---- lives -----------------------------------------------------------------------------------
+
+
+def last_uses(trace):
+    """Events after which nobody reads their register's value any more: found from the end."""
+    found, wanted = set(), {}
+    for i in reversed(range(len(trace.cycle))):
+        kind, slot, reg = int(trace.kind[i]), int(trace.slot[i]), int(trace.reg[i])
+        if kind in (ALLOC, RELEASE):
+            wanted[slot] = set()  # registers whose present value is read later on
+        elif kind == READ:
+            if reg not in wanted[slot]:
+                found.add(i)
+            wanted[slot].add(reg)
+        else:
+            if reg not in wanted[slot]:
+                found.add(i)
+            if int(trace.exec_mask[i]) == ALL_LANES:
+                wanted[slot].discard(reg)
+    return found
 
 
 # ---- passes ----------------------------------------------------------------------------------
@@ -430,6 +477,8 @@ def policies_of(technique):
         raise ValueError("a block of which entry? only redirected rows know")
     if policies.storage == "inline" and redirected:
         raise ValueError("inline storage is not defined for redirected rows")
+    if policies.placement == "guard" and policies.storage != "plain":
+        raise ValueError("compressed values are not defined for rows with an entry of their own")
     if policies.gating == "idle" and policies.storage != "plain":
         raise ValueError("gating of idle windows knows no compressed values")
     return policies

@@ -197,7 +197,7 @@ def in_words(value):
 def test_techniques_of_the_page():
     """The table in docs/techniques.md is the catalogue."""
     page = (ROOT / "docs" / "techniques.md").read_text()
-    rows = re.findall(r"^\| `([a-z+]+)` \| (.*?) \| (.*?) \| (.*?) \| (.*?) \|$", page, re.M)
+    rows = re.findall(r"^\| `([a-z+-]+)` \| (.*?) \| (.*?) \| (.*?) \| (.*?) \|$", page, re.M)
     assert rows == [
         (
             one.name,

@@ -8,8 +8,9 @@ from engine_cases import possible_redirections
 from trace_strategies import SPILLING, random_trace
 
 from mcage.engines.native.counting import Counts
-from mcage.engines.native.place import COUNTERS, count
+from mcage.engines.native.place import COUNTERS
 from mcage.engines.native.runs import runs_of
+from mcage.engines.native.selectors import count
 from mcage.engines.prepare import prepare
 from mcage.techniques import TECHNIQUES
 

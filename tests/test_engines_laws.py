@@ -15,8 +15,9 @@ from mcage.engines.native import NativeEngine
 from mcage.engines.prepare import prepare
 from mcage.engines.reference import ReferenceEngine
 from mcage.engines.reference_selectors import IN_TABLE, NOWHERE, SPILLED, place_writes
+from mcage.engines.schedule import DEATH
 from mcage.techniques import TECHNIQUES, Storage
-from mcage.traces.model import ALLOC, WRITE
+from mcage.traces.model import ALLOC, RELEASE
 
 ENGINES = [pytest.param(engine(), id=engine.name) for engine in (ReferenceEngine, NativeEngine)]
 REDIRECTING = [name for name, technique in TECHNIQUES.items() if technique.redirects]
@@ -90,8 +91,10 @@ def assert_homes_of_a_pass_are_possible(schedule, fault_map, entry, block):
     for kind, which in zip(schedule.op_kind.tolist(), schedule.op.tolist(), strict=True):
         if kind == ALLOC:
             live[which] = {}
-        elif kind != WRITE:
+        elif kind == RELEASE:
             del live[which]
+        elif kind == DEATH:
+            del live[int(schedule.window[which])][int(schedule.reg[which])]
         else:
             blocks = [int(block[which])] if schedule.compressed[which] else range(4)
             if entry[which] == SPILLED:

@@ -115,7 +115,7 @@ def test_windows_in_turn_of_two_kernels(first, second, turns):
     assert_replays_as_the_oracle(trace, TECHNIQUES["argo"], 64, np.zeros(256, np.uint8))
 
 
-@pytest.mark.parametrize("name", ["rrcd", "rrcd+pg", "rrcd+rc+rar"])
+@pytest.mark.parametrize("name", ["rrcd", "rrcd+pg", "rrcd+rc+rar", "gr-guard"])
 def test_redirection(name):
     @given(trace=traces(**SMALL), fault_map=fault_maps(), delta_limit=LIMITS)
     @settings(max_examples=6, deadline=None)
@@ -125,7 +125,7 @@ def test_redirection(name):
     check()
 
 
-@pytest.mark.parametrize("name", ["rrcd", "rrcd+pg", "rrcd+rc+rar"])
+@pytest.mark.parametrize("name", ["rrcd", "rrcd+pg", "rrcd+rc+rar", "gr-guard"])
 @pytest.mark.parametrize("seed", range(2))
 def test_redirection_of_many_rows(name, seed):
     trace = random_trace(random.Random(seed), **SPILLING)

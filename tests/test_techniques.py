@@ -18,6 +18,7 @@ POLICIES = {
     "rc+rar": ("rotate", "table", "empty", False),
     "wc": ("direct", "inline", "empty", False),
     "argo": ("round-robin", "plain", "idle windows", False),
+    "gr-guard": ("guard", "plain", "unused", False),
     "rrcd": ("redirect", "block", "unused", False),
     "rrcd+pg": ("redirect", "block", "empty", False),
     "rrcd+rc+rar": ("redirect", "table", "empty", True),
@@ -116,8 +117,22 @@ def test_a_wrong_one_fails_loudly(name, message, own_module):
         ),
         (
             {"placement": Placement.REDIRECT, "gating": Gating.IDLE_WINDOWS},
-            "no windows to gate",
+            "redirect placement has no windows to gate",
         ),
+        (
+            {"placement": Placement.GUARD, "gating": Gating.IDLE_WINDOWS},
+            "guard placement has no windows to gate",
+        ),
+        (
+            {"placement": Placement.GUARD, "storage": Storage.TABLE},
+            "guard placement looks for whole entries and needs plain storage",
+        ),
+        (
+            {"placement": Placement.GUARD, "rotating_selectors": True},
+            "rotating selectors need redirect placement",
+        ),
+        ({"storage": Storage.TABLE, "gating": Gating.IDLE_WINDOWS}, "table storage empties"),
+        ({"storage": Storage.INLINE, "gating": Gating.IDLE_WINDOWS}, "inline storage empties"),
     ],
 )
 def test_policies_that_contradict_each_other(changes, message):
@@ -127,6 +142,7 @@ def test_policies_that_contradict_each_other(changes, message):
 
 def test_what_follows_from_the_policies():
     assert [one.name for one in TECHNIQUES.values() if one.redirects] == [
+        "gr-guard",
         "rrcd",
         "rrcd+pg",
         "rrcd+rc+rar",
@@ -135,9 +151,12 @@ def test_what_follows_from_the_policies():
         "baseline",
         "rar",
         "argo",
+        "gr-guard",
     }
     for one in possible_techniques().values():
         assert one.redirects or one.storage is not Storage.BLOCK
+        assert one.redirects or not one.borrows
+        assert not (one.borrows and one.compresses)
         assert one.gates_released == (one.gating in (Gating.IDLE_WINDOWS, Gating.EMPTY))
 
 

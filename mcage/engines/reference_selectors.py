@@ -1,7 +1,8 @@
 """Redirection in the reference engine: a home for every write, in many slices at once.
 
-The event machine of RRCD (Toca-Diaz et al., section IV), one event after the other. A lane is one
-slice with one starting entry of the selectors' scan; every array has lanes first.
+The event machines of RRCD (Toca-Diaz et al., section IV) and GR-Guard (section VI.B), one event
+after the other. A lane is one slice with one starting entry of the selectors' scan; every array has
+lanes first.
 """
 
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from mcage.engines.interface import Counters
 from mcage.engines.prepare import PreparedReplay
+from mcage.engines.schedule import DEATH
 from mcage.geometry import SLICE
 from mcage.techniques import Gating
 from mcage.traces.model import ALLOC, RELEASE
@@ -32,7 +34,7 @@ class Homes:
     block : int8[lanes, writes]
         Block of the entry that a compressed value occupies; 0 for an uncompressed one.
     chosen : bool[lanes, writes]
-        The home was chosen anew at this write.
+        The home was chosen anew at this write, and is not the entry that the row has of its own.
     peak_spilled_rows : int64[lanes]
         Largest number of rows spilled at once.
     """
@@ -92,8 +94,19 @@ class _Slices:
         order[~candidate] = _NO_CANDIDATE
         entry = order.argmin(axis=1)
         found = candidate.any(axis=1)
-        self.entry[lanes, row] = np.where(found, entry, SPILLED)
+        self._settle(lanes, row, np.where(found, entry, SPILLED), compressed)
 
+    def choose_own(self, lanes: NDArray[np.int64], row: int) -> None:
+        """Give a row without a home its own entry, else the lowest free one, or spill it."""
+        candidate = self.free[lanes].all(axis=2)
+        entry = np.where(candidate[:, row], row, candidate.argmax(axis=1))
+        self._settle(lanes, row, np.where(candidate.any(axis=1), entry, SPILLED), False)
+
+    def _settle(
+        self, lanes: NDArray[np.int64], row: int, entry: NDArray[np.int64], compressed: bool
+    ) -> None:
+        self.entry[lanes, row] = entry
+        found = entry != SPILLED
         lanes, entry = lanes[found], entry[found]
         blocks = self.free[lanes, entry]
         if compressed:
@@ -114,9 +127,9 @@ def place_writes(replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Homes
         Bit b set = block b is unusable. Lane i * passes + p is instance i in pass p.
     """
     schedule = replay.schedule
-    rotating = replay.technique.rotating_selectors
+    rotating, borrows = replay.technique.rotating_selectors, replay.technique.borrows
     to_table = schedule.in_table
-    leaves_state = schedule.first | (schedule.compressed != schedule.was_compressed)
+    begins_stay = schedule.stay_first == np.arange(schedule.writes)
     slices = _Slices(
         np.repeat(fault_maps, replay.passes, axis=0),
         np.tile(replay.selector_starts, len(fault_maps)),
@@ -140,17 +153,24 @@ def place_writes(replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Homes
                 slices.vacate(lanes, row)
             continue
         row = schedule.row[which]
+        if kind == DEATH:
+            slices.vacate(lanes, row)
+            continue
         if to_table[which]:
             slices.vacate(lanes, row)
             slices.entry[:, row] = IN_TABLE
         else:
             seeking = lanes
-            if not leaves_state[which]:
+            if not begins_stay[which]:
                 seeking = np.flatnonzero(slices.entry[:, row] == SPILLED)
             if len(seeking):
                 slices.vacate(seeking, row)
-                slices.choose(seeking, row, bool(schedule.compressed[which]))
-                homes.chosen[seeking, which] = True
+                if borrows:
+                    slices.choose_own(seeking, row)
+                else:
+                    slices.choose(seeking, row, bool(schedule.compressed[which]))
+                own = borrows & (slices.entry[seeking, row] == row)
+                homes.chosen[seeking, which] = ~own
                 if (slices.entry[seeking, row] == SPILLED).any():
                     np.maximum(
                         homes.peak_spilled_rows,

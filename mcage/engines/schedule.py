@@ -10,12 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.images import Images, stored_images
+from mcage.engines.lives import lives_of
 from mcage.geometry import SLICE
 from mcage.techniques import Storage, Technique
 from mcage.traces.model import READ, RELEASE, WRITE, Trace
 from mcage.traces.patterns import classify, compressible, first_block_fits, wc_bytes
 
 FULL_EXEC = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+
+DEATH = 4
+"""Kind of operation beside the events of a trace: a value has been read for the last time."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +46,14 @@ class Schedule:
     cycle : int64[writes]
         When the write happens.
     end_cycle : int64[writes]
-        When its value is replaced by the next write of the register, or its window is released.
+        When its value is replaced by the next write of the register, or its window is released;
+        under guard placement also when it is dead: with its last read.
     window, reg, row : int64[writes]
         Window, register index in it, and row (window base + index, 0 ... 255).
     stay_first : int64[writes]
         First write of the stay: the writes of a register, one after the other, that keep its
-        compression state and hence its home, unless it was spilled.
+        compression state and hence its home, unless it was spilled. Under guard placement it is
+        a life (`mcage.engines.lives`): nothing is left of its value when it is over.
     first, compressed, was_compressed, divergent, mispredicted : bool[writes]
         First write of its register in the window; stored compressed; found the register stored
         compressed; under a partial EXEC mask; fits in the first block but not as a whole.
@@ -55,7 +61,8 @@ class Schedule:
         Reads of the register until its next write or release.
     op_kind, op : uint8[ops], int32[ops]
         Allocations, writes and releases in trace order (constants of `mcage.traces.model`), with
-        the index of the window or write.
+        the index of the window or write. Under guard placement also each `DEATH`, right after the
+        last read, with the first write of the life.
     images : Images
         What each write stores, and in which cells.
     compressible_writes : int
@@ -164,6 +171,11 @@ def make_schedule(trace: Trace, technique: Technique, delta_limit: int | None) -
     if not technique.compresses:
         mispredicted[:] = False
     op_kind, op = _operations(trace, window_of_event)
+    if technique.borrows:
+        lives = lives_of(trace, window_of_event)
+        stay_first, end_cycle = lives.first, trace.cycle[lives.end_event].astype(np.int64)
+        begins = np.flatnonzero(stay_first == np.arange(len(events)))
+        op_kind, op = _with_deaths(trace, op_kind, op, lives.death_event[begins], begins)
     return Schedule(
         trace=trace,
         technique=technique,
@@ -238,6 +250,20 @@ def _operations(
     return kind.astype(np.uint8), np.where(
         kind == WRITE, write_index, window_of_event[kept]
     ).astype(np.int32)
+
+
+def _with_deaths(
+    trace: Trace,
+    op_kind: NDArray[np.uint8],
+    op: NDArray[np.int32],
+    death_event: NDArray[np.int64],
+    life: NDArray[np.int64],
+) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+    """Operations, and the death of each life right after the event that it ends with."""
+    event = np.concatenate([np.flatnonzero(trace.kind != READ), death_event])
+    order = np.argsort(event, kind="stable")  # a write comes before its own death
+    kind = np.concatenate([op_kind, np.full(len(life), DEATH, dtype=np.uint8)])
+    return kind[order], np.concatenate([op, life.astype(np.int32)])[order]
 
 
 def _reads_after(

@@ -5,6 +5,7 @@ import importlib
 from mcage.errors import UserError
 from mcage.techniques.argo import ARGO
 from mcage.techniques.baseline import BASELINE
+from mcage.techniques.gr_guard import GR_GUARD
 from mcage.techniques.rar import RAR
 from mcage.techniques.rc import RC
 from mcage.techniques.rc_rar import RC_RAR
@@ -16,7 +17,18 @@ from mcage.techniques.wc import WC
 
 TECHNIQUES = {
     technique.name: technique
-    for technique in (BASELINE, RAR, RC, RC_RAR, WC, ARGO, RRCD, RRCD_PG, RRCD_RC_RAR)
+    for technique in (
+        BASELINE,
+        RAR,
+        RC,
+        RC_RAR,
+        WC,
+        ARGO,
+        GR_GUARD,
+        RRCD,
+        RRCD_PG,
+        RRCD_RC_RAR,
+    )
 }
 
 

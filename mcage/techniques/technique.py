@@ -21,6 +21,8 @@ class Placement(Enum):
     """Each new window takes the next free one in turn, of all floor(256/N) (ARGO)."""
     REDIRECT = "redirect"
     """Any entry, chosen anew when a row's compression state changes (RRCD)."""
+    GUARD = "guard"
+    """As `DIRECT`; out of a faulty or occupied entry, one that holds no live value (GR-Guard)."""
 
 
 class Storage(Enum):
@@ -83,6 +85,7 @@ class Technique:
 
     def __post_init__(self) -> None:
         redirects = self.placement is Placement.REDIRECT
+        plain = self.storage is Storage.PLAIN
         problem = None
         if not self.name or any(letter.isspace() for letter in self.name):
             problem = "its name must be one word"
@@ -92,8 +95,12 @@ class Technique:
             problem = "inline storage keeps its entry and does not go with redirect placement"
         elif self.rotating_selectors and not redirects:
             problem = "rotating selectors need redirect placement"
-        elif self.gating is Gating.IDLE_WINDOWS and redirects:
-            problem = "redirect placement has no windows to gate; use 'empty' gating"
+        elif self.placement is Placement.GUARD and not plain:
+            problem = "guard placement looks for whole entries and needs plain storage"
+        elif self.gating is Gating.IDLE_WINDOWS and self.redirects:
+            problem = f"{self.placement.value} placement has no windows to gate; use 'empty' gating"
+        elif self.gating is Gating.IDLE_WINDOWS and not plain:
+            problem = f"{self.storage.value} storage empties its entries; use 'empty' gating"
         if problem:
             raise UserError(f"technique {self.name!r}: {problem}")
 
@@ -105,7 +112,12 @@ class Technique:
     @property
     def redirects(self) -> bool:
         """Whether the technique can move registers away from faults."""
-        return self.placement is Placement.REDIRECT
+        return self.placement in (Placement.REDIRECT, Placement.GUARD)
+
+    @property
+    def borrows(self) -> bool:
+        """Whether a register has an entry of its own, and borrows another only out of need."""
+        return self.placement is Placement.GUARD
 
     @property
     def gates_released(self) -> bool:

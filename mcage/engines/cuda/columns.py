@@ -6,9 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.prepare import PreparedReplay
+from mcage.engines.schedule import DEATH
 from mcage.traces.model import RELEASE, WRITE
 
 _COMPRESSED, _WAS_COMPRESSED, _BEGINS_STAY = 4, 8, 16
+_DEATH = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +55,8 @@ class Redirection:
     Attributes
     ----------
     stay_operations, write_operations : int32[operations, 4]
-        Allocations, releases, and writes: those that begin a stay, or all. What it is, row, first
-        and end of the rows or of the writes in the order of `columns`.
+        Allocations, releases, deaths, and writes: those that begin a stay, or all. What it is, row,
+        first and end of the rows or of the writes in the order of `columns`.
     reads_after, cycles : int64[writes]
         Of the writes in that order: reads of the value, and cycles until its end.
     scan_starts : int32[passes]
@@ -89,6 +91,7 @@ def redirection(replay: PreparedReplay) -> Redirection:
 
     is_write = schedule.op_kind == WRITE
     is_release = schedule.op_kind == RELEASE
+    is_death = schedule.op_kind == DEATH
     write, window = schedule.op[is_write], schedule.op[is_release]
     operations = np.zeros((len(schedule.op), 4), dtype=np.int32)
     operations[:, 0] = schedule.op_kind
@@ -100,6 +103,8 @@ def redirection(replay: PreparedReplay) -> Redirection:
     operations[is_write, 1] = schedule.row[write]
     operations[is_write, 2] = position[write]
     operations[is_write, 3] = end[write]
+    operations[is_death, 0] = _DEATH
+    operations[is_death, 1] = schedule.row[schedule.op[is_death]]
     operations[is_release, 2] = windows.base[window]
     operations[is_release, 3] = windows.base[window] + windows.size[window]
     beginning = ~is_write

@@ -20,6 +20,7 @@ def select_program(technique: Technique) -> Program:
         "TABLE": int(technique.storage is Storage.TABLE),
         "ROTATING": int(technique.rotating_selectors),
         "WAKES": int(technique.gating is Gating.EMPTY),
+        "BORROWS": int(technique.borrows),
     }
 
 

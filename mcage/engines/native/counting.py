@@ -1,16 +1,18 @@
 """Events of a replay from the number of free places alone.
 
-Unless the selectors rotate over blocks, entries of a kind are interchangeable: they are asked in
-an order that does not change, and a sound block of a faulty entry is as good as any other. So how
-many reliable entries and how many sound blocks of faulty ones there are decides what happens, not
-where they are, and what is more than enough makes no difference.
+Unless the selectors rotate over blocks or rows have entries of their own, entries of a kind are
+interchangeable: they are asked in an order that does not change, and a sound block of a faulty
+entry is as good as any other. So how many reliable entries and how many sound blocks of faulty ones
+there are decides what happens, not where they are, and what is more than enough makes no
+difference.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.native.place import COUNTERS, count
+from mcage.engines.native.place import COUNTERS
 from mcage.engines.native.runs import ADVANCE, FREE, KINDS, RECORD, Runs
+from mcage.engines.native.selectors import count
 from mcage.geometry import SLICE
 
 _SOUND = np.array([SLICE.blocks - bin(faults).count("1") for faults in range(1 << SLICE.blocks)])
@@ -36,7 +38,7 @@ class Counts:
 
     def of(self, fault_maps: NDArray[np.uint8]) -> NDArray[np.int64]:
         """Counters int64[n, 8] of instances with fault maps uint8[n, 256]."""
-        if self._runs.rotating and self._runs.in_blocks:
+        if self._runs.borrows or (self._runs.rotating and self._runs.in_blocks):
             return self._count(fault_maps)
         reliable = np.minimum((fault_maps == 0).sum(axis=1), self._entries)
         sound = np.minimum(_SOUND_IF_FAULTY[fault_maps].sum(axis=1), self._blocks)

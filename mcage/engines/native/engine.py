@@ -12,8 +12,9 @@ from mcage.engines.native.counting import Counts
 from mcage.engines.native.exposure import NativeExposure, Room, SharedExposure, new_room
 from mcage.engines.native.laid_out import laid_out_times
 from mcage.engines.native.mixtures import Tree, tree_of
-from mcage.engines.native.place import COUNTERS, ENTRIES, new_homes, place
+from mcage.engines.native.place import COUNTERS, ENTRIES, new_homes
 from mcage.engines.native.runs import BITS, Runs, runs_of
+from mcage.engines.native.selectors import find_homes
 from mcage.engines.native.spares import Spares
 from mcage.engines.native.stretches import Pool
 from mcage.engines.native.vectors import LANES
@@ -95,7 +96,7 @@ def _redirected_times(
     times = new_times(runs.longest)
     unused = np.zeros(COUNTERS, np.int64)
     for instance in range(len(fault_maps)):
-        place(runs, 0, fault_maps[instance], homes, unused)
+        find_homes(runs, 0, fault_maps[instance], homes, unused)
         sort_visits(homes, fill, visits)
         for entry in range(ENTRIES):
             first, last = visits.first[entry * passes], visits.first[entry * passes + passes]

@@ -36,8 +36,9 @@ from mcage.engines.native.longest import (
     raise_bounds,
 )
 from mcage.engines.native.mixtures import Tree, longest_total
-from mcage.engines.native.place import COUNTERS, ENTRIES, LDS, Homes, new_homes, place
+from mcage.engines.native.place import COUNTERS, ENTRIES, LDS, Homes, new_homes
 from mcage.engines.native.runs import BITS, Runs
+from mcage.engines.native.selectors import find_homes
 from mcage.engines.native.spares import Spares
 from mcage.engines.native.stretches import Pool, Stretches, new_stretches, stretch_of, with_room
 from mcage.engines.native.vectors import LANES
@@ -243,7 +244,7 @@ def _expose(
         abreast = 0
         while end < len(instances) and kernels[end] == kernel and end < begin + _ABREAST:
             instance, turn = instances[end], stretches.turns[instances[end]]
-            place(runs, kernel, fault_maps[end], homes, room.counters)
+            find_homes(runs, kernel, fault_maps[end], homes, room.counters)
             stretches.turns[instance] = turn + 1
             stretches.kernel[instance, turn] = kernel
             stretches.scale[instance, turn] = scales[end]

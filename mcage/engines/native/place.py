@@ -20,10 +20,10 @@ WHOLE_ENTRY = SLICE.blocks
 """A home is entry x 8 + block, or entry x 8 + 4 for the whole entry."""
 
 COUNTERS = 8
-_REGULAR, _TO_RELIABLE, _TO_FAULTY, LDS, _LDS_READS, _PEAK, _ROW_CYCLES, _WAKEUPS = range(COUNTERS)
-_SPILLED = -1
+REGULAR, TO_RELIABLE, _TO_FAULTY, LDS, LDS_READS, _PEAK, _ROW_CYCLES, _WAKEUPS = range(COUNTERS)
+SPILLED = -1
 _SETS = 3
-_SOUND_BLOCKS, _PART_FILLED, _EMPTY_RELIABLE = range(_SETS)
+_SOUND_BLOCKS, _PART_FILLED, EMPTY_RELIABLE = range(_SETS)
 """Sets of entries: faulty ones with a sound block that is free; reliable ones of which some block
 is free and some is not; reliable ones that are free."""
 _WORDS = ENTRIES // 64
@@ -100,7 +100,7 @@ def place(runs: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> 
     counters : int64[8]
         Counters of the instance, added to; of the peak the largest is kept.
     """
-    _start(runs, fault_map, homes)
+    start_passes(fault_map, homes)
     home, found, entry, founds = homes.home, homes.found, homes.entry, homes.founds
     in_entry, sets, free, starts = homes.in_entry, homes.sets, homes.free, runs.selector_starts
     spilled, since, peak, events = homes.spilled, homes.since, homes.peak, homes.events
@@ -113,37 +113,37 @@ def place(runs: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> 
     first_run = runs.run_starts[kernel]
     turn, spilled_anywhere, wakeups = 0, 0, 0
     for i in range(runs.operation_starts[kernel], runs.operation_starts[kernel + 1]):
-        kind, run = operations[i] & (KINDS - 1), _index(operations[i] // KINDS)
-        mine = _index(run - first_run)
+        kind, run = operations[i] & (KINDS - 1), index(operations[i] // KINDS)
+        mine = index(run - first_run)
         if kind == FREE:
             for one in range(passes):
                 old = home[one, mine]
                 if old >= 0:
                     _give_back(sets, free, one, old)
                 else:
-                    _spill(spilled, since, peak, events, one, -1, run_end[run])
+                    spill(spilled, since, peak, events, one, -1, run_end[run])
                     spilled_anywhere -= 1
         elif kind == ADVANCE:
             turn += 1
         else:
-            write = _index(write_starts[run])
+            write = index(write_starts[run])
             for one in range(passes):
                 start = (starts[one] + turn) & (ENTRIES - 1)
                 new = _choose(sets, free, one, start, kind == ACQUIRE_BLOCK)
                 home[one, mine] = new
                 if new >= 0:
-                    _move_in(found, entry, founds, in_entry, one, packed(run, write, new & 7), new)
+                    move_in(found, entry, founds, in_entry, one, packed(run, write, new & 7), new)
                     wakeups += wakes[run]
                 else:
                     events[LDS] += 1
-                    events[_LDS_READS] += reads_after[write]
-                    _spill(spilled, since, peak, events, one, 1, cycle[write])
+                    events[LDS_READS] += reads_after[write]
+                    spill(spilled, since, peak, events, one, 1, cycle[write])
                     spilled_anywhere += 1
         if spilled_anywhere:
             for retry in range(retry_starts[i], retry_starts[i + 1]):
-                write = _index(retries[retry])
-                run = _index(run_of_write[write])
-                mine = _index(run - first_run)
+                write = index(retries[retry])
+                run = index(run_of_write[write])
+                mine = index(run - first_run)
                 in_block = in_blocks and mask[write] == RECORD
                 for one in range(passes):
                     if home[one, mine] >= 0:
@@ -152,23 +152,30 @@ def place(runs: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> 
                     new = _choose(sets, free, one, start, in_block)
                     if new >= 0:
                         home[one, mine] = new
-                        _move_in(
+                        move_in(
                             found, entry, founds, in_entry, one, packed(run, write, new & 7), new
                         )
-                        _spill(spilled, since, peak, events, one, -1, cycle[write])
+                        spill(spilled, since, peak, events, one, -1, cycle[write])
                         spilled_anywhere -= 1
                     else:
                         events[LDS] += 1
-                        events[_LDS_READS] += reads_after[write]
+                        events[LDS_READS] += reads_after[write]
     for number in range(ENTRIES):
-        kind = _TO_FAULTY if fault_map[number] else _TO_RELIABLE
+        kind = _TO_FAULTY if fault_map[number] else TO_RELIABLE
         for one in range(passes):
             events[kind] += in_entry[number * passes + one]
-    redirected = events[_TO_RELIABLE] + events[_TO_FAULTY] + events[LDS]
-    events[_REGULAR] = passes * runs.writes[kernel] - redirected
+    redirected = events[TO_RELIABLE] + events[_TO_FAULTY] + events[LDS]
+    events[REGULAR] = passes * runs.writes[kernel] - redirected
     events[_WAKEUPS] = wakeups
+    hand_in(homes, counters)
+
+
+@inner
+def hand_in(homes: Any, counters: Any) -> None:
+    """Add the events of a placement to the counters of its instance."""
+    events, peak = homes.events, homes.peak
     at_most = counters[_PEAK]
-    for one in range(passes):
+    for one in range(len(peak)):
         at_most = max(at_most, peak[one])
     for which in range(COUNTERS):
         counters[which] += events[which]
@@ -176,13 +183,13 @@ def place(runs: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> 
 
 
 @inlined
-def _index(number: int) -> Any:
+def index(number: int) -> Any:
     """A number as an unsigned index: it is not tried for counting from the end."""
     return np.uint32(number)
 
 
 @inner
-def _start(runs: Any, fault_map: Any, homes: Any) -> None:
+def start_passes(fault_map: Any, homes: Any) -> None:
     """Every entry is empty."""
     homes.sets[:] = 0
     homes.in_entry[:] = 0
@@ -198,7 +205,7 @@ def _start(runs: Any, fault_map: Any, homes: Any) -> None:
                 usable |= _RELIABLE
             homes.free[one * ENTRIES + entry] = usable
             if usable:
-                _include(homes.sets, _set_of(one, usable), entry, True)
+                include(homes.sets, _set_of(one, usable), entry, True)
 
 
 @inlined
@@ -209,29 +216,36 @@ def _set_of(one: int, free: int) -> int:
 
 
 @inlined
-def _include(sets: Any, which: int, entry: int, member: bool) -> None:
+def include(sets: Any, which: int, entry: int, member: bool) -> None:
     """Put an entry into a set if it is to be a member."""
-    place = _index(which * _WORDS + (entry >> 6))
+    place = index(which * _WORDS + (entry >> 6))
     sets[place] |= np.uint64(member) << np.uint64(entry & 63)
 
 
 @inlined
-def _exclude(sets: Any, which: int, entry: int, no_member: bool) -> None:
+def exclude(sets: Any, which: int, entry: int, no_member: bool) -> None:
     """Take an entry out of a set if it is no member any more."""
-    place = _index(which * _WORDS + (entry >> 6))
+    place = index(which * _WORDS + (entry >> 6))
     sets[place] &= ~(np.uint64(no_member) << np.uint64(entry & 63))
 
 
 @inlined
-def _first(sets: Any, which: int, start: int) -> int:
+def is_member(sets: Any, which: int, entry: int) -> bool:
+    """Whether an entry is in a set."""
+    word = sets[index(which * _WORDS + (entry >> 6))]
+    return bool(word >> np.uint64(entry & 63) & np.uint64(1))
+
+
+@inlined
+def first_member(sets: Any, which: int, start: int) -> int:
     """First member of a set of entries at or after `start`, wrapping; -1 if it is empty."""
     word = start >> 6
-    found = sets[_index(which * _WORDS + word)] & (_ALL_64 << np.uint64(start & 63))
+    found = sets[index(which * _WORDS + word)] & (_ALL_64 << np.uint64(start & 63))
     if found:
         return (word << 6) + lowest_bit(found)
     for _ in range(_WORDS):
         word = (word + 1) & (_WORDS - 1)
-        found = sets[_index(which * _WORDS + word)]
+        found = sets[index(which * _WORDS + word)]
         if found:
             return (word << 6) + lowest_bit(found)
     return -1
@@ -240,30 +254,30 @@ def _first(sets: Any, which: int, start: int) -> int:
 @inlined
 def _choose(sets: Any, free: Any, one: int, start: int, in_block: bool) -> int:
     """Take a home."""
-    sound, part, empty = one * _SETS, one * _SETS + _PART_FILLED, one * _SETS + _EMPTY_RELIABLE
+    sound, part, empty = one * _SETS, one * _SETS + _PART_FILLED, one * _SETS + EMPTY_RELIABLE
     if not in_block:
-        entry = _first(sets, empty, start)
+        entry = first_member(sets, empty, start)
         if entry < 0:
-            return _SPILLED
-        free[_index(one * ENTRIES + entry)] = _RELIABLE
-        _exclude(sets, empty, entry, True)
+            return SPILLED
+        free[index(one * ENTRIES + entry)] = _RELIABLE
+        exclude(sets, empty, entry, True)
         return entry * 8 + WHOLE_ENTRY
-    entry = _first(sets, sound, start)
+    entry = first_member(sets, sound, start)
     if entry < 0:
-        entry = _first(sets, part, start)
+        entry = first_member(sets, part, start)
     if entry < 0:
-        entry = _first(sets, empty, start)
+        entry = first_member(sets, empty, start)
     if entry < 0:
-        return _SPILLED
-    blocks = free[_index(one * ENTRIES + entry)]
+        return SPILLED
+    blocks = free[index(one * ENTRIES + entry)]
     left = blocks & (blocks - 1)
-    free[_index(one * ENTRIES + entry)] = left
+    free[index(one * ENTRIES + entry)] = left
     if left & _RELIABLE:
-        _exclude(sets, empty, entry, True)
-        _exclude(sets, part, entry, left == _RELIABLE)
-        _include(sets, part, entry, left != _RELIABLE)
+        exclude(sets, empty, entry, True)
+        exclude(sets, part, entry, left == _RELIABLE)
+        include(sets, part, entry, left != _RELIABLE)
     else:
-        _exclude(sets, sound, entry, left == 0)
+        exclude(sets, sound, entry, left == 0)
     return entry * 8 + lowest_bit(np.uint64(blocks))
 
 
@@ -271,26 +285,27 @@ def _choose(sets: Any, free: Any, one: int, start: int, in_block: bool) -> int:
 def _give_back(sets: Any, free: Any, one: int, home: int) -> None:
     """Give back a home."""
     entry, block = (home >> 3) & (ENTRIES - 1), home & 7
-    place = _index(one * ENTRIES + entry)
+    place = index(one * ENTRIES + entry)
     if block == WHOLE_ENTRY:
         free[place] = _EMPTY
-        _include(sets, one * _SETS + _EMPTY_RELIABLE, entry, True)
+        include(sets, one * _SETS + EMPTY_RELIABLE, entry, True)
         return
     left = free[place] | (1 << block)
     free[place] = left
-    _include(sets, _set_of(one, left), entry, True)
-    _exclude(sets, one * _SETS + _PART_FILLED, entry, left == _EMPTY)
+    include(sets, _set_of(one, left), entry, True)
+    exclude(sets, one * _SETS + _PART_FILLED, entry, left == _EMPTY)
 
 
 @inlined
-def _move_in(
+def move_in(
     found: Any, entry_at: Any, founds: Any, in_entry: Any, one: int, visit: int, home: int
 ) -> None:
-    entry, last = (home >> 3) & (ENTRIES - 1), _index(founds[one])
+    """A run takes its home."""
+    entry, last = (home >> 3) & (ENTRIES - 1), index(founds[one])
     found[one, last] = visit
     entry_at[one, last] = entry
     founds[one] = last + 1
-    in_entry[_index(entry * len(founds) + one)] += 1
+    in_entry[index(entry * len(founds) + one)] += 1
 
 
 @inlined
@@ -318,17 +333,9 @@ def block_of(visit: int) -> int:
 
 
 @inlined
-def _spill(spilled: Any, since: Any, peak: Any, events: Any, one: int, more: int, now: int) -> None:
+def spill(spilled: Any, since: Any, peak: Any, events: Any, one: int, more: int, now: int) -> None:
     """One row more, or one less, lives in the LDS."""
     events[_ROW_CYCLES] += spilled[one] * (now - since[one])
     since[one] = now
     spilled[one] += more
     peak[one] = max(peak[one], spilled[one])
-
-
-@compiled
-def count(runs: Any, fault_maps: Any, counters: Any) -> None:
-    """Events of every instance on the first kernel: uint8[n, 256], int64[n, 8]."""
-    homes = new_homes(len(runs.selector_starts), runs.run_starts[1])
-    for instance in range(len(fault_maps)):
-        place(runs, 0, fault_maps[instance], homes, counters[instance])

@@ -1,8 +1,8 @@
 """Replays of one technique on several kernels, as the compiled functions take them.
 
 A run is what one register writes into one home: under redirect placement the writes of a stay,
-otherwise those of a window's register. What is in a run, and for how long, no instance changes.
-Everything is numbered through all kernels.
+under guard placement those of a life, otherwise those of a window's register. What is in a run, and
+for how long, no instance changes. Everything is numbered through all kernels.
 """
 
 from typing import Any, NamedTuple
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from mcage.engines.native.compile import compiled
 from mcage.engines.native.vectors import AT_ONCE, LANES, sum_planes
 from mcage.engines.prepare import PreparedReplay
-from mcage.engines.schedule import Schedule
+from mcage.engines.schedule import DEATH, Schedule
 from mcage.geometry import SLICE
 from mcage.techniques import Gating, Storage, Technique
-from mcage.traces.model import ALLOC, WRITE
+from mcage.traces.model import ALLOC, RELEASE, WRITE
 
 BITS = SLICE.component_bits
 WHOLE, RECORD = 0, 1
@@ -42,9 +42,9 @@ class Runs(NamedTuple):
 
     Attributes
     ----------
-    gated, rotating, in_blocks : bool
+    gated, rotating, in_blocks, borrows : bool
         A place is on from the write that fills it until its value is gone, else for good; the
-        selectors rotate; a compressed value takes a block.
+        selectors rotate; a compressed value takes a block; rows have entries of their own.
     selector_starts : int64[passes]
         Entry at which the selectors start, one pass each.
     cycles, writes : int64[kernels]
@@ -54,7 +54,9 @@ class Runs(NamedTuple):
     write_starts : int64[runs + 1]
         Writes of each run.
     register : int64[runs]
-        256 x window + register; the first write of its stay under redirect placement.
+        256 x window + register; the first write of its stay or life where registers may move.
+    own : int64[runs]
+        The row, which is the number of its own entry.
     run_end : int64[runs]
         Cycle at which the last value of the run is gone from its home.
     wakes : bool[runs]
@@ -87,6 +89,7 @@ class Runs(NamedTuple):
     gated: bool
     rotating: bool
     in_blocks: bool
+    borrows: bool
     selector_starts: NDArray[np.int64]
     cycles: NDArray[np.int64]
     writes: NDArray[np.int64]
@@ -94,6 +97,7 @@ class Runs(NamedTuple):
     operation_starts: NDArray[np.int64]
     write_starts: NDArray[np.int64]
     register: NDArray[np.int64]
+    own: NDArray[np.int64]
     run_end: NDArray[np.int64]
     wakes: NDArray[np.bool_]
     longest: NDArray[np.unsignedinteger]
@@ -139,6 +143,7 @@ def runs_of(replays: tuple[PreparedReplay, ...]) -> Runs:
         gated=technique.gates_released,
         rotating=technique.rotating_selectors,
         in_blocks=technique.storage is Storage.BLOCK,
+        borrows=technique.borrows,
         selector_starts=replays[0].selector_starts,
         cycles=np.array([replay.schedule.cycles for replay in replays]),
         writes=np.array([replay.schedule.writes for replay in replays]),
@@ -146,6 +151,7 @@ def runs_of(replays: tuple[PreparedReplay, ...]) -> Runs:
         operation_starts=starts([len(part.kind) for part in parts]),
         write_starts=np.append(joined("write_starts", writes), writes[-1]),
         register=joined("key"),
+        own=joined("own"),
         run_end=joined("run_end"),
         wakes=joined("wakes").astype(bool),
         longest=np.zeros((run_starts[-1], LANES), dtype=sums),
@@ -187,6 +193,7 @@ class _Part:
         self.write_starts = first
         self.run_end = schedule.end_cycle[held[np.append(first, len(held))[1:] - 1]]
         opens = held[first]
+        self.own = schedule.row[opens]
         self.wakes = (schedule.was_compressed & ~schedule.compressed)[opens]
         if technique.gating is not Gating.EMPTY:
             self.wakes[:] = False
@@ -272,17 +279,16 @@ def _operations(
     is_write = schedule.op_kind == WRITE
     event_of_write = np.flatnonzero(is_write)
     rotations = np.flatnonzero((schedule.op_kind == ALLOC) & technique.rotating_selectors)
-    releases = np.flatnonzero(~is_write & (schedule.op_kind != ALLOC))
-    event_of_release = np.empty(len(schedule.windows.size), dtype=np.int64)
-    event_of_release[schedule.op[releases]] = releases
-
     position = np.empty(schedule.writes, dtype=np.int64)
     position[held] = np.arange(len(held))
     opens = held[np.flatnonzero(np.diff(run_of, prepend=-1))]
-    freed = event_of_release[schedule.window[opens]]
-    follower, before = _changes(schedule)
-    in_entry = np.isin(before, opens)
-    freed[run_of[position[before[in_entry]]]] = event_of_write[follower[in_entry]]
+    if technique.borrows:
+        freed = _deaths(schedule)
+    else:
+        freed = _releases(schedule)[schedule.window[opens]]
+        follower, before = _changes(schedule)
+        in_entry = np.isin(before, opens)
+        freed[run_of[position[before[in_entry]]]] = event_of_write[follower[in_entry]]
     runs = np.arange(len(opens))
     in_block = schedule.images.is_record[opens]
     when = np.concatenate([2 * rotations + 1, 2 * event_of_write[opens] + 1, 2 * freed])
@@ -298,6 +304,20 @@ def _operations(
     later = np.setdiff1d(held, opens)
     retry_starts = np.searchsorted(2 * event_of_write[later], when[order])
     return kind[order].astype(np.uint8), run[order], retry_starts, position[later]
+
+
+def _deaths(schedule: Schedule) -> NDArray[np.int64]:
+    """Event at which each life is over; lives are numbered as runs, by their first writes."""
+    events = np.flatnonzero(schedule.op_kind == DEATH)
+    return events[np.argsort(schedule.op[events])]
+
+
+def _releases(schedule: Schedule) -> NDArray[np.int64]:
+    """Event at which each window is released."""
+    events = np.flatnonzero(schedule.op_kind == RELEASE)
+    event_of_window = np.empty(len(schedule.windows.size), dtype=np.int64)
+    event_of_window[schedule.op[events]] = events
+    return event_of_window
 
 
 def _changes(schedule: Schedule) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
