@@ -1,0 +1,34 @@
+"""What a technique costs: energy, slowdown and area of a slice and of the units that it adds.
+
+Constants come from `data/costs.toml` (:func:`load_costs`); what a slice did in a steady pass is an
+:class:`Activity`, counted from a replay; :func:`energy` and :func:`slowdown` weigh it.
+"""
+
+from mcage.costs.activity import CONVENTIONAL, Accesses, Activity, activity_of, conventional
+from mcage.costs.area import Area, area
+from mcage.costs.components import Component, Costs, Penalty, Technology, load_costs
+from mcage.costs.energy import Energy, energy, suav
+from mcage.costs.slowdown import Slowdown, slowdown
+from mcage.costs.units import Units, units_of
+
+__all__ = [
+    "CONVENTIONAL",
+    "Accesses",
+    "Activity",
+    "Area",
+    "Component",
+    "Costs",
+    "Energy",
+    "Penalty",
+    "Slowdown",
+    "Technology",
+    "Units",
+    "activity_of",
+    "area",
+    "conventional",
+    "energy",
+    "load_costs",
+    "slowdown",
+    "suav",
+    "units_of",
+]

@@ -1,0 +1,333 @@
+"""Components of a slice and their constants, for two technologies, read from `data/costs.toml`.
+
+Every constant stands there with its value, unit, status and source. 1 mW over 1 ns is 1 pJ.
+"""
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeVar
+
+from mcage.errors import UserError
+from mcage.geometry import SLICE
+
+STATUSES = ("printed", "public", "reconstructed", "assumed")
+"""Where a constant comes from; docs/costs.md says what each word means."""
+
+UNITS = {
+    "pj": "pJ",
+    "mw": "mW",
+    "mm2": "mm^2",
+    "volts": "V",
+    "ghz": "GHz",
+    "cycles": "cycles",
+}
+"""Unit of a constant by the last word of its name; any other is a plain number, unit "1"."""
+
+
+@dataclass(frozen=True)
+class Component:
+    """Energy, power and area of one component; 0 where the papers say "not applicable".
+
+    Attributes
+    ----------
+    read_pj, write_pj : float
+        Energy of an access. Of what: a block of 64 bytes (slice, LDS, destination buffer), the
+        evaluation of a block (compression on a write, decompression on a read), an entry of a
+        table, a redirection (selection unit, as a write).
+    leakage_mw : float
+        Static power while on.
+    area_mm2 : float
+        Area.
+    """
+
+    read_pj: float
+    write_pj: float
+    leakage_mw: float
+    area_mm2: float
+
+
+@dataclass(frozen=True)
+class LowVdd:
+    """The slice at a printed Vdd below the nominal one; energies per block."""
+
+    vdd_volts: float
+    read_pj: float
+    write_pj: float
+    leakage_mw: float
+
+
+@dataclass(frozen=True)
+class Technology:
+    """All components in one technology.
+
+    Attributes
+    ----------
+    clock_ghz : float
+        Clock frequency.
+    nominal_vdd_volts : float
+        Vdd of the slice's constants; all other components stay at it.
+    decompression_units : float
+        Decompression units of a slice, one for each read port.
+    retention_cycles : float
+        For how long the eDRAM of the compression table keeps a value.
+    wakeup_pj : float
+        Energy to switch an entry on.
+    power_gating_area_mm2 : float
+        Sleep transistors and their wires.
+    slice, compression_unit, decompression_unit, wc_compression_unit, wc_decompression_unit,
+    compression_table, redirection_table, selection_unit, destination_buffer, lds : Component
+        The components. The second and third pair are the units of Warped-Compression.
+    low_vdd : tuple of LowVdd
+        Where the slice is printed below nominal Vdd.
+    """
+
+    clock_ghz: float
+    nominal_vdd_volts: float
+    decompression_units: float
+    retention_cycles: float
+    wakeup_pj: float
+    power_gating_area_mm2: float
+    slice: Component
+    compression_unit: Component
+    decompression_unit: Component
+    wc_compression_unit: Component
+    wc_decompression_unit: Component
+    compression_table: Component
+    redirection_table: Component
+    selection_unit: Component
+    destination_buffer: Component
+    lds: Component
+    low_vdd: tuple[LowVdd, ...]
+
+    @property
+    def refresh_period_cycles(self) -> int:
+        """Cycles from one refresh of the table, an entry at a time, to the next."""
+        return int(self.retention_cycles // SLICE.entries)
+
+    def slice_at(self, vdd_volts: float | None) -> Component:
+        """Return the slice at a Vdd: as printed where it is, else by the laws.
+
+        Leakage is linear, access energy quadratic in Vdd from the nominal one. The printed rows
+        do not follow the second law, so that a Vdd a little off theirs gives another energy.
+
+        Parameters
+        ----------
+        vdd_volts : float or None
+            Supply voltage of the slice, above 0 and at most 2 V; None for the nominal one.
+
+        Raises
+        ------
+        UserError
+            If the Vdd is out of its range.
+
+        Notes
+        -----
+        Toca-Diaz et al. (RRCD), section IV.E and Table II.
+        """
+        if vdd_volts is None:
+            return self.slice
+        if not 0 < vdd_volts <= 2:
+            raise UserError(f"vdd = {vdd_volts} V of the slice: above 0 and at most 2 V is needed")
+        for printed in self.low_vdd:
+            if math.isclose(printed.vdd_volts, vdd_volts, abs_tol=1e-9):
+                return Component(
+                    printed.read_pj, printed.write_pj, printed.leakage_mw, self.slice.area_mm2
+                )
+        ratio = vdd_volts / self.nominal_vdd_volts
+        return Component(
+            read_pj=self.slice.read_pj * ratio**2,
+            write_pj=self.slice.write_pj * ratio**2,
+            leakage_mw=self.slice.leakage_mw * ratio,
+            area_mm2=self.slice.area_mm2,
+        )
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """What an event costs in time.
+
+    Attributes
+    ----------
+    cycles : float
+        Cycles by which it delays its wavefront.
+    exposure : float
+        Part of them that other wavefronts do not hide, 0 ... 1: one for all kernels.
+    """
+
+    cycles: float
+    exposure: float
+
+    @property
+    def exposed_cycles(self) -> float:
+        """Cycles that an event adds to the execution."""
+        return self.cycles * self.exposure
+
+
+@dataclass(frozen=True)
+class Penalties:
+    """Penalty of each kind of event that slows a kernel down."""
+
+    wakeup: Penalty
+    mov: Penalty
+    refresh: Penalty
+    pipeline: Penalty
+    misprediction: Penalty
+    lds: Penalty
+
+
+@dataclass(frozen=True)
+class Costs:
+    """All constants of energy, area and slowdown.
+
+    Attributes
+    ----------
+    technologies : mapping of str to Technology
+        ``32nm`` (Valero et al., IEEE TC 2019) and ``28nm`` (Toca-Diaz et al., RRCD).
+    penalties : Penalties
+        The same for every technology.
+    smoothing_vdd_volts : float
+        Vdd of a conventional slice with voltage smoothing (Suav of RRCD).
+    """
+
+    technologies: Mapping[str, Technology]
+    penalties: Penalties
+    smoothing_vdd_volts: float
+
+    def technology(self, name: str) -> Technology:
+        """Technology of that name.
+
+        Raises
+        ------
+        UserError
+            If there is none.
+        """
+        if name not in self.technologies:
+            raise UserError(
+                f"technology {name!r} is unknown; choose from {', '.join(self.technologies)}"
+            )
+        return self.technologies[name]
+
+
+_POSITIVE = {
+    "clock_ghz",
+    "nominal_vdd_volts",
+    "vdd_volts",
+    "retention_cycles",
+    "decompression_units",
+}
+_NOT_TECHNOLOGIES = ("smoothing", "penalty", "exposure")
+_Numbers = TypeVar("_Numbers", Component, LowVdd)
+
+
+def load_costs(path: Path | None = None) -> Costs:
+    """Read the constants that mcage ships, or a file of one's own in the same form.
+
+    Parameters
+    ----------
+    path : Path, optional
+        A TOML file with the keys of mcage's own `data/costs.toml`, all of them and no others; any
+        number of technologies under names of their own.
+
+    Raises
+    ------
+    UserError
+        If the file cannot be read, a key is missing or unknown, or a constant lacks its value,
+        unit, status or source, or has one that cannot be meant.
+    """
+    source = files("mcage").joinpath("data", "costs.toml") if path is None else path
+    try:
+        tables = tomllib.loads(source.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: cannot be read as TOML ({error})") from error
+    return _costs(tables, "costs.toml" if path is None else str(path))
+
+
+def _costs(tables: dict[str, Any], where: str) -> Costs:
+    missing = [name for name in _NOT_TECHNOLOGIES if name not in tables]
+    if missing:
+        raise UserError(f"{where}: [{missing[0]}] is missing")
+    names = [name for name in tables if name not in _NOT_TECHNOLOGIES]
+    if not names:
+        raise UserError(f"{where}: no technology in it, such as [32nm]")
+    return Costs(
+        technologies={name: _technology(tables[name], f"{where}, [{name}") for name in names},
+        penalties=_penalties(tables["penalty"], tables["exposure"], where),
+        smoothing_vdd_volts=_constants(tables["smoothing"], ["vdd_volts"], f"{where}, [smoothing")[
+            "vdd_volts"
+        ],
+    )
+
+
+def _technology(table: Any, where: str) -> Technology:
+    table = dict(_table(table, where))
+    low_vdd = _table(table.pop("low_vdd", {}), f"{where}.low_vdd")
+    components = {field.name for field in fields(Technology) if field.type is Component}
+    scalars = [
+        field.name
+        for field in fields(Technology)
+        if field.name not in components and field.name != "low_vdd"
+    ]
+    for name in components - table.keys():
+        raise UserError(f"{where}.{name}] is missing")
+    values: dict[str, Any] = {
+        name: _numbers(Component, table.pop(name), f"{where}.{name}") for name in components
+    }
+    values["low_vdd"] = tuple(
+        _numbers(LowVdd, one, f"{where}.low_vdd.{name}") for name, one in low_vdd.items()
+    )
+    values |= _constants(table, scalars, where)
+    return Technology(**values)
+
+
+def _penalties(penalty: Any, exposure: Any, where: str) -> Penalties:
+    names = [field.name for field in fields(Penalties)]
+    cycles = _constants(penalty, [f"{name}_cycles" for name in names], f"{where}, [penalty")
+    shares = _constants(exposure, names, f"{where}, [exposure")
+    for name, share in shares.items():
+        if share > 1:
+            raise UserError(f"{where}, [exposure] {name} = {share}: a fraction, 0 ... 1, is needed")
+    return Penalties(**{name: Penalty(cycles[f"{name}_cycles"], shares[name]) for name in names})
+
+
+def _numbers(kind: type[_Numbers], table: Any, where: str) -> _Numbers:
+    return kind(**_constants(table, [field.name for field in fields(kind)], where))
+
+
+def _constants(table: Any, names: list[str], where: str) -> dict[str, float]:
+    """Values of the constants of one table; ``where`` is the file and the open bracket of it."""
+    table = _table(table, where)
+    for key in table:
+        if key not in names:
+            raise UserError(f"{where}] {key} is unknown; known are {', '.join(names)}")
+    for name in names:
+        if name not in table:
+            raise UserError(f"{where}] {name} is missing")
+    return {name: _constant(table[name], name, f"{where}] {name}") for name in names}
+
+
+def _constant(entry: Any, name: str, where: str) -> float:
+    if not isinstance(entry, dict) or entry.keys() != {"value", "unit", "status", "source"}:
+        raise UserError(f"{where}: value, unit, status and source are needed, and nothing else")
+    value, unit = entry["value"], UNITS.get(name.rsplit("_", 1)[-1], "1")
+    if entry["unit"] != unit:
+        raise UserError(f"{where}: unit {entry['unit']!r}, where {unit!r} is needed")
+    if entry["status"] not in STATUSES:
+        raise UserError(f"{where}: status {entry['status']!r}, one of {', '.join(STATUSES)} needed")
+    if not isinstance(entry["source"], str) or not entry["source"].strip():
+        raise UserError(f"{where}: source {entry['source']!r}, where a text is needed")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise UserError(f"{where} = {value!r}: a number is needed")
+    if value < 0 or (value == 0 and name in _POSITIVE):
+        demand = "above 0" if name in _POSITIVE else "0 or above"
+        raise UserError(f"{where} = {value}: must be {demand}")
+    return float(value)
+
+
+def _table(table: Any, where: str) -> dict[str, Any]:
+    if not isinstance(table, dict):
+        raise UserError(f"{where}]: a table of constants is needed, not {table!r}")
+    return table

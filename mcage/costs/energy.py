@@ -1,0 +1,196 @@
+"""Energy of a slice and of the units that a technique adds, in one steady pass of a trace."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mcage.costs.activity import CONVENTIONAL, Activity
+from mcage.costs.components import Costs, Technology
+from mcage.costs.units import units_of
+from mcage.errors import UserError
+from mcage.geometry import SLICE
+from mcage.techniques import Storage, Technique
+
+
+@dataclass(frozen=True, eq=False)
+class Energy:
+    """Energy of a slice in one steady pass, in pJ, by what takes it; float64[instances].
+
+    Attributes
+    ----------
+    slice_leakage, slice_reads, slice_writes : float64[instances]
+        The slice: leakage of what is on; accesses, decompressing MOVs and the blocks that wrong
+        speculations write in vain among them.
+    compression_leakage, compression_dynamic : float64[instances]
+        One compression unit and all decompression units.
+    table_leakage, table_dynamic : float64[instances]
+        Compression table: reads, writes and refreshes.
+    redirection_leakage, redirection_dynamic : float64[instances]
+        Redirection table, selection unit, and buffer of the destination register.
+    lds : float64[instances]
+        Accesses to spilled registers.
+    wakeups : float64[instances]
+        Switching entries on.
+    """
+
+    slice_leakage: NDArray[np.float64]
+    slice_reads: NDArray[np.float64]
+    slice_writes: NDArray[np.float64]
+    compression_leakage: NDArray[np.float64]
+    compression_dynamic: NDArray[np.float64]
+    table_leakage: NDArray[np.float64]
+    table_dynamic: NDArray[np.float64]
+    redirection_leakage: NDArray[np.float64]
+    redirection_dynamic: NDArray[np.float64]
+    lds: NDArray[np.float64]
+    wakeups: NDArray[np.float64]
+
+    @property
+    def static(self) -> NDArray[np.float64]:
+        """Leakage of everything."""
+        return (
+            self.slice_leakage
+            + self.compression_leakage
+            + self.table_leakage
+            + self.redirection_leakage
+        )
+
+    @property
+    def dynamic(self) -> NDArray[np.float64]:
+        """Everything that is not leakage."""
+        return (
+            self.slice_reads
+            + self.slice_writes
+            + self.compression_dynamic
+            + self.table_dynamic
+            + self.redirection_dynamic
+            + self.lds
+            + self.wakeups
+        )
+
+    @property
+    def total(self) -> NDArray[np.float64]:
+        """All of it."""
+        return self.static + self.dynamic
+
+
+def energy(
+    activity: Activity,
+    technique: Technique,
+    technology: Technology,
+    vdd_volts: float | None = None,
+    slowdown: ArrayLike = 0.0,
+) -> Energy:
+    """Weigh what a slice does with the energies of its components.
+
+    Parameters
+    ----------
+    activity : Activity
+        Of a steady pass under ``technique``.
+    technique : Technique
+        Its policies say which units there are beside the slice.
+    technology : Technology
+        Constants of the components.
+    vdd_volts : float, optional
+        Supply voltage of the slice; None for the nominal one, at which all other units stay.
+    slowdown : float or float64[instances]
+        Extra execution time as a fraction of the pass, 0 or above: everything leaks, and the table
+        is refreshed, for so much longer.
+
+    Raises
+    ------
+    UserError
+        If the Vdd or the slowdown cannot be meant.
+
+    Notes
+    -----
+    Valero et al., IEEE TC 2019, sections 5.1.3 and 6.6; Toca-Diaz et al. (RRCD), sections IV.E and
+    V.B.
+    """
+    longer = 1.0 + np.asarray(slowdown, dtype=np.float64)
+    if not (np.isfinite(longer).all() and (longer >= 1).all()):
+        raise UserError(f"slowdown {slowdown!r}: a fraction of 0 or above is needed")
+    cells, units = technology.slice_at(vdd_volts), units_of(technique, technology)
+    reads, writes = activity.reads, activity.writes
+    every = np.ones_like(writes.lds)
+    cycles = activity.cycles * longer * every
+    nanoseconds = cycles / technology.clock_ghz
+
+    on = activity.powered_entry_cycles / (SLICE.entries * activity.cycles)
+    wasted_blocks = activity.mispredictions if technique.storage is Storage.BLOCK else 0
+    written_blocks = writes.slice_blocks + SLICE.blocks * activity.movs + wasted_blocks
+
+    compression_leakage = compression_dynamic = 0.0 * every
+    if units.compression and units.decompression:
+        compression_leakage = nanoseconds * (
+            units.compression.leakage_mw
+            + technology.decompression_units * units.decompression.leakage_mw
+        )
+        compression_dynamic = (
+            units.compression.write_pj * activity.examined_blocks
+            + units.decompression.read_pj * activity.decompressed_blocks
+        )
+
+    table_leakage = table_dynamic = 0.0 * every
+    if units.table:
+        table = technology.compression_table
+        refreshes = np.floor(cycles / technology.refresh_period_cycles)
+        table_leakage = nanoseconds * table.leakage_mw
+        table_dynamic = table.read_pj * (activity.table_reads + refreshes) + table.write_pj * (
+            activity.table_writes + refreshes
+        )
+
+    redirection_leakage = redirection_dynamic = 0.0 * every
+    if units.redirection:
+        homes, selection = technology.redirection_table, technology.selection_unit
+        redirection_leakage = nanoseconds * (homes.leakage_mw + selection.leakage_mw)
+        redirection_dynamic = (
+            homes.read_pj * (reads.registers + writes.registers + activity.movs)
+            + homes.write_pj * activity.redirections
+            # It looks for a home at every write, ahead of time, whether one is needed or not.
+            + selection.write_pj * writes.registers
+        )
+    if units.speculates:
+        buffer = technology.destination_buffer
+        held = writes.compressed + activity.mispredictions
+        redirection_leakage = redirection_leakage + nanoseconds * buffer.leakage_mw
+        redirection_dynamic = redirection_dynamic + SLICE.blocks * (
+            buffer.write_pj * held + buffer.read_pj * activity.mispredictions
+        )
+
+    return Energy(
+        slice_leakage=nanoseconds * cells.leakage_mw * on,
+        slice_reads=cells.read_pj * (reads.slice_blocks + activity.mov_read_blocks),
+        slice_writes=cells.write_pj * written_blocks,
+        compression_leakage=compression_leakage,
+        compression_dynamic=compression_dynamic,
+        table_leakage=table_leakage,
+        table_dynamic=table_dynamic,
+        redirection_leakage=redirection_leakage,
+        redirection_dynamic=redirection_dynamic,
+        lds=SLICE.blocks
+        * (technology.lds.read_pj * reads.lds + technology.lds.write_pj * writes.lds),
+        wakeups=technology.wakeup_pj
+        * (activity.opened_entries + activity.expanded_entries)
+        * every,
+    )
+
+
+def suav(activity: Activity, technology: Technology, costs: Costs) -> Energy:
+    """Energy of a conventional slice whose voltage noise is smoothed, so that Vdd can be lower.
+
+    Parameters
+    ----------
+    activity : Activity
+        Of the conventional slice: `mcage.costs.conventional`.
+    technology : Technology
+        Constants of the components.
+    costs : Costs
+        Says at which Vdd it runs. What the smoothing itself takes is left out.
+
+    Notes
+    -----
+    Suav of Toca-Diaz et al. (RRCD), section V.B.
+    """
+    return energy(activity, CONVENTIONAL, technology, vdd_volts=costs.smoothing_vdd_volts)

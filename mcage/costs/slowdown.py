@@ -1,0 +1,88 @@
+"""Slowdown: cycles that counted events add, as fractions of the cycles of the baseline.
+
+A cycle-level simulator would tell which of them other wavefronts hide. Here one exposure factor
+for each kind of event, the same for all kernels, stands for that.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.costs.activity import Activity
+from mcage.costs.components import Penalties, Technology
+from mcage.costs.units import units_of
+from mcage.techniques import Technique
+
+
+@dataclass(frozen=True, eq=False)
+class Slowdown:
+    """Extra execution time as fractions of the baseline's, by cause; float64[instances].
+
+    Attributes
+    ----------
+    wakeup : float64[instances]
+        Writes that wait for an entry to be switched on.
+    mov : float64[instances]
+        Decompressing MOVs.
+    refresh : float64[instances]
+        Accesses to the compression table that wait for a refresh.
+    pipeline : float64[instances]
+        Stages that compression and decompression add to the pipeline of every instruction.
+    misprediction : float64[instances]
+        Wrong speculations about compressibility.
+    lds : float64[instances]
+        Accesses to spilled registers.
+    """
+
+    wakeup: NDArray[np.float64]
+    mov: NDArray[np.float64]
+    refresh: NDArray[np.float64]
+    pipeline: NDArray[np.float64]
+    misprediction: NDArray[np.float64]
+    lds: NDArray[np.float64]
+
+    @property
+    def total(self) -> NDArray[np.float64]:
+        """All causes together."""
+        return self.wakeup + self.mov + self.refresh + self.pipeline + self.misprediction + self.lds
+
+
+def slowdown(
+    activity: Activity, technique: Technique, technology: Technology, penalties: Penalties
+) -> Slowdown:
+    """Weigh counted events with the cycles that they cost.
+
+    Parameters
+    ----------
+    activity : Activity
+        Of a steady pass under ``technique``.
+    technique : Technique
+        Its policies say which units there are, and so which events cost anything.
+    technology : Technology
+        Says how often the compression table is refreshed.
+    penalties : Penalties
+        Cycles and exposure of each kind of event.
+
+    Notes
+    -----
+    Valero et al., IEEE TC 2019, section 6.5; Toca-Diaz et al. (RRCD), section V.A. A refresh
+    disturbs as often as it finds the one port of the table busy.
+    """
+    units, cycles = units_of(technique, technology), activity.cycles
+    every = np.ones_like(activity.wakeups)
+    refreshes = cycles // technology.refresh_period_cycles if units.table else 0
+    busy = np.minimum((activity.table_reads + activity.table_writes) / cycles, 1.0)
+    instructions = activity.instructions if units.speculates else 0
+    spilled = activity.reads.lds + activity.writes.lds
+    return Slowdown(
+        wakeup=penalties.wakeup.exposed_cycles * activity.wakeups / cycles,
+        mov=penalties.mov.exposed_cycles * activity.movs / cycles * every,
+        refresh=penalties.refresh.exposed_cycles * refreshes * busy / cycles,
+        pipeline=penalties.pipeline.exposed_cycles * instructions / cycles * every,
+        misprediction=penalties.misprediction.exposed_cycles
+        * activity.mispredictions
+        / cycles
+        * every,
+        lds=penalties.lds.exposed_cycles * spilled / cycles,
+    )
