@@ -1,0 +1,46 @@
+"""``mcage reproduce``: the papers' figures beside mcage's own."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def reproduce(
+    paper: Annotated[
+        str | None, typer.Option(help="000 (Valero et al.) or 002 (RRCD); default: both.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    engine: Annotated[str, typer.Option(help="auto, numpy, numba or cuda.")] = "auto",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the table as JSON, and for every figure as CSV and PNG."),
+    ] = None,
+) -> None:
+    """Compute what two papers print from recorded traces, and say where mcage disagrees and why."""
+    from rich.console import Console
+
+    from mcage.engines.select import select_engine
+    from mcage.errors import UserError
+    from mcage.reproduce.figures import write_figures
+    from mcage.reproduce.published import PAPERS
+    from mcage.reproduce.study import Study
+    from mcage.reproduce.table import WIDTH_WITHOUT_TERMINAL, print_rows, to_json, write_table
+    from mcage.reproduce.table import reproduce as rows_of
+
+    if paper is not None and paper not in PAPERS:
+        raise UserError(f"paper {paper!r} is unknown; choose from {', '.join(PAPERS)}")
+    if out is not None and not out.is_dir():
+        raise UserError(f"--out {out}: no such folder")
+    study = Study(select_engine(engine)[0])
+    rows = rows_of(study, paper)
+    if out is not None:
+        write_table(rows, out)
+        write_figures(study, out, paper)
+    if json:
+        typer.echo(to_json(rows))
+        return
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH_WITHOUT_TERMINAL)
+    print_rows(rows, console)

@@ -1,0 +1,1 @@
+"""The figures that two papers print, beside what mcage computes on recorded traces."""

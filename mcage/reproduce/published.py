@@ -1,0 +1,103 @@
+"""What the papers print, and how close mcage has to come to agree: ``data/published.csv``.
+
+Where mcage disagrees, ``data/differences.toml`` says why.
+"""
+
+import csv
+import tomllib
+from dataclasses import dataclass
+from importlib.resources import files
+
+PAPERS = {
+    "000": "Valero et al., An Aging-Aware GPU Register File Design, IEEE TC 2019",
+    "002": "Toca-Diaz et al., RRCD: Redireccion de Registros Basada en Compresion de Datos",
+}
+MEAN, ALL = "mean", "all"
+"""In place of a kernel: the mean over the ten kernels; the one of them that is furthest off."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """One figure of a paper.
+
+    Attributes
+    ----------
+    paper, place : str
+        Key of `PAPERS`, and table, figure or section.
+    metric, technique, kernel, scenario : str
+        What is measured, and on what; empty where it does not apply. ``kernel`` may be `MEAN` or
+        `ALL`.
+    text, unit : str
+        As printed.
+    low, high : float
+        The printed range; equal for a single value. NaN where a list is printed.
+    tolerance : float
+        How far outside the range a value still agrees, in the same unit.
+    """
+
+    paper: str
+    place: str
+    metric: str
+    technique: str
+    kernel: str
+    scenario: str
+    text: str
+    unit: str
+    low: float
+    high: float
+    tolerance: float
+
+    def difference(self, value: float) -> float:
+        """How far a value lies above (or, negative, below) the printed range."""
+        return max(value - self.high, 0.0) + min(value - self.low, 0.0)
+
+    def agrees(self, value: float) -> bool:
+        """Whether a value lies within the tolerance."""
+        slack = 1e-9 * max(abs(self.low), abs(self.high))
+        return abs(self.difference(value)) <= self.tolerance + slack
+
+
+def published_figures(paper: str | None = None) -> list[Published]:
+    """Figures of one paper, a key of `PAPERS`, or of all."""
+    text = files("mcage").joinpath("data", "published.csv").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    figures = []
+    for row in csv.DictReader(lines):
+        numbers = (float(row[name] or "nan") for name in ("low", "high", "tolerance"))
+        figures.append(
+            Published(
+                row["paper"],
+                row["place"],
+                row["metric"],
+                row["technique"],
+                row["kernel"],
+                row["scenario"],
+                row["published"],
+                row["unit"],
+                *numbers,
+            )
+        )
+    return [one for one in figures if paper in (None, one.paper)]
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """Why mcage disagrees, in words."""
+
+    entries: tuple[dict[str, str], ...]
+
+    @classmethod
+    def read(cls) -> "Reasons":
+        """Read ``data/differences.toml``."""
+        text = files("mcage").joinpath("data", "differences.toml").read_text(encoding="utf-8")
+        return cls(tuple(tomllib.loads(text)["difference"]))
+
+    def why(self, figure: Published) -> str:
+        """The reason for a figure; empty if there is none.
+
+        The first entry counts all of whose keys, but ``why``, equal the figure's.
+        """
+        for entry in self.entries:
+            if all(getattr(figure, key) == entry[key] for key in entry if key != "why"):
+                return entry["why"]
+        return ""
