@@ -25,7 +25,7 @@ from mcage.techniques import TECHNIQUES, Gating, Placement, Storage, Technique
 from mcage.traces.patterns import classify, compressible, first_block_fits
 
 ENGINE = ReferenceEngine()
-SHAPE = {"slots": (1, 3), "window_sizes": (1, 6), "events": 60}
+SHAPE = {"slots": (1, 3), "window_sizes": (3, 6), "events": 60}
 
 COUNTER = pattern(0, 1, 8)  # single-delta; 63 one-byte deltas inline
 NOISE = np.random.default_rng(0).integers(0, 2**32, 64, dtype=np.uint32)

@@ -1,6 +1,7 @@
 """Constants of the costs: as printed, and refused where they cannot be meant."""
 
 import re
+import tomllib
 from importlib.resources import files
 from pathlib import Path
 
@@ -103,3 +104,19 @@ def test_a_technology_of_ones_own(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(SHIPPED.replace("[32nm", "[22nm").replace("295.86", "200"))
     assert load_costs(path).technology("22nm").slice.read_pj == 200
+
+
+@pytest.mark.parametrize("name", ["32nm", "28nm"])
+def test_the_page_has_the_same_constants(name):
+    """Rows of the tables in docs/costs.md, and their status words, against the file."""
+    page = (Path(__file__).parents[1] / "docs" / "costs.md").read_text(encoding="utf-8")
+    table = page.partition(f"| {name.replace('nm', ' nm')} | read |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", table, re.M)
+    constants = tomllib.loads(SHIPPED)[name]
+    components = [key for key, entry in constants.items() if "read_pj" in entry]
+    assert [row[0] for row in rows] == components
+    for component, cells in rows:
+        *values, status = cells.split(" | ")
+        entries = constants[component].values()
+        assert [float(value) for value in values] == [entry["value"] for entry in entries]
+        assert {entry["status"] for entry in entries} == {re.match(r"\w+", status)[0]}
