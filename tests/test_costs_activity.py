@@ -117,6 +117,18 @@ def test_idle_windows_by_hand():
     assert did.with_idle_entries_on().powered_entry_cycles == [2 * 120]
 
 
+def test_entries_that_are_used_at_the_same_time():
+    """Three windows one after the other in one slot, two of them beside one in another."""
+    events = [write(1, 0, 0, 5)]
+    for begin, slot in [(0, 0), (20, 0), (25, 1), (40, 0)]:
+        events += [alloc(begin, slot, 4), release(begin + 10, slot)]
+    did = activity(trace_of(events), "argo")
+    assert (did.used_entries, did.opened_entries) == (8, 16)
+    idle_on = did.with_idle_entries_on()
+    assert (idle_on.used_entries, idle_on.opened_entries) == (8, 0)
+    assert idle_on.powered_entry_cycles == [8 * did.cycles]
+
+
 def test_unused_by_hand():
     did = activity(life_of_a_register(), "baseline")
     assert did.powered_entry_cycles == [2 * 120]
@@ -139,6 +151,7 @@ def test_rows_in_a_table_have_no_block():
     did = activity(life_of_a_register(), "rrcd+rc+rar")
     assert (did.reads.slice_blocks, did.writes.slice_blocks) == ([4], [3 * 4])
     assert did.redirections == [2]  # out of the table, twice
+    assert did.wakeups == [2]
     assert did.powered_entry_cycles == [50]
 
 
@@ -205,6 +218,8 @@ def test_powered_time_is_that_of_the_cells(name):
     technique = possible_techniques()[name]
     for trace, fault_maps in random_cases(technique.redirects):
         trace = with_full_masks(trace)
+        if technique.placement.value == "pack":  # its windows wait for one another on faults
+            fault_maps = clean_maps(3)
         replay = prepare(trace, technique)
         did = activity(trace, technique, fault_maps)
         times = ENGINE.cell_times(replay, fault_maps)

@@ -20,9 +20,10 @@ from mcage.costs import (
     load_costs,
     slowdown,
     suav,
+    units_of,
 )
 from mcage.errors import UserError
-from mcage.techniques import TECHNIQUES, Gating, Storage
+from mcage.techniques import TECHNIQUES, Gating, Placement, Storage, Technique
 
 COSTS = load_costs()
 OLD, NEW = COSTS.technology("32nm"), COSTS.technology("28nm")
@@ -140,6 +141,21 @@ def test_parts_sum_to_the_total(name, technology):
     assert (values["redirection_leakage"] > 0).all() == technique.redirects
     gates = technique.gating in (Gating.EMPTY, Gating.IDLE_WINDOWS)
     assert gates or not values["wakeups"].any()
+
+
+def test_every_part_is_in_the_total():
+    ones = {field.name: np.ones(2) for field in dataclasses.fields(Energy)}
+    assert Energy(**ones).total.tolist() == [len(ones)] * 2
+
+
+def test_redirection_without_compression_has_nothing_to_speculate_about():
+    technique = Technique("mine", Placement.REDIRECT, Storage.PLAIN, Gating.UNUSED, "", "")
+    units = units_of(technique, NEW)
+    assert (units.redirection, units.speculates, units.compression) == (True, False, None)
+    did = activity(life_of_a_register(), technique)
+    assert not slowdown(did, technique, NEW, COSTS.penalties).pipeline.any()
+    redirecting = 0.54 * 8 + 0.50 * 1 + 0.22 * 5
+    assert energy(did, technique, NEW).redirection_dynamic == pytest.approx([redirecting])
 
 
 @pytest.mark.parametrize("bad", [-0.1, float("nan"), float("inf"), [0.1, -0.1]])

@@ -177,7 +177,12 @@ def activity_of(replay: PreparedReplay, counters: Counters) -> Activity:
 
     The number of vector instructions is not in a trace. The estimate is the cycles in which a
     wavefront reads registers, or those in which it writes some, whichever are more: nearly every
-    instruction does the one or the other in one cycle. What is on is decided as follows.
+    instruction does the one or the other in one cycle.
+
+    Where wavefronts wait for one another on a fault map, the pass is the one without faults: hand
+    the time that they wait to `energy` as part of the slowdown.
+
+    What is on is decided as follows.
 
     =============  ==============================================================================
     gating         on
@@ -264,11 +269,10 @@ def _instructions(trace: Trace) -> int:
 
 
 def _previous_write(schedule: Schedule) -> NDArray[np.int64]:
-    """Write before in the same register of the same window, or -1: int64[writes]."""
+    """Write before in the same register of the same window; of a first one, any: int64[writes]."""
     order = np.lexsort((np.arange(schedule.writes), schedule.reg, schedule.window))
-    previous = np.full(schedule.writes, -1)
+    previous = np.zeros(schedule.writes, dtype=np.int64)
     previous[order[1:]] = order[:-1]
-    previous[schedule.first] = -1
     return previous
 
 
