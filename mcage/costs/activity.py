@@ -208,7 +208,7 @@ def activity_of(replay: PreparedReplay, counters: Counters) -> Activity:
     sections IV and V.B.
     """
     schedule, passes = replay.schedule, counters.passes
-    shares = powered_shares(schedule)
+    shares = _powered_shares(schedule)
     opened, expanded = _switched_on(schedule, shares)
     previous = _previous_write(schedule)
     moved = schedule.divergent & schedule.was_compressed
@@ -317,7 +317,7 @@ def _examined_blocks(schedule: Schedule) -> int:
     return int(blocks[value[~schedule.divergent]].sum())
 
 
-def powered_shares(schedule: Schedule) -> NDArray[np.float64]:
+def _powered_shares(schedule: Schedule) -> NDArray[np.float64]:
     """Part of an entry that each value keeps on under `empty` gating: float64[writes]."""
     shares = np.ones(schedule.writes)
     storage, compressed = schedule.technique.storage, schedule.compressed
