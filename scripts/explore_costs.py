@@ -6,13 +6,14 @@ under other assumptions, one at a time. docs/reproduction.md quotes it.
     python scripts/explore_costs.py
 """
 
+from dataclasses import replace
+
 import numpy as np
 
-from mcage.costs import CONVENTIONAL, energy, load_costs, slowdown, suav
+from mcage.costs import CONVENTIONAL, Activity, energy, load_costs, slowdown, suav
 from mcage.engines.select import select_engine
 from mcage.reproduce.study import LIMITS, Study
 from mcage.techniques import technique
-from mcage.traces import KERNELS
 from mcage.variation import SCENARIOS, scenario
 
 
@@ -33,25 +34,32 @@ def saving(study: Study, name: str, limit: int | None, idle_on: bool) -> float:
     return 100 * float(np.mean(shares))
 
 
-def rrcd(
-    study: Study, name: str, limit: int | None, spilling: bool, kernels: tuple[str, ...] = KERNELS
-) -> tuple[float, float, float]:
-    """Slowdown, energy saved, and saved over smoothing: RRCD, means of kernels, percent."""
+def rrcd(study: Study, name: str, limit: int | None, spilling: bool) -> tuple[float, float, float]:
+    """Slowdown, energy saved, and saved over smoothing: RRCD, means of the kernels, percent.
+
+    Either as replayed, or as if spilled registers had found a home in the slice.
+    """
     costs, policies = load_costs(), technique("rrcd")
     technology, vdd_volts = costs.technology("28nm"), scenario(name).vdd_volts
     values = []
-    for kernel in kernels:
-        activity = study.runs("rrcd", limit, name)[kernel].activity
-        slower = slowdown(activity, policies, technology, costs.penalties)
-        lost = slower.total if spilling else slower.total - slower.lds
-        own = energy(activity, policies, technology, vdd_volts, lost)
-        total = own.total if spilling else own.total - own.lds
+    for kernel, run in study.runs("rrcd", limit, name).items():
+        activity = run.activity if spilling else _at_home(run.activity)
+        lost = slowdown(activity, policies, technology, costs.penalties).total
+        total = energy(activity, policies, technology, vdd_volts, lost).total
         base = study.conventional[kernel]
         smoothed = suav(base, technology, costs).total
         saved = 1 - total / energy(base, CONVENTIONAL, technology).total
         values.append([lost.mean(), saved.mean(), (1 - total / smoothed).mean()])
     slow, saved, over_smoothing = 100 * np.mean(values, axis=0)
     return float(slow), float(saved), float(over_smoothing)
+
+
+def _at_home(activity: Activity) -> Activity:
+    reads, writes = (
+        replace(one, uncompressed=one.uncompressed + one.lds, lds=0 * one.lds)
+        for one in (activity.reads, activity.writes)
+    )
+    return replace(activity, reads=reads, writes=writes)
 
 
 def main() -> None:
