@@ -46,6 +46,11 @@ def possible_redirections():
     return {name: one for name, one in possible_techniques().items() if one.redirects}
 
 
+def possible_fault_heeding_techniques():
+    """Those of them that do something else on another fault map."""
+    return {name: one for name, one in possible_techniques().items() if one.heeds_faults}
+
+
 def oracle_policies(technique):
     """The policies of a technique as the oracle calls them."""
     gating = {Gating.IDLE_WINDOWS: "idle", Gating.EMPTY: "empty"}.get(technique.gating, "unused")

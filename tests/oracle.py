@@ -11,6 +11,7 @@ is cells 512*k ... 512*k + 511. A pass is ``trace.cycles`` long and all windows 
 end; content and, for rotating windows, counters go on into the next pass.
 """
 
+import dataclasses
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -24,12 +25,13 @@ ENTRIES, COMPONENTS, CELLS = 256, 64, 2048
 BLOCKS, BLOCK_CELLS, BLOCK_COMPONENTS = 4, 512, 16
 ALL_LANES = 2**64 - 1
 ALLOC, RELEASE, WRITE, READ = range(4)
+EVENT_COLUMNS = ("cycle", "kind", "slot", "reg", "exec_mask", "value")
 
 
 class Policies(NamedTuple):
     """What a technique is made of."""
 
-    placement: str  # direct | rotate | round-robin | redirect | redirect-rotating | guard
+    placement: str  # direct | rotate | round-robin | redirect | redirect-rotating | guard | pack
     storage: str  # plain | table | inline | block
     gating: str  # unused | empty | idle
 
@@ -41,6 +43,7 @@ TECHNIQUES = {
     "rc+rar": Policies("rotate", "table", "empty"),
     "wc": Policies("direct", "inline", "empty"),
     "argo": Policies("round-robin", "plain", "idle"),
+    "disable": Policies("pack", "plain", "unused"),
     "gr-guard": Policies("guard", "plain", "unused"),
     "rrcd": Policies("redirect", "block", "unused"),
     "rrcd+pg": Policies("redirect", "block", "empty"),
@@ -204,6 +207,8 @@ class Slice:
         self.faults = [0] * ENTRIES if fault_map is None else [int(byte) for byte in fault_map]
         self.cells = Cells(gated=self.gating != "unused")
         self.windows: dict[int, Window] = {}
+        if self.placement == "pack":
+            self.trace, self.bases = packed(trace, self.faults)
         self.free = [[not self.faults[e] >> b & 1 for b in range(BLOCKS)] for e in range(ENTRIES)]
         self.rotation = dict(offset) if self.placement == "rotate" else offset
         self.last_uses = last_uses(trace) if self.placement == "guard" else set()
@@ -255,6 +260,8 @@ class Slice:
         elif self.placement == "round-robin":
             base = self.next_free_window(size)
             self.rotation = base // size + 1
+        elif self.placement == "pack":
+            base = self.bases[size][slot]
         elif self.placement == "redirect-rotating":
             self.rotation = (self.rotation + 1) % ENTRIES
         self.windows[slot] = Window(size, base, shift)
@@ -438,6 +445,80 @@ def last_uses(trace):
     return found
 
 
+# ---- waiting ---------------------------------------------------------------------------------
+
+
+def usable_windows(faults, size):
+    """First entries of windows of reliable entries, as early as possible one after the other."""
+    bases, entry = [], 0
+    while entry + size <= ENTRIES:
+        if any(faults[entry : entry + size]):
+            entry += 1
+        else:
+            bases.append(entry)
+            entry += size
+    return bases
+
+
+def packed(trace, faults):
+    """The trace as it runs where a window waits for a place, and the places by window size.
+
+    Cycle by cycle, the next window in line starts if it may. If some kernel has no place at all,
+    nothing ever runs.
+    """
+    line, open_in = [], {}  # windows: their first event, slot, size, launch, events, begin and end
+    for i, (kind, slot) in enumerate(zip(trace.kind, trace.slot, strict=True)):
+        if kind == ALLOC:
+            launch = int(trace.alloc_launch[len(line)])
+            now = int(trace.cycle[i])
+            window = {"slot": int(slot), "size": int(trace.reg[i]), "launch": launch, "was": now}
+            line.append(window | {"events": []})
+            open_in[slot] = line[-1]
+        open_in[slot]["events"].append(i)
+        open_in[slot]["length"] = int(trace.cycle[i]) - open_in[slot]["was"]
+    for window in line:
+        window["launched"] = min(w["was"] for w in line if w["launch"] == window["launch"])
+    bases = {
+        size: usable_windows(faults, size)[: max(w["slot"] for w in line if w["size"] == size) + 1]
+        for size in {window["size"] for window in line}
+    }
+    if not all(bases.values()):
+        nothing = {name: getattr(trace, name)[:0] for name in EVENT_COLUMNS}
+        return dataclasses.replace(trace, **nothing), bases
+
+    now, started = 0, 0
+    while started < len(line):
+        window, before = line[started], line[:started]
+        taken = {w["place"] for w in before if w["size"] == window["size"] and w["end"] >= now}
+        idle = [place for place in range(len(bases[window["size"]])) if place not in taken]
+        awaited = (
+            w
+            for w in before
+            if w["size"] != window["size"] or w["was"] + w["length"] < window["launched"]
+        )
+        if now >= window["was"] and idle and all(w["end"] < now for w in awaited):
+            window["place"] = window["slot"] if window["slot"] in idle else min(idle)
+            window["end"] = now + window["length"]
+            window["delay"] = now - window["was"]
+            started += 1
+        else:
+            now += 1
+
+    rank = {ALLOC: 0, WRITE: 1, READ: 2, RELEASE: 3}
+    events = sorted(
+        (int(trace.cycle[i]) + window["delay"], rank[int(trace.kind[i])], i, window["place"])
+        for window in line
+        for i in window["events"]
+    )
+    order = [i for _, _, i, _ in events]
+    columns = {name: getattr(trace, name)[order] for name in EVENT_COLUMNS}
+    columns["cycle"] = np.array([cycle for cycle, *_ in events])
+    columns["slot"] = np.array([place for *_, place in events])
+    after = trace.cycles - max(w["was"] + w["length"] for w in line)
+    cycles = max(window["end"] for window in line) + after
+    return dataclasses.replace(trace, cycles=cycles, **columns), bases
+
+
 # ---- passes ----------------------------------------------------------------------------------
 
 
@@ -477,8 +558,8 @@ def policies_of(technique):
         raise ValueError("a block of which entry? only redirected rows know")
     if policies.storage == "inline" and redirected:
         raise ValueError("inline storage is not defined for redirected rows")
-    if policies.placement == "guard" and policies.storage != "plain":
-        raise ValueError("compressed values are not defined for rows with an entry of their own")
+    if policies.placement in ("guard", "pack") and policies.storage != "plain":
+        raise ValueError("compressed values are not defined where whole entries are looked for")
     if policies.gating == "idle" and policies.storage != "plain":
         raise ValueError("gating of idle windows knows no compressed values")
     return policies

@@ -14,6 +14,7 @@ import pytest
 from engine_cases import (
     COUNTED,
     fault_map_batch,
+    possible_fault_heeding_techniques,
     possible_redirections,
     possible_techniques,
     seeded_fault_maps,
@@ -60,7 +61,7 @@ def assert_same_counters(cuda, replay, fault_maps):
 
 def assert_same_cell_times(cuda, replay, fault_maps):
     found, meant = cuda.cell_times(replay, fault_maps), NUMPY.cell_times(replay, fault_maps)
-    assert found.period == meant.period
+    assert np.array_equal(found.period, meant.period)
     assert found.ones.dtype == found.powered.dtype == np.int64
     assert np.array_equal(found.ones, meant.ones)
     assert np.array_equal(found.powered, meant.powered)
@@ -75,7 +76,7 @@ def assert_same(cuda, trace, technique, fault_maps, delta_limit=64):
 
 def shapes_for(technique):
     """Shapes of random traces: few entries, many rows alive, or few places to go round."""
-    if technique.redirects:
+    if technique.heeds_faults:
         return st.one_of(traces(**SMALL), traces(**SPILLING))
     if technique.placement is Placement.ROUND_ROBIN:
         return traces(**FEW_PLACES)
@@ -193,9 +194,9 @@ def random_replays(technique, longer=1):
 
 
 @with_compiler
-@pytest.mark.parametrize("name", possible_redirections())
+@pytest.mark.parametrize("name", possible_fault_heeding_techniques())
 def test_exposure(name):
-    duties = duties_of(random_replays(possible_redirections()[name]))
+    duties = duties_of(random_replays(possible_fault_heeding_techniques()[name]))
     meant, found = live(NUMPY, duties, 5), live(cuda_engine(), duties, 5)
     assert all(one.any() for one in meant[-2:])
     for one, other in zip(meant, found, strict=True):
@@ -273,7 +274,7 @@ def test_compilations_are_those_that_replays_ask_for():
 def test_a_sweep_is_the_same_whatever_computes_it():
     spec = SweepSpec(
         instances=3,
-        techniques=("baseline", "rrcd", "rrcd+pg"),
+        techniques=("baseline", "disable", "gr-guard", "rrcd", "rrcd+pg"),
         scenarios=("clustered",),
         environments=("undervolted",),
         workload={"kernels": ("MatrixTranspose",), "periods": 2, "generations": 1},
@@ -352,7 +353,7 @@ def test_on_a_gpu(name):
     if isinstance(cuda, str):
         pytest.skip(f"no GPU: {cuda}")
     assert_same(cuda, excerpt(), TECHNIQUES[name], seeded_fault_maps(3))
-    if TECHNIQUES[name].redirects:
+    if TECHNIQUES[name].heeds_faults:
         duties = duties_of([prepare(excerpt(), TECHNIQUES[name])])
         for one, other in zip(live(NUMPY, duties, 5), live(cuda, duties, 5), strict=True):
             assert np.array_equal(one, other)

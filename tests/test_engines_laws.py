@@ -67,7 +67,7 @@ def test_every_write_is_of_one_kind(engine, name):
 def test_techniques_that_cannot_move_data_count_all_alike(engine):
     trace, fault_maps = random_trace(random.Random(0), **SHAPE), seeded_fault_maps(0)
     for technique in TECHNIQUES.values():
-        if technique.redirects:
+        if technique.heeds_faults:
             continue
         counters = engine.count(prepare(trace, technique), fault_maps)
         assert counters.regular.tolist() == [trace.writes] * len(fault_maps)

@@ -110,7 +110,7 @@ def random_kernels(instance):
     return np.random.default_rng(100 + instance).integers(2, size=10)
 
 
-@pytest.mark.parametrize("technique", ["baseline", "rrcd", "rrcd+rc+rar"])
+@pytest.mark.parametrize("technique", ["baseline", "disable", "gr-guard", "rrcd", "rrcd+rc+rar"])
 def test_an_instance_does_not_depend_on_its_batch(technique):
     instances = range(16)
     options = {"engine": NUMBA, "delay_guardband": 0.18, "lds_rows": 8}
@@ -131,11 +131,12 @@ def test_an_instance_does_not_depend_on_its_batch(technique):
         assert np.array_equal(batch, getattr(backwards, field.name)[::-1], equal_nan=True)
 
 
-def test_engines_live_the_same_lives():
+@pytest.mark.parametrize("technique", ["disable", "rrcd+pg"])
+def test_engines_live_the_same_lives(technique):
     kernels = np.stack([random_kernels(one) for one in (1, 7, 12)])
     tail = tail_of(*(random_tail(one) for one in (1, 7, 12)))
     numpy, numba = (
-        lived(TRACES, "rrcd+pg", tail, range(100), kernels, engine=engine, lds_rows=8)
+        lived(TRACES, technique, tail, range(100), kernels, engine=engine, lds_rows=8)
         for engine in (NUMPY, NUMBA)
     )
     for field in fields(Lives):

@@ -364,7 +364,7 @@ def test_a_slice_without_faults_is_never_replayed_for_itself():
             return exposure
 
     weak = {cell(0, 3): 0.95, cell(0, 900): 0.2}  # one bit fails, and is repaired
-    for technique in ("rrcd", "rrcd+pg", "rrcd+rc+rar"):
+    for technique in ("disable", "gr-guard", "rrcd", "rrcd+pg", "rrcd+rc+rar"):
         life = lived([steady_trace(ROWS)], technique, tail_of({}, weak), engine=Shared())
         assert life.end_cause.tolist() == [EndCause.CENSORED] * 2
         assert (life.life_seconds == 10 * YEAR).all()

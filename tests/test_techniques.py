@@ -18,6 +18,7 @@ POLICIES = {
     "rc+rar": ("rotate", "table", "empty", False),
     "wc": ("direct", "inline", "empty", False),
     "argo": ("round-robin", "plain", "idle windows", False),
+    "disable": ("pack", "plain", "unused", False),
     "gr-guard": ("guard", "plain", "unused", False),
     "rrcd": ("redirect", "block", "unused", False),
     "rrcd+pg": ("redirect", "block", "empty", False),
@@ -131,6 +132,10 @@ def test_a_wrong_one_fails_loudly(name, message, own_module):
             {"placement": Placement.GUARD, "rotating_selectors": True},
             "rotating selectors need redirect placement",
         ),
+        (
+            {"placement": Placement.PACK, "storage": Storage.INLINE},
+            "pack placement moves whole windows and needs plain storage",
+        ),
         ({"storage": Storage.TABLE, "gating": Gating.IDLE_WINDOWS}, "table storage empties"),
         ({"storage": Storage.INLINE, "gating": Gating.IDLE_WINDOWS}, "inline storage empties"),
     ],
@@ -151,12 +156,14 @@ def test_what_follows_from_the_policies():
         "baseline",
         "rar",
         "argo",
+        "disable",
         "gr-guard",
     }
     for one in possible_techniques().values():
         assert one.redirects or one.storage is not Storage.BLOCK
         assert one.redirects or not one.borrows
-        assert not (one.borrows and one.compresses)
+        assert not ((one.borrows or one.packs) and one.compresses)
+        assert one.heeds_faults == (one.redirects or one.packs)
         assert one.gates_released == (one.gating in (Gating.IDLE_WINDOWS, Gating.EMPTY))
 
 

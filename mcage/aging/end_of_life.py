@@ -13,4 +13,4 @@ class EndCause(IntEnum):
     FAULTY_ENTRY = 2
     """An allocated entry had two faulty bits, and the technique cannot move data."""
     NO_HOME = 3
-    """A register found neither a home in the slice nor room in the LDS."""
+    """A register found neither a home in the slice nor room in the LDS; or no whole window did."""

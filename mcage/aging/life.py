@@ -128,7 +128,8 @@ class _Batch:
         self.kernel_of_epoch = kernel_of_epoch
         self.sampled_cells = sample.shape[1]
         self.room = Room(engine, shared, rules.lds_rows)
-        self.failure = EndCause.NO_HOME if shared.redirects else EndCause.FAULTY_ENTRY
+        moves = shared.redirects or shared.packs
+        self.failure = EndCause.NO_HOME if moves else EndCause.FAULTY_ENTRY
         watched = Watched(
             np.concatenate([self.tail.instance, np.repeat(np.arange(count), sample.shape[1])]),
             np.concatenate([self.tail.cell.astype(np.int64), sample.ravel()]),

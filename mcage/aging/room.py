@@ -108,6 +108,12 @@ class Room:
         affected = np.flatnonzero(_words(fault_maps).any(axis=1))
         if len(affected) and shared.redirects:
             self._redirect(affected, result, known)
+        elif len(affected) and shared.packs:
+            for number in np.unique(kernel[affected]):
+                chosen = affected[kernel[affected] == number]
+                packing = shared.replays[number].packing
+                assert packing is not None
+                result.fits[chosen] = packing.fits(fault_maps[chosen])
         elif len(affected):
             needed = shared.needed[kernel[affected]]
             result.fits[affected] = ~(needed & (fault_maps[affected] != 0)).any(axis=1)

@@ -42,8 +42,13 @@ class SharedReplays:
 
     @property
     def redirects(self) -> bool:
-        """Whether what the technique does depends on the fault map."""
+        """Whether the technique moves registers away from faults."""
         return self.replays[0].technique.redirects
+
+    @property
+    def packs(self) -> bool:
+        """Whether the technique moves whole windows away from faults."""
+        return self.replays[0].technique.packs
 
     @cached_property
     def needed(self) -> NDArray[np.bool_]:

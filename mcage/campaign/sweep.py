@@ -35,6 +35,9 @@ from mcage.variation import FaultModel, TailCells, scenario
 SAMPLED_CELLS = 1024
 """Cells of each instance whose shifts make up the dVth histogram."""
 
+DENSE_BATCH = 48
+"""Instances in a batch where some technique keeps two sums for each of their cells: 8 MB each."""
+
 SHARD_INSTANCES = 256
 BATCHES_IN_SHARD = 4
 
@@ -82,8 +85,8 @@ class Sweep:
         }
         for one in self._cases:  # refuses a floor that the fault model does not speak about
             one.faults.sample(spec.seed, np.empty(0, np.int64), one.rules.floor_volts)
-        for one in self._cases:  # refuses windows that find no room in turn
-            if one.technique.placement is Placement.ROUND_ROBIN:
+        for one in self._cases:  # refuses windows that find no room in turn, or cannot be packed
+            if one.technique.placement in (Placement.ROUND_ROBIN, Placement.PACK):
                 self._prepared(one.technique)
 
     @cached_property
@@ -139,9 +142,14 @@ class Sweep:
     def compute(self, first: int, last: int) -> Arrays:
         """Results of instances ``first`` ... ``last`` - 1, as `mcage.results.schema` declares."""
         self.prepare()
-        size = self._engine.batch
+        size = self._batch_size
         batches = [np.arange(start, min(start + size, last)) for start in range(first, last, size)]
         return _joined(self._pool.map(self._batch, batches))
+
+    @property
+    def _batch_size(self) -> int:
+        packs = any(one.technique.packs for one in self._cases)
+        return min(self._engine.batch, DENSE_BATCH) if packs else self._engine.batch
 
     def _batch(self, instances: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
         spec = self.spec

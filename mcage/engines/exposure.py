@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from mcage.engines.extremes import DutyGroups, longest_total
 from mcage.engines.prepare import PreparedReplay
 
+SliceTimes = tuple[NDArray[np.integer], NDArray[np.integer], int]
+"""Of every cell of a slice, cycles at '1' and powered, [256, 2048] each; cycles of the replay."""
+
 WATCHED_TOGETHER = 1 << 14
 """Watched cells whose times are added to together, so that they stay in the cache."""
 
@@ -98,8 +101,8 @@ class Exposure(ABC):
         seconds : float
             Length of the stretch.
         """
-        redirects = self._duties.replays[0].technique.redirects
-        alone = redirects & (fault_maps.any(axis=1) | self._has_own[instances])
+        heeds_faults = self._duties.replays[0].technique.heeds_faults
+        alone = heeds_faults & (fault_maps.any(axis=1) | self._has_own[instances])
         fresh = instances[alone & ~self._has_own[instances]]
         if len(fresh):
             self._begin(fresh)
@@ -200,18 +203,16 @@ class DenseExposure(Exposure):
     ) -> None:
         replay = self._duties.replays[kernel]
         for instance, fault_map in zip(instances, fault_maps, strict=True):
-            ones, powered = self._times(replay, fault_map)
-            scale = seconds / replay.period
+            ones, powered, period = self._times(replay, fault_map)
+            scale = seconds / period
             self._own[0, instance] += (powered - ones).ravel() * scale
             self._own[1, instance] += ones.ravel() * scale
         self.longest[:, instances] = self._own[:, instances].max(axis=2)
         self._follow(instances)
 
     @abstractmethod
-    def _times(
-        self, replay: PreparedReplay, fault_map: NDArray[np.uint8]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Cycles at '1' and powered of every cell of a slice: two times int64[256, 2048]."""
+    def _times(self, replay: PreparedReplay, fault_map: NDArray[np.uint8]) -> SliceTimes:
+        """Times of a slice with a fault map uint8[256]."""
 
     def _follow(self, instances: NDArray[np.int64]) -> None:
         mine = self._watched_of(instances)

@@ -52,13 +52,13 @@ class CellTimes:
     ----------
     ones, powered : int64[instances, 256, 2048]
         Cells that are never written are off throughout: both are 0.
-    period : int
-        Cycles of all passes together.
+    period : int or int64[instances]
+        Cycles of all passes together; of each instance where windows may have to wait.
     """
 
     ones: NDArray[np.int64]
     powered: NDArray[np.int64]
-    period: int
+    period: int | NDArray[np.int64]
 
     @property
     def zeros(self) -> NDArray[np.int64]:
@@ -82,8 +82,8 @@ class Engine(ABC):
     """Replays traces for batches of instances.
 
     Fault maps are uint8[instances, 256]: bit b set = block b of that entry is unusable, 0 = the
-    entry is reliable. Placements that cannot redirect do not look at them: their result is the
-    same for all instances and is given once (instances = 1).
+    entry is reliable. Techniques that do not heed them have the same result for all instances,
+    which is given once (instances = 1).
     """
 
     name: str
@@ -110,8 +110,12 @@ class Engine(ABC):
         waking = schedule.was_compressed & ~schedule.compressed
         wakes = int(waking.sum()) if replay.technique.gating is Gating.EMPTY else 0
 
+        runs = np.ones(len(fault_maps), dtype=bool)
+        if replay.packing is not None:
+            runs = replay.packing.fits(fault_maps)
+
         def every(count: int) -> NDArray[np.int64]:
-            return np.full(len(fault_maps), count, dtype=np.int64)
+            return np.where(runs, count, 0).astype(np.int64)
 
         return Counters(
             passes=1,

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.layout import Layout, needed_entries, window_layout
-from mcage.engines.schedule import Schedule, make_schedule
+from mcage.engines.packing import Packing
+from mcage.engines.schedule import Schedule, find_windows, make_schedule
 from mcage.geometry import SLICE
 from mcage.techniques import Technique
 from mcage.traces.model import Trace
@@ -24,17 +25,21 @@ class PreparedReplay:
     schedule : Schedule
         What no instance changes.
     layout : Layout or None
-        Places of the windows; None for redirect placement, where each instance has its own.
+        Places of the windows; None for redirecting techniques, where registers have their own.
     selector_starts : int64[passes]
-        Redirect placement: entry at which the selectors' scan starts, one pass each.
+        Redirecting techniques: entry at which the selectors' scan starts, one pass each.
     needed : bool[256]
-        Entries that must be reliable; all False for redirect placement.
+        Entries that must be reliable; all False for a technique that heeds the fault map.
+    packing : Packing or None
+        Pack placement: where windows lie and how long they wait on a fault map. `schedule` and
+        `layout` are then those of a slice without faults.
     """
 
     schedule: Schedule
     layout: Layout | None
     selector_starts: NDArray[np.int64]
     needed: NDArray[np.bool_]
+    packing: Packing | None = None
 
     @property
     def technique(self) -> Technique:
@@ -70,6 +75,11 @@ def prepare(
         Largest delta of a compressible value: 64 as published, None for any power of two.
     selector_offsets : int
         Starting entries over which rotating selectors are averaged, a divisor of 256.
+
+    Raises
+    ------
+    UserError
+        If windows handed out in turn find no room, or windows of different size cannot be packed.
     """
     schedule = make_schedule(trace, technique, delta_limit)
     if technique.redirects:
@@ -81,6 +91,10 @@ def prepare(
             np.zeros(SLICE.entries, dtype=bool),
         )
     layout = window_layout(schedule)
+    if technique.packs:
+        packing = Packing(trace, *find_windows(trace))
+        unused = np.zeros(SLICE.entries, dtype=bool)
+        return PreparedReplay(schedule, layout, np.zeros(0, dtype=np.int64), unused, packing)
     return PreparedReplay(
         schedule, layout, np.zeros(0, dtype=np.int64), needed_entries(schedule, layout)
     )

@@ -10,16 +10,17 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.exposure import DenseExposure, Exposure, SharedDuties, Watched
+from mcage.engines.exposure import DenseExposure, Exposure, SharedDuties, SliceTimes, Watched
 from mcage.engines.interface import CellTimes, Counters, Engine
 from mcage.engines.layout import Layout
+from mcage.engines.packed import Packed, PackedExposure
 from mcage.engines.prepare import PreparedReplay
 from mcage.engines.reference_cells import Imprints, Visits, cell_times, make_imprints
 from mcage.engines.reference_selectors import count_writes, place_writes
 from mcage.geometry import SLICE
 
 _EntryVisits = Iterator[tuple[int, Visits]]
-_SliceTimes = tuple[NDArray[np.int64], NDArray[np.int64]]
+_CellTimes = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 class ReferenceEngine(Engine):
@@ -28,12 +29,17 @@ class ReferenceEngine(Engine):
     name = "numpy"
     batch = 16
 
+    def __init__(self) -> None:
+        self._packed = Packed(self)
+
     def redirect(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
         """See `Engine.redirect`."""
         return count_writes(replay, fault_maps, place_writes(replay, fault_maps))
 
     def cell_times(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> CellTimes:
         """See `Engine.cell_times`."""
+        if replay.packing is not None:
+            return self._packed.cell_times(replay, fault_maps)
         if replay.layout is None:
             slices = list(_redirected(replay, fault_maps))
         else:
@@ -44,15 +50,17 @@ class ReferenceEngine(Engine):
 
     def exposure(self, duties: SharedDuties, watched: Watched, instances: int) -> Exposure:
         """See `Engine.exposure`."""
+        if duties.replays[0].technique.packs:
+            return PackedExposure(self._packed, duties, watched, instances)
         return _ReferenceExposure(duties, watched, instances)
 
 
 class _ReferenceExposure(DenseExposure):
-    def _times(self, replay: PreparedReplay, fault_map: NDArray[np.uint8]) -> _SliceTimes:
-        return next(_redirected(replay, fault_map[None]))
+    def _times(self, replay: PreparedReplay, fault_map: NDArray[np.uint8]) -> SliceTimes:
+        return *next(_redirected(replay, fault_map[None])), replay.period
 
 
-def _redirected(replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Iterator[_SliceTimes]:
+def _redirected(replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Iterator[_CellTimes]:
     """Cell times of one slice after the other, each with its own fault map."""
     homes = place_writes(replay, fault_maps)
     imprints = make_imprints(replay.schedule.images, replay.technique.gates_released)
@@ -64,7 +72,7 @@ def _redirected(replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Iterat
 
 def _slice_times(
     replay: PreparedReplay, imprints: Imprints, visits_of_entries: _EntryVisits
-) -> _SliceTimes:
+) -> _CellTimes:
     """Cycles at '1' and powered of a slice: two times int64[256, 2048]."""
     ones = np.zeros((SLICE.entries, SLICE.entry_bits), dtype=np.int64)
     powered = np.zeros_like(ones)

@@ -132,7 +132,7 @@ def make_schedule(trace: Trace, technique: Technique, delta_limit: int | None) -
     delta_limit : int or None
         Largest delta of a compressible value: 64 as published, or None (models' section F).
     """
-    windows, window_of_event = _windows(trace)
+    windows, window_of_event = find_windows(trace)
     is_write = trace.kind == WRITE
     events = np.flatnonzero(is_write)
     window = window_of_event[events]
@@ -214,7 +214,7 @@ def _scatter(order: NDArray[np.int64], values: NDArray[np.bool_]) -> NDArray[np.
     return scattered
 
 
-def _windows(trace: Trace) -> tuple[Windows, NDArray[np.int64]]:
+def find_windows(trace: Trace) -> tuple[Windows, NDArray[np.int64]]:
     """Windows in allocation order, and the window that each event belongs to."""
     events = trace.alloc_event.astype(np.int64)
     slot = trace.slot[events].astype(np.int64)

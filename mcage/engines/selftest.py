@@ -89,7 +89,7 @@ def ask(engine: Engine, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -
     """
     instances = len(fault_maps)
     clean = engine.cell_times(replay, clean_maps())
-    times = engine.cell_times(replay, fault_maps) if replay.technique.redirects else clean
+    times = engine.cell_times(replay, fault_maps) if replay.technique.heeds_faults else clean
     counters = engine.count(replay, fault_maps)
     integers = {name: getattr(counters, name) for name in _COUNTED}
     integers |= {"passes": np.array([counters.passes]), "period": np.array([times.period])}

@@ -144,7 +144,7 @@ def _longest_duties(
     for start in range(0, len(maps), BATCH):
         times = engine.cell_times(replay, maps[start : start + BATCH])
         parts.append((times.longest_zero_duty, times.longest_one_duty))
-        if not replay.technique.redirects:
+        if not replay.technique.heeds_faults:
             return parts[0][0].repeat(len(maps)), parts[0][1].repeat(len(maps))
     return np.concatenate([zero for zero, _ in parts]), np.concatenate([one for _, one in parts])
 

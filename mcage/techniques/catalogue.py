@@ -5,6 +5,7 @@ import importlib
 from mcage.errors import UserError
 from mcage.techniques.argo import ARGO
 from mcage.techniques.baseline import BASELINE
+from mcage.techniques.disable import DISABLE
 from mcage.techniques.gr_guard import GR_GUARD
 from mcage.techniques.rar import RAR
 from mcage.techniques.rc import RC
@@ -24,6 +25,7 @@ TECHNIQUES = {
         RC_RAR,
         WC,
         ARGO,
+        DISABLE,
         GR_GUARD,
         RRCD,
         RRCD_PG,

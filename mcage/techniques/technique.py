@@ -23,6 +23,8 @@ class Placement(Enum):
     """Any entry, chosen anew when a row's compression state changes (RRCD)."""
     GUARD = "guard"
     """As `DIRECT`; out of a faulty or occupied entry, one that holds no live value (GR-Guard)."""
+    PACK = "pack"
+    """Whole windows between faulty entries; if fewer fit than there were, wavefronts wait."""
 
 
 class Storage(Enum):
@@ -97,6 +99,8 @@ class Technique:
             problem = "rotating selectors need redirect placement"
         elif self.placement is Placement.GUARD and not plain:
             problem = "guard placement looks for whole entries and needs plain storage"
+        elif self.placement is Placement.PACK and not plain:
+            problem = "pack placement moves whole windows and needs plain storage"
         elif self.gating is Gating.IDLE_WINDOWS and self.redirects:
             problem = f"{self.placement.value} placement has no windows to gate; use 'empty' gating"
         elif self.gating is Gating.IDLE_WINDOWS and not plain:
@@ -118,6 +122,16 @@ class Technique:
     def borrows(self) -> bool:
         """Whether a register has an entry of its own, and borrows another only out of need."""
         return self.placement is Placement.GUARD
+
+    @property
+    def packs(self) -> bool:
+        """Whether windows lie where faults leave room for them."""
+        return self.placement is Placement.PACK
+
+    @property
+    def heeds_faults(self) -> bool:
+        """Whether what the technique does depends on the fault map."""
+        return self.redirects or self.packs
 
     @property
     def gates_released(self) -> bool:

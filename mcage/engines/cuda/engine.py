@@ -15,6 +15,7 @@ from mcage.engines.cuda.exposure import CudaExposure
 from mcage.engines.cuda.runner import Runner
 from mcage.engines.exposure import Exposure, SharedDuties, Watched
 from mcage.engines.interface import CellTimes, Counters, Engine
+from mcage.engines.packed import Packed, PackedExposure
 from mcage.engines.prepare import PreparedReplay
 from mcage.geometry import SLICE
 
@@ -43,6 +44,7 @@ class CudaEngine(Engine):
         self._turn = itertools.cycle([Runner(device, each) for device in devices])
         self._taking_turns = threading.Lock()
         self._of_thread = threading.local()
+        self._packed = Packed(self)
         # Half of the memory for the times of cells; the rest for work space and shared tables.
         room = min(device.free_bytes() for device in devices) // (2 * each)
         self.batch = max(1, min(MOST_INSTANCES, room // _EXPOSURE_BYTES))
@@ -75,8 +77,12 @@ class CudaEngine(Engine):
 
     def cell_times(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> CellTimes:
         """See `Engine.cell_times`."""
+        if replay.packing is not None:
+            return self._packed.cell_times(replay, fault_maps)
         return CellTimes(*self._runner().cell_times(replay, fault_maps), replay.period)
 
     def exposure(self, duties: SharedDuties, watched: Watched, instances: int) -> Exposure:
         """See `Engine.exposure`."""
+        if duties.replays[0].technique.packs:
+            return PackedExposure(self._packed, duties, watched, instances)
         return CudaExposure(self._runner(), duties, watched, instances)

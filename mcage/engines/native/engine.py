@@ -28,6 +28,7 @@ from mcage.engines.native.walk import (
     new_times,
 )
 from mcage.engines.once import Once
+from mcage.engines.packed import Packed, PackedExposure
 from mcage.engines.prepare import PreparedReplay
 from mcage.geometry import SLICE
 
@@ -40,6 +41,7 @@ class NativeEngine(Engine):
 
     def __init__(self) -> None:
         self._pool = Pool()
+        self._packed = Packed(self)
         self._runs: Once[PreparedReplay, Runs] = Once(lambda replay: runs_of((replay,)))
         self._counts: Once[PreparedReplay, Counts] = Once(lambda one: Counts(self._runs.of(one)))
         self._trees: Once[SharedDuties, tuple[Tree, Tree]] = Once(_trees)
@@ -52,6 +54,8 @@ class NativeEngine(Engine):
 
     def cell_times(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> CellTimes:
         """See `Engine.cell_times`."""
+        if replay.packing is not None:
+            return self._packed.cell_times(replay, fault_maps)
         instances = len(fault_maps) if replay.layout is None else 1
         ones = np.zeros((instances, ENTRIES, LANES, BITS), dtype=np.int64)
         powered = np.zeros_like(ones)
@@ -64,8 +68,11 @@ class NativeEngine(Engine):
 
     def exposure(self, duties: SharedDuties, watched: Watched, instances: int) -> Exposure:
         """See `Engine.exposure`."""
+        technique = duties.replays[0].technique
+        if technique.packs:
+            return PackedExposure(self._packed, duties, watched, instances)
         trees = self._trees.of(duties)
-        if not duties.replays[0].technique.redirects:
+        if not technique.redirects:
             return SharedExposure(trees, duties, watched, instances)
         runs, rooms = self._redirected.of(duties)
         return NativeExposure(runs, rooms, self._pool, trees, duties, watched, instances)

@@ -1,0 +1,120 @@
+"""Packed windows above any engine: its replays of re-timed traces, moved to where windows lie.
+
+With one window size, the places are alike: a replay with each number of places is enough, and a
+fault map only says which entries they are. Kernels of different size overlap differently on every
+map, so that each is replayed as it lies there.
+"""
+
+import dataclasses
+from threading import RLock
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.exposure import DenseExposure, SharedDuties, SliceTimes, Watched
+from mcage.engines.interface import CellTimes, Engine, clean_maps
+from mcage.engines.layout import Layout
+from mcage.engines.packing import Packing, Places
+from mcage.engines.prepare import PreparedReplay, prepare
+from mcage.geometry import SLICE
+from mcage.techniques import Placement
+
+
+class Packed:
+    """Packed replays on an engine, for any number of threads.
+
+    Parameters
+    ----------
+    engine : Engine
+        What replays traces whose windows have fixed places.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._lock = RLock()
+        self._replays: WeakKeyDictionary[Packing, dict[Places, PreparedReplay]] = (
+            WeakKeyDictionary()
+        )
+        self._times: WeakKeyDictionary[Packing, dict[Places, SliceTimes]] = WeakKeyDictionary()
+
+    def cell_times(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> CellTimes:
+        """See `Engine.cell_times`; `period` is that of each instance.
+
+        Where nothing can run, all cells are off for as long as the recorded trace takes.
+        """
+        slices = [self.slice_times(replay, one) for one in fault_maps]
+        ones, powered, period = zip(*slices, strict=True)
+        return CellTimes(np.stack(ones), np.stack(powered), np.array(period, dtype=np.int64))
+
+    def slice_times(self, replay: PreparedReplay, fault_map: NDArray[np.uint8]) -> SliceTimes:
+        """Times of one slice, whose fault map is uint8[256]."""
+        packing = replay.packing
+        assert packing is not None
+        ones = np.zeros((SLICE.entries, SLICE.entry_bits), dtype=np.int64)
+        powered = np.zeros_like(ones)
+        places = packing.places(fault_map)
+        if not all(places):
+            return ones, powered, replay.period
+        if len(packing.sizes) > 1:
+            return self._replayed(self._laid_out(replay, packing, fault_map, places))
+        entries = packing.entries(fault_map, places)
+        ones[entries], powered[entries], period = self._of_places(replay, packing, places)
+        return ones, powered, period
+
+    def _of_places(self, replay: PreparedReplay, packing: Packing, places: Places) -> SliceTimes:
+        """Times of the rows of all places, one place after the other."""
+        with self._lock:
+            known = self._times.setdefault(packing, {})
+            if places not in known:
+                ones, powered, period = self._replayed(self._retimed(replay, packing, places))
+                (size,), (count,) = packing.sizes, places
+                narrow = np.min_scalar_type(period)
+                rows = slice(size * count)
+                known[places] = ones[rows].astype(narrow), powered[rows].astype(narrow), period
+            return known[places]
+
+    def _laid_out(
+        self,
+        replay: PreparedReplay,
+        packing: Packing,
+        fault_map: NDArray[np.uint8],
+        places: Places,
+    ) -> PreparedReplay:
+        """Re-timed replay with its windows where they lie on a fault map."""
+        base = packing.bases(fault_map, places)[None]
+        layout = Layout(base, np.zeros_like(base), np.zeros(SLICE.entries, dtype=np.int64))
+        return dataclasses.replace(self._retimed(replay, packing, places), layout=layout)
+
+    def _retimed(self, replay: PreparedReplay, packing: Packing, places: Places) -> PreparedReplay:
+        with self._lock:
+            known = self._replays.setdefault(packing, {})
+            if places not in known:
+                direct = dataclasses.replace(replay.technique, placement=Placement.DIRECT)
+                known[places] = prepare(packing.retimed(places), direct)
+            return known[places]
+
+    def _replayed(self, replay: PreparedReplay) -> SliceTimes:
+        times = self._engine.cell_times(replay, clean_maps())
+        return times.ones[0], times.powered[0], replay.period
+
+
+class PackedExposure(DenseExposure):
+    """Exposure of instances whose windows are packed.
+
+    Parameters
+    ----------
+    packed : Packed
+        Replays.
+    duties, watched, instances
+        As for `Exposure`.
+    """
+
+    def __init__(
+        self, packed: Packed, duties: SharedDuties, watched: Watched, instances: int
+    ) -> None:
+        super().__init__(duties, watched, instances)
+        self._packed = packed
+
+    def _times(self, replay: PreparedReplay, fault_map: NDArray[np.uint8]) -> SliceTimes:
+        return self._packed.slice_times(replay, fault_map)

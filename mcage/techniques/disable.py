@@ -1,0 +1,16 @@
+"""Disable: faulty entries are unusable, and windows lie between them, as many as fit.
+
+What one would do without any paper: no hardware but a map of usable windows, paid for with
+concurrency. The yardstick for techniques that redirect.
+"""
+
+from mcage.techniques.technique import Gating, Placement, Storage, Technique
+
+DISABLE = Technique(
+    name="disable",
+    placement=Placement.PACK,
+    storage=Storage.PLAIN,
+    gating=Gating.UNUSED,
+    source="mcage: what needs no paper",
+    summary="faulty entries unusable, fewer windows at once",
+)
