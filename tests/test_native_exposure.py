@@ -26,10 +26,10 @@ class AllCells(DenseExposure):
 
     def _times(self, replay, fault_map):
         times = NUMBA.cell_times(replay, fault_map[None])
-        return times.ones[0], times.powered[0]
+        return times.ones[0], times.powered[0], times.period
 
 
-@pytest.fixture(scope="module", params=["rrcd", "rrcd+pg", "rrcd+rc+rar"])
+@pytest.fixture(scope="module", params=["gr-guard", "rrcd", "rrcd+pg", "rrcd+rc+rar"])
 def duties(request):
     replays = tuple(prepare(bundled_trace(one), TECHNIQUES[request.param]) for one in KERNELS)
     clean = np.zeros((1, SLICE.entries), dtype=np.uint8)
