@@ -12,6 +12,7 @@ import numpy as np
 from explore_traces import (
     dispatched_by_wavefront,
     kernels_of_table_5,
+    released_at_last_access,
     released_by_wavefront,
     sound_radix_sort,
     together,
@@ -230,6 +231,8 @@ def reductions(
     return np.array(rows)
 
 
+SOUND = together(sound_radix_sort, kernels_of_table_5)
+
 DUTY_HYPOTHESES = {
     "as mcage does": Assumptions(),
     "a released place stays on until written": Assumptions(held=True),
@@ -246,17 +249,17 @@ DUTY_HYPOTHESES = {
     "mean over registers": Assumptions(by_register=True),
     "kernels of Table 5 only": Assumptions(changed=kernels_of_table_5),
     "RadixSort without overflow": Assumptions(changed=sound_radix_sort),
-    "Table 5, RadixSort without overflow": Assumptions(
-        changed=together(sound_radix_sort, kernels_of_table_5)
-    ),
     "wavefronts release": Assumptions(changed=released_by_wavefront),
+    "wavefronts release at last access": Assumptions(changed=released_at_last_access),
     "wavefronts release, slots in turn": Assumptions(
         changed=released_by_wavefront, slots="in turn"
     ),
     "wavefronts release, random slot": Assumptions(changed=released_by_wavefront, slots="random"),
-    "wavefronts release and are dispatched": Assumptions(changed=dispatched_by_wavefront),
-    "the same, and wavefronts release": Assumptions(
-        changed=together(released_by_wavefront, sound_radix_sort, kernels_of_table_5)
+    "wavefronts are dispatched singly": Assumptions(changed=dispatched_by_wavefront),
+    "A: Table 5, no overflow": Assumptions(changed=SOUND),
+    "A, wavefronts release": Assumptions(changed=together(released_by_wavefront, SOUND)),
+    "A, wavefronts are dispatched singly": Assumptions(
+        changed=together(dispatched_by_wavefront, SOUND)
     ),
 }
 
@@ -277,8 +280,9 @@ def explore_duty(recorded: Path | None) -> None:
     if recorded:
         _slices(engine, bundled, recorded)
 
-    shown = [(64, "as mcage does"), (None, "as mcage does"), (64, "wavefronts release")]
-    for delta_limit, name in [*shown, (None, "Table 5, RadixSort without overflow")]:
+    shown = [(64, "as mcage does"), (None, "as mcage does"), (None, "A: Table 5, no overflow")]
+    shown += [(64, "wavefronts release"), (64, "wavefronts are dispatched singly")]
+    for delta_limit, name in shown:
         print(f"\nEach kernel, {name}, delta limit {delta_limit or 'none'}")
         assumed = DUTY_HYPOTHESES[name]
         found = reductions(engine, bundled.values(), delta_limit, assumed)

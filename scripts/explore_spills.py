@@ -10,8 +10,11 @@ from explore_traces import (
     dispatched_by_wavefront,
     few_registers,
     out_of_step,
+    release_cycles,
+    released_at_last_access,
     released_by_wavefront,
     some_windows,
+    wavefront_ends,
 )
 
 from mcage.engines.lives import lives_of
@@ -166,7 +169,9 @@ def explore_spills() -> None:
         "no delta limit": rrcd(trace, None),
         "homes of dead registers are free": dying(rrcd(trace)),
         "wavefronts release": rrcd(released_by_wavefront(trace)),
-        "wavefronts release and are dispatched": rrcd(dispatched_by_wavefront(trace)),
+        "wavefronts release at last access": rrcd(released_at_last_access(trace)),
+        "wavefronts are dispatched singly": rrcd(dispatched_by_wavefront(trace)),
+        "the same, dead registers' homes are free": dying(rrcd(dispatched_by_wavefront(trace))),
         "windows out of step": rrcd(out_of_step(trace)),
     }
     for slots in (3, 2):
@@ -198,13 +203,22 @@ def explore_spills() -> None:
             for count in (172, 192, 208, 224, 232, 240, 244)
         )
     )
+    life = release_cycles(trace) - trace.cycle[trace.alloc_event]
+    busy = wavefront_ends(trace, drains=False) - trace.cycle[trace.alloc_event]
+    by_slot = [(busy / life)[trace.slot[trace.alloc_event] == slot].mean() for slot in range(4)]
+    ends = ", ".join(f"{100 * share:.0f}" for share in by_slot)
+    print(f"wavefronts end after {ends} % of their windows' lives")
     _all_kernels()
 
 
 def _all_kernels() -> None:
     engine, maps = select_engine()[0], fault_maps("common", "table-exact", 5)
     bundled = {name: open_trace(name) for name in KERNELS}
-    changes = {"as recorded": lambda trace: trace, "wavefronts release": released_by_wavefront}
+    changes = {
+        "as recorded": lambda trace: trace,
+        "wavefronts release": released_by_wavefront,
+        "wavefronts are dispatched singly": dispatched_by_wavefront,
+    }
     for delta_limit in (64, None):
         for label, change in changes.items():
             print(f"\nOccupied entries in %, {label}, delta limit {delta_limit or 'none'}")

@@ -48,26 +48,34 @@ def release_cycles(trace: Trace) -> np.ndarray:
     return cycles
 
 
-def wavefront_ends(trace: Trace) -> np.ndarray:
+def wavefront_ends(trace: Trace, drains: bool = True) -> np.ndarray:
     """When each wavefront has ended: int64[windows].
 
     Recorded windows are released when the last wavefront of their work-group has ended, some time
-    after its last access. Every other one of the group is taken to end as long after its own.
+    after its last access. Every other one of the group is taken to end as long after its own, or
+    at once if nothing `drains`.
     """
     released, window = release_cycles(trace), trace.window_of_event()
     last = trace.cycle[trace.alloc_event].copy()
     np.maximum.at(last, window, np.where(trace.kind == RELEASE, 0, trace.cycle))
+    if not drains:
+        return last
     launch = trace.alloc_launch.astype(np.int64) << 32
     _, group = np.unique(launch + trace.alloc_work_group, return_inverse=True)
     drain = np.full(group.max() + 1, np.iinfo(np.int64).max)
     np.minimum.at(drain, group, released - last)
-    return np.minimum(last + drain[group], released)
+    return last + drain[group]
 
 
-def released_by_wavefront(trace: Trace) -> Trace:
+def released_by_wavefront(trace: Trace, drains: bool = True) -> Trace:
     """Every window is released when its own wavefront has ended, not its whole work-group."""
-    ends = wavefront_ends(trace)[trace.window_of_event()]
+    ends = wavefront_ends(trace, drains)[trace.window_of_event()]
     return rearranged(trace, np.where(trace.kind == RELEASE, ends, trace.cycle))
+
+
+def released_at_last_access(trace: Trace) -> Trace:
+    """The earliest that `released_by_wavefront` can mean."""
+    return released_by_wavefront(trace, drains=False)
 
 
 def dispatched_by_wavefront(trace: Trace) -> Trace:
@@ -97,12 +105,13 @@ def out_of_step(trace: Trace) -> Trace:
 
 
 def some_windows(trace: Trace, chosen: np.ndarray) -> Trace:
-    """Only the windows marked; of the time in which none of them is open, a cycle each."""
+    """Only the windows marked; times in which none of them is open last for a cycle each."""
     kept = chosen[trace.window_of_event()]
     opened = (trace.kind == ALLOC).astype(int) - (trace.kind == RELEASE)
     is_open = np.cumsum(np.where(kept, opened, 0))[:-1] > 0
-    apart = np.diff(trace.cycle)
-    cycle = np.concatenate(([0], np.cumsum(np.where(is_open, apart, np.minimum(apart, 1)))))
+    just_closed = np.diff(is_open.astype(int), prepend=0) < 0
+    lasts = np.where(is_open, np.diff(trace.cycle), just_closed)
+    cycle = np.concatenate(([0], np.cumsum(lasts)))
     return rearranged(trace, cycle - cycle[kept][0], kept=kept)
 
 

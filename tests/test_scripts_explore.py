@@ -11,8 +11,10 @@ from explore_traces import (
     few_registers,
     kernels_of_table_5,
     out_of_step,
+    released_at_last_access,
     released_by_wavefront,
     some_windows,
+    sound_radix_sort,
     wavefront_ends,
 )
 from trace_strategies import alloc, pattern, random_value, read, release, trace_of, write
@@ -67,6 +69,12 @@ def test_a_wavefront_alone_in_its_group_ends_when_it_was_released():
     assert wavefront_ends(alone).tolist() == [30, 30, 70, 70]
 
 
+def test_a_wavefront_that_does_not_drain_ends_with_its_last_access():
+    changed = released_at_last_access(work_groups())
+    validate_trace(changed)
+    assert schedule_of(changed).windows.release_cycle.tolist() == [10, 25, 50, 65]
+
+
 def test_the_next_wavefront_takes_the_first_slot_that_is_free():
     changed = dispatched_by_wavefront(work_groups())
     validate_trace(changed)
@@ -104,6 +112,20 @@ def test_the_kernel_of_table_5_is_left():
     validate_trace(left)
     assert (left.windows, left.cycles, schedule_of(left).windows.size.tolist()) == (1, 6, [3])
     assert kernels_of_table_5(trace) is trace
+
+
+def test_radix_sort_is_sound_in_the_first_launch_of_each_kernel():
+    events = []
+    for begin, size in ((0, 4), (20, 5), (40, 4), (60, 5)):
+        events += [alloc(begin, 0, size), *(write(begin + i, 0, 0, i) for i in (1, 2, 3))]
+        events += [release(begin + 9, 0)]
+    trace = trace_of(events, name="RadixSort")
+    assert trace.alloc_launch.tolist() == [0, 1, 2, 3]
+    assert sound_radix_sort(trace).alloc_launch.tolist() == [0, 1]
+    # A time without windows is one cycle, whatever events of others it held.
+    outer = some_windows(trace, np.array([True, False, False, True]))
+    assert schedule_of(outer).windows.alloc_cycle.tolist() == [0, 10]
+    assert sound_radix_sort(replace(trace, name="Reduction")).windows == 4
 
 
 def test_groups_of_eight_are_the_rule_of_mcage():
