@@ -1,5 +1,6 @@
 """Disable by hand: windows between faulty entries, and what waiting for a place costs."""
 
+import dataclasses
 import random
 
 import numpy as np
@@ -125,6 +126,28 @@ def test_a_launch_waits_for_what_it_waited_for():
     assert packing.timing((2, 2)).start_cycle.tolist() == [0, 0, 12, 12]
     assert packing.timing((2, 1)).start_cycle.tolist() == [0, 10, 20, 20]
     assert packing.timing((1, 2)).start_cycle.tolist() == [0, 0, 12, 16]
+
+
+def test_a_window_waits_for_those_of_other_sizes():
+    """It is of the launch before: only its size keeps it from starting at once."""
+    events = [*window(0, 0, 3, 9), *window(0, 1, 3, 9), *window(12, 0, 2, 15)]
+    trace = trace_of(events)
+    trace = dataclasses.replace(trace, alloc_launch=np.zeros_like(trace.alloc_launch))
+    packing = prepare(trace, DISABLE).packing
+    assert packing.timing((1, 2)).start_cycle.tolist() == [0, 0, 12]
+    assert packing.timing((1, 1)).start_cycle.tolist() == [0, 10, 20]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_windows_of_two_kernels_lie_on_each_other_as_the_map_says(engine):
+    """A window of 3 at entry 5, then two of 2 at entries 1 and 5: the latter finds the former."""
+    events = [*window(0, 0, 3, 9, 1), *window(12, 0, 2, 15, 2), *window(12, 1, 2, 15, 4)]
+    fault_maps = reliable(1, 2, 5, 6, 7)[None]
+    times = engine.cell_times(prepare(trace_of(events, cycles=20), DISABLE), fault_maps)
+    ones = times.ones.reshape(256, 64, 32)
+    assert (ones[1, :, :3] == [0, 20, 0]).all()
+    assert (ones[5, :, :3] == [12, 0, 8]).all()  # 1 from cycle 1, 4 from 13 to 1 of the next pass
+    assert sorted(set(np.flatnonzero(times.powered[0].any(axis=1)))) == [1, 5]
 
 
 def test_windows_of_different_size_at_once_are_refused():
