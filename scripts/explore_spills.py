@@ -193,7 +193,8 @@ def explore_spills() -> None:
             f"{name:40s}"
             + "".join(f"{one.lds:8.2f}{one.rows:4.0f} rows" for one in found[:3])
             + f"{varied.lds:8.2f} ({varied.least:.1f} to {varied.most:.1f})"
-            + f"; regular {found[0].regular:.0f}, newly {found[0].newly:.2f}"
+            + f"; regular {found[0].regular:.0f}, newly "
+            + " ".join(f"{one.newly:.1f}" for one in [*found, varied])
             + f", blocks {found[0].lds_blocks:.1f}"
         )
     print(
