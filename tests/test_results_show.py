@@ -13,7 +13,8 @@ from rich.console import Console
 
 from mcage.campaign.run import run_campaign
 from mcage.report.statistics import Estimate
-from mcage.report.tables import CaseSummary, as_json, print_summaries, summarize_file
+from mcage.report.tables import CaseSummary, print_summaries, summarize_file
+from mcage.report.text import WIDTH_WITHOUT_TERMINAL, plain
 
 MCAGE = [sys.executable, "-c", "from mcage.cli.main import main; main()"]
 
@@ -27,6 +28,7 @@ def summary(**fields):
         "vdd_volts": 0.419,
         "instances": 1000,
         "horizon_years": 10.0,
+        "b10_life_years": Estimate(2.5, 2.0, 2.75),
         "median_life_years": Estimate(6.4321, 6.3, 6.55),
         "censored_share": Estimate(0.025, 0.02, 0.03),
         "max_dvth_mv": {"T0": Estimate(66.687, 66.4, 66.974), "T1": Estimate(40.0, 39.0, 41.0)},
@@ -42,7 +44,7 @@ def summary(**fields):
 
 def printed(*summaries):
     stream = io.StringIO()
-    print_summaries(summaries, Console(file=stream, width=140))
+    print_summaries(summaries, Console(file=stream, width=WIDTH_WITHOUT_TERMINAL))
     return stream.getvalue()
 
 
@@ -55,6 +57,7 @@ def test_a_row_by_hand():
     assert row() == [
         "rrcd",
         "nominal",
+        "2.50 [2.00, 2.75]",
         "6.43 [6.30, 6.55]",
         "2.5 %",
         "66.69 ±0.29",
@@ -66,18 +69,18 @@ def test_a_row_by_hand():
 
 def test_a_median_beyond_the_horizon():
     inf, nan = math.inf, math.nan
-    assert row(median_life_years=Estimate(inf, inf, inf))[2] == "> 10"
-    assert row(median_life_years=Estimate(inf, 9.5, inf))[2] == "> 10 [9.50, > 10]"
-    assert row(median_life_years=Estimate(9.8, 9.5, inf))[2] == "9.80 [9.50, > 10]"
-    assert row(median_life_years=Estimate(inf, nan, nan))[2] == "> 10"
-    assert row(median_life_years=Estimate(6.0, nan, nan))[2] == "6.00 [–, –]"
+    assert row(median_life_years=Estimate(inf, inf, inf))[3] == "> 10"
+    assert row(median_life_years=Estimate(inf, 9.5, inf))[3] == "> 10 [9.50, > 10]"
+    assert row(median_life_years=Estimate(9.8, 9.5, inf))[3] == "9.80 [9.50, > 10]"
+    assert row(median_life_years=Estimate(inf, nan, nan))[3] == "> 10"
+    assert row(median_life_years=Estimate(6.0, nan, nan))[3] == "6.00 [–, –]"
 
 
 def test_unknown_intervals_and_values_are_dashes():
     nan = math.nan
-    assert row(spill_rate=Estimate(0.0123, nan, nan))[6] == "1.23 ±–"
-    assert row(spill_rate=Estimate(nan, nan, nan))[6] == "–"
-    assert row(spill_rate=Estimate(0.0, 0.0, 0.0))[6] == "0 ±0"
+    assert row(spill_rate=Estimate(0.0123, nan, nan))[7] == "1.23 ±–"
+    assert row(spill_rate=Estimate(nan, nan, nan))[7] == "–"
+    assert row(spill_rate=Estimate(0.0, 0.0, 0.0))[7] == "0 ±0"
 
 
 def test_settings_that_differ_get_a_column_and_others_the_title():
@@ -88,15 +91,15 @@ def test_settings_that_differ_get_a_column_and_others_the_title():
 
 
 def test_json_says_what_is_unknown_and_what_lies_beyond_the_horizon():
-    (plain,) = as_json([summary(median_life_years=Estimate(math.inf, 9.5, math.nan))])
-    assert plain["median_life_years"] == {
+    (shown,) = plain([summary(median_life_years=Estimate(math.inf, 9.5, math.nan))])
+    assert shown["median_life_years"] == {
         "value": None,
         "lower": 9.5,
         "upper": None,
         "beyond_horizon": ["value"],
     }
-    assert plain["spill_rate"] == {"value": 0.01234, "lower": 0.0120, "upper": 0.01268}
-    json.dumps(plain, allow_nan=False)
+    assert shown["spill_rate"] == {"value": 0.01234, "lower": 0.0120, "upper": 0.01268}
+    json.dumps(shown, allow_nan=False)
 
 
 @pytest.mark.parametrize("instances", [1, 2, 50])
@@ -117,6 +120,8 @@ def test_summaries_follow_the_arrays(instances, tmp_path):
         assert case.end_cause_share["delay"].value == pytest.approx(1 - alive.mean())
         life = np.sort(arrays["life_years"][index])[(instances - 1) // 2]
         assert case.median_life_years.value == (life if life < 10 else math.inf)
+        life = np.sort(arrays["life_years"][index])[(instances - 1) // 10]
+        assert case.b10_life_years.value == (life if life < 10 else math.inf)
     assert str(instances) in printed(*summaries)
 
 

@@ -9,7 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from mcage.report.statistics import kaplan_meier, life_quantile, mean, proportion
+from mcage.report.statistics import (
+    enclosing_ranks,
+    kaplan_meier,
+    life_quantile,
+    mean,
+    proportion,
+)
 
 LIVES = st.lists(st.tuples(st.integers(1, 8), st.booleans()), min_size=1, max_size=40)
 
@@ -59,13 +65,29 @@ def test_median_and_its_ranks_by_hand():
     assert (median.value, median.lower, median.upper) == (5.0, 2.0, 9.0)
 
 
-def test_ranks_are_those_of_scipy():
-    years = np.arange(1.0, 101.0)
-    for share in (0.1, 0.5, 0.9):
-        test = stats.quantile_test(years, p=share)
-        interval = test.confidence_interval(0.95)
-        mine = life_quantile(years, np.ones(100, bool), share)
-        assert (mine.lower, mine.upper) == (interval.low, interval.high)
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("count", [60, 100, 150, 1000])
+def test_ranks_are_those_of_scipy_moved_inwards(count, share):
+    """As long as the promise holds, and not a rank further: the law of the ranks is binomial."""
+    lower, upper = enclosing_ranks(count, share)
+    test = stats.quantile_test(np.arange(1.0, count + 1), p=share)
+    interval = test.confidence_interval(0.95)
+    assert interval.low <= lower < upper <= interval.high
+
+    def enclosed(first, last):
+        return stats.binom.pmf(np.arange(first, last), count, share).sum()
+
+    assert enclosed(lower, upper) >= 0.95
+    assert max(enclosed(lower + 1, upper), enclosed(lower, upper - 1)) < 0.95
+
+
+@pytest.mark.parametrize(("share", "first_count"), [(0.5, 60), (0.1, 125)])
+def test_ranks_promise_no_more_than_they_should(share, first_count):
+    """95 to 96.5 %; equal tails alone give 97.2 % for the 10 % quantile of 150."""
+    for count in range(first_count, 800):
+        lower, upper = enclosing_ranks(count, share)
+        below = stats.binom.cdf((lower - 1, upper - 1), count, share)
+        assert 0.95 <= below[1] - below[0] <= 0.965, count
 
 
 def test_lives_beyond_the_horizon_are_infinite_not_ten_years():
@@ -114,9 +136,10 @@ def test_the_median_is_covered_as_often_as_promised():
     for years in np.minimum(draw.exponential(size=(trials, 101)), horizon):
         median = life_quantile(years, years < horizon)
         covered += median.lower <= truth <= median.upper
-    # Ranks 41 and 61 cover unless fewer than 41 or more than 60 lives lie below the truth. Four
-    # standard errors of the trials: one false alarm in 15,000 seeds.
-    exact = stats.binom.cdf(60, 101, 0.5) - stats.binom.cdf(40, 101, 0.5)
+    # Lives below the truth are a binomial number. Four standard errors of the trials: one false
+    # alarm in 15,000 seeds.
+    lower, upper = enclosing_ranks(101, 0.5)
+    exact = stats.binom.cdf(upper - 1, 101, 0.5) - stats.binom.cdf(lower - 1, 101, 0.5)
     assert 0.95 <= exact < 0.96
     assert abs(covered / trials - exact) < 4 * math.sqrt(exact * (1 - exact) / trials)
 

@@ -1,32 +1,64 @@
-"""``mcage show``: the table of a results file."""
+"""``mcage show``: the tables of a results file."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Shown = TypeVar("Shown")
 
 
 def show(
     file: Annotated[Path, typer.Argument(help="Results file of a sweep.")],
+    compare: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="A B",
+            help="Compare two cases die by die; each by its label or the beginning of it.",
+        ),
+    ] = None,
+    causes: Annotated[
+        bool, typer.Option("--causes", help="Show who has died of what by which age.")
+    ] = False,
+    fit: Annotated[
+        bool,
+        typer.Option("--fit", help="Fit Weibull and lognormal laws; say if the lives allow them."),
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Show for each case its median life, threshold shifts, spill rate and causes of death."""
+    """Show for each case B10 and median life, threshold shifts, spill rate and causes of death."""
+    from mcage.errors import UserError
+
+    if (compare is not None) + causes + fit > 1:
+        raise UserError("--compare, --causes and --fit are tables of their own: give one of them")
+    if compare:
+        from mcage.report.comparison import compare_in_file, print_comparison
+
+        _show(compare_in_file(file, *compare), print_comparison, json)
+    elif causes:
+        from mcage.report.causes import print_causes, summarize_causes_of_file
+
+        _show(summarize_causes_of_file(file), print_causes, json)
+    elif fit:
+        from mcage.report.fitted import print_fits, summarize_fits_of_file
+
+        _show(summarize_fits_of_file(file), print_fits, json)
+    else:
+        from mcage.report.tables import print_summaries, summarize_file
+
+        _show(summarize_file(file), print_summaries, json)
+
+
+def _show(what: Shown, print_table: Callable[[Shown, "Console"], None], json: bool) -> None:
     from json import dumps
 
-    from rich.console import Console
+    from mcage.report.text import console, plain
 
-    from mcage.report.tables import (
-        WIDTH_WITHOUT_TERMINAL,
-        as_json,
-        print_summaries,
-        summarize_file,
-    )
-
-    summaries = summarize_file(file)
     if json:
-        typer.echo(dumps(as_json(summaries), indent=2, allow_nan=False))
-        return
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=WIDTH_WITHOUT_TERMINAL)
-    print_summaries(summaries, console)
+        typer.echo(dumps(plain(what), indent=2, allow_nan=False))
+    else:
+        print_table(what, console())

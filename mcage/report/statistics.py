@@ -79,9 +79,9 @@ def life_quantile(
 ) -> Estimate:
     """Time at which ``share`` of the slices are dead, with bounds that assume no distribution.
 
-    The value inverts the Kaplan-Meier curve; the bounds are the order statistics whose ranks
-    enclose the quantile with at least the asked-for probability (binomial law), and are exact
-    for any distribution of lives.
+    The value inverts the Kaplan-Meier curve; the bounds are order statistics whose ranks enclose
+    the quantile with at least the asked-for probability (binomial law), whatever the distribution
+    of lives. Where many lives end at one age they enclose it more often than that.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def life_quantile(
     -------
     Estimate
         In years; infinity stands for "after the end of observation", NaN for a bound that so few
-        instances cannot give (the median needs six for 95 %).
+        instances cannot give (for 95 %, the median needs six and the 10 % quantile 36).
 
     Raises
     ------
@@ -109,8 +109,6 @@ def life_quantile(
     ----------
     David and Nagaraja, Order Statistics, section 7.1.
     """
-    from scipy.stats import binom
-
     if not died.all() and died.any() and life_years[~died].min() < life_years[died].max():
         raise ValueError("order statistics need every censored life to outlast every death")
     ordered = np.sort(np.where(died, life_years, np.inf))
@@ -119,13 +117,46 @@ def life_quantile(
     def of_rank(rank: int) -> float:
         return float(ordered[rank - 1]) if 1 <= rank <= count else math.nan
 
-    tail = (1.0 - confidence) / 2.0
+    lower, upper = enclosing_ranks(count, share, confidence)
+    # Rounding may lift share * count a hair above the integer that it is.
     return Estimate(
-        # Rounding may lift share * count a hair above the integer that it is.
-        of_rank(max(1, math.ceil(share * count - 1e-9))),
-        of_rank(int(binom.ppf(tail, count, share))),
-        of_rank(int(binom.ppf(1.0 - tail, count, share)) + 1),
+        of_rank(max(1, math.ceil(share * count - 1e-9))), of_rank(lower), of_rank(upper)
     )
+
+
+def enclosing_ranks(count: int, share: float, confidence: float = CONFIDENCE) -> tuple[int, int]:
+    """Ranks of the order statistics that enclose the quantile of ``share``.
+
+    They start with equal tails and move inwards, each time where less is lost, while they enclose
+    the quantile with the asked-for probability: equal tails alone give a 95 % interval of the
+    10 % quantile up to 97 % in samples of 100 to 200.
+
+    Returns
+    -------
+    tuple of int
+        Counted from 1. Rank 0 or ``count + 1``: no order statistic is low or high enough.
+
+    References
+    ----------
+    David and Nagaraja, Order Statistics, section 7.1.
+    """
+    from scipy.stats import binom
+
+    tail = (1.0 - confidence) / 2.0
+    lower = int(binom.ppf(tail, count, share))
+    upper = int(binom.ppf(1.0 - tail, count, share)) + 1
+    if not 1 <= lower < upper <= count:
+        return lower, upper
+    # Lives below the quantile are a binomial number; the ranks enclose it while that number is
+    # at least the lower and less than the upper.
+    enclosed = float(binom.cdf(upper - 1, count, share) - binom.cdf(lower - 1, count, share))
+    while True:
+        lost_below = float(binom.pmf(lower, count, share))
+        lost_above = float(binom.pmf(upper - 1, count, share))
+        enclosed -= min(lost_below, lost_above)
+        if enclosed < confidence:
+            return lower, upper
+        lower, upper = (lower + 1, upper) if lost_below < lost_above else (lower, upper - 1)
 
 
 def proportion(successes: int, count: int, confidence: float = CONFIDENCE) -> Estimate:
@@ -135,11 +166,25 @@ def proportion(successes: int, count: int, confidence: float = CONFIDENCE) -> Es
     ----------
     Wilson, J. Am. Stat. Assoc. 22 (1927).
     """
+    share = successes / count
+    lower, upper = wilson(np.array(share), np.array(float(count)), confidence)
+    return Estimate(share, float(lower), float(upper))
+
+
+def wilson(share: Floats, count: Floats, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:
+    """Bounds of shares that were found among ``count``, which need not be whole.
+
+    References
+    ----------
+    Wilson, J. Am. Stat. Assoc. 22 (1927).
+    """
     z = _normal_quantile(confidence)
-    p = successes / count
-    centre = (p + z * z / (2 * count)) / (1 + z * z / count)
-    half = z * math.sqrt(p * (1 - p) / count + z * z / (4 * count * count)) / (1 + z * z / count)
-    return Estimate(p, max(0.0, centre - half), min(1.0, centre + half))
+    centre = (share + z * z / (2 * count)) / (1 + z * z / count)
+    spread = np.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    half = z * spread / (1 + z * z / count)
+    # Rounding must not turn "none" and "all" into bounds a hair away from them.
+    lower = np.where(share == 0.0, 0.0, np.maximum(0.0, centre - half))
+    return lower, np.where(share == 1.0, 1.0, np.minimum(1.0, centre + half))
 
 
 def mean(values: Floats, confidence: float = CONFIDENCE) -> Estimate:
@@ -154,9 +199,14 @@ def mean(values: Floats, confidence: float = CONFIDENCE) -> Estimate:
     centre = float(values.mean()) if values.size else math.nan
     if values.size < 2:
         return Estimate(centre, math.nan, math.nan)
-    error = float(values.std(ddof=1)) / math.sqrt(values.size)
+    error = math.sqrt(variance(values) / values.size)
     half = float(t.ppf((1.0 + confidence) / 2.0, values.size - 1)) * error
     return Estimate(centre, centre - half, centre + half)
+
+
+def variance(values: Floats) -> float:
+    """Unbiased variance of two values or more, zero for equal ones whatever the rounding."""
+    return float(values.var(ddof=1)) if np.ptp(values) > 0.0 else 0.0
 
 
 def _normal_quantile(confidence: float) -> float:

@@ -1,29 +1,30 @@
 """The table of a sweep: one line for each case, every estimate with its interval."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xarray as xr
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from mcage.aging.end_of_life import EndCause
+from mcage.report.cases import CAUSES
 from mcage.report.statistics import CONFIDENCE, Estimate, life_quantile, mean, proportion
+from mcage.report.text import DASH, WIDTH_WITHOUT_TERMINAL, life, percent, plus_minus
 from mcage.results.reader import open_results
 from mcage.results.schema import TRANSISTORS
 
-WIDTH_WITHOUT_TERMINAL = 132
-DASH = "–"
-CAUSES = {
-    EndCause.DELAY: "delay",
-    EndCause.FAULTY_ENTRY: "faulty entry",
-    EndCause.NO_HOME: "no home",
-}
+__all__ = [
+    "WIDTH_WITHOUT_TERMINAL",
+    "CaseSummary",
+    "print_summaries",
+    "summarize",
+    "summarize_file",
+]
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,9 @@ class CaseSummary:
         Sample size.
     horizon_years : float
         End of the simulated time.
-    median_life_years : Estimate
-        Infinity where it lies beyond the horizon.
+    b10_life_years, median_life_years : Estimate
+        Ages at which a tenth and half of the slices are dead; infinity where that lies beyond the
+        horizon.
     censored_share : Estimate
         Share of the lives that reach the horizon.
     max_dvth_mv : dict of str to Estimate
@@ -58,6 +60,7 @@ class CaseSummary:
     vdd_volts: float
     instances: int
     horizon_years: float
+    b10_life_years: Estimate
     median_life_years: Estimate
     censored_share: Estimate
     max_dvth_mv: dict[str, Estimate]
@@ -89,6 +92,7 @@ def _summarize_case(case: xr.Dataset) -> CaseSummary:
         vdd_volts=float(case["vdd_volts"]),
         instances=count,
         horizon_years=float(case["epoch_end_years"][-1]),
+        b10_life_years=life_quantile(case["life_years"].values, died, 0.1),
         median_life_years=life_quantile(case["life_years"].values, died),
         censored_share=proportion(int(np.count_nonzero(~died)), count),
         max_dvth_mv={name: mean(dvth[:, i]) for i, name in enumerate(TRANSISTORS)},
@@ -134,10 +138,10 @@ def print_summaries(summaries: Sequence[CaseSummary], console: Console) -> None:
     )
     for heading in ("technique", "environment", *(["scenario"] if several_settings else [])):
         table.add_column(heading)
-    for heading in ("median life\n[years]", "reach the\nhorizon"):
-        table.add_column(heading, justify="right")
+    for heading in ("B10 life\n[years]", "median life\n[years]", "reach the\nhorizon"):
+        table.add_column(escape(heading), justify="right")
     for name in TRANSISTORS:
-        table.add_column(f"dVth {name}\n[mV]", justify="right")
+        table.add_column(escape(f"dVth {name}\n[mV]"), justify="right")
     table.add_column("spill rate\n[%]", justify="right")
     table.add_column("lives end by")
     for summary in summaries:
@@ -145,68 +149,20 @@ def print_summaries(summaries: Sequence[CaseSummary], console: Console) -> None:
             summary.technique,
             summary.environment,
             *([_setting(summary)] if several_settings else []),
-            _life(summary),
-            _percent(summary.censored_share.value),
-            *(_plus_minus(summary.max_dvth_mv[name]) for name in TRANSISTORS),
-            _plus_minus(summary.spill_rate, 100.0),
+            life(summary.b10_life_years, summary.horizon_years),
+            life(summary.median_life_years, summary.horizon_years),
+            percent(summary.censored_share.value),
+            *(plus_minus(summary.max_dvth_mv[name]) for name in TRANSISTORS),
+            plus_minus(summary.spill_rate, 100.0),
             _causes(summary),
         )
     console.print(table)
-
-
-def as_json(summaries: Sequence[CaseSummary]) -> list[dict[str, Any]]:
-    """Summaries as what JSON can say.
-
-    An unknown bound is null. So is a life beyond the horizon, and then the list
-    ``beyond_horizon`` of that estimate names it.
-    """
-    return [_plain(vars(summary)) for summary in summaries]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Estimate):
-        bounds = vars(value)
-        plain: dict[str, Any] = {k: v if math.isfinite(v) else None for k, v in bounds.items()}
-        beyond = [name for name, bound in bounds.items() if math.isinf(bound)]
-        return {**plain, "beyond_horizon": beyond} if beyond else plain
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return value
 
 
 def _setting(summary: CaseSummary) -> str:
     return f"{summary.scenario} {summary.vdd_volts:g} V"
 
 
-def _life(summary: CaseSummary) -> str:
-    def years(value: float) -> str:
-        if math.isnan(value):
-            return DASH
-        return f"> {summary.horizon_years:g}" if math.isinf(value) else f"{value:.2f}"
-
-    life = summary.median_life_years
-    if math.isinf(life.value) and not math.isfinite(life.lower):
-        return years(life.value)
-    return f"{years(life.value)} [{years(life.lower)}, {years(life.upper)}]"
-
-
-def _plus_minus(estimate: Estimate, scale: float = 1.0) -> str:
-    if math.isnan(estimate.value):
-        return DASH
-    half = (estimate.upper - estimate.lower) / 2 * scale
-    if math.isnan(half):
-        return f"{estimate.value * scale:.3g} ±{DASH}"
-    if half == 0:
-        return f"{estimate.value * scale:.3g} ±0"
-    # Two digits of the error, and the value to the same place.
-    digits = min(6, max(0, 1 - math.floor(math.log10(half))))
-    return f"{estimate.value * scale:.{digits}f} ±{half:.{digits}f}"
-
-
-def _percent(part: float) -> str:
-    return f"{part * 100:.3g} %"
-
-
 def _causes(summary: CaseSummary) -> str:
     found = sorted(summary.end_cause_share.items(), key=lambda item: -item[1].value)
-    return ", ".join(f"{name} {_percent(s.value)}" for name, s in found if s.value > 0) or DASH
+    return ", ".join(f"{name} {percent(s.value)}" for name, s in found if s.value > 0) or DASH

@@ -1,0 +1,94 @@
+"""Cases of a results file: by which names they are found, and the lives in them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from mcage.aging.end_of_life import EndCause
+from mcage.errors import UserError
+from mcage.report.statistics import Bools, Floats
+
+CAUSES = {
+    cause: cause.name.lower().replace("_", " ")
+    for cause in EndCause
+    if cause is not EndCause.CENSORED
+}
+"""What ends a life, in words."""
+
+
+@dataclass(frozen=True)
+class CaseLives:
+    """Lives of one case.
+
+    Parameters
+    ----------
+    label : str
+        The case.
+    years : ndarray of float [instance]
+        End of life, the horizon where censored.
+    cause : ndarray of int [instance]
+        `EndCause`.
+    horizon_years : float
+        End of the simulated time.
+    """
+
+    label: str
+    years: Floats
+    cause: npt.NDArray[np.integer]
+    horizon_years: float
+
+    @property
+    def died(self) -> Bools:
+        """False where the life reaches the horizon."""
+        died: Bools = self.cause != EndCause.CENSORED
+        return died
+
+
+def lives_of(case: xr.Dataset) -> CaseLives:
+    """Lives of one case of a results file."""
+    return CaseLives(
+        label=str(case["case"].item()),
+        years=case["life_years"].values,
+        cause=case["end_cause"].values,
+        horizon_years=float(case["epoch_end_years"][-1]),
+    )
+
+
+def labels_of(results: xr.Dataset) -> list[str]:
+    """Labels of all cases, in the order of the file."""
+    return [str(label) for label in results["case"].values]
+
+
+def find_case(labels: Sequence[str], name: str) -> int:
+    """Place of the one case that a name means.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        Of the cases of the file.
+    name : str
+        A label, or the beginning of one: of whole words (``rrcd dvfs`` does not mean
+        ``rrcd dvfsx``, nor ``rrcd`` the technique ``rrcd+pg``), or of letters if no label begins
+        with such words.
+
+    Raises
+    ------
+    UserError
+        No case has that name, or several have.
+    """
+    for begins in (str.__eq__, _begins_with_words, str.startswith):
+        found = [place for place, label in enumerate(labels) if begins(label, name)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            meant = ", ".join(repr(labels[place]) for place in found)
+            raise UserError(f"case {name!r} may be {meant}: give more of its label")
+    raise UserError(f"no case {name!r}; there are {', '.join(map(repr, labels))}")
+
+
+def _begins_with_words(label: str, name: str) -> bool:
+    words = name.split()
+    return bool(words) and label.split()[: len(words)] == words
