@@ -13,7 +13,6 @@ from explore_traces import (
     dispatched_by_wavefront,
     kernels_of_table_5,
     released_at_last_access,
-    released_by_wavefront,
     sound_radix_sort,
     together,
 )
@@ -27,6 +26,7 @@ from mcage.engines.select import select_engine
 from mcage.geometry import SLICE
 from mcage.techniques import Placement, Storage, technique
 from mcage.traces import ALLOC, KERNELS, RELEASE, WRITE, Trace, load_trace, open_trace
+from mcage.traces.release import released_with_wavefronts
 
 TECHNIQUES = ("baseline", "rc", "rc+rar", "argo")
 PAPER_DUTY = (0, 0, 24, 30, 58, 68, 34, 36)
@@ -249,15 +249,17 @@ DUTY_HYPOTHESES = {
     "mean over registers": Assumptions(by_register=True),
     "kernels of Table 5 only": Assumptions(changed=kernels_of_table_5),
     "RadixSort without overflow": Assumptions(changed=sound_radix_sort),
-    "wavefronts release": Assumptions(changed=released_by_wavefront),
+    "wavefronts release": Assumptions(changed=released_with_wavefronts),
     "wavefronts release at last access": Assumptions(changed=released_at_last_access),
     "wavefronts release, slots in turn": Assumptions(
-        changed=released_by_wavefront, slots="in turn"
+        changed=released_with_wavefronts, slots="in turn"
     ),
-    "wavefronts release, random slot": Assumptions(changed=released_by_wavefront, slots="random"),
+    "wavefronts release, random slot": Assumptions(
+        changed=released_with_wavefronts, slots="random"
+    ),
     "wavefronts are dispatched singly": Assumptions(changed=dispatched_by_wavefront),
     "A: Table 5, no overflow": Assumptions(changed=SOUND),
-    "A, wavefronts release": Assumptions(changed=together(released_by_wavefront, SOUND)),
+    "A, wavefronts release": Assumptions(changed=together(released_with_wavefronts, SOUND)),
     "A, wavefronts are dispatched singly": Assumptions(
         changed=together(dispatched_by_wavefront, SOUND)
     ),

@@ -10,11 +10,8 @@ from explore_traces import (
     dispatched_by_wavefront,
     few_registers,
     out_of_step,
-    release_cycles,
     released_at_last_access,
-    released_by_wavefront,
     some_windows,
-    wavefront_ends,
 )
 
 from mcage.engines.lives import lives_of
@@ -25,6 +22,7 @@ from mcage.engines.select import select_engine
 from mcage.geometry import SLICE
 from mcage.techniques import technique
 from mcage.traces import KERNELS, READ, Trace, open_trace
+from mcage.traces.release import last_accesses, release_cycles, released_with_wavefronts
 from mcage.variation import SCENARIOS, FaultModel, fault_map, scenario
 
 DIES = 100
@@ -168,7 +166,7 @@ def explore_spills() -> None:
         "as mcage does": rrcd(trace),
         "no delta limit": rrcd(trace, None),
         "homes of dead registers are free": dying(rrcd(trace)),
-        "wavefronts release": rrcd(released_by_wavefront(trace)),
+        "wavefronts release": rrcd(released_with_wavefronts(trace)),
         "wavefronts release at last access": rrcd(released_at_last_access(trace)),
         "wavefronts are dispatched singly": rrcd(dispatched_by_wavefront(trace)),
         "the same, dead registers' homes are free": dying(rrcd(dispatched_by_wavefront(trace))),
@@ -205,7 +203,7 @@ def explore_spills() -> None:
         )
     )
     life = release_cycles(trace) - trace.cycle[trace.alloc_event]
-    busy = wavefront_ends(trace, drains=False) - trace.cycle[trace.alloc_event]
+    busy = last_accesses(trace) - trace.cycle[trace.alloc_event]
     by_slot = [(busy / life)[trace.slot[trace.alloc_event] == slot].mean() for slot in range(4)]
     ends = ", ".join(f"{100 * share:.0f}" for share in by_slot)
     print(f"wavefronts end after {ends} % of their windows' lives")
@@ -217,7 +215,7 @@ def _all_kernels() -> None:
     bundled = {name: open_trace(name) for name in KERNELS}
     changes = {
         "as recorded": lambda trace: trace,
-        "wavefronts release": released_by_wavefront,
+        "wavefronts release": released_with_wavefronts,
         "wavefronts are dispatched singly": dispatched_by_wavefront,
     }
     for delta_limit in (64, None):

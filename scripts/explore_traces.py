@@ -11,6 +11,7 @@ import numpy as np
 
 from mcage.geometry import SLICE
 from mcage.traces import ALLOC, READ, RELEASE, WRITE, Trace
+from mcage.traces.release import last_accesses, release_cycles, released_with_wavefronts
 
 
 def rearranged(
@@ -40,47 +41,15 @@ def rearranged(
     )
 
 
-def release_cycles(trace: Trace) -> np.ndarray:
-    """Release of each window: int64[windows]."""
-    is_release = trace.kind == RELEASE
-    cycles = np.empty(trace.windows, dtype=np.int64)
-    cycles[trace.window_of_event()[is_release]] = trace.cycle[is_release]
-    return cycles
-
-
-def wavefront_ends(trace: Trace, drains: bool = True) -> np.ndarray:
-    """When each wavefront has ended: int64[windows].
-
-    Recorded windows are released when the last wavefront of their work-group has ended, some time
-    after its last access. Every other one of the group is taken to end as long after its own, or
-    at once if nothing `drains`.
-    """
-    released, window = release_cycles(trace), trace.window_of_event()
-    last = trace.cycle[trace.alloc_event].copy()
-    np.maximum.at(last, window, np.where(trace.kind == RELEASE, 0, trace.cycle))
-    if not drains:
-        return last
-    launch = trace.alloc_launch.astype(np.int64) << 32
-    _, group = np.unique(launch + trace.alloc_work_group, return_inverse=True)
-    drain = np.full(group.max() + 1, np.iinfo(np.int64).max)
-    np.minimum.at(drain, group, released - last)
-    return last + drain[group]
-
-
-def released_by_wavefront(trace: Trace, drains: bool = True) -> Trace:
-    """Every window is released when its own wavefront has ended, not its whole work-group."""
-    ends = wavefront_ends(trace, drains)[trace.window_of_event()]
+def released_at_last_access(trace: Trace) -> Trace:
+    """The earliest that `released_with_wavefronts` can mean."""
+    ends = last_accesses(trace)[trace.window_of_event()]
     return rearranged(trace, np.where(trace.kind == RELEASE, ends, trace.cycle))
 
 
-def released_at_last_access(trace: Trace) -> Trace:
-    """The earliest that `released_by_wavefront` can mean."""
-    return released_by_wavefront(trace, drains=False)
-
-
 def dispatched_by_wavefront(trace: Trace) -> Trace:
-    """As `released_by_wavefront`, and the next wavefront takes a slot as soon as it is free."""
-    trace = released_by_wavefront(trace)
+    """As `released_with_wavefronts`, and the next wavefront takes a slot as soon as it is free."""
+    trace = released_with_wavefronts(trace)
     begin, end = trace.cycle[trace.alloc_event], release_cycles(trace)
     new_begin, slot = np.empty_like(begin), np.empty_like(begin)
     launch_begin = 0

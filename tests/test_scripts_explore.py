@@ -12,10 +12,8 @@ from explore_traces import (
     kernels_of_table_5,
     out_of_step,
     released_at_last_access,
-    released_by_wavefront,
     some_windows,
     sound_radix_sort,
-    wavefront_ends,
 )
 from trace_strategies import alloc, pattern, random_value, read, release, trace_of, write
 
@@ -25,6 +23,7 @@ from mcage.engines.schedule import make_schedule
 from mcage.engines.select import select_engine
 from mcage.techniques import technique
 from mcage.traces import Kernel, classify, compressible, validate_trace
+from mcage.traces.release import released_with_wavefronts
 
 OTHER = np.arange(64) ** 3 + 5
 """No pattern."""
@@ -53,20 +52,6 @@ def work_groups():
 
 def schedule_of(trace, name="rrcd"):
     return make_schedule(trace, technique(name), 64)
-
-
-def test_a_wavefront_ends_as_long_after_its_last_access_as_the_last_of_its_group():
-    trace = work_groups()
-    assert wavefront_ends(trace).tolist() == [15, 30, 55, 70]
-    changed = released_by_wavefront(trace)
-    validate_trace(changed)
-    assert schedule_of(changed).windows.release_cycle.tolist() == [15, 30, 55, 70]
-
-
-def test_a_wavefront_alone_in_its_group_ends_when_it_was_released():
-    trace = work_groups()
-    alone = replace(trace, alloc_work_group=np.arange(4, dtype=np.uint32))
-    assert wavefront_ends(alone).tolist() == [30, 30, 70, 70]
 
 
 def test_a_wavefront_that_does_not_drain_ends_with_its_last_access():
@@ -163,7 +148,7 @@ def test_the_defaults_are_what_mcage_does(engine):
         (Assumptions(), 28 + 28),
         (Assumptions(dead_off=True), 8 + 8),
         (Assumptions(held=True), 80),
-        (Assumptions(changed=released_by_wavefront), 13 + 13),
+        (Assumptions(changed=released_with_wavefronts), 13 + 13),
         (Assumptions(steady=True), 28 + 28),
     ],
 )
