@@ -93,6 +93,19 @@ def test_rotation_adds_to_compression(rows, limit):
         assert _value(rows, limit, metric, "rc+rar") > _value(rows, limit, metric, "rc") > 0
 
 
+def test_techniques_reduce_duties_in_the_order_of_the_paper(rows):
+    """Sections 6.2 and 6.3, with the published limit: RC+RAR most, then ARGO, then RC."""
+    for metric in ("longest_zero_duty_reduction", "longest_one_duty_reduction"):
+        both, argo, alone = (_value(rows, 64, metric, name) for name in ("rc+rar", "argo", "rc"))
+        assert both > argo > alone
+
+
+def test_techniques_save_energy_in_the_order_of_the_paper(rows):
+    """Section 6.6: WC a little more than RC+RAR, ARGO least."""
+    wc, both, argo = (_value(rows, 64, "energy_saving", n) for n in ("wc", "rc+rar", "argo"))
+    assert wc > both > argo > 0
+
+
 @pytest.mark.parametrize("limit", LIMITS)
 def test_scenarios_slow_down_in_the_order_of_the_paper(rows, limit):
     """RRCD, section V.A.2: Common less than Clustered and Dispersed."""
