@@ -172,16 +172,15 @@ def proportion(successes: int, count: int, confidence: float = CONFIDENCE) -> Es
 
 
 def wilson(share: Floats, count: Floats, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:
-    """Bounds of shares that were found among ``count``, which need not be whole.
+    """Bounds of shares that were found among ``count``, which need not be whole and may be zero.
 
     References
     ----------
     Wilson, J. Am. Stat. Assoc. 22 (1927).
     """
     z = _normal_quantile(confidence)
-    centre = (share + z * z / (2 * count)) / (1 + z * z / count)
-    spread = np.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
-    half = z * spread / (1 + z * z / count)
+    centre = (share * count + z * z / 2) / (count + z * z)
+    half = z * np.sqrt(share * (1 - share) * count + z * z / 4) / (count + z * z)
     # Rounding must not turn "none" and "all" into bounds a hair away from them.
     lower = np.where(share == 0.0, 0.0, np.maximum(0.0, centre - half))
     return lower, np.where(share == 1.0, 1.0, np.minimum(1.0, centre + half))
