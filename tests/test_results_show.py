@@ -10,8 +10,13 @@ import fake_campaign
 import numpy as np
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 from mcage.campaign.run import run_campaign
+from mcage.cli.main import app
+from mcage.errors import UserError
+from mcage.report.cases import find_case
+from mcage.report.causes import CauseSummary, print_causes
 from mcage.report.statistics import Estimate
 from mcage.report.tables import CaseSummary, print_summaries, summarize_file
 from mcage.report.text import WIDTH_WITHOUT_TERMINAL, plain
@@ -83,6 +88,12 @@ def test_unknown_intervals_and_values_are_dashes():
     assert row(spill_rate=Estimate(0.0, 0.0, 0.0))[7] == "0 ±0"
 
 
+def test_headings_name_their_units():
+    heading = printed(summary()).splitlines()
+    assert sum(line.count("[years]") for line in heading) == 2
+    assert sum(line.count("[mV]") for line in heading) == 2
+
+
 def test_settings_that_differ_get_a_column_and_others_the_title():
     assert "scenario common 0.419 V" in printed(summary())
     both = printed(summary(), summary(scenario="clustered", vdd_volts=0.497))
@@ -143,3 +154,167 @@ def test_the_command_on_something_else(tmp_path):
     assert shown.returncode == 2
     assert shown.stderr.startswith("error: cannot read")
     assert shown.stdout == ""
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    out = tmp_path_factory.mktemp("results") / "r.h5"
+    return run_campaign(fake_campaign.CAMPAIGN, out, fake_campaign.compute, 50)
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    return fake_campaign.compute(0, fake_campaign.CAMPAIGN.instances)
+
+
+def shown(*arguments):
+    return CliRunner().invoke(app, ["show", *map(str, arguments)])
+
+
+def from_json(*arguments):
+    result = shown(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_a_comparison_says_what_the_arrays_say(path, arrays):
+    found = from_json(path, "--compare", "rrcd nominal", "rrcd dvfs")
+    assert (found["first"], found["second"]) == (
+        "rrcd nominal common 0.419 V",
+        "rrcd dvfs common 0.419 V",
+    )
+    one, other = arrays["life_years"][1:]
+    lives = found["life_to_horizon_years"]
+    assert lives["dies"] == found["instances"] == 100
+    assert lives["difference"]["value"] == pytest.approx((one - other).mean())
+    assert lives["difference"]["lower"] < (one - other).mean() < lives["difference"]["upper"]
+    assert lives["ratio"]["value"] == pytest.approx(one.mean() / other.mean())
+    assert found["outliving"]["first"]["value"] == (one > other).mean()
+    assert found["outliving"]["unknown"]["value"] == ((one == 10) & (other == 10)).mean()
+    one, other = arrays["max_dvth_mv"][1:, :, 1]
+    expected = pytest.approx((one - other).mean(), abs=1e-6)  # single precision
+    assert found["max_dvth_mv"]["T1"]["difference"]["value"] == expected
+    one, other = arrays["spill_rate"][1:]
+    assert found["spill_rate"]["first"]["value"] == pytest.approx(one.mean())
+
+
+def test_shifts_at_equal_age_are_those_of_the_last_epoch_that_both_end(path, arrays):
+    found = from_json(path, "--compare", "rrcd nominal", "rrcd dvfs")["max_dvth_mv_at_equal_age"]
+    differences = []
+    for die in range(100):
+        whole = int(arrays["life_years"][1:, die].min() // 2)  # epochs of two years
+        if whole:
+            one, other = arrays["epoch_max_dvth_mv"][1:, die, whole - 1, 0]
+            differences.append(one - other)
+    assert found["T0"]["dies"] == len(differences) < 100
+    assert found["T0"]["difference"]["value"] == pytest.approx(np.mean(differences))
+
+
+def test_the_comparison_is_printed(path):
+    text = shown(path, "--compare", "rrcd nominal", "rrcd dvfs common 0.419 V").stdout
+    for words in ("A: rrcd nominal", "B: rrcd dvfs", "100 dies", "life up to the horizon [years]"):
+        assert words in text
+    for words in ("dVth T1 at equal age [mV]", "A lives longer", "sign test p = "):
+        assert words in text
+    assert "NaN" not in text
+    assert "nan" not in text
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (("rrcd", "baseline"), "'rrcd nominal common 0.419 V', 'rrcd dvfs common 0.419 V'"),
+        (("rrcd x", "baseline"), "no case 'rrcd x'; there are 'baseline nominal"),
+        (("", "baseline"), "case '' may be"),
+        (("baseline", "baseline nom"), "two are needed"),
+    ],
+)
+def test_names_that_mean_no_pair_are_refused(path, names, words):
+    result = shown(path, "--compare", *names)
+    assert isinstance(result.exception, UserError)
+    message = str(result.exception)
+    assert message.startswith(f"{path}: ")
+    assert words in message
+    assert "\n" not in message
+    assert result.stdout == ""
+
+
+def test_cases_are_found_by_words_before_letters():
+    labels = ["rrcd dvfs", "rrcd+pg dvfs", "rrcd+pg dvfs2", "baseline dvfs"]
+    assert find_case(labels, "rrcd") == 0
+    assert find_case(labels, "rrcd+pg dvfs") == 1
+    assert find_case(labels, "rrcd+pg dvfs2") == 2
+    assert find_case(labels, "base") == 3
+    with pytest.raises(UserError, match="may be"):
+        find_case(labels, "rrcd+")
+
+
+def test_causes_add_up_and_end_where_the_table_says(path, arrays):
+    cases = from_json(path, "--causes")
+    for index, case in enumerate(cases):
+        assert case["years"] == [0, 2, 4, 6, 8, 10]
+        lives = arrays["life_years"][index]
+        for place, age in enumerate(case["years"]):
+            dead = ((lives <= age) & (lives < 10)).mean()
+            assert case["dead_by"]["delay"][place]["value"] == pytest.approx(dead)
+            assert case["alive"][place]["value"] == pytest.approx(1 - dead)
+            assert case["alive"][place]["lower"] <= 1 - dead <= case["alive"][place]["upper"]
+            assert case["dead_by"]["no home"][place]["value"] == 0
+
+
+def test_causes_that_end_no_life_are_not_printed(path):
+    text = shown(path, "--causes").stdout
+    assert "delay" in text
+    assert "no home" not in text
+
+
+def test_a_cause_that_ends_no_life_of_a_case_is_a_dash():
+    def case(label, dead):
+        share = [Estimate(0.0, 0.0, 0.1), Estimate(dead, 0.0, 1.0)]
+        nobody = [Estimate(0.0, 0.0, 0.1)] * 2
+        causes = {"delay": share, "faulty entry": nobody, "no home": nobody}
+        return CauseSummary(label, 10, (0.0, 10.0), causes, nobody)
+
+    stream = io.StringIO()
+    print_causes([case("first", 0.5), case("other", 0.0)], Console(file=stream, width=120))
+    first, other = stream.getvalue().split("other", 1)
+    assert "faulty" not in first
+    assert "50 [0, 100]" in first
+    assert "–" in other.splitlines()[0]
+
+
+def test_fits_say_their_verdict(path):
+    cases = from_json(path, "--fit")
+    assert len(cases) == 3
+    for case in cases:
+        weibull, lognormal = case["fits"]
+        assert (weibull["law"], lognormal["law"]) == ("weibull", "lognormal")
+        assert weibull["verdict"] == "not rejected", "the lives are exponential"
+        shape = weibull["parameters"]["shape"]
+        assert shape["lower"] < 1 < shape["upper"]
+    text = shown(path, "--fit").stdout
+    assert "shape" in text
+    assert "not rejected at 5 %" in text
+
+
+def test_the_three_tables_are_not_mixed(path):
+    result = shown(path, "--causes", "--fit")
+    assert isinstance(result.exception, UserError)
+    assert "give one of them" in str(result.exception)
+
+
+@pytest.mark.parametrize("option", [["--causes"], ["--fit"], ["--compare", "a", "b"]])
+def test_every_table_refuses_another_file(option, tmp_path):
+    (tmp_path / "r.h5").write_text("no results")
+    result = shown(tmp_path / "r.h5", *option)
+    assert isinstance(result.exception, UserError)
+    assert "r.h5" in str(result.exception)
+
+
+def test_one_die_is_compared_without_intervals(tmp_path):
+    out = run_campaign(
+        fake_campaign.campaign(instances=1), tmp_path / "r.h5", fake_campaign.compute, 5
+    )
+    for option in (["--compare", "rrcd n", "base"], ["--causes"], ["--fit"]):
+        assert shown(out, *option).exit_code == 0
+        from_json(out, *option)

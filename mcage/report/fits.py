@@ -127,7 +127,7 @@ def fit_laws(
             )
             parameters, distance, p_value = _fit(law, lives, confidence, replicates)
             verdict = Verdict.REJECTED if p_value < SIGNIFICANCE else Verdict.NOT_REJECTED
-            reason = f"{verdict} at {SIGNIFICANCE:.0%}"
+            reason = f"{verdict} at {SIGNIFICANCE * 100:g} %"
         fits.append(
             Fit(
                 law=law.name,
