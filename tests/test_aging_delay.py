@@ -70,6 +70,19 @@ def test_delay_grows_with_the_shift(shifts):
     assert 0 <= less <= more
 
 
+def test_each_transistor_may_have_a_threshold_of_its_own():
+    shifts, vt0 = np.array([[0.01, 0.05]]), np.array([[0.28], [0.3], [0.35]])
+    increases = delay_increase(shifts, 1.0, vt0, 1.3)
+    limits = dvth_at_delay(0.1, 1.0, vt0, 1.3)
+    assert increases.shape == (3, 2)
+    assert limits.shape == (3, 1)
+    for i, j in np.ndindex(3, 2):
+        own = float(vt0[i, 0])
+        assert increases[i, j] == pytest.approx(float(delay_increase(shifts[0, j], 1.0, own, 1.3)))
+        assert limits[i, 0] == dvth_at_delay(0.1, 1.0, own, 1.3)
+    assert dvth_at_delay(0.1, 0.3, np.array([0.3, 0.4]), 1.3).tolist() == [0, 0]
+
+
 def test_vmin_grows_by_the_shift():
     vmin_volts = np.array([0.40, 0.45])
     assert aged_vmin(vmin_volts, [0.0, 0.02]) == pytest.approx([0.40, 0.47])

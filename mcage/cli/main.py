@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from mcage.cli import doctor, faults, merge, replay, reproduce, show, sweep, techniques, trace
+from mcage.cli import doctor, faults, merge, nbti, replay, reproduce, show, sweep, techniques, trace
 from mcage.errors import UserError
 
 app = typer.Typer(
@@ -36,6 +36,7 @@ app.command("replay")(replay.replay)
 app.command("reproduce")(reproduce.reproduce)
 app.command("faults")(faults.faults)
 app.command("techniques")(techniques.techniques)
+app.command("nbti")(nbti.nbti)
 app.command("merge")(merge.merge)
 app.command("doctor")(doctor.doctor)
 app.add_typer(trace.app, name="trace")

@@ -1,0 +1,42 @@
+"""NBTI: how far the threshold voltage of a PMOS drifts while it is stressed and recovers.
+
+In a 6T cell, T0 is stressed while the cell holds '0' and T1 while it holds '1'; the other one, and
+both while the cell is off, recover (Valero et al., IEEE TC 2019, section 2.2). Each transistor
+therefore ages on its own stressed fraction of the time: d0 for T0, d1 for T1.
+"""
+
+from mcage.aging.nbti.bhardwaj import Bhardwaj, bhardwaj
+from mcage.aging.nbti.catalogue import nbti_model
+from mcage.aging.nbti.constants import (
+    BOLTZMANN_EV_PER_KELVIN,
+    MODEL_NAMES,
+    SECONDS_PER_YEAR,
+    Constant,
+    constants,
+)
+from mcage.aging.nbti.facelift import Facelift, facelift
+from mcage.aging.nbti.finfet_planar import FinFetPlanar, finfet, planar
+from mcage.aging.nbti.model import NOMINAL_TRANSISTORS, AdditiveModel, NbtiModel, Rates, Transistors
+from mcage.aging.nbti.phases import Phases
+
+__all__ = [
+    "BOLTZMANN_EV_PER_KELVIN",
+    "MODEL_NAMES",
+    "NOMINAL_TRANSISTORS",
+    "SECONDS_PER_YEAR",
+    "AdditiveModel",
+    "Bhardwaj",
+    "Constant",
+    "Facelift",
+    "FinFetPlanar",
+    "NbtiModel",
+    "Phases",
+    "Rates",
+    "Transistors",
+    "bhardwaj",
+    "constants",
+    "facelift",
+    "finfet",
+    "nbti_model",
+    "planar",
+]

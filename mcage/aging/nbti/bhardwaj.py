@@ -1,0 +1,190 @@
+"""`bhardwaj`: the NBTI model of Bhardwaj et al. that Chen et al. use, in its long-term form.
+
+Its phase-wise form, for histories that state every phase, is in :mod:`mcage.aging.nbti.phases`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mcage.aging.nbti.constants import BOLTZMANN_EV_PER_KELVIN, values
+from mcage.aging.nbti.model import NbtiModel, Rates
+from mcage.errors import UserError
+
+ELEMENTARY_CHARGE_COULOMBS = 1.602176634e-19
+VACUUM_PERMITTIVITY_FARADS_PER_NM = 8.8541878128e-21
+
+
+@dataclass(frozen=True)
+class Bhardwaj(NbtiModel):
+    """NBTI threshold shift of Bhardwaj et al., as Chen et al. use it; long-term form.
+
+    ``C(T) = exp(-Ea / (k T)) / T0`` and ``Kv(V, T) = scale (q t_ox / eps_ox)^3 K^2 C_ox (V - Vt0)
+    sqrt(C) exp(2 (V - Vt0) / (t_ox E0))``, with ``C_ox = eps_ox / t_ox``. From new, with duty a
+    repeated in every period Tclk, ``dVth = X^(1/3)`` and
+
+    - ``X = Kv sqrt(t)`` for a = 1, and 0 for a = 0;
+    - else the smaller of that and ``Kv sqrt(a Tclk) / (1 - b^3)``, where
+      ``b = 1 - (2 xi1 t_ox + sqrt(xi2 C (1 - a) Tclk)) / (2 t_ox + sqrt(C t))``, at least 0.
+
+    An epoch starts at the time at which its own conditions would have led to the X reached so far,
+    and X never falls. Hence the order of epochs matters.
+
+    Parameters
+    ----------
+    amplitude : float
+        K, in s^-0.25 C^-0.5 nm^-2.
+    scale : float
+        Factor on Kv: 1 for the constants as they are.
+    oxide_thickness_nm : float
+        t_ox, in nm; also the t_e of the recovery term.
+    relative_permittivity : float
+        eps_ox / eps_0.
+    field_volts_per_nm : float
+        E0, in V/nm.
+    activation_energy_ev : float
+        Ea, in eV.
+    diffusion_seconds_per_nm2 : float
+        T0, in s/nm^2.
+    xi1, xi2 : float
+        Of the recovery term.
+    time_exponent : float
+        n; 1/6 is the only one there is.
+    period_seconds : float
+        Tclk, in seconds. Epochs should be longer.
+    vt0_volts : float
+        Vt0, the unaged threshold voltage (its magnitude), in volts.
+    alpha : float
+        Exponent of the alpha-power law, for :mod:`mcage.aging.delay`.
+
+    Raises
+    ------
+    UserError
+        If ``time_exponent`` is not 1/6.
+
+    Notes
+    -----
+    Bhardwaj et al., CICC 2006; Chen et al., DAC 2014, equations 1 and 2. Powers are products and
+    cube roots. Libraries round cube roots differently: unlike an additive model's, the last bits of
+    a shift hold for one machine.
+    """
+
+    amplitude: float
+    scale: float
+    oxide_thickness_nm: float
+    relative_permittivity: float
+    field_volts_per_nm: float
+    activation_energy_ev: float
+    diffusion_seconds_per_nm2: float
+    xi1: float
+    xi2: float
+    time_exponent: float
+    period_seconds: float
+    vt0_volts: float
+    alpha: float
+
+    root = 6
+    numbers = 1
+    additive = False
+
+    def __post_init__(self) -> None:
+        if abs(self.time_exponent * self.root - 1) > 1e-12:
+            raise UserError(
+                f"model 'bhardwaj': time_exponent = {self.time_exponent:g}, where 1/6 is needed: "
+                "powers are computed as products and cube roots"
+            )
+
+    def stress_per_second(
+        self, vdd_volts: float, temperature_kelvin: ArrayLike, vt0_volts: ArrayLike
+    ) -> NDArray[np.float64]:
+        """Return Kv^2, in V^6/s; 0 where Vdd does not exceed Vt0."""
+        overdrive = np.maximum(vdd_volts - np.asarray(vt0_volts, dtype=np.float64), 0.0)
+        permittivity = self.relative_permittivity * VACUUM_PERMITTIVITY_FARADS_PER_NM
+        trapping = ELEMENTARY_CHARGE_COULOMBS * self.oxide_thickness_nm / permittivity
+        capacitance = permittivity / self.oxide_thickness_nm
+        field = overdrive / (self.oxide_thickness_nm * self.field_volts_per_nm)
+        charge = trapping * trapping * trapping * capacitance * overdrive
+        kv = self.scale * self.amplitude * self.amplitude * charge * np.square(np.exp(field))
+        stress: NDArray[np.float64] = np.square(kv) * self.diffusion_per_second(temperature_kelvin)
+        return stress
+
+    def diffusion_per_second(self, temperature_kelvin: ArrayLike) -> NDArray[np.float64]:
+        """Return C, in nm^2/s."""
+        energy = BOLTZMANN_EV_PER_KELVIN * np.asarray(temperature_kelvin, dtype=np.float64)
+        diffusion: NDArray[np.float64] = (
+            np.exp(-self.activation_energy_ev / energy) / self.diffusion_seconds_per_nm2
+        )
+        return diffusion
+
+    def after(
+        self,
+        past: NDArray[np.float64],
+        rates: Rates,
+        duty_cycle: ArrayLike,
+        seconds: ArrayLike,
+    ) -> NDArray[np.float64]:
+        """Return a past after one more epoch; see `NbtiModel.after`. A past is X, in V^3."""
+        (reached,) = past
+        duty = np.asarray(duty_cycle, dtype=np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            stressed_for = np.square(reached) / rates.stress
+            recovering_for = self._time_on_envelope(reached, rates, duty)
+            time = np.maximum(stressed_for, recovering_for) + seconds
+            static = np.sqrt(rates.stress * time)
+            grown = np.where(
+                duty < 1, np.minimum(static, self._envelope(time, rates, duty)), static
+            )
+        ages = (duty > 0) & (rates.stress > 0)
+        advanced: NDArray[np.float64] = np.where(ages, np.maximum(reached, grown), reached)
+        return advanced[np.newaxis]
+
+    def dvth_of(self, past: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the shifts of transistors with a given past, in volts."""
+        (reached,) = past
+        shift: NDArray[np.float64] = np.cbrt(reached)
+        return shift
+
+    def _envelope(
+        self, time: NDArray[np.float64], rates: Rates, duty: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """X where stress and recovery of every period balance, after a time under equal rates."""
+        oxide = 2 * self.oxide_thickness_nm
+        lost = np.minimum(
+            self._recovery(rates, duty) / (oxide + np.sqrt(rates.diffusion * time)), 1.0
+        )
+        # 1 - (1 - lost)^3, which would cancel: little is lost after a long time.
+        envelope: NDArray[np.float64] = self._of_period(rates, duty) / (
+            lost * (3 - lost * (3 - lost))
+        )
+        return envelope
+
+    def _time_on_envelope(
+        self, reached: NDArray[np.float64], rates: Rates, duty: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Inverse of `_envelope`: 0 where X is below all of it, or duty is full."""
+        part = np.minimum(self._of_period(rates, duty) / reached, 1.0)
+        kept = np.cbrt(1 - part)
+        # 1 - kept, which would cancel.
+        lost = part / (1 + kept + kept * kept)
+        way = self._recovery(rates, duty) / lost - 2 * self.oxide_thickness_nm
+        on_it = (duty < 1) & (part < 1) & (way > 0)
+        return np.where(on_it, np.square(way) / rates.diffusion, 0.0)
+
+    def _of_period(self, rates: Rates, duty: NDArray[np.float64]) -> NDArray[np.float64]:
+        """X that the stress of one period reaches from new."""
+        of_period: NDArray[np.float64] = np.sqrt(rates.stress * (duty * self.period_seconds))
+        return of_period
+
+    def _recovery(self, rates: Rates, duty: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Numerator of the recovery term in each period, in nm."""
+        recovered = rates.diffusion * ((1 - duty) * self.period_seconds)
+        recovery: NDArray[np.float64] = 2 * self.xi1 * self.oxide_thickness_nm + np.sqrt(
+            self.xi2 * recovered
+        )
+        return recovery
+
+
+def bhardwaj() -> Bhardwaj:
+    """Return the ``bhardwaj`` model with the constants of ``data/nbti.toml``, for lifetimes."""
+    return Bhardwaj(**values("bhardwaj"))

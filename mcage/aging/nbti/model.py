@@ -1,0 +1,278 @@
+"""What an NBTI model is: from an environment to rates, from rates and duty cycles to a shift.
+
+All models here are of the reaction-diffusion kind. Under full stress the shift is a root of a sum,
+``dVth = (sum of stress * seconds)^(1/root)``, which is the equivalent-time method: a shift reached
+under one condition is carried over as the time that the next one would have needed for it. Recovery
+is measured against what has diffused meanwhile.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mcage.aging.environment import Environment
+from mcage.errors import UserError
+
+
+@dataclass(frozen=True, eq=False)
+class Transistors:
+    """In what transistors differ from the nominal one; by default in nothing.
+
+    Parameters
+    ----------
+    vt0_volts : array or None
+        Unaged threshold voltages in volts; None for the model's own.
+    temperature_kelvin : array or None
+        Temperatures in kelvin, 200 ... 450, at every operating point; None for the points' own.
+    shift_factor : array
+        Factors on the prefactor, and with it on every shift; at least 0.
+
+    Raises
+    ------
+    UserError
+        If a value is out of its range.
+
+    Notes
+    -----
+    The arrays broadcast against each other and against the transistors of a past: ``float64[I, 1]``
+    gives each instance a value, ``float64[I, n]`` each of its transistors. No paper that mcage
+    reproduces gives the spread of any of them.
+    """
+
+    vt0_volts: ArrayLike | None = None
+    temperature_kelvin: ArrayLike | None = None
+    shift_factor: ArrayLike = 1.0
+
+    def __post_init__(self) -> None:
+        _check("vt0_volts", self.vt0_volts, -2, 2, "V")
+        _check("temperature_kelvin", self.temperature_kelvin, 200, 450, "K (not degrees Celsius)")
+        _check("shift_factor", self.shift_factor, 0, 1e3, "(a factor)")
+
+
+def _check(name: str, values: ArrayLike | None, lowest: float, highest: float, unit: str) -> None:
+    if values is None:
+        return
+    numbers = np.asarray(values, dtype=np.float64)
+    wrong = ~((numbers >= lowest) & (numbers <= highest))
+    if wrong.any():
+        raise UserError(
+            f"transistors: {name} = {numbers[wrong].flat[0]:g} must be {lowest:g} ... {highest:g} "
+            f"{unit}"
+        )
+
+
+NOMINAL_TRANSISTORS = Transistors()
+
+
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """What a second in an environment does to transistors; one for all, or an array of them.
+
+    Attributes
+    ----------
+    stress : array
+        Growth of ``dVth^root`` in a second under full stress, in V^root/s.
+    diffusion : array
+        Weight of a second in the recovery term: 1, or nm^2/s where it depends on temperature.
+    """
+
+    stress: NDArray[np.float64]
+    diffusion: NDArray[np.float64]
+
+
+class NbtiModel(ABC):
+    """A model of the threshold shift.
+
+    A transistor's past is a few numbers, rows of ``float64[numbers, ...]``; the other axes are
+    whatever transistors there are. A past is advanced epoch by epoch and read at any moment:
+
+        past = model.fresh((instances, cells))
+        past = model.after(past, model.rates(environment), duty_cycle, seconds)
+        shift = model.dvth_of(past)
+
+    Where an epoch ends and the next begins does not matter as long as rates and duty do not change.
+    A longer duty in any epoch never makes a shift smaller; of two transistors with equal rates, the
+    one with the longer duty in each epoch has drifted further.
+
+    Attributes
+    ----------
+    root : int
+        Under full stress the shift grows with this root of time.
+    numbers : int
+        Numbers that a past consists of.
+    additive : bool
+        Whether a past is made of sums, so that the order of epochs does not matter, and under one
+        environment the total time under stress decides: see `AdditiveModel`.
+    vt0_volts : float
+        Unaged threshold voltage of the nominal transistor (its magnitude), in volts.
+    alpha : float
+        Exponent of the alpha-power law, for :mod:`mcage.aging.delay`.
+    """
+
+    root: ClassVar[int]
+    numbers: ClassVar[int]
+    additive: ClassVar[bool]
+    vt0_volts: float
+    alpha: float
+
+    @abstractmethod
+    def stress_per_second(
+        self, vdd_volts: float, temperature_kelvin: ArrayLike, vt0_volts: ArrayLike
+    ) -> NDArray[np.float64]:
+        """Return `Rates.stress` at one operating point; 0 where Vdd does not exceed Vt0."""
+
+    @abstractmethod
+    def diffusion_per_second(self, temperature_kelvin: ArrayLike) -> NDArray[np.float64]:
+        """Return `Rates.diffusion` at one temperature."""
+
+    @abstractmethod
+    def after(
+        self,
+        past: NDArray[np.float64],
+        rates: Rates,
+        duty_cycle: ArrayLike,
+        seconds: ArrayLike,
+    ) -> NDArray[np.float64]:
+        """Return a past after one more epoch.
+
+        Parameters
+        ----------
+        past : float64[numbers, ...]
+            The past before.
+        rates : Rates
+            Those of the epoch.
+        duty_cycle : array
+            Fraction of the epoch under stress, 0 ... 1: d0 for T0, d1 for T1.
+        seconds : array
+            Length of the epoch in seconds, at least 0.
+        """
+
+    @abstractmethod
+    def dvth_of(self, past: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the shifts of transistors with a given past, in volts."""
+
+    def fresh(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        """Return the past of transistors as they were manufactured: none."""
+        return np.zeros((self.numbers, *shape))
+
+    def rates(
+        self, environment: Environment, transistors: Transistors = NOMINAL_TRANSISTORS
+    ) -> Rates:
+        """Return what a second in an environment does.
+
+        Rates are averages over the operating points by their shares of the time: a transistor is
+        taken to be stressed for the same fraction of the time at each of them (assumed).
+
+        Parameters
+        ----------
+        environment : Environment
+            Operating points.
+        transistors : Transistors
+            In what the transistors differ from the nominal one.
+        """
+        vt0 = self.vt0_volts if transistors.vt0_volts is None else transistors.vt0_volts
+        stress, diffusion = np.zeros(()), np.zeros(())
+        for point in environment.points:
+            temperature = transistors.temperature_kelvin
+            if temperature is None:
+                temperature = point.temperature_kelvin
+            per_second = self.stress_per_second(point.vdd_volts, temperature, vt0)
+            stress = np.asarray(stress + point.share * per_second)
+            per_second = self.diffusion_per_second(temperature)
+            diffusion = np.asarray(diffusion + point.share * per_second)
+        factor = np.asarray(transistors.shift_factor, dtype=np.float64)
+        # Products, not a power: see `Facelift.dvth`.
+        return Rates(np.asarray(stress * math.prod([factor] * self.root)), diffusion)
+
+    def dvth_at(
+        self,
+        environment: Environment,
+        duty_cycle: ArrayLike,
+        seconds: ArrayLike,
+        transistors: Transistors = NOMINAL_TRANSISTORS,
+    ) -> NDArray[np.float64]:
+        """Return the shifts in volts after one long epoch; arguments as of the other methods."""
+        fresh = self.fresh(())
+        past = self.after(fresh, self.rates(environment, transistors), duty_cycle, seconds)
+        return self.dvth_of(past)
+
+    def largest_dvth(
+        self,
+        environment: Environment,
+        seconds: float,
+        transistors: Transistors = NOMINAL_TRANSISTORS,
+    ) -> float:
+        """Return the shift in volts after ``seconds`` of nothing but stress in ``environment``.
+
+        No transistor of that age can have drifted further, whatever its cell held: a bound. Of
+        transistors that differ, it is the largest one's.
+        """
+        return float(np.max(self.dvth_at(environment, 1.0, seconds, transistors)))
+
+
+class AdditiveModel(NbtiModel):
+    """A model whose past is three sums over the epochs.
+
+    They are the stress, and what has diffused under stress and in recovery. They do not depend on
+    the order of epochs nor on where one ends and the next begins. As long as the rates are the same
+    all the time and for all, `dvth_after` says it all: of transistors of one age, the one that was
+    stressed longest has drifted furthest, whatever came when. Once rates change, that holds only
+    for one that was stressed at least as long in each epoch.
+    """
+
+    numbers = 3
+    additive = True
+
+    @abstractmethod
+    def dvth(
+        self, stress: ArrayLike, stressed: ArrayLike, recovered: ArrayLike
+    ) -> NDArray[np.float64]:
+        """Return the shift in volts; 0 without a past.
+
+        Parameters
+        ----------
+        stress : array
+            Sum of `Rates.stress` times seconds under stress, at least 0.
+        stressed, recovered : array
+            Sums of `Rates.diffusion` times seconds under stress and in recovery, at least 0.
+        """
+
+    def dvth_after(
+        self, rates: Rates, stress_seconds: ArrayLike, recovery_seconds: ArrayLike
+    ) -> NDArray[np.float64]:
+        """Return the shift in volts after given seconds under stress and in recovery."""
+        stressed = np.asarray(stress_seconds, dtype=np.float64)
+        recovered = np.asarray(recovery_seconds, dtype=np.float64)
+        return self.dvth(
+            rates.stress * stressed, rates.diffusion * stressed, rates.diffusion * recovered
+        )
+
+    def after(
+        self,
+        past: NDArray[np.float64],
+        rates: Rates,
+        duty_cycle: ArrayLike,
+        seconds: ArrayLike,
+    ) -> NDArray[np.float64]:
+        """Return a past after one more epoch; see `NbtiModel.after`."""
+        duty = np.asarray(duty_cycle, dtype=np.float64)
+        duration = np.asarray(seconds, dtype=np.float64)
+        stressed = duty * duration
+        # Not duration - stressed: near full stress that cancels, and the root magnifies the error.
+        recovered = (1 - duty) * duration
+        stress, diffused_in_stress, diffused_in_recovery = past
+        return np.stack(
+            np.broadcast_arrays(
+                stress + rates.stress * stressed,
+                diffused_in_stress + rates.diffusion * stressed,
+                diffused_in_recovery + rates.diffusion * recovered,
+            )
+        )
+
+    def dvth_of(self, past: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the shifts of transistors with a given past, in volts."""
+        return self.dvth(*past)

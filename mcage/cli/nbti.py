@@ -1,0 +1,109 @@
+"""``mcage nbti``: the NBTI models, their constants, and the shift and delay they give."""
+
+import json as json_module
+from typing import Annotated, Any
+
+import typer
+
+
+def nbti(
+    list_: Annotated[
+        bool, typer.Option("--list", help="List the constants with status and source.")
+    ] = False,
+    model: Annotated[
+        str | None, typer.Option(help="One model only; your own as module:NAME.")
+    ] = None,
+    duty: Annotated[float, typer.Option(help="Fraction of the time under stress.")] = 1.0,
+    years: Annotated[float, typer.Option(help="Age in years.")] = 3.0,
+    vdd: Annotated[float, typer.Option(help="Supply voltage in V.")] = 1.0,
+    temperature: Annotated[float, typer.Option(help="Temperature in K.")] = 353.15,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Threshold shift and delay of a transistor under each NBTI model; or the models' constants."""
+    if list_:
+        _list(model, json)
+        return
+    rows = _shifts(model, duty, years, vdd, temperature)
+    if json:
+        print(json_module.dumps(rows, indent=2))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{years:g} years at duty {duty:g}, {vdd:g} V, {temperature:g} K")
+    for column in ("model", "dVth, mV", "delay increase, %"):
+        table.add_column(column, justify="left" if column == "model" else "right")
+    for row in rows:
+        slower = row["delay_increase_percent"]
+        table.add_row(
+            row["model"],
+            f"{row['dvth_mv']:.5g}",
+            "does not switch" if slower is None else f"{slower:.5g}",
+        )
+    Console().print(table)
+
+
+def _list(model: str | None, json: bool) -> None:
+    from dataclasses import asdict
+    from textwrap import fill
+
+    from mcage.aging.nbti import MODEL_NAMES, constants
+    from mcage.errors import UserError
+
+    if model not in (None, *MODEL_NAMES):
+        raise UserError(
+            f"--list --model {model}: only models that ship with mcage are listed: "
+            f"{', '.join(MODEL_NAMES)}"
+        )
+    names = [model] if model else MODEL_NAMES
+    if json:
+        rows = [
+            {"model": name, "constant": constant, **asdict(described)}
+            for name in names
+            for constant, described in constants(name).items()
+        ]
+        print(json_module.dumps(rows, indent=2))
+        return
+    for name in names:
+        base, variant, _ = name.partition("-")
+        print(f"{name}: {base}, but for" if variant else name)
+        known = constants(base) if variant else {}
+        for constant, described in constants(name).items():
+            if described != known.get(constant):
+                quantity = f"{described.value:.8g} {described.unit.removeprefix('1')}"
+                print(f"  {constant:<34}{quantity:<36}{described.status}")
+                print(
+                    fill(described.source, 96, initial_indent="      ", subsequent_indent=" " * 6)
+                )
+    print("printed, public, reconstructed, assumed: docs/aging.md says what each means.")
+
+
+def _shifts(
+    model: str | None, duty: float, years: float, vdd: float, temperature: float
+) -> list[dict[str, Any]]:
+    import math
+
+    from mcage.aging.delay import delay_increase
+    from mcage.aging.environment import Environment, OperatingPoint
+    from mcage.aging.nbti import MODEL_NAMES, SECONDS_PER_YEAR, nbti_model
+    from mcage.errors import UserError
+
+    if not 0 <= duty <= 1:
+        raise UserError(f"--duty {duty:g}: a fraction of the time, 0 ... 1, is needed")
+    if not 0 <= years <= 1000:
+        raise UserError(f"--years {years:g}: an age of 0 ... 1000 years is needed")
+    conditions = Environment("constant", (OperatingPoint(vdd, 1.0, temperature),))
+    rows = []
+    for name in [model] if model else MODEL_NAMES:
+        found = nbti_model(name)
+        shift = float(found.dvth_at(conditions, duty, years * SECONDS_PER_YEAR))
+        slower = float(delay_increase(shift, vdd, found.vt0_volts, found.alpha))
+        rows.append(
+            {
+                "model": name,
+                "dvth_mv": 1e3 * shift,
+                # Without overdrive left, a transistor does not switch at all.
+                "delay_increase_percent": 100 * slower if math.isfinite(slower) else None,
+            }
+        )
+    return rows

@@ -1,0 +1,83 @@
+"""Environments, histories and reference values for the tests of the NBTI models."""
+
+import csv
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import strategies as st
+
+from mcage.aging.environment import Environment, OperatingPoint
+from mcage.aging.nbti import MODEL_NAMES, Phases, nbti_model
+
+DATA = Path(__file__).parent / "data"
+MODELS = {name: nbti_model(name) for name in MODEL_NAMES}
+ADDITIVE = [name for name, model in MODELS.items() if model.additive]
+
+fractions = st.just(0.0) | st.just(1.0) | st.floats(1e-12, 1)
+# Not shorter than the period of stress and recovery in `bhardwaj`.
+durations = st.floats(0.01, 1e9)
+voltages = st.floats(0.31, 1.1)
+temperatures = st.floats(250, 450)
+histories = st.lists(
+    st.tuples(durations, fractions, voltages, temperatures), min_size=1, max_size=5
+)
+"""Lists of epochs: seconds, duty, Vdd, temperature."""
+
+
+def constant_environment(vdd_volts, temperature_kelvin=353.15):
+    return Environment("constant", (OperatingPoint(vdd_volts, 1.0, temperature_kelvin),))
+
+
+def past_of(model, history, past=None):
+    past = model.fresh(()) if past is None else past
+    for seconds, duty_cycle, vdd_volts, temperature_kelvin in history:
+        rates = model.rates(constant_environment(vdd_volts, temperature_kelvin))
+        past = model.after(past, rates, duty_cycle, seconds)
+    return past
+
+
+def shift_of(model, history):
+    return float(model.dvth_of(past_of(model, history)))
+
+
+def read_csv(name):
+    with (DATA / name).open() as lines:
+        next(lines)
+        return list(csv.DictReader(lines))
+
+
+def vectors(*models):
+    """Parameters (row,) of the reference values of some models."""
+    return [
+        pytest.param(row, id=f"{row['model']}: {row['case']}")
+        for row in read_csv("nbti_test_vectors.csv")
+        if row["model"] in models
+    ]
+
+
+def shift_of_vector(row):
+    """What mcage makes of the inputs of a reference value, in volts."""
+    inputs = json.loads(row["inputs_json"])
+    match row["model"]:
+        case "bhardwaj-phase":
+            model = dataclasses.replace(MODELS["bhardwaj"], scale=inputs["kv_scale"])
+            phases = Phases(model)
+            past = phases.fresh(())
+            for kind, seconds, vdd_volts, temperature_kelvin in inputs["phases"]:
+                rates = model.rates(constant_environment(vdd_volts, temperature_kelvin))
+                past = phases.after(past, rates, kind == "s", seconds)
+            return float(phases.dvth_of(past))
+        case "bhardwaj-longterm":
+            model = dataclasses.replace(
+                MODELS["bhardwaj"], scale=inputs["kv_scale"], period_seconds=inputs["Tclk"]
+            )
+            epochs = inputs["epochs_duty_dt_V_T"]
+            return shift_of(model, [(dt, duty, vdd, kelvin) for duty, dt, vdd, kelvin in epochs])
+        case additive:
+            epochs = inputs["epochs_ts_tr_V_T"]
+            return shift_of(
+                MODELS[additive],
+                [(ts + tr, ts / (ts + tr), vdd, kelvin) for ts, tr, vdd, kelvin in epochs],
+            )
