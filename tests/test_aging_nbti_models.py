@@ -1,11 +1,12 @@
 """All NBTI models: reference values, epochs, bounds, transistors that differ."""
 
+import dataclasses
 import math
 from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from nbti_cases import (
     ADDITIVE,
@@ -141,6 +142,76 @@ def test_arrays_of_epochs_are_many_transistors():
         for place in np.ndindex(2, 2):
             alone = shift_of(model, [(seconds[place[1]], duty[place], 1.0, 353.15)])
             assert shifts[place] == alone, (name, place)
+
+
+# --- bhardwaj, word by word ---
+
+
+def bhardwaj_as_written(model, history):
+    """X after epochs, from the equations of docs/aging.md as they stand."""
+
+    def x_after(time, kv, diffusion, duty):
+        static = kv * math.sqrt(time)
+        if duty == 1:
+            return static
+        recovered = diffusion * (1 - duty) * model.period_seconds
+        recovery = 2 * model.xi1 * model.oxide_thickness_nm + math.sqrt(model.xi2 * recovered)
+        spread = 2 * model.oxide_thickness_nm + math.sqrt(diffusion * time)
+        b = max(0.0, 1 - recovery / spread)
+        return min(static, kv * math.sqrt(duty * model.period_seconds) / (1 - b**3))
+
+    def time_of(x, kv, diffusion, duty):
+        static = (x / kv) ** 2
+        if duty == 1:
+            return static
+        part = kv * math.sqrt(duty * model.period_seconds) / x
+        if part >= 1:
+            return static
+        recovered = diffusion * (1 - duty) * model.period_seconds
+        recovery = 2 * model.xi1 * model.oxide_thickness_nm + math.sqrt(model.xi2 * recovered)
+        way = recovery / (1 - (1 - part) ** (1 / 3)) - 2 * model.oxide_thickness_nm
+        return max(static, way**2 / diffusion if way > 0 else 0.0)
+
+    x = 0.0
+    for seconds, duty, vdd_volts, kelvin in history:
+        rates = model.rates(constant_environment(vdd_volts, kelvin))
+        conditions = math.sqrt(rates.stress), float(rates.diffusion), duty
+        if duty > 0:
+            start = time_of(x, *conditions) if x else 0.0
+            x = max(x, x_after(start + seconds, *conditions))
+    return x
+
+
+@pytest.mark.parametrize("name", ["bhardwaj", "bhardwaj-unscaled"])
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(1e-5, 1) | durations,
+            st.just(1.0) | st.floats(1e-3, 1),
+            voltages,
+            temperatures,
+        ),
+        min_size=1,
+        max_size=5,
+    )
+)
+@example([(1e-3, 0.05, 1.0, 450.0), (1e-3, 0.05, 1.0, 450.0), (1e-3, 0.05, 1.0, 450.0)])
+@example([(0.0050025, 0.5, 1.0, 250.0), (1e-3, 0.5, 1.0, 250.0)])
+@example([(1e-4, 0.5, 1.0, 450.0), (5e-3, 0.5, 1.0, 450.0)])
+def test_bhardwaj_is_what_is_written(name, history):
+    expected = bhardwaj_as_written(MODELS[name], history) ** (1 / 3)
+    assert shift_of(MODELS[name], history) == pytest.approx(expected, rel=1e-7, abs=0)
+
+
+@pytest.mark.parametrize("duty_cycle", [0.0, 0.3, 0.999, 1.0])
+def test_no_time_takes_nothing_from_bhardwaj(duty_cycle):
+    """To the last bit, although the way to the equivalent time and back rounds."""
+    model = MODELS["bhardwaj"]
+    past = np.geomspace(1e-12, 1e-3, 10_000)[np.newaxis]
+    rates = model.rates(constant_environment(0.8))
+    after = model.after(past, rates, duty_cycle, 0.0)
+    assert (after >= past).all()
+    assert after == pytest.approx(past, rel=1e-9)
 
 
 # --- monotone and bounded ---
@@ -321,6 +392,13 @@ def test_phases_of_nothing_but_stress_are_the_bound(history):
     assert shift_after_phases(at_one_temperature) == pytest.approx(bound, rel=1e-12)
     some = [(stressed, seconds, kelvin) for stressed, seconds, _ in history]
     assert shift_after_phases(some) <= bound * (1 + 1e-12)
+
+
+def test_recovery_takes_no_more_than_there_is():
+    eager = Phases(dataclasses.replace(MODELS["bhardwaj-unscaled"], xi1=1.5))
+    rates = eager.model.rates(constant_environment(1.0))
+    stressed = eager.after(eager.fresh(()), rates, True, 1e-6)
+    assert eager.dvth_of(eager.after(stressed, rates, False, 1e-6)) == 0
 
 
 def test_recovery_lowers_the_shift_and_stress_raises_it_again():
