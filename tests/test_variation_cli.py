@@ -1,5 +1,6 @@
 """``mcage faults``."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -12,7 +13,15 @@ from typer.testing import CliRunner
 
 from mcage.cli.faults import faults
 from mcage.errors import UserError
-from mcage.variation import class_shares, fault_map, faulty_bits, sample_tail, scenario
+from mcage.variation import (
+    class_shares,
+    fault_map,
+    faulty_bits,
+    sample_die,
+    sample_tail,
+    scenario,
+    select_attempts,
+)
 
 app = typer.Typer()
 app.command()(faults)
@@ -67,6 +76,67 @@ def test_table_modes() -> None:
     assert one["shares"]["standard_error"] == [None] * 5
 
 
+def test_slices_of_a_die() -> None:
+    options = ["--scenario", "clustered", "--sigma-die", 0.02, "--slices-per-chip", 4]
+    result = json.loads(run("--json", *options, "--instance", 6, "--maps", 10))
+    spread = dataclasses.replace(scenario("clustered"), sigma_die_volts=0.02)
+    cells = sample_tail(spread, 1, np.arange(4, 8), 0.497, slices_per_chip=4)
+    bits = faulty_bits(cells, np.ones(len(cells.cell), bool))
+    assert result["die"] == 1
+    assert result["die_shift_volts"] == sample_die(spread, 1, np.array([1]))[0]
+    assert result["faulty_entries_of_die"] == (bits > 1).sum(axis=1).tolist()
+    assert result["faulty_bits"] == bits[2].tolist()
+    assert (result["sigma_die_volts"], result["phi"]) == (0.02, 0.5)
+    shown = run(*options, "--instance", 6, "--maps", 1).splitlines()[1]
+    counts = result["faulty_entries_of_die"]
+    assert shown == (
+        f"die 1, Vmin {1000 * result['die_shift_volts']:+.1f} mV; faulty entries of its 4 slices: "
+        f"{min(counts)} to {max(counts)}"
+    )
+
+
+def test_standard_error_takes_dies_not_slices() -> None:
+    """Of three dies of 4, 4 and 2 slices, by hand: deviations summed over each die."""
+    options = ["--scenario", "clustered", "--sigma-die", 0.02, "--slices-per-chip", 4]
+    shares = json.loads(run("--json", *options, "--maps", 10))["shares"]
+    spread = dataclasses.replace(scenario("clustered"), sigma_die_volts=0.02)
+    cells = sample_tail(spread, 1, np.arange(10), 0.497, slices_per_chip=4)
+    none = class_shares(faulty_bits(cells, np.ones(len(cells.cell), bool)))[:, 0]
+    off = none - none.mean()
+    by_die = [off[:4].sum(), off[4:8].sum(), off[8:].sum()]
+    error = np.sqrt(np.square(by_die).sum() * 3 / 2) / 10
+    assert shares["standard_error"][0] == pytest.approx(error, rel=1e-9)
+    one_die = json.loads(run("--json", *options, "--maps", 4))["shares"]
+    assert one_die["standard_error"] == [None] * 5
+
+
+def test_selected_maps() -> None:
+    options = ["--mode", "varius-selected", "--tolerance", 0.04, "--instance", 3, "--maps", 3]
+    result = json.loads(run("--json", *options))
+    rejected = select_attempts(scenario("common"), 1, np.array([3]), 0.04)
+    assert rejected[0] > 0
+    assert (result["tolerance"], result["rejected_before"]) == (0.04, rejected[0])
+    cells = sample_tail(scenario("common"), 1, np.array([3]), 0.419, attempts=rejected)
+    bits = faulty_bits(cells, np.ones(len(cells.cell), bool))
+    assert result["faulty_bits"] == bits[0].tolist()
+    assert "expected" not in result["shares"]
+    line = run(*options).splitlines()[1]
+    assert line == (
+        f"every class within 4 points of the table; maps rejected before: {rejected[0]}"
+    )
+
+
+def test_law_is_an_input() -> None:
+    changes = {"sigma_systematic_volts": 0.02, "sigma_random_volts": 0.05, "phi": 0.1}
+    arguments = ["--sigma-systematic", 0.02, "--sigma-random", 0.05, "--phi", 0.1]
+    result = json.loads(run("--json", *arguments, "--maps", 1))
+    assert {key: result[key] for key in changes} == changes
+    changed = dataclasses.replace(scenario("common"), **changes)
+    cells = sample_tail(changed, 1, np.array([0]), 0.419)
+    bits = faulty_bits(cells, np.ones(len(cells.cell), bool))
+    assert result["faulty_bits"] == bits[0].tolist()
+
+
 def test_spread_blocks() -> None:
     plain, spread = (
         json.loads(run("--json", "--maps", 1, *option)) for option in ([], ["--spread-blocks"])
@@ -75,14 +145,14 @@ def test_spread_blocks() -> None:
     assert plain["unusable_blocks"] != spread["unusable_blocks"]
 
 
-@pytest.mark.parametrize("mode", ["varius", "table"])
+@pytest.mark.parametrize("mode", ["varius", "varius-selected", "table"])
 def test_picture(tmp_path: Path, mode: str) -> None:
     png = tmp_path / "map.png"
     run("--maps", 1, "--mode", mode, "--png", png)
     assert png.read_bytes().startswith(b"\x89PNG")
     from matplotlib.image import imread
 
-    assert imread(png).shape[1] == (1500 if mode == "varius" else 825)
+    assert imread(png).shape[1] == (825 if mode == "table" else 1500)
 
 
 @pytest.mark.parametrize(
@@ -94,6 +164,10 @@ def test_picture(tmp_path: Path, mode: str) -> None:
         (["--vdd", "nan"], "vdd = nan V"),
         (["--vdd", "419"], "vdd = 419 V"),
         (["--mode", "table", "--vdd", "0.45"], "0.419 V only"),
+        (["--mode", "table", "--sigma-die", "0.01"], "sigma_die_volts = 0.01: mode table"),
+        (["--mode", "table", "--phi", "0.1"], "phi = 0.1: mode table"),
+        (["--tolerance", "0.1"], "tolerance = 0.1: mode varius"),
+        (["--phi", "0"], "phi = 0.0, expected"),
         (["--png", "missing/folder/map.png"], "missing/folder/map.png: cannot be written"),
         (["--png", "/"], "/: cannot be written"),
     ],

@@ -8,6 +8,7 @@ from scipy import stats
 
 from mcage.errors import UserError
 from mcage.variation import (
+    MODES,
     SCENARIOS,
     EntryFaults,
     FaultModel,
@@ -75,7 +76,7 @@ def test_table_puts_every_bit_in_a_block_of_its_own(exact: bool) -> None:
     assert stats.chisquare(found).pvalue > 1e-5
 
 
-@pytest.mark.parametrize("mode", ["table", "table-exact", "varius"])
+@pytest.mark.parametrize("mode", MODES)
 def test_instance_does_not_depend_on_its_batch(mode: str) -> None:
     model = FaultModel(scenario("common"), mode)
     whole = model.sample(1, np.arange(5), 0.419)
@@ -183,7 +184,7 @@ def test_faults_grow_with_a_falling_vdd() -> None:
 
 
 def test_unknown_mode() -> None:
-    with pytest.raises(UserError, match=r"'Table'.*varius, table, table-exact"):
+    with pytest.raises(UserError, match=r"'Table'.*varius, varius-selected, table, table-exact"):
         FaultModel(scenario("common"), "Table")
 
 

@@ -31,12 +31,13 @@ def test_constants(name: str, values: tuple[object, ...]) -> None:
     ) == values
     assert (this.phi, this.node_rows, this.node_columns) == (0.5, 32, 16)
     assert (this.segments, this.segment_bits) == (4096, 128)
+    assert this.sigma_die_volts == 0.0  # no source gives a number
 
 
 def test_every_constant_says_where_it_comes_from() -> None:
     groups = [constants()["grid"], *constants()["scenario"].values()]
     entries = [entry for group in groups for entry in group.values()]
-    assert len(entries) == 3 + 3 * 5
+    assert len(entries) == 3 + 3 * 6
     for entry in entries:
         assert set(entry) == {"value", "status", "source"}
         assert entry["status"] in {"printed", "reconstructed", "assumed"}
@@ -54,6 +55,8 @@ def test_unknown_scenario() -> None:
         ("vdd_volts", 419.0),
         ("vdd_volts", float("nan")),
         ("mu_volts", float("inf")),
+        ("sigma_die_volts", -0.001),
+        ("sigma_die_volts", float("nan")),
         ("sigma_systematic_volts", -0.001),
         ("sigma_random_volts", 0.0),
         ("phi", 0.0),

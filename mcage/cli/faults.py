@@ -3,7 +3,7 @@
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,6 +21,9 @@ COLUMNS = 64
 STYLES = ("dim", "green", "yellow", "dark_orange", "red")
 """Terminal styles of the classes 0, 1, 2, 3, >=4."""
 
+MAX_ID = 2**63 - 1
+"""Largest seed and largest instance id."""
+
 BATCH = 250
 """Maps sampled at a time: bounds the memory, changes no number."""
 
@@ -33,16 +36,36 @@ def faults(
     mode: Annotated[
         str,
         typer.Option(
-            help="varius: spatial model, any Vdd; table: classes drawn from the published table; "
-            "table-exact: exactly its shares in every map."
+            help="varius: spatial model, any Vdd; varius-selected: only its maps that are close to "
+            "the published table; table: classes drawn from that table; table-exact: exactly its "
+            "shares in every map."
         ),
     ] = "varius",
     spread_blocks: Annotated[
         bool, typer.Option("--spread-blocks", help="i >= 2 faulty bits cost min(i, 4) blocks.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1)] = 1,
+    sigma_die: Annotated[
+        float | None, typer.Option(help="Deviation of Vmin from die to die, V.")
+    ] = None,
+    sigma_systematic: Annotated[
+        float | None, typer.Option(help="Deviation of the correlated part within a slice, V.")
+    ] = None,
+    sigma_random: Annotated[
+        float | None, typer.Option(help="Deviation from cell to cell, V.")
+    ] = None,
+    phi: Annotated[
+        float | None, typer.Option(help="Range of the correlation, in slice sides.")
+    ] = None,
+    slices_per_chip: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Slices with successive ids that share a die.")
+    ] = 1,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(help="Of varius-selected: largest deviation of a class, 0.05 for 5 points."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, max=MAX_ID)] = 1,
     instance: Annotated[
-        int, typer.Option(min=0, max=2**63 - 1, help="Instance whose map is shown.")
+        int, typer.Option(min=0, max=MAX_ID, help="Instance whose map is shown.")
     ] = 0,
     maps: Annotated[int, typer.Option(min=1, help="Maps behind the shares.")] = 200,
     png: Annotated[Path | None, typer.Option(help="Draw the map into this file.")] = None,
@@ -53,16 +76,27 @@ def faults(
 
     from mcage.variation import (
         CLASSES,
-        FaultModel,
         expected_classes,
         fault_map,
+        fault_model,
         faulty_bits,
+        sample_die,
         sample_field,
     )
-    from mcage.variation import scenario as scenario_named
 
-    model = FaultModel(scenario_named(scenario), mode, spread_blocks)
-    vdd_volts = model.scenario.vdd_volts if vdd is None else vdd
+    model = fault_model(
+        scenario,
+        mode,
+        spread_blocks=spread_blocks,
+        slices_per_chip=slices_per_chip,
+        tolerance=tolerance,
+        sigma_die_volts=sigma_die,
+        sigma_systematic_volts=sigma_systematic,
+        sigma_random_volts=sigma_random,
+        phi=phi,
+    )
+    law = model.scenario
+    vdd_volts = law.vdd_volts if vdd is None else vdd
     model.check_vdd(vdd_volts)
     if png is not None:
         _check_writable(png)
@@ -72,18 +106,15 @@ def faults(
     faulty = cells.vmin_volts > vdd_volts
     bits = faulty_bits(cells, faulty)[0]
     blocks = fault_map(cells, faulty, spread_blocks)[0]
+    attempts = model.attempts(seed, shown)
+    die = model.dies(shown)
 
-    shares = _shares(model, seed, maps, vdd_volts)
-    spread = shares.std(axis=0, ddof=1) if maps > 1 else np.full(len(CLASSES), np.nan)
-    rows = {
-        "mean": shares.mean(axis=0),
-        "standard_error": spread / math.sqrt(maps),
-        "table": np.array(model.scenario.table_shares),
-    }
+    shares, standard_error = _shares(model, seed, maps, vdd_volts)
+    rows = {"mean": shares, "standard_error": standard_error, "table": np.array(law.table_shares)}
     if mode == "varius":
-        rows["expected"] = expected_classes(model.scenario, vdd_volts)
+        rows["expected"] = expected_classes(law, vdd_volts)
 
-    setting = {
+    found: dict[str, object] = {
         "scenario": scenario,
         "mode": mode,
         "vdd_volts": vdd_volts,
@@ -91,9 +122,23 @@ def faults(
         "seed": seed,
         "instance": instance,
         "maps": maps,
+        "slices_per_chip": slices_per_chip,
+        "die": int(die[0]),
+        "faulty_entries_of_die": _faulty_entries(model, seed, int(die[0]), vdd_volts),
     }
+    if model.grows:
+        found |= {
+            "mu_volts": law.mu_volts,
+            "sigma_die_volts": law.sigma_die_volts,
+            "sigma_systematic_volts": law.sigma_systematic_volts,
+            "sigma_random_volts": law.sigma_random_volts,
+            "phi": law.phi,
+            "die_shift_volts": float(sample_die(law, seed, die)[0]),
+        }
+    if mode == "varius-selected":
+        found |= {"tolerance": model.tolerance, "rejected_before": int(attempts[0])}
     if as_json:
-        result = setting | {
+        found |= {
             "faulty_bits": bits.tolist(),
             "unusable_blocks": blocks.tolist(),
             "classes": list(CLASSES),
@@ -102,20 +147,37 @@ def faults(
                 for key, row in rows.items()
             },
         }
-        typer.echo(json.dumps(result))
+        typer.echo(json.dumps(found))
     else:
-        title = (
-            f"{scenario}, mode {mode}, Vdd {vdd_volts:g} V, seed {seed}, instance {instance}\n"
-            f"{np.count_nonzero(bits > 1)} of {len(bits)} entries faulty"
-        )
-        _print_map(title, cells, bits, blocks)
-        _print_shares(rows, maps, model.scenario.vdd_volts)
+        entries = f"{np.count_nonzero(bits > 1)} of {len(bits)} entries faulty"
+        _print_map("\n".join([*_headings(found), entries]), cells, bits, blocks)
+        _print_shares(rows, maps, law.vdd_volts)
     if png is not None:
         from mcage.variation.picture import draw_map
 
-        field = sample_field(model.scenario, seed, shown)[0] if mode == "varius" else None
-        title = f"{scenario}, {mode}, {vdd_volts:g} V, seed {seed}, instance {instance}"
-        draw_map(png, title, cells, blocks, field)
+        field = sample_field(law, seed, shown, attempts)[0] if model.grows else None
+        draw_map(png, ", ".join(_headings(found)), cells, blocks, field)
+
+
+def _headings(found: dict[str, Any]) -> list[str]:
+    """What is shown: scenario and instance, and the die or the selection where there is one."""
+    lines = [
+        f"{found['scenario']}, mode {found['mode']}, Vdd {found['vdd_volts']:g} V, "
+        f"seed {found['seed']}, instance {found['instance']}"
+    ]
+    if found.get("sigma_die_volts") or found["slices_per_chip"] > 1:
+        shift = f", Vmin {1000 * found['die_shift_volts']:+.1f} mV" if "phi" in found else ""
+        counts = found["faulty_entries_of_die"]
+        lines.append(
+            f"die {found['die']}{shift}; faulty entries of its {len(counts)} slices: "
+            f"{min(counts)} to {max(counts)}"
+        )
+    if "rejected_before" in found:
+        lines.append(
+            f"every class within {100 * found['tolerance']:g} points of the table; "
+            f"maps rejected before: {found['rejected_before']}"
+        )
+    return lines
 
 
 def _check_writable(path: Path) -> None:
@@ -133,17 +195,51 @@ def _check_writable(path: Path) -> None:
         path.unlink()
 
 
-def _shares(model: "FaultModel", seed: int, maps: int, vdd_volts: float) -> "NDArray[np.float64]":
-    """Class shares of instances 0, 1, ..., float64[maps, 5]."""
+def _shares(
+    model: "FaultModel", seed: int, maps: int, vdd_volts: float
+) -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
+    """Mean class shares of instances 0, 1, ..., and their standard errors: float64[5] each.
+
+    Slices of one die are no independent sample, but dies are: deviations are summed over each die
+    first.
+    """
     import numpy as np
 
-    from mcage.variation import class_shares, faulty_bits
+    from mcage.variation import class_shares
+
+    instances = np.arange(maps)
+    shares = class_shares(_bits(model, seed, instances, vdd_volts))
+    mean = shares.mean(axis=0)
+    dies = np.unique(model.dies(instances), return_index=True)[1]
+    deviations = np.add.reduceat(shares - mean, dies, axis=0)
+    if len(dies) == 1:
+        return mean, np.full(len(mean), np.nan)
+    variance = (deviations**2).sum(axis=0) * len(dies) / (len(dies) - 1)
+    return mean, np.sqrt(variance) / maps
+
+
+def _faulty_entries(model: "FaultModel", seed: int, die: int, vdd_volts: float) -> list[int]:
+    """Faulty entries of every slice of a die."""
+    import numpy as np
+
+    first = die * model.slices_per_chip
+    slices = first + np.arange(min(model.slices_per_chip, MAX_ID + 1 - first))
+    counts: list[int] = (_bits(model, seed, slices, vdd_volts) > 1).sum(axis=1).tolist()
+    return counts
+
+
+def _bits(
+    model: "FaultModel", seed: int, instances: "NDArray[np.int64]", vdd_volts: float
+) -> "NDArray[np.int16]":
+    """Faulty bits of every entry, int16[I, 256]."""
+    import numpy as np
+
+    from mcage.variation import faulty_bits
 
     parts = []
-    for first in range(0, maps, BATCH):
-        instances = np.arange(first, min(first + BATCH, maps))
-        cells = model.sample(seed, instances, vdd_volts)
-        parts.append(class_shares(faulty_bits(cells, cells.vmin_volts > vdd_volts)))
+    for first in range(0, len(instances), BATCH):
+        cells = model.sample(seed, instances[first : first + BATCH], vdd_volts)
+        parts.append(faulty_bits(cells, cells.vmin_volts > vdd_volts))
     return np.concatenate(parts)
 
 

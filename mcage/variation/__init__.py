@@ -1,16 +1,19 @@
-"""Process variation of a slice: systematic field, Vmin of its weakest cells, fault maps."""
+"""Process variation of slices: die part, systematic field, Vmin of weak cells, fault maps."""
 
 from mcage.variation.cells import TailCells
+from mcage.variation.die import die_of, sample_die
 from mcage.variation.ecp import EntryFaults, class_shares, fault_map, faulty_bits
-from mcage.variation.faults import MODES, FaultModel
+from mcage.variation.faults import DEFAULT_TOLERANCE, MODES, FaultModel, fault_model
 from mcage.variation.field import sample_field, spherical_correlation
 from mcage.variation.scenarios import CLASSES, SCENARIOS, Scenario, constants, scenario
+from mcage.variation.selected import select_attempts, worst_class_deviation
 from mcage.variation.table import sample_table
 from mcage.variation.theory import check_vdd, expected_classes, expected_reliable_entries
 from mcage.variation.vmin import sample_tail
 
 __all__ = [
     "CLASSES",
+    "DEFAULT_TOLERANCE",
     "MODES",
     "SCENARIOS",
     "EntryFaults",
@@ -20,13 +23,18 @@ __all__ = [
     "check_vdd",
     "class_shares",
     "constants",
+    "die_of",
     "expected_classes",
     "expected_reliable_entries",
     "fault_map",
+    "fault_model",
     "faulty_bits",
+    "sample_die",
     "sample_field",
     "sample_table",
     "sample_tail",
     "scenario",
+    "select_attempts",
     "spherical_correlation",
+    "worst_class_deviation",
 ]

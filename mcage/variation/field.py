@@ -1,11 +1,11 @@
 """The systematic part of the variation: a Gaussian field with the spherical correlation."""
 
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.random import stream
+from mcage.variation.draws import draws, with_attempts
 from mcage.variation.scenarios import Scenario
 
 DIAGONAL = 1e-9
@@ -30,7 +30,7 @@ def spherical_correlation(distance: NDArray[np.float64], phi: float) -> NDArray[
     return 1.0 - 1.5 * r + 0.5 * r**3
 
 
-@cache
+@lru_cache(maxsize=8)
 def node_factor(phi: float, node_rows: int, node_columns: int) -> NDArray[np.float64]:
     """Cholesky factor of the correlation between node centres, nodes in row-major order.
 
@@ -64,7 +64,10 @@ def _cholesky(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def sample_field(
-    scenario: Scenario, seed: int, instances: NDArray[np.int64]
+    scenario: Scenario,
+    seed: int,
+    instances: NDArray[np.int64],
+    attempts: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float64]:
     """Systematic part of Vmin of each instance.
 
@@ -76,18 +79,20 @@ def sample_field(
         Seed of the whole sweep.
     instances : int64[I]
         Instance ids.
+    attempts : int64[I], optional
+        See `mcage.variation.select_attempts`.
 
     Returns
     -------
     float64[I, node_rows, node_columns]
-        Volts, mean 0. The draws behind it depend on seed and instance only, so that one instance
-        has the same field, scaled, in every scenario with the same grid and range.
+        Volts, mean 0. The draws behind it depend on seed, instance and attempt only, so that one
+        instance has the same field, scaled, in every scenario with the same grid and range.
     """
     rows, columns = scenario.node_rows, scenario.node_columns
     factor = node_factor(scenario.phi, rows, columns)
     normal = np.empty((len(instances), rows * columns))
-    for i, instance in enumerate(instances.tolist()):
-        stream(seed, "variation.field", instance).standard_normal(out=normal[i])
+    for i, (instance, attempt) in enumerate(with_attempts(instances, attempts)):
+        draws(seed, "field", instance, attempt).standard_normal(out=normal[i])
     # Not ``@``: BLAS sums in an order that depends on batch and threads.
     field: NDArray[np.float64] = np.einsum("ij,nj->ni", factor, normal)
     field *= scenario.sigma_systematic_volts

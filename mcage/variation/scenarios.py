@@ -21,9 +21,10 @@ CLASSES = ("0", "1", "2", "3", ">=4")
 class Scenario:
     """How the minimum working voltage (Vmin) of a cell varies, and at which Vdd the slice runs.
 
-    Per cell, Vmin = mu + S + R: S is normal with ``sigma_systematic_volts``, correlated over the
-    slice within the range ``phi`` and constant inside a node; R is normal with
-    ``sigma_random_volts``, independent from cell to cell. A cell is faulty when Vmin > Vdd.
+    Per cell, Vmin = mu + D + S + R: D is normal with ``sigma_die_volts`` and common to all cells
+    of all slices of a die; S is normal with ``sigma_systematic_volts``, correlated over the slice
+    within the range ``phi`` and constant inside a node; R is normal with ``sigma_random_volts``,
+    independent from cell to cell. A cell is faulty when Vmin > Vdd.
 
     Parameters
     ----------
@@ -33,6 +34,8 @@ class Scenario:
         The Vdd for which ``table_shares`` hold.
     mu_volts, sigma_systematic_volts, sigma_random_volts : float
         The law of Vmin. Fitted to the tail only: ``mu_volts`` is no measured mean.
+    sigma_die_volts : float
+        Deviation from die to die; 0: all dies are alike, but for their fields and cells.
     phi : float
         Range of the spatial correlation, in sides of the slice.
     table_shares : tuple of 5 float
@@ -60,12 +63,14 @@ class Scenario:
     table_shares: tuple[float, ...]
     node_rows: int = 32
     node_columns: int = 16
+    sigma_die_volts: float = 0.0
 
     def __post_init__(self) -> None:
         shares = self.table_shares
         demands = {
             "vdd_volts": (0 < self.vdd_volts <= 2, "0 < volts <= 2"),
             "mu_volts": (-2 <= self.mu_volts <= 2, "-2 ... 2 volts"),
+            "sigma_die_volts": (0 <= self.sigma_die_volts <= 1, "0 ... 1 volts"),
             "sigma_systematic_volts": (0 <= self.sigma_systematic_volts <= 1, "0 ... 1 volts"),
             "sigma_random_volts": (0 < self.sigma_random_volts <= 1, "0 < volts <= 1"),
             "phi": (0 < self.phi < math.inf, "a positive number of slice sides"),
@@ -84,6 +89,13 @@ class Scenario:
                 raise UserError(
                     f"scenario {self.name!r}: {key} = {getattr(self, key)!r}, expected {demand}"
                 )
+
+    @property
+    def sigma_volts(self) -> float:
+        """Deviation of one cell of one die from ``mu_volts``: all three parts together."""
+        return math.hypot(
+            self.sigma_die_volts, self.sigma_systematic_volts, self.sigma_random_volts
+        )
 
     @property
     def segment_bits(self) -> int:

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.geometry import SLICE
-from mcage.random import stream
 from mcage.variation.cells import TailCells
+from mcage.variation.draws import draws
 from mcage.variation.scenarios import CLASSES, Scenario
 
 
@@ -48,7 +48,7 @@ def sample_table(
     ranked = np.repeat(np.arange(len(CLASSES)), exact_counts(scenario.table_shares, SLICE.entries))
     parts = []
     for instance in instances.tolist():
-        generator = stream(seed, "variation.table", instance)
+        generator = draws(seed, "table", instance)
         uniform = generator.random(SLICE.entries)
         block_order = np.argsort(generator.random((SLICE.entries, SLICE.blocks)), axis=1)
         place = (generator.random((SLICE.entries, SLICE.blocks)) * SLICE.block_bits).astype(int)

@@ -30,12 +30,11 @@ def expected_classes(scenario: Scenario, vdd_volts: float) -> NDArray[np.float64
     Returns
     -------
     float64[5]
-        Given the systematic part, the faulty bits of an entry are a sum of one binomial number
-        per segment. That law is exact; its average over the systematic part of the entry is a
-        lattice sum, good to 0.06 percentage points.
+        Given die part and systematic part, the faulty bits of an entry are a sum of one binomial
+        number per segment. That law is exact; its average over both parts is a lattice sum, good
+        to 0.06 percentage points.
     """
-    systematic = scenario.sigma_systematic_volts * _unit_rows(scenario.phi, scenario.node_columns)
-    z = (vdd_volts - scenario.mu_volts - systematic) / scenario.sigma_random_volts
+    z = (vdd_volts - scenario.mu_volts - _shared_parts(scenario)) / scenario.sigma_random_volts
     good, bad = ndtr(z), ndtr(-z)
     n, last = scenario.segment_bits, len(CLASSES) - 1
     entry = [np.ones(len(z))] + [np.zeros(len(z))] * (last - 1)
@@ -49,22 +48,34 @@ def expected_classes(scenario: Scenario, vdd_volts: float) -> NDArray[np.float64
     return np.append(shares, max(0.0, 1.0 - shares.sum()))
 
 
-@cache
-def _unit_rows(phi: float, node_columns: int) -> NDArray[np.float64]:
-    """Systematic parts of one entry, in units of their deviation, float64[points, columns].
+def _shared_parts(scenario: Scenario) -> NDArray[np.float64]:
+    """Die part plus systematic part of one entry, in volts, float64[points, columns].
 
-    A quadrature rule, not a sample: Richtmyer's lattice (multiples of the square roots of
-    primes, modulo 1), its best-spread dimensions given to the largest principal components.
+    Both are normal, and so is their sum: the die part adds its variance to every covariance. A
+    quadrature rule, not a sample: the best-spread dimensions of the lattice are given to the
+    largest principal components.
     """
-    x = (np.arange(node_columns) + 0.5) / node_columns
-    variances, components = np.linalg.eigh(spherical_correlation(abs(x[:, None] - x), phi))
+    x = (np.arange(scenario.node_columns) + 0.5) / scenario.node_columns
+    correlation = spherical_correlation(abs(x[:, None] - x), scenario.phi)
+    covariance = scenario.sigma_systematic_volts**2 * correlation + scenario.sigma_die_volts**2
+    variances, components = np.linalg.eigh(covariance)
+    parts: NDArray[np.float64] = (
+        _normal_lattice(scenario.node_columns) * np.sqrt(variances[::-1].clip(min=0))
+    ) @ components[:, ::-1].T
+    return parts
+
+
+@cache
+def _normal_lattice(dimensions: int) -> NDArray[np.float64]:
+    """Standard normal points of Richtmyer's lattice, float64[points, dimensions].
+
+    Multiples of the square roots of primes, modulo 1, best-spread dimension first.
+    """
     primes = [p for p in range(2, 2000) if all(p % d for d in range(2, math.isqrt(p) + 1))]
     index = np.arange(1, LATTICE_POINTS + 1)[:, None]
-    lattice = (index * np.sqrt(primes[:node_columns]) + 0.5) % 1.0
-    normal = ndtri(lattice) * np.sqrt(variances[::-1].clip(min=0))
-    rows: NDArray[np.float64] = normal @ components[:, ::-1].T
-    rows.setflags(write=False)
-    return rows
+    normal: NDArray[np.float64] = ndtri((index * np.sqrt(primes[:dimensions]) + 0.5) % 1.0)
+    normal.setflags(write=False)
+    return normal
 
 
 def expected_reliable_entries(scenario: Scenario, vdd_volts: float) -> float:

@@ -1,6 +1,7 @@
 """The tail of Vmin: every cell of a slice that lies above a floor, without drawing the others.
 
-The cells of a segment share one systematic value and are independent given it. So their random
+The cells of a segment share one die part and one systematic value, and are independent given
+them. So their random
 parts, worst first, are the order statistics of independent normal numbers, and those can be drawn
 one after the other: with Phi the normal distribution function and n cells, -log Phi of the worst
 is exponential with mean 1/n, the next one larger by an exponential with mean 1/(n-1), and so on
@@ -19,8 +20,9 @@ from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from mcage.errors import UserError
 from mcage.geometry import SLICE
-from mcage.random import stream
 from mcage.variation.cells import TailCells
+from mcage.variation.die import die_of, sample_die
+from mcage.variation.draws import draws, with_attempts
 from mcage.variation.field import sample_field
 from mcage.variation.scenarios import Scenario
 
@@ -33,15 +35,16 @@ ROUNDING = 1e-9
 
 def expected_tail_cells(scenario: Scenario, floor_volts: float) -> float:
     """Expected number of cells of a slice with Vmin above the floor."""
-    return SLICE.cells * float(ndtr((scenario.mu_volts - floor_volts) / _sigma(scenario)))
-
-
-def _sigma(scenario: Scenario) -> float:
-    return math.hypot(scenario.sigma_systematic_volts, scenario.sigma_random_volts)
+    return SLICE.cells * float(ndtr((scenario.mu_volts - floor_volts) / scenario.sigma_volts))
 
 
 def sample_tail(
-    scenario: Scenario, seed: int, instances: NDArray[np.int64], floor_volts: float
+    scenario: Scenario,
+    seed: int,
+    instances: NDArray[np.int64],
+    floor_volts: float,
+    slices_per_chip: int = 1,
+    attempts: NDArray[np.int64] | None = None,
 ) -> TailCells:
     """All cells of each instance whose Vmin lies above a floor.
 
@@ -55,6 +58,10 @@ def sample_tail(
         Instance ids.
     floor_volts : float
         Lowest Vdd to be asked about, less the largest shift by ageing.
+    slices_per_chip : int
+        Slices with successive ids that share a die part; see `mcage.variation.die_of`.
+    attempts : int64[I], optional
+        See `mcage.variation.select_attempts`.
 
     Returns
     -------
@@ -69,30 +76,36 @@ def sample_tail(
     expected = expected_tail_cells(scenario, floor_volts)
     if not expected <= MAX_TAIL_CELLS:
         share = MAX_TAIL_CELLS / SLICE.cells
-        lowest = scenario.mu_volts - _sigma(scenario) * float(ndtri(share))
+        lowest = scenario.mu_volts - scenario.sigma_volts * float(ndtri(share))
         raise UserError(
             f"scenario {scenario.name}: {expected:,.0f} of {SLICE.cells:,} cells of a slice would "
             f"have a Vmin above {floor_volts:g} V (lowest Vdd less the shift by ageing); "
             f"the model speaks about {math.ceil(lowest * 1000) / 1000:g} V and more"
         )
-    fields = sample_field(scenario, seed, instances)
+    fields = sample_field(scenario, seed, instances, attempts)
+    shifts = sample_die(scenario, seed, die_of(instances, slices_per_chip))
+    means = scenario.mu_volts + fields + shifts[:, None, None]
     return TailCells.join(
         [
-            _sample_slice(scenario, field, stream(seed, "variation.cells", instance), floor_volts)
-            for field, instance in zip(fields, instances.tolist(), strict=True)
+            _sample_slice(scenario, nodes, draws(seed, "cells", instance, attempt), floor_volts)
+            for nodes, (instance, attempt) in zip(
+                means, with_attempts(instances, attempts), strict=True
+            )
         ]
     )
 
 
 def _sample_slice(
     scenario: Scenario,
-    field: NDArray[np.float64],
+    nodes: NDArray[np.float64],
     generator: np.random.Generator,
     floor_volts: float,
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Cells of one slice above the floor, and their Vmin, worst round first."""
+    """Cells of one slice above the floor, and their Vmin, worst round first.
+
+    ``nodes``, float64[node_rows, node_columns], is what the cells of each node share, in volts.
+    """
     bits, segments = scenario.segment_bits, scenario.segments
-    nodes = scenario.mu_volts + field
     limits = -log_ndtr((floor_volts - nodes) / scenario.sigma_random_volts) * (1 + ROUNDING)
     mean, limit = (
         np.repeat(of_nodes, SLICE.entries // scenario.node_rows, axis=0).ravel()
