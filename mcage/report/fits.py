@@ -25,7 +25,9 @@ ATOM_SHARE = 0.01
 end at the same age, but lives solved to a finite step do in odd pairs."""
 
 SIGNIFICANCE = 0.05
-REPLICATES = 999
+REPLICATES = 1999
+"""Each tail of a 95 % interval is known to 0.35 %, and so is the significance of the test."""
+
 _VALUES_AT_ONCE = 1 << 20
 
 
@@ -173,8 +175,9 @@ def _fit(
     p_value = (1 + np.count_nonzero(distances >= distance)) / (1 + distances.size)
 
     tails = ((1.0 + confidence) / 2.0, (1.0 - confidence) / 2.0)
-    mu_bounds = mu - sigma * np.quantile((mus - mu) / sigmas, tails)
-    sigma_bounds = sigma / np.quantile(sigmas / sigma, tails)
+    # The next value falls between ranks k and k + 1 of m others once in m + 1 times.
+    mu_bounds = mu - sigma * np.quantile((mus - mu) / sigmas, tails, method="weibull")
+    sigma_bounds = sigma / np.quantile(sigmas / sigma, tails, method="weibull")
     every = [
         law.natural(*map(float, pair))
         for pair in ((mu, sigma), *zip(mu_bounds, sigma_bounds, strict=True))

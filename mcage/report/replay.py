@@ -1,11 +1,23 @@
 """What `mcage replay` tells of one steady pass of a trace."""
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.costs import (
+    CONVENTIONAL,
+    Costs,
+    Energy,
+    Slowdown,
+    activity_of,
+    conventional,
+    energy,
+    load_costs,
+    slowdown,
+)
 from mcage.engines.interface import Counters, Engine, clean_maps
 from mcage.engines.prepare import PreparedReplay, prepare
 from mcage.engines.select import select_engine
@@ -70,8 +82,10 @@ def replay(
     fault_maps: NDArray[np.uint8] | None = None,
     delta_limit: int | None = 64,
     engine: Engine | None = None,
+    technology: str = "28nm",
+    vdd_volts: float | None = None,
 ) -> dict[str, Any]:
-    """Counters and duty cycles of a steady pass, ready for JSON.
+    """Counters, duty cycles, slowdown and energy of a steady pass, ready for JSON.
 
     Parameters
     ----------
@@ -83,17 +97,30 @@ def replay(
         Largest delta of a compressible value: 64 as published, None for any power of two.
     engine : Engine, optional
         By default the one that `mcage.engines.select` chooses.
+    technology : str
+        Constants of energy and slowdown, ``28nm`` or ``32nm``.
+    vdd_volts : float, optional
+        Supply voltage of the slice; by default the nominal one of the technology.
 
     What a fault map can change is a list with one value per instance, also without fault maps
     (then there is one instance, without faults). Counters of rotating selectors are means over
-    their starting entries.
+    their starting entries. Slowdown and energy are None where the kernel cannot run at all.
+
+    Raises
+    ------
+    UserError
+        If there is no such technology, the Vdd cannot be meant, or the technique cannot run the
+        trace.
     """
+    costs = load_costs()
+    costs.technology(technology).slice_at(vdd_volts)  # refuses both before anything is replayed
     maps = clean_maps() if fault_maps is None else fault_maps
     engine = engine or select_engine()[0]
     prepared = prepare(trace, technique, delta_limit)
     schedule = prepared.schedule
     counters = engine.count(prepared, maps)
     zero, one = _longest_duties(engine, prepared, maps)
+    waits = _waits(prepared, maps)
 
     def each(values: NDArray[np.generic]) -> list[int | float]:
         return [_plain(value) for value in values]
@@ -112,7 +139,7 @@ def replay(
             kind: each(mean(kind)) for kind in ("regular", "to_reliable", "to_faulty", "lds")
         },
         "reads": {
-            "slice": each(schedule.reads - mean("lds_reads")),
+            "slice": each(schedule.reads * np.isfinite(waits) - mean("lds_reads")),
             "lds": each(mean("lds_reads")),
         },
         "peak_spilled_rows": each(counters.peak_spilled_rows),
@@ -124,10 +151,63 @@ def replay(
         "longest_one_duty": one.tolist(),
         "compressible_write_share": schedule.compressible_writes / schedule.writes,
         "window_size": _single(trace.window_sizes),
-        "concurrent_windows": trace.concurrent_windows,
+        "concurrent_windows": _concurrent_windows(prepared, maps),
         "cycles": schedule.cycles,
         "needed_faulty_entries": each(((maps != 0) & prepared.needed).sum(axis=1)),
+        **_costs_of(prepared, counters, waits, costs, technology, vdd_volts),
     }
+
+
+def _costs_of(
+    replay: PreparedReplay,
+    counters: Counters,
+    waits: NDArray[np.float64],
+    costs: Costs,
+    technology: str,
+    vdd_volts: float | None,
+) -> dict[str, Any]:
+    technique, node = replay.technique, costs.technology(technology)
+    did, reference = activity_of(replay, counters), conventional(replay.schedule.trace)
+    slower, runs = slowdown(did, technique, node, costs.penalties), np.isfinite(waits)
+    longer = (1 + slower.total) * (1 + waits) - 1
+    spent = energy(did, technique, node, vdd_volts, np.where(runs, longer, 0.0))
+    before = energy(reference, CONVENTIONAL, node, vdd_volts)
+    nominal = energy(reference, CONVENTIONAL, node)
+
+    def each(values: NDArray[np.float64]) -> list[float | None]:
+        return [float(one) if run else None for one, run in zip(values, runs, strict=True)]
+
+    return {
+        "technology": technology,
+        "vdd_volts": node.nominal_vdd_volts if vdd_volts is None else vdd_volts,
+        "slowdown": {
+            **{cause: each(values) for cause, values in _parts(slower)},
+            "waiting": each(waits),
+            "total": each(longer),
+        },
+        "energy": {
+            **{f"{part}_pj": each(values) for part, values in _parts(spent)},
+            "total_pj": each(spent.total),
+            "saving": each(1 - spent.total / before.total),
+            "saving_over_nominal_vdd": each(1 - spent.total / nominal.total),
+        },
+    }
+
+
+def _parts(of: Slowdown | Energy) -> list[tuple[str, NDArray[np.float64]]]:
+    return [(field.name, getattr(of, field.name)) for field in fields(of)]
+
+
+def _waits(replay: PreparedReplay, maps: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Cycles lost to waiting for a window, per recorded cycle; infinite where there is none."""
+    return np.zeros(len(maps)) if replay.packing is None else replay.packing.slowdown(maps)
+
+
+def _concurrent_windows(replay: PreparedReplay, maps: NDArray[np.uint8]) -> int | list[Any]:
+    """Windows open at once; under pack placement those that fit, of each size, per instance."""
+    if replay.packing is None:
+        return replay.schedule.trace.concurrent_windows
+    return [_single(replay.packing.places(one)) for one in maps]
 
 
 def _mean_spilled_rows(replay: PreparedReplay, counters: Counters) -> NDArray[np.float64]:
