@@ -9,7 +9,19 @@ from typing import Annotated
 
 import typer
 
-from mcage.cli import doctor, faults, merge, nbti, replay, reproduce, show, sweep, techniques, trace
+from mcage.cli import (
+    doctor,
+    faults,
+    merge,
+    nbti,
+    rare,
+    replay,
+    reproduce,
+    show,
+    sweep,
+    techniques,
+    trace,
+)
 from mcage.errors import UserError
 
 app = typer.Typer(
@@ -33,6 +45,7 @@ def _options(
 app.command("sweep")(sweep.sweep)
 app.command("show")(show.show)
 app.command("replay")(replay.replay)
+app.command("rare")(rare.rare)
 app.command("reproduce")(reproduce.reproduce)
 app.command("faults")(faults.faults)
 app.command("techniques")(techniques.techniques)

@@ -1,0 +1,152 @@
+"""One case of a sweep, made ready for lives of slices that are drawn from elsewhere."""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.aging.end_of_life import EndCause
+from mcage.aging.life import live
+from mcage.aging.nbti import SECONDS_PER_YEAR
+from mcage.aging.rules import LifeRules
+from mcage.aging.shared import SharedReplays
+from mcage.campaign.sweep import Sweep, _workloads
+from mcage.engines.interface import Engine
+from mcage.errors import UserError
+from mcage.rare.slice_law import SliceLaw
+from mcage.spec import SweepSpec
+from mcage.variation import TailCells
+
+MOMENT_YEARS = 1e-12
+"""A life so short that nothing ages: what is dead at age 0 is dead before its first epoch."""
+
+
+@dataclass(frozen=True, eq=False)
+class RareCase:
+    """What the lives of a case have in common, and the age at which they are looked at.
+
+    Attributes
+    ----------
+    label : str
+        The case in one text.
+    spec : SweepSpec
+        Where it comes from.
+    age_years : float
+        The age.
+    law : SliceLaw
+        Law of Vmin over a slice.
+    rules : LifeRules
+        Rules of the lives, with the epochs up to that age.
+    engine : Engine
+        Replays what depends on a fault map.
+    shared : SharedReplays
+        The technique on each kernel.
+    """
+
+    label: str
+    spec: SweepSpec
+    age_years: float
+    law: SliceLaw
+    rules: LifeRules
+    engine: Engine
+    shared: SharedReplays
+
+    @property
+    def needed(self) -> NDArray[np.bool_]:
+        """Entries that must be reliable under some kernel: bool[256].
+
+        None, where the technique can move data.
+        """
+        needed: NDArray[np.bool_] = np.logical_or.reduce(self.shared.needed, axis=0)
+        return needed
+
+    @property
+    def weak_volts(self) -> float:
+        """Vmin above which a cell can be faulty by that age."""
+        if self.age_years == 0:
+            return self.rules.environment.lowest_vdd_volts
+        return replace(self.rules, epoch_edges_years=(0.0, self.age_years)).floor_volts
+
+    @property
+    def floor_volts(self) -> float:
+        """Vmin above which a cell matters to the epochs that are lived through."""
+        return min(self.rules.floor_volts, self.weak_volts)
+
+    @property
+    def epochs(self) -> int:
+        """Epochs up to that age."""
+        return len(self.rules.epoch_edges_years) - 1
+
+    def at_start(self) -> "RareCase":
+        """The same case at age 0, with weak cells as they are now."""
+        rules = replace(self.rules, epoch_edges_years=(0.0, MOMENT_YEARS))
+        return replace(self, age_years=0.0, rules=rules)
+
+    def kernels(self, instances: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Kernel of each epoch, the same as in a sweep: int64[I, epochs]."""
+        workload = _workloads(self.spec, instances, len(self.shared.replays))
+        return workload[:, list(self.spec.period_of_epoch[: self.epochs])]
+
+    def dead(self, kernel_of_epoch: NDArray[np.int64], tail: TailCells) -> NDArray[np.bool_]:
+        """Which instances are dead by that age.
+
+        Parameters
+        ----------
+        kernel_of_epoch : int64[I, epochs]
+            What they run.
+        tail : TailCells
+            Their cells above the floor.
+        """
+        unsampled = np.empty((len(kernel_of_epoch), 0), dtype=np.int64)
+        lived = live(self.rules, self.engine, self.shared, kernel_of_epoch, tail, unsampled)
+        dead: NDArray[np.bool_] = (lived.end_cause != EndCause.CENSORED) & (
+            lived.life_seconds <= self.age_years * SECONDS_PER_YEAR
+        )
+        return dead
+
+
+def rare_case(spec: SweepSpec, age_years: float, engine: Engine) -> RareCase:
+    """Make a case ready.
+
+    Parameters
+    ----------
+    spec : SweepSpec
+        A sweep of one case, with faults of mode ``varius``.
+    age_years : float
+        Age, 0 ... horizon of the spec.
+    engine : Engine
+        What computes lives.
+
+    Raises
+    ------
+    UserError
+        The spec has several cases, or another mode, or makes no sense; or the age lies outside.
+    """
+    if spec.faults.mode != "varius":
+        raise UserError(
+            f"faults.mode = {spec.faults.mode!r}: rare events need the law of Vmin, mode 'varius'"
+        )
+    if not 0 <= age_years <= spec.life.horizon_years:
+        raise UserError(
+            f"age = {age_years:g} years, expected 0 ... {spec.life.horizon_years:g}, the horizon"
+        )
+    sweep = Sweep(spec, engine)
+    if len(sweep._cases) != 1:
+        raise UserError(
+            f"{len(sweep._cases)} cases: a rare event is estimated for one technique, environment, "
+            "scenario and vdd at a time"
+        )
+    (one,) = sweep._cases
+    edges = tuple(
+        end for start, end in pairwise(one.rules.epoch_edges_years) if start < age_years
+    ) or (MOMENT_YEARS,)
+    return RareCase(
+        label=one.case.label,
+        spec=spec,
+        age_years=age_years,
+        law=SliceLaw(one.faults.scenario),
+        rules=replace(one.rules, epoch_edges_years=(0.0, *edges)),
+        engine=engine,
+        shared=sweep._shared[one.case.technique],
+    )

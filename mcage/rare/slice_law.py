@@ -1,0 +1,80 @@
+"""The law of Vmin over a slice, in the form that changes of measure need.
+
+The part that cells share is written as a linear map of independent standard normal numbers:
+Vmin of a cell is mu + (factor @ normals) at its node + an independent normal number of its own.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.geometry import SLICE
+from mcage.variation import Scenario
+from mcage.variation.field import node_factor
+
+
+@dataclass(frozen=True)
+class SliceLaw:
+    """How Vmin varies over a slice.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        The law of Vmin.
+    """
+
+    scenario: Scenario
+
+    @cached_property
+    def factor(self) -> NDArray[np.float64]:
+        """Volts that each standard normal number adds at each node: float64[nodes, normals]."""
+        scenario = self.scenario
+        systematic = scenario.sigma_systematic_volts * node_factor(
+            scenario.phi, scenario.node_rows, scenario.node_columns
+        )
+        die = np.full((len(systematic), 1), scenario.sigma_die_volts)
+        return np.hstack([systematic, die])
+
+    @property
+    def normals(self) -> int:
+        """Standard normal numbers behind one slice."""
+        return len(self.mean_direction)
+
+    @property
+    def random_volts(self) -> float:
+        """Deviation of the part that each cell has for itself."""
+        return self.scenario.sigma_random_volts
+
+    @cached_property
+    def mean_direction(self) -> NDArray[np.float64]:
+        """Unit vector of the normals that raises the mean of the slice most: float64[normals].
+
+        Zero where nothing is shared.
+        """
+        gradient: NDArray[np.float64] = self.factor.sum(axis=0)
+        length = float(np.sqrt((gradient**2).sum()))
+        return gradient / length if length else gradient
+
+    def node_volts(self, normals: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Mean Vmin at every node of I slices.
+
+        Parameters
+        ----------
+        normals : float64[I, normals]
+            Standard normal numbers.
+
+        Returns
+        -------
+        float64[I, node_rows, node_columns]
+        """
+        scenario = self.scenario
+        # Not ``@``: BLAS sums in an order that depends on batch and threads.
+        shared: NDArray[np.float64] = np.einsum("ij,nj->ni", self.factor, normals)
+        shared += scenario.mu_volts
+        return shared.reshape(-1, scenario.node_rows, scenario.node_columns)
+
+    def of_entries(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values [node_rows, ...] repeated for every entry: [256, ...]."""
+        return np.repeat(rows, SLICE.entries // self.scenario.node_rows, axis=0)

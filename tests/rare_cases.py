@@ -1,0 +1,46 @@
+"""What the tests of rare events have in common: cases that are ready in a second."""
+
+from functools import cache
+
+import numpy as np
+
+from mcage.engines.select import select_engine
+from mcage.rare.case import rare_case
+from mcage.rare.slice_law import SliceLaw
+from mcage.spec import SweepSpec
+from mcage.variation import scenario
+
+KERNELS = ("BlackScholes", "MatrixTranspose")
+
+
+@cache
+def engine():
+    return select_engine("numba")[0]
+
+
+def spec_of(technique="baseline", scenario_name="common", vdd_volts=0.5, **fields):
+    """One case of two kernels, cut short."""
+    given = {
+        "seed": 7,
+        "techniques": [technique],
+        "environments": ["undervolted"],
+        "scenarios": [scenario_name],
+        "vdd_volts": [vdd_volts],
+        "workload": {"kernels": list(KERNELS), "periods": 2, "generations": 2},
+        "life": {"epochs": 3},
+    }
+    return SweepSpec.from_mapping(given | fields)
+
+
+@cache
+def case_of(technique="baseline", scenario_name="common", vdd_volts=0.5, age_years=0.0):
+    return rare_case(spec_of(technique, scenario_name, vdd_volts), age_years, engine())
+
+
+def law_of(scenario_name="common"):
+    return SliceLaw(scenario(scenario_name))
+
+
+def fields(law, count, seed=1):
+    """Mean Vmin at the nodes of slices."""
+    return law.node_volts(np.random.default_rng(seed).standard_normal((count, law.normals)))
