@@ -156,6 +156,12 @@ def test_wilson_by_hand_and_by_scipy():
         assert mine.upper == pytest.approx(interval.high, abs=1e-12)
 
 
+def test_none_and_all_are_exact():
+    for count in range(1, 500):
+        assert proportion(0, count).lower == 0.0
+        assert proportion(count, count).upper == 1.0
+
+
 def test_mean_by_hand():
     # Mean 2, standard deviation 1, t(2 degrees, 97.5 %) = 4.3027.
     estimate = mean(np.array([1.0, 2.0, 3.0]))

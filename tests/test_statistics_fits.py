@@ -65,14 +65,14 @@ def test_most_likely_parameters_are_those_of_scipy(law, theirs, scale):
 
 @settings(deadline=None, max_examples=60)
 @given(
-    ages=st.lists(st.floats(1e-6, 9.99), min_size=2, max_size=30, unique=True),
+    microyears=st.lists(st.integers(1, 9_999_999), min_size=2, max_size=30, unique=True),
     survivors=st.integers(0, 30),
     unit=st.floats(1e-3, 1e3),
 )
-def test_the_fit_finds_the_top_whatever_the_lives(ages, survivors, unit):
+def test_the_fit_finds_the_top_whatever_the_lives(microyears, survivors, unit):
     """And a change of the unit of time changes the scale alone."""
-    years = np.array([*ages, *[10.0] * survivors])
-    died = np.array([True] * len(ages) + [False] * survivors)
+    years = np.array([*(1e-6 * age for age in microyears), *[10.0] * survivors])
+    died = np.array([True] * len(microyears) + [False] * survivors)
     for law in (weibull(), lognormal()):
         lives = log_lives(years, died)
         mu, sigma = maximum_likelihood(law, lives)
@@ -135,6 +135,21 @@ def test_many_samples_at_once_are_each_alone():
             assert distance[place] == pytest.approx(anderson_darling(law, alone, *located)[0])
 
 
+@pytest.mark.parametrize("law", [weibull(), lognormal()], ids=lambda law: law.name)
+@pytest.mark.parametrize("spread", [1e-10, 1e-5, 100.0])
+def test_the_fit_finds_the_top_of_narrow_and_of_broad_lives(law, spread):
+    """Survivors far away, and none: mu and sigma follow the spread."""
+    offset = np.array([-1.0, -0.3, 0.1, 0.4, 0.6])
+    for survivors in (0, 1000):
+        log_life = np.append(spread * offset, np.full(survivors, spread))
+        died = np.array([True] * 5 + [False] * survivors)
+        mu, sigma = maximum_likelihood(law, LogLives(log_life[None], died[None], spread))
+        unit = LogLives(log_life[None] / spread, died[None], 1.0)
+        mu_1, sigma_1 = maximum_likelihood(law, unit)
+        assert sigma / spread == pytest.approx(sigma_1, rel=1e-4)
+        assert mu / spread == pytest.approx(mu_1, rel=1e-4)
+
+
 def test_the_true_law_is_kept_and_another_rejected():
     fit, other = fit_laws(*drawn(800, 3, scale=6.0), HORIZON)
     assert (fit.law, other.law) == ("weibull", "lognormal")
@@ -172,7 +187,7 @@ def test_the_dead_on_arrival_are_a_mass_apart():
 
 def test_lives_that_end_together_have_no_law():
     years, died = drawn(100, 7)
-    years[np.flatnonzero(died)[:5]] = 2.0
+    years[np.flatnonzero(died)[:5]] = 2.0 + 1e-9 * np.arange(5)  # the noise of a solver
     fit = fit_laws(years, died, HORIZON)[0]
     assert fit.verdict is Verdict.ATOMS
     assert fit.reason == f"no continuous law: 5 of {died.sum()} deaths at 2 years"

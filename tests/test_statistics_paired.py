@@ -68,18 +68,17 @@ def test_variance_reduction_is_by_how_much_intervals_shrink():
 
 
 def test_who_outlives_whom_by_hand():
-    #                  A longer  B longer  together  unknown  A at its end  B at its end
-    first = np.array([3.0, 10.0, 1.0, 2.0, 0.0, 10.0, 4.0, 5.0])
-    a_died = np.array([True, False, True, True, True, False, True, True])
-    second = np.array([2.0, 4.0, 8.0, 10.0, 0.0, 10.0, 4.0, 5.0])
-    b_died = np.array([True, True, True, False, True, False, False, True])
+    first = np.array([3.0, 10.0, 1.0, 2.0, 0.0, 10.0, 4.0, 5.0, 6.0, 7.0])
+    a_died = np.array([True, False, True, True, True, False, True, True, False, True])
+    second = np.array([2.0, 4.0, 8.0, 10.0, 0.0, 10.0, 4.0, 5.0 + 1e-12, 6.0, 8.0])
+    b_died = np.array([True, True, True, False, True, False, False, True, True, True])
     found = outliving(first, a_died, second, b_died)
-    assert found.first.value == 2 / 8
-    assert found.second.value == 3 / 8  # one of them censored when the other dies
-    assert found.together.value == 2 / 8
-    assert found.unknown.value == 1 / 8
-    assert found.first_of_decided.value == 2 / 5
-    assert found.p_value == pytest.approx(stats.binomtest(2, 5).pvalue)
+    assert found.first.value == 3 / 10  # one of them censored when the other dies
+    assert found.second.value == 4 / 10  # likewise
+    assert found.together.value == 2 / 10
+    assert found.unknown.value == 1 / 10
+    assert found.first_of_decided.value == 3 / 7
+    assert found.p_value == pytest.approx(stats.binomtest(3, 7).pvalue)
 
 
 def test_a_loss_before_the_other_death_decides_nothing():

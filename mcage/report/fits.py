@@ -15,7 +15,14 @@ from mcage.report.laws import (
     maximum_likelihood,
     weibull,
 )
-from mcage.report.statistics import CONFIDENCE, Bools, Estimate, Floats, proportion
+from mcage.report.statistics import (
+    CONFIDENCE,
+    SAME_AGE_YEARS,
+    Bools,
+    Estimate,
+    Floats,
+    proportion,
+)
 
 FEWEST_DEATHS = 10
 """With fewer, hardly a law is ever rejected, and "not rejected" would be read as support."""
@@ -154,11 +161,13 @@ def _refusal(death_years: Floats) -> tuple[Verdict, str] | None:
             Verdict.TOO_FEW_DEATHS,
             f"no fit: {count} deaths after age 0, {FEWEST_DEATHS} needed",
         )
-    ages, deaths = np.unique(death_years, return_counts=True)
+    ages, deaths = np.unique(np.rint(death_years / SAME_AGE_YEARS), return_counts=True)
     atom = deaths >= max(3.0, ATOM_SHARE * count)
     if not atom.any():
         return None
-    named = [f"{age:.4g}" for age in ages[atom][:4]] + ["..."] * bool(atom.sum() > 4)
+    named = [f"{age:.4g}" for age in ages[atom][:4] * SAME_AGE_YEARS] + ["..."] * bool(
+        atom.sum() > 4
+    )
     return (
         Verdict.ATOMS,
         f"no continuous law: {deaths[atom].sum()} of {count} deaths at {', '.join(named)} years",

@@ -9,7 +9,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mcage.report.statistics import CONFIDENCE, Bools, Estimate, Floats, mean, proportion, variance
+from mcage.report.statistics import (
+    CONFIDENCE,
+    SAME_AGE_YEARS,
+    Bools,
+    Estimate,
+    Floats,
+    mean,
+    proportion,
+    variance,
+)
 
 
 @dataclass(frozen=True)
@@ -49,7 +58,7 @@ class Outliving:
     first, second : Estimate
         Share of the dies that live longer under that technique; Wilson's interval.
     together : Estimate
-        Share that die at the same age under both, down to the last bit.
+        Share that die at the same age under both.
     unknown : Estimate
         Share for which it cannot be said: both live on when observation ends.
     first_of_decided : Estimate
@@ -164,9 +173,10 @@ def outliving(
     from scipy.stats import binomtest
 
     count = first_years.size
-    together = first_died & second_died & (first_years == second_years)
-    first_longer = second_died & (first_years >= second_years) & ~together
-    second_longer = first_died & (second_years >= first_years) & ~together
+    gain = first_years - second_years
+    together = first_died & second_died & (np.abs(gain) <= SAME_AGE_YEARS)
+    first_longer = second_died & (gain >= -SAME_AGE_YEARS) & ~together
+    second_longer = first_died & (gain <= SAME_AGE_YEARS) & ~together
     wins, losses, ties = (
         int(np.count_nonzero(one)) for one in (first_longer, second_longer, together)
     )

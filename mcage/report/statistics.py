@@ -11,6 +11,9 @@ Bools = npt.NDArray[np.bool_]
 
 CONFIDENCE = 0.95
 
+SAME_AGE_YEARS = 1e-6
+"""Half a minute: closer ages are one, set apart by rounding."""
+
 
 @dataclass(frozen=True)
 class Estimate:
