@@ -13,7 +13,7 @@ cheap dies, which its 1,000 sweeps of 100 share with nobody, takes five minutes 
     mcage sweep --technique rrcd --technique rrcd+pg --environment dvfs --kernel Reduction \
         --generations 1 --instances 100000 --out results.h5
 
-Exits with 1 if a promised interval of continuous lives is out of its limits.
+The first way takes two minutes of one core. Exits with 1 if a promised interval of continuous lives is out of its limits.
 """
 
 import argparse
@@ -186,6 +186,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.results:
         whole = dies_of_file(arguments.results)
+        if max(arguments.dies) > whole.years[0].size:
+            sys.exit(f"{arguments.results} has {whole.years[0].size} dies: too few for a sweep")
         for dies in arguments.dies:
             check(f"{arguments.results}, {dies} dies each", whole, whole.cut(dies))
         return

@@ -1,0 +1,55 @@
+"""Does the script that checks the intervals know the truth, and see an interval that fails?"""
+
+import check_coverage as script
+import fake_campaign
+import numpy as np
+import pytest
+
+from mcage.campaign.run import run_campaign
+from mcage.report.statistics import Estimate
+
+
+def test_the_laws_of_life_are_what_they_say():
+    draw = np.random.default_rng(1)
+    dies = script.draw_dies(script.life_with_atoms, draw, 200_000)
+    for years, rates in zip(dies.years, dies.spill_rate, strict=True):
+        assert np.isnan(rates[years == 0]).all()
+        assert not np.isnan(rates[years > 0]).any()
+    years = dies.years[0]
+    assert np.mean(years == 0) == pytest.approx(0.13, abs=0.004)
+    assert np.mean(years == 2) == pytest.approx(0.125, abs=0.004)
+    assert np.mean(years == 10) == pytest.approx(0.32, abs=0.005)
+    assert np.mean(dies.years[1]) > np.mean(years)
+    smooth = script.draw_dies(script.continuous_life, draw, 200_000).years[0]
+    assert np.unique(smooth[smooth < 10]).size == np.count_nonzero(smooth < 10)
+    assert script.continuous_life(np.array([0.5])) == pytest.approx(np.median(smooth), rel=0.02)
+
+
+def test_an_interval_that_fails_is_seen(monkeypatch, capsys):
+    draw = np.random.default_rng(2)
+
+    def sweeps():
+        return (script.draw_dies(script.continuous_life, draw, 60) for _ in range(40))
+
+    truth = script.draw_dies(script.continuous_life, draw, 50_000)
+    median = script.ESTIMATORS["median life"]
+
+    def too_narrow(dies):
+        found = median(dies)
+        half = (found.upper - found.lower) / 20
+        return Estimate(found.value, found.value - half, found.value + half)
+
+    monkeypatch.setattr(script, "ESTIMATORS", {"median life": median, "too narrow": too_narrow})
+    covered = script.check("a title", truth, sweeps())
+    assert covered["median life"] > 0.8
+    assert covered["too narrow"] < 0.5
+    assert "a title, 40 sweeps" in capsys.readouterr().out
+
+
+def test_a_file_is_cut_without_a_common_die(tmp_path):
+    out = run_campaign(fake_campaign.CAMPAIGN, tmp_path / "r.h5", fake_campaign.compute, 50)
+    whole = script.dies_of_file(out)
+    parts = list(whole.cut(30))
+    assert len(parts) == 3
+    together = np.concatenate([part.years[1] for part in parts])
+    assert np.array_equal(together, whole.years[1][:90])
