@@ -87,6 +87,13 @@ class Registers(_Part):
         return offsets
 
 
+class Costs(_Part):
+    """Constants of energy and slowdown."""
+
+    technology: Literal["32nm", "28nm"] = "28nm"
+    """Whose components there are: 28nm is printed down to low voltages."""
+
+
 @dataclass(frozen=True)
 class Case:
     """One point of the sweep grid."""
@@ -131,6 +138,7 @@ class SweepSpec(_Part):
     life: Life = Life()
     faults: Faults = Faults()
     registers: Registers = Registers()
+    costs: Costs = Costs()
 
     @field_validator("techniques", "environments", "scenarios", "vdd_volts")
     @classmethod

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,20 @@ from trace_strategies import alloc, pattern, read, release, trace_of, write
 from typer.testing import CliRunner
 
 from mcage.cli import main
-from mcage.traces import save_trace
+from mcage.costs import (
+    CONVENTIONAL,
+    Energy,
+    Slowdown,
+    activity_of,
+    conventional,
+    energy,
+    load_costs,
+    slowdown,
+)
+from mcage.engines.prepare import prepare
+from mcage.engines.reference import ReferenceEngine
+from mcage.techniques import TECHNIQUES
+from mcage.traces import open_trace, save_trace
 
 ROOT = str(Path(__file__).parents[1])
 PER_INSTANCE = {
@@ -23,6 +37,9 @@ PER_INSTANCE = {
     "longest_zero_duty": None,
     "longest_one_duty": None,
     "needed_faulty_entries": None,
+    "slowdown": {field.name for field in fields(Slowdown)} | {"waiting", "total"},
+    "energy": {f"{field.name}_pj" for field in fields(Energy)}
+    | {"total_pj", "saving", "saving_over_nominal_vdd"},
 }
 SCALARS = {
     "trace": str,
@@ -36,6 +53,8 @@ SCALARS = {
     "window_size": int,
     "concurrent_windows": int,
     "cycles": int,
+    "technology": str,
+    "vdd_volts": float,
 }
 ENGINES = ("numpy", "numba")
 RANDOM = np.random.default_rng(3).integers(1, 2**32, 64, dtype=np.uint32)
@@ -195,6 +214,71 @@ def test_the_table_for_readers(trace_file, three_maps):
     assert "2, 1, 0" in text
 
 
+# ---- slowdown and energy -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("technique", ["baseline", "rc+rar", "gr-guard", "rrcd", "rrcd+rc+rar"])
+@pytest.mark.parametrize(("technology", "vdd_volts"), [("28nm", 0.419), ("32nm", 0.9)])
+def test_costs_are_those_of_the_package(technique, technology, vdd_volts, trace_file, three_maps):
+    trace, named = open_trace(trace_file), TECHNIQUES[technique]
+    replay = prepare(trace, named)
+    did = activity_of(replay, ReferenceEngine().count(replay, np.load(three_maps)))
+    costs = load_costs()
+    node = costs.technology(technology)
+    slower = slowdown(did, named, node, costs.penalties)
+    spent = energy(did, named, node, vdd_volts, slower.total)
+    before = [
+        energy(conventional(trace), CONVENTIONAL, node, vdd).total for vdd in (vdd_volts, None)
+    ]
+    report = run_json(
+        *(trace_file, "--technique", technique, "--fault-map", three_maps),
+        *("--technology", technology, "--vdd", str(vdd_volts)),
+    )
+    assert (report["technology"], report["vdd_volts"]) == (technology, vdd_volts)
+    assert report["energy"]["total_pj"] == pytest.approx(spent.total)
+    assert report["energy"]["saving"] == pytest.approx(1 - spent.total / before[0])
+    assert report["energy"]["saving_over_nominal_vdd"] == pytest.approx(1 - spent.total / before[1])
+    assert report["slowdown"]["total"] == pytest.approx(slower.total)
+    parts = [values for name, values in report["energy"].items() if name.endswith("_pj")]
+    assert 2 * np.array(report["energy"]["total_pj"]) == pytest.approx(np.sum(parts, axis=0))
+    assert 2 * np.array(report["slowdown"]["total"]) == pytest.approx(
+        np.sum(list(report["slowdown"].values()), axis=0)
+    )
+
+
+def test_28_nm_at_its_nominal_vdd_by_default(trace_file):
+    report = run_json(trace_file, "--technique", "baseline")
+    assert (report["technology"], report["vdd_volts"]) == ("28nm", 0.8)
+    parts = report["energy"]
+    assert parts["saving"] == parts["saving_over_nominal_vdd"]
+    assert parts["slice_reads_pj"] == pytest.approx([2 * 4 * 247.38])
+    assert parts["slice_writes_pj"] == pytest.approx([2 * 4 * 302.23])
+    assert parts["slice_leakage_pj"] == pytest.approx([58.58 * 100 * 2 / 256])
+
+
+def test_windows_that_wait(tmp_path):
+    """Two windows of 40 entries in turn take 9 of 100 cycles more; without room nothing runs."""
+    events = []
+    for slot in range(2):
+        events += [alloc(0, slot, 40), write(1, slot, 0, 1), read(3, slot, 0), release(8, slot)]
+    save_trace(trace_of(events, 100), tmp_path / "t.h5")
+    maps = np.zeros((3, 256), dtype=np.uint8)
+    maps[1], maps[2] = 1, 1
+    maps[1, 100:179] = 0  # one entry less than two windows need
+    np.save(tmp_path / "maps.npy", maps)
+    words = (str(tmp_path / "t.h5"), "--technique", "disable")
+    report = run_json(*words, "--fault-map", str(tmp_path / "maps.npy"))
+    assert report["concurrent_windows"] == [2, 1, 0]
+    assert report["writes"]["regular"] == report["reads"]["slice"] == [2, 2, 0]
+    assert report["slowdown"]["waiting"] == report["slowdown"]["total"]
+    assert report["slowdown"]["total"] == [0, pytest.approx(0.09), None]
+    leakage, _, none = report["energy"]["slice_leakage_pj"]
+    assert report["energy"]["slice_leakage_pj"] == pytest.approx([leakage, 1.09 * leakage, none])
+    assert none is None
+    assert all(values[2] is None for values in report["energy"].values())
+    assert "0, 0.09, none" in run(*words, "--fault-map", str(tmp_path / "maps.npy"))
+
+
 # ---- refusals ----------------------------------------------------------------------------------
 
 
@@ -209,6 +293,20 @@ def refused(arguments, monkeypatch, capsys):
     assert captured.err.startswith("error: ")
     assert len(captured.err.splitlines()) == 1
     return captured.err
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "word"),
+    [
+        ("--technology", "30nm", "technology '30nm' is unknown; choose from 32nm, 28nm"),
+        ("--vdd", "0", "vdd = 0.0 V of the slice"),
+        ("--vdd", "419", "vdd = 419.0 V of the slice"),
+        ("--vdd", "nan", "vdd = nan V of the slice"),
+    ],
+)
+def test_costs_that_cannot_be_meant(option, value, word, trace_file, monkeypatch, capsys):
+    arguments = [trace_file, "--technique", "disable", option, value]
+    assert word in refused(arguments, monkeypatch, capsys)
 
 
 def damaged(path, kind):

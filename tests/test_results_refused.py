@@ -81,8 +81,8 @@ def reseal(path, good, **attributes):
 
 def test_a_newer_schema(good, tmp_path):
     path = tmp_path / "r.h5"
-    reseal(path, good, schema_version=2, mcage_version="9.9")
-    refuse(path, "written by mcage 9.9 with schema 2; this one reads 1")
+    reseal(path, good, schema_version=3, mcage_version="9.9")
+    refuse(path, "written by mcage 9.9 with schema 3; this one reads 2")
 
 
 def test_a_sealed_file_of_another_type(good, tmp_path):

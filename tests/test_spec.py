@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mcage.cli.main import app
+from mcage.costs import load_costs
 from mcage.errors import UserError
 from mcage.spec import PAPER_GUARDBAND, SweepSpec
 
@@ -43,10 +44,11 @@ FIELDS = {
     ),
     "registers.lds_rows": (0, (-1, 257, 1.5, *NO_NUMBERS)),
     "registers.selector_offsets": (16, (0, -8, 3, 512, 8.0, *NO_NUMBERS)),
+    "costs.technology": ("32nm", ("", "28 nm", "22nm", 28, [], {}, True)),
 }
 """Every field: a value that is not its default, and values to be refused."""
 
-PARTS = ("workload", "life", "faults", "registers")
+PARTS = ("workload", "life", "faults", "registers", "costs")
 
 
 def nested(key, value):
@@ -132,6 +134,11 @@ def test_fewer_epochs_than_periods():
     message = refusal({"workload": {"periods": 7}, "life": {"epochs": 6}})
     assert "life.epochs = 6" in message
     assert "workload.periods = 7" in message
+
+
+def test_every_technology_can_be_chosen():
+    for name in load_costs().technologies:
+        assert SweepSpec.from_mapping({"costs": {"technology": name}}).costs.technology == name
 
 
 def test_limit_none():
@@ -281,6 +288,7 @@ FLAGS = {
     "--delta-limit": ("registers.delta_limit", "128", 128),
     "--lds-rows": ("registers.lds_rows", "16", 16),
     "--selector-offsets": ("registers.selector_offsets", "4", 4),
+    "--technology": ("costs.technology", "28nm", "28nm"),
 }
 
 

@@ -99,6 +99,7 @@ def assert_refused(command, folder, arguments, *words):
         ("--selector-offsets", "7", "registers.selector_offsets = 7"),
         ("--delta-limit", "63", "registers.delta_limit = 63"),
         ("--delta-limit", "some", "registers.delta_limit = 'some'"),
+        ("--technology", "30nm", "costs.technology = '30nm'"),
         ("--technique", "rrdc", "technique 'rrdc' is unknown"),
         ("--technique", "nowhere:MINE", "cannot import 'nowhere'"),
         ("--environment", "usual", "environments.0 = 'usual'"),

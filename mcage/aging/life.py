@@ -15,18 +15,22 @@ from numpy.typing import NDArray
 from mcage.aging.crossing import crossing
 from mcage.aging.delay import delay_increase
 from mcage.aging.end_of_life import EndCause
+from mcage.aging.events import EVENTS, Event
 from mcage.aging.growth import growth_weights, middles_of_growth
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.new_faults import NewFaults, Stretch, between
 from mcage.aging.room import Replayed, Room
 from mcage.aging.rules import LifeRules
-from mcage.aging.shared import EVENTS, SharedReplays
+from mcage.aging.shared import SharedReplays
 from mcage.engines.exposure import Watched
 from mcage.engines.interface import Engine
 from mcage.variation import EntryFaults, TailCells
 
 BISECTIONS = 12
 """Halvings of an epoch in search of the moment at which room runs out: to hours in two years."""
+
+MOMENTS = 3
+"""Moments of an epoch at which its events are counted: start, middle of growth, end."""
 
 _AtMoments = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """Of a moment of each of some instances."""
@@ -56,6 +60,10 @@ class Lives:
         Shifts at the end of each epoch; faulty entries and spilled rows in it. NaN after death.
     sampled_dvth_volts : float64[I, sample, 2]
         Shifts of the sampled cells at the end.
+    moment_seconds : float64[I, epochs, 3]
+        Weights of the moments of each epoch that stand for all of it; 0 after death.
+    moment_events : float64[I, epochs, 3, EVENTS]
+        Events per cycle at these moments.
     """
 
     life_seconds: NDArray[np.float64]
@@ -74,6 +82,8 @@ class Lives:
     epoch_faulty: NDArray[np.float64]
     epoch_peak_spilled: NDArray[np.float64]
     sampled_dvth_volts: NDArray[np.float64]
+    moment_seconds: NDArray[np.float64]
+    moment_events: NDArray[np.float64]
 
 
 def live(
@@ -154,7 +164,8 @@ class _Batch:
         self.ended_by_faults = np.zeros(count, dtype=bool)
         self.end_seconds = np.full(count, rules.horizon_seconds)
         self.cause = np.full(count, EndCause.CENSORED, dtype=np.int8)
-        self.events = np.zeros((count, EVENTS))
+        self.moment_seconds = np.zeros((count, epochs, MOMENTS))
+        self.moment_events = np.zeros((count, epochs, MOMENTS, EVENTS))
         self.peak = np.zeros(count, dtype=np.int64)
         self.epoch_max_dvth = np.full((count, epochs, 2), np.nan)
         self.epoch_faulty = np.full((count, epochs), np.nan)
@@ -266,9 +277,9 @@ class _Batch:
         start, epoch = found.stretch.start, self.epoch[instances]
         halfway = found.fault_maps_at(middles_of_growth(start, moment))
         middle = self.room.replay(first.kernel, halfway, first, last)
-        weights = growth_weights(start, moment)[:, :, None]
-        self.events[instances] += (
-            weights[0] * first.events + weights[1] * middle.events + weights[2] * last.events
+        self.moment_seconds[instances, epoch] = growth_weights(start, moment).T
+        self.moment_events[instances, epoch] = np.stack(
+            [first.events, middle.events, last.events], axis=1
         )
         # One row more than there is room for ends the life: it never lived in the LDS.
         peak = np.maximum(first.peak, np.minimum(last.peak, self.rules.lds_rows))
@@ -367,9 +378,10 @@ class _Batch:
         longest = between(self.longest_before[:, lived], self.exposure.longest[:, lived], part)
         duty[lived] = (longest / age).T
         sampled[:, lived] = self._sampled_dvth(lived)
-        writes = self.events[:, :4].sum(axis=1)
+        events = (self.moment_seconds[..., None] * self.moment_events).sum(axis=(1, 2))
+        writes = events[:, : Event.LDS + 1].sum(axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
-            rates = self.events / writes[:, None]
+            rates = events / writes[:, None]
         return Lives(
             life_seconds=self.end_seconds,
             end_cause=self.cause,
@@ -381,10 +393,10 @@ class _Batch:
                 self.rules.nbti.vt0_volts,
                 self.rules.nbti.alpha,
             ),
-            writes=rates[:, :4],
-            wakeups=rates[:, 4],
-            movs=rates[:, 5],
-            mispredictions=rates[:, 6],
+            writes=rates[:, : Event.LDS + 1],
+            wakeups=rates[:, Event.WAKEUP],
+            movs=rates[:, Event.MOV],
+            mispredictions=rates[:, Event.MISPREDICTION],
             peak_spilled_rows=self.peak,
             faulty_start=self.faulty_start,
             faulty_end=self.faulty_end,
@@ -392,4 +404,6 @@ class _Batch:
             epoch_faulty=self.epoch_faulty,
             epoch_peak_spilled=self.epoch_peak,
             sampled_dvth_volts=np.moveaxis(sampled, 0, 2),
+            moment_seconds=self.moment_seconds,
+            moment_events=self.moment_events,
         )

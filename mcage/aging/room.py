@@ -6,7 +6,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.aging.shared import EVENTS, SharedReplays, counted
+from mcage.aging.events import COUNTED, EVENTS, Event, counted
+from mcage.aging.shared import SharedReplays
 from mcage.engines.interface import Engine
 from mcage.geometry import SLICE
 
@@ -23,7 +24,7 @@ class Replayed:
         Fault maps.
     fits : bool[n]
         Whether there is room.
-    events : float64[n, 7]
+    events : float64[n, EVENTS]
         Events per cycle.
     peak : int64[n]
         Spilled rows at most.
@@ -109,11 +110,7 @@ class Room:
         if len(affected) and shared.redirects:
             self._redirect(affected, result, known)
         elif len(affected) and shared.packs:
-            for number in np.unique(kernel[affected]):
-                chosen = affected[kernel[affected] == number]
-                packing = shared.replays[number].packing
-                assert packing is not None
-                result.fits[chosen] = packing.fits(fault_maps[chosen])
+            self._pack(affected, result)
         elif len(affected):
             needed = shared.needed[kernel[affected]]
             result.fits[affected] = ~(needed & (fault_maps[affected] != 0)).any(axis=1)
@@ -139,8 +136,23 @@ class Room:
             counters = self.engine.count(replay, result.fault_maps[chosen])
             events = counted(counters)
             cycles = counters.passes * replay.schedule.cycles
-            result.events[chosen, : events.shape[1]] = events / cycles
+            result.events[chosen, :COUNTED] = events / cycles
             result.peak[chosen] = counters.peak_spilled_rows
+
+    def _pack(self, which: NDArray[np.int64], result: Replayed) -> None:
+        """See which instances of a result have windows left, and how long wavefronts wait."""
+        for number in np.unique(result.kernel[which]):
+            chosen = which[result.kernel[which] == number]
+            packing = self.shared.replays[number].packing
+            assert packing is not None
+            waits = packing.slowdown(result.fault_maps[chosen])
+            result.fits[chosen] = np.isfinite(waits)
+            for one in np.flatnonzero(np.isinf(waits)):
+                # A life ends with its last window, not with an endless wait for the next.
+                places = packing.places(result.fault_maps[chosen[one]])
+                last = packing.timing(tuple(max(1, count) for count in places))
+                waits[one] = last.cycles / packing.trace.cycles - 1
+            result.events[chosen, Event.WAIT] = waits
 
 
 def _words(fault_maps: NDArray[np.uint8]) -> NDArray[np.uint64]:

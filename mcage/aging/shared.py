@@ -6,15 +6,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.aging.events import KernelActivity, events_per_cycle
 from mcage.engines.exposure import SharedDuties
 from mcage.engines.extremes import group_by_duty
-from mcage.engines.interface import Counters, Engine, clean_maps
+from mcage.engines.interface import Engine, clean_maps
 from mcage.engines.prepare import PreparedReplay
 from mcage.geometry import SLICE
-
-EVENTS = 7
-"""Kinds of event: writes regular, to reliable, to faulty, to the LDS; wake-ups; MOVs; mispredicted
-writes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,14 +22,17 @@ class SharedReplays:
     ----------
     duties : SharedDuties
         Its replays, one per kernel, and the duty cycles of all cells.
-    events : float64[kernels, 7]
-        Events per cycle, in the order of `EVENTS`.
+    events : float64[kernels, EVENTS]
+        Events per cycle.
+    activities : tuple of KernelActivity
+        What the slice does while they happen.
     peak_spilled_rows : int64[kernels]
         Spilled rows at most.
     """
 
     duties: SharedDuties
     events: NDArray[np.float64]
+    activities: tuple[KernelActivity, ...]
     peak_spilled_rows: NDArray[np.int64]
 
     @property
@@ -70,29 +70,6 @@ def share(engine: Engine, replays: tuple[PreparedReplay, ...]) -> SharedReplays:
         events=np.concatenate(
             [events_per_cycle(*both) for both in zip(replays, counters, strict=True)]
         ),
+        activities=tuple(KernelActivity.of(replay) for replay in replays),
         peak_spilled_rows=np.concatenate([one.peak_spilled_rows for one in counters]),
-    )
-
-
-def events_per_cycle(replay: PreparedReplay, counters: Counters) -> NDArray[np.float64]:
-    """Events per cycle of steady replay: float64[instances, 7], in the order of `EVENTS`."""
-    schedule = replay.schedule
-    same = np.array([schedule.mov_writes, schedule.mispredicted_writes]) / schedule.cycles
-    counts = counted(counters)
-    return np.hstack(
-        [counts / (counters.passes * schedule.cycles), np.tile(same, (len(counts), 1))]
-    )
-
-
-def counted(counters: Counters) -> NDArray[np.int64]:
-    """Those events of `EVENTS` that a fault map may change, the first five: int64[instances, 5]."""
-    return np.stack(
-        [
-            counters.regular,
-            counters.to_reliable,
-            counters.to_faulty,
-            counters.lds,
-            counters.wakeups,
-        ],
-        axis=1,
     )

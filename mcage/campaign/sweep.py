@@ -7,10 +7,12 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.aging.consumption import Consumption, Meter
 from mcage.aging.environment import environment
 from mcage.aging.life import Lives, live
 from mcage.aging.nbti import SECONDS_PER_YEAR, facelift
@@ -18,6 +20,7 @@ from mcage.aging.rules import LifeRules
 from mcage.aging.shared import SharedReplays, share
 from mcage.campaign.progress import Progress, Silent
 from mcage.campaign.run import run_campaign
+from mcage.costs import Activity, conventional, load_costs
 from mcage.engines.interface import Engine
 from mcage.engines.prepare import PreparedReplay, prepare
 from mcage.engines.select import device_of, select_engine
@@ -130,6 +133,23 @@ class Sweep:
         techniques = {one.case.technique: one.technique for one in self._cases}
         return dict(zip(techniques, self._pool.map(replays, techniques.values()), strict=True))
 
+    @cached_property
+    def _meters(self) -> tuple[Meter, ...]:
+        """What reads off the slowdown and the power of each case."""
+        costs = load_costs()
+        technology = costs.technology(self.spec.costs.technology)
+        activities: tuple[Activity, ...] = tuple(self._pool.map(conventional, self._traces))
+        return tuple(
+            Meter(
+                shared=self._shared[one.case.technique],
+                conventional=activities,
+                environment=one.rules.environment,
+                technology=technology,
+                penalties=costs.penalties,
+            )
+            for one in self._cases
+        )
+
     def _prepared(self, one: Technique) -> tuple[PreparedReplay, ...]:
         limit, offsets = self.spec.delta_limit, self.spec.registers.selector_offsets
         return tuple(prepare(trace, one, limit, offsets) for trace in self._traces)
@@ -137,7 +157,7 @@ class Sweep:
     def prepare(self) -> None:
         """Compute what all instances share; otherwise the first `compute` does."""
         with self._preparing:
-            _ = self._shared
+            _ = self._meters
 
     def compute(self, first: int, last: int) -> Arrays:
         """Results of instances ``first`` ... ``last`` - 1, as `mcage.results.schema` declares."""
@@ -164,8 +184,8 @@ class Sweep:
             ]
         )
         tails: dict[tuple[str, float], TailCells] = {}
-        lives, histograms = [], []
-        for one in self._cases:
+        lives, consumptions, histograms = [], [], []
+        for one, meter in zip(self._cases, self._meters, strict=True):
             name, floor_volts = one.case.scenario, self._floor_volts[one.case.scenario]
             if (name, floor_volts) not in tails:
                 tails[name, floor_volts] = one.faults.sample(spec.seed, instances, floor_volts)
@@ -173,11 +193,16 @@ class Sweep:
                 above = _above(tails[name, floor_volts], one.rules.floor_volts)
                 tails[name, one.rules.floor_volts] = above
             tail = tails[name, one.rules.floor_volts]
-            shared = self._shared[one.case.technique]
-            lived = live(one.rules, self._engine, shared, kernel_of_epoch, tail, sample)
+            lived = live(one.rules, self._engine, meter.shared, kernel_of_epoch, tail, sample)
             histograms.append(_histogram(1e3 * lived.sampled_dvth_volts))
-            lives.append(replace(lived, sampled_dvth_volts=np.empty(0)))
-        return _arrays(workload, lives, histograms)
+            consumptions.append(
+                meter.read(kernel_of_epoch, lived.moment_seconds, lived.moment_events)
+            )
+            none = np.empty(0)
+            lives.append(
+                replace(lived, sampled_dvth_volts=none, moment_seconds=none, moment_events=none)
+            )
+        return _arrays(workload, lives, consumptions, histograms)
 
 
 def run_sweep(
@@ -280,12 +305,13 @@ def _above(tail: TailCells, floor_volts: float) -> TailCells:
 
 
 def _arrays(
-    workload: NDArray[np.int64], lives: list[Lives], histograms: list[NDArray[np.int64]]
+    workload: NDArray[np.int64],
+    lives: list[Lives],
+    consumptions: list[Consumption],
+    histograms: list[NDArray[np.int64]],
 ) -> dict[str, NDArray[np.generic]]:
     """Arrays of the schema out of the lives of a batch, one `Lives` per case."""
-    every = {
-        field.name: np.stack([getattr(one, field.name) for one in lives]) for field in fields(Lives)
-    }
+    every = _stacked(lives) | _stacked(consumptions)
     writes = every["writes"]
     return {
         "workload": workload.astype(np.int16),
@@ -302,10 +328,22 @@ def _arrays(
         "movs_per_write": every["movs"],
         "mispredictions_per_write": every["mispredictions"],
         "delay_increase": every["delay_increase"],
+        "slowdown": every["slowdown"],
+        "power_mw": every["power_mw"],
+        "energy_saving": every["energy_saving"],
+        "conventional_power_mw": every["conventional_power_mw"],
         "epoch_max_dvth_mv": 1e3 * every["epoch_max_dvth_volts"],
         "epoch_faulty_entries": every["epoch_faulty"],
         "epoch_peak_spilled_rows": every["epoch_peak_spilled"],
         "dvth_histogram": np.stack(histograms),
+    }
+
+
+def _stacked(of_cases: Sequence[Lives] | Sequence[Consumption]) -> dict[str, NDArray[Any]]:
+    """Each field of some values of one kind, the cases in front."""
+    return {
+        field.name: np.stack([getattr(one, field.name) for one in of_cases])
+        for field in fields(of_cases[0])
     }
 
 

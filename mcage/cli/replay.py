@@ -17,13 +17,20 @@ def replay(
     delta_limit: Annotated[
         str, typer.Option(help="Largest delta of a compressible value, or none.")
     ] = "64",
+    technology: Annotated[
+        str, typer.Option(help="Constants of slowdown and energy: 28nm or 32nm.")
+    ] = "28nm",
+    vdd: Annotated[
+        float | None,
+        typer.Option(help="Supply voltage of the slice in V; default: the technology's nominal."),
+    ] = None,
     engine: Annotated[str, typer.Option(help="auto, numpy, numba or cuda.")] = "auto",
     devices: Annotated[
         str | None, typer.Option(help="Device of the cuda engine, such as 0; default: the first.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Replay a trace on given fault maps: duty cycles, kinds of writes, spills."""
+    """Replay a trace on given fault maps: duties, kinds of writes, spills, slowdown, energy."""
     from mcage.engines.select import parse_devices, select_engine
     from mcage.report.replay import load_fault_maps, parse_delta_limit
     from mcage.report.replay import replay as report_of
@@ -33,7 +40,9 @@ def replay(
     limit = parse_delta_limit(delta_limit)
     chosen, _ = select_engine(engine, parse_devices(devices))
     maps = load_fault_maps(fault_map) if fault_map else None
-    report = report_of(open_trace(trace), named_technique(technique), maps, limit, chosen)
+    report = report_of(
+        open_trace(trace), named_technique(technique), maps, limit, chosen, technology, vdd
+    )
     if json:
         typer.echo(json_module.dumps(report, indent=2))
         return
@@ -55,5 +64,11 @@ def _print_table(report: dict[str, Any]) -> None:
 
 def _in_words(value: Any) -> str:
     values = value if isinstance(value, list) else [value]
-    shown = [f"{one:.6g}" if isinstance(one, float) else str(one) for one in values[:8]]
+    shown = [_number(one) for one in values[:8]]
     return ", ".join(shown) + (f", ... ({len(values)})" if len(values) > 8 else "")
+
+
+def _number(value: Any) -> str:
+    if value is None:
+        return "none"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -69,6 +69,9 @@ def sweep(
     selector_offsets: Annotated[
         int | None, typer.Option(help="Starting entries that rotating selectors are averaged over.")
     ] = None,
+    technology: Annotated[
+        str | None, typer.Option(help="Constants of energy and slowdown: 28nm or 32nm.")
+    ] = None,
     engine: Annotated[str, typer.Option(help="auto, numpy, numba or cuda.")] = "auto",
     devices: Annotated[
         str | None, typer.Option(help="Devices of the cuda engine, such as 0,1; default: all.")
@@ -108,6 +111,7 @@ def sweep(
         "registers.delta_limit": _number_or_word(delta_limit),
         "registers.lds_rows": lds_rows,
         "registers.selector_offsets": selector_offsets,
+        "costs.technology": technology,
     }
     fields = _overridden(read_toml(spec) if spec else {}, options)
     chosen = SweepSpec.from_mapping(fields, str(spec) if spec else "sweep")

@@ -15,7 +15,7 @@ from mcage.aging.end_of_life import EndCause
 from mcage.results.header import Campaign
 
 FILETYPE = "mcage-results"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 DVTH_BIN_EDGES_MV = np.arange(0.0, 201.0)
 """Borders of the dVth histogram, mV; ten years of full stress at 1.0 V and 80 °C give 90 mV."""
@@ -165,6 +165,43 @@ VARIABLES = (
         "1",
         "delay increase of the worst transistor",
         "Relative to the new slice, at the end of life or at the horizon.",
+    ),
+    Variable(
+        "slowdown",
+        _LIFE,
+        "float64",
+        "1",
+        "extra execution time",
+        "For the work of the life, as a fraction of the time that a conventional slice takes.",
+        missing=_NO_LIFE,
+    ),
+    Variable(
+        "power_mw",
+        _LIFE,
+        "float64",
+        "mW",
+        "mean power of the slice and of what the technique adds",
+        "Over the life and the operating points of its environment.",
+        missing=_NO_LIFE,
+    ),
+    Variable(
+        "energy_saving",
+        _LIFE,
+        "float64",
+        "1",
+        "energy saved over a conventional slice",
+        "That does the same work at the same operating points, as a fraction of its energy.",
+        missing=_NO_LIFE,
+    ),
+    Variable(
+        "conventional_power_mw",
+        _LIFE,
+        "float64",
+        "mW",
+        "mean power of a conventional slice at the technology's nominal Vdd",
+        "That does the same work; a saving over it is "
+        "1 - power_mw * (1 + slowdown) / conventional_power_mw.",
+        missing=_NO_LIFE,
     ),
     Variable(
         "epoch_max_dvth_mv",
