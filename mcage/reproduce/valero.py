@@ -22,6 +22,7 @@ LIFE_YEARS = 3.0
 UPPER_BITS, SIGN_BIT = slice(24, 31), 31
 """Bits of a component in Fig. 12; its "most significant bits" are taken as the upper byte."""
 
+
 def dvth_volts(duty: float) -> float:
     """Threshold shift after `LIFE_YEARS` at nominal voltage under a duty cycle."""
     model, seconds = facelift(), LIFE_YEARS * SECONDS_PER_YEAR
