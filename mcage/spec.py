@@ -38,6 +38,8 @@ class Workload(_Part):
     """Stretches of life, of equal length, for each of which every instance draws one kernel."""
     generations: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     """Windows of each slot that a trace is cut to; 0: the whole trace."""
+    release: Literal["work-group", "wavefront"] = "work-group"
+    """When a window is released: as recorded, or with its own wavefront."""
 
 
 class Life(_Part):

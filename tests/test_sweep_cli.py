@@ -85,6 +85,7 @@ def assert_refused(command, folder, arguments, *words):
         ("--vdd", "0.3", "every entry of a slice would be faulty in scenario common"),
         ("--periods", "0", "workload.periods = 0"),
         ("--generations", "-1", "workload.generations = -1"),
+        ("--release", "wave", "workload.release = 'wave'"),
         ("--horizon", "0", "life.horizon_years = 0"),
         ("--horizon", "nan", "life.horizon_years = nan"),
         ("--horizon", "1e300", "life.horizon_years"),

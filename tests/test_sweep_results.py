@@ -112,6 +112,21 @@ def test_each_kernel_comes_as_often_as_the_others():
     assert shares == pytest.approx(1 / 3, abs=5 * np.sqrt(2 / 9 / workload.size))
 
 
+def test_windows_released_with_their_wavefronts_spill_less():
+    """BlackScholes under RRCD: no room as recorded, room where wavefronts give their rows back."""
+    options = {"techniques": ["rrcd"], "environments": ["dvfs"], "life": {"epochs": 1}}
+    options |= {"registers": {"lds_rows": 64}, "faults": {"mode": "table-exact"}}
+
+    def arrays(release):
+        kernels = {"kernels": ["BlackScholes"], "periods": 1, "release": release}
+        return small_sweep(**options, workload=kernels).compute(0, 4)
+
+    recorded, own = arrays("work-group"), arrays("wavefront")
+    assert (recorded["end_cause"] == EndCause.NO_HOME).all()
+    assert (own["end_cause"] == EndCause.CENSORED).all()
+    assert (own["spill_rate"] < 0.05).all()
+
+
 def test_lives_agree_with_what_is_known(arrays):
     """Full stress at 1.0 V: three years. Faults at 0.419 V: nothing that cannot move data."""
     nominal, undervolted = CASES.index(("baseline", "nominal")), CASES.index(("baseline", "dvfs"))

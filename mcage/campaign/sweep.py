@@ -30,9 +30,10 @@ from mcage.random import stream
 from mcage.results.contract import Arrays
 from mcage.results.header import Campaign, CaseName
 from mcage.results.schema import DVTH_BIN_EDGES_MV, SCHEMA_VERSION
-from mcage.spec import Case, SweepSpec
+from mcage.spec import Case, SweepSpec, Workload
 from mcage.techniques import Placement, Technique, technique
 from mcage.traces import KERNELS, Trace, open_trace
+from mcage.traces.release import WAVEFRONT, released_with_wavefronts
 from mcage.variation import FaultModel, TailCells, scenario
 
 SAMPLED_CELLS = 1024
@@ -78,7 +79,7 @@ class Sweep:
         self._pool = ThreadPoolExecutor(_threads())
         self._preparing = Lock()
         self._traces = tuple(
-            _excerpt(open_trace(name), spec.workload.generations)
+            _as_replayed(open_trace(name), spec.workload)
             for name in spec.workload.kernels or KERNELS
         )
         self._cases = tuple(_planned(spec, case) for case in _grid(spec))
@@ -253,8 +254,11 @@ def _threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _excerpt(trace: Trace, generations: int) -> Trace:
-    return trace.first_generations(generations) if generations else trace
+def _as_replayed(trace: Trace, workload: Workload) -> Trace:
+    # Ends of wavefronts are told from whole work-groups: an excerpt may keep parts of one.
+    if workload.release == WAVEFRONT:
+        trace = released_with_wavefronts(trace)
+    return trace.first_generations(workload.generations) if workload.generations else trace
 
 
 def _grid(spec: SweepSpec) -> tuple[Case, ...]:

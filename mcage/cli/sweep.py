@@ -41,6 +41,9 @@ def sweep(
     generations: Annotated[
         int | None, typer.Option(help="Windows per slot that traces are cut to; 0: whole.")
     ] = None,
+    release: Annotated[
+        str | None, typer.Option(help="With what windows are released: work-group or wavefront.")
+    ] = None,
     horizon: Annotated[float | None, typer.Option(help="Years to watch.")] = None,
     epochs: Annotated[
         int | None, typer.Option(help="Stretches of life with a fixed fault map.")
@@ -101,6 +104,7 @@ def sweep(
         "workload.kernels": kernel,
         "workload.periods": periods,
         "workload.generations": generations,
+        "workload.release": release,
         "life.horizon_years": horizon,
         "life.epochs": epochs,
         "life.delay_guardband": guardband,
