@@ -55,6 +55,13 @@ class Life(_Part):
     """Growth of a cell's Vmin per threshold shift, V/V (assumed; docs/aging.md)."""
 
 
+class Aging(_Part):
+    """How transistors drift."""
+
+    model: Name = "facelift"
+    """NBTI model that ships with mcage, or one's own as module:NAME; see `mcage nbti --list`."""
+
+
 class Faults(_Part):
     """Where faults come from."""
 
@@ -138,6 +145,7 @@ class SweepSpec(_Part):
     """Low supply voltages; empty: each scenario's own."""
     workload: Workload = Workload()
     life: Life = Life()
+    aging: Aging = Aging()
     faults: Faults = Faults()
     registers: Registers = Registers()
     costs: Costs = Costs()

@@ -37,6 +37,7 @@ FIELDS = {
     "life.delay_guardband": (0.1, (0, -0.1, 101.0, *NO_NUMBERS)),
     "life.temperature_kelvin": (300.0, (80, 0, -10.0, 199.9, 451.0, *NO_NUMBERS)),
     "life.vmin_coefficient": (0.0, (-0.1, 10.5, *NO_NUMBERS)),
+    "aging.model": ("finfet", ("", 1, [], {}, True)),
     "faults.mode": ("table-exact", ("", "Varius", 1, [], {}, True)),
     "faults.spread_blocks": (True, (1, 0, "true", [], {}, NAN)),
     "registers.delta_limit": (
@@ -49,7 +50,7 @@ FIELDS = {
 }
 """Every field: a value that is not its default, and values to be refused."""
 
-PARTS = ("workload", "life", "faults", "registers", "costs")
+PARTS = ("workload", "life", "aging", "faults", "registers", "costs")
 
 
 def nested(key, value):
@@ -285,6 +286,7 @@ FLAGS = {
     "--guardband": ("life.delay_guardband", "0.2", 0.2),
     "--temperature": ("life.temperature_kelvin", "310.5", 310.5),
     "--fault-mode": ("faults.mode", "table", "table"),
+    "--nbti": ("aging.model", "planar", "planar"),
     "--vmin-coefficient": ("life.vmin_coefficient", "0.5", 0.5),
     "--keep-blocks": ("faults.spread_blocks", None, False),
     "--delta-limit": ("registers.delta_limit", "128", 128),

@@ -8,8 +8,12 @@ from numpy.typing import NDArray
 
 from mcage.aging.delay import dvth_at_delay
 from mcage.aging.environment import Environment
-from mcage.aging.nbti import SECONDS_PER_YEAR, Facelift
+from mcage.aging.nbti import SECONDS_PER_YEAR, AdditiveModel, Rates
 from mcage.aging.vmin import aged_vmin
+
+LEAST_RECOVERY = 1e-12
+"""Share of the age below which recovery is what rounding has left of none. It must not count: the
+shift of some models falls at once when recovery begins."""
 
 
 @dataclass(frozen=True)
@@ -20,8 +24,9 @@ class LifeRules:
     ----------
     environment : Environment
         Operating points.
-    nbti : Facelift
-        Model of the threshold shift.
+    nbti : AdditiveModel
+        Model of the threshold shift; of others, the cell with the longest time under stress need
+        not be the worst.
     epoch_edges_years : tuple of float
         Borders of the epochs.
     delay_guardband : float
@@ -35,7 +40,7 @@ class LifeRules:
     """
 
     environment: Environment
-    nbti: Facelift
+    nbti: AdditiveModel
     epoch_edges_years: tuple[float, ...]
     delay_guardband: float
     vmin_coefficient: float
@@ -64,16 +69,16 @@ class LifeRules:
         return self.environment.lowest_vdd_volts - self.vmin_coefficient * largest * (1 + 1e-9)
 
     @cached_property
-    def _stress_rate(self) -> float:
-        return self.nbti.stress_rate(self.environment)
+    def _rates(self) -> Rates:
+        return self.nbti.rates(self.environment)
 
     def dvth(
         self, stressed: NDArray[np.float64], age: float | NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Threshold shift in volts of transistors stressed for so many seconds of their age."""
-        return self.nbti.dvth(
-            self._stress_rate * stressed, stressed, np.maximum(age - stressed, 0.0)
-        )
+        recovered = age - stressed
+        recovered = np.where(recovered > LEAST_RECOVERY * age, recovered, 0.0)
+        return self.nbti.dvth_after(self._rates, stressed, recovered)
 
     def are_faulty(
         self,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mcage.aging.consumption import Consumption, Meter
 from mcage.aging.environment import environment
 from mcage.aging.life import Lives, live
-from mcage.aging.nbti import SECONDS_PER_YEAR, facelift
+from mcage.aging.nbti import MODEL_NAMES, SECONDS_PER_YEAR, AdditiveModel, nbti_model
 from mcage.aging.rules import LifeRules
 from mcage.aging.shared import SharedReplays, share
 from mcage.campaign.progress import Progress, Silent
@@ -82,7 +82,8 @@ class Sweep:
             _as_replayed(open_trace(name), spec.workload)
             for name in spec.workload.kernels or KERNELS
         )
-        self._cases = tuple(_planned(spec, case) for case in _grid(spec))
+        self._nbti = _additive_model(spec.aging.model)
+        self._cases = tuple(_planned(spec, case, self._nbti) for case in _grid(spec))
         self._floor_volts: dict[str, float] = {
             name: min(one.rules.floor_volts for one in self._cases if one.case.scenario == name)
             for name in spec.scenarios
@@ -103,6 +104,7 @@ class Sweep:
                 str(SCHEMA_VERSION),
                 *(trace.digest() for trace in self._traces),
                 *(repr(one.technique) for one in self._cases),
+                repr(self._nbti),
             ),
             seed=spec.seed,
             instances=spec.instances,
@@ -265,7 +267,24 @@ def _grid(spec: SweepSpec) -> tuple[Case, ...]:
     return spec.cases({name: scenario(name).vdd_volts for name in spec.scenarios})
 
 
-def _planned(spec: SweepSpec, case: Case) -> _PlannedCase:
+def _additive_model(name: str) -> AdditiveModel:
+    model = nbti_model(name)
+    if not isinstance(model, AdditiveModel):
+        able = [one for one in MODEL_NAMES if nbti_model(one).additive]
+        raise UserError(
+            f"aging.model = {name!r}: a sweep takes the cell with the longest time under stress "
+            f"for the worst, which only models of sums allow: {', '.join(able)}, "
+            "or an AdditiveModel of one's own"
+        )
+    if type(model).__repr__ is object.__repr__:
+        raise UserError(
+            f"aging.model = {name!r}: its repr must tell its constants, so that results of others "
+            "are not taken for its own: make it a dataclass"
+        )
+    return model
+
+
+def _planned(spec: SweepSpec, case: Case, nbti: AdditiveModel) -> _PlannedCase:
     life = spec.life
     faults = FaultModel(scenario(case.scenario), spec.faults.mode, spec.faults.spread_blocks)
     faults.check_vdd(case.vdd_volts)
@@ -282,7 +301,7 @@ def _planned(spec: SweepSpec, case: Case) -> _PlannedCase:
         faults=faults,
         rules=LifeRules(
             environment=conditions,
-            nbti=facelift(),
+            nbti=nbti,
             epoch_edges_years=spec.epoch_edges_years,
             delay_guardband=life.delay_guardband,
             vmin_coefficient=life.vmin_coefficient,

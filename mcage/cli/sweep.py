@@ -52,6 +52,10 @@ def sweep(
         float | None, typer.Option(help="Delay increase that ends a life, 0.139 for 13.9 %.")
     ] = None,
     temperature: Annotated[float | None, typer.Option(help="Temperature in K.")] = None,
+    nbti: Annotated[
+        str | None,
+        typer.Option(help="NBTI model; see `mcage nbti --list`, or module:NAME."),
+    ] = None,
     vmin_coefficient: Annotated[
         float | None, typer.Option(help="Growth of Vmin per threshold shift, V/V.")
     ] = None,
@@ -110,6 +114,7 @@ def sweep(
         "life.delay_guardband": guardband,
         "life.temperature_kelvin": temperature,
         "life.vmin_coefficient": vmin_coefficient,
+        "aging.model": nbti,
         "faults.mode": fault_mode,
         "faults.spread_blocks": spread_blocks,
         "registers.delta_limit": _number_or_word(delta_limit),

@@ -1,0 +1,147 @@
+"""Lives under each NBTI model: ends in closed form, plug-ins, and what a sweep refuses."""
+
+import dataclasses
+import sys
+import types
+
+import numpy as np
+import pytest
+from life_cases import YEAR, alternating_trace, cell, lived, rules, steady_trace, tail_of
+from nbti_cases import ADDITIVE, MODELS
+from sweep_cases import small_spec, small_sweep
+
+from mcage.aging.delay import dvth_at_delay
+from mcage.aging.end_of_life import EndCause
+from mcage.aging.environment import environment
+from mcage.aging.nbti import AdditiveModel, facelift
+from mcage.campaign.sweep import Sweep
+from mcage.engines.select import select_engine
+from mcage.errors import UserError
+
+ZERO = np.zeros(64, dtype=np.uint32)
+NOMINAL = environment("nominal", 0.419)
+UNEVEN = (0.0, 0.1, 0.7, 1.9, 3.3, 10.0)
+"""Borders of epochs whose lengths do not add up without rounding."""
+
+
+@pytest.mark.parametrize("name", ADDITIVE)
+def test_the_worst_cell_of_a_model_ends_the_life(name):
+    """A cell at '0' for life: the guardband is what it uses up in 3.7 years, to the moment."""
+    model = MODELS[name]
+    limit = model.largest_dvth(NOMINAL, 3.7 * YEAR)
+    guardband = float((1 - limit / (1.0 - model.vt0_volts)) ** -model.alpha - 1)
+    options = {"nbti": model, "delay_guardband": guardband, "epoch_edges_years": UNEVEN}
+    life = lived([steady_trace([ZERO])], "baseline", **options)
+    assert life.end_cause == [EndCause.DELAY]
+    assert life.life_seconds[0] / YEAR == pytest.approx(3.7, rel=1e-9)
+    assert life.max_dvth_volts[0] == pytest.approx([limit, 0], rel=1e-10)
+    assert life.delay_increase[0] == pytest.approx(guardband, rel=1e-8)
+
+
+@pytest.mark.parametrize("name", ADDITIVE)
+def test_recovery_is_that_of_the_model(name):
+    """All cells at '0' for 30 of 100 cycles, then at '1'."""
+    trace = alternating_trace(ZERO, 30, ~ZERO)
+    life = lived([trace], "baseline", nbti=MODELS[name], epoch_edges_years=UNEVEN)
+    shifts = [MODELS[name].dvth_at(NOMINAL, duty, 10 * YEAR) for duty in (0.3, 0.7)]
+    assert life.max_dvth_volts[0] == pytest.approx(shifts, rel=1e-9)
+    assert shifts[0] < shifts[1] < MODELS[name].dvth_at(NOMINAL, 1.0, 10 * YEAR)
+
+
+@pytest.mark.parametrize("name", ADDITIVE)
+def test_faults_grow_with_the_model(name):
+    """Two weak cells under full stress fail when their shift has reached what Vmin lacks."""
+    shift = MODELS[name].largest_dvth(NOMINAL, 3.4 * YEAR)
+    weak = {cell(0, bit): 1.0 - shift for bit in (3, 900)}
+    life = lived([steady_trace([ZERO])], "baseline", tail_of(weak), nbti=MODELS[name])
+    assert life.end_cause == [EndCause.FAULTY_ENTRY]
+    assert life.life_seconds[0] / YEAR == pytest.approx(3.4, abs=1 / 2**12)
+
+
+@pytest.mark.parametrize("name", ADDITIVE)
+def test_rounding_is_no_recovery(name):
+    """Times that miss the age by rounding shift as full stress does, one second less does not."""
+    age = np.float64(10 * YEAR)
+    seconds = np.array([age, np.nextafter(age, 0), age * (1 - 1e-14), age - 1])
+    shift = rules(nbti=MODELS[name]).dvth(seconds, age)
+    full = MODELS[name].largest_dvth(NOMINAL, 10 * YEAR)
+    assert shift[:3] == pytest.approx([full] * 3, rel=1e-13)
+    assert shift[3] < full * (1 - 1e-7)
+
+
+# ---- sweeps ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def plug_ins():
+    """A module of models of one's own."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Steady(type(facelift())):
+        """Shifts of which nothing recovers."""
+
+        def dvth(self, stress, stressed, recovered):
+            return np.sqrt(np.sqrt(np.asarray(stress, dtype=float)))
+
+    class Silent(Steady):
+        __repr__ = object.__repr__
+
+    constants = dataclasses.asdict(facelift())
+    module = types.ModuleType("my_nbti_models")
+    module.STEADY, module.SILENT = Steady(**constants), Silent(**constants)
+    module.NO_RECOVERY = dataclasses.replace(facelift(), eta=0.0)
+    sys.modules["my_nbti_models"] = module
+    yield module
+    del sys.modules["my_nbti_models"]
+
+
+def with_model(name, **fields):
+    workload = {"kernels": ["MatrixTranspose"], "generations": 1, "periods": 1}
+    fields |= {"techniques": ["rar"], "environments": ["nominal"], "workload": workload}
+    return small_sweep("numpy", aging={"model": name}, **fields)
+
+
+def test_a_plug_in_is_the_model_of_the_sweep(plug_ins):
+    """Without recovery, by two ways: the shift of the longest time under stress alone."""
+    steady, no_recovery, shipped = (
+        with_model(name).compute(0, 3)
+        for name in ("my_nbti_models:STEADY", "my_nbti_models:NO_RECOVERY", "facelift")
+    )
+    for name, array in steady.items():
+        assert np.array_equal(array, no_recovery[name], equal_nan=array.dtype.kind == "f"), name
+    assert (steady["max_dvth_mv"][0, :, 1] > shipped["max_dvth_mv"][0, :, 1]).all()
+    assert isinstance(plug_ins.STEADY, AdditiveModel)
+
+
+def test_the_file_and_its_digest_know_the_model(plug_ins):
+    campaign = with_model("my_nbti_models:NO_RECOVERY").campaign
+    assert 'model = "my_nbti_models:NO_RECOVERY"' in campaign.spec_toml
+    plug_ins.NO_RECOVERY = dataclasses.replace(plug_ins.NO_RECOVERY, eta=0.1)
+    changed = with_model("my_nbti_models:NO_RECOVERY").campaign
+    assert changed.spec_toml == campaign.spec_toml
+    assert changed.spec_digest != campaign.spec_digest
+
+
+def test_models_that_a_sweep_cannot_live_by(plug_ins):
+    for name, message in [
+        ("bhardwaj", "which only models of sums allow: facelift, finfet, planar,"),
+        ("bhardwaj-unscaled", "time under stress"),
+        ("my_nbti_models:SILENT", "its repr must tell its constants"),
+        ("my_nbti_models:Steady", "has nothing under 'Steady'"),
+    ]:
+        spec = small_spec(aging={"model": name})
+        with pytest.raises(UserError, match=message) as refused:
+            Sweep(spec, *select_engine("numba"))
+        assert repr(name) in str(refused.value)
+
+
+def test_another_model_is_another_life():
+    """Shifts and delays are those of the model, the limit of a shift included."""
+    names = ("facelift", "finfet", "planar")
+    shifts = [with_model(name).compute(0, 3)["max_dvth_mv"].mean() for name in names]
+    assert len({round(float(shift), 3) for shift in shifts}) == 3
+    limits = [
+        dvth_at_delay(0.139, 1.0, MODELS[name].vt0_volts, MODELS[name].alpha) for name in names
+    ]
+    found = [with_model(name)._cases[0].rules.dvth_limit_volts for name in names]
+    assert found == limits
