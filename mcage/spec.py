@@ -65,9 +65,19 @@ class Aging(_Part):
 class Faults(_Part):
     """Where faults come from."""
 
-    mode: Literal["varius", "table", "table-exact"] = "varius"
+    mode: Literal["varius", "varius-selected", "table", "table-exact"] = "varius"
     spread_blocks: bool = False
     """Spread an entry's faulty bits over as many blocks (RRCD's conservative rule)."""
+    slices_per_chip: Annotated[int, Field(ge=1, le=10_000)] = 1
+    """Instances with successive ids that share a die."""
+    sigma_die_volts: float | None = None
+    """Deviation of Vmin from die to die; this one and the next three: None as in the scenario."""
+    sigma_systematic_volts: float | None = None
+    sigma_random_volts: float | None = None
+    phi: float | None = None
+    """Range of the spatial correlation, in sides of the slice."""
+    tolerance: float | None = None
+    """Largest deviation of a selected map from the table; None: 0.05."""
 
 
 class Registers(_Part):
@@ -190,8 +200,8 @@ class SweepSpec(_Part):
         return cls.from_mapping(read_toml(path), str(path))
 
     def to_toml(self) -> str:
-        """TOML text from which the same spec is read again."""
-        return tomli_w.dumps(self.model_dump(mode="json"))
+        """TOML text from which the same spec is read again; it says nothing of what is None."""
+        return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
 
     @property
     def delta_limit(self) -> int | None:
@@ -229,7 +239,7 @@ class SweepSpec(_Part):
 
     def digest(self, *further: str) -> str:
         """Hexadecimal digest of the spec and of further texts that decide the results."""
-        fields = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        fields = json.dumps(self.model_dump(mode="json", exclude_none=True), sort_keys=True)
         return hashlib.blake2b("\0".join([fields, *further]).encode(), digest_size=32).hexdigest()
 
 

@@ -1,6 +1,7 @@
 """Lives of chips out of those of their slices."""
 
 import io
+import json
 from dataclasses import replace
 
 import fake_campaign
@@ -9,9 +10,11 @@ import pytest
 import tomli_w
 from rich.console import Console
 from scipy import stats
+from typer.testing import CliRunner
 
 from mcage.aging.end_of_life import EndCause
 from mcage.campaign.run import run_campaign
+from mcage.cli.main import app
 from mcage.errors import UserError
 from mcage.report.cases import CaseLives
 from mcage.report.chips import (
@@ -171,3 +174,53 @@ def test_table(tmp_path) -> None:
     assert "delay" in row
     print_chips(summarize_chips_of_file(tmp_path / "r.h5", 10), Console(file=stream))
     assert "left out" not in stream.getvalue().splitlines()[len(lines)]
+
+
+# ---- command line ------------------------------------------------------------------------------
+
+
+def shown(*arguments):
+    return CliRunner().invoke(app, ["show", *map(str, arguments)])
+
+
+def test_the_command_shows_chips(tmp_path) -> None:
+    path = file_of(tmp_path)
+    chips = json.loads(shown(path, "--slices-per-chip", 8, "--spare-slices", 2, "--json").stdout)
+    assert chips == json.loads(json.dumps(plain(summarize_chips_of_file(path, 8, 2))))
+    assert "6 chips of 8 slices, 0 to spare" in shown(path, "--slices-per-chip", 8).stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--spare-slices", 2], "slices are spared by chips"),
+        (["--slices-per-chip", 8, "--fit"], "give one of them"),
+        (["--slices-per-chip", 8, "--spare-slices", 8], "spare_slices = 8"),
+        (["--slices-per-chip", 0], "slices_per_chip = 0"),
+    ],
+)
+def test_options_that_make_no_table_of_chips(tmp_path, options, message) -> None:
+    assert message in str(shown(file_of(tmp_path), *options).exception)
+
+
+@pytest.mark.parametrize("option", [[], ["--causes"], ["--fit"], ["--compare", "base", "rrcd n"]])
+def test_tables_of_slices_say_that_they_share_dies(tmp_path, option) -> None:
+    dependent = shown(file_of(tmp_path, slices_per_chip=10, sigma_die_volts=0.01), *option)
+    last = dependent.stdout.splitlines()[-1]
+    assert last.startswith("WARNING: 10 slices share each die")
+    assert last.endswith("--slices-per-chip 10")
+
+
+@pytest.mark.parametrize(
+    "faults", [{}, {"slices_per_chip": 10}, {"sigma_die_volts": 0.01}, {"slices_per_chip": 1}]
+)
+def test_independent_slices_need_no_warning(tmp_path, faults) -> None:
+    assert "WARNING" not in shown(file_of(tmp_path, **faults)).output
+
+
+def test_a_warning_is_no_part_of_json_nor_of_the_table_of_chips(tmp_path) -> None:
+    path = file_of(tmp_path, slices_per_chip=10, sigma_die_volts=0.01)
+    result = shown(path, "--json")
+    assert len(json.loads(result.stdout)) == 3
+    assert "WARNING" in result.stderr
+    assert "WARNING" not in shown(path, "--slices-per-chip", 10).output

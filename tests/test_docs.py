@@ -187,6 +187,8 @@ def test_defaults_of_the_model_page():
 
 
 def in_words(value):
+    if value is None:
+        return "none"
     if isinstance(value, list):
         return ", ".join(f"`{one}`" for one in value) or "none"
     if isinstance(value, bool):

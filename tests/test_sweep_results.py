@@ -1,5 +1,6 @@
 """What a sweep computes is a function of its spec and the instance: of nothing else."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -196,6 +197,31 @@ def test_the_table_fixes_the_number_of_faulty_entries():
     arrays = small_sweep(**options).compute(0, 4)
     assert (arrays["faulty_entries_start"] == 51 + 26 + 8).all()
     assert (arrays["faulty_entries_end"] == 51 + 26 + 8).all(), "faults of a table do not grow"
+
+
+def test_the_variation_is_that_of_the_spec():
+    """Each option reaches the fault model, and slices of one die share what dies differ by."""
+    faults = {
+        "slices_per_chip": 5,
+        "sigma_die_volts": 0.02,
+        "sigma_systematic_volts": 0.001,
+        "sigma_random_volts": 0.08,
+        "phi": 0.25,
+    }
+    sweep = small_sweep(techniques=["rrcd"], environments=["dvfs"], faults=faults)
+    model = sweep._cases[0].faults
+    assert model.slices_per_chip == 5
+    assert model.scenario == replace(
+        scenario("common"),
+        **{name: value for name, value in faults.items() if name != "slices_per_chip"},
+    )
+    start = sweep.compute(0, INSTANCES)["faulty_entries_start"][0].reshape(-1, 5)
+    assert start.std(axis=1).max() < start.mean(axis=1).std()
+    selected = {"mode": "varius-selected", "tolerance": 0.2}
+    chosen = small_sweep(techniques=["rrcd"], environments=["dvfs"], faults=selected)
+    assert chosen._cases[0].faults == FaultModel(
+        scenario("common"), "varius-selected", tolerance=0.2
+    )
 
 
 def test_epochs_end_at_the_borders_of_the_file(sweep, arrays):

@@ -30,11 +30,11 @@ from mcage.random import stream
 from mcage.results.contract import Arrays
 from mcage.results.header import Campaign, CaseName
 from mcage.results.schema import DVTH_BIN_EDGES_MV, SCHEMA_VERSION
-from mcage.spec import Case, SweepSpec, Workload
+from mcage.spec import Case, Faults, SweepSpec, Workload
 from mcage.techniques import Placement, Technique, technique
 from mcage.traces import KERNELS, Trace, open_trace
 from mcage.traces.release import WAVEFRONT, released_with_wavefronts
-from mcage.variation import FaultModel, TailCells, scenario
+from mcage.variation import FaultModel, TailCells, fault_model, scenario
 
 SAMPLED_CELLS = 1024
 """Cells of each instance whose shifts make up the dVth histogram."""
@@ -286,7 +286,7 @@ def _additive_model(name: str) -> AdditiveModel:
 
 def _planned(spec: SweepSpec, case: Case, nbti: AdditiveModel) -> _PlannedCase:
     life = spec.life
-    faults = FaultModel(scenario(case.scenario), spec.faults.mode, spec.faults.spread_blocks)
+    faults = _fault_model(spec.faults, case.scenario)
     faults.check_vdd(case.vdd_volts)
     conditions = environment(case.environment, case.vdd_volts, life.temperature_kelvin)
     if not faults.grows and conditions.lowest_vdd_volts != case.vdd_volts:
@@ -308,6 +308,20 @@ def _planned(spec: SweepSpec, case: Case, nbti: AdditiveModel) -> _PlannedCase:
             lds_rows=spec.registers.lds_rows,
             spread_blocks=spec.faults.spread_blocks,
         ),
+    )
+
+
+def _fault_model(faults: Faults, scenario_name: str) -> FaultModel:
+    return fault_model(
+        scenario_name,
+        faults.mode,
+        spread_blocks=faults.spread_blocks,
+        slices_per_chip=faults.slices_per_chip,
+        tolerance=faults.tolerance,
+        sigma_die_volts=faults.sigma_die_volts,
+        sigma_systematic_volts=faults.sigma_systematic_volts,
+        sigma_random_volts=faults.sigma_random_volts,
+        phi=faults.phi,
     )
 
 

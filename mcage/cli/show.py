@@ -28,13 +28,33 @@ def show(
         bool,
         typer.Option("--fit", help="Fit Weibull and lognormal laws; say if the lives allow them."),
     ] = False,
+    slices_per_chip: Annotated[
+        int | None, typer.Option(help="Show lives of chips of so many successive slices.")
+    ] = None,
+    spare_slices: Annotated[
+        int | None,
+        typer.Option(help="Dead slices that such a chip can do without; default: none."),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Show for each case B10 and median life, threshold shifts, spill rate and causes of death."""
     from mcage.errors import UserError
 
-    if (compare is not None) + causes + fit > 1:
-        raise UserError("--compare, --causes and --fit are tables of their own: give one of them")
+    if (compare is not None) + causes + fit + (slices_per_chip is not None) > 1:
+        raise UserError(
+            "--compare, --causes, --fit and --slices-per-chip are tables of their own: "
+            "give one of them"
+        )
+    if spare_slices is not None and slices_per_chip is None:
+        raise UserError(
+            f"--spare-slices {spare_slices}: slices are spared by chips; "
+            "say how many make one with --slices-per-chip"
+        )
+    if slices_per_chip is not None:
+        from mcage.report.chips import print_chips, summarize_chips_of_file
+
+        _show(summarize_chips_of_file(file, slices_per_chip, spare_slices or 0), print_chips, json)
+        return
     if compare:
         from mcage.report.comparison import compare_in_file, print_comparison
 
@@ -51,6 +71,10 @@ def show(
         from mcage.report.tables import print_summaries, summarize_file
 
         _show(summarize_file(file), print_summaries, json)
+    from mcage.report.dies import note_on_shared_dies
+
+    if note := note_on_shared_dies(file):
+        typer.echo(note, err=json)
 
 
 def _show(what: Shown, print_table: Callable[[Shown, "Console"], None], json: bool) -> None:

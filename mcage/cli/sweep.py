@@ -59,13 +59,38 @@ def sweep(
     vmin_coefficient: Annotated[
         float | None, typer.Option(help="Growth of Vmin per threshold shift, V/V.")
     ] = None,
-    fault_mode: Annotated[str | None, typer.Option(help="varius, table or table-exact.")] = None,
+    fault_mode: Annotated[
+        str | None, typer.Option(help="varius, varius-selected, table or table-exact.")
+    ] = None,
     spread_blocks: Annotated[
         bool | None,
         typer.Option(
             "--spread-blocks/--keep-blocks",
             help="Whether faulty bits of an entry spread over blocks.",
         ),
+    ] = None,
+    slices_per_chip: Annotated[
+        int | None, typer.Option(help="Successive instances that share a die.")
+    ] = None,
+    sigma_die: Annotated[
+        float | None,
+        typer.Option(help="Deviation of Vmin between dies in V; default: the scenario's."),
+    ] = None,
+    sigma_systematic: Annotated[
+        float | None,
+        typer.Option(help="Its correlated deviation within a slice in V; default: the scenario's."),
+    ] = None,
+    sigma_random: Annotated[
+        float | None,
+        typer.Option(help="Its deviation between cells in V; default: the scenario's."),
+    ] = None,
+    phi: Annotated[
+        float | None,
+        typer.Option(help="Range of correlation in slice sides; default: the scenario's."),
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(help="Largest deviation of varius-selected maps; default: 0.05."),
     ] = None,
     delta_limit: Annotated[
         str | None, typer.Option(help="Largest delta of a compressible value, or none.")
@@ -117,6 +142,12 @@ def sweep(
         "aging.model": nbti,
         "faults.mode": fault_mode,
         "faults.spread_blocks": spread_blocks,
+        "faults.slices_per_chip": slices_per_chip,
+        "faults.sigma_die_volts": sigma_die,
+        "faults.sigma_systematic_volts": sigma_systematic,
+        "faults.sigma_random_volts": sigma_random,
+        "faults.phi": phi,
+        "faults.tolerance": tolerance,
         "registers.delta_limit": _number_or_word(delta_limit),
         "registers.lds_rows": lds_rows,
         "registers.selector_offsets": selector_offsets,
@@ -155,6 +186,7 @@ def _run(spec: Any, engine: str, devices: str | None, shard_size: int | None, ou
     from mcage.campaign.progress import on_stderr
     from mcage.campaign.sweep import run_sweep
     from mcage.engines.select import parse_devices
+    from mcage.report.dies import note_on_shared_dies
     from mcage.report.tables import WIDTH_WITHOUT_TERMINAL, print_summaries, summarize_file
 
     numbers = parse_devices(devices)
@@ -170,6 +202,8 @@ def _run(spec: Any, engine: str, devices: str | None, shard_size: int | None, ou
     if not console.is_terminal:
         console = Console(width=WIDTH_WITHOUT_TERMINAL)
     print_summaries(summarize_file(path), console)
+    if note := note_on_shared_dies(path):
+        print(note)
     print(path)
 
 
