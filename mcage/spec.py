@@ -13,20 +13,51 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from mcage.epochs import epoch_edges
 from mcage.errors import UserError
+from mcage.law import FORMS, Law
 
 PAPER_GUARDBAND = 0.139
 """Delay increase that the baseline's worst cell reaches in its three years (Valero et al., IEEE TC
 2019, section 6.4): the timing margin that such a design must have had. No paper states one."""
+
+WITHOUT_MODEL = {
+    "held": "traces do not say what cells hold while no kernel runs",
+    "retained": "no source gives a retention voltage, nor what cells hold meanwhile",
+}
+"""Ways to be idle that mcage knows of, and what it would need."""
 
 Name = Annotated[str, Field(min_length=1)]
 
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+def _law_within(lowest: float, highest: float, unit: str) -> BeforeValidator:
+    """A number, or the text of a law; its canonical form, all of whose draws lie in the range."""
+
+    def canonical(given: Any) -> float | str:
+        if isinstance(given, bool) or not isinstance(given, int | float | str):
+            raise ValueError(f"must be {FORMS}")
+        law = Law.of(given)
+        low, high = law.bounds
+        if not lowest <= low <= high <= highest:
+            draws = "" if law.is_constant else f", but it draws from {low:g} ... {high:g}"
+            raise ValueError(f"must stay within {lowest:g} ... {highest:g} {unit}{draws}")
+        return law.numbers[0] if law.is_constant else str(law)
+
+    return BeforeValidator(canonical)
 
 
 class Workload(_Part):
@@ -50,9 +81,20 @@ class Life(_Part):
     """Stretches of life during which the fault map stays fixed; at least one for each period."""
     delay_guardband: Annotated[float, Field(gt=0, le=100)] = PAPER_GUARDBAND
     """Delay increase of the worst transistor that ends a life."""
-    temperature_kelvin: Annotated[float, Field(ge=200, le=450)] = 353.15
+    temperature_kelvin: Annotated[float | str, _law_within(200, 450, "K")] = 353.15
+    activity: Annotated[float | str, _law_within(0.001, 1, "of the time")] = 1.0
+    """Share of the time that a slice is busy."""
+    idle: Literal["gated"] = "gated"
+    """What becomes of cells the rest of the time: off, so that both transistors recover."""
     vmin_coefficient: Annotated[float, Field(ge=0, le=10)] = 1.0
     """Growth of a cell's Vmin per threshold shift, V/V (assumed; docs/aging.md)."""
+
+    @field_validator("idle", mode="before")
+    @classmethod
+    def _has_a_model(cls, idle: Any) -> Any:
+        if isinstance(idle, str) and idle in WITHOUT_MODEL:
+            raise ValueError(f"is not supported, since {WITHOUT_MODEL[idle]}; use gated")
+        return idle
 
 
 class Aging(_Part):
@@ -60,6 +102,10 @@ class Aging(_Part):
 
     model: Name = "facelift"
     """NBTI model that ships with mcage, or one's own as module:NAME; see `mcage nbti --list`."""
+    vt0_volts: Annotated[float | str, _law_within(0, 1, "V")] | None = None
+    """Unaged threshold voltage (its magnitude); None: the model's own."""
+    shift_factor: Annotated[float | str, _law_within(0, 10, "(a factor)")] = 1.0
+    """Factor on every threshold shift."""
 
 
 class Faults(_Part):

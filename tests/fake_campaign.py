@@ -12,6 +12,7 @@ from mcage.campaign.run import run_campaign
 from mcage.results.header import Campaign, CaseName
 from mcage.results.schema import DVTH_BIN_EDGES_MV
 
+OF_INSTANCES = ("workload", "temperature_kelvin", "vt0_volts", "shift_factor", "activity")
 HORIZON_YEARS = 10.0
 EPOCHS = 5
 
@@ -46,7 +47,7 @@ def compute(first: int, last: int) -> dict[str, np.ndarray]:
         values = [part[name] for part in parts]
         if name == "dvth_histogram":
             arrays[name] = np.sum(values, axis=0)
-        elif name == "workload":
+        elif name in OF_INSTANCES:
             arrays[name] = np.stack(values)
         else:
             arrays[name] = np.stack(values, axis=1)
@@ -64,6 +65,10 @@ def _instance(i: int) -> dict[str, np.ndarray]:
     cells = draw.integers(0, 1000, (cases, 2, DVTH_BIN_EDGES_MV.size - 1))
     return {
         "workload": draw.integers(0, len(CAMPAIGN.kernels), CAMPAIGN.workload_periods),
+        "temperature_kelvin": 340 + 20 * draw.random(),
+        "vt0_volts": 0.3,
+        "shift_factor": 1.0,
+        "activity": 0.5 + 0.5 * draw.random(),
         "life_years": life,
         "end_cause": np.where(dead, EndCause.DELAY, EndCause.CENSORED).astype(np.int8),
         "max_dvth_mv": 60 + draw.random((cases, 2)),

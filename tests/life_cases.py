@@ -6,6 +6,7 @@ import numpy as np
 from trace_strategies import alloc, release, trace_of, write
 
 from mcage.aging.environment import environment
+from mcage.aging.instance import InstanceLaws
 from mcage.aging.life import live
 from mcage.aging.nbti import SECONDS_PER_YEAR, facelift
 from mcage.aging.rules import LifeRules
@@ -73,8 +74,9 @@ def rules(**changes):
         "vmin_coefficient": 1.0,
         "lds_rows": 32,
         "spread_blocks": False,
-    }
-    return LifeRules(**given | changes)
+    } | changes
+    given.setdefault("laws", InstanceLaws.nominal(given["nbti"], 353.15))
+    return LifeRules(**given)
 
 
 @cache
@@ -82,7 +84,9 @@ def shared_replays(engine, traces, technique):
     return share(engine, tuple(prepare(trace, technique) for trace in traces))
 
 
-def lived(traces, technique, tail=None, sample=(), kernels=None, engine=None, **changes):
+def lived(
+    traces, technique, tail=None, sample=(), kernels=None, engine=None, constants=None, **changes
+):
     """Lives of the instances of a tail: one healthy instance by default.
 
     `kernels` is the kernel of every epoch of every instance; the first one by default.
@@ -95,7 +99,7 @@ def lived(traces, technique, tail=None, sample=(), kernels=None, engine=None, **
     if kernels is None:
         kernels = np.zeros((tail.instances, len(given.epoch_edges_years) - 1), dtype=np.int64)
     sampled = np.tile(np.array(sample, dtype=np.int64), (tail.instances, 1))
-    return live(given, engine, shared, np.asarray(kernels), tail, sampled)
+    return live(given, engine, shared, np.asarray(kernels), tail, sampled, constants)
 
 
 def dvth(seconds, duty_cycle=1.0, prefactor=None):

@@ -5,6 +5,7 @@ import numpy as np
 
 from mcage.campaign.sweep import Sweep
 from mcage.engines.select import select_engine
+from mcage.results.schema import VARIABLES
 from mcage.spec import SweepSpec
 
 SMALL_KERNELS = ("MatrixTranspose", "QuasiRandomSequence", "ScanLargeArrays")
@@ -32,12 +33,13 @@ def joined(parts):
     """Arrays of several ranges of instances as those of one."""
     parts = list(parts)
     together = {}
-    for name in parts[0]:
-        arrays = [part[name] for part in parts]
-        if name == "dvth_histogram":
-            together[name] = np.sum(arrays, axis=0)
+    for variable in VARIABLES:
+        arrays = [part[variable.name] for part in parts]
+        if variable.per_instance:
+            axis = variable.dims.index("instance")
+            together[variable.name] = np.concatenate(arrays, axis)
         else:
-            together[name] = np.concatenate(arrays, axis=0 if name == "workload" else 1)
+            together[variable.name] = np.sum(arrays, axis=0)
     return together
 
 

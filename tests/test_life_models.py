@@ -63,7 +63,7 @@ def test_rounding_is_no_recovery(name):
     """Times that miss the age by rounding shift as full stress does, one second less does not."""
     age = np.float64(10 * YEAR)
     seconds = np.array([age, np.nextafter(age, 0), age * (1 - 1e-14), age - 1])
-    shift = rules(nbti=MODELS[name]).dvth(seconds, age)
+    shift = rules(nbti=MODELS[name]).drift().dvth(seconds, age)
     full = MODELS[name].largest_dvth(NOMINAL, 10 * YEAR)
     assert shift[:3] == pytest.approx([full] * 3, rel=1e-13)
     assert shift[3] < full * (1 - 1e-7)
@@ -143,5 +143,5 @@ def test_another_model_is_another_life():
     limits = [
         dvth_at_delay(0.139, 1.0, MODELS[name].vt0_volts, MODELS[name].alpha) for name in names
     ]
-    found = [with_model(name)._cases[0].rules.dvth_limit_volts for name in names]
+    found = [with_model(name)._cases[0].rules.drift().dvth_limit_volts for name in names]
     assert found == limits

@@ -37,9 +37,9 @@ def record_lives(monkeypatch):
     calls = []
     original = module.live
 
-    def recording(rules, engine, shared, kernel_of_epoch, tail, sample):
+    def recording(rules, engine, shared, kernel_of_epoch, tail, sample, constants):
         calls.append((rules, kernel_of_epoch, tail, sample))
-        return original(rules, engine, shared, kernel_of_epoch, tail, sample)
+        return original(rules, engine, shared, kernel_of_epoch, tail, sample, constants)
 
     monkeypatch.setattr(module, "live", recording)
     return calls
@@ -231,7 +231,7 @@ def test_epochs_end_at_the_borders_of_the_file(sweep, arrays):
     edges = np.array(sweep.campaign.epoch_edges_years[1:])
     rules = sweep._cases[nominal].rules
     seconds = np.minimum(edges, 3.0) * SECONDS_PER_YEAR
-    expected = 1e3 * rules.dvth(seconds, seconds)
+    expected = 1e3 * rules.drift().dvth(seconds, seconds)
     lived = edges - np.diff([0, *edges]) < 3
     assert history[lived] == pytest.approx(expected[lived], rel=1e-5)
     assert np.isnan(history[~lived]).all()

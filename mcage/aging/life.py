@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from mcage.aging.crossing import crossing
 from mcage.aging.delay import delay_increase
+from mcage.aging.drift import Drift
 from mcage.aging.end_of_life import EndCause
 from mcage.aging.events import EVENTS, Event
 from mcage.aging.growth import growth_weights, middles_of_growth
+from mcage.aging.instance import InstanceConstants
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.new_faults import NewFaults, Stretch, between
 from mcage.aging.room import Replayed, Room
@@ -93,6 +95,7 @@ def live(
     kernel_of_epoch: NDArray[np.int64],
     tail: TailCells,
     sample: NDArray[np.int64],
+    constants: InstanceConstants | None = None,
 ) -> Lives:
     """Live a batch of instances of one case.
 
@@ -110,8 +113,17 @@ def live(
         Cells that may become faulty above the rules' floor.
     sample : int64[I, sample]
         Cells whose shifts stand for the distribution over the slice.
+    constants : InstanceConstants, optional
+        What the instances have of their own: to be given where the laws of the rules let them
+        differ.
+
+    Raises
+    ------
+    UserError
+        As `LifeRules.drift`.
     """
-    return _Batch(rules, engine, shared, kernel_of_epoch, tail, sample).run()
+    drift = rules.drift(constants)
+    return _Batch(rules, drift, engine, shared, kernel_of_epoch, tail, sample).run()
 
 
 class _Batch:
@@ -124,6 +136,7 @@ class _Batch:
     def __init__(
         self,
         rules: LifeRules,
+        drift: Drift,
         engine: Engine,
         shared: SharedReplays,
         kernel_of_epoch: NDArray[np.int64],
@@ -134,7 +147,8 @@ class _Batch:
         faulty = tail.vmin_volts > rules.environment.lowest_vdd_volts
         self.entries = EntryFaults.none(count).more(tail, faulty)
         # A cell that is faulty from the start stays so, whatever becomes of it.
-        self.rules, self.tail = rules, tail.at(np.flatnonzero(~faulty), np.arange(count))
+        self.tail = tail.at(np.flatnonzero(~faulty), np.arange(count))
+        self.rules, self.drift = rules, drift
         self.kernel_of_epoch = kernel_of_epoch
         self.sampled_cells = sample.shape[1]
         self.room = Room(engine, shared, rules.lds_rows)
@@ -240,13 +254,14 @@ class _Batch:
         chosen = self._chosen(instances)
         healthy = self.healthy[chosen[self.tail.instance[self.healthy]]]
         before, after = self.watched_before[:, healthy], self.exposure.watched_seconds[:, healthy]
-        age = self.stretch.end[self.tail.instance[healthy]]
-        fails = self.rules.are_faulty(
-            self.tail.vmin_volts[healthy], between(before, after, 1.0), age
+        instance = self.tail.instance[healthy]
+        fails = self.drift.of(instance).are_faulty(
+            self.tail.vmin_volts[healthy], between(before, after, 1.0), self.stretch.end[instance]
         )
         places = healthy[fails]
         found = NewFaults(
-            rules=self.rules,
+            drift=self.drift.of(instances),
+            spread_blocks=self.rules.spread_blocks,
             stretch=self.stretch.of(instances),
             earlier=self.entries.of(instances),
             cells=self.tail.at(places, instances),
@@ -329,20 +344,21 @@ class _Batch:
 
         Exact if one cell has the longest time throughout the epoch, never too small otherwise.
         """
-        stretch = self.stretch.of(instances)
+        stretch, drift = self.stretch.of(instances), self.drift.of(instances)
         before, after = self.longest_before[:, instances], self.exposure.longest[:, instances]
 
         def shift(moment: NDArray[np.float64]) -> NDArray[np.float64]:
-            return self.rules.dvth(between(before, after, stretch.part(moment)), moment)
+            return drift.dvth(between(before, after, stretch.part(moment)), moment)
 
         return shift
 
     def _excess(self, instances: NDArray[np.int64]) -> _AtMoments:
         """Shift of the worst transistor of instances beyond the guardband's, in volts."""
         shift = self._longest_dvth(instances)
+        limit = self.drift.of(instances).dvth_limit_volts
 
         def excess(moment: NDArray[np.float64]) -> NDArray[np.float64]:
-            beyond: NDArray[np.float64] = shift(moment).max(axis=0) - self.rules.dvth_limit_volts
+            beyond: NDArray[np.float64] = shift(moment).max(axis=0) - limit
             return beyond
 
         return excess
@@ -359,7 +375,7 @@ class _Batch:
             some = slice(first, first + SAMPLED_TOGETHER)
             which = instances[some]
             seconds = between(before[:, which], after[:, which], part[some])
-            shift[:, some] = self.rules.dvth(seconds, age[which])
+            shift[:, some] = self.drift.of(which).dvth(seconds, age[which])
         return shift
 
     def _chosen(self, instances: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -377,6 +393,8 @@ class _Batch:
         part = self.stretch.of(lived).part(age)
         longest = between(self.longest_before[:, lived], self.exposure.longest[:, lived], part)
         duty[lived] = (longest / age).T
+        if not self.drift.is_always_busy:
+            duty *= self.drift.activity.reshape(-1, 1)
         sampled[:, lived] = self._sampled_dvth(lived)
         events = (self.moment_seconds[..., None] * self.moment_events).sum(axis=(1, 2))
         writes = events[:, : Event.LDS + 1].sum(axis=1)
@@ -390,7 +408,7 @@ class _Batch:
             delay_increase=delay_increase(
                 dvth.max(axis=1),
                 self.rules.environment.highest_vdd_volts,
-                self.rules.nbti.vt0_volts,
+                self.drift.vt0_volts,
                 self.rules.nbti.alpha,
             ),
             writes=rates[:, : Event.LDS + 1],

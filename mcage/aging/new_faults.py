@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.aging.rules import LifeRules
+from mcage.aging.drift import Drift
 from mcage.variation import EntryFaults, TailCells
 
 
@@ -38,8 +38,10 @@ class NewFaults:
 
     Attributes
     ----------
-    rules : LifeRules
-        What holds for all instances.
+    drift : Drift
+        How their cells drift.
+    spread_blocks : bool
+        Conservative rule for fault maps.
     stretch : Stretch
         The stretches.
     earlier : EntryFaults
@@ -50,7 +52,8 @@ class NewFaults:
         Seconds at '0' and '1' of these cells at both ends.
     """
 
-    rules: LifeRules
+    drift: Drift
+    spread_blocks: bool
     stretch: Stretch
     earlier: EntryFaults
     cells: TailCells
@@ -63,7 +66,8 @@ class NewFaults:
         chosen[which] = True
         kept = np.flatnonzero(chosen[self.cells.instance])
         return NewFaults(
-            self.rules,
+            self.drift.of(which),
+            self.spread_blocks,
             self.stretch.of(which),
             self.earlier.of(which),
             self.cells.at(kept, which),
@@ -77,9 +81,10 @@ class NewFaults:
             return self.earlier
         instance = self.cells.instance
         seconds = between(self.before, self.after, self.stretch.part(moment)[instance])
-        faulty = self.rules.are_faulty(self.cells.vmin_volts, seconds, moment[instance])
+        drift = self.drift.of(instance)
+        faulty = drift.are_faulty(self.cells.vmin_volts, seconds, moment[instance])
         return self.earlier.more(self.cells, faulty)
 
     def fault_maps_at(self, moment: NDArray[np.float64]) -> NDArray[np.uint8]:
         """Fault maps at a moment of each stretch: uint8[n, 256]."""
-        return self.faults_at(moment).fault_maps(self.rules.spread_blocks)
+        return self.faults_at(moment).fault_maps(self.spread_blocks)

@@ -4,16 +4,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mcage.aging.delay import dvth_at_delay
+from mcage.aging.drift import Drift
 from mcage.aging.environment import Environment
-from mcage.aging.nbti import SECONDS_PER_YEAR, AdditiveModel, Rates
-from mcage.aging.vmin import aged_vmin
-
-LEAST_RECOVERY = 1e-12
-"""Share of the age below which recovery is what rounding has left of none. It must not count: the
-shift of some models falls at once when recovery begins."""
+from mcage.aging.instance import InstanceConstants, InstanceLaws
+from mcage.aging.nbti import SECONDS_PER_YEAR, AdditiveModel
+from mcage.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -37,6 +34,8 @@ class LifeRules:
         Spilled rows for which there is room.
     spread_blocks : bool
         Conservative rule for fault maps.
+    laws : InstanceLaws
+        What instances have of their own.
     """
 
     environment: Environment
@@ -46,6 +45,7 @@ class LifeRules:
     vmin_coefficient: float
     lds_rows: int
     spread_blocks: bool
+    laws: InstanceLaws
 
     @property
     def horizon_seconds(self) -> float:
@@ -53,51 +53,52 @@ class LifeRules:
         return self.epoch_edges_years[-1] * SECONDS_PER_YEAR
 
     @cached_property
-    def dvth_limit_volts(self) -> float:
-        """Threshold shift at which the delay, judged at the highest Vdd, uses up its guardband."""
-        return dvth_at_delay(
-            self.delay_guardband,
-            self.environment.highest_vdd_volts,
-            self.nbti.vt0_volts,
-            self.nbti.alpha,
-        )
-
-    @cached_property
     def floor_volts(self) -> float:
         """Vmin below which no cell can ever be faulty: lowest Vdd less the largest shift."""
-        largest = self.nbti.largest_dvth(self.environment, self.horizon_seconds)
+        largest = self.nbti.largest_dvth(self.environment, self.horizon_seconds, self.laws.extremes)
         return self.environment.lowest_vdd_volts - self.vmin_coefficient * largest * (1 + 1e-9)
 
-    @cached_property
-    def _rates(self) -> Rates:
-        return self.nbti.rates(self.environment)
-
-    def dvth(
-        self, stressed: NDArray[np.float64], age: float | NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Threshold shift in volts of transistors stressed for so many seconds of their age."""
-        recovered = age - stressed
-        recovered = np.where(recovered > LEAST_RECOVERY * age, recovered, 0.0)
-        return self.nbti.dvth_after(self._rates, stressed, recovered)
-
-    def are_faulty(
-        self,
-        vmin_volts: NDArray[np.float64],
-        seconds: NDArray[np.float64],
-        age: NDArray[np.float64],
-    ) -> NDArray[np.bool_]:
-        """Which cells do not work at the lowest Vdd.
+    def drift(self, constants: InstanceConstants | None = None) -> Drift:
+        """How the transistors of instances drift.
 
         Parameters
         ----------
-        vmin_volts : float64[n]
-            Vmin of the cells as manufactured.
-        seconds : float64[2, n]
-            Seconds that they have held '0' and '1'.
-        age : float64[n]
-            Their age in seconds.
+        constants : InstanceConstants, optional
+            What they have of their own, within the bounds of the laws.
+
+        Raises
+        ------
+        UserError
+            If none are given, but instances differ; or if a transistor within the bounds of the
+            laws would drift further than those at the bounds.
         """
-        shift = self.dvth(seconds, age).max(axis=0)
-        vmin = aged_vmin(vmin_volts, shift, self.vmin_coefficient)
-        faulty: NDArray[np.bool_] = vmin > self.environment.lowest_vdd_volts
-        return faulty
+        own = self.laws.constants if constants is None else constants
+        self._check(own)
+        return Drift(
+            nbti=self.nbti,
+            rates=self.nbti.rates(self.environment, own.transistors),
+            activity=own.activity,
+            vt0_volts=own.vt0_volts,
+            dvth_limit_volts=np.asarray(
+                dvth_at_delay(
+                    self.delay_guardband,
+                    self.environment.highest_vdd_volts,
+                    own.vt0_volts,
+                    self.nbti.alpha,
+                )
+            ),
+            vmin_coefficient=self.vmin_coefficient,
+            lowest_vdd_volts=self.environment.lowest_vdd_volts,
+        )
+
+    def _check(self, own: InstanceConstants) -> None:
+        """Refuse instances that drift further than the floor allows for."""
+        seconds = self.horizon_seconds
+        largest = self.nbti.largest_dvth(self.environment, seconds, own.transistors)
+        bound = self.nbti.largest_dvth(self.environment, seconds, self.laws.extremes)
+        if largest > bound * (1 + 1e-9):
+            raise UserError(
+                f"NBTI model {self.nbti!r}: a transistor within the bounds of vt0_volts and "
+                f"temperature_kelvin shifts by {largest:g} V, those at the bounds by {bound:g} V; "
+                "sweeps need a model whose shift rises or falls with each of them"
+            )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mcage.aging.consumption import Consumption, Meter
 from mcage.aging.environment import environment
+from mcage.aging.instance import InstanceConstants, InstanceLaws
 from mcage.aging.life import Lives, live
 from mcage.aging.nbti import MODEL_NAMES, SECONDS_PER_YEAR, AdditiveModel, nbti_model
 from mcage.aging.rules import LifeRules
@@ -26,10 +27,11 @@ from mcage.engines.prepare import PreparedReplay, prepare
 from mcage.engines.select import device_of, select_engine
 from mcage.errors import UserError
 from mcage.geometry import SLICE
+from mcage.law import Law
 from mcage.random import stream
 from mcage.results.contract import Arrays
 from mcage.results.header import Campaign, CaseName
-from mcage.results.schema import DVTH_BIN_EDGES_MV, SCHEMA_VERSION
+from mcage.results.schema import DVTH_BIN_EDGES_MV, SCHEMA_VERSION, VARIABLES
 from mcage.spec import Case, Faults, SweepSpec, Workload
 from mcage.techniques import Placement, Technique, technique
 from mcage.traces import KERNELS, Trace, open_trace
@@ -83,7 +85,8 @@ class Sweep:
             for name in spec.workload.kernels or KERNELS
         )
         self._nbti = _additive_model(spec.aging.model)
-        self._cases = tuple(_planned(spec, case, self._nbti) for case in _grid(spec))
+        self._laws = _laws(spec, self._nbti)
+        self._cases = tuple(_planned(spec, case, self._nbti, self._laws) for case in _grid(spec))
         self._floor_volts: dict[str, float] = {
             name: min(one.rules.floor_volts for one in self._cases if one.case.scenario == name)
             for name in spec.scenarios
@@ -186,6 +189,7 @@ class Sweep:
                 for instance in instances
             ]
         )
+        constants = self._laws.draw(spec.seed, instances)
         tails: dict[tuple[str, float], TailCells] = {}
         lives, consumptions, histograms = [], [], []
         for one, meter in zip(self._cases, self._meters, strict=True):
@@ -196,7 +200,9 @@ class Sweep:
                 above = _above(tails[name, floor_volts], one.rules.floor_volts)
                 tails[name, one.rules.floor_volts] = above
             tail = tails[name, one.rules.floor_volts]
-            lived = live(one.rules, self._engine, meter.shared, kernel_of_epoch, tail, sample)
+            lived = live(
+                one.rules, self._engine, meter.shared, kernel_of_epoch, tail, sample, constants
+            )
             histograms.append(_histogram(1e3 * lived.sampled_dvth_volts))
             consumptions.append(
                 meter.read(kernel_of_epoch, lived.moment_seconds, lived.moment_events)
@@ -205,7 +211,7 @@ class Sweep:
             lives.append(
                 replace(lived, sampled_dvth_volts=none, moment_seconds=none, moment_events=none)
             )
-        return _arrays(workload, lives, consumptions, histograms)
+        return _arrays(workload, constants, lives, consumptions, histograms)
 
 
 def run_sweep(
@@ -284,11 +290,29 @@ def _additive_model(name: str) -> AdditiveModel:
     return model
 
 
-def _planned(spec: SweepSpec, case: Case, nbti: AdditiveModel) -> _PlannedCase:
+def _laws(spec: SweepSpec, nbti: AdditiveModel) -> InstanceLaws:
+    vt0_volts = spec.aging.vt0_volts
+    return InstanceLaws(
+        temperature_kelvin=Law.of(spec.life.temperature_kelvin),
+        vt0_volts=Law.of(float(nbti.vt0_volts) if vt0_volts is None else vt0_volts),
+        shift_factor=Law.of(spec.aging.shift_factor),
+        activity=Law.of(spec.life.activity),
+    )
+
+
+def _planned(spec: SweepSpec, case: Case, nbti: AdditiveModel, laws: InstanceLaws) -> _PlannedCase:
     life = spec.life
     faults = _fault_model(spec.faults, case.scenario)
     faults.check_vdd(case.vdd_volts)
-    conditions = environment(case.environment, case.vdd_volts, life.temperature_kelvin)
+    # Of temperatures that differ the laws know; the environment is given the middle one.
+    conditions = environment(case.environment, case.vdd_volts, laws.temperature_kelvin.at(0.5))
+    highest_vt0_volts = laws.vt0_volts.bounds[1]
+    if spec.aging.vt0_volts is not None and highest_vt0_volts >= conditions.highest_vdd_volts:
+        raise UserError(
+            f"aging.vt0_volts = {spec.aging.vt0_volts!r}: {highest_vt0_volts:g} V must stay below "
+            f"the highest Vdd of environment {case.environment!r}, "
+            f"{conditions.highest_vdd_volts:g} V"
+        )
     if not faults.grows and conditions.lowest_vdd_volts != case.vdd_volts:
         raise UserError(
             f"environment {case.environment!r} asks for the faults at "
@@ -307,6 +331,7 @@ def _planned(spec: SweepSpec, case: Case, nbti: AdditiveModel) -> _PlannedCase:
             vmin_coefficient=life.vmin_coefficient,
             lds_rows=spec.registers.lds_rows,
             spread_blocks=spec.faults.spread_blocks,
+            laws=laws,
         ),
     )
 
@@ -343,6 +368,7 @@ def _above(tail: TailCells, floor_volts: float) -> TailCells:
 
 def _arrays(
     workload: NDArray[np.int64],
+    constants: InstanceConstants,
     lives: list[Lives],
     consumptions: list[Consumption],
     histograms: list[NDArray[np.int64]],
@@ -352,6 +378,9 @@ def _arrays(
     writes = every["writes"]
     return {
         "workload": workload.astype(np.int16),
+        **{
+            name: np.broadcast_to(values, len(workload)) for name, values in vars(constants).items()
+        },
         "life_years": every["life_seconds"] / SECONDS_PER_YEAR,
         "end_cause": every["end_cause"],
         "max_dvth_mv": 1e3 * every["max_dvth_volts"],
@@ -393,10 +422,11 @@ def _histogram(dvth_mv: NDArray[np.float64]) -> NDArray[np.int64]:
 
 def _joined(batches: Iterable[dict[str, NDArray[np.generic]]]) -> Arrays:
     parts = list(batches)
-    joined = {
-        name: np.concatenate([part[name] for part in parts], axis=0 if name == "workload" else 1)
-        for name in parts[0]
-        if name != "dvth_histogram"
-    }
-    joined["dvth_histogram"] = np.sum([part["dvth_histogram"] for part in parts], axis=0)
+    joined: dict[str, NDArray[np.generic]] = {}
+    for variable in VARIABLES:
+        arrays = [part[variable.name] for part in parts]
+        if variable.per_instance:
+            joined[variable.name] = np.concatenate(arrays, axis=variable.dims.index("instance"))
+        else:
+            joined[variable.name] = np.sum(arrays, axis=0)
     return joined

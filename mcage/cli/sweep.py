@@ -51,10 +51,25 @@ def sweep(
     guardband: Annotated[
         float | None, typer.Option(help="Delay increase that ends a life, 0.139 for 13.9 %.")
     ] = None,
-    temperature: Annotated[float | None, typer.Option(help="Temperature in K.")] = None,
+    temperature: Annotated[
+        str | None, typer.Option(help='Temperature in K: a number, or a law as "normal(353, 5)".')
+    ] = None,
+    activity: Annotated[
+        str | None, typer.Option(help="Share of the time that slices are busy: a number or a law.")
+    ] = None,
+    idle: Annotated[
+        str | None, typer.Option(help="What becomes of cells the rest of the time: gated.")
+    ] = None,
     nbti: Annotated[
         str | None,
         typer.Option(help="NBTI model; see `mcage nbti --list`, or module:NAME."),
+    ] = None,
+    vt0: Annotated[
+        str | None,
+        typer.Option(help="Unaged threshold voltage in V: a number or a law; default: model's."),
+    ] = None,
+    shift_factor: Annotated[
+        str | None, typer.Option(help="Factor on threshold shifts: a number or a law.")
     ] = None,
     vmin_coefficient: Annotated[
         float | None, typer.Option(help="Growth of Vmin per threshold shift, V/V.")
@@ -137,9 +152,13 @@ def sweep(
         "life.horizon_years": horizon,
         "life.epochs": epochs,
         "life.delay_guardband": guardband,
-        "life.temperature_kelvin": temperature,
+        "life.temperature_kelvin": _number_or_law(temperature),
+        "life.activity": _number_or_law(activity),
+        "life.idle": idle,
         "life.vmin_coefficient": vmin_coefficient,
         "aging.model": nbti,
+        "aging.vt0_volts": _number_or_law(vt0),
+        "aging.shift_factor": _number_or_law(shift_factor),
         "faults.mode": fault_mode,
         "faults.spread_blocks": spread_blocks,
         "faults.slices_per_chip": slices_per_chip,
@@ -163,6 +182,13 @@ def sweep(
 
 def _number_or_word(text: str | None) -> int | str | None:
     return int(text) if text is not None and text.isdecimal() else text
+
+
+def _number_or_law(text: str | None) -> float | str | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
 
 
 def _overridden(fields: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:

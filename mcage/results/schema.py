@@ -15,7 +15,7 @@ from mcage.aging.end_of_life import EndCause
 from mcage.results.header import Campaign
 
 FILETYPE = "mcage-results"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 DVTH_BIN_EDGES_MV = np.arange(0.0, 201.0)
 """Borders of the dVth histogram, mV; ten years of full stress at 1.0 V and 80 °C give 90 mV."""
@@ -76,6 +76,30 @@ VARIABLES = (
         "Index into kernel. Instance i runs the same workloads in every case.",
     ),
     Variable(
+        "temperature_kelvin",
+        ("instance",),
+        "float64",
+        "K",
+        "temperature of the slice",
+        "At every operating point, for life.",
+    ),
+    Variable(
+        "vt0_volts",
+        ("instance",),
+        "float64",
+        "V",
+        "unaged threshold voltage of the slice's transistors",
+    ),
+    Variable("shift_factor", ("instance",), "float64", "1", "factor on every threshold shift"),
+    Variable(
+        "activity",
+        ("instance",),
+        "float64",
+        "1",
+        "share of the time that the slice is busy",
+        "The rest of it, all its cells are off.",
+    ),
+    Variable(
         "life_years",
         _LIFE,
         "float64",
@@ -98,7 +122,7 @@ VARIABLES = (
         "float32",
         "1",
         "longest duty of the slice",
-        "Largest share of the life that one cell held '0' (T0) or '1' (T1).",
+        "Largest share of the life that one cell held '0' (T0) or '1' (T1), idle time included.",
     ),
     Variable(
         "write_share",
@@ -181,7 +205,7 @@ VARIABLES = (
         "float64",
         "mW",
         "mean power of the slice and of what the technique adds",
-        "Over the life and the operating points of its environment.",
+        "Over the busy time of the life and the operating points of its environment.",
         missing=_NO_LIFE,
     ),
     Variable(

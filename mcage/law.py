@@ -1,0 +1,173 @@
+"""Laws: numbers that differ from instance to instance, in a grammar of four forms.
+
+    353.15  or  constant(353.15)
+    uniform(340, 360)
+    normal(353, 5)  or  normal(353, 5, 340, 370)
+    discrete(340: 0.3, 360: 0.7)
+
+Every law is bounded, so that what it may draw can be checked before anything is drawn, and nothing
+is ever clipped. A normal law is truncated: at the bounds given, or at four deviations.
+"""
+
+import math
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Self
+
+TRUNCATED_AT = 4.0
+"""Deviations at which a normal law ends that gives no bounds: one draw in 16,000 lies beyond."""
+
+FORMS = "a number, constant(x), uniform(a, b), normal(mean, sigma), discrete(x: share, ...)"
+
+
+@dataclass(frozen=True)
+class Law:
+    """How a number varies from instance to instance.
+
+    Parameters
+    ----------
+    form : str
+        ``constant``, ``uniform``, ``normal`` or ``discrete``.
+    numbers : tuple of float
+        One value; two ends; mean, deviation and two bounds; or values, rising.
+    shares : tuple of float
+        Of a discrete law, one for each value, that sum to 1.
+    """
+
+    form: str
+    numbers: tuple[float, ...]
+    shares: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, given: float | str) -> Self:
+        """Law that a number or a text stands for.
+
+        Raises
+        ------
+        ValueError
+            It stands for none; the message says what is wrong.
+        """
+        if not isinstance(given, str):
+            return cls("constant", (_finite(given),))
+        match = re.fullmatch(r"\s*([a-z]+)\s*\((.*)\)\s*", given)
+        if not match:
+            raise ValueError(f"must be {FORMS}")
+        form, inner = match[1], [part.strip() for part in match[2].split(",")]
+        match form:
+            case "constant":
+                return cls(form, _numbers(inner, "constant(x)", 1))
+            case "uniform":
+                low, high = _numbers(inner, "uniform(a, b)", 2)
+                if not low < high:
+                    raise ValueError("uniform(a, b) needs a < b")
+                return cls(form, (low, high))
+            case "normal":
+                return cls(form, _normal(inner))
+            case "discrete":
+                return cls(form, *_discrete(inner))
+            case _:
+                raise ValueError(f"{form!r} is no law; must be {FORMS}")
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all instances have the same number."""
+        return self.form == "constant"
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Least and greatest number that it may give."""
+        return (self.numbers[2], self.numbers[3]) if self.form == "normal" else self._ends
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        return self.numbers[0], self.numbers[-1]
+
+    def at(self, uniform: float) -> float:
+        """Quantile, which a draw is of a uniform number: rising with it.
+
+        Parameters
+        ----------
+        uniform : float
+            0 <= ``uniform`` < 1.
+        """
+        match self.form:
+            case "constant":
+                return self.numbers[0]
+            case "uniform":
+                low, high = self.numbers
+                return low + (high - low) * uniform
+            case "normal":
+                from scipy.special import ndtri
+
+                below, within = self._probabilities
+                mean, sigma, low, high = self.numbers
+                # Bounds again, for what rounding puts beyond them.
+                return min(max(mean + sigma * float(ndtri(below + within * uniform)), low), high)
+            case _:
+                reached = (share > uniform for share in accumulate(self.shares))
+                return next(
+                    (x for x, is_it in zip(self.numbers, reached, strict=True) if is_it),
+                    self.numbers[-1],
+                )
+
+    @cached_property
+    def _probabilities(self) -> tuple[float, float]:
+        """Of an untruncated normal law: to lie below the bounds, and between them."""
+        mean, sigma, low, high = self.numbers
+        below, above = (0.5 * math.erfc((mean - x) / (sigma * math.sqrt(2))) for x in (low, high))
+        return below, above - below
+
+    def __str__(self) -> str:
+        """Text that stands for it."""
+        if self.form == "discrete":
+            pairs = zip(self.numbers, self.shares, strict=True)
+            return f"discrete({', '.join(f'{value!r}: {share!r}' for value, share in pairs)})"
+        return f"{self.form}({', '.join(map(repr, self.numbers))})"
+
+
+def _finite(number: float | str) -> float:
+    try:
+        value = float(number)
+    except ValueError:
+        raise ValueError(f"{number!r} is no number; must be {FORMS}") from None
+    if not math.isfinite(value):
+        raise ValueError(f"{number} is no finite number")
+    return value
+
+
+def _numbers(parts: list[str], form: str, count: int) -> tuple[float, ...]:
+    if len(parts) != count:
+        raise ValueError(f"{form} takes {count} number{'s' * (count > 1)}, not {len(parts)}")
+    return tuple(_finite(part) for part in parts)
+
+
+def _normal(parts: list[str]) -> tuple[float, ...]:
+    form = "normal(mean, sigma) or normal(mean, sigma, lowest, highest)"
+    if len(parts) not in (2, 4):
+        raise ValueError(f"{form} takes 2 or 4 numbers, not {len(parts)}")
+    mean, sigma, *bounds = (_finite(part) for part in parts)
+    if not sigma > 0:
+        raise ValueError(f"{form} needs sigma > 0; without a spread, write the number")
+    if not bounds:
+        bounds = [mean - TRUNCATED_AT * sigma, mean + TRUNCATED_AT * sigma]
+    low, high = bounds
+    if not low < high or not low <= mean <= high:
+        raise ValueError(f"{form} needs lowest < highest, and the mean between them")
+    return mean, sigma, low, high
+
+
+def _discrete(parts: list[str]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    form = "discrete(x: share, ...)"
+    pairs = [part.split(":") for part in parts]
+    if any(len(pair) != 2 for pair in pairs):
+        raise ValueError(f"{form} needs a share for every value, such as 340: 0.3")
+    law = sorted((_finite(value.strip()), _finite(share.strip())) for value, share in pairs)
+    values, shares = (tuple(column) for column in zip(*law, strict=True))
+    if len(set(values)) < len(values):
+        raise ValueError(f"{form} names one value twice")
+    total = math.fsum(shares)
+    if min(shares) <= 0 or abs(total - 1) > 1e-9:
+        raise ValueError(f"{form} needs shares above 0 that sum to 1, not to {total:.10g}")
+    return values, shares
