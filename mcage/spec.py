@@ -26,6 +26,7 @@ from pydantic import (
 from mcage.epochs import epoch_edges
 from mcage.errors import UserError
 from mcage.law import FORMS, Law
+from mcage.mix import canonical_mix
 
 PAPER_GUARDBAND = 0.139
 """Delay increase that the baseline's worst cell reaches in its three years (Valero et al., IEEE TC
@@ -66,7 +67,10 @@ class Workload(_Part):
     kernels: tuple[Name, ...] = ()
     """Bundled kernels or trace files; empty: all bundled ones."""
     periods: Annotated[int, Field(ge=1, le=1000)] = 5
-    """Stretches of life, of equal length, for each of which every instance draws one kernel."""
+    """Stretches of life, of equal length, for each of which every instance draws one kernel. In
+    their place, `period_years` may be given, of which they are made."""
+    mix: Annotated[str | dict[str, float], BeforeValidator(canonical_mix)] = "uniform"
+    """How kernels are drawn: ``uniform``, ``one`` for life, ``dirichlet(alpha)``, or weights."""
     generations: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     """Windows of each slot that a trace is cut to; 0: the whole trace."""
     release: Literal["work-group", "wavefront"] = "work-group"
@@ -234,7 +238,7 @@ class SweepSpec(_Part):
             Where they come from, for error messages.
         """
         try:
-            return cls.model_validate_json(json.dumps(fields, default=str))
+            return cls.model_validate_json(json.dumps(_with_periods(fields), default=str))
         except ValidationError as error:
             raise UserError(f"{source}: {_first_problem(error)}") from error
         except (TypeError, ValueError) as error:
@@ -287,6 +291,34 @@ class SweepSpec(_Part):
         """Hexadecimal digest of the spec and of further texts that decide the results."""
         fields = json.dumps(self.model_dump(mode="json", exclude_none=True), sort_keys=True)
         return hashlib.blake2b("\0".join([fields, *further]).encode(), digest_size=32).hexdigest()
+
+
+def _with_periods(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fields with the number of periods in place of their length."""
+    workload, life = fields.get("workload"), fields.get("life", {})
+    if not isinstance(workload, dict) or "period_years" not in workload:
+        return fields
+    others = {key: value for key, value in workload.items() if key != "period_years"}
+    if "periods" in others:
+        raise ValueError("workload.periods and workload.period_years: give one of them")
+    years = workload["period_years"]
+    if not _is_positive(years):
+        raise ValueError(f"workload.period_years = {years!r} must be a number above 0")
+    default = Life().horizon_years
+    horizon = life.get("horizon_years", default) if isinstance(life, dict) else default
+    if not _is_positive(horizon):
+        return fields | {"workload": others}  # the horizon is refused for itself
+    periods = round(horizon / years)
+    if periods < 1 or abs(periods * years - horizon) > 1e-9 * horizon:
+        raise ValueError(
+            f"workload.period_years = {years!r} must divide life.horizon_years = {horizon!r}"
+        )
+    return fields | {"workload": others | {"periods": periods}}
+
+
+def _is_positive(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and math.isfinite(value) and value > 0
 
 
 def read_toml(path: Path) -> dict[str, Any]:

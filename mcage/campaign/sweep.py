@@ -28,6 +28,7 @@ from mcage.engines.select import device_of, select_engine
 from mcage.errors import UserError
 from mcage.geometry import SLICE
 from mcage.law import Law
+from mcage.mix import draw_kernels
 from mcage.random import stream
 from mcage.results.contract import Arrays
 from mcage.results.header import Campaign, CaseName
@@ -84,6 +85,7 @@ class Sweep:
             _as_replayed(open_trace(name), spec.workload)
             for name in spec.workload.kernels or KERNELS
         )
+        _check_weights(spec.workload)
         self._nbti = _additive_model(spec.aging.model)
         self._laws = _laws(spec, self._nbti)
         self._cases = tuple(_planned(spec, case, self._nbti, self._laws) for case in _grid(spec))
@@ -273,6 +275,18 @@ def _grid(spec: SweepSpec) -> tuple[Case, ...]:
     return spec.cases({name: scenario(name).vdd_volts for name in spec.scenarios})
 
 
+def _check_weights(workload: Workload) -> None:
+    weights, kernels = workload.mix, workload.kernels or KERNELS
+    if isinstance(weights, dict) and set(weights) != set(kernels):
+        unknown = sorted(set(weights) - set(kernels))
+        raise UserError(
+            f"workload.mix: {unknown[0]!r} is no kernel of this sweep; name it in workload.kernels"
+            if unknown
+            else f"workload.mix: no weight for {min(set(kernels) - set(weights))!r}; give it one, "
+            "or leave it out of workload.kernels"
+        )
+
+
 def _additive_model(name: str) -> AdditiveModel:
     model = nbti_model(name)
     if not isinstance(model, AdditiveModel):
@@ -352,14 +366,9 @@ def _fault_model(faults: Faults, scenario_name: str) -> FaultModel:
 
 def _workloads(spec: SweepSpec, instances: NDArray[np.int64], kernels: int) -> NDArray[np.int64]:
     """Kernel of every period: int64[instances, periods]."""
-    return np.stack(
-        [
-            stream(spec.seed, "workload", int(instance)).integers(
-                kernels, size=spec.workload.periods
-            )
-            for instance in instances
-        ]
-    )
+    workload = spec.workload
+    names = workload.kernels or KERNELS[:kernels]
+    return draw_kernels(workload.mix, spec.seed, instances, names, workload.periods)
 
 
 def _above(tail: TailCells, floor_volts: float) -> TailCells:

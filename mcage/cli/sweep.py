@@ -38,6 +38,13 @@ def sweep(
     periods: Annotated[
         int | None, typer.Option(help="Kernels that an instance runs in its life.")
     ] = None,
+    period_years: Annotated[
+        float | None, typer.Option(help="Years that each kernel runs, instead of --periods.")
+    ] = None,
+    mix: Annotated[
+        str | None,
+        typer.Option(help="uniform, one, dirichlet(alpha), or weights(kernel: weight, ...)."),
+    ] = None,
     generations: Annotated[
         int | None, typer.Option(help="Windows per slot that traces are cut to; 0: whole.")
     ] = None,
@@ -147,6 +154,8 @@ def sweep(
         "vdd_volts": vdd,
         "workload.kernels": kernel,
         "workload.periods": periods,
+        "workload.period_years": period_years,
+        "workload.mix": mix,
         "workload.generations": generations,
         "workload.release": release,
         "life.horizon_years": horizon,

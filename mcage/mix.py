@@ -1,0 +1,113 @@
+"""Mixes of kernels: which kernel an instance runs in each period of its life."""
+
+import math
+import re
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.random import stream
+
+FORMS = "uniform, one, dirichlet(alpha), or weights(kernel: weight, ...)"
+
+LEAST_ALPHA, GREATEST_ALPHA = 0.01, 1000.0
+
+Mix = str | dict[str, float]
+
+
+def canonical_mix(given: object) -> Mix:
+    """Mix that a text or a table of weights stands for: ``weights(...)`` as a table.
+
+    Raises
+    ------
+    ValueError
+        It stands for none; the message says what is wrong.
+    """
+    if isinstance(given, Mapping):
+        return _weights(given)
+    match = re.fullmatch(r"\s*([a-z]+)\s*(?:\((.*)\))?\s*", given if isinstance(given, str) else "")
+    if not match:
+        raise ValueError(f"must be {FORMS}")
+    form, inner = match[1], match[2]
+    if form in ("uniform", "one") and inner is None:
+        return form
+    if form == "dirichlet" and inner is not None:
+        return f"dirichlet({_alpha(inner)!r})"
+    if form == "weights" and inner is not None:
+        pairs = [part.rpartition(":") for part in inner.split(",")]
+        names = [name.strip() for name, _, _ in pairs]
+        if "" in names or len(set(names)) < len(names):
+            raise ValueError("weights(kernel: weight, ...) needs each kernel once, with its weight")
+        return _weights({name.strip(): _number(weight) for name, _, weight in pairs})
+    raise ValueError(f"must be {FORMS}")
+
+
+def _alpha(text: str) -> float:
+    alpha = _number(text)
+    if not LEAST_ALPHA <= alpha <= GREATEST_ALPHA:
+        raise ValueError(f"alpha = {alpha:g} must be {LEAST_ALPHA:g} ... {GREATEST_ALPHA:g}")
+    return alpha
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{text.strip()!r} is no number") from None
+
+
+def _weights(given: Mapping[str, object]) -> dict[str, float]:
+    weights: dict[str, float] = {}
+    for kernel, weight in given.items():
+        is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
+        if not is_number or not (math.isfinite(weight) and weight > 0):  # type: ignore[arg-type, operator]
+            raise ValueError(f"weight {weight!r} of {kernel} must be a number above 0")
+        weights[kernel] = float(weight)  # type: ignore[arg-type]
+    if not weights:
+        raise ValueError("needs a weight for each kernel")
+    return weights
+
+
+def draw_kernels(
+    mix: Mix, seed: int, instances: NDArray[np.int64], kernels: tuple[str, ...], periods: int
+) -> NDArray[np.int64]:
+    """Kernel of every period of every instance: int64[instances, periods].
+
+    Parameters
+    ----------
+    mix : str or dict
+        Of `canonical_mix`, with a weight for each of the kernels if it has any.
+    seed : int
+        Seed of the whole sweep.
+    instances : int64[I]
+        Instance ids. What one draws depends on seed and id only.
+    kernels : tuple of str
+        Names of the kernels.
+    periods : int
+        Periods of a life.
+    """
+    return np.stack([_of_one(mix, seed, one, kernels, periods) for one in instances.tolist()])
+
+
+def _of_one(
+    mix: Mix, seed: int, instance: int, kernels: tuple[str, ...], periods: int
+) -> NDArray[np.int64]:
+    draws = stream(seed, "workload", instance)
+    if mix == "uniform":
+        return draws.integers(len(kernels), size=periods)
+    if mix == "one":
+        return np.repeat(draws.integers(len(kernels), size=1), periods)
+    reached = np.cumsum(_chances(mix, seed, instance, kernels))
+    # Rounding may leave the last sum below a draw.
+    found: NDArray[np.int64] = np.searchsorted(reached[:-1], draws.random(periods), side="right")
+    return found
+
+
+def _chances(mix: Mix, seed: int, instance: int, kernels: tuple[str, ...]) -> NDArray[np.float64]:
+    """Chance of each kernel in a period of an instance."""
+    if isinstance(mix, dict):
+        weights = np.array([mix[name] for name in kernels])
+        return np.asarray(weights / weights.sum())
+    alpha = float(mix.removeprefix("dirichlet(").removesuffix(")"))
+    return stream(seed, "workload.taste", instance).dirichlet(np.full(len(kernels), alpha))
