@@ -24,6 +24,7 @@ from trace_strategies import SPILLING, alloc, random_trace, read, release, trace
 from mcage.aging.consumption import Meter
 from mcage.aging.environment import environment
 from mcage.aging.events import EVENTS, Event, KernelActivity, events_per_cycle
+from mcage.aging.growth import growth_weights
 from mcage.costs import (
     CONVENTIONAL,
     Activity,
@@ -180,6 +181,9 @@ def test_power_follows_the_faults_as_they_grow():
     assert life.faulty_start.tolist() == [0, 0, 86]
     assert life.faulty_end.tolist() == [0, 86, 86]
     assert life.peak_spilled_rows.tolist() == [0, 30, 30]
+    edges = YEAR * np.arange(11.0)
+    assert np.array_equal(life.moment_seconds[1], growth_weights(edges[:-1], edges[1:]).T)
+    assert (np.diff(life.moment_events[1, ..., Event.LDS].ravel()) >= 0).all(), "in their order"
     assert found.slowdown[0] < found.slowdown[1] < found.slowdown[2]
     low, high = sorted(found.power_mw[[0, 2]])
     assert low < found.power_mw[1] < high
