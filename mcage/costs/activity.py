@@ -261,9 +261,13 @@ def _accesses(
 
 
 def _instructions(trace: Trace) -> int:
+    slots = int(trace.slot.max()) + 1
+
     def cycles_with(kind: int) -> int:
         events = trace.kind == kind
-        return len(np.unique(np.stack([trace.cycle[events], trace.slot[events]]), axis=1).T)
+        # As single numbers, pairs of cycle and slot are sorted many times faster.
+        pairs = np.sort(trace.cycle[events].astype(np.int64) * slots + trace.slot[events])
+        return min(len(pairs), 1) + int(np.count_nonzero(np.diff(pairs)))
 
     return max(cycles_with(READ), cycles_with(WRITE))
 
