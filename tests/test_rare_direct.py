@@ -6,17 +6,17 @@ from rare_cases import case_of, fields
 
 from mcage.rare.estimate import estimate
 from mcage.rare.exact import dead_at_start
-from mcage.rare.failure import proposal_for, sample
+from mcage.rare.failure import sample, sampler_for
 from mcage.variation import sample_tail
 
 SIGMAS = 4.0
 """Standard errors that an estimate may be off: one false alarm in 16,000 for each."""
 
 
-def estimated(case, count, seed=11):
-    proposal = proposal_for(case, seed)
-    weights, dead = sample(case, proposal, seed, np.arange(count))
-    return estimate(weights, dead, proposal.plain_share)
+def estimated(case, count):
+    sampler = sampler_for(case)
+    weights, dead = sample(sampler, np.arange(count))
+    return estimate(weights, dead, sampler.proposal.plain_share)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_plain_slices_of_a_sweep_agree(scenario_name, vdd_volts, age_years):
     count = 12_000
     ids = np.arange(count)
     tail = sample_tail(case.law.scenario, 3, ids, case.floor_volts)
-    dead = case.dead(case.kernels(ids), tail).sum()
+    dead = case.dead(3, ids, case.kernels(ids), tail).sum()
     expected = count * found.probability
     assert 1e-3 < found.probability < 1e-2
     assert abs(dead - expected) < SIGMAS * np.sqrt(
@@ -74,9 +74,9 @@ def test_ageing_kills():
 
 def test_what_becomes_of_a_slice_does_not_depend_on_the_others():
     case = case_of("baseline", "clustered", 0.6, 2.0)
-    proposal = proposal_for(case, 1)
-    together = sample(case, proposal, 1, np.arange(300))
-    parts = [sample(case, proposal, 1, ids) for ids in (np.arange(299, 300), np.arange(5, 40))]
+    sampler = sampler_for(case)
+    together = sample(sampler, np.arange(300))
+    parts = [sample(sampler, ids) for ids in (np.arange(299, 300), np.arange(5, 40))]
     for one, few in zip(together, zip(*parts, strict=True), strict=True):
         assert np.array_equal(one[299:], few[0])
         assert np.array_equal(one[5:40], few[1])

@@ -1,6 +1,7 @@
-"""``mcage rare``: the probability of an early failure."""
+"""``mcage rare``: the probability of an early death."""
 
 import json as json_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,12 +11,21 @@ if TYPE_CHECKING:
 
 
 def rare(
-    technique: Annotated[str, typer.Option(help="Technique; see `mcage techniques`.")],
+    spec: Annotated[
+        Path | None, typer.Argument(help="Spec of a sweep as TOML; options override it.")
+    ] = None,
     age: Annotated[float, typer.Option(help="Age in years; 0: dead as manufactured.")] = 0.0,
     instances: Annotated[int, typer.Option(help="Slices to draw.")] = 20_000,
-    seed: Annotated[int, typer.Option(help="Seed of all random streams.")] = 1,
-    environment: Annotated[str, typer.Option(help="nominal, undervolted or dvfs.")] = "undervolted",
-    scenario: Annotated[str, typer.Option(help="common, clustered or dispersed.")] = "common",
+    seed: Annotated[int | None, typer.Option(help="Seed of all random streams.")] = None,
+    technique: Annotated[
+        str | None, typer.Option(help="Technique; see `mcage techniques`.")
+    ] = None,
+    environment: Annotated[
+        str | None, typer.Option(help="nominal, undervolted or dvfs; default: undervolted.")
+    ] = None,
+    scenario: Annotated[
+        str | None, typer.Option(help="common, clustered or dispersed; default: common.")
+    ] = None,
     vdd: Annotated[
         float | None, typer.Option(help="Low supply voltage in V; default: the scenario's own.")
     ] = None,
@@ -36,9 +46,16 @@ def rare(
     guardband: Annotated[
         float | None, typer.Option(help="Delay increase that ends a life, 0.139 for 13.9 %.")
     ] = None,
-    temperature: Annotated[float | None, typer.Option(help="Temperature in K.")] = None,
+    nbti: Annotated[
+        str | None,
+        typer.Option(help="NBTI model; see `mcage nbti --list`, or module:NAME."),
+    ] = None,
     vmin_coefficient: Annotated[
         float | None, typer.Option(help="Growth of Vmin per threshold shift, V/V.")
+    ] = None,
+    sigma_die: Annotated[
+        float | None,
+        typer.Option(help="Deviation of Vmin between dies in V; default: the scenario's."),
     ] = None,
     lds_rows: Annotated[
         int | None, typer.Option(help="Registers that the LDS holds for one slice.")
@@ -46,62 +63,82 @@ def rare(
     engine: Annotated[str, typer.Option(help="auto, numpy, numba or cuda.")] = "auto",
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Probability that a slice is dead by an age, however small, with its interval."""
+    """Probability that a slice is dead by an age, however small, with its interval.
+
+    Whatever else a sweep can be told is told by SPEC.
+    """
+    from mcage.campaign.progress import on_stderr
     from mcage.engines.select import select_engine
     from mcage.rare import failure_probability
-    from mcage.spec import SweepSpec
+    from mcage.spec import SweepSpec, read_toml
 
-    fields = {
+    fields = read_toml(spec) if spec else {}
+    fields = {"environments": ["undervolted"], "scenarios": ["common"]} | fields
+    options: dict[str, Any] = {
         "seed": seed,
-        "techniques": [technique],
-        "environments": [environment],
-        "scenarios": [scenario],
-        "vdd_volts": [] if vdd is None else [vdd],
-        "workload": _given(kernels=kernel, periods=periods, generations=generations),
-        "life": _given(
-            horizon_years=horizon,
-            epochs=epochs,
-            delay_guardband=guardband,
-            temperature_kelvin=temperature,
-            vmin_coefficient=vmin_coefficient,
-        ),
-        "registers": _given(lds_rows=lds_rows),
+        "techniques": _one(technique),
+        "environments": _one(environment),
+        "scenarios": _one(scenario),
+        "vdd_volts": _one(vdd),
+        "workload": {"kernels": kernel, "periods": periods, "generations": generations},
+        "life": {
+            "horizon_years": horizon,
+            "epochs": epochs,
+            "delay_guardband": guardband,
+            "vmin_coefficient": vmin_coefficient,
+        },
+        "aging": {"model": nbti},
+        "faults": {"sigma_die_volts": sigma_die},
+        "registers": {"lds_rows": lds_rows},
     }
-    spec = SweepSpec.from_mapping(fields, "rare")
-    chosen, _ = select_engine(engine)
-    found = failure_probability(spec, age, instances, engine=chosen)
+    chosen = SweepSpec.from_mapping(_overridden(fields, options), str(spec) if spec else "rare")
+    selected, _ = select_engine(engine)
+    found = failure_probability(chosen, age, instances, engine=selected, progress=on_stderr())
     if json:
-        _print_json(fields | {"age_years": age}, found)
+        _print_json(chosen, age, found)
         return
     _print_words(found, age)
 
 
-def _given(**options: Any) -> dict[str, Any]:
-    """Those options that were given."""
-    return {key: value for key, value in options.items() if value not in (None, [])}
+def _one(value: Any) -> list[Any] | None:
+    return None if value is None else [value]
 
 
-def _print_json(case: dict[str, Any], found: "RareEstimate") -> None:
+def _overridden(fields: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Fields of a spec with the given options put over them."""
+    result = dict(fields)
+    for key, value in options.items():
+        if value is None or value == []:
+            continue
+        if isinstance(value, dict):
+            before = fields.get(key, {})
+            value = _overridden(before, value) if isinstance(before, dict) else before
+        result[key] = value
+    return result
+
+
+def _print_json(spec: Any, age_years: float, found: "RareEstimate") -> None:
     from dataclasses import asdict
     from math import isfinite
 
-    values = asdict(found)
-    finite = {
+    # JSON knows no infinity.
+    values = {
         key: None if isinstance(value, float) and not isfinite(value) else value
-        for key, value in values.items()
+        for key, value in asdict(found).items()
     }
-    typer.echo(json_module.dumps({"case": case} | finite, indent=2))
+    case = spec.model_dump(mode="json", exclude_none=True, exclude={"instances"})
+    typer.echo(json_module.dumps({"case": case, "age_years": age_years} | values, indent=2))
 
 
 def _print_words(found: "RareEstimate", age_years: float) -> None:
     when = "as manufactured" if age_years == 0 else f"by {age_years:g} years"
     typer.echo(
         f"dead {when}: {found.probability:.3g} "
-        f"({found.confidence:.0%}: {found.lower:.3g} ... {found.upper:.3g})"
+        f"({found.confidence:.0%} interval {found.lower:.3g} ... {found.upper:.3g})"
     )
     typer.echo(
         f"{found.failures} of {found.instances} slices drawn were dead, worth "
-        f"{found.effective_samples:.4g} independent ones"
+        f"{found.effective_samples:.4g} of equal weight"
     )
     for warning in found.warnings:
         typer.echo(f"warning: {warning}", err=True)

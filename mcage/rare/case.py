@@ -74,6 +74,11 @@ class RareCase:
         return min(self.rules.floor_volts, self.weak_volts)
 
     @property
+    def typical_volts(self) -> float:
+        """Vmin above which about a typical cell is faulty by that age: half way to weak ones."""
+        return 0.5 * (self.rules.environment.lowest_vdd_volts + self.weak_volts)
+
+    @property
     def epochs(self) -> int:
         """Epochs up to that age."""
         return len(self.rules.epoch_edges_years) - 1
@@ -88,22 +93,46 @@ class RareCase:
         workload = _workloads(self.spec, instances, len(self.shared.replays))
         return workload[:, list(self.spec.period_of_epoch[: self.epochs])]
 
-    def dead(self, kernel_of_epoch: NDArray[np.int64], tail: TailCells) -> NDArray[np.bool_]:
+    def dead(
+        self,
+        seed: int,
+        instances: NDArray[np.int64],
+        kernel_of_epoch: NDArray[np.int64],
+        tail: TailCells,
+    ) -> NDArray[np.bool_]:
         """Which instances are dead by that age.
 
         Parameters
         ----------
+        seed : int
+            Seed of what they have of their own besides their cells.
+        instances : int64[I]
+            Their ids.
         kernel_of_epoch : int64[I, epochs]
             What they run.
         tail : TailCells
             Their cells above the floor.
         """
-        unsampled = np.empty((len(kernel_of_epoch), 0), dtype=np.int64)
-        lived = live(self.rules, self.engine, self.shared, kernel_of_epoch, tail, unsampled)
-        dead: NDArray[np.bool_] = (lived.end_cause != EndCause.CENSORED) & (
-            lived.life_seconds <= self.age_years * SECONDS_PER_YEAR
-        )
+        dead = np.zeros(len(instances), dtype=bool)
+        for first in range(0, len(instances), self.engine.batch):
+            some = np.arange(first, min(first + self.engine.batch, len(instances)))
+            lived = live(
+                rules=self.rules,
+                engine=self.engine,
+                shared=self.shared,
+                kernel_of_epoch=kernel_of_epoch[some],
+                tail=_of(tail, some),
+                sample=np.empty((len(some), 0), dtype=np.int64),
+                constants=self.rules.laws.draw(seed, instances[some]),
+            )
+            ended = lived.end_cause != EndCause.CENSORED
+            dead[some] = ended & (lived.life_seconds <= self.age_years * SECONDS_PER_YEAR)
         return dead
+
+
+def _of(tail: TailCells, instances: NDArray[np.int64]) -> TailCells:
+    first, last = tail.offsets[instances[0]], tail.offsets[instances[-1] + 1]
+    return tail.at(np.arange(first, last), instances)
 
 
 def rare_case(spec: SweepSpec, age_years: float, engine: Engine) -> RareCase:

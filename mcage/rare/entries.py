@@ -145,7 +145,7 @@ class EntryLaw:
 def log_ratio(
     law: SliceLaw,
     entries: EntryLaw,
-    log_odds: float,
+    log_odds: NDArray[np.float64],
     faulty_entries: NDArray[np.int64],
 ) -> NDArray[np.float64]:
     """Logarithm of density with odds multiplied over density without.
@@ -156,12 +156,12 @@ def log_ratio(
         Law of the slice.
     entries : EntryLaw
         Laws of I slices.
-    log_odds : float
-        Logarithm of the factor on the odds that an entry is faulty.
+    log_odds : float64[I]
+        Logarithm of the factor on the odds that an entry is faulty, for each.
     faulty_entries : int64[I]
         Faulty entries of these slices.
     """
-    each_row = np.log1p(np.expm1(log_odds) * entries.faulty)
+    each_row = np.log1p(np.expm1(log_odds)[:, None] * entries.faulty)
     per_row = SLICE.entries // law.scenario.node_rows
     ratio: NDArray[np.float64] = log_odds * faulty_entries - per_row * each_row.sum(axis=-1)
     return ratio

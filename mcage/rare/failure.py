@@ -2,28 +2,55 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.campaign.progress import Progress, Silent
 from mcage.engines.interface import Engine
 from mcage.errors import UserError
 from mcage.rare.case import RareCase, rare_case
 from mcage.rare.estimate import RareEstimate, estimate
 from mcage.rare.pairs import PairLaw
 from mcage.rare.pilot import find_tilt
-from mcage.rare.proposal import Proposal, SliceTilt, draw_dies
+from mcage.rare.proposal import Proposal, draw_dies
+from mcage.rare.workload import favoured
 from mcage.spec import SweepSpec
 
 PLAIN_SHARE = 0.1
-"""Slices drawn from the plain law: no weight exceeds 10."""
+"""Slices drawn from the plain law: no weight of a slice exceeds 10."""
 
 INSTANCES = 20_000
 BATCH = 128
 
 
+@dataclass(frozen=True, eq=False)
+class Sampler:
+    """How the slices of a case are drawn.
+
+    Attributes
+    ----------
+    case : RareCase
+        The case.
+    proposal : Proposal
+        Law of the slices.
+    kernel : int, optional
+        Kernel that their workloads favour.
+    """
+
+    case: RareCase
+    proposal: Proposal
+    kernel: int | None = None
+
+
 def failure_probability(
-    spec: SweepSpec, age_years: float, instances: int = INSTANCES, *, engine: Engine
+    spec: SweepSpec,
+    age_years: float,
+    instances: int = INSTANCES,
+    *,
+    engine: Engine,
+    progress: Progress | None = None,
 ) -> RareEstimate:
     """Probability that a slice of a case is dead by an age, by importance sampling.
 
@@ -37,6 +64,8 @@ def failure_probability(
         Slices to draw, 2 or more.
     engine : Engine
         What computes their lives.
+    progress : Progress, optional
+        Where to report; silent by default.
 
     Raises
     ------
@@ -50,44 +79,42 @@ def failure_probability(
     """
     if instances < 2:
         raise UserError(f"instances = {instances}, expected 2 or more")
+    progress = progress or Silent()
     case = rare_case(spec, age_years, engine)
-    proposal = proposal_for(case, spec.seed)
-    weights, dead = sample(case, proposal, spec.seed, np.arange(instances))
-    return estimate(weights, dead, proposal.plain_share)
+    progress.say(f"engine {engine.name}; {case.label}, age {age_years:g} years")
+    sampler = sampler_for(case)
+    progress.start(instances, 0)
+    try:
+        weights, dead = sample(sampler, np.arange(instances), progress)
+    finally:
+        progress.finish()
+    return estimate(weights, dead, sampler.proposal.plain_share)
 
 
-def proposal_for(case: RareCase, seed: int) -> Proposal:
-    """Law to draw slices from, so that many die.
-
-    Parameters
-    ----------
-    case : RareCase
-        The case.
-    seed : int
-        Seed of the run; the search uses random numbers of its own.
-    """
+def sampler_for(case: RareCase) -> Sampler:
+    """How to draw slices of a case so that many die."""
     if case.needed.any():
         pairs = PairLaw(case.law, case.weak_volts, case.needed)
-        plain = SliceTilt(case.weak_volts)
-        return Proposal(case.law, plain, pairs=pairs, pair_share=1.0 - PLAIN_SHARE)
-    return Proposal(case.law, find_tilt(case, seed).tilt, tilt_share=1.0 - PLAIN_SHARE)
+        share = 1.0 - PLAIN_SHARE
+        return Sampler(case, Proposal(case.law, case.weak_volts, pairs=pairs, pair_share=share))
+    pilot = find_tilt(case)
+    proposal = Proposal(case.law, case.typical_volts, tilt=pilot.tilt, tilt_share=1.0 - PLAIN_SHARE)
+    return Sampler(case, proposal, pilot.kernel)
 
 
 def sample(
-    case: RareCase, proposal: Proposal, seed: int, instances: NDArray[np.int64]
+    sampler: Sampler, instances: NDArray[np.int64], progress: Progress | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Draw slices, and let them live.
 
     Parameters
     ----------
-    case : RareCase
-        The case.
-    proposal : Proposal
-        Law to draw them from.
-    seed : int
-        Seed.
+    sampler : Sampler
+        How to draw them.
     instances : int64[I]
         Instance ids; what becomes of one does not depend on the others.
+    progress : Progress, optional
+        Where to report; silent by default.
 
     Returns
     -------
@@ -96,10 +123,19 @@ def sample(
     dead : bool[I]
         Whether it is dead by the age of the case.
     """
+    case, seed = sampler.case, sampler.case.spec.seed
+    progress = progress or Silent()
 
     def batch(some: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        dies = draw_dies(proposal, seed, "rare", some, case.floor_volts)
-        return dies.weights, case.dead(case.kernels(some), dies.tail)
+        dies = draw_dies(sampler.proposal, seed, "rare", some, case.floor_volts)
+        if sampler.kernel is None:
+            kernels, weights = case.kernels(some), dies.weights
+        else:
+            kernels, of_workloads = favoured(case, sampler.kernel, some)
+            weights = dies.weights * of_workloads
+        dead = case.dead(seed, some, kernels, dies.tail)
+        progress.advance(len(some))
+        return weights, dead
 
     batches = [instances[first : first + BATCH] for first in range(0, len(instances), BATCH)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -1,12 +1,11 @@
-"""The search for the tilt under which slices die that almost never do.
+"""The search for a tilt under which slices die that almost never do.
 
-Techniques that move data die of many faulty entries, m say. Among all tilts under which a slice
-has m of them on the average, the one that distorts the law least shares the work between the mean
-of the slice and the odds of its entries: it minimizes s**2 / 2 + I(m | s), s being the shift of the
-mean in its own deviations and I the rate function of the number of faulty entries (Cramér). That
-leaves m alone to be found: first so that half of the slices die, then by the mean of m among those
-that died, each with its weight (cross-entropy; Rubinstein, Methodology and Computing in Applied
-Probability 1999).
+Techniques that move data die of many faulty entries. How many, is found in three steps, always with
+the kernel under which slices die most easily: where death is rare, most die under that one. First
+entries of plain slices are made faulty until half of the slices die. Then fields climb to that
+number, slices are drawn, and the number that the most lightly hit of those that died have, each
+with its weight, is the number to climb to in the end: what dies is then drawn from where it is most
+likely, not from where it is sure.
 """
 
 from dataclasses import dataclass
@@ -16,20 +15,20 @@ from numpy.typing import NDArray
 
 from mcage.geometry import SLICE
 from mcage.random import stream
+from mcage.rare.bumps import Bumps
 from mcage.rare.case import RareCase
-from mcage.rare.entries import EntryLaw
-from mcage.rare.proposal import Proposal, SliceTilt, WeightedDies, draw_dies, faulty_entries
-
-SHIFTS = np.arange(0.0, 12.01, 0.25)
-"""Shifts of the mean that are tried, in its deviations."""
-
-FIELDS = 12
-"""Fields that the rate function is averaged over."""
+from mcage.rare.climb import climb
+from mcage.rare.fields import FaultyFields
+from mcage.rare.proposal import Proposal, SliceTilt, draw_dies, faulty_entries
+from mcage.variation import TailCells
 
 TRIED_DIES = 48
 REFINING_DIES = 320
-REFINEMENTS = 3
-MAX_LOG_ODDS = 80.0
+REFINEMENTS = 2
+TILT_SHARE = 0.9
+
+EASY_DEATHS = 0.1
+"""Share, by weight, of the slices that died with fewer faulty entries than is aimed at."""
 
 
 @dataclass(frozen=True)
@@ -42,110 +41,87 @@ class Pilot:
         The tilt.
     kernel : int
         The kernel under which slices die most easily.
-    faulty_entries : float
-        Mean number of faulty entries under the tilt.
     deaths : int
-        Slices of its last sample that died.
+        Slices of its last sample that died, of `REFINING_DIES`.
     """
 
     tilt: SliceTilt
     kernel: int
-    faulty_entries: float
     deaths: int
 
 
-class _Tilts:
-    """The tilts of least distortion, one for each mean number of faulty entries."""
-
-    def __init__(self, case: RareCase, seed: int) -> None:
-        law, self.level_volts = case.law, case.weak_volts
-        normals = stream(seed, "rare.pilot.fields", 0).standard_normal((FIELDS, law.normals))
-        along = np.einsum("ij,j->i", normals, law.mean_direction)
-        rest = normals - along[:, None] * law.mean_direction
-        shifts = SHIFTS if law.mean_direction.any() else SHIFTS[:1]
-        moved = rest + shifts[:, None, None] * law.mean_direction
-        nodes = law.node_volts(moved.reshape(-1, law.normals))
-        faulty = EntryLaw.of(law, nodes, self.level_volts).faulty
-        self.shifts, self.faulty = shifts, faulty.reshape(len(shifts), -1)
-        self.entries_each = SLICE.entries / self.faulty.shape[1]
-
-    def to(self, target: float) -> SliceTilt:
-        """Tilt with so many faulty entries on the average."""
-        low, high = np.zeros(len(self.shifts)), np.full(len(self.shifts), MAX_LOG_ODDS)
-        for _ in range(40):
-            middle = 0.5 * (low + high)
-            odds = np.exp(middle)[:, None] * self.faulty
-            mean = self.entries_each * (odds / (1.0 - self.faulty + odds)).sum(axis=1)
-            low, high = np.where(mean < target, middle, low), np.where(mean < target, high, middle)
-        growth = np.log1p(np.expm1(low)[:, None] * self.faulty).sum(axis=1)
-        rate = 0.5 * self.shifts**2 + low * target - self.entries_each * growth
-        best = int(np.argmin(rate))
-        return SliceTilt(self.level_volts, float(self.shifts[best]), float(low[best]))
-
-
-def find_tilt(case: RareCase, seed: int) -> Pilot:
+def find_tilt(case: RareCase) -> Pilot:
     """Search for a tilt under which slices of a case die.
-
-    All slices of the search run one kernel, under which slices die most easily: where death is
-    rare, most die under that one.
 
     Parameters
     ----------
     case : RareCase
-        The case.
-    seed : int
-        Seed of the run that the pilot is for; its own numbers are independent of that run's.
+        The case; the random numbers of the search are independent of those of its run.
     """
-    own_seed = int(stream(seed, "rare.pilot", 0).integers(2**63))
-    tilts = _Tilts(case, own_seed)
-    kernel, target = _hungriest(case, tilts, own_seed)
+    seed = int(stream(case.spec.seed, "rare.pilot", 0).integers(2**63))
+    fields = FaultyFields(case.law, case.typical_volts)
+    kernel, target = _hungriest(case, fields, seed)
     if case.age_years > 0:
-        target = _half_dead(case, tilts, own_seed, kernel, target)
+        target = _half_dead(case, fields, seed, kernel, target)
+    climbed = climb(fields, target, seed)
+    tilt = SliceTilt(fields, Bumps.like(case.law, climbed, np.ones(len(climbed))), target)
     deaths = 0
     for refinement in range(REFINEMENTS):
-        dies = _draw(case, tilts.to(target), own_seed, REFINING_DIES, refinement, 0.9)
-        dead = _dead(case, dies, kernel)
+        proposal = Proposal(case.law, fields.level_volts, tilt, TILT_SHARE)
+        instances = np.arange(refinement * REFINING_DIES, (refinement + 1) * REFINING_DIES)
+        dies = draw_dies(proposal, seed, "rare.pilot", instances, case.floor_volts)
+        dead = _dead(case, dies.tail, kernel, seed)
         deaths = int(dead.sum())
         if not deaths:
             break
         weights = dies.weights[dead]
-        faulty = faulty_entries(dies.tail, tilts.level_volts)[dead]
-        target = float((weights * faulty).sum() / weights.sum())
-    return Pilot(tilts.to(target), kernel, target, deaths)
+        faulty = faulty_entries(dies.tail, fields.level_volts)[dead]
+        target = max(_weighted_quantile(faulty, weights, EASY_DEATHS), 1.0)
+        tilt = SliceTilt(fields, Bumps.like(case.law, dies.normals[dead], weights), target)
+    return Pilot(tilt, kernel, deaths)
 
 
-def _hungriest(case: RareCase, tilts: _Tilts, seed: int) -> tuple[int, float]:
+def _weighted_quantile(
+    values: NDArray[np.int64], weights: NDArray[np.float64], share: float
+) -> float:
+    order = np.argsort(values, kind="stable")
+    ladder = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(ladder, share * ladder[-1])])
+
+
+def _hungriest(case: RareCase, fields: FaultyFields, seed: int) -> tuple[int, float]:
     """Kernel that finds no room at the start of life soonest, and with how many faulty entries."""
     start = case.at_start()
     low, high, kernel = 0.0, float(SLICE.entries), 0
-    for step in range(int(np.log2(SLICE.entries))):
+    while high - low > 1 + 0.05 * low:
         middle = 0.5 * (low + high)
-        dies = _draw(start, tilts.to(middle), seed, TRIED_DIES, REFINEMENTS + step, 1.0)
-        deaths = [_dead(start, dies, one).sum() for one in range(len(case.shared.replays))]
+        tail = _with_faulty(start, fields, seed, middle)
+        deaths = [_dead(start, tail, one, seed).sum() for one in range(len(case.shared.replays))]
         enough = max(deaths) >= TRIED_DIES / 2
         low, high = (low, middle) if enough else (middle, high)
         kernel = int(np.argmax(deaths)) if max(deaths) else kernel
     return kernel, high
 
 
-def _half_dead(case: RareCase, tilts: _Tilts, seed: int, kernel: int, at_start: float) -> float:
-    """Number of faulty entries with which half of the slices are dead by the age of the case."""
-    low, high = 0.0, min(2 * at_start + 2, float(SLICE.entries))
-    while high - low > 1 + 0.02 * high:
+def _half_dead(case: RareCase, fields: FaultyFields, seed: int, kernel: int, most: float) -> float:
+    """Faulty entries, as manufactured, with which half of the slices die by the age of the case."""
+    low, high = 0.0, most
+    while high - low > 1 + 0.05 * low:
         middle = 0.5 * (low + high)
-        dies = _draw(case, tilts.to(middle), seed, TRIED_DIES, 100, 1.0)
-        enough = _dead(case, dies, kernel).sum() >= TRIED_DIES / 2
+        dead = _dead(case, _with_faulty(case, fields, seed, middle), kernel, seed)
+        enough = dead.sum() >= TRIED_DIES / 2
         low, high = (low, middle) if enough else (middle, high)
     return high
 
 
-def _draw(
-    case: RareCase, tilt: SliceTilt, seed: int, dies: int, stage: int, tilt_share: float
-) -> WeightedDies:
-    proposal = Proposal(case.law, tilt, tilt_share)
-    instances = np.arange(stage * REFINING_DIES, stage * REFINING_DIES + dies)
-    return draw_dies(proposal, seed, "rare.pilot", instances, case.floor_volts)
+def _with_faulty(case: RareCase, fields: FaultyFields, seed: int, target: float) -> TailCells:
+    """Slices with plain fields and so many faulty entries on the average."""
+    tilt = SliceTilt(fields, Bumps.none(fields.law), target)
+    proposal = Proposal(case.law, fields.level_volts, tilt, tilt_share=1.0)
+    return draw_dies(proposal, seed, "rare.try", np.arange(TRIED_DIES), case.floor_volts).tail
 
 
-def _dead(case: RareCase, dies: WeightedDies, kernel: int) -> NDArray[np.bool_]:
-    return case.dead(np.full((dies.tail.instances, case.epochs), kernel), dies.tail)
+def _dead(case: RareCase, tail: TailCells, kernel: int, seed: int) -> NDArray[np.bool_]:
+    """Which slices die if they run one kernel throughout."""
+    instances = np.arange(tail.instances)
+    return case.dead(seed, instances, np.full((len(instances), case.epochs), kernel), tail)
