@@ -37,10 +37,12 @@ def case_of(technique="baseline", scenario_name="common", vdd_volts=0.5, age_yea
     return rare_case(spec_of(technique, scenario_name, vdd_volts), age_years, engine())
 
 
+@cache
 def law_of(scenario_name="common"):
     return SliceLaw(scenario(scenario_name))
 
 
+@cache
 def fields(law, count, seed=1):
     """Mean Vmin at the nodes of slices."""
     return law.node_volts(np.random.default_rng(seed).standard_normal((count, law.normals)))

@@ -110,6 +110,8 @@ class EntryLaw:
         counts[alone, np.minimum(column, columns - 1)] = 1
 
         chosen = np.flatnonzero(is_faulty)
+        if not len(chosen):
+            return counts
         at_least = np.stack([law.of_entries(one) for one in self.at_least])[:, chosen]
         counts[chosen] = self._two_or_more(above[chosen], at_least, generator)
         return counts

@@ -36,8 +36,8 @@ class FaultyFields:
     def directions(self) -> NDArray[np.float64]:
         """Orthonormal directions of the normal numbers behind a field: float64[moved, normals].
 
-        The die part and the longest waves: they have most of the variance, and few numbers are
-        soon adapted. What is orthogonal to them stays as drawn.
+        The longest waves, the mean of the slice first: they have most of the variance, and few
+        numbers are soon adapted. What is orthogonal to them stays as drawn.
         """
         scenario = self.law.scenario
         shape = scenario.node_rows, scenario.node_columns
@@ -49,7 +49,7 @@ class FaultyFields:
             for i in range(WAVES[1])
         ]
         found: list[NDArray[np.float64]] = []
-        for wave in [waves[0], *waves]:
+        for wave in waves:
             rest = wave.copy()
             for other in found:
                 rest -= (rest * other).sum() * other

@@ -67,18 +67,10 @@ class PairLaw:
         first, second = self._columns
         bits = self.law.scenario.segment_bits
         ways = np.where(first == second, bits * (bits - 1) / 2, bits * bits)
-        expected: NDArray[np.float64] = ways * self._both_weak(first, second)
+        common = self._peak[:, None] + np.arange(-REACH, REACH + STEP / 2, STEP)
+        log_density = self._log_density(common, self._correlation[:, None])
+        expected: NDArray[np.float64] = ways * np.exp(log_density).sum(axis=1) * STEP
         return expected
-
-    def _both_weak(
-        self, first: NDArray[np.int64], second: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        correlation = self._correlation(first, second)
-        common = np.arange(-REACH, REACH + STEP / 2, STEP)
-        peak = self._peak(correlation)[:, None]
-        log_density = self._log_density(peak + common, correlation[:, None])
-        both: NDArray[np.float64] = np.exp(log_density).sum(axis=1) * STEP
-        return both
 
     @cached_property
     def expected_pairs(self) -> float:
@@ -125,7 +117,7 @@ class PairLaw:
             bit[1] = (bit[0] + 1 + generator.integers(bits - 1)) % bits
         cell = (entry * SLICE.entry_bits + columns * bits + bit).astype(np.int32)
 
-        vmin = self._draw_weak(columns, generator)
+        vmin = self._draw_weak(pair, generator)
         row = entry * law.scenario.node_rows // SLICE.entries
         factor = law.factor[row * law.scenario.node_columns + columns]
         # A draw of both from the plain law, corrected by what it missed (Matheron's rule).
@@ -137,20 +129,17 @@ class PairLaw:
         moved: NDArray[np.float64] = normals + (factor * gain[:, None]).sum(axis=0)
         return moved, cell, vmin
 
-    def _draw_weak(
-        self, columns: NDArray[np.int64], generator: np.random.Generator
-    ) -> NDArray[np.float64]:
-        """Vmin of two cells in two columns of one entry, given that both are weak."""
-        correlation = self._correlation(columns[:1], columns[1:])
-        peak = self._peak(correlation)
+    def _draw_weak(self, pair: int, generator: np.random.Generator) -> NDArray[np.float64]:
+        """Vmin of two cells in a pair of columns of one entry, given that both are weak."""
+        correlation, peak = self._correlation[pair], self._peak[pair]
         top = self._log_density(peak, correlation)
         # The common part has a log-concave law at least as narrow as the normal one around its
         # peak: a normal number is refused until it falls under that law.
         while True:
-            shift = generator.standard_normal(1)
+            shift = generator.standard_normal()
             common = peak + shift
             excess = self._log_density(common, correlation) - top + 0.5 * shift**2
-            if np.log1p(-generator.random()) <= excess[0]:
+            if np.log1p(-generator.random()) <= excess:
                 break
         own = np.sqrt(1.0 - correlation)
         limit = (self._limit - np.sqrt(correlation) * common) / own
@@ -160,16 +149,16 @@ class PairLaw:
         weak: NDArray[np.float64] = np.maximum(vmin, np.nextafter(self.level_volts, np.inf))
         return weak
 
-    @property
+    @cached_property
     def _limit(self) -> float:
         """The level, in deviations of one cell."""
         return (self.level_volts - self.law.scenario.mu_volts) / float(np.sqrt(self._variance))
 
-    def _correlation(
-        self, first: NDArray[np.int64], second: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    @cached_property
+    def _correlation(self) -> NDArray[np.float64]:
+        """Correlation of two cells, for each pair of columns."""
         # Rounding alone can bring what is uncorrelated below zero.
-        return np.maximum(self._covariance[first, second], 0.0) / self._variance
+        return np.maximum(self._covariance[self._columns], 0.0) / self._variance
 
     def _log_density(
         self, common: NDArray[np.float64], correlation: NDArray[np.float64]
@@ -181,8 +170,10 @@ class PairLaw:
         )
         return density
 
-    def _peak(self, correlation: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Where that density is largest, by bisection of its slope."""
+    @cached_property
+    def _peak(self) -> NDArray[np.float64]:
+        """Where that density is largest, for each pair of columns: by bisection of its slope."""
+        correlation = self._correlation
         bound = 1.0 + 2.0 * abs(self._limit)
         low, high = np.full_like(correlation, -bound), np.full_like(correlation, bound)
         pull = np.sqrt(correlation / (1.0 - correlation))

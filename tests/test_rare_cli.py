@@ -1,0 +1,76 @@
+"""The command line of rare events: what it prints, and what it refuses."""
+
+import json
+import sys
+
+import pytest
+
+from mcage.cli import main
+
+QUICK = ("--kernel", "MatrixTranspose", "--generations", "1", "--instances", "300")
+CASE = ("--technique", "baseline", "--scenario", "dispersed", "--vdd", "0.6")
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """`mcage rare` with arguments: exit code, text on stdout, text on stderr."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["mcage", "rare", *map(str, arguments)])
+        try:
+            main.main()
+            code = 0
+        except SystemExit as leaving:
+            code = leaving.code or 0
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_words_and_numbers_agree(command):
+    code, words, _ = command(*CASE, *QUICK)
+    assert code == 0
+    code, text, _ = command(*CASE, *QUICK, "--json")
+    assert code == 0
+    found = json.loads(text)
+    assert found["case"]["vdd_volts"] == [0.6]
+    assert found["lower"] < found["probability"] < found["upper"] < 1e-5
+    assert f"dead as manufactured: {found['probability']:.3g} " in words
+    assert f"{found['failures']} of 300 slices" in words
+
+
+def test_few_failures_are_warned_of(command):
+    code, _, errors = command(*CASE, *QUICK, "--instances", "30")
+    assert code == 0
+    assert "warning: only" in errors
+
+
+def test_options_override_a_spec(command, tmp_path):
+    path = tmp_path / "spec.toml"
+    path.write_text('techniques = ["rrcd"]\nvdd_volts = [0.5]\n[life]\nhorizon_years = 2.0\n')
+    code, text, _ = command(path, *CASE, *QUICK, "--age", "1.5", "--json")
+    assert code == 0
+    case = json.loads(text)["case"]
+    assert case["techniques"] == ["baseline"]
+    assert case["life"]["horizon_years"] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--vdd", "0.6"), "4 cases"),
+        ((*CASE, "--age", "11"), "age = 11 years, expected 0 ... 10"),
+        ((*CASE, "--age", "nan"), "age = nan years"),
+        ((*CASE, "--instances", "1"), "instances = 1, expected 2 or more"),
+        (("spec.toml", *CASE), "faults.mode = 'table'"),
+    ],
+)
+def test_mistakes_take_one_line_and_exit_with_2(command, arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "spec.toml").write_text('[faults]\nmode = "table"\n')
+    code, out, errors = command(*QUICK, *arguments)
+    assert (code, out) == (2, "")
+    (line,) = errors.strip().splitlines()
+    assert line.startswith("error: ")
+    assert message in line
