@@ -22,31 +22,15 @@ from matplotlib.axes import Axes
 from mcage.aging.delay import dvth_at_delay
 from mcage.aging.environment import DVFS_HIGH_VDD_VOLTS, NOMINAL_VDD_VOLTS
 from mcage.aging.nbti import facelift
-from mcage.report.statistics import kaplan_meier
+from mcage.report.cases import lives_of
+from mcage.report.figures import COLOURS, STYLE, draw_survival
 from mcage.results.reader import open_results
 from mcage.results.schema import EndCause
 from mcage.spec import SweepSpec
 
 DEFAULT_OUT = Path("docs/figures/lifetimes.png")
 
-COLOURS = {  # Okabe and Ito's, which the colour-blind tell apart
-    "baseline": "#000000",
-    "rrcd": "#0072B2",
-    "rc+rar": "#D55E00",
-    "rrcd+rc+rar": "#009E73",
-}
 GREY = "#666666"
-STYLE = {
-    "font.size": 8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "axes.titlesize": 8.5,
-    "axes.titlelocation": "left",
-    "axes.titlepad": 8,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-}
 
 
 def main() -> None:
@@ -57,7 +41,7 @@ def main() -> None:
             1, 2, figsize=(7.4, 3.0), width_ratios=(1, 1.2), layout="constrained"
         )
         figure.get_layout_engine().set(wspace=0.1)
-        draw_survival(left, _by_technique(results, "dvfs"))
+        draw_low_voltage(left, _by_technique(results, "dvfs"))
         draw_shifts(right, _by_technique(results, "nominal"), _limit_mv(results))
         figure.suptitle(
             f"How long {results.sizes['instance']:,} sampled register-file slices work, "
@@ -68,35 +52,13 @@ def main() -> None:
     print(picture_path)
 
 
-def draw_survival(axes: Axes, cases: dict[str, xr.Dataset]) -> None:
+def draw_low_voltage(axes: Axes, cases: dict[str, xr.Dataset]) -> None:
     """Kaplan-Meier curves with their 95 % bands; techniques that never work by name."""
-    at_once = {name: 100 * float((case["life_years"] == 0).mean()) for name, case in cases.items()}
-    stillborn = [name for name, percent in at_once.items() if percent > 99]
-    for name, case in cases.items():
-        horizon = float(case["epoch_end_years"][-1])
-        if name in stillborn:
-            continue
-        life = case["life_years"].values
-        curve = kaplan_meier(life, case["end_cause"].values != EndCause.CENSORED)
-        years = np.concatenate([[0.0], curve.years, [horizon]])
-        alive, lower, upper = (
-            100 * np.concatenate([[1.0], part, part[-1:]])
-            for part in (curve.survival, curve.lower, curve.upper)
-        )
-        axes.step(years, alive, where="post", color=COLOURS[name], linewidth=1.2, label=name)
-        axes.fill_between(
-            years, lower, upper, step="post", color=COLOURS[name], alpha=0.25, linewidth=0
-        )
-    if stillborn:
-        percent = min(at_once[name] for name in stillborn)
-        words = f"{', '.join(stillborn)}:\n{percent:.4g} % dead on arrival"
-        axes.plot([], [], color="none", label=words)
-    axes.legend(frameon=False, loc="upper right")
+    draw_survival(axes, {name: lives_of(case) for name, case in cases.items()}, COLOURS)
+    axes.legend(loc="center right")
     axes.text(0.15, 3, "steps: the next kernel starts", color=GREY)
-    low_volts = float(case["vdd_volts"])
+    low_volts = float(next(iter(cases.values()))["vdd_volts"])
     axes.set_title(f"under DVFS ({DVFS_HIGH_VDD_VOLTS:g} V and {low_volts:g} V)")
-    axes.set(xlim=(0, horizon), ylim=(0, 102), xlabel="age (years)")
-    axes.set_ylabel("slices that still work (%)")
 
 
 def draw_shifts(axes: Axes, cases: dict[str, xr.Dataset], limit_mv: float) -> None:

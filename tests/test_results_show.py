@@ -38,6 +38,8 @@ def summary(**fields):
         "censored_share": Estimate(0.025, 0.02, 0.03),
         "max_dvth_mv": {"T0": Estimate(66.687, 66.4, 66.974), "T1": Estimate(40.0, 39.0, 41.0)},
         "spill_rate": Estimate(0.01234, 0.0120, 0.01268),
+        "slowdown": Estimate(0.0037, 0.0036, 0.0038),
+        "energy_saving": Estimate(-0.1234, -0.13, -0.1168),
         "end_cause_share": {
             "delay": Estimate(0.9, 0.8, 1.0),
             "faulty entry": Estimate(0.0, 0.0, 0.01),
@@ -68,6 +70,8 @@ def test_a_row_by_hand():
         "66.69 ±0.29",
         "40.0 ±1.0",
         "1.234 ±0.034",
+        "0.370 ±0.010",
+        "-12.34 ±0.66",
         "delay 90 %, no home 7.5 %",
     ]
 
@@ -125,7 +129,8 @@ def test_summaries_follow_the_arrays(instances, tmp_path):
         dvth = arrays["max_dvth_mv"][index].mean(axis=0)
         assert case.max_dvth_mv["T0"].value == pytest.approx(dvth[0])
         assert case.max_dvth_mv["T1"].value == pytest.approx(dvth[1])
-        assert case.spill_rate.value == pytest.approx(arrays["spill_rate"][index].mean())
+        for name in ("spill_rate", "slowdown", "energy_saving"):
+            assert getattr(case, name).value == pytest.approx(arrays[name][index].mean())
         alive = arrays["end_cause"][index] == 0
         assert case.censored_share.value == alive.mean()
         assert case.end_cause_share["delay"].value == pytest.approx(1 - alive.mean())

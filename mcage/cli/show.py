@@ -35,9 +35,13 @@ def show(
         int | None,
         typer.Option(help="Dead slices that such a chip can do without; default: none."),
     ] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(help="Also draw how many slices still work at which age: .png, .pdf or .svg."),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Show for each case B10 and median life, threshold shifts, spill rate and causes of death."""
+    """Show for each case lives, threshold shifts, spills, slowdown, energy and causes of death."""
     from mcage.errors import UserError
 
     if (compare is not None) + causes + fit + (slices_per_chip is not None) > 1:
@@ -50,6 +54,12 @@ def show(
             f"--spare-slices {spare_slices}: slices are spared by chips; "
             "say how many make one with --slices-per-chip"
         )
+    if figure is not None:
+        if slices_per_chip is not None:
+            raise UserError("--figure draws lives of slices, not of chips: leave out one of them")
+        from mcage.report.figures import draw_survival_of_file
+
+        draw_survival_of_file(file, figure)
     if slices_per_chip is not None:
         from mcage.report.chips import print_chips, summarize_chips_of_file
 

@@ -47,8 +47,13 @@ class CaseSummary:
     max_dvth_mv : dict of str to Estimate
         By transistor: mean over instances of the slice's largest threshold shift, mV.
     spill_rate : Estimate
-        Mean of the share of register writes that go to the LDS, over the instances that lived:
-        a slice dead on arrival writes nothing.
+        Mean of the share of register writes that go to the LDS; this one and the next two over the
+        instances that lived: a slice dead on arrival writes nothing.
+    slowdown : Estimate
+        Mean extra execution time, a fraction of that of a conventional slice.
+    energy_saving : Estimate
+        Mean saving over a conventional slice that does the same work at the same operating points,
+        a fraction of its energy.
     end_cause_share : dict of str to Estimate
         Share of all lives, by cause of their end.
     """
@@ -65,6 +70,8 @@ class CaseSummary:
     censored_share: Estimate
     max_dvth_mv: dict[str, Estimate]
     spill_rate: Estimate
+    slowdown: Estimate
+    energy_saving: Estimate
     end_cause_share: dict[str, Estimate]
 
 
@@ -97,6 +104,8 @@ def _summarize_case(case: xr.Dataset) -> CaseSummary:
         censored_share=proportion(int(np.count_nonzero(~died)), count),
         max_dvth_mv={name: mean(dvth[:, i]) for i, name in enumerate(TRANSISTORS)},
         spill_rate=mean(case["spill_rate"].values),
+        slowdown=mean(case["slowdown"].values),
+        energy_saving=mean(case["energy_saving"].values),
         end_cause_share={
             name: proportion(int(np.count_nonzero(cause == value)), count)
             for value, name in CAUSES.items()
@@ -133,7 +142,8 @@ def print_summaries(summaries: Sequence[CaseSummary], console: Console) -> None:
         shared.append(f"scenario {_setting(first)}")
     table = Table(
         title=", ".join(shared),
-        caption=f"{CONFIDENCE:.0%} intervals; dVth: mean of the slice's worst cell",
+        caption=f"{CONFIDENCE:.0%} intervals; dVth: mean of the slice's worst cell; "
+        "slowdown, energy: against a conventional slice at the same voltages",
         box=box.SIMPLE_HEAD,
     )
     for heading in ("technique", "environment", *(["scenario"] if several_settings else [])):
@@ -142,7 +152,8 @@ def print_summaries(summaries: Sequence[CaseSummary], console: Console) -> None:
         table.add_column(escape(heading), justify="right")
     for name in TRANSISTORS:
         table.add_column(escape(f"dVth {name}\n[mV]"), justify="right")
-    table.add_column("spill rate\n[%]", justify="right")
+    for heading in ("spill rate\n[%]", "slowdown\n[%]", "energy\nsaving [%]"):
+        table.add_column(escape(heading), justify="right")
     table.add_column("lives end by")
     for summary in summaries:
         table.add_row(
@@ -153,7 +164,10 @@ def print_summaries(summaries: Sequence[CaseSummary], console: Console) -> None:
             life(summary.median_life_years, summary.horizon_years),
             percent(summary.censored_share.value),
             *(plus_minus(summary.max_dvth_mv[name]) for name in TRANSISTORS),
-            plus_minus(summary.spill_rate, 100.0),
+            *(
+                plus_minus(share, 100.0)
+                for share in (summary.spill_rate, summary.slowdown, summary.energy_saving)
+            ),
             _causes(summary),
         )
     console.print(table)

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from mcage.report.statistics import Estimate
 
-WIDTH_WITHOUT_TERMINAL = 170
+WIDTH_WITHOUT_TERMINAL = 195
 DASH = "–"
 
 
