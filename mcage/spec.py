@@ -90,6 +90,8 @@ class Life(_Part):
     """Share of the time that a slice is busy."""
     idle: Literal["gated"] = "gated"
     """What becomes of cells the rest of the time: off, so that both transistors recover."""
+    spill_limit: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Share of a kernel's register writes that may go to the LDS; None: any."""
     vmin_coefficient: Annotated[float, Field(ge=0, le=10)] = 1.0
     """Growth of a cell's Vmin per threshold shift, V/V (assumed; docs/aging.md)."""
 

@@ -29,7 +29,7 @@ from mcage.report.text import WIDTH_WITHOUT_TERMINAL, plain
 from mcage.results.reader import open_results
 from mcage.variation import die_of
 
-ALIVE, DELAY, ENTRY, HOME = EndCause
+ALIVE, DELAY, ENTRY, HOME, _ = EndCause
 
 # Chips of three: deaths in every order, a censored slice, two deaths at one age, all alive; and
 # two slices more.

@@ -44,6 +44,7 @@ def summary(**fields):
             "delay": Estimate(0.9, 0.8, 1.0),
             "faulty entry": Estimate(0.0, 0.0, 0.01),
             "no home": Estimate(0.075, 0.07, 0.08),
+            "spill limit": Estimate(0.0, 0.0, 0.01),
         },
     }
     return CaseSummary(**{**known, **fields})
@@ -277,7 +278,7 @@ def test_a_cause_that_ends_no_life_of_a_case_is_a_dash():
     def case(label, dead):
         share = [Estimate(0.0, 0.0, 0.1), Estimate(dead, 0.0, 1.0)]
         nobody = [Estimate(0.0, 0.0, 0.1)] * 2
-        causes = {"delay": share, "faulty entry": nobody, "no home": nobody}
+        causes = {"delay": share, "faulty entry": nobody, "no home": nobody, "spill limit": nobody}
         return CauseSummary(label, 10, (0.0, 10.0), causes, nobody)
 
     stream = io.StringIO()

@@ -14,3 +14,5 @@ class EndCause(IntEnum):
     """An allocated entry had two faulty bits, and the technique cannot move data."""
     NO_HOME = 3
     """A register found neither a home in the slice nor room in the LDS; or no whole window did."""
+    SPILL_LIMIT = 4
+    """There was room, but more of the register writes went to the LDS than the limit allows."""

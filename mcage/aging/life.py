@@ -151,9 +151,7 @@ class _Batch:
         self.rules, self.drift = rules, drift
         self.kernel_of_epoch = kernel_of_epoch
         self.sampled_cells = sample.shape[1]
-        self.room = Room(engine, shared, rules.lds_rows)
-        moves = shared.redirects or shared.packs
-        self.failure = EndCause.NO_HOME if moves else EndCause.FAULTY_ENTRY
+        self.room = Room(engine, shared, rules.lds_rows, rules.spill_limit)
         watched = Watched(
             np.concatenate([self.tail.instance, np.repeat(np.arange(count), sample.shape[1])]),
             np.concatenate([self.tail.cell.astype(np.int64), sample.ravel()]),
@@ -205,8 +203,9 @@ class _Batch:
         """Let instances begin an epoch; those that find no room end there."""
         kernel = self.kernel_of_epoch[running, epoch]
         first = self.room.replay(kernel, self.fault_maps[running], self.last.of(running))
-        dead = running[~first.fits]
-        self.end_seconds[dead], self.cause[dead] = start, self.failure
+        dead = ~first.fits
+        self.end_seconds[running[dead]] = start
+        self.cause[running[dead]] = first.end_cause[dead]
         return first
 
     def _age(
@@ -313,9 +312,9 @@ class _Batch:
         late = np.flatnonzero(self.ended_by_delay[ended])
         moment[late] = self._end_by_delay(ended[late])
         failed = np.flatnonzero(self.ended_by_faults[ended])
-        by_faults = self._end_by_faults(ended[failed], found.of(failed))
+        by_faults, failure = self._end_by_faults(ended[failed], found.of(failed))
         sooner = by_faults < moment[failed]
-        moment[failed[sooner]], cause[failed[sooner]] = by_faults[sooner], self.failure
+        moment[failed[sooner]], cause[failed[sooner]] = by_faults[sooner], failure[sooner]
         self.end_seconds[ended], self.cause[ended] = moment, cause
 
         first, last = self.first.of(ended), self.last.of(ended)
@@ -327,8 +326,10 @@ class _Batch:
         stretch = self.stretch.of(instances)
         return crossing(self._excess(instances), stretch.start, stretch.end)
 
-    def _end_by_faults(self, instances: NDArray[np.int64], found: NewFaults) -> NDArray[np.float64]:
-        """Moments at which room for the kernels runs out."""
+    def _end_by_faults(
+        self, instances: NDArray[np.int64], found: NewFaults
+    ) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+        """Moments at which kernels can run no longer, and why."""
         fits, full = self.first.of(instances), self.last.of(instances)
         low, high = found.stretch.start, found.stretch.end
         for _ in range(BISECTIONS):
@@ -337,7 +338,7 @@ class _Batch:
             low, high = np.where(tried.fits, middle, low), np.where(tried.fits, high, middle)
             fits.keep(tried.fits, tried.of(tried.fits))
             full.keep(~tried.fits, tried.of(~tried.fits))
-        return high
+        return high, full.end_cause
 
     def _longest_dvth(self, instances: NDArray[np.int64]) -> _AtMoments:
         """Shift of the worst T0 and T1 of instances, float64[2, n], at a moment of each.

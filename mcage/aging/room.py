@@ -1,4 +1,4 @@
-"""Room: whether a kernel fits on a fault map, and what happens to its writes there."""
+"""Room: whether a kernel can run on a fault map, and what happens to its writes there."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -6,6 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.aging.end_of_life import EndCause
 from mcage.aging.events import COUNTED, EVENTS, Event, counted
 from mcage.aging.shared import SharedReplays
 from mcage.engines.interface import Engine
@@ -22,8 +23,8 @@ class Replayed:
         Kernels; -1 where there is no replay.
     fault_maps : uint8[n, 256]
         Fault maps.
-    fits : bool[n]
-        Whether there is room.
+    end_cause : int8[n]
+        `EndCause` of a life that comes to this; `EndCause.CENSORED` where it can go on.
     events : float64[n, EVENTS]
         Events per cycle.
     peak : int64[n]
@@ -32,7 +33,7 @@ class Replayed:
 
     kernel: NDArray[np.int64]
     fault_maps: NDArray[np.uint8]
-    fits: NDArray[np.bool_]
+    end_cause: NDArray[np.int8]
     events: NDArray[np.float64]
     peak: NDArray[np.int64]
 
@@ -42,17 +43,23 @@ class Replayed:
         return cls(
             np.full(count, -1),
             np.zeros((count, SLICE.entries), dtype=np.uint8),
-            np.zeros(count, dtype=bool),
+            np.full(count, EndCause.CENSORED, dtype=np.int8),
             np.zeros((count, EVENTS)),
             np.zeros(count, dtype=np.int64),
         )
+
+    @property
+    def fits(self) -> NDArray[np.bool_]:
+        """Whether a life can go on: bool[n]."""
+        going: NDArray[np.bool_] = self.end_cause == EndCause.CENSORED
+        return going
 
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "Replayed":
         """Some of them."""
         return Replayed(
             self.kernel[which],
             self.fault_maps[which],
-            self.fits[which],
+            self.end_cause[which],
             self.events[which],
             self.peak[which],
         )
@@ -61,7 +68,7 @@ class Replayed:
         """Put others in the place of some."""
         self.kernel[which] = others.kernel
         self.fault_maps[which] = others.fault_maps
-        self.fits[which] = others.fits
+        self.end_cause[which] = others.end_cause
         self.events[which] = others.events
         self.peak[which] = others.peak
 
@@ -78,11 +85,14 @@ class Room:
         The technique on each kernel.
     lds_rows : int
         Spilled rows for which there is room.
+    spill_limit : float
+        Share of a kernel's writes that may go to the LDS.
     """
 
     engine: Engine
     shared: SharedReplays
     lds_rows: int
+    spill_limit: float
 
     def replay(
         self, kernel: NDArray[np.int64], fault_maps: NDArray[np.uint8], *known: Replayed
@@ -102,7 +112,7 @@ class Room:
         result = Replayed(
             kernel,
             fault_maps,
-            np.ones(len(kernel), dtype=bool),
+            np.full(len(kernel), EndCause.CENSORED, dtype=np.int8),
             shared.events[kernel],
             shared.peak_spilled_rows[kernel],
         )
@@ -113,8 +123,11 @@ class Room:
             self._pack(affected, result)
         elif len(affected):
             needed = shared.needed[kernel[affected]]
-            result.fits[affected] = ~(needed & (fault_maps[affected] != 0)).any(axis=1)
-        result.fits[result.peak > self.lds_rows] = False
+            harmed = (needed & (fault_maps[affected] != 0)).any(axis=1)
+            result.end_cause[affected[harmed]] = EndCause.FAULTY_ENTRY
+        result.end_cause[_spill_rate(result.events) > self.spill_limit] = EndCause.SPILL_LIMIT
+        # Where there is no room at all, no limit matters.
+        result.end_cause[result.peak > self.lds_rows] = EndCause.NO_HOME
         return result
 
     def _redirect(
@@ -146,13 +159,20 @@ class Room:
             packing = self.shared.replays[number].packing
             assert packing is not None
             waits = packing.slowdown(result.fault_maps[chosen])
-            result.fits[chosen] = np.isfinite(waits)
+            result.end_cause[chosen[np.isinf(waits)]] = EndCause.NO_HOME
             for one in np.flatnonzero(np.isinf(waits)):
                 # A life ends with its last window, not with an endless wait for the next.
                 places = packing.places(result.fault_maps[chosen[one]])
                 last = packing.timing(tuple(max(1, count) for count in places))
                 waits[one] = last.cycles / packing.trace.cycles - 1
             result.events[chosen, Event.WAIT] = waits
+
+
+def _spill_rate(events: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Share of the register writes that go to the LDS: float64[n]."""
+    # Rounded, so that a rate that equals a limit does not exceed it by its last bit.
+    rate: NDArray[np.float64] = events[:, Event.LDS] / events[:, : Event.LDS + 1].sum(axis=1)
+    return rate.round(12)
 
 
 def _words(fault_maps: NDArray[np.uint8]) -> NDArray[np.uint64]:

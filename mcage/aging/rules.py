@@ -36,6 +36,8 @@ class LifeRules:
         Conservative rule for fault maps.
     laws : InstanceLaws
         What instances have of their own.
+    spill_limit : float
+        Share of a kernel's writes that may go to the LDS; 1 for no limit.
     """
 
     environment: Environment
@@ -46,6 +48,7 @@ class LifeRules:
     lds_rows: int
     spread_blocks: bool
     laws: InstanceLaws
+    spill_limit: float = 1.0
 
     @property
     def horizon_seconds(self) -> float:

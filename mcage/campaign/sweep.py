@@ -346,6 +346,7 @@ def _planned(spec: SweepSpec, case: Case, nbti: AdditiveModel, laws: InstanceLaw
             lds_rows=spec.registers.lds_rows,
             spread_blocks=spec.faults.spread_blocks,
             laws=laws,
+            spill_limit=1.0 if life.spill_limit is None else life.spill_limit,
         ),
     )
 

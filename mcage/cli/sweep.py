@@ -58,6 +58,12 @@ def sweep(
     guardband: Annotated[
         float | None, typer.Option(help="Delay increase that ends a life, 0.139 for 13.9 %.")
     ] = None,
+    spill_limit: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of writes to the LDS that ends a life if exceeded; default: none."
+        ),
+    ] = None,
     temperature: Annotated[
         str | None, typer.Option(help='Temperature in K: a number, or a law as "normal(353, 5)".')
     ] = None,
@@ -161,6 +167,7 @@ def sweep(
         "life.horizon_years": horizon,
         "life.epochs": epochs,
         "life.delay_guardband": guardband,
+        "life.spill_limit": spill_limit,
         "life.temperature_kelvin": _number_or_law(temperature),
         "life.activity": _number_or_law(activity),
         "life.idle": idle,
