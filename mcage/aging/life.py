@@ -5,25 +5,24 @@ for the kernel on that map; after it, cells have aged, faults may have grown, an
 still find room; whatever ends a life on the way is solved for inside the epoch.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.aging.crossing import crossing
 from mcage.aging.delay import delay_increase
-from mcage.aging.drift import Drift
 from mcage.aging.end_of_life import EndCause
 from mcage.aging.events import EVENTS, Event
 from mcage.aging.growth import growth_weights, middles_of_growth
 from mcage.aging.instance import InstanceConstants
 from mcage.aging.nbti import SECONDS_PER_YEAR
-from mcage.aging.new_faults import NewFaults, Stretch, between
+from mcage.aging.new_faults import NewFaults
 from mcage.aging.room import Replayed, Room
 from mcage.aging.rules import LifeRules
 from mcage.aging.shared import SharedReplays
+from mcage.aging.summed_wear import SummedWear
+from mcage.aging.wear import Wear
 from mcage.engines.exposure import Watched
 from mcage.engines.interface import Engine
 from mcage.variation import EntryFaults, TailCells
@@ -33,12 +32,6 @@ BISECTIONS = 12
 
 MOMENTS = 3
 """Moments of an epoch at which its events are counted: start, middle of growth, end."""
-
-_AtMoments = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-"""Of a moment of each of some instances."""
-
-SAMPLED_TOGETHER = 16
-"""Instances whose sampled cells are aged together, so that their times stay in the cache."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +115,7 @@ def live(
     UserError
         As `LifeRules.drift`.
     """
-    drift = rules.drift(constants)
-    return _Batch(rules, drift, engine, shared, kernel_of_epoch, tail, sample).run()
+    return _Batch(rules, constants, engine, shared, kernel_of_epoch, tail, sample).run()
 
 
 class _Batch:
@@ -136,7 +128,7 @@ class _Batch:
     def __init__(
         self,
         rules: LifeRules,
-        drift: Drift,
+        constants: InstanceConstants | None,
         engine: Engine,
         shared: SharedReplays,
         kernel_of_epoch: NDArray[np.int64],
@@ -148,7 +140,7 @@ class _Batch:
         self.entries = EntryFaults.none(count).more(tail, faulty)
         # A cell that is faulty from the start stays so, whatever becomes of it.
         self.tail = tail.at(np.flatnonzero(~faulty), np.arange(count))
-        self.rules, self.drift = rules, drift
+        self.rules, self.limits = rules, rules.limits(constants)
         self.kernel_of_epoch = kernel_of_epoch
         self.sampled_cells = sample.shape[1]
         self.room = Room(engine, shared, rules.lds_rows, rules.spill_limit)
@@ -156,14 +148,12 @@ class _Batch:
             np.concatenate([self.tail.instance, np.repeat(np.arange(count), sample.shape[1])]),
             np.concatenate([self.tail.cell.astype(np.int64), sample.ravel()]),
         )
-        self.exposure = engine.exposure(shared.duties, watched, count)
+        self.wear: Wear = SummedWear(
+            rules.drift(constants), engine, shared.duties, watched, self.sampled_cells, count
+        )
 
-        # The last epoch of each instance so far: when, which, and the times of cells before it.
-        self.stretch = Stretch(np.zeros(count), np.zeros(count))
+        # The last epoch of each instance so far, and the replays at both its ends.
         self.epoch = np.zeros(count, dtype=np.int64)
-        self.watched_instance = watched.instance
-        self.watched_before = np.zeros((2, len(watched.cell)))
-        self.longest_before = np.zeros((2, count))
         self.first, self.last = Replayed.none(count), Replayed.none(count)
 
         self.faulty = np.zeros(len(self.tail.cell), dtype=bool)
@@ -193,9 +183,8 @@ class _Batch:
                 break
             self.first.keep(running, first)
             self.epoch[running] = epoch
-            self.stretch.start[running], self.stretch.end[running] = start, end
             self.epoch_faulty[running, epoch] = (first.fault_maps != 0).sum(axis=1)
-            running = self._age(running, first, end - start)
+            running = self._age(running, first, start, end)
         self._end()
         return self._lives()
 
@@ -209,22 +198,17 @@ class _Batch:
         return first
 
     def _age(
-        self, running: NDArray[np.int64], first: Replayed, seconds: float
+        self, running: NDArray[np.int64], first: Replayed, start: float, end: float
     ) -> NDArray[np.int64]:
         """Let instances live through an epoch; return those that do not end in it."""
-        chosen = self._chosen(running)
-        of_cells = chosen[self.watched_instance] if not chosen.all() else True
-        np.copyto(self.watched_before, self.exposure.watched_seconds, where=of_cells)
-        np.copyto(self.longest_before, self.exposure.longest, where=chosen)
-        self.exposure.add(running, first.kernel, first.fault_maps, seconds)
-
+        self.wear.add(running, first.kernel, first.fault_maps, start, end)
         found, places = self._new_faults(running)
-        end = found.stretch.end
-        faults = found.faults_at(end)
+        faults = found.faults_at(found.stretch.end)
         fault_maps = faults.fault_maps(self.rules.spread_blocks)
         last = self.room.replay(first.kernel, fault_maps, first)
         self.last.keep(running, last)
-        self.ended_by_delay[running] = self._excess(running)(end) >= 0
+        limit = self.limits.of(running).dvth_limit_volts
+        self.ended_by_delay[running] = self.wear.exceeds(running, limit)
         without_room = np.flatnonzero(~last.fits)
         if len(without_room):
             self.ended_by_faults[running[without_room]] = self._runs_out(
@@ -234,11 +218,11 @@ class _Batch:
         ended = (self.ended_by_delay | self.ended_by_faults)[running]
         if ended.any():
             going = np.flatnonzero(~ended)
-            running, end, found = running[going], end[going], found.of(going)
+            running, found = running[going], found.of(going)
             first, last = first.of(going), last.of(going)
             faults, fault_maps = faults.of(going), fault_maps[going]
             places = places[self._chosen(running)[self.tail.instance[places]]]
-        self._live_until(running, end, found, first, last)
+        self._live_until(running, found.stretch.end, found, first, last)
         self.entries.keep(running, faults)
         self.fault_maps[running] = fault_maps
         self.faulty[places] = True
@@ -252,20 +236,17 @@ class _Batch:
         """
         chosen = self._chosen(instances)
         healthy = self.healthy[chosen[self.tail.instance[self.healthy]]]
-        before, after = self.watched_before[:, healthy], self.exposure.watched_seconds[:, healthy]
-        instance = self.tail.instance[healthy]
-        fails = self.drift.of(instance).are_faulty(
-            self.tail.vmin_volts[healthy], between(before, after, 1.0), self.stretch.end[instance]
-        )
+        instance, wear = self.tail.instance[healthy], self.wear.cells(healthy)
+        shift = wear.dvth(self.wear.stretch.end[instance])
+        fails = self.limits.of(instance).are_faulty(self.tail.vmin_volts[healthy], shift)
         places = healthy[fails]
         found = NewFaults(
-            drift=self.drift.of(instances),
+            limits=self.limits.of(instances),
             spread_blocks=self.rules.spread_blocks,
-            stretch=self.stretch.of(instances),
+            stretch=self.wear.stretch.of(instances),
             earlier=self.entries.of(instances),
             cells=self.tail.at(places, instances),
-            before=before[:, fails],
-            after=after[:, fails],
+            wear=wear.of(fails),
         )
         return found, places
 
@@ -299,7 +280,7 @@ class _Batch:
         peak = np.maximum(first.peak, np.minimum(last.peak, self.rules.lds_rows))
         self.epoch_peak[instances, epoch] = peak
         self.peak[instances] = np.maximum(self.peak[instances], peak)
-        self.epoch_max_dvth[instances, epoch] = self._longest_dvth(instances)(moment).T
+        self.epoch_max_dvth[instances, epoch] = self.wear.worst_dvth(instances, moment).T
         self.faulty_end[instances] = (last.fault_maps != 0).sum(axis=1)
 
     def _end(self) -> None:
@@ -310,7 +291,8 @@ class _Batch:
         found, _ = self._new_faults(ended)
         moment, cause = found.stretch.end.copy(), np.full(len(ended), EndCause.DELAY)
         late = np.flatnonzero(self.ended_by_delay[ended])
-        moment[late] = self._end_by_delay(ended[late])
+        limit = self.limits.of(ended[late]).dvth_limit_volts
+        moment[late] = self.wear.reaching(ended[late], limit)
         failed = np.flatnonzero(self.ended_by_faults[ended])
         by_faults, failure = self._end_by_faults(ended[failed], found.of(failed))
         sooner = by_faults < moment[failed]
@@ -320,11 +302,6 @@ class _Batch:
         first, last = self.first.of(ended), self.last.of(ended)
         last = self.room.replay(first.kernel, found.fault_maps_at(moment), first, last)
         self._live_until(ended, moment, found, first, last)
-
-    def _end_by_delay(self, instances: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Moments at which the worst transistors use up the guardband."""
-        stretch = self.stretch.of(instances)
-        return crossing(self._excess(instances), stretch.start, stretch.end)
 
     def _end_by_faults(
         self, instances: NDArray[np.int64], found: NewFaults
@@ -340,45 +317,6 @@ class _Batch:
             full.keep(~tried.fits, tried.of(~tried.fits))
         return high, full.end_cause
 
-    def _longest_dvth(self, instances: NDArray[np.int64]) -> _AtMoments:
-        """Shift of the worst T0 and T1 of instances, float64[2, n], at a moment of each.
-
-        Exact if one cell has the longest time throughout the epoch, never too small otherwise.
-        """
-        stretch, drift = self.stretch.of(instances), self.drift.of(instances)
-        before, after = self.longest_before[:, instances], self.exposure.longest[:, instances]
-
-        def shift(moment: NDArray[np.float64]) -> NDArray[np.float64]:
-            return drift.dvth(between(before, after, stretch.part(moment)), moment)
-
-        return shift
-
-    def _excess(self, instances: NDArray[np.int64]) -> _AtMoments:
-        """Shift of the worst transistor of instances beyond the guardband's, in volts."""
-        shift = self._longest_dvth(instances)
-        limit = self.drift.of(instances).dvth_limit_volts
-
-        def excess(moment: NDArray[np.float64]) -> NDArray[np.float64]:
-            beyond: NDArray[np.float64] = shift(moment).max(axis=0) - limit
-            return beyond
-
-        return excess
-
-    def _sampled_dvth(self, instances: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Shifts of the sampled cells at the ends of lives: float64[2, n, sample]."""
-        of_instance = (2, len(self.end_seconds), self.sampled_cells)
-        before = self.watched_before[:, len(self.tail.cell) :].reshape(of_instance)
-        after = self.exposure.watched_seconds[:, len(self.tail.cell) :].reshape(of_instance)
-        age = self.end_seconds[:, None]
-        part = self.stretch.of(instances).part(self.end_seconds[instances])[:, None]
-        shift = np.empty((2, len(instances), self.sampled_cells))
-        for first in range(0, len(instances), SAMPLED_TOGETHER):
-            some = slice(first, first + SAMPLED_TOGETHER)
-            which = instances[some]
-            seconds = between(before[:, which], after[:, which], part[some])
-            shift[:, some] = self.drift.of(which).dvth(seconds, age[which])
-        return shift
-
     def _chosen(self, instances: NDArray[np.int64]) -> NDArray[np.bool_]:
         chosen = np.zeros(len(self.end_seconds), dtype=bool)
         chosen[instances] = True
@@ -390,13 +328,9 @@ class _Batch:
         count = len(self.end_seconds)
         dvth, duty = np.zeros((count, 2)), np.zeros((count, 2))
         sampled = np.zeros((2, count, self.sampled_cells))
-        dvth[lived] = self._longest_dvth(lived)(age).T
-        part = self.stretch.of(lived).part(age)
-        longest = between(self.longest_before[:, lived], self.exposure.longest[:, lived], part)
-        duty[lived] = (longest / age).T
-        if not self.drift.is_always_busy:
-            duty *= self.drift.activity.reshape(-1, 1)
-        sampled[:, lived] = self._sampled_dvth(lived)
+        dvth[lived] = self.wear.worst_dvth(lived, age).T
+        duty[lived] = self.wear.longest_duty(lived, age).T
+        sampled[:, lived] = self.wear.sampled_dvth(lived, age)
         events = (self.moment_seconds[..., None] * self.moment_events).sum(axis=(1, 2))
         writes = events[:, : Event.LDS + 1].sum(axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -409,7 +343,7 @@ class _Batch:
             delay_increase=delay_increase(
                 dvth.max(axis=1),
                 self.rules.environment.highest_vdd_volts,
-                self.drift.vt0_volts,
+                self.limits.vt0_volts,
                 self.rules.nbti.alpha,
             ),
             writes=rates[:, : Event.LDS + 1],

@@ -9,6 +9,7 @@ from mcage.aging.delay import dvth_at_delay
 from mcage.aging.drift import Drift
 from mcage.aging.environment import Environment
 from mcage.aging.instance import InstanceConstants, InstanceLaws
+from mcage.aging.limits import Limits
 from mcage.aging.nbti import SECONDS_PER_YEAR, AdditiveModel
 from mcage.errors import UserError
 
@@ -81,6 +82,12 @@ class LifeRules:
             nbti=self.nbti,
             rates=self.nbti.rates(self.environment, own.transistors),
             activity=own.activity,
+        )
+
+    def limits(self, constants: InstanceConstants | None = None) -> Limits:
+        """How far the transistors of instances may shift; arguments and errors as of `drift`."""
+        own = self.laws.constants if constants is None else constants
+        return Limits(
             vt0_volts=own.vt0_volts,
             dvth_limit_volts=np.asarray(
                 dvth_at_delay(

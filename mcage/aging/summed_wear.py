@@ -1,0 +1,170 @@
+"""Wear where total seconds under stress say it all: additive models with constant rates.
+
+Of transistors of one age, the one that was stressed longest has then drifted furthest, so that the
+longest times of a slice give the shifts of its worst transistors.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.aging.crossing import crossing
+from mcage.aging.drift import Drift
+from mcage.aging.stretch import Stretch, between
+from mcage.aging.wear import CellWear, Wear
+from mcage.engines.exposure import Exposure, SharedDuties, Watched
+from mcage.engines.interface import Engine
+
+SAMPLED_TOGETHER = 16
+"""Instances whose sampled cells are aged together, so that their times stay in the cache."""
+
+
+@dataclass(frozen=True)
+class SummedCells(CellWear):
+    """Wear of n cells.
+
+    Attributes
+    ----------
+    drift : Drift
+        How they drift.
+    stretch : Stretch
+        Latest stretches of their instances.
+    before, after : float64[2, n]
+        Seconds at '0' and '1' at both ends of the stretches, if slices were always busy.
+    """
+
+    drift: Drift
+    stretch: Stretch
+    before: NDArray[np.float64]
+    after: NDArray[np.float64]
+
+    def dvth(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `CellWear.dvth`."""
+        return self.drift.dvth(between(self.before, self.after, self.stretch.part(moment)), moment)
+
+    def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "SummedCells":
+        """See `CellWear.of`."""
+        return SummedCells(
+            self.drift.of(which),
+            self.stretch.of(which),
+            self.before[:, which],
+            self.after[:, which],
+        )
+
+
+class SummedWear(Wear):
+    """Wear by sums of seconds.
+
+    Parameters
+    ----------
+    drift : Drift
+        How the instances of the batch drift.
+    engine : Engine
+        Knows the times of cells.
+    duties : SharedDuties
+        The technique on every kernel.
+    watched : Watched
+        Cells that are followed one by one.
+    sampled : int
+        How many of them are the sampled ones of each instance.
+    instances : int
+        Size of the batch.
+    """
+
+    def __init__(
+        self,
+        drift: Drift,
+        engine: Engine,
+        duties: SharedDuties,
+        watched: Watched,
+        sampled: int,
+        instances: int,
+    ) -> None:
+        exposure: Exposure = engine.exposure(duties, watched, instances)
+        super().__init__(exposure, instances, drift.activity)
+        self._drift = drift
+        self._instance = watched.instance
+        self._sampled = sampled
+        self._before = np.zeros((2, len(watched.cell)))
+
+    def add(
+        self,
+        instances: NDArray[np.int64],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+        start: float,
+        end: float,
+    ) -> None:
+        """See `Wear.add`."""
+        chosen = np.zeros(len(self.stretch.start), dtype=bool)
+        chosen[instances] = True
+        of_cells = chosen[self._instance] if not chosen.all() else True
+        np.copyto(self._before, self._exposure.watched_seconds, where=of_cells)
+        super().add(instances, kernel, fault_maps, start, end)
+
+    def cells(self, places: NDArray[np.int64]) -> SummedCells:
+        """See `Wear.cells`."""
+        instance = self._instance[places]
+        return SummedCells(
+            self._drift.of(instance),
+            self.stretch.of(instance),
+            self._before[:, places],
+            self._exposure.watched_seconds[:, places],
+        )
+
+    def sampled_dvth(
+        self, instances: NDArray[np.int64], moment: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """See `Wear.sampled_dvth`."""
+        of_instance = (2, len(self.stretch.start), self._sampled)
+        first = self._before.shape[1] - of_instance[1] * of_instance[2]
+        before = self._before[:, first:].reshape(of_instance)
+        after = self._exposure.watched_seconds[:, first:].reshape(of_instance)
+        part = self.stretch.of(instances).part(moment)[:, None]
+        shift = np.empty((2, len(instances), self._sampled))
+        for begin in range(0, len(instances), SAMPLED_TOGETHER):
+            some = slice(begin, begin + SAMPLED_TOGETHER)
+            which = instances[some]
+            seconds = between(before[:, which], after[:, which], part[some])
+            shift[:, some] = self._drift.of(which).dvth(seconds, moment[some, None])
+        return shift
+
+    def worst_dvth(
+        self, instances: NDArray[np.int64], moment: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """See `Wear.worst_dvth`.
+
+        Exact if one cell has the longest time throughout the stretch, never too small otherwise.
+        """
+        return self._drift.of(instances).dvth(self._longest_busy(instances, moment), moment)
+
+    def exceeds(
+        self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64]
+    ) -> NDArray[np.bool_]:
+        """See `Wear.exceeds`."""
+        beyond: NDArray[np.bool_] = (
+            self._excess(instances, limit_volts)(self.stretch.end[instances]) >= 0
+        )
+        return beyond
+
+    def reaching(
+        self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """See `Wear.reaching`."""
+        stretch = self.stretch.of(instances)
+        return crossing(self._excess(instances, limit_volts), stretch.start, stretch.end)
+
+    def _excess(
+        self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64]
+    ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+        """Shift of the worst transistors beyond a limit, in volts, at a moment of each."""
+
+        def excess(moment: NDArray[np.float64]) -> NDArray[np.float64]:
+            beyond: NDArray[np.float64] = (
+                self.worst_dvth(instances, moment).max(axis=0) - limit_volts
+            )
+            return beyond
+
+        return excess

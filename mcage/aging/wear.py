@@ -1,0 +1,140 @@
+"""Wear: how far the transistors of a batch of instances have shifted, stretch after stretch.
+
+There are two kinds. Where an NBTI model needs no more than total seconds under stress, `SummedWear`
+keeps those; otherwise `FollowedWear` keeps every stretch, and advances transistors through them.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.aging.stretch import Stretch, between
+from mcage.engines.exposure import Exposure
+
+
+class CellWear(ABC):
+    """Shifts of n cells within the latest stretches of their instances."""
+
+    @abstractmethod
+    def dvth(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Shifts of T0 and T1 in volts at a moment of each cell: float64[n] to float64[2, n]."""
+
+    @abstractmethod
+    def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> Self:
+        """Those of some cells."""
+
+
+class Wear(ABC):
+    """Wear of a batch of instances; moments lie within the latest stretch of each.
+
+    Parameters
+    ----------
+    exposure : Exposure
+        Times of the cells.
+    instances : int
+        Size of the batch.
+    activity : array
+        Share of the time that cells hold what is replayed: float64[instances], or one for all.
+
+    Attributes
+    ----------
+    stretch : Stretch
+        The latest stretch of each instance.
+    """
+
+    def __init__(self, exposure: Exposure, instances: int, activity: NDArray[np.float64]) -> None:
+        self.stretch = Stretch(np.zeros(instances), np.zeros(instances))
+        self._exposure = exposure
+        self._activity = activity
+        self._longest_before = np.zeros((2, instances))
+
+    def add(
+        self,
+        instances: NDArray[np.int64],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+        start: float,
+        end: float,
+    ) -> None:
+        """Let some instances run a kernel each for a stretch of their lives.
+
+        Parameters
+        ----------
+        instances : int64[m]
+            Positions in the batch.
+        kernel : int64[m]
+            Kernel that each runs.
+        fault_maps : uint8[m, 256]
+            Fault map of each meanwhile.
+        start, end : float
+            Age in seconds at both ends of the stretch; the first starts at 0, and each of the
+            others where the one before has ended.
+        """
+        self._longest_before[:, instances] = self._exposure.longest[:, instances]
+        self.stretch.start[instances], self.stretch.end[instances] = start, end
+        self._exposure.add(instances, kernel, fault_maps, end - start)
+
+    def longest_duty(
+        self, instances: NDArray[np.int64], moment: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Longest share of the life so far that a cell held '0', and '1': float64[2, n].
+
+        Exact if one cell has the longest time throughout the stretch, never too small otherwise.
+        """
+        busy = self._longest_busy(instances, moment) / moment
+        if self._is_always_busy:
+            return busy
+        return busy * (self._activity[instances] if self._activity.ndim else self._activity)
+
+    def _longest_busy(
+        self, instances: NDArray[np.int64], moment: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Longest seconds at '0' and at '1' if slices were always busy: float64[2, n]."""
+        before = self._longest_before[:, instances]
+        after = self._exposure.longest[:, instances]
+        return between(before, after, self.stretch.of(instances).part(moment))
+
+    @property
+    def _is_always_busy(self) -> bool:
+        return not self._activity.ndim and float(self._activity) == 1.0
+
+    @abstractmethod
+    def cells(self, places: NDArray[np.int64]) -> CellWear:
+        """Shifts of some of the watched cells: int64[n], their positions."""
+
+    @abstractmethod
+    def sampled_dvth(
+        self, instances: NDArray[np.int64], moment: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Shifts of the sampled cells of some instances at a moment of each: float64[2, n, sample].
+
+        They are the last of the watched cells, so many of each instance of the batch in turn.
+        """
+
+    @abstractmethod
+    def worst_dvth(
+        self, instances: NDArray[np.int64], moment: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Shift of the worst T0 and T1 of some instances at a moment of each: float64[2, n]."""
+
+    @abstractmethod
+    def exceeds(
+        self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64]
+    ) -> NDArray[np.bool_]:
+        """Whether the worst transistors have reached a limit at the end of the stretch: bool[n].
+
+        Parameters
+        ----------
+        instances : int64[n]
+            Positions in the batch.
+        limit_volts : float64[n] or one number
+            Shift of each.
+        """
+
+    @abstractmethod
+    def reaching(
+        self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Moments at which the worst transistors reach a limit, which they exceed at the end."""
