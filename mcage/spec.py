@@ -61,6 +61,19 @@ def _law_within(lowest: float, highest: float, unit: str) -> BeforeValidator:
     return BeforeValidator(canonical)
 
 
+def _numbers_or_calibrated(given: Any) -> dict[str, float | str]:
+    """Constants of an NBTI model; which names there are, and what they may be, the model says."""
+    if not isinstance(given, dict):
+        raise ValueError("must be a table of numbers by name, such as { eta = 0.3 }")
+    for name, value in given.items():
+        if name == "amplitude" and value == "calibrated":
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            word = ', or "calibrated"' if name == "amplitude" else ""
+            raise ValueError(f"{name} = {value!r} must be a number{word}")
+    return {name: one if one == "calibrated" else float(one) for name, one in given.items()}
+
+
 class Workload(_Part):
     """Kernels that run, and for how long each."""
 
@@ -112,6 +125,21 @@ class Aging(_Part):
     """Unaged threshold voltage (its magnitude); None: the model's own."""
     shift_factor: Annotated[float | str, _law_within(0, 10, "(a factor)")] = 1.0
     """Factor on every threshold shift."""
+    constants: Annotated[dict[str, float | str], BeforeValidator(_numbers_or_calibrated)] | None = (
+        None
+    )
+    """Constants in place of the model's own, by their names in `mcage nbti --list`."""
+
+    @field_validator("constants")
+    @classmethod
+    def _none_are_the_models_own(cls, constants: Any) -> Any:
+        return constants or None
+
+    @model_validator(mode="after")
+    def _one_threshold(self) -> Self:
+        if self.vt0_volts is not None and "vt0_volts" in (self.constants or {}):
+            raise ValueError("vt0_volts and constants.vt0_volts: give one of them")
+        return self
 
 
 class Faults(_Part):

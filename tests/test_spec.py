@@ -49,6 +49,19 @@ FIELDS = {
         "discrete(0.9: 0.25, 1.1: 0.75)",
         (-1.0, 10.5, "normal(1, 0.3)", *NO_NUMBERS),
     ),
+    "aging.constants": (
+        {"eta": 0.3, "amplitude": "calibrated"},
+        (
+            {"eta": "x"},
+            {"eta": "calibrated"},
+            {"eta": True},
+            {"eta": NAN},
+            {"eta": [1]},
+            [],
+            "x",
+            3,
+        ),
+    ),
     "faults.mode": ("table-exact", ("", "Varius", 1, [], {}, True)),
     "faults.spread_blocks": (True, (1, 0, "true", [], {}, NAN)),
     "faults.slices_per_chip": (40, (0, -1, 10_001, 2.0, *NO_NUMBERS)),
@@ -88,8 +101,8 @@ def every_field_changed():
 
 def leaves(fields, prefix=""):
     for key, value in fields.items():
-        if isinstance(value, dict):
-            yield from leaves(value, f"{prefix}{key}.")
+        if key in PARTS and not prefix:
+            yield from leaves(value, f"{key}.")
         else:
             yield prefix + key, value
 
@@ -320,6 +333,7 @@ FLAGS = {
     "--fault-mode": ("faults.mode", "table", "table"),
     "--nbti": ("aging.model", "planar", "planar"),
     "--spill-limit": ("life.spill_limit", "0.25", 0.25),
+    "--constant": ("aging.constants", "xi1=0.8", {"xi1": 0.8}),
     "--vmin-coefficient": ("life.vmin_coefficient", "0.5", 0.5),
     "--keep-blocks": ("faults.spread_blocks", None, False),
     "--slices-per-chip": ("faults.slices_per_chip", "4", 4),

@@ -33,7 +33,7 @@ from mcage.random import stream
 from mcage.results.contract import Arrays
 from mcage.results.header import Campaign, CaseName
 from mcage.results.schema import DVTH_BIN_EDGES_MV, SCHEMA_VERSION, VARIABLES
-from mcage.spec import Case, Faults, SweepSpec, Workload
+from mcage.spec import Aging, Case, Faults, SweepSpec, Workload
 from mcage.techniques import Placement, Technique, technique
 from mcage.traces import KERNELS, Trace, open_trace
 from mcage.traces.release import WAVEFRONT, released_with_wavefronts
@@ -86,7 +86,7 @@ class Sweep:
             for name in spec.workload.kernels or KERNELS
         )
         _check_weights(spec.workload)
-        self._nbti = _additive_model(spec.aging.model)
+        self._nbti = _additive_model(spec.aging)
         self._laws = _laws(spec, self._nbti)
         self._cases = tuple(_planned(spec, case, self._nbti, self._laws) for case in _grid(spec))
         self._floor_volts: dict[str, float] = {
@@ -287,8 +287,9 @@ def _check_weights(workload: Workload) -> None:
         )
 
 
-def _additive_model(name: str) -> AdditiveModel:
-    model = nbti_model(name)
+def _additive_model(aging: Aging) -> AdditiveModel:
+    name = aging.model
+    model = nbti_model(name, aging.constants)
     if not isinstance(model, AdditiveModel):
         able = [one for one in MODEL_NAMES if nbti_model(one).additive]
         raise UserError(
@@ -321,9 +322,14 @@ def _planned(spec: SweepSpec, case: Case, nbti: AdditiveModel, laws: InstanceLaw
     # Of temperatures that differ the laws know; the environment is given the middle one.
     conditions = environment(case.environment, case.vdd_volts, laws.temperature_kelvin.at(0.5))
     highest_vt0_volts = laws.vt0_volts.bounds[1]
-    if spec.aging.vt0_volts is not None and highest_vt0_volts >= conditions.highest_vdd_volts:
+    given = {
+        "aging.vt0_volts": spec.aging.vt0_volts,
+        "aging.constants.vt0_volts": (spec.aging.constants or {}).get("vt0_volts"),
+    }
+    key, vt0 = next(((key, vt0) for key, vt0 in given.items() if vt0 is not None), ("", None))
+    if vt0 is not None and highest_vt0_volts >= conditions.highest_vdd_volts:
         raise UserError(
-            f"aging.vt0_volts = {spec.aging.vt0_volts!r}: {highest_vt0_volts:g} V must stay below "
+            f"{key} = {vt0!r}: {highest_vt0_volts:g} V must stay below "
             f"the highest Vdd of environment {case.environment!r}, "
             f"{conditions.highest_vdd_volts:g} V"
         )

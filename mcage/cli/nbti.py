@@ -5,6 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
+from mcage.cli.named_numbers import named_numbers
+from mcage.errors import UserError
+
 
 def nbti(
     list_: Annotated[
@@ -17,13 +20,20 @@ def nbti(
     years: Annotated[float, typer.Option(help="Age in years.")] = 3.0,
     vdd: Annotated[float, typer.Option(help="Supply voltage in V.")] = 1.0,
     temperature: Annotated[float, typer.Option(help="Temperature in K.")] = 353.15,
+    constant: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=VALUE in place of the one model's own (repeat)."),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Threshold shift and delay of a transistor under each NBTI model; or the models' constants."""
+    constants = named_numbers("--constant", constant)
+    if constants and (list_ or not model):
+        raise UserError("--constant: name the one --model that it is for, without --list")
     if list_:
         _list(model, json)
         return
-    rows = _shifts(model, duty, years, vdd, temperature)
+    rows = _shifts(model, constants, duty, years, vdd, temperature)
     if json:
         print(json_module.dumps(rows, indent=2))
         return
@@ -48,7 +58,6 @@ def _list(model: str | None, json: bool) -> None:
     from textwrap import fill
 
     from mcage.aging.nbti import MODEL_NAMES, constants
-    from mcage.errors import UserError
 
     if model not in (None, *MODEL_NAMES):
         raise UserError(
@@ -79,14 +88,18 @@ def _list(model: str | None, json: bool) -> None:
 
 
 def _shifts(
-    model: str | None, duty: float, years: float, vdd: float, temperature: float
+    model: str | None,
+    constants: dict[str, float | str] | None,
+    duty: float,
+    years: float,
+    vdd: float,
+    temperature: float,
 ) -> list[dict[str, Any]]:
     import math
 
     from mcage.aging.delay import delay_increase
     from mcage.aging.environment import Environment, OperatingPoint
     from mcage.aging.nbti import MODEL_NAMES, SECONDS_PER_YEAR, nbti_model
-    from mcage.errors import UserError
 
     if not 0 <= duty <= 1:
         raise UserError(f"--duty {duty:g}: a fraction of the time, 0 ... 1, is needed")
@@ -95,7 +108,7 @@ def _shifts(
     conditions = Environment("constant", (OperatingPoint(vdd, 1.0, temperature),))
     rows = []
     for name in [model] if model else MODEL_NAMES:
-        found = nbti_model(name)
+        found = nbti_model(name, constants)
         shift = float(found.dvth_at(conditions, duty, years * SECONDS_PER_YEAR))
         slower = float(delay_increase(shift, vdd, found.vt0_volts, found.alpha))
         rows.append(

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from mcage.cli.named_numbers import named_numbers
 from mcage.errors import UserError
 
 DEFAULT_OUT = Path("results/sweep.h5")
@@ -83,6 +84,10 @@ def sweep(
     ] = None,
     shift_factor: Annotated[
         str | None, typer.Option(help="Factor on threshold shifts: a number or a law.")
+    ] = None,
+    constant: Annotated[
+        _Several,
+        typer.Option(help="NAME=VALUE in place of the NBTI model's own (repeat)."),
     ] = None,
     vmin_coefficient: Annotated[
         float | None, typer.Option(help="Growth of Vmin per threshold shift, V/V.")
@@ -175,6 +180,7 @@ def sweep(
         "aging.model": nbti,
         "aging.vt0_volts": _number_or_law(vt0),
         "aging.shift_factor": _number_or_law(shift_factor),
+        "aging.constants": named_numbers("--constant", constant),
         "faults.mode": fault_mode,
         "faults.spread_blocks": spread_blocks,
         "faults.slices_per_chip": slices_per_chip,

@@ -1,9 +1,14 @@
 """The NBTI models that ship with mcage, and how a user's own is found."""
 
 import importlib
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
 
 from mcage.aging.nbti.bhardwaj import Bhardwaj
-from mcage.aging.nbti.constants import MODEL_NAMES, values
+from mcage.aging.nbti.calibration import CALIBRATED, POINTS, calibrated
+from mcage.aging.nbti.constants import MODEL_NAMES, check_constants, values
 from mcage.aging.nbti.facelift import Facelift
 from mcage.aging.nbti.finfet_planar import FinFetPlanar
 from mcage.aging.nbti.model import NbtiModel
@@ -16,22 +21,34 @@ _KINDS: dict[str, type[NbtiModel]] = {
     "planar": FinFetPlanar,
 }
 
+HARSHEST_VOLTS, HARSHEST_KELVIN = 2.0, 450.0
+"""The most that an operating point may have."""
 
-def nbti_model(name: str) -> NbtiModel:
+
+def nbti_model(name: str, constants: Mapping[str, float | str] | None = None) -> NbtiModel:
     """Model called ``name``: one that ships with mcage, or a user's own as ``module:NAME``.
 
     Parameters
     ----------
     name : str
         One of `MODEL_NAMES`, or ``module:NAME`` with an `NbtiModel` under that name.
+    constants : mapping, optional
+        Values in place of the shipped ones, by name; an ``amplitude`` of ``"calibrated"`` is the
+        one that leaves the delay as it is which the shipped one is fitted to.
 
     Raises
     ------
     UserError
-        If there is none, the module cannot be imported, or ``NAME`` is no `NbtiModel`.
+        If there is none, the module cannot be imported, or ``NAME`` is no `NbtiModel`; if the
+        model has no such constant, or its value makes no sense.
     """
     if name in MODEL_NAMES:
-        return _KINDS[name.partition("-")[0]](**values(name))
+        return _with_constants(name, constants or {})
+    if constants:
+        raise UserError(
+            f"aging.constants.{next(iter(constants))}: NBTI model {name!r} is one's own, and so "
+            "are its constants; change them there (docs/aging.md)"
+        )
     module_name, colon, attribute = name.partition(":")
     if not colon:
         raise UserError(
@@ -54,3 +71,31 @@ def nbti_model(name: str) -> NbtiModel:
             "where a mcage.aging.nbti.NbtiModel is needed"
         )
     return found
+
+
+def _with_constants(name: str, given: Mapping[str, float | str]) -> NbtiModel:
+    kind = _KINDS[name.partition("-")[0]]
+    numbers = {key: value for key, value in given.items() if value != CALIBRATED}
+    check_constants(name, numbers)
+    own: Any = kind(**values(name))
+    changed: Any = kind(**values(name) | numbers)
+    if given.get("amplitude") == CALIBRATED:
+        if kind not in POINTS:
+            raise UserError(
+                f"aging.constants.amplitude = {CALIBRATED!r}: NBTI model {name!r} is fitted by its "
+                "scale; give that a number"
+            )
+        changed = calibrated(changed, own)
+    _check_finite(changed, given)
+    return cast(NbtiModel, changed)
+
+
+def _check_finite(model: NbtiModel, given: Mapping[str, float | str]) -> None:
+    """Refuse constants that are each possible, but overflow together."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        rate = model.stress_per_second(HARSHEST_VOLTS, HARSHEST_KELVIN, model.vt0_volts)
+    if not np.isfinite(rate).all():
+        raise UserError(
+            f"aging.constants = {dict(given)}: together they shift transistors by more than can be "
+            f"computed at {HARSHEST_VOLTS:g} V, {HARSHEST_KELVIN:g} K"
+        )

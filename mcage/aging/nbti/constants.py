@@ -7,6 +7,8 @@ from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 
+from mcage.errors import UserError
+
 BOLTZMANN_EV_PER_KELVIN = 8.617333e-5
 SECONDS_PER_YEAR = 365 * 86_400
 
@@ -21,6 +23,28 @@ MODEL_NAMES = (
     "planar-common",
 )
 """Models that ship with mcage: four, then variants of them with other constants."""
+
+
+RANGES = {
+    "amplitude": (1e-30, 1e30),
+    "scale": (1e-9, 1e9),
+    "oxide_thickness_nm": (0.1, 10.0),
+    "oxide_capacitance_farads_per_nm2": (1e-22, 1e-17),
+    "relative_permittivity": (1.0, 100.0),
+    "field_volts_per_nm": (0.05, 10.0),
+    "activation_energy_ev": (0.0, 2.0),
+    "effective_activation_energy_ev": (0.0, 2.0),
+    "diffusion_seconds_per_nm2": (1e-15, 1.0),
+    "eta": (0.0, 1.0),
+    "xi1": (0.0, 10.0),
+    "xi2": (0.0, 10.0),
+    "delta": (0.0, 10.0),
+    "time_exponent": (0.0, 1.0),
+    "period_seconds": (1e-9, 1e6),
+    "vt0_volts": (0.0, 1.0),
+    "alpha": (0.5, 3.0),
+}
+"""What each constant may be set to: wide, but for values that its equation has no sense for."""
 
 
 @dataclass(frozen=True)
@@ -70,3 +94,35 @@ def _all_constants() -> Mapping[str, Mapping[str, Constant]]:
 def values(model: str) -> dict[str, float]:
     """Return the bare values of :func:`constants`."""
     return {name: constant.value for name, constant in constants(model).items()}
+
+
+def check_constants(model: str, given: Mapping[str, object]) -> None:
+    """Refuse constants that a model does not have, or whose values it has no sense for.
+
+    Parameters
+    ----------
+    model : str
+        One of `MODEL_NAMES`.
+    given : mapping
+        Values by name.
+
+    Raises
+    ------
+    UserError
+        One line that names the constant, its value and what is right.
+    """
+    known = constants(model)
+    for name, value in given.items():
+        if name not in known:
+            raise UserError(
+                f"aging.constants.{name}: NBTI model {model!r} has no such constant; "
+                f"it has {', '.join(known)}"
+            )
+        lowest, highest = RANGES[name]
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not (is_number and lowest <= float(value) <= highest):  # type: ignore[arg-type]
+            unit = known[name].unit.removeprefix("1")
+            raise UserError(
+                f"aging.constants.{name} = {value!r}: must be {lowest:g} ... {highest:g} "
+                f"{unit}".rstrip()
+            )
