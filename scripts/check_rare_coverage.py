@@ -32,7 +32,7 @@ from mcage.rare.climb import climb
 from mcage.rare.entries import EntryLaw
 from mcage.rare.estimate import estimate
 from mcage.rare.exact import dead_at_start
-from mcage.rare.failure import PLAIN_SHARE, sample, sampler_for
+from mcage.rare.failure import PLAIN_SHARE, Sampler, sample, sampler_for
 from mcage.rare.fields import FaultyFields
 from mcage.rare.proposal import Proposal, SliceTilt, draw_dies, faulty_entries
 from mcage.rare.slice_law import SliceLaw
@@ -94,9 +94,10 @@ def toy(limit: float, size: int) -> Known:
     return Known(f"toy, {limit:g} deviations", float(norm.sf(limit)), size, draw)
 
 
-def baseline(scenario_name: str, vdd_volts: float) -> RareCase:
+def baseline(scenario_name: str, vdd_volts: float, seed: int) -> RareCase:
     spec = SweepSpec.from_mapping(
         {
+            "seed": seed,
             "techniques": ["baseline"],
             "environments": ["undervolted"],
             "scenarios": [scenario_name],
@@ -107,21 +108,29 @@ def baseline(scenario_name: str, vdd_volts: float) -> RareCase:
     return rare_case(spec, 0.0, select_engine("numba")[0])
 
 
+def lives_of(sampler: Sampler) -> Callable[[NDArray[np.int64]], Weighted]:
+    def draw(ids: NDArray[np.int64]) -> Weighted:
+        lives = sample(sampler, ids)
+        return lives.weights, lives.dead
+
+    return draw
+
+
 def independent_pairs(vdd_volts: float, size: int) -> Known:
-    case = baseline("dispersed", vdd_volts)
+    case = baseline("dispersed", vdd_volts, seed=1)
     nodes = case.law.node_volts(np.zeros((1, case.law.normals)))
     (truth,) = dead_at_start(case.law, nodes, vdd_volts, case.shared.needed)
     sampler = sampler_for(case)
-    return Known("baseline, independent cells", truth, size, lambda ids: sample(sampler, ids))
+    return Known("baseline, independent cells", truth, size, lives_of(sampler))
 
 
 def shared_pairs(vdd_volts: float, size: int) -> Known:
-    case = replace(baseline("common", vdd_volts), law=shared_law())
+    case = replace(baseline("common", vdd_volts, seed=2), law=shared_law())
     truth = over_shared(
         case.law, lambda nodes: dead_at_start(case.law, nodes, vdd_volts, case.shared.needed)
     )
     sampler = sampler_for(case)
-    return Known("baseline, shared part", truth, size, lambda ids: sample(sampler, ids))
+    return Known("baseline, shared part", truth, size, lives_of(sampler))
 
 
 def many_faulty(name: str, law: SliceLaw, vdd_volts: float, most: int, size: int) -> Known:

@@ -19,7 +19,7 @@ from mcage.spec import SweepSpec
 from mcage.variation import TailCells
 
 MOMENT_YEARS = 1e-12
-"""A life so short that nothing ages: what is dead at age 0 is dead before its first epoch."""
+"""An epoch so short that nothing ages: who dies at an age at which an epoch begins, dies before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +42,8 @@ class RareCase:
         Replays what depends on a fault map.
     shared : SharedReplays
         The technique on each kernel.
+    kernel_names : tuple of str
+        The kernels.
     """
 
     label: str
@@ -51,6 +53,7 @@ class RareCase:
     rules: LifeRules
     engine: Engine
     shared: SharedReplays
+    kernel_names: tuple[str, ...]
 
     @property
     def needed(self) -> NDArray[np.bool_]:
@@ -93,14 +96,14 @@ class RareCase:
         workload = _workloads(self.spec, instances, len(self.shared.replays))
         return workload[:, list(self.spec.period_of_epoch[: self.epochs])]
 
-    def dead(
+    def cause(
         self,
         seed: int,
         instances: NDArray[np.int64],
         kernel_of_epoch: NDArray[np.int64],
         tail: TailCells,
-    ) -> NDArray[np.bool_]:
-        """Which instances are dead by that age.
+    ) -> NDArray[np.int8]:
+        """What instances have died of by that age.
 
         Parameters
         ----------
@@ -112,8 +115,13 @@ class RareCase:
             What they run.
         tail : TailCells
             Their cells above the floor.
+
+        Returns
+        -------
+        int8[I]
+            `EndCause`; censored, who is alive.
         """
-        dead = np.zeros(len(instances), dtype=bool)
+        cause = np.full(len(instances), EndCause.CENSORED, dtype=np.int8)
         for first in range(0, len(instances), self.engine.batch):
             some = np.arange(first, min(first + self.engine.batch, len(instances)))
             lived = live(
@@ -125,9 +133,9 @@ class RareCase:
                 sample=np.empty((len(some), 0), dtype=np.int64),
                 constants=self.rules.laws.draw(seed, instances[some]),
             )
-            ended = lived.end_cause != EndCause.CENSORED
-            dead[some] = ended & (lived.life_seconds <= self.age_years * SECONDS_PER_YEAR)
-        return dead
+            in_time = lived.life_seconds <= self.age_years * SECONDS_PER_YEAR
+            cause[some[in_time]] = lived.end_cause[in_time]
+        return cause
 
 
 def _of(tail: TailCells, instances: NDArray[np.int64]) -> TailCells:
@@ -167,15 +175,29 @@ def rare_case(spec: SweepSpec, age_years: float, engine: Engine) -> RareCase:
             "scenario and vdd at a time"
         )
     (one,) = sweep._cases
-    edges = tuple(
-        end for start, end in pairwise(one.rules.epoch_edges_years) if start < age_years
-    ) or (MOMENT_YEARS,)
     return RareCase(
         label=one.case.label,
         spec=spec,
         age_years=age_years,
         law=SliceLaw(one.faults.scenario),
-        rules=replace(one.rules, epoch_edges_years=(0.0, *edges)),
+        rules=replace(
+            one.rules, epoch_edges_years=_edges_up_to(age_years, one.rules.epoch_edges_years)
+        ),
         engine=engine,
         shared=sweep._shared[one.case.technique],
+        kernel_names=tuple(trace.name for trace in sweep._traces),
     )
+
+
+def _edges_up_to(age_years: float, edges_years: tuple[float, ...]) -> tuple[float, ...]:
+    """Borders of the epochs that have begun by an age.
+
+    One that begins right then is cut to a moment: of it, only what its kernel finds no room for is
+    dead by that age.
+    """
+    ends = [
+        min(end, start + MOMENT_YEARS) if start == age_years else end
+        for start, end in pairwise(edges_years)
+        if start <= age_years
+    ]
+    return (0.0, *ends)

@@ -96,7 +96,7 @@ def estimate(
         relative_error = math.sqrt(max(squares / total**2 - 1 / count, 0.0) * count / (count - 1))
         spread = math.exp(float(ndtri((1 + confidence) / 2)) * relative_error)
         lower, upper = probability / spread, min(1.0, probability * spread)
-    effective = total**2 / squares if total else 0.0
+    effective = effective_number(weighted)
     largest = float(weighted.max()) / total if total else 0.0
     mean_weight = float(weights.mean())
     return RareEstimate(
@@ -113,6 +113,12 @@ def estimate(
         mean_weight_error=mean_weight_error,
         warnings=_warnings(effective, largest, mean_weight, mean_weight_error),
     )
+
+
+def effective_number(weights: NDArray[np.float64]) -> float:
+    """Kish's number of equal weights that are worth as much as these; 0 if all are 0."""
+    total, squares = float(weights.sum()), float((weights**2).sum())
+    return total**2 / squares if total else 0.0
 
 
 def _warnings(

@@ -2,7 +2,7 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,11 @@ from mcage.engines.interface import Engine
 from mcage.errors import UserError
 from mcage.rare.case import RareCase, rare_case
 from mcage.rare.estimate import RareEstimate, estimate
+from mcage.rare.lives import WeightedLives
 from mcage.rare.pairs import PairLaw
 from mcage.rare.pilot import find_tilt
 from mcage.rare.proposal import Proposal, draw_dies
+from mcage.rare.unseen import unseen
 from mcage.rare.workload import favoured
 from mcage.spec import SweepSpec
 
@@ -85,10 +87,12 @@ def failure_probability(
     sampler = sampler_for(case)
     progress.start(instances, 0)
     try:
-        weights, dead = sample(sampler, np.arange(instances), progress)
+        lives = sample(sampler, np.arange(instances), progress)
     finally:
         progress.finish()
-    return estimate(weights, dead, sampler.proposal.plain_share)
+    plain_share = sampler.proposal.plain_share
+    found = estimate(lives.weights, lives.dead, plain_share)
+    return replace(found, warnings=found.warnings + unseen(case, lives, plain_share))
 
 
 def sampler_for(case: RareCase) -> Sampler:
@@ -104,8 +108,8 @@ def sampler_for(case: RareCase) -> Sampler:
 
 def sample(
     sampler: Sampler, instances: NDArray[np.int64], progress: Progress | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Draw slices, and let them live.
+) -> WeightedLives:
+    """Draw slices, and let them live up to the age of the case.
 
     Parameters
     ----------
@@ -115,29 +119,21 @@ def sample(
         Instance ids; what becomes of one does not depend on the others.
     progress : Progress, optional
         Where to report; silent by default.
-
-    Returns
-    -------
-    weights : float64[I]
-        Weight of each.
-    dead : bool[I]
-        Whether it is dead by the age of the case.
     """
     case, seed = sampler.case, sampler.case.spec.seed
     progress = progress or Silent()
 
-    def batch(some: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def batch(some: NDArray[np.int64]) -> WeightedLives:
         dies = draw_dies(sampler.proposal, seed, "rare", some, case.floor_volts)
         if sampler.kernel is None:
             kernels, weights = case.kernels(some), dies.weights
         else:
             kernels, of_workloads = favoured(case, sampler.kernel, some)
             weights = dies.weights * of_workloads
-        dead = case.dead(seed, some, kernels, dies.tail)
+        cause = case.cause(seed, some, kernels, dies.tail)
         progress.advance(len(some))
-        return weights, dead
+        return WeightedLives(weights, cause, kernels)
 
     batches = [instances[first : first + BATCH] for first in range(0, len(instances), BATCH)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        weights, dead = zip(*pool.map(batch, batches), strict=True)
-    return np.concatenate(weights), np.concatenate(dead)
+        return WeightedLives.join(list(pool.map(batch, batches)))

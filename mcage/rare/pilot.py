@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.aging.end_of_life import EndCause
 from mcage.geometry import SLICE
 from mcage.random import stream
 from mcage.rare.bumps import Bumps
@@ -124,4 +125,6 @@ def _with_faulty(case: RareCase, fields: FaultyFields, seed: int, target: float)
 def _dead(case: RareCase, tail: TailCells, kernel: int, seed: int) -> NDArray[np.bool_]:
     """Which slices die if they run one kernel throughout."""
     instances = np.arange(tail.instances)
-    return case.dead(seed, instances, np.full((len(instances), case.epochs), kernel), tail)
+    kernels = np.full((len(instances), case.epochs), kernel)
+    dead: NDArray[np.bool_] = case.cause(seed, instances, kernels, tail) != EndCause.CENSORED
+    return dead
