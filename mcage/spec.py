@@ -186,6 +186,24 @@ class Registers(_Part):
         return offsets
 
 
+class Stopping(_Part):
+    """When a sweep may end before its last instance."""
+
+    rel_ci: Annotated[float, Field(gt=0, lt=1)]
+    """Largest half-width of the 95 % interval relative to the value, in every case."""
+    of: Literal["median_life", "b10_life", "life_to_horizon", "max_dvth", "spill_rate"] = (
+        "median_life"
+    )
+    """What must be known so well."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _says_how_well(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "rel_ci" not in given:
+            raise ValueError("says nothing of how well it must be known: give rel_ci, too")
+        return given
+
+
 class Costs(_Part):
     """Constants of energy and slowdown."""
 
@@ -239,6 +257,8 @@ class SweepSpec(_Part):
     faults: Faults = Faults()
     registers: Registers = Registers()
     costs: Costs = Costs()
+    stopping: Stopping | None = None
+    """If given, `instances` is the most that are computed."""
 
     @field_validator("techniques", "environments", "scenarios", "vdd_volts")
     @classmethod

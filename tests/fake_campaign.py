@@ -9,7 +9,7 @@ import numpy as np
 
 from mcage.aging.end_of_life import EndCause
 from mcage.campaign.run import run_campaign
-from mcage.results.header import Campaign, CaseName
+from mcage.results.header import Campaign, CaseName, StoppingRule
 from mcage.results.schema import DVTH_BIN_EDGES_MV
 
 OF_INSTANCES = ("workload", "temperature_kelvin", "vt0_volts", "shift_factor", "activity")
@@ -94,14 +94,16 @@ def _instance(i: int) -> dict[str, np.ndarray]:
 
 
 def main() -> None:
-    out, instances, shard_size, seconds_per_shard = sys.argv[1:]
+    out, instances, shard_size, seconds_per_shard, *rel_ci = sys.argv[1:]
+    rule = StoppingRule(float(rel_ci[0]), "spill_rate") if rel_ci else None
 
     def slow(first: int, last: int) -> dict[str, np.ndarray]:
         print(first, flush=True)
         time.sleep(float(seconds_per_shard))
         return compute(first, last)
 
-    run_campaign(campaign(instances=int(instances)), Path(out), slow, int(shard_size))
+    whole = campaign(instances=int(instances), stopping=rule)
+    run_campaign(whole, Path(out), slow, int(shard_size))
 
 
 if __name__ == "__main__":

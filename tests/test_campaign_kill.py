@@ -10,12 +10,13 @@ import pytest
 
 from mcage.campaign.folder import shard_folder
 from mcage.campaign.run import run_campaign
+from mcage.results.header import StoppingRule
 
 INSTANCES = 40
 
 
-def start(out, shard_size, seconds_per_shard):
-    numbers = (INSTANCES, shard_size, seconds_per_shard)
+def start(out, shard_size, seconds_per_shard, instances=INSTANCES, rel_ci=()):
+    numbers = (instances, shard_size, seconds_per_shard, *rel_ci)
     command = [sys.executable, fake_campaign.__file__, out, *map(str, numbers)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
@@ -36,6 +37,26 @@ def test_killed_and_continued_is_bit_identical(shard_size, tmp_path):
         assert not out.exists() or out.read_bytes() == whole.read_bytes()
     assert kills, "no run was killed in its middle"
     run_campaign(campaign, out, fake_campaign.compute, 5)
+    assert out.read_bytes() == whole.read_bytes()
+    assert not shard_folder(out).exists()
+
+
+def test_killed_on_the_way_to_a_precision(tmp_path):
+    """Killed before its first checkpoint, between two, and at any moment: same end, same bits."""
+    rule = StoppingRule(0.047, "spill_rate")
+    campaign = fake_campaign.campaign(instances=900, stopping=rule)
+    whole = run_campaign(campaign, tmp_path / "whole.h5", fake_campaign.compute, 1000)
+    out = tmp_path / "killed.h5"
+    kills = 0
+    for begun in (1, 5, 4, 1):
+        process = start(out, 50, 0.005, 900, (rule.rel_ci,))
+        for _ in range(begun):
+            process.stdout.readline()
+        process.kill()
+        kills += process.wait() == -9
+        assert not out.exists() or out.read_bytes() == whole.read_bytes()
+    assert kills, "no run was killed in its middle"
+    run_campaign(campaign, out, fake_campaign.compute, 40)
     assert out.read_bytes() == whole.read_bytes()
     assert not shard_folder(out).exists()
 

@@ -77,6 +77,19 @@ FIELDS = {
     "registers.lds_rows": (0, (-1, 257, 1.5, *NO_NUMBERS)),
     "registers.selector_offsets": (16, (0, -8, 3, 512, 8.0, *NO_NUMBERS)),
     "costs.technology": ("32nm", ("", "28 nm", "22nm", 28, [], {}, True)),
+    "stopping": (
+        {"rel_ci": 0.01, "of": "spill_rate"},
+        (
+            0.01,
+            "median_life",
+            [],
+            {},
+            {"of": "spill_rate"},
+            *({"rel_ci": wrong} for wrong in (0, 1, -0.01, 5, *NO_NUMBERS)),
+            *({"rel_ci": 0.01, "of": wrong} for wrong in ("", "median", "life_years", 1, [])),
+            {"rel_ci": 0.01, "at_least": 500},
+        ),
+    ),
 }
 """Every field: a value that is not its default, and values to be refused."""
 
@@ -350,7 +363,7 @@ FLAGS = {
 
 
 def test_every_field_has_a_flag():
-    assert sorted(key for key, _, _ in FLAGS.values()) == sorted(FIELDS)
+    assert sorted(key for key, _, _ in FLAGS.values()) == sorted(FIELDS.keys() - {"stopping"})
 
 
 def shown(*arguments):
@@ -370,6 +383,17 @@ def test_a_flag_overrides_the_file_and_nothing_else(flag, tmp_path):
     assert shown(str(path), *words) == in_file | {key: value}
     assert shown(*words, str(path)) == in_file | {key: value}
     assert shown(*words) == said(SweepSpec()) | {key: value}
+
+
+def test_the_two_flags_of_stopping(tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_text('[stopping]\nrel_ci = 0.01\nof = "spill_rate"\n')
+    assert shown(str(path), "--rel-ci", "0.02")["stopping"] == {"rel_ci": 0.02, "of": "spill_rate"}
+    assert shown(str(path), "--of", "b10_life")["stopping"] == {"rel_ci": 0.01, "of": "b10_life"}
+    assert shown("--rel-ci", "0.02") == said(SweepSpec()) | {
+        "stopping": {"rel_ci": 0.02, "of": "median_life"}
+    }
+    assert SweepSpec.from_mapping({"stopping": {"rel_ci": 0.01}}).stopping.of == "median_life"
 
 
 def test_repeated_flags_are_a_list(tmp_path):

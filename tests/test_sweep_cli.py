@@ -121,6 +121,10 @@ def assert_refused(command, folder, arguments, *words):
         ("--delta-limit", "63", "registers.delta_limit = 63"),
         ("--delta-limit", "some", "registers.delta_limit = 'some'"),
         ("--technology", "30nm", "costs.technology = '30nm'"),
+        ("--rel-ci", "0", "stopping.rel_ci = 0.0: input should be greater than 0"),
+        ("--rel-ci", "1", "stopping.rel_ci = 1.0: input should be less than 1"),
+        ("--rel-ci", "nan", "stopping.rel_ci = nan"),
+        ("--of", "spill_rate", "stopping = {'of': 'spill_rate'}: says nothing of how well it must"),
         ("--technique", "rrdc", "technique 'rrdc' is unknown"),
         ("--technique", "nowhere:MINE", "cannot import 'nowhere'"),
         ("--environment", "usual", "environments.0 = 'usual'"),
@@ -145,6 +149,12 @@ def test_values_that_contradict_each_other(here, command):
         (["--tolerance", "0.2"], "tolerance = 0.2: mode varius rejects no map"),
         (["--fault-mode", "varius-selected", "--sigma-die", "0.01"], "sigma_die_volts = 0.01"),
         (["--technique", "rrcd", "--technique", "rrcd"], "techniques = ['rrcd', 'rrcd']"),
+        (["--rel-ci", "0.1", "--of", "mean_life"], "stopping.of = 'mean_life': input should be '"),
+        (["--rel-ci", "0.1", "--of", "life"], "'median_life', 'b10_life', 'life_to_horizon', 'max"),
+        (
+            ["--rel-ci", "0.1", "--slices-per-chip", "4", "--sigma-die", "0.01"],
+            "stopping.rel_ci = 0.1: 4 slices share each die, and dies differ",
+        ),
         (["--vmin-coefficient", "10", "--scenario", "clustered"], "the model speaks about"),
     ]:
         assert_refused(command, here, [*SMALL, *arguments], word)
@@ -393,3 +403,33 @@ def test_a_defect_is_not_the_users_mistake(command, here, monkeypatch):
     assert not (here / "r.h5").exists()
     with pytest.raises(ZeroDivisionError):
         command("sweep", "--debug", *QUICK, "--out", "r.h5")
+
+
+# ---- stopping ---------------------------------------------------------------------------------
+
+
+def test_a_sweep_that_stops_when_it_knows_enough(here, command):
+    """It says so on stderr and in the file, is left alone when finished, and equals a plain one."""
+    asked = (*SMALL, "--technique", "rrcd", "--environment", "dvfs")
+    asked += ("--temperature", "normal(353, 5)", "--out", "stopped.h5")
+    stopping = ("--instances", "900", "--rel-ci", "0.2", "--of", "max_dvth")
+    code, out, error = command("sweep", *asked, *stopping)
+    assert code == 0, error
+    assert "500 instances per case" in out
+    said = error.splitlines()[-1]
+    assert said.startswith(
+        "max_dvth to ±20 % in every case with 500 of at most 900 instances; worst: rrcd dvfs "
+    )
+    assert said in command("show", "stopped.h5")[1].splitlines()
+    code, json, error = command("show", "stopped.h5", "--json")
+    assert (said in json, said in error.splitlines()) == (False, True)
+
+    before = snapshot(here)
+    assert "already holds this sweep" in command("sweep", *asked, *stopping)[2]
+    assert snapshot(here) == before
+
+    plain = [*asked[:-1], "plain.h5", "--instances", "500"]
+    assert command("sweep", *plain)[0] == 0
+    with open_results("stopped.h5") as one, open_results("plain.h5") as other:
+        assert one.identical(other.assign_attrs(one.attrs))
+        assert one.attrs.keys() - other.attrs.keys() == {"stopping", "stopped"}

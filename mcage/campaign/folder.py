@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from typing import NoReturn
 
 from mcage.campaign.plan import in_words
 from mcage.campaign.shard import read_owner, shard_range
@@ -122,6 +123,11 @@ def finished_shards(
                 f"and {in_words(later)}): remove one"
             )
     return first or campaign, shards
+
+
+def refuse(_: Path, damage: DamagedFileError) -> NoReturn:
+    """Refuse a damaged shard where it can only be recomputed by another run."""
+    raise UserError(f"{damage}: run the same sweep again to recompute it") from damage
 
 
 def _check_owner(path: Path, header: Campaign, owner: Campaign | None) -> None:

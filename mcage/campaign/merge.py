@@ -1,11 +1,11 @@
 """Finished shards into one results file."""
 
 from pathlib import Path
-from typing import NoReturn
 
-from mcage.campaign.folder import finished_shards, locked, remove_shards, shard_folder
+from mcage.campaign.folder import finished_shards, locked, refuse, remove_shards, shard_folder
 from mcage.campaign.plan import in_words, unfinished
 from mcage.campaign.shard import read_shard
+from mcage.campaign.stopping import ended
 from mcage.errors import UserError
 from mcage.results.header import Campaign
 from mcage.results.reader import read_campaign
@@ -36,7 +36,7 @@ def merge(out_path: Path) -> Path:
     if not folder.is_dir():
         raise UserError(f"there is nothing to merge for {out_path}: no folder {folder}")
     with locked(folder):
-        campaign, shards = finished_shards(folder, None, _refuse)
+        campaign, shards = finished_shards(folder, None, refuse)
         if campaign is None:
             raise UserError(f"{folder} holds no finished shard")
         if not holds(out_path, campaign):
@@ -53,7 +53,7 @@ def write_merged(out_path: Path, campaign: Campaign, shards: dict[range, Path]) 
     out_path : Path
         Results file; replaced if it exists.
     campaign : Campaign
-        The sweep.
+        The sweep as it began; its stopping rule, if it has one, says with which instance it ends.
     shards : dict of range to Path
         Files by instances, in rising order, as `finished_shards` returns them.
 
@@ -62,19 +62,25 @@ def write_merged(out_path: Path, campaign: Campaign, shards: dict[range, Path]) 
     UserError
         Instances are missing, or the file cannot be written.
     """
-    missing = unfinished(campaign.instances, shards)
-    if missing:
-        count = sum(len(instances) for instances in missing)
-        raise UserError(
-            f"{count} of {campaign.instances} instances are missing in {shard_folder(out_path)} "
-            f"(the first: {in_words(missing[0])}): run the same sweep again to compute them"
-        )
-    with new_results(out_path, campaign) as results:
+    whole = ended(campaign, shards)
+    if whole is None:
+        raise UserError(_what_is_missing(out_path, campaign, shards))
+    with new_results(out_path, whole) as results:
         for path in shards.values():
             try:
                 results.append(read_shard(path))
             except DamagedFileError as damage:
-                _refuse(path, damage)
+                refuse(path, damage)
+
+
+def _what_is_missing(out_path: Path, campaign: Campaign, shards: dict[range, Path]) -> str:
+    missing = unfinished(campaign.instances, shards)
+    count = sum(len(instances) for instances in missing)
+    most = "at most " if campaign.stopping else ""
+    return (
+        f"{count} of {most}{campaign.instances} instances are missing in {shard_folder(out_path)} "
+        f"(the first: {in_words(missing[0])}): run the same sweep again to compute them"
+    )
 
 
 def holds(out_path: Path, campaign: Campaign) -> bool:
@@ -94,7 +100,3 @@ def holds(out_path: Path, campaign: Campaign) -> bool:
             "choose another --out, or remove it"
         )
     return True
-
-
-def _refuse(path: Path, damage: DamagedFileError) -> NoReturn:
-    raise UserError(f"{damage}: run the same sweep again to recompute it") from damage

@@ -18,9 +18,10 @@ def unfinished(instances: int, finished: Iterable[range]) -> list[range]:
     instances : int
         Number of instances of the sweep.
     finished : iterable of range
-        Ranges that do not overlap, in rising order.
+        Ranges that do not overlap, in rising order; those behind the last instance do not count.
     """
-    borders = [range(0, 0), *finished, range(instances, instances)]
+    within = [one for one in finished if one.start < instances]
+    borders = [range(0, 0), *within, range(instances, instances)]
     return [range(a.stop, b.start) for a, b in pairwise(borders) if a.stop < b.start]
 
 

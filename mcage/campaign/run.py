@@ -8,7 +8,8 @@ from mcage.campaign.folder import finished_shards, locked, remove_shards, shard_
 from mcage.campaign.merge import holds, write_merged
 from mcage.campaign.plan import shards, unfinished
 from mcage.campaign.progress import Progress, Silent
-from mcage.campaign.shard import write_shard
+from mcage.campaign.shard import shard_name, write_shard
+from mcage.campaign.stopping import Watch
 from mcage.errors import UserError
 from mcage.results.contract import Arrays
 from mcage.results.header import Campaign
@@ -30,7 +31,8 @@ def run_campaign(
 
     Finished shards are files beside ``out_path``: a kill costs at most the shards in flight. The
     file is the same to the last bit however often the campaign was interrupted and however it
-    was cut into shards. For a finished campaign nothing is computed.
+    was cut into shards. For a finished campaign nothing is computed. With a stopping rule, the
+    campaign ends with the first checkpoint at which it is precise enough.
 
     Parameters
     ----------
@@ -98,22 +100,27 @@ def _complete(
     if holds(out_path, campaign):
         progress.say(f"{out_path} already holds this sweep: nothing to compute")
     else:
-        missing = unfinished(campaign.instances, finished)
-        done = campaign.instances - sum(len(instances) for instances in missing)
+        done = sum(map(len, finished))
         if done:
             progress.say(f"continuing: {done} of {campaign.instances} instances are in {folder}")
-        to_do = [part for instances in missing for part in shards(instances, shard_size)]
-        _compute_shards(campaign, folder, compute, to_do, progress, executor)
+        progress.start(campaign.instances, done)
+        try:
+            _compute_until_the_end(
+                campaign, folder, compute, shard_size, finished, progress, executor
+            )
+        finally:
+            progress.finish()
         owner, finished = finished_shards(folder, campaign, discard)
         write_merged(out_path, owner or campaign, finished)
     remove_shards(folder, finished)
 
 
-def _compute_shards(
+def _compute_until_the_end(
     campaign: Campaign,
     folder: Path,
     compute: Compute,
-    to_do: list[range],
+    shard_size: int,
+    finished: dict[range, Path],
     progress: Progress,
     executor: Executor,
 ) -> None:
@@ -121,10 +128,15 @@ def _compute_shards(
         arrays = compute(instances.start, instances.stop)
         write_shard(folder, campaign, instances, arrays)
 
-    left = sum(len(instances) for instances in to_do)
-    progress.start(campaign.instances, campaign.instances - left)
-    try:
+    watch = Watch(campaign)
+    whole = None
+    while not whole:
+        missing = unfinished(watch.checkpoint, finished)
+        to_do = [part for instances in missing for part in shards(instances, shard_size)]
         for instances in executor(task, to_do):
+            finished[instances] = folder / shard_name(campaign.spec_digest, instances)
             progress.advance(len(instances))
-    finally:
-        progress.finish()
+        finished = dict(sorted(finished.items(), key=lambda item: item[0].start))
+        whole, words = watch.look(finished)
+        if words:
+            progress.say(words)

@@ -4,7 +4,7 @@ The seal is checked whenever a shard is read, so that a damaged one cannot enter
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -91,8 +91,15 @@ def read_owner(path: Path) -> Campaign:
         return _campaign(file)
 
 
-def read_shard(path: Path) -> dict[str, npt.NDArray[Any]]:
+def read_shard(path: Path, names: Collection[str] | None = None) -> dict[str, npt.NDArray[Any]]:
     """Arrays of a shard, as they were given to `write_shard`.
+
+    Parameters
+    ----------
+    path : Path
+        The shard.
+    names : collection of str, optional
+        Variables to read; all by default.
 
     Raises
     ------
@@ -100,7 +107,8 @@ def read_shard(path: Path) -> dict[str, npt.NDArray[Any]]:
         As `read_owner`.
     """
     with _verified(path) as file:
-        return {variable.name: file[variable.name][...] for variable in VARIABLES}
+        wanted = [variable.name for variable in VARIABLES] if names is None else names
+        return {name: file[name][...] for name in wanted}
 
 
 @contextmanager

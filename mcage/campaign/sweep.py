@@ -21,6 +21,7 @@ from mcage.aging.rules import LifeRules
 from mcage.aging.shared import SharedReplays, share
 from mcage.campaign.progress import Progress, Silent
 from mcage.campaign.run import run_campaign
+from mcage.campaign.stopping import stopping_rule
 from mcage.costs import Activity, conventional, load_costs
 from mcage.engines.interface import Engine
 from mcage.engines.prepare import PreparedReplay, prepare
@@ -129,6 +130,7 @@ class Sweep:
             engine=self._engine.name,
             engine_reason=self._reason,
             device=device_of(self._engine),
+            stopping=stopping_rule(spec),
         )
 
     @cached_property

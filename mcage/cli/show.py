@@ -82,9 +82,11 @@ def show(
 
         _show(summarize_file(file), print_summaries, json)
     from mcage.report.dies import note_on_shared_dies
+    from mcage.results.reader import read_campaign
 
-    if note := note_on_shared_dies(file):
-        typer.echo(note, err=json)
+    for note in (read_campaign(file).stopped, note_on_shared_dies(file)):
+        if note:
+            typer.echo(note, err=json)
 
 
 def _show(what: Shown, print_table: Callable[[Shown, "Console"], None], json: bool) -> None:

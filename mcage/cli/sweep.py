@@ -137,6 +137,20 @@ def sweep(
     technology: Annotated[
         str | None, typer.Option(help="Constants of energy and slowdown: 28nm or 32nm.")
     ] = None,
+    rel_ci: Annotated[
+        float | None,
+        typer.Option(
+            help="Stop, with at most --instances, once 95 % intervals are this narrow: "
+            "half over value, 0.01 for 1 %."
+        ),
+    ] = None,
+    of: Annotated[
+        str | None,
+        typer.Option(
+            help="Intervals of what: median_life (default), b10_life, life_to_horizon, max_dvth "
+            "or spill_rate."
+        ),
+    ] = None,
     engine: Annotated[str, typer.Option(help="auto, numpy, numba or cuda.")] = "auto",
     devices: Annotated[
         str | None, typer.Option(help="Devices of the cuda engine, such as 0,1; default: all.")
@@ -193,6 +207,8 @@ def sweep(
         "registers.lds_rows": lds_rows,
         "registers.selector_offsets": selector_offsets,
         "costs.technology": technology,
+        "stopping.rel_ci": rel_ci,
+        "stopping.of": of,
     }
     fields = _overridden(read_toml(spec) if spec else {}, options)
     chosen = SweepSpec.from_mapping(fields, str(spec) if spec else "sweep")

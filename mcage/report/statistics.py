@@ -121,10 +121,13 @@ def life_quantile(
         return float(ordered[rank - 1]) if 1 <= rank <= count else math.nan
 
     lower, upper = enclosing_ranks(count, share, confidence)
+    return Estimate(of_rank(quantile_rank(count, share)), of_rank(lower), of_rank(upper))
+
+
+def quantile_rank(count: int, share: float) -> int:
+    """Rank, counted from 1, of the first order statistic at which ``share`` are reached."""
     # Rounding may lift share * count a hair above the integer that it is.
-    return Estimate(
-        of_rank(max(1, math.ceil(share * count - 1e-9))), of_rank(lower), of_rank(upper)
-    )
+    return max(1, math.ceil(share * count - 1e-9))
 
 
 def enclosing_ranks(count: int, share: float, confidence: float = CONFIDENCE) -> tuple[int, int]:

@@ -1,5 +1,7 @@
 """The attributes of a results file: what the netCDF and CF conventions want, and who wrote it."""
 
+import json
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,10 @@ from mcage.results.schema import COORDINATES, FILETYPE, SCHEMA_VERSION, Variable
 
 def root_attributes(campaign: Campaign) -> dict[str, Any]:
     """Attributes of the file: all of the campaign that is not in coordinates."""
+    stopping: dict[str, Any] = {}
+    if campaign.stopping:
+        rule = json.dumps(asdict(campaign.stopping), sort_keys=True)
+        stopping = {"stopping": rule, "stopped": campaign.stopped}
     return {
         "Conventions": "CF-1.8",
         "filetype": FILETYPE,
@@ -21,6 +27,7 @@ def root_attributes(campaign: Campaign) -> dict[str, Any]:
         "engine": campaign.engine,
         "engine_reason": campaign.engine_reason,
         "device": campaign.device,
+        **stopping,
     }
 
 

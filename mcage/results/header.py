@@ -31,6 +31,25 @@ class CaseName:
 
 
 @dataclass(frozen=True)
+class StoppingRule:
+    """When a sweep may end before its last instance.
+
+    Parameters
+    ----------
+    rel_ci : float
+        Largest half-width of the 95 % interval relative to the value, 0 ... 1, both excluded.
+    of : str
+        The quantity that must be known so well in every case.
+    slices_per_chip : int
+        Instances that make a chip: only whole chips are looked at.
+    """
+
+    rel_ci: float
+    of: str
+    slices_per_chip: int = 1
+
+
+@dataclass(frozen=True)
 class Campaign:
     """A sweep as the files know it: everything but the numbers that it computes.
 
@@ -41,7 +60,8 @@ class Campaign:
     seed : int
         Seed of all random streams.
     instances : int
-        Number of instances of every case; their ids are 0 ... instances - 1.
+        Number of instances of every case; their ids are 0 ... instances - 1. With a stopping
+        rule, the most that are computed, until the sweep has ended.
     cases : tuple of CaseName
         The grid.
     kernels : tuple of str
@@ -54,6 +74,10 @@ class Campaign:
         The engine that computes, why that one, and what it runs on.
     mcage_version : str
         Version of the program.
+    stopping : StoppingRule, optional
+        When the sweep may end earlier.
+    stopped : str
+        Where it has ended by that rule and why, in words; empty until then.
 
     Raises
     ------
@@ -73,6 +97,8 @@ class Campaign:
     engine_reason: str = ""
     device: str = ""
     mcage_version: str = __version__
+    stopping: StoppingRule | None = None
+    stopped: str = ""
 
     def __post_init__(self) -> None:
         edges = self.epoch_edges_years
@@ -105,16 +131,21 @@ class Campaign:
         fields["cases"] = tuple(CaseName(**case) for case in fields["cases"])
         fields["kernels"] = tuple(fields["kernels"])
         fields["epoch_edges_years"] = tuple(fields["epoch_edges_years"])
+        if fields.get("stopping"):
+            fields["stopping"] = StoppingRule(**fields["stopping"])
         return cls(**fields)
 
     def difference(self, other: "Campaign") -> str | None:
         """Say why results of ``other`` may not join those of this campaign; None if they may.
 
         Device and reason may differ (a sweep may continue on another machine); the engine may
-        not, because engines agree on integers exactly but on floats to 1e-5 only.
+        not, because engines agree on integers exactly but on floats to 1e-5 only. A sweep that
+        has ended by its stopping rule has fewer instances than while it runs.
         """
         for name in ("spec_digest", "mcage_version", "engine"):
             if getattr(self, name) != getattr(other, name):
                 return f"{name} {getattr(other, name)}, not {getattr(self, name)}"
         theirs = replace(other, device=self.device, engine_reason=self.engine_reason)
+        if self.stopping:
+            theirs = replace(theirs, instances=self.instances, stopped=self.stopped)
         return None if theirs == self else "another grid of cases, kernels or epochs"

@@ -1,12 +1,13 @@
 """Open a results file, after making sure that it is one, whole and of a known schema."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import h5py
 
 from mcage.errors import UserError
-from mcage.results.header import Campaign, CaseName
+from mcage.results.header import Campaign, CaseName, StoppingRule
 from mcage.results.schema import FILETYPE, SCHEMA_VERSION
 from mcage.results.seal import DamagedFileError, check_seal
 
@@ -61,6 +62,7 @@ def _campaign(file: h5py.File) -> Campaign:
     texts = (file[name].asstr()[:] for name in ("case", "technique", "environment", "scenario"))
     cases = zip(*texts, map(float, file["vdd_volts"][:]), strict=True)
     attributes = file.attrs
+    stopping = attributes.get("stopping")
     return Campaign(
         spec_toml=attributes["spec"],
         spec_digest=attributes["spec_digest"],
@@ -74,4 +76,6 @@ def _campaign(file: h5py.File) -> Campaign:
         engine_reason=attributes["engine_reason"],
         device=attributes["device"],
         mcage_version=attributes["mcage_version"],
+        stopping=StoppingRule(**json.loads(stopping)) if stopping else None,
+        stopped=attributes.get("stopped", ""),
     )
