@@ -32,12 +32,6 @@ PAPER_GUARDBAND = 0.139
 """Delay increase that the baseline's worst cell reaches in its three years (Valero et al., IEEE TC
 2019, section 6.4): the timing margin that such a design must have had. No paper states one."""
 
-WITHOUT_MODEL = {
-    "held": "traces do not say what cells hold while no kernel runs",
-    "retained": "no source gives a retention voltage, nor what cells hold meanwhile",
-}
-"""Ways to be idle that mcage knows of, and what it would need."""
-
 Name = Annotated[str, Field(min_length=1)]
 
 
@@ -101,8 +95,9 @@ class Life(_Part):
     temperature_kelvin: Annotated[float | str, _law_within(200, 450, "K")] = 353.15
     activity: Annotated[float | str, _law_within(0.001, 1, "of the time")] = 1.0
     """Share of the time that a slice is busy."""
-    idle: Literal["gated"] = "gated"
-    """What becomes of cells the rest of the time: off, so that both transistors recover."""
+    idle: Literal["gated", "held"] = "gated"
+    """What becomes of cells the rest of the time: off, so that both transistors recover, or on,
+    so that they hold what the kernel has left."""
     spill_limit: Annotated[float, Field(ge=0, le=1)] | None = None
     """Share of a kernel's register writes that may go to the LDS; None: any."""
     vmin_coefficient: Annotated[float, Field(ge=0, le=10)] = 1.0
@@ -111,9 +106,20 @@ class Life(_Part):
     @field_validator("idle", mode="before")
     @classmethod
     def _has_a_model(cls, idle: Any) -> Any:
-        if isinstance(idle, str) and idle in WITHOUT_MODEL:
-            raise ValueError(f"is not supported, since {WITHOUT_MODEL[idle]}; use gated")
+        if idle == "retained":
+            raise ValueError(
+                "is not supported, since no source gives a retention voltage; use gated or held"
+            )
         return idle
+
+    @model_validator(mode="after")
+    def _held_for_one_share_of_the_time(self) -> Self:
+        if self.idle == "held" and isinstance(self.activity, str):
+            raise ValueError(
+                f"activity = {self.activity!r} must be one number where idle = 'held', since all "
+                "instances replay the same passes, idle time included"
+            )
+        return self
 
 
 class Aging(_Part):

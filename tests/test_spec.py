@@ -37,10 +37,10 @@ FIELDS = {
     "life.delay_guardband": (0.1, (0, -0.1, 101.0, *NO_NUMBERS)),
     "life.temperature_kelvin": (300.0, (80, 0, -10.0, 199.9, 451.0, *NO_NUMBERS)),
     "life.activity": (
-        "uniform(0.25, 1.0)",
+        0.25,
         (0, -0.5, 1.5, "uniform(0.5, 1.5)", "normal(0.9, 0.1)", *NO_NUMBERS),
     ),
-    "life.idle": ("gated", ("", "off", "held", "retained", 1, [], {}, True)),
+    "life.idle": ("held", ("", "off", "retained", 1, [], {}, True)),
     "life.spill_limit": (0.05, (-0.1, 1.1, *NO_NUMBERS)),
     "life.vmin_coefficient": (0.0, (-0.1, 10.5, *NO_NUMBERS)),
     "aging.model": ("finfet", ("", 1, [], {}, True)),
@@ -92,9 +92,6 @@ FIELDS = {
     ),
 }
 """Every field: a value that is not its default, and values to be refused."""
-
-WITHOUT_CHOICE = ("life.idle",)
-"""Fields of one good value."""
 
 PARTS = ("workload", "life", "aging", "faults", "registers", "costs")
 
@@ -158,7 +155,7 @@ def test_a_good_value(key):
     changed = dict(leaves(SweepSpec.from_mapping(nested(key, value)).model_dump(mode="json")))
     default = dict(leaves(SweepSpec().model_dump(mode="json")))
     assert changed[key] == value
-    assert value != default[key] or key in WITHOUT_CHOICE
+    assert value != default[key]
     assert changed == default | {key: value}
 
 
@@ -189,6 +186,23 @@ def test_fewer_epochs_than_periods():
     message = refusal({"workload": {"periods": 7}, "life": {"epochs": 6}})
     assert "life.epochs = 6" in message
     assert "workload.periods = 7" in message
+
+
+def test_held_idle_time_is_the_same_for_all():
+    law = {"idle": "held", "activity": "uniform(0.5, 1)"}
+    message = refusal({"life": law})
+    assert "activity = 'uniform(0.5, 1.0)' must be one number where idle = 'held'" in message
+    assert (
+        SweepSpec.from_mapping({"life": law | {"activity": "constant(0.5)"}}).life.activity == 0.5
+    )
+
+
+def test_no_retention_voltage():
+    message = refusal({"life": {"idle": "retained"}})
+    assert message == (
+        "my.toml: life.idle = 'retained': is not supported, since no source gives a retention "
+        "voltage; use gated or held"
+    )
 
 
 def test_every_technology_can_be_chosen():
@@ -257,7 +271,7 @@ def test_the_digest_changes_with_every_field():
         key: SweepSpec.from_mapping(nested(key, good)).digest() for key, (good, _) in FIELDS.items()
     }
     digests["default"] = SweepSpec().digest()
-    assert len(set(digests.values())) == len(FIELDS) - len(WITHOUT_CHOICE) + 1
+    assert len(set(digests.values())) == len(FIELDS) + 1
 
 
 def test_the_digest_does_not_depend_on_the_order_of_keys():
@@ -378,7 +392,7 @@ def test_a_flag_overrides_the_file_and_nothing_else(flag, tmp_path):
     path.write_text(SweepSpec.from_mapping(every_field_changed()).to_toml())
     key, text, value = FLAGS[flag]
     in_file = shown(str(path))
-    assert in_file[key] != value or key in WITHOUT_CHOICE
+    assert in_file[key] != value
     words = [flag, text] if text else [flag]
     assert shown(str(path), *words) == in_file | {key: value}
     assert shown(*words, str(path)) == in_file | {key: value}

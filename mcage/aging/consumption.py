@@ -1,4 +1,9 @@
-"""Slowdown and power of a slice over its life: what its events cost, by `mcage.costs`."""
+"""Slowdown and power of a slice over its life: what its events cost, by `mcage.costs`.
+
+All is told of the busy time. Where the slice holds while it is idle, that takes energy as well. A
+slower slice is idle for longer, so that it is busy for the same share of the time; only where
+wavefronts wait for one another is it busy for more of it, as in the trace that ages it.
+"""
 
 import math
 from dataclasses import dataclass, fields, replace
@@ -10,8 +15,17 @@ from numpy.typing import NDArray
 from mcage.aging.environment import Environment
 from mcage.aging.events import Event
 from mcage.aging.shared import SharedReplays
-from mcage.costs import CONVENTIONAL, Activity, Component, Technology, energy, slowdown
+from mcage.costs import (
+    CONVENTIONAL,
+    Activity,
+    Component,
+    Technology,
+    energy,
+    entries_that_hold,
+    slowdown,
+)
 from mcage.costs.components import Penalties
+from mcage.geometry import SLICE
 
 
 @dataclass(frozen=True)
@@ -23,13 +37,13 @@ class Consumption:
     Attributes
     ----------
     slowdown : float64[I]
-        Duration of the life over the time that the conventional slice takes, less 1.
+        Busy time of the life over that of the conventional slice, less 1.
     power_mw : float64[I]
-        Energy of the slice and of all that the technique adds, over the duration of the life.
+        Energy of the slice and of all that the technique adds, over the busy time of the life.
     energy_saving : float64[I]
         Energy saved over the conventional slice at the same operating points, a fraction of its.
     conventional_power_mw : float64[I]
-        Mean power of the conventional slice at the nominal Vdd of the technology.
+        Energy of the conventional slice at the nominal Vdd of the technology, over its busy time.
     """
 
     slowdown: NDArray[np.float64]
@@ -80,24 +94,24 @@ class Meter:
             Events per cycle at these moments.
         """
         kernel = np.broadcast_to(kernel_of_epoch[..., None], seconds.shape)
-        speed, power = self._undisturbed[:, kernel]
+        busy, work, power = self._undisturbed[:, kernel]
         disturbed = (seconds != 0) & (events != self.shared.events[kernel]).any(axis=-1)
         for number in np.unique(kernel[disturbed]):
             chosen = disturbed & (kernel == number)
-            speed[chosen], power[chosen] = self._speed_and_power(number, events[chosen])
+            busy[chosen], work[chosen], power[chosen] = self._rates(number, events[chosen])
         same_points, nominal = self._conventional_mw[:, kernel]
 
         def over_life(rate: NDArray[np.float64]) -> NDArray[np.float64]:
             total: NDArray[np.float64] = (rate * seconds).sum(axis=(1, 2))
             return total
 
-        duration, work, spent = over_life(np.ones_like(speed)), over_life(speed), over_life(power)
+        duration, done, spent = over_life(busy), over_life(work), over_life(power)
         with np.errstate(invalid="ignore"):
             return Consumption(
-                slowdown=duration / work - 1,
+                slowdown=duration / done - 1,
                 power_mw=spent / duration,
-                energy_saving=1 - spent / over_life(speed * same_points),
-                conventional_power_mw=over_life(speed * nominal) / work,
+                energy_saving=1 - spent / over_life(work * same_points),
+                conventional_power_mw=over_life(work * nominal) / done,
             )
 
     @cached_property
@@ -113,33 +127,41 @@ class Meter:
         constants = (field.name for field in fields(Component))
         return replace(self.technology, slice=Component(*map(mean, constants)))
 
-    def _speed_and_power(self, kernel: int, events: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Work done in a unit of time, and power in mW, on fault maps: float64[2, n]."""
+    def _rates(self, kernel: int, events: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Rates on fault maps, over all time: float64[3, n].
+
+        Share of it that is busy; work, in busy time of the conventional slice; power in mW.
+        """
         activity = self.shared.activities[kernel].under(events)
-        technique = self.shared.replays[kernel].technique
-        slower = slowdown(activity, technique, self._in_environment, self.penalties)
-        longer = (1 + slower.total) * (1 + events[:, Event.WAIT])
+        replay, idle = self.shared.replays[kernel], self.shared.idle[kernel]
+        technique = replay.technique
+        lost = slowdown(activity, technique, self._in_environment, self.penalties)
+        slower, waits = 1 + lost.total, 1 + events[:, Event.WAIT]
+        longer = slower * waits
         spent = energy(activity, technique, self._in_environment, slowdown=longer - 1)
-        return np.stack([1 / longer, spent.total / (self._nanoseconds(activity) * longer)])
+        whole = waits + idle
+        held = entries_that_hold(replay) / SLICE.entries * self._in_environment.slice.leakage_mw
+        power = spent.total / (self._nanoseconds(activity) * (slower * whole)) + held * idle / whole
+        return np.stack([waits / whole, 1 / (slower * whole), power])
 
     def _nanoseconds(self, activity: Activity) -> float:
         return activity.cycles / self.technology.clock_ghz
 
     @cached_property
     def _undisturbed(self) -> NDArray[np.float64]:
-        """Speed and power on a slice without faults: float64[2, kernels]."""
+        """Rates on a slice without faults: float64[3, kernels]."""
         events = self.shared.events
-        kernels = range(len(events))
-        return np.hstack([self._speed_and_power(one, events[one, None]) for one in kernels])
+        return np.hstack([self._rates(one, events[one, None]) for one in range(len(events))])
 
     @cached_property
     def _conventional_mw(self) -> NDArray[np.float64]:
-        """Power of the conventional slice at these operating points, and at the nominal Vdd."""
+        """Energy per busy time, at these operating points and at the nominal Vdd."""
         return np.array(
             [
                 [
                     energy(one, CONVENTIONAL, technology).total[0] / self._nanoseconds(one)
-                    for one in self.conventional
+                    + technology.slice.leakage_mw * idle
+                    for one, idle in zip(self.conventional, self.shared.idle, strict=True)
                 ]
                 for technology in (self._in_environment, self.technology)
             ]

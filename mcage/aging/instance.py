@@ -28,7 +28,7 @@ class InstanceConstants:
     shift_factor : array
         Factor on every threshold shift.
     activity : array
-        Share of the time that the slice is busy; the rest of it, all cells are off.
+        Share of the time that the slice is busy; the rest of it, all cells are off, or hold.
     """
 
     temperature_kelvin: NDArray[np.float64]

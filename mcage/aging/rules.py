@@ -39,6 +39,8 @@ class LifeRules:
         What instances have of their own.
     spill_limit : float
         Share of a kernel's writes that may go to the LDS; 1 for no limit.
+    holds_while_idle : bool
+        Whether replays contain the idle time of a slice; if not, all its cells are off in it.
     """
 
     environment: Environment
@@ -50,6 +52,7 @@ class LifeRules:
     spread_blocks: bool
     laws: InstanceLaws
     spill_limit: float = 1.0
+    holds_while_idle: bool = False
 
     @property
     def horizon_seconds(self) -> float:
@@ -81,7 +84,7 @@ class LifeRules:
         return Drift(
             nbti=self.nbti,
             rates=self.nbti.rates(self.environment, own.transistors),
-            activity=own.activity,
+            activity=np.ones(()) if self.holds_while_idle else own.activity,
         )
 
     def limits(self, constants: InstanceConstants | None = None) -> Limits:

@@ -1,4 +1,8 @@
-"""What all instances share: a technique's replays of each kernel on a slice without faults."""
+"""What all instances share: a technique's replays of each kernel on a slice without faults.
+
+Where a slice holds while it is idle, cells live through longer passes than events are counted in:
+those of the trace and the idle time after it.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,25 +24,23 @@ class SharedReplays:
 
     Attributes
     ----------
+    replays : tuple of PreparedReplay
+        Busy passes, one per kernel.
     duties : SharedDuties
-        Its replays, one per kernel, and the duty cycles of all cells.
+        Whole passes, one per kernel, and the duty cycles of all cells.
     events : float64[kernels, EVENTS]
-        Events per cycle.
+        Events per busy cycle.
     activities : tuple of KernelActivity
         What the slice does while they happen.
     peak_spilled_rows : int64[kernels]
         Spilled rows at most.
     """
 
+    replays: tuple[PreparedReplay, ...]
     duties: SharedDuties
     events: NDArray[np.float64]
     activities: tuple[KernelActivity, ...]
     peak_spilled_rows: NDArray[np.int64]
-
-    @property
-    def replays(self) -> tuple[PreparedReplay, ...]:
-        """One per kernel."""
-        return self.duties.replays
 
     @property
     def redirects(self) -> bool:
@@ -55,18 +57,40 @@ class SharedReplays:
         """Entries that must be reliable under each kernel: bool[kernels, 256]."""
         return np.stack([replay.needed for replay in self.replays])
 
+    @cached_property
+    def idle(self) -> NDArray[np.float64]:
+        """Idle time after a pass in which the slice holds, over its busy time: float64[kernels]."""
+        pairs = zip(self.duties.replays, self.replays, strict=True)
+        return np.array([whole.schedule.cycles / busy.schedule.cycles - 1 for whole, busy in pairs])
 
-def share(engine: Engine, replays: tuple[PreparedReplay, ...]) -> SharedReplays:
-    """Replay every kernel once without faults."""
+
+def share(
+    engine: Engine,
+    replays: tuple[PreparedReplay, ...],
+    with_idle: tuple[PreparedReplay, ...] | None = None,
+) -> SharedReplays:
+    """Replay every kernel once without faults.
+
+    Parameters
+    ----------
+    engine : Engine
+        What replays.
+    replays : tuple of PreparedReplay
+        A technique on each kernel.
+    with_idle : tuple of PreparedReplay, optional
+        The same with the idle time in which the slice holds; by default there is none.
+    """
+    aging = replays if with_idle is None else with_idle
     counters = [engine.count(replay, clean_maps()) for replay in replays]
-    zero = np.empty((len(replays), SLICE.cells))
+    zero = np.empty((len(aging), SLICE.cells))
     one = np.empty_like(zero)
-    for kernel, replay in enumerate(replays):
+    for kernel, replay in enumerate(aging):
         times = engine.cell_times(replay, clean_maps())
         zero[kernel] = (times.zeros[0] / times.period).ravel()
         one[kernel] = (times.ones[0] / times.period).ravel()
     return SharedReplays(
-        duties=SharedDuties(replays, group_by_duty(zero), group_by_duty(one)),
+        replays=replays,
+        duties=SharedDuties(aging, group_by_duty(zero), group_by_duty(one)),
         events=np.concatenate(
             [events_per_cycle(*both) for both in zip(replays, counters, strict=True)]
         ),

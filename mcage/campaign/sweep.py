@@ -37,6 +37,7 @@ from mcage.results.schema import DVTH_BIN_EDGES_MV, SCHEMA_VERSION, VARIABLES
 from mcage.spec import Aging, Case, Faults, SweepSpec, Workload
 from mcage.techniques import Placement, Technique, technique
 from mcage.traces import KERNELS, Trace, open_trace
+from mcage.traces.idle import HELD, held_while_idle
 from mcage.traces.release import WAVEFRONT, released_with_wavefronts
 from mcage.variation import FaultModel, TailCells, fault_model, scenario
 
@@ -86,6 +87,11 @@ class Sweep:
             _as_replayed(open_trace(name), spec.workload)
             for name in spec.workload.kernels or KERNELS
         )
+        self._traces_with_idle = (
+            tuple(held_while_idle(trace, float(spec.life.activity)) for trace in self._traces)
+            if spec.life.idle == HELD
+            else None
+        )
         _check_weights(spec.workload)
         self._nbti = _additive_model(spec.aging)
         self._laws = _laws(spec, self._nbti)
@@ -98,7 +104,7 @@ class Sweep:
             one.faults.sample(spec.seed, np.empty(0, np.int64), one.rules.floor_volts)
         for one in self._cases:  # refuses windows that find no room in turn, or cannot be packed
             if one.technique.placement in (Placement.ROUND_ROBIN, Placement.PACK):
-                self._prepared(one.technique)
+                self._prepared(one.technique, self._traces)
 
     @cached_property
     def campaign(self) -> Campaign:
@@ -138,7 +144,10 @@ class Sweep:
         """Replays of each technique that all instances share."""
 
         def replays(one: Technique) -> SharedReplays:
-            return share(self._engine, self._prepared(one))
+            busy, whole = self._prepared(one, self._traces), None
+            if self._traces_with_idle:
+                whole = self._prepared(one, self._traces_with_idle)
+            return share(self._engine, busy, whole)
 
         techniques = {one.case.technique: one.technique for one in self._cases}
         return dict(zip(techniques, self._pool.map(replays, techniques.values()), strict=True))
@@ -160,9 +169,9 @@ class Sweep:
             for one in self._cases
         )
 
-    def _prepared(self, one: Technique) -> tuple[PreparedReplay, ...]:
+    def _prepared(self, one: Technique, traces: tuple[Trace, ...]) -> tuple[PreparedReplay, ...]:
         limit, offsets = self.spec.delta_limit, self.spec.registers.selector_offsets
-        return tuple(prepare(trace, one, limit, offsets) for trace in self._traces)
+        return tuple(prepare(trace, one, limit, offsets) for trace in traces)
 
     def prepare(self) -> None:
         """Compute what all instances share; otherwise the first `compute` does."""
@@ -355,6 +364,7 @@ def _planned(spec: SweepSpec, case: Case, nbti: AdditiveModel, laws: InstanceLaw
             spread_blocks=spec.faults.spread_blocks,
             laws=laws,
             spill_limit=1.0 if life.spill_limit is None else life.spill_limit,
+            holds_while_idle=life.idle == HELD,
         ),
     )
 

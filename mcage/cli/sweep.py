@@ -72,7 +72,7 @@ def sweep(
         str | None, typer.Option(help="Share of the time that slices are busy: a number or a law.")
     ] = None,
     idle: Annotated[
-        str | None, typer.Option(help="What becomes of cells the rest of the time: gated.")
+        str | None, typer.Option(help="What becomes of cells the rest of the time: gated or held.")
     ] = None,
     nbti: Annotated[
         str | None,

@@ -4,7 +4,14 @@ Constants come from `data/costs.toml` (:func:`load_costs`); what a slice did in 
 :class:`Activity`, counted from a replay; :func:`energy` and :func:`slowdown` weigh it.
 """
 
-from mcage.costs.activity import CONVENTIONAL, Accesses, Activity, activity_of, conventional
+from mcage.costs.activity import (
+    CONVENTIONAL,
+    Accesses,
+    Activity,
+    activity_of,
+    conventional,
+    entries_that_hold,
+)
 from mcage.costs.area import Area, area
 from mcage.costs.components import Component, Costs, Penalty, Technology, load_costs
 from mcage.costs.energy import Energy, energy, suav
@@ -27,6 +34,7 @@ __all__ = [
     "area",
     "conventional",
     "energy",
+    "entries_that_hold",
     "load_costs",
     "slowdown",
     "suav",

@@ -246,6 +246,11 @@ def activity_of(replay: PreparedReplay, counters: Counters) -> Activity:
     )
 
 
+def entries_that_hold(replay: PreparedReplay) -> int:
+    """Entries that stay on while the slice is idle after a pass, when no window is open."""
+    return 0 if replay.technique.gates_released else _used_entries(replay)
+
+
 def _accesses(
     registers: int, compressed: int, compressed_blocks: int, spilled: NDArray[np.float64]
 ) -> Accesses:

@@ -97,7 +97,7 @@ VARIABLES = (
         "float64",
         "1",
         "share of the time that the slice is busy",
-        "The rest of it, all its cells are off.",
+        "The rest of it, all its cells are off, or under life.idle = 'held' keep what they hold.",
     ),
     Variable(
         "life_years",
@@ -205,7 +205,8 @@ VARIABLES = (
         "float64",
         "mW",
         "mean power of the slice and of what the technique adds",
-        "Over the busy time of the life and the operating points of its environment.",
+        "Over the busy time of the life and the operating points of its environment; what it takes "
+        "to hold while idle is counted in.",
         missing=_NO_LIFE,
     ),
     Variable(
