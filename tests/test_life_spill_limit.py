@@ -109,12 +109,13 @@ def test_a_limit_shortens_lives_of_slices_that_spill_and_no_others(sweeps):
 
 def test_rare_deaths_include_those_beyond_the_limit():
     """The same slices: those that die without a limit, and those that spill too much."""
-    instances, dead = np.arange(24), []
+    instances, causes = np.arange(24), []
     for life in ({"epochs": 3}, {"epochs": 3, "spill_limit": 0.1}):
         spec = spec_of("rrcd", vdd_volts=0.419, life=life, registers={"lds_rows": 64})
         case = rare_case(spec, 0.0, engine())
         cells = fault_model("common", "varius").sample(3, instances, case.floor_volts)
-        dead.append(case.dead(3, instances, case.kernels(instances), cells))
-    free, limited = dead
-    assert (limited >= free).all()
-    assert limited.sum() > free.sum()
+        causes.append(case.cause(3, instances, case.kernels(instances), cells))
+    free, limited = causes
+    assert set(free) == {EndCause.CENSORED, EndCause.NO_HOME}
+    assert (limited[free == EndCause.NO_HOME] == EndCause.NO_HOME).all(), "dead on arrival"
+    assert (limited[free == EndCause.CENSORED] == EndCause.SPILL_LIMIT).any()
