@@ -101,7 +101,6 @@ def assert_refused(command, folder, arguments, *words):
         ("--temperature", "inf", "life.temperature_kelvin = inf"),
         ("--vmin-coefficient", "-1", "life.vmin_coefficient = -1"),
         ("--nbti", "facelifted", "NBTI model 'facelifted' is unknown"),
-        ("--nbti", "bhardwaj", "aging.model = 'bhardwaj': a sweep takes the cell with the longest"),
         ("--nbti", "nowhere:MINE", "cannot import 'nowhere'"),
         ("--slices-per-chip", "0", "faults.slices_per_chip = 0"),
         ("--sigma-die", "-0.1", "sigma_die_volts = -0.1"),

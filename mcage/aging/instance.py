@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.aging.nbti import AdditiveModel, Transistors
+from mcage.aging.nbti import NbtiModel, Transistors
 from mcage.errors import UserError
 from mcage.law import Law
 from mcage.random import stream
@@ -58,7 +58,7 @@ class InstanceLaws:
     activity: Law = ONE
 
     @classmethod
-    def nominal(cls, nbti: AdditiveModel, temperature_kelvin: float) -> Self:
+    def nominal(cls, nbti: NbtiModel, temperature_kelvin: float) -> Self:
         """All instances alike, and like the nominal transistor."""
         return cls(
             Law("constant", (temperature_kelvin,)), Law("constant", (float(nbti.vt0_volts),))

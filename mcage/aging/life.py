@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mcage.aging.delay import delay_increase
 from mcage.aging.end_of_life import EndCause
 from mcage.aging.events import EVENTS, Event
+from mcage.aging.followed_wear import FollowedWear
 from mcage.aging.growth import growth_weights, middles_of_growth
 from mcage.aging.instance import InstanceConstants
 from mcage.aging.nbti import SECONDS_PER_YEAR
@@ -148,9 +149,12 @@ class _Batch:
             np.concatenate([self.tail.instance, np.repeat(np.arange(count), sample.shape[1])]),
             np.concatenate([self.tail.cell.astype(np.int64), sample.ravel()]),
         )
-        self.wear: Wear = SummedWear(
-            rules.drift(constants), engine, shared.duties, watched, self.sampled_cells, count
-        )
+        given = (engine, shared.duties, watched, self.sampled_cells, count)
+        self.wear: Wear
+        if rules.sums_suffice:
+            self.wear = SummedWear(rules.drift(constants), *given)
+        else:
+            self.wear = FollowedWear(rules.course(constants), *given)
 
         # The last epoch of each instance so far, and the replays at both its ends.
         self.epoch = np.zeros(count, dtype=np.int64)

@@ -4,13 +4,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mcage.aging.course import Course
 from mcage.aging.delay import dvth_at_delay
 from mcage.aging.drift import Drift
 from mcage.aging.environment import Environment
 from mcage.aging.instance import InstanceConstants, InstanceLaws
 from mcage.aging.limits import Limits
-from mcage.aging.nbti import SECONDS_PER_YEAR, AdditiveModel
+from mcage.aging.nbti import SECONDS_PER_YEAR, AdditiveModel, NbtiModel
+from mcage.aging.nbti.contract import check_model
 from mcage.errors import UserError
 
 
@@ -22,9 +25,8 @@ class LifeRules:
     ----------
     environment : Environment
         Operating points.
-    nbti : AdditiveModel
-        Model of the threshold shift; of others, the cell with the longest time under stress need
-        not be the worst.
+    nbti : NbtiModel
+        Model of the threshold shift.
     epoch_edges_years : tuple of float
         Borders of the epochs.
     delay_guardband : float
@@ -44,7 +46,7 @@ class LifeRules:
     """
 
     environment: Environment
-    nbti: AdditiveModel
+    nbti: NbtiModel
     epoch_edges_years: tuple[float, ...]
     delay_guardband: float
     vmin_coefficient: float
@@ -65,8 +67,24 @@ class LifeRules:
         largest = self.nbti.largest_dvth(self.environment, self.horizon_seconds, self.laws.extremes)
         return self.environment.lowest_vdd_volts - self.vmin_coefficient * largest * (1 + 1e-9)
 
+    @property
+    def sums_suffice(self) -> bool:
+        """Whether shifts follow from the total seconds under stress, whatever came when."""
+        return isinstance(self.nbti, AdditiveModel)
+
+    def check_model(self) -> None:
+        """Refuse a model that lives cannot rely on, as far as random histories show it.
+
+        Raises
+        ------
+        UserError
+            See `mcage.aging.nbti.contract.check_model`.
+        """
+        if not self.sums_suffice:
+            check_model(self.nbti, self.environment, self.horizon_seconds, self.laws.extremes)
+
     def drift(self, constants: InstanceConstants | None = None) -> Drift:
-        """How the transistors of instances drift.
+        """How the transistors of instances drift, where sums suffice.
 
         Parameters
         ----------
@@ -79,17 +97,28 @@ class LifeRules:
             If none are given, but instances differ; or if a transistor within the bounds of the
             laws would drift further than those at the bounds.
         """
-        own = self.laws.constants if constants is None else constants
-        self._check(own)
+        own = self._own(constants)
+        assert isinstance(self.nbti, AdditiveModel)
         return Drift(
             nbti=self.nbti,
             rates=self.nbti.rates(self.environment, own.transistors),
-            activity=np.ones(()) if self.holds_while_idle else own.activity,
+            activity=self._switched_on(own),
+        )
+
+    def course(self, constants: InstanceConstants | None = None) -> Course:
+        """What epochs do to the transistors of instances; arguments and errors as of `drift`."""
+        own = self._own(constants)
+        rates = self.nbti.rates(self.environment, own.transistors)
+        return Course(
+            nbti=self.nbti,
+            rates=(rates,) * (len(self.epoch_edges_years) - 1),
+            edges=tuple(years * SECONDS_PER_YEAR for years in self.epoch_edges_years),
+            activity=self._switched_on(own),
         )
 
     def limits(self, constants: InstanceConstants | None = None) -> Limits:
         """How far the transistors of instances may shift; arguments and errors as of `drift`."""
-        own = self.laws.constants if constants is None else constants
+        own = self._own(constants)
         return Limits(
             vt0_volts=own.vt0_volts,
             dvth_limit_volts=np.asarray(
@@ -104,8 +133,13 @@ class LifeRules:
             lowest_vdd_volts=self.environment.lowest_vdd_volts,
         )
 
-    def _check(self, own: InstanceConstants) -> None:
-        """Refuse instances that drift further than the floor allows for."""
+    def _switched_on(self, own: InstanceConstants) -> NDArray[np.float64]:
+        """Share of the time that replays stand for."""
+        return np.ones(()) if self.holds_while_idle else own.activity
+
+    def _own(self, constants: InstanceConstants | None) -> InstanceConstants:
+        """Constants of instances, unless they drift further than the floor allows for."""
+        own = self.laws.constants if constants is None else constants
         seconds = self.horizon_seconds
         largest = self.nbti.largest_dvth(self.environment, seconds, own.transistors)
         bound = self.nbti.largest_dvth(self.environment, seconds, self.laws.extremes)
@@ -115,3 +149,4 @@ class LifeRules:
                 f"temperature_kelvin shifts by {largest:g} V, those at the bounds by {bound:g} V; "
                 "sweeps need a model whose shift rises or falls with each of them"
             )
+        return own

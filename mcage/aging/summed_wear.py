@@ -14,7 +14,7 @@ from mcage.aging.crossing import crossing
 from mcage.aging.drift import Drift
 from mcage.aging.stretch import Stretch, between
 from mcage.aging.wear import CellWear, Wear
-from mcage.engines.exposure import Exposure, SharedDuties, Watched
+from mcage.engines.exposure import SharedDuties, Watched
 from mcage.engines.interface import Engine
 
 SAMPLED_TOGETHER = 16
@@ -82,12 +82,13 @@ class SummedWear(Wear):
         sampled: int,
         instances: int,
     ) -> None:
-        exposure: Exposure = engine.exposure(duties, watched, instances)
-        super().__init__(exposure, instances, drift.activity)
+        super().__init__(instances)
         self._drift = drift
+        self._exposure = engine.exposure(duties, watched, instances)
         self._instance = watched.instance
         self._sampled = sampled
         self._before = np.zeros((2, len(watched.cell)))
+        self._longest_before = np.zeros((2, instances))
 
     def add(
         self,
@@ -102,7 +103,9 @@ class SummedWear(Wear):
         chosen[instances] = True
         of_cells = chosen[self._instance] if not chosen.all() else True
         np.copyto(self._before, self._exposure.watched_seconds, where=of_cells)
-        super().add(instances, kernel, fault_maps, start, end)
+        np.copyto(self._longest_before, self._exposure.longest, where=chosen)
+        self.stretch.start[instances], self.stretch.end[instances] = start, end
+        self._exposure.add(instances, kernel, fault_maps, end - start)
 
     def cells(self, places: NDArray[np.int64]) -> SummedCells:
         """See `Wear.cells`."""
@@ -130,6 +133,26 @@ class SummedWear(Wear):
             seconds = between(before[:, which], after[:, which], part[some])
             shift[:, some] = self._drift.of(which).dvth(seconds, moment[some, None])
         return shift
+
+    def longest_duty(
+        self, instances: NDArray[np.int64], moment: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """See `Wear.longest_duty`.
+
+        Exact if one cell has the longest time throughout the stretch, never too small otherwise.
+        """
+        busy = self._longest_busy(instances, moment) / moment
+        if self._drift.is_always_busy:
+            return busy
+        return busy * self._drift.of(instances).activity
+
+    def _longest_busy(
+        self, instances: NDArray[np.int64], moment: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Longest seconds at '0' and at '1' if slices were always busy: float64[2, n]."""
+        before = self._longest_before[:, instances]
+        after = self._exposure.longest[:, instances]
+        return between(before, after, self.stretch.of(instances).part(moment))
 
     def worst_dvth(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]

@@ -10,8 +10,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.aging.stretch import Stretch, between
-from mcage.engines.exposure import Exposure
+from mcage.aging.stretch import Stretch
 
 
 class CellWear(ABC):
@@ -31,12 +30,8 @@ class Wear(ABC):
 
     Parameters
     ----------
-    exposure : Exposure
-        Times of the cells.
     instances : int
         Size of the batch.
-    activity : array
-        Share of the time that cells hold what is replayed: float64[instances], or one for all.
 
     Attributes
     ----------
@@ -44,12 +39,10 @@ class Wear(ABC):
         The latest stretch of each instance.
     """
 
-    def __init__(self, exposure: Exposure, instances: int, activity: NDArray[np.float64]) -> None:
+    def __init__(self, instances: int) -> None:
         self.stretch = Stretch(np.zeros(instances), np.zeros(instances))
-        self._exposure = exposure
-        self._activity = activity
-        self._longest_before = np.zeros((2, instances))
 
+    @abstractmethod
     def add(
         self,
         instances: NDArray[np.int64],
@@ -72,33 +65,12 @@ class Wear(ABC):
             Age in seconds at both ends of the stretch; the first starts at 0, and each of the
             others where the one before has ended.
         """
-        self._longest_before[:, instances] = self._exposure.longest[:, instances]
-        self.stretch.start[instances], self.stretch.end[instances] = start, end
-        self._exposure.add(instances, kernel, fault_maps, end - start)
 
+    @abstractmethod
     def longest_duty(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Longest share of the life so far that a cell held '0', and '1': float64[2, n].
-
-        Exact if one cell has the longest time throughout the stretch, never too small otherwise.
-        """
-        busy = self._longest_busy(instances, moment) / moment
-        if self._is_always_busy:
-            return busy
-        return busy * (self._activity[instances] if self._activity.ndim else self._activity)
-
-    def _longest_busy(
-        self, instances: NDArray[np.int64], moment: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Longest seconds at '0' and at '1' if slices were always busy: float64[2, n]."""
-        before = self._longest_before[:, instances]
-        after = self._exposure.longest[:, instances]
-        return between(before, after, self.stretch.of(instances).part(moment))
-
-    @property
-    def _is_always_busy(self) -> bool:
-        return not self._activity.ndim and float(self._activity) == 1.0
+        """Longest share of the life so far that a cell held '0', and '1': float64[2, n]."""
 
     @abstractmethod
     def cells(self, places: NDArray[np.int64]) -> CellWear:

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from mcage.aging.consumption import Consumption, Meter
 from mcage.aging.environment import environment
+from mcage.aging.followed_wear import most_instances
 from mcage.aging.instance import InstanceConstants, InstanceLaws
 from mcage.aging.life import Lives, live
-from mcage.aging.nbti import MODEL_NAMES, SECONDS_PER_YEAR, AdditiveModel, nbti_model
+from mcage.aging.nbti import SECONDS_PER_YEAR, NbtiModel, nbti_model
 from mcage.aging.rules import LifeRules
 from mcage.aging.shared import SharedReplays, share
 from mcage.campaign.progress import Progress, Silent
@@ -93,13 +94,15 @@ class Sweep:
             else None
         )
         _check_weights(spec.workload)
-        self._nbti = _additive_model(spec.aging)
+        self._nbti = _nbti_model(spec.aging)
         self._laws = _laws(spec, self._nbti)
         self._cases = tuple(_planned(spec, case, self._nbti, self._laws) for case in _grid(spec))
         self._floor_volts: dict[str, float] = {
             name: min(one.rules.floor_volts for one in self._cases if one.case.scenario == name)
             for name in spec.scenarios
         }
+        for one in self._cases:  # refuses a model under which the worst cell cannot be found
+            one.rules.check_model()
         for one in self._cases:  # refuses a floor that the fault model does not speak about
             one.faults.sample(spec.seed, np.empty(0, np.int64), one.rules.floor_volts)
         for one in self._cases:  # refuses windows that find no room in turn, or cannot be packed
@@ -187,8 +190,12 @@ class Sweep:
 
     @property
     def _batch_size(self) -> int:
-        packs = any(one.technique.packs for one in self._cases)
-        return min(self._engine.batch, DENSE_BATCH) if packs else self._engine.batch
+        size = self._engine.batch
+        if any(one.technique.packs for one in self._cases):
+            size = min(size, DENSE_BATCH)
+        if any(one.technique.heeds_faults and not one.rules.sums_suffice for one in self._cases):
+            size = min(size, most_instances(self.spec.life.epochs))
+        return size
 
     def _batch(self, instances: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
         spec = self.spec
@@ -298,16 +305,9 @@ def _check_weights(workload: Workload) -> None:
         )
 
 
-def _additive_model(aging: Aging) -> AdditiveModel:
+def _nbti_model(aging: Aging) -> NbtiModel:
     name = aging.model
     model = nbti_model(name, aging.constants)
-    if not isinstance(model, AdditiveModel):
-        able = [one for one in MODEL_NAMES if nbti_model(one).additive]
-        raise UserError(
-            f"aging.model = {name!r}: a sweep takes the cell with the longest time under stress "
-            f"for the worst, which only models of sums allow: {', '.join(able)}, "
-            "or an AdditiveModel of one's own"
-        )
     if type(model).__repr__ is object.__repr__:
         raise UserError(
             f"aging.model = {name!r}: its repr must tell its constants, so that results of others "
@@ -316,7 +316,7 @@ def _additive_model(aging: Aging) -> AdditiveModel:
     return model
 
 
-def _laws(spec: SweepSpec, nbti: AdditiveModel) -> InstanceLaws:
+def _laws(spec: SweepSpec, nbti: NbtiModel) -> InstanceLaws:
     vt0_volts = spec.aging.vt0_volts
     return InstanceLaws(
         temperature_kelvin=Law.of(spec.life.temperature_kelvin),
@@ -326,7 +326,7 @@ def _laws(spec: SweepSpec, nbti: AdditiveModel) -> InstanceLaws:
     )
 
 
-def _planned(spec: SweepSpec, case: Case, nbti: AdditiveModel, laws: InstanceLaws) -> _PlannedCase:
+def _planned(spec: SweepSpec, case: Case, nbti: NbtiModel, laws: InstanceLaws) -> _PlannedCase:
     life = spec.life
     faults = _fault_model(spec.faults, case.scenario)
     faults.check_vdd(case.vdd_volts)

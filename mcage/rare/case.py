@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.aging.end_of_life import EndCause
+from mcage.aging.followed_wear import most_instances
 from mcage.aging.life import live
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.rules import LifeRules
@@ -122,8 +123,11 @@ class RareCase:
             `EndCause`; censored, who is alive.
         """
         cause = np.full(len(instances), EndCause.CENSORED, dtype=np.int8)
-        for first in range(0, len(instances), self.engine.batch):
-            some = np.arange(first, min(first + self.engine.batch, len(instances)))
+        size = self.engine.batch
+        if not self.rules.sums_suffice:
+            size = min(size, most_instances(self.epochs))
+        for first in range(0, len(instances), size):
+            some = np.arange(first, min(first + size, len(instances)))
             lived = live(
                 rules=self.rules,
                 engine=self.engine,
