@@ -19,3 +19,8 @@ def test_finished_and_planned_shards_cover_every_instance_once(instances, size, 
 def test_words_name_both_ends():
     assert in_words(range(3, 8)) == "3-7"
     assert in_words(range(3, 4)) == "3"
+
+
+def test_shards_behind_the_last_instance_do_not_count():
+    assert unfinished(5, [range(2), range(7, 9)]) == [range(2, 5)]
+    assert unfinished(5, [range(2), range(2, 5), range(8, 9)]) == []

@@ -18,7 +18,7 @@ from mcage.campaign.precision import CampaignPrecision
 from mcage.campaign.quantities import QUANTITIES
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard import shard_name, write_shard
-from mcage.campaign.stopping import checkpoints, stopping_rule
+from mcage.campaign.stopping import Watch, checkpoints, stopping_rule
 from mcage.errors import UserError
 from mcage.report.precision import Precision
 from mcage.report.statistics import Estimate
@@ -55,17 +55,13 @@ def expected():
 
 
 def test_checkpoints():
-    def of(instances, **fields):
-        rule = StoppingRule(0.01, "median_life", **fields)
-        return checkpoints(fake_campaign.campaign(instances=instances, stopping=rule))
-
     ladder = [500, 630, 800, 1000, 1250, 1600, 2000, 2500, 3200, 4000, 5000, 6300, 8000, 10_000]
-    assert of(10_000) == ladder
-    assert of(10_001) == [*ladder, 10_001]
-    assert of(499) == [499]
-    assert of(900, slices_per_chip=7) == [504, 630, 805, 900]
-    assert of(9000, slices_per_chip=4000) == [4000, 8000, 9000]
-    assert checkpoints(fake_campaign.campaign(instances=70)) == [70]
+    assert checkpoints(10_000) == ladder
+    assert checkpoints(10_001) == [*ladder, 10_001]
+    assert checkpoints(499) == [499]
+    assert checkpoints(900, slices_per_chip=7) == [504, 630, 805, 900]
+    assert checkpoints(9000, slices_per_chip=4000) == [4000, 8000, 9000]
+    assert Watch(fake_campaign.campaign(instances=2000)).checkpoint == 2000
 
 
 def test_it_ends_at_the_first_checkpoint_that_is_precise_enough(expected, uninterrupted, tmp_path):

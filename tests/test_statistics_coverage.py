@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mcage.campaign.run import run_campaign
+from mcage.campaign.stopping import checkpoints
 from mcage.report.statistics import Estimate
 
 
@@ -53,3 +54,35 @@ def test_a_file_is_cut_without_a_common_die(tmp_path):
     assert len(parts) == 3
     together = np.concatenate([part.years[1] for part in parts])
     assert np.array_equal(together, whole.years[1][:90])
+
+
+def test_sweeps_stop_where_the_precision_comes(capsys):
+    draw = np.random.default_rng(3)
+    dies = script.draw_dies(script.continuous_life, draw, 5000)
+    of = script.PRECISIONS["spill rate"]
+    found = script.stops(of, dies)
+    for rel_ci in script.REL_CI:
+        stop = found[rel_ci, ""]
+        relative = {n: of(next(dies.cut(n))).relative for n in checkpoints(5000)}
+        assert stop.reached
+        assert stop.dies == min(n for n, one in relative.items() if one <= rel_ci)
+        assert stop.found.relative == relative[stop.dies]
+    assert found[0.1, ""].dies < found[0.05, ""].dies < 5000
+    assert not script.stops(script.PRECISIONS["B10 life"], dies)[0.05, ""].reached
+
+    covered = script.check_stopped("a title", dies, iter([dies, dies]))
+    assert len(covered) == len(script.PRECISIONS) * len(script.REL_CI)
+    assert min(covered) == 1.0  # the truth is the sweep itself
+    assert "a title, stopped" in capsys.readouterr().out
+
+
+def test_the_rule_waits_where_the_interval_is_narrow_by_luck():
+    """Beside an atom the interval alone stops earlier, the more often the less it encloses."""
+    draw = np.random.default_rng(4)
+    of = script.PRECISIONS["median life"]
+    sweeps = [
+        script.stops(of, script.draw_dies(script.life_with_atoms, draw, 25_000)) for _ in range(15)
+    ]
+    late = [one[0.1, ""].dies > one[0.1, "- by the interval alone"].dies for one in sweeps]
+    assert all(one[0.1, ""].dies >= one[0.1, "- by the interval alone"].dies for one in sweeps)
+    assert sum(late) > 5

@@ -54,12 +54,9 @@ def stopping_rule(spec: SweepSpec) -> StoppingRule | None:
     return StoppingRule(spec.stopping.rel_ci, spec.stopping.of, slices)
 
 
-def checkpoints(campaign: Campaign) -> list[int]:
-    """Numbers of instances at which a campaign may end, rising; the last is all of them."""
-    most = campaign.instances
-    if campaign.stopping is None:
-        return [most]
-    chip = campaign.stopping.slices_per_chip
+def checkpoints(most: int, slices_per_chip: int = 1) -> list[int]:
+    """Numbers of instances at which a campaign of ``most`` may end, rising; the last is all."""
+    chip = slices_per_chip
     of_whole_chips = (-(-number // chip) * chip for number in _preferred_numbers())
     earlier = takewhile(lambda number: number < most, of_whole_chips)
     return [*dict.fromkeys(earlier), most]
@@ -90,7 +87,8 @@ class Watch:
 
     def __init__(self, campaign: Campaign) -> None:
         self._campaign = campaign
-        self._to_come = iter(checkpoints(campaign))
+        rule, most = campaign.stopping, campaign.instances
+        self._to_come = iter(checkpoints(most, rule.slices_per_chip) if rule else [most])
         self._sample: dict[str, NDArray[Any]] = {}
         self._read = 0
         self.checkpoint = next(self._to_come)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -130,6 +131,7 @@ def quantile_rank(count: int, share: float) -> int:
     return max(1, math.ceil(share * count - 1e-9))
 
 
+@lru_cache
 def enclosing_ranks(count: int, share: float, confidence: float = CONFIDENCE) -> tuple[int, int]:
     """Ranks of the order statistics that enclose the quantile of ``share``.
 
