@@ -1,4 +1,4 @@
-"""Lives of rare events: the same, die by die, as those of a sweep, whatever differs between dies."""
+"""Lives of rare events: those of a sweep, die by die, whatever differs between dies."""
 
 import numpy as np
 import pytest
