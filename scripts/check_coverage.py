@@ -14,7 +14,7 @@ cheap dies, which its 1,000 sweeps of 100 share with nobody, takes five minutes 
         --generations 1 --instances 100000 --out results.h5
 
 The first way goes on with sweeps that stop once they know enough (`--rel-ci`), and counts again;
-beside them those that would have stopped by the printed interval alone. It takes six minutes of
+beside them those that would have stopped by the printed interval alone. It takes four minutes of
 one core, the second way ten seconds. Exits with 1 if a promised interval of continuous lives is out
 of its limits, or one of a stopped sweep encloses the truth too seldom.
 """
