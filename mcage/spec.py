@@ -27,6 +27,7 @@ from mcage.epochs import epoch_edges
 from mcage.errors import UserError
 from mcage.law import FORMS, Law
 from mcage.mix import canonical_mix
+from mcage.operating_points import PRESETS, check_name, check_offset, check_shares
 
 PAPER_GUARDBAND = 0.139
 """Delay increase that the baseline's worst cell reaches in its three years (Valero et al., IEEE TC
@@ -120,6 +121,35 @@ class Life(_Part):
                 "instances replay the same passes, idle time included"
             )
         return self
+
+
+def _vdd_or_scenario(given: Any) -> float | str:
+    """A supply voltage, or the word for that of the scenario."""
+    if given == "scenario":
+        return "scenario"
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= 2:
+        raise ValueError('must be a voltage above 0 and at most 2 V, or "scenario"')
+    return float(given)
+
+
+class Point(_Part):
+    """One operating point of an environment of one's own."""
+
+    vdd_volts: Annotated[float | str, BeforeValidator(_vdd_or_scenario)]
+    """Supply voltage, or ``scenario`` for the low Vdd of the case."""
+    share: Annotated[float | str | None, _law_within(0, 1, "of the time")] = None
+    """Share of the time; None for one point: what the others leave."""
+    temperature_offset_kelvin: float = 0.0
+    """What the slice is hotter here than `Life.temperature_kelvin`."""
+
+    def vdd_in(self, case: "Case") -> float:
+        """Supply voltage in a case, in volts."""
+        return case.vdd_volts if isinstance(self.vdd_volts, str) else self.vdd_volts
+
+    @property
+    def share_law(self) -> Law | None:
+        """Law of the share."""
+        return None if self.share is None else Law.of(self.share)
 
 
 class Aging(_Part):
@@ -249,9 +279,8 @@ class SweepSpec(_Part):
         "rrcd",
         "rrcd+rc+rar",
     )
-    environments: Annotated[
-        tuple[Literal["nominal", "undervolted", "dvfs"], ...], Field(min_length=1)
-    ] = ("nominal", "dvfs")
+    environments: Annotated[tuple[Name, ...], Field(min_length=1)] = ("nominal", "dvfs")
+    """Presets, or names of one's own in `environment`."""
     scenarios: Annotated[
         tuple[Literal["common", "clustered", "dispersed"], ...], Field(min_length=1)
     ] = ("common",)
@@ -265,6 +294,8 @@ class SweepSpec(_Part):
     costs: Costs = Costs()
     stopping: Stopping | None = None
     """If given, `instances` is the most that are computed."""
+    environment: dict[Name, Annotated[tuple[Point, ...], Field(min_length=1)]] | None = None
+    """Operating points of environments of one's own, by name; None: there are presets only."""
 
     @field_validator("techniques", "environments", "scenarios", "vdd_volts")
     @classmethod
@@ -280,6 +311,24 @@ class SweepSpec(_Part):
                 f"life.epochs = {self.life.epochs} must be at least workload.periods = "
                 f"{self.workload.periods}, since the kernel of an epoch does not change"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _environments_make_sense(self) -> Self:
+        temperature = Law.of(self.life.temperature_kelvin)
+        own = self.environment or {}
+        for name, points in own.items():
+            check_name(name)
+            check_shares(name, [point.share_law for point in points])
+            for number, point in enumerate(points):
+                check_offset(name, number, point.temperature_offset_kelvin, temperature)
+        known = (*PRESETS, *own)
+        for name in self.environments:
+            if name not in known:
+                raise ValueError(
+                    f"environments: unknown {name!r}; choose from {', '.join(known)}, or give its "
+                    "operating points as [[environment.NAME]]"
+                )
         return self
 
     @classmethod
@@ -308,6 +357,10 @@ class SweepSpec(_Part):
     def to_toml(self) -> str:
         """TOML text from which the same spec is read again; it says nothing of what is None."""
         return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
+
+    def own_points(self, environment: str) -> tuple[Point, ...]:
+        """Operating points of an environment of one's own; none of a preset."""
+        return (self.environment or {}).get(environment, ())
 
     @property
     def delta_limit(self) -> int | None:

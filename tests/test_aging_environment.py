@@ -4,8 +4,9 @@ import math
 
 import pytest
 
-from mcage.aging.environment import ENVIRONMENTS, Environment, OperatingPoint, environment
+from mcage.aging.environment import Environment, OperatingPoint, environment
 from mcage.errors import UserError
+from mcage.operating_points import PRESETS
 
 
 def points(name: str, vdd_volts: float) -> list[tuple[float, float, float]]:
@@ -21,7 +22,7 @@ def test_presets():
     assert points("dvfs", 0.419) == [(0.8, 0.5, 353.15), (0.419, 0.5, 353.15)]
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@pytest.mark.parametrize("name", PRESETS)
 def test_presets_take_the_temperature_everywhere(name):
     chosen = environment(name, 0.419, temperature_kelvin=333.15)
     assert {point.temperature_kelvin for point in chosen.points} == {333.15}
@@ -46,7 +47,7 @@ def test_an_unknown_name_lists_the_known_ones():
 
 @pytest.mark.parametrize("vdd_volts", [0.0, -0.4, 419.0, math.nan])
 def test_impossible_voltages(vdd_volts):
-    for name in ENVIRONMENTS:
+    for name in PRESETS:
         with pytest.raises(UserError, match="vdd_volts"):
             environment(name, vdd_volts)
 

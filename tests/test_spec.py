@@ -77,6 +77,15 @@ FIELDS = {
     "registers.lds_rows": (0, (-1, 257, 1.5, *NO_NUMBERS)),
     "registers.selector_offsets": (16, (0, -8, 3, 512, 8.0, *NO_NUMBERS)),
     "costs.technology": ("32nm", ("", "28 nm", "22nm", 28, [], {}, True)),
+    "environment": (
+        {
+            "phone": [
+                {"vdd_volts": 0.9, "share": 0.25, "temperature_offset_kelvin": 12.5},
+                {"vdd_volts": "scenario", "share": 0.75, "temperature_offset_kelvin": 0.0},
+            ]
+        },
+        ("phone", 3, [], True, {"phone": []}, {"phone": 3}, {"phone": {}}, {"": [{}]}),
+    ),
     "stopping": (
         {"rel_ci": 0.01, "of": "spill_rate"},
         (
@@ -377,7 +386,9 @@ FLAGS = {
 
 
 def test_every_field_has_a_flag():
-    assert sorted(key for key, _, _ in FLAGS.values()) == sorted(FIELDS.keys() - {"stopping"})
+    assert sorted(key for key, _, _ in FLAGS.values()) == sorted(
+        FIELDS.keys() - {"stopping", "environment"}
+    )
 
 
 def shown(*arguments):

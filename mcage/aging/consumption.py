@@ -68,6 +68,8 @@ class Meter:
         Constants of the components.
     penalties : Penalties
         Cycles that events cost.
+    shares_vary : bool
+        Whether instances differ in their shares of the time at the operating points.
     """
 
     shared: SharedReplays
@@ -75,12 +77,14 @@ class Meter:
     environment: Environment
     technology: Technology
     penalties: Penalties
+    shares_vary: bool = False
 
     def read(
         self,
         kernel_of_epoch: NDArray[np.int64],
         seconds: NDArray[np.float64],
         events: NDArray[np.float64],
+        shares: NDArray[np.float64] | None = None,
     ) -> Consumption:
         """Add up lives.
 
@@ -92,42 +96,59 @@ class Meter:
             Weights of some moments of each epoch; their sum is the duration of the life.
         events : float64[I, epochs, moments, EVENTS]
             Events per cycle at these moments.
+        shares : float64[points, I], optional
+            Shares of the time at each operating point, to be given where they vary.
         """
+        assert (shares is not None) == self.shares_vary
         kernel = np.broadcast_to(kernel_of_epoch[..., None], seconds.shape)
-        busy, work, power = self._undisturbed[:, kernel]
         disturbed = (seconds != 0) & (events != self.shared.events[kernel]).any(axis=-1)
-        for number in np.unique(kernel[disturbed]):
-            chosen = disturbed & (kernel == number)
-            busy[chosen], work[chosen], power[chosen] = self._rates(number, events[chosen])
-        same_points, nominal = self._conventional_mw[:, kernel]
 
         def over_life(rate: NDArray[np.float64]) -> NDArray[np.float64]:
             total: NDArray[np.float64] = (rate * seconds).sum(axis=(1, 2))
             return total
 
-        duration, done, spent = over_life(busy), over_life(work), over_life(power)
+        spent = other = np.zeros(len(seconds))
+        weights = np.ones(1) if shares is None else shares
+        *same_points, nominal = self._conventional
+        for one, technology in enumerate(self._technologies):
+            busy, work, power = self._undisturbed[one][:, kernel]
+            for number in np.unique(kernel[disturbed]):
+                chosen = disturbed & (kernel == number)
+                rates = self._rates(number, events[chosen], technology)
+                busy[chosen], work[chosen], power[chosen] = rates
+            spent = spent + weights[one] * over_life(power)
+            other = other + weights[one] * over_life(work * same_points[one][kernel])
+        duration, done = over_life(busy), over_life(work)
         with np.errstate(invalid="ignore"):
             return Consumption(
                 slowdown=duration / done - 1,
                 power_mw=spent / duration,
-                energy_saving=1 - spent / over_life(work * same_points),
-                conventional_power_mw=over_life(work * nominal) / done,
+                energy_saving=1 - spent / other,
+                conventional_power_mw=over_life(work * nominal[kernel]) / done,
             )
 
     @cached_property
-    def _in_environment(self) -> Technology:
-        """The technology as a whole life has it: energies are linear in the slice's constants."""
+    def _technologies(self) -> tuple[Technology, ...]:
+        """The technology at each operating point, or as the whole life of all instances has it.
+
+        Energies are linear in the slice's constants: their mean stands for all points. Speed does
+        not depend on them.
+        """
         points = self.environment.points
         slices = [self.technology.slice_at(point.vdd_volts) for point in points]
+        if self.shares_vary:
+            return tuple(replace(self.technology, slice=one) for one in slices)
 
         def mean(constant: str) -> float:
             pairs = zip(points, slices, strict=True)
             return math.fsum(point.share * getattr(one, constant) for point, one in pairs)
 
         constants = (field.name for field in fields(Component))
-        return replace(self.technology, slice=Component(*map(mean, constants)))
+        return (replace(self.technology, slice=Component(*map(mean, constants))),)
 
-    def _rates(self, kernel: int, events: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _rates(
+        self, kernel: int, events: NDArray[np.float64], technology: Technology
+    ) -> NDArray[np.float64]:
         """Rates on fault maps, over all time: float64[3, n].
 
         Share of it that is busy; work, in busy time of the conventional slice; power in mW.
@@ -135,12 +156,12 @@ class Meter:
         activity = self.shared.activities[kernel].under(events)
         replay, idle = self.shared.replays[kernel], self.shared.idle[kernel]
         technique = replay.technique
-        lost = slowdown(activity, technique, self._in_environment, self.penalties)
+        lost = slowdown(activity, technique, technology, self.penalties)
         slower, waits = 1 + lost.total, 1 + events[:, Event.WAIT]
         longer = slower * waits
-        spent = energy(activity, technique, self._in_environment, slowdown=longer - 1)
+        spent = energy(activity, technique, technology, slowdown=longer - 1)
         whole = waits + idle
-        held = entries_that_hold(replay) / SLICE.entries * self._in_environment.slice.leakage_mw
+        held = entries_that_hold(replay) / SLICE.entries * technology.slice.leakage_mw
         power = spent.total / (self._nanoseconds(activity) * (slower * whole)) + held * idle / whole
         return np.stack([waits / whole, 1 / (slower * whole), power])
 
@@ -148,21 +169,26 @@ class Meter:
         return activity.cycles / self.technology.clock_ghz
 
     @cached_property
-    def _undisturbed(self) -> NDArray[np.float64]:
-        """Rates on a slice without faults: float64[3, kernels]."""
+    def _undisturbed(self) -> list[NDArray[np.float64]]:
+        """Rates on a slice without faults for each of the technologies: float64[3, kernels]."""
         events = self.shared.events
-        return np.hstack([self._rates(one, events[one, None]) for one in range(len(events))])
+        return [
+            np.hstack(
+                [self._rates(one, events[one, None], technology) for one in range(len(events))]
+            )
+            for technology in self._technologies
+        ]
 
     @cached_property
-    def _conventional_mw(self) -> NDArray[np.float64]:
-        """Energy per busy time, at these operating points and at the nominal Vdd."""
-        return np.array(
-            [
+    def _conventional(self) -> list[NDArray[np.float64]]:
+        """Energy per busy time for each of the technologies, and at the nominal Vdd: [kernels]."""
+        return [
+            np.array(
                 [
                     energy(one, CONVENTIONAL, technology).total[0] / self._nanoseconds(one)
                     + technology.slice.leakage_mw * idle
                     for one, idle in zip(self.conventional, self.shared.idle, strict=True)
                 ]
-                for technology in (self._in_environment, self.technology)
-            ]
-        )
+            )
+            for technology in (*self._technologies, self.technology)
+        ]

@@ -1,5 +1,7 @@
 """Environments: the supply voltages and temperatures of a life, each with its share of the time.
 
+Three are presets; others are made of operating points of one's own.
+
 Aging accumulates over all operating points; a cell must hold its value at the lowest Vdd; delay is
 judged at the highest.
 """
@@ -8,9 +10,7 @@ import math
 from dataclasses import dataclass
 
 from mcage.errors import UserError
-
-ENVIRONMENTS = ("nominal", "undervolted", "dvfs")
-"""Names of the presets, for :func:`environment`."""
+from mcage.operating_points import PRESETS
 
 NOMINAL_VDD_VOLTS = 1.0  # printed by Chen et al., DAC 2014; assumed for Valero et al., IEEE TC 2019
 DVFS_HIGH_VDD_VOLTS = 0.8  # reconstructed from the static power of Toca-Díaz et al. (RRCD)
@@ -20,7 +20,7 @@ TEMPERATURE_KELVIN = 353.15  # assumed
 
 @dataclass(frozen=True)
 class OperatingPoint:
-    """A supply voltage, the share of the time spent there, and the temperature meanwhile.
+    """A supply voltage, the share of the time spent there, and how hot the slice is meanwhile.
 
     Parameters
     ----------
@@ -29,7 +29,10 @@ class OperatingPoint:
     share : float
         Fraction of the time, above 0 and at most 1.
     temperature_kelvin : float
-        Temperature in kelvin, 200 ... 450.
+        Temperature of the slice in kelvin; instances may have their own.
+    temperature_offset_kelvin : float
+        What the slice is hotter at this point, whatever its temperature otherwise. With it, the
+        temperature must be 200 ... 450 K.
 
     Raises
     ------
@@ -40,6 +43,7 @@ class OperatingPoint:
     vdd_volts: float
     share: float
     temperature_kelvin: float
+    temperature_offset_kelvin: float = 0.0
 
     def __post_init__(self) -> None:
         if not 0 < self.vdd_volts <= 2:
@@ -51,9 +55,10 @@ class OperatingPoint:
                 f"operating point: share = {self.share} must be above 0 and at most 1 "
                 "(a fraction of the time)"
             )
-        if not 200 <= self.temperature_kelvin <= 450:
+        hot = self.temperature_kelvin + self.temperature_offset_kelvin
+        if not 200 <= hot <= 450:
             raise UserError(
-                f"operating point: temperature_kelvin = {self.temperature_kelvin} "
+                f"operating point: temperature_kelvin = {hot} "
                 "must be 200 ... 450 K (kelvin, not degrees Celsius)"
             )
 
@@ -137,4 +142,4 @@ def environment(
             low = OperatingPoint(scenario_vdd_volts, 1 - DVFS_HIGH_SHARE, temperature_kelvin)
             return Environment(name, (high, low))
         case _:
-            raise UserError(f"unknown environment '{name}'; choose from {', '.join(ENVIRONMENTS)}")
+            raise UserError(f"unknown environment '{name}'; choose from {', '.join(PRESETS)}")

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.aging.consumption import Consumption, Meter
-from mcage.aging.environment import environment
 from mcage.aging.followed_wear import most_instances
-from mcage.aging.instance import InstanceConstants, InstanceLaws
+from mcage.aging.instance import OF_SLICES, InstanceConstants, InstanceLaws
 from mcage.aging.life import Lives, live
 from mcage.aging.nbti import SECONDS_PER_YEAR, NbtiModel, nbti_model
 from mcage.aging.rules import LifeRules
 from mcage.aging.shared import SharedReplays, share
+from mcage.campaign.conditions import conditions_of
 from mcage.campaign.progress import Progress, Silent
 from mcage.campaign.run import run_campaign
 from mcage.campaign.stopping import stopping_rule
@@ -135,12 +135,17 @@ class Sweep:
             ),
             kernels=tuple(trace.name for trace in self._traces),
             workload_periods=spec.workload.periods,
+            operating_points=self._most_points,
             epoch_edges_years=spec.epoch_edges_years,
             engine=self._engine.name,
             engine_reason=self._reason,
             device=device_of(self._engine),
             stopping=stopping_rule(spec),
         )
+
+    @property
+    def _most_points(self) -> int:
+        return max(len(one.rules.environment.points) for one in self._cases)
 
     @cached_property
     def _shared(self) -> dict[str, SharedReplays]:
@@ -168,6 +173,7 @@ class Sweep:
                 environment=one.rules.environment,
                 technology=technology,
                 penalties=costs.penalties,
+                shares_vary=one.rules.laws.shares is not None,
             )
             for one in self._cases
         )
@@ -211,7 +217,7 @@ class Sweep:
         )
         constants = self._laws.draw(spec.seed, instances)
         tails: dict[tuple[str, float], TailCells] = {}
-        lives, consumptions, histograms = [], [], []
+        lives, consumptions, histograms, at_points = [], [], [], []
         for one, meter in zip(self._cases, self._meters, strict=True):
             name, floor_volts = one.case.scenario, self._floor_volts[one.case.scenario]
             if (name, floor_volts) not in tails:
@@ -220,18 +226,30 @@ class Sweep:
                 above = _above(tails[name, floor_volts], one.rules.floor_volts)
                 tails[name, one.rules.floor_volts] = above
             tail = tails[name, one.rules.floor_volts]
-            lived = live(
-                one.rules, self._engine, meter.shared, kernel_of_epoch, tail, sample, constants
-            )
+            laws = one.rules.laws.shares
+            shares = None if laws is None else laws.draw(spec.seed, instances)
+            own = replace(constants, shares=shares)
+            lived = live(one.rules, self._engine, meter.shared, kernel_of_epoch, tail, sample, own)
             histograms.append(_histogram(1e3 * lived.sampled_dvth_volts))
             consumptions.append(
-                meter.read(kernel_of_epoch, lived.moment_seconds, lived.moment_events)
+                meter.read(kernel_of_epoch, lived.moment_seconds, lived.moment_events, shares)
             )
+            at_points.append(self._at_points(one, shares, len(instances)))
             none = np.empty(0)
             lives.append(
                 replace(lived, sampled_dvth_volts=none, moment_seconds=none, moment_events=none)
             )
-        return _arrays(workload, constants, lives, consumptions, histograms)
+        arrays = _arrays(workload, constants, lives, consumptions, histograms)
+        return arrays | {"operating_point_share": np.stack(at_points)}
+
+    def _at_points(
+        self, one: _PlannedCase, drawn: NDArray[np.float64] | None, instances: int
+    ) -> NDArray[np.float64]:
+        """Shares of the time at each operating point: float64[instances, points], else NaN."""
+        points = one.rules.environment.points
+        shares = np.full((instances, self._most_points), np.nan)
+        shares[:, : len(points)] = [point.share for point in points] if drawn is None else drawn.T
+        return shares
 
 
 def run_sweep(
@@ -331,8 +349,14 @@ def _planned(spec: SweepSpec, case: Case, nbti: NbtiModel, laws: InstanceLaws) -
     faults = _fault_model(spec.faults, case.scenario)
     faults.check_vdd(case.vdd_volts)
     # Of temperatures that differ the laws know; the environment is given the middle one.
-    conditions = environment(case.environment, case.vdd_volts, laws.temperature_kelvin.at(0.5))
+    conditions, shares = conditions_of(spec, case, laws.temperature_kelvin.at(0.5))
     highest_vt0_volts = laws.vt0_volts.bounds[1]
+    is_own = bool(spec.own_points(case.environment))
+    if is_own and highest_vt0_volts >= conditions.highest_vdd_volts:
+        raise UserError(
+            f"environment.{case.environment}: its highest Vdd, {conditions.highest_vdd_volts:g} V, "
+            f"must exceed the threshold voltage, {highest_vt0_volts:g} V"
+        )
     given = {
         "aging.vt0_volts": spec.aging.vt0_volts,
         "aging.constants.vt0_volts": (spec.aging.constants or {}).get("vt0_volts"),
@@ -348,7 +372,8 @@ def _planned(spec: SweepSpec, case: Case, nbti: NbtiModel, laws: InstanceLaws) -
         raise UserError(
             f"environment {case.environment!r} asks for the faults at "
             f"{conditions.lowest_vdd_volts:g} V, but mode {faults.mode!r} knows those at "
-            f"{case.vdd_volts:g} V only: choose undervolted or dvfs, or mode varius"
+            f"{case.vdd_volts:g} V only: choose undervolted, dvfs, or points of which that is the "
+            "lowest, or mode varius"
         )
     return _PlannedCase(
         case=case,
@@ -362,7 +387,7 @@ def _planned(spec: SweepSpec, case: Case, nbti: NbtiModel, laws: InstanceLaws) -
             vmin_coefficient=life.vmin_coefficient,
             lds_rows=spec.registers.lds_rows,
             spread_blocks=spec.faults.spread_blocks,
-            laws=laws,
+            laws=laws if shares is None else replace(laws, shares=shares),
             spill_limit=1.0 if life.spill_limit is None else life.spill_limit,
             holds_while_idle=life.idle == HELD,
         ),
@@ -406,9 +431,7 @@ def _arrays(
     writes = every["writes"]
     return {
         "workload": workload.astype(np.int16),
-        **{
-            name: np.broadcast_to(values, len(workload)) for name, values in vars(constants).items()
-        },
+        **{name: np.broadcast_to(getattr(constants, name), len(workload)) for name in OF_SLICES},
         "life_years": every["life_seconds"] / SECONDS_PER_YEAR,
         "end_cause": every["end_cause"],
         "max_dvth_mv": 1e3 * every["max_dvth_volts"],

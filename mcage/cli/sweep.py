@@ -24,7 +24,7 @@ def sweep(
         _Several, typer.Option(help="Technique (repeat); see `mcage techniques`.")
     ] = None,
     environment: Annotated[
-        _Several, typer.Option(help="nominal, undervolted or dvfs (repeat).")
+        _Several, typer.Option(help="nominal, undervolted, dvfs, or one of SPEC's own (repeat).")
     ] = None,
     scenario: Annotated[
         _Several, typer.Option(help="common, clustered or dispersed (repeat).")

@@ -70,6 +70,8 @@ class Campaign:
         Number of workload draws in a life.
     epoch_edges_years : tuple of float
         Borders of the epochs, years, from 0 to the horizon; one more than there are epochs.
+    operating_points : int
+        Operating points of the environment that has most.
     engine, engine_reason, device : str
         The engine that computes, why that one, and what it runs on.
     mcage_version : str
@@ -93,6 +95,7 @@ class Campaign:
     kernels: tuple[str, ...]
     workload_periods: int
     epoch_edges_years: tuple[float, ...]
+    operating_points: int
     engine: str
     engine_reason: str = ""
     device: str = ""

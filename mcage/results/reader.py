@@ -72,6 +72,7 @@ def _campaign(file: h5py.File) -> Campaign:
         kernels=tuple(file["kernel"].asstr()[:]),
         workload_periods=file["period"].size,
         epoch_edges_years=(0.0, *map(float, file["epoch_end_years"][:])),
+        operating_points=file["operating_point"].size,
         engine=attributes["engine"],
         engine_reason=attributes["engine_reason"],
         device=attributes["device"],

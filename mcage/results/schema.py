@@ -100,6 +100,15 @@ VARIABLES = (
         "The rest of it, all its cells are off, or under life.idle = 'held' keep what they hold.",
     ),
     Variable(
+        "operating_point_share",
+        (*_LIFE, "operating_point"),
+        "float64",
+        "1",
+        "share of the time at an operating point",
+        "Points in the order of the spec; of dvfs, 0.8 V comes first.",
+        missing="beyond the points of the environment",
+    ),
+    Variable(
         "life_years",
         _LIFE,
         "float64",
@@ -292,6 +301,14 @@ COORDINATES = (
     _number("epoch", "epoch", "int32", "1", "epoch", lambda c: range(len(c.epoch_edges_years) - 1)),
     _number(
         "period", "period", "int32", "1", "workload period", lambda c: range(c.workload_periods)
+    ),
+    _number(
+        "operating_point",
+        "operating_point",
+        "int32",
+        "1",
+        "operating point",
+        lambda c: range(c.operating_points),
     ),
     _text("kernel", "kernel", "kernel", lambda c: c.kernels),
     _text("write_kind", "write_kind", "kind of register write", lambda c: WRITE_KINDS),

@@ -27,9 +27,12 @@ class Transistors:
     vt0_volts : array or None
         Unaged threshold voltages in volts; None for the model's own.
     temperature_kelvin : array or None
-        Temperatures in kelvin, 200 ... 450, at every operating point; None for the points' own.
+        Temperatures in kelvin, 200 ... 450, to which a point adds what it is hotter; None for the
+        points' own.
     shift_factor : array
         Factors on the prefactor, and with it on every shift; at least 0.
+    shares : array [points, ...] or None
+        Shares of the time at each operating point; None for the points' own.
 
     Raises
     ------
@@ -46,11 +49,13 @@ class Transistors:
     vt0_volts: ArrayLike | None = None
     temperature_kelvin: ArrayLike | None = None
     shift_factor: ArrayLike = 1.0
+    shares: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         _check("vt0_volts", self.vt0_volts, -2, 2, "V")
         _check("temperature_kelvin", self.temperature_kelvin, 200, 450, "K (not degrees Celsius)")
         _check("shift_factor", self.shift_factor, 0, 1e3, "(a factor)")
+        _check("shares", self.shares, 0, 1, "of the time")
 
 
 def _check(name: str, values: ArrayLike | None, lowest: float, highest: float, unit: str) -> None:
@@ -176,14 +181,16 @@ class NbtiModel(ABC):
         """
         vt0 = self.vt0_volts if transistors.vt0_volts is None else transistors.vt0_volts
         stress, diffusion = np.zeros(()), np.zeros(())
-        for point in environment.points:
+        for number, point in enumerate(environment.points):
             temperature = transistors.temperature_kelvin
             if temperature is None:
                 temperature = point.temperature_kelvin
+            temperature = np.asarray(temperature) + point.temperature_offset_kelvin
+            share = point.share if transistors.shares is None else transistors.shares[number]
             per_second = self.stress_per_second(point.vdd_volts, temperature, vt0)
-            stress = np.asarray(stress + point.share * per_second)
+            stress = np.asarray(stress + share * per_second)
             per_second = self.diffusion_per_second(temperature)
-            diffusion = np.asarray(diffusion + point.share * per_second)
+            diffusion = np.asarray(diffusion + share * per_second)
         factor = np.asarray(transistors.shift_factor, dtype=np.float64)
         # Products, not a power: see `Facelift.dvth`.
         return Rates(np.asarray(stress * math.prod([factor] * self.root)), diffusion)
