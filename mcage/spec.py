@@ -186,8 +186,10 @@ class Faults(_Part):
     """Spread an entry's faulty bits over as many blocks (RRCD's conservative rule)."""
     slices_per_chip: Annotated[int, Field(ge=1, le=10_000)] = 1
     """Instances with successive ids that share a die."""
+    mu_volts: float | None = None
+    """Middle of the law of Vmin; this one and the next four: None as in the scenario."""
     sigma_die_volts: float | None = None
-    """Deviation of Vmin from die to die; this one and the next three: None as in the scenario."""
+    """Deviation of Vmin from die to die."""
     sigma_systematic_volts: float | None = None
     sigma_random_volts: float | None = None
     phi: float | None = None

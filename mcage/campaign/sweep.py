@@ -71,6 +71,9 @@ class Sweep:
         What computes it.
     engine_reason : str
         Why that engine.
+    like : Sweep, optional
+        A sweep on the same engine whose traces and shared replays are taken over where they would
+        be the same.
 
     Raises
     ------
@@ -78,15 +81,26 @@ class Sweep:
         A kernel, technique or case of the spec makes no sense.
     """
 
-    def __init__(self, spec: SweepSpec, engine: Engine, engine_reason: str = "") -> None:
+    def __init__(
+        self,
+        spec: SweepSpec,
+        engine: Engine,
+        engine_reason: str = "",
+        like: "Sweep | None" = None,
+    ) -> None:
         self.spec = spec
         self._engine = engine
         self._reason = engine_reason
         self._pool = ThreadPoolExecutor(_threads())
         self._preparing = Lock()
-        self._traces = tuple(
-            _as_replayed(open_trace(name), spec.workload)
-            for name in spec.workload.kernels or KERNELS
+        self._like = like if like and _replay_alike(spec, like.spec) else None
+        self._traces: tuple[Trace, ...] = (
+            self._like._traces
+            if self._like
+            else tuple(
+                _as_replayed(open_trace(name), spec.workload)
+                for name in spec.workload.kernels or KERNELS
+            )
         )
         self._traces_with_idle = (
             tuple(held_while_idle(trace, float(spec.life.activity)) for trace in self._traces)
@@ -157,19 +171,33 @@ class Sweep:
                 whole = self._prepared(one, self._traces_with_idle)
             return share(self._engine, busy, whole)
 
-        techniques = {one.case.technique: one.technique for one in self._cases}
-        return dict(zip(techniques, self._pool.map(replays, techniques.values()), strict=True))
+        known = self._like._shared if self._like else {}
+        techniques = {
+            one.case.technique: one.technique
+            for one in self._cases
+            if one.case.technique not in known
+        }
+        found = self._pool.map(replays, techniques.values())
+        return known | dict(zip(techniques, found, strict=True))
+
+    @cached_property
+    def _conventional(self) -> tuple[Activity, ...]:
+        """What every kernel does on a conventional register file."""
+        return (
+            self._like._conventional
+            if self._like
+            else tuple(self._pool.map(conventional, self._traces))
+        )
 
     @cached_property
     def _meters(self) -> tuple[Meter, ...]:
         """What reads off the slowdown and the power of each case."""
         costs = load_costs()
         technology = costs.technology(self.spec.costs.technology)
-        activities: tuple[Activity, ...] = tuple(self._pool.map(conventional, self._traces))
         return tuple(
             Meter(
                 shared=self._shared[one.case.technique],
-                conventional=activities,
+                conventional=self._conventional,
                 environment=one.rules.environment,
                 technology=technology,
                 penalties=costs.penalties,
@@ -307,6 +335,18 @@ def _as_replayed(trace: Trace, workload: Workload) -> Trace:
     return trace.first_generations(workload.generations) if workload.generations else trace
 
 
+def _replay_alike(one: SweepSpec, other: SweepSpec) -> bool:
+    """Whether what two sweeps replay without faults is the same, technique by technique."""
+
+    def of_replays(spec: SweepSpec) -> tuple[Any, ...]:
+        workload, life, registers = spec.workload, spec.life, spec.registers
+        busy = None if life.idle == "gated" else life.activity
+        traces = (workload.kernels, workload.generations, workload.release)
+        return (*traces, life.idle, busy, registers.delta_limit, registers.selector_offsets)
+
+    return of_replays(one) == of_replays(other)
+
+
 def _grid(spec: SweepSpec) -> tuple[Case, ...]:
     return spec.cases({name: scenario(name).vdd_volts for name in spec.scenarios})
 
@@ -405,6 +445,7 @@ def _fault_model(faults: Faults, scenario_name: str) -> FaultModel:
         sigma_systematic_volts=faults.sigma_systematic_volts,
         sigma_random_volts=faults.sigma_random_volts,
         phi=faults.phi,
+        mu_volts=faults.mu_volts,
     )
 
 

@@ -17,6 +17,7 @@ from mcage.cli import (
     rare,
     replay,
     reproduce,
+    sensitivity,
     show,
     sweep,
     techniques,
@@ -46,6 +47,7 @@ app.command("sweep")(sweep.sweep)
 app.command("show")(show.show)
 app.command("replay")(replay.replay)
 app.command("rare")(rare.rare)
+app.command("sensitivity")(sensitivity.sensitivity)
 app.command("reproduce")(reproduce.reproduce)
 app.command("faults")(faults.faults)
 app.command("techniques")(techniques.techniques)

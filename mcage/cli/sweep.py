@@ -105,6 +105,10 @@ def sweep(
     slices_per_chip: Annotated[
         int | None, typer.Option(help="Successive instances that share a die.")
     ] = None,
+    mu: Annotated[
+        float | None,
+        typer.Option(help="Middle of the law of Vmin in V; default: the scenario's."),
+    ] = None,
     sigma_die: Annotated[
         float | None,
         typer.Option(help="Deviation of Vmin between dies in V; default: the scenario's."),
@@ -198,6 +202,7 @@ def sweep(
         "faults.mode": fault_mode,
         "faults.spread_blocks": spread_blocks,
         "faults.slices_per_chip": slices_per_chip,
+        "faults.mu_volts": mu,
         "faults.sigma_die_volts": sigma_die,
         "faults.sigma_systematic_volts": sigma_systematic,
         "faults.sigma_random_volts": sigma_random,
@@ -210,7 +215,7 @@ def sweep(
         "stopping.rel_ci": rel_ci,
         "stopping.of": of,
     }
-    fields = _overridden(read_toml(spec) if spec else {}, options)
+    fields = overridden(read_toml(spec) if spec else {}, options)
     chosen = SweepSpec.from_mapping(fields, str(spec) if spec else "sweep")
     if show_spec:
         typer.echo(chosen.to_toml(), nl=False)
@@ -229,7 +234,7 @@ def _number_or_law(text: str | None) -> float | str | None:
         return text
 
 
-def _overridden(fields: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+def overridden(fields: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
     """Fields of the spec with the given options put over them."""
     for key, value in options.items():
         if value is None or value == []:

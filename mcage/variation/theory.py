@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_left
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +78,7 @@ def _normal_lattice(dimensions: int) -> NDArray[np.float64]:
     return normal
 
 
+@lru_cache(maxsize=64)
 def expected_reliable_entries(scenario: Scenario, vdd_volts: float) -> float:
     """Expected entries of a slice with fewer than two faulty bits."""
     return SLICE.entries * float(expected_classes(scenario, vdd_volts)[:2].sum())

@@ -1,0 +1,23 @@
+"""Which assumption matters: a quantity of one case against the constants that it rests on."""
+
+from mcage.sensitivity.one_at_a_time import OneAtATime, one_at_a_time
+from mcage.sensitivity.parameters import Choice, Parameter, chosen, from_file, own_range, shipped
+from mcage.sensitivity.quantities import QUANTITIES, Quantity
+from mcage.sensitivity.sobol import Sobol, sobol
+from mcage.sensitivity.study import Study
+
+__all__ = [
+    "QUANTITIES",
+    "Choice",
+    "OneAtATime",
+    "Parameter",
+    "Quantity",
+    "Sobol",
+    "Study",
+    "chosen",
+    "from_file",
+    "one_at_a_time",
+    "own_range",
+    "shipped",
+    "sobol",
+]

@@ -1,0 +1,293 @@
+"""What a study varies: constants within ranges, and choices between settings."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from mcage.aging.nbti import MODEL_NAMES, constants
+from mcage.errors import UserError
+from mcage.spec import SweepSpec, read_toml
+from mcage.variation import scenario
+
+Value = float | str
+"""What a constant or a choice may be set to."""
+
+OWN = "one's own"
+"""Status of what a user gives a range."""
+
+CONSTANT = "aging.constants."
+FAULTS = "faults."
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A constant of a model, and the range in which it may lie.
+
+    Parameters
+    ----------
+    name : str
+        What the study calls it.
+    key : str
+        Where it stands in the spec of a sweep, such as ``life.temperature_kelvin``.
+    low, nominal, high : float
+        Range, and what the spec of the study says.
+    unit, status, source : str
+        Unit; standing of the constant, as docs/aging.md words it; why this range.
+    """
+
+    name: str
+    key: str
+    low: float
+    nominal: float
+    high: float
+    unit: str = ""
+    status: str = ""
+    source: str = ""
+
+    @property
+    def settings(self) -> tuple[float, ...]:
+        """Ends of the range that are not the nominal value."""
+        return tuple(value for value in (self.low, self.high) if value != self.nominal)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A setting that is one of several, with nothing in between.
+
+    Parameters
+    ----------
+    name, key : str
+        As of `Parameter`.
+    nominal : float or str
+        What the spec of the study says.
+    settings : tuple
+        The others.
+    status, source : str
+        As of `Parameter`.
+    """
+
+    name: str
+    key: str
+    nominal: Value
+    settings: tuple[Value, ...]
+    status: str = ""
+    source: str = ""
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A parameter or choice as a file of them says it, for no spec in particular."""
+
+    name: str
+    key: str
+    range: tuple[float, float] | None = None
+    factors: tuple[float, float] | None = None
+    alternatives: tuple[Value, ...] = ()
+    unit: str = ""
+    status: str = OWN
+    source: str = ""
+    model: str = ""
+    not_in: tuple[str, ...] = ()
+
+    def applies(self, spec: SweepSpec) -> bool:
+        """Whether a study of the spec varies it unless told otherwise.
+
+        It does not where it cannot matter, nor where the spec itself has it vary: by a law, say.
+        """
+        if self.model not in ("", spec.aging.model) or spec.environments[0] in self.not_in:
+            return False
+        if self.key.startswith(FAULTS) and spec.faults.mode != "varius":
+            return False
+        try:
+            return not isinstance(value_of(spec, self.key), str) or bool(self.alternatives)
+        except UserError:
+            return False
+
+    def of(self, spec: SweepSpec) -> Parameter | Choice:
+        """The parameter or choice, around what the spec says.
+
+        Raises
+        ------
+        UserError
+            The spec says nothing that could be varied, or a value outside the range.
+        """
+        nominal = value_of(spec, self.key)
+        if self.alternatives:
+            others = tuple(one for one in self.alternatives if one != nominal)
+            return Choice(self.name, self.key, nominal, others, self.status, self.source)
+        if isinstance(nominal, str):
+            raise UserError(
+                f"{self.name}: {self.key} = {nominal!r} is no number, and has no range; "
+                "give the spec a number, or leave this parameter out"
+            )
+        low, high = self.range or tuple(factor * nominal for factor in self.factors or (1, 1))
+        if not low <= nominal <= high:
+            raise UserError(
+                f"{self.name}: {self.key} = {nominal:g} lies outside the range {low:g} ... "
+                f"{high:g}; give another with --range {self.name}=LOW..HIGH"
+            )
+        if not low < high:
+            raise UserError(f"{self.name}: the range {low:g} ... {high:g} is empty")
+        return Parameter(
+            self.name, self.key, low, nominal, high, self.unit, self.status, self.source
+        )
+
+
+def shipped() -> dict[str, Entry]:
+    """Parameters and choices of ``data/sensitivity.toml``, by name."""
+    text = files("mcage").joinpath("data", "sensitivity.toml").read_text(encoding="utf-8")
+    return _entries(tomllib.loads(text), "sensitivity.toml")
+
+
+def from_file(path: Path) -> dict[str, Entry]:
+    """Parameters and choices of a user's file, of the form of ``data/sensitivity.toml``.
+
+    Raises
+    ------
+    UserError
+        If it cannot be read, or says what cannot be meant.
+    """
+    return _entries(read_toml(path), str(path))
+
+
+def _entries(tables: Mapping[str, Any], source: str) -> dict[str, Entry]:
+    return {name: _entry(name, table, source) for name, table in tables.items()}
+
+
+def _entry(name: str, table: Any, source: str) -> Entry:
+    where = f"{source}: {name}"
+    if not isinstance(table, dict):
+        raise UserError(f"{where} = {table!r}: a table is needed, with a key and a range")
+    unknown = set(table) - {field for field in Entry.__dataclass_fields__ if field != "name"}
+    if unknown:
+        raise UserError(f"{where}: unknown key {min(unknown)!r}")
+    texts = {key: table.get(key, "") for key in ("key", "unit", "status", "source", "model")}
+    for key, text in texts.items():
+        if not isinstance(text, str) or (key == "key" and not text):
+            raise UserError(f"{where}: {key} = {text!r} must be a text")
+    given = [key for key in ("range", "factors", "alternatives") if key in table]
+    if len(given) != 1:
+        raise UserError(f"{where}: one of range, factors and alternatives is needed")
+    for key in ("range", "factors"):
+        if key in table:
+            _check_pair(table[key], f"{where}: {key}")
+    for key in ("alternatives", "not_in"):
+        if key in table:
+            _check_list(table[key], f"{where}: {key}")
+    texts["status"] = texts["status"] or OWN
+    lists: dict[str, Any] = {key: tuple(table[key]) for key in (*given, "not_in") if key in table}
+    return replace(Entry(name, **texts), **lists)
+
+
+def _check_pair(given: Any, where: str) -> None:
+    numbers = isinstance(given, list) and all(_is_number(one) for one in given)
+    if not (numbers and len(given) == 2 and given[0] < given[1]):
+        raise UserError(f"{where} = {given!r} must be two numbers, the lower one first")
+
+
+def _check_list(given: Any, where: str) -> None:
+    fine = isinstance(given, list) and all(_is_number(x) or isinstance(x, str) for x in given)
+    if not fine or not given or len(set(given)) < len(given):
+        raise UserError(f"{where} = {given!r} must be a list of different numbers or texts")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def own_range(text: str, known: Mapping[str, Entry]) -> Entry:
+    """Entry that a text of the command line stands for.
+
+    Parameters
+    ----------
+    text : str
+        ``NAME=LOW..HIGH`` or ``NAME=ONE,OTHER,...``; NAME is a known one or a key of the spec.
+    known : mapping
+        Entries by name.
+
+    Raises
+    ------
+    UserError
+        If it has another form.
+    """
+    name, equals, given = (part.strip() for part in text.partition("="))
+    if not (name and equals and given):
+        raise UserError(f"--range {text}: NAME=LOW..HIGH is needed, or NAME=ONE,OTHER")
+    before = known.get(name, Entry(name, name))
+    if ".." not in given:
+        settings = tuple(_number_or_word(part.strip()) for part in given.split(","))
+        _check_list(list(settings), f"--range {text}")
+        return replace(before, range=None, factors=None, alternatives=settings)
+    ends = [_number_or_word(part.strip()) for part in given.split("..", 1)]
+    _check_pair(ends, f"--range {text}")
+    low, high = (float(end) for end in ends)
+    return replace(before, range=(low, high), factors=None, alternatives=())
+
+
+def _number_or_word(text: str) -> Value:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def value_of(spec: SweepSpec, key: str) -> Value:
+    """What a spec says under a dotted key, or, where it leaves that open, the model or scenario.
+
+    Raises
+    ------
+    UserError
+        There is no such key, or it holds no number or word.
+    """
+    part, _, name = key.partition(".")
+    if key.startswith(CONSTANT):
+        return _constant_of(spec, key.removeprefix(CONSTANT))
+    value = getattr(getattr(spec, part, None), name, None) if name else None
+    if value is None and key.startswith(FAULTS):
+        value = getattr(scenario(spec.scenarios[0]), name, None)
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise UserError(f"{key!r} is no key of a sweep that holds a number or a word")
+    return value
+
+
+def _constant_of(spec: SweepSpec, name: str) -> Value:
+    model = spec.aging.model
+    known = constants(model) if model in MODEL_NAMES else {}
+    if name not in known:
+        has = f"it has {', '.join(known)}" if known else "its constants are its own"
+        raise UserError(f"{CONSTANT}{name}: NBTI model {model!r} has no such constant; {has}")
+    return (spec.aging.constants or {}).get(name, known[name].value)
+
+
+def chosen(
+    spec: SweepSpec, entries: Mapping[str, Entry], names: Sequence[str] = ()
+) -> list[Parameter | Choice]:
+    """Parameters and choices of a study.
+
+    Parameters
+    ----------
+    spec : SweepSpec
+        What they are varied around.
+    entries : mapping
+        What there is, by name.
+    names : sequence of str
+        Which to take; none: those that can matter to the spec.
+
+    Raises
+    ------
+    UserError
+        A name is unknown or comes twice, or as `Entry.of`.
+    """
+    for name in names:
+        if name not in entries:
+            raise UserError(f"parameter {name!r} is unknown; choose from {', '.join(entries)}")
+    if len(set(names)) < len(names):
+        raise UserError(f"parameters: {', '.join(names)}: one is named twice")
+    taken = names or [name for name, entry in entries.items() if entry.applies(spec)]
+    return [entries[name].of(spec) for name in taken]
