@@ -88,6 +88,23 @@ def test_lives_that_end_by_delay_follow_the_fourth_power():
     assert sizes == sorted(sizes, reverse=True)
 
 
+def test_operating_points_of_ones_own_vary():
+    """Stress comes from the high point only: a life goes as the inverse of its share."""
+    points = [{"vdd_volts": 1.0, "share": 0.5}, {"vdd_volts": 0.29}]
+    given = small_spec(
+        techniques=["baseline"],
+        environments=["half"],
+        environment={"half": points},
+        faults={"mode": "varius", "mu_volts": 0.0, "sigma_random_volts": 0.01},
+        **ONE_KERNEL,
+    )
+    found, by = effects(given, "environment.half.0.share=0.4..0.8")
+    for (_, share), effect in by.items():
+        assert effect.value.value == pytest.approx(found.nominal.value * 0.5 / share, rel=1e-6)
+    with pytest.raises(UserError, match=r"'environment\.half\.2\.share' is no key of a sweep"):
+        effects(given, "environment.half.2.share=0.4..0.8")
+
+
 def test_what_is_fitted_again_leaves_the_calibrated_voltage_alone():
     """At 1.0 V and 353.15 K the field constant does nothing, unless the amplitude stays."""
     given = spec(**ONE_KERNEL)

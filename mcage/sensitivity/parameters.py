@@ -245,15 +245,24 @@ def value_of(spec: SweepSpec, key: str) -> Value:
     UserError
         There is no such key, or it holds no number or word.
     """
-    part, _, name = key.partition(".")
     if key.startswith(CONSTANT):
         return _constant_of(spec, key.removeprefix(CONSTANT))
-    value = getattr(getattr(spec, part, None), name, None) if name else None
+    value = _at(spec.model_dump(mode="json"), key) if "." in key else None
     if value is None and key.startswith(FAULTS):
-        value = getattr(scenario(spec.scenarios[0]), name, None)
+        value = getattr(scenario(spec.scenarios[0]), key.removeprefix(FAULTS), None)
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise UserError(f"{key!r} is no key of a sweep that holds a number or a word")
     return value
+
+
+def _at(fields: Any, key: str) -> Any:
+    """What nested tables and lists hold under a dotted key; None if they hold nothing there."""
+    for part in key.split("."):
+        if isinstance(fields, list):
+            fields = dict(enumerate(fields)).get(int(part)) if part.isdecimal() else None
+        else:
+            fields = fields.get(part) if isinstance(fields, dict) else None
+    return fields
 
 
 def _constant_of(spec: SweepSpec, name: str) -> Value:

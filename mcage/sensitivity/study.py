@@ -86,10 +86,11 @@ class Study:
         """
         fields: dict[str, Any] = self.spec.model_dump(mode="json", exclude_none=True)
         for key, value in {**self.quantity.changes, **setting}.items():
-            target = fields
+            target: Any = fields
             *parts, name = key.split(".")
             for part in parts:
-                target = target.setdefault(part, {})
+                is_list = isinstance(target, list)
+                target = target[int(part)] if is_list else target.setdefault(part, {})
             target[name] = value
         spec = SweepSpec.from_mapping(fields, "sensitivity")
         return refitted(spec, self.spec, setting) if self.refit else spec
