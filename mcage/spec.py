@@ -94,6 +94,8 @@ class Life(_Part):
     delay_guardband: Annotated[float, Field(gt=0, le=100)] = PAPER_GUARDBAND
     """Delay increase of the worst transistor that ends a life."""
     temperature_kelvin: Annotated[float | str, _law_within(200, 450, "K")] = 353.15
+    temperature_swing_kelvin: Annotated[float | str, _law_within(-250, 250, "K")] = 0.0
+    """What an instance is hotter than that in each epoch, drawn anew for each."""
     activity: Annotated[float | str, _law_within(0.001, 1, "of the time")] = 1.0
     """Share of the time that a slice is busy."""
     idle: Literal["gated", "held"] = "gated"
@@ -331,6 +333,21 @@ class SweepSpec(_Part):
                     f"environments: unknown {name!r}; choose from {', '.join(known)}, or give its "
                     "operating points as [[environment.NAME]]"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _swings_stay_in_range(self) -> Self:
+        kelvin, swing = self.life.temperature_kelvin, self.life.temperature_swing_kelvin
+        points = [point for own in (self.environment or {}).values() for point in own]
+        offsets = [0.0, *(point.temperature_offset_kelvin for point in points)]
+        (low, high), (down, up) = (Law.of(one).bounds for one in (kelvin, swing))
+        coldest, hottest = low + down + min(offsets), high + up + max(offsets)
+        if not 200 <= coldest <= hottest <= 450:
+            raise ValueError(
+                f"life.temperature_swing_kelvin = {swing!r} with life.temperature_kelvin = "
+                f"{kelvin!r} must stay within 200 ... 450 K at every operating point, but they "
+                f"add up to {coldest:g} ... {hottest:g} K"
+            )
         return self
 
     @classmethod

@@ -12,7 +12,14 @@ from mcage.campaign.run import run_campaign
 from mcage.results.header import Campaign, CaseName, StoppingRule
 from mcage.results.schema import DVTH_BIN_EDGES_MV
 
-OF_INSTANCES = ("workload", "temperature_kelvin", "vt0_volts", "shift_factor", "activity")
+OF_INSTANCES = (
+    "workload",
+    "temperature_kelvin",
+    "temperature_swing_kelvin",
+    "vt0_volts",
+    "shift_factor",
+    "activity",
+)
 HORIZON_YEARS = 10.0
 EPOCHS = 5
 
@@ -67,6 +74,7 @@ def _instance(i: int) -> dict[str, np.ndarray]:
     return {
         "workload": draw.integers(0, len(CAMPAIGN.kernels), CAMPAIGN.workload_periods),
         "temperature_kelvin": 340 + 20 * draw.random(),
+        "temperature_swing_kelvin": draw.normal(0, 5, EPOCHS),
         "vt0_volts": 0.3,
         "shift_factor": 1.0,
         "activity": 0.5 + 0.5 * draw.random(),

@@ -2,11 +2,13 @@
 
 import dataclasses
 import random
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from host_gpu.compiler import host_compiler
+from host_gpu.host_device import HostDevice
 from life_cases import (
     NUMBA,
     NUMPY,
@@ -14,17 +16,19 @@ from life_cases import (
     alternating_trace,
     cell,
     lived,
-    rules,
     shared_replays,
     tail_of,
 )
-from nbti_cases import MODELS
+from nbti_cases import MODELS, constant_environment
 from trace_strategies import SPILLING, random_trace
 
 from mcage.aging.end_of_life import EndCause
+from mcage.aging.instance import InstanceLaws
 from mcage.aging.life import Lives
 from mcage.aging.nbti import NbtiModel, facelift
+from mcage.engines.cuda.engine import CudaEngine
 from mcage.geometry import SLICE
+from mcage.law import Law
 from mcage.techniques import TECHNIQUES
 from mcage.traces import bundled_trace
 from mcage.variation import fault_map
@@ -77,15 +81,16 @@ def random_tail(technique, instance):
 class EveryCell:
     """One instance whose 524,288 cells are all taken through its life, without any bound."""
 
-    def __init__(self, technique, tail, kernels, model=BHARDWAJ, **changes):
-        given = rules(nbti=model, epoch_edges_years=UNEVEN, **changes)
-        self.model, self.rates = model, model.rates(given.environment)
+    def __init__(self, technique, tail, kernels, model=BHARDWAJ, swing=(0.0,) * 5):
+        self.model = model
+        self.rates = [model.rates(constant_environment(1.0, 353.15 + one)) for one in swing]
         shared = shared_replays(NUMBA, TRACES, TECHNIQUES[technique])
         cells = tail_of(tail)
         healthy = cells.vmin_volts <= 1.0
         self.pasts, self.duties, self.worst = [], [], []
         past = model.fresh((2, SLICE.cells))
-        for kernel, seconds in zip(kernels, YEAR * np.diff(UNEVEN), strict=True):
+        epochs = zip(kernels, self.rates, YEAR * np.diff(UNEVEN), strict=True)
+        for kernel, rates, seconds in epochs:
             maps = fault_map(cells, ~healthy)
             if not TECHNIQUES[technique].heeds_faults:
                 maps = np.zeros_like(maps)
@@ -94,7 +99,7 @@ class EveryCell:
             duty = np.stack([times.zeros[0].ravel(), times.ones[0].ravel()]) / period
             self.pasts.append(past)
             self.duties.append(duty)
-            past = model.after(past, self.rates, duty, seconds)
+            past = model.after(past, rates, duty, seconds)
             shift = model.dvth_of(past)
             self.worst.append(shift.max(axis=1))
             healthy &= cells.vmin_volts + shift[:, cells.cell].max(axis=0) <= 1.0
@@ -103,7 +108,7 @@ class EveryCell:
         """Shifts at an age in an epoch, of all cells unless some are given."""
         past, duty = self.pasts[epoch][..., cells], self.duties[epoch][..., cells]
         seconds = YEAR * (years - UNEVEN[epoch])
-        return self.model.dvth_of(self.model.after(past, self.rates, duty, seconds))
+        return self.model.dvth_of(self.model.after(past, self.rates[epoch], duty, seconds))
 
     def years_to(self, limit):
         """Age at which the first of all cells reaches a limit, and the epoch."""
@@ -127,17 +132,32 @@ TESTED = ["baseline", "rc+rar", "disable", "gr-guard", "rrcd", "rrcd+pg", "rrcd+
 
 
 @pytest.mark.parametrize(
-    ("technique", "model"), [*((one, BHARDWAJ) for one in TESTED), ("rrcd+rc+rar", FOLLOWED)]
+    ("technique", "model", "swings"),
+    [
+        *((one, BHARDWAJ, False) for one in TESTED),
+        ("rrcd+rc+rar", FOLLOWED, False),
+        ("rrcd+rc+rar", BHARDWAJ, True),
+        ("rc+rar", facelift(), True),
+    ],
 )
-def test_lives_are_those_of_all_cells(technique, model):
+def test_lives_are_those_of_all_cells(technique, model, swings):
     """Worst shifts epoch by epoch, sampled cells, and ends by delay."""
     heeds_faults = TECHNIQUES[technique].heeds_faults
     tails = [random_tail(technique, one) if heeds_faults else {} for one in (0, 3, 5)]
     kernels = np.array([[0, 1, 0, 1, 0], [1, 0, 1, 1, 0], [0, 0, 1, 0, 1]])
     options = {"nbti": model, "epoch_edges_years": UNEVEN, "engine": NUMBA, "lds_rows": 256}
+    swing = np.zeros((3, 5))
+    if swings:
+        law = Law.of("uniform(-30, 30)")
+        options["laws"] = replace(InstanceLaws.nominal(model, 353.15), temperature_swing_kelvin=law)
+        options["constants"] = options["laws"].draw(1, np.arange(3), 5)
+        swing = options["constants"].temperature_swing_kelvin
     life = lived(TRACES, technique, tail_of(*tails), SAMPLE, kernels, **options)
     assert (life.end_cause == EndCause.CENSORED).all()
-    every = [EveryCell(technique, *one, model) for one in zip(tails, kernels, strict=True)]
+    every = [
+        EveryCell(technique, tail, kernel, model, one)
+        for tail, kernel, one in zip(tails, kernels, swing, strict=True)
+    ]
     for one, slice_ in enumerate(every):
         expected = np.array(slice_.worst)
         assert life.epoch_max_dvth_volts[one] == pytest.approx(expected, rel=1e-13)
@@ -258,6 +278,17 @@ SMALL = tuple(random_trace(random.Random(seed), **SPILLING) for seed in (11, 12)
 def test_engines_live_the_same_lives(technique):
     one, other = (
         some_lives(technique, [0, 2], engine=engine, traces=SMALL) for engine in (NUMPY, NUMBA)
+    )
+    for field in fields(Lives):
+        found = getattr(one, field.name)
+        assert np.array_equal(found, getattr(other, field.name), equal_nan=True), field.name
+
+
+@pytest.mark.skipif(host_compiler() is None, reason="no C++ compiler to run the kernels with")
+def test_a_device_lives_the_same_lives():
+    device = CudaEngine([HostDevice(1, 2**30)])
+    one, other = (
+        some_lives("rrcd", [2], engine=engine, traces=SMALL) for engine in (device, NUMBA)
     )
     for field in fields(Lives):
         found = getattr(one, field.name)

@@ -1,5 +1,7 @@
 """Constants of instances: what each draws, and lives that follow from it in closed form."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from life_cases import (
@@ -34,12 +36,15 @@ WIDE = InstanceLaws(
 )
 
 
-def constants(temperature=353.15, vt0=0.3, factor=1.0, activity=1.0):
+def constants(temperature=353.15, vt0=0.3, factor=1.0, activity=1.0, swing=0.0):
     given = (temperature, vt0, factor, activity)
-    return InstanceConstants(*(np.asarray(one, dtype=float) for one in given))
+    return InstanceConstants(
+        *(np.asarray(one, dtype=float) for one in given),
+        temperature_swing_kelvin=np.asarray(swing, dtype=float),
+    )
 
 
-def lives(count, trace=None, **options):
+def lives(count, trace=None, laws=WIDE, **options):
     """Lives of healthy instances of which some constants differ."""
     given = {name: options.pop(name) for name in ("guardband",) if name in options}
     traces = [steady_trace([ZERO]) if trace is None else trace]
@@ -48,7 +53,7 @@ def lives(count, trace=None, **options):
         traces,
         "baseline",
         tail,
-        laws=WIDE,
+        laws=laws,
         constants=constants(**options),
         delay_guardband=given.get("guardband", 0.05),
     )
@@ -125,6 +130,55 @@ def test_a_number_for_all_is_a_number_for_each():
         assert np.array_equal(one, other, equal_nan=True), name
 
 
+# ---- temperatures that change from epoch to epoch ----------------------------------------------
+
+SWINGING = replace(WIDE, temperature_swing_kelvin=Law.of("uniform(-40, 30)"))
+
+
+def test_each_epoch_has_its_temperature():
+    """A cell under full stress adds up what each of ten years does to it, up to the guardband."""
+    swing = np.random.default_rng(1).uniform(-40, 30, (3, 10))
+    kelvin = np.array([340.0, 353.15, 366.0])
+    life = lives(3, laws=SWINGING, temperature=kelvin, swing=swing, guardband=50)
+    stress = np.array([MODEL.prefactor(1.0, one) ** 4 for one in (kelvin[:, None] + swing).flat])
+    every = np.cumsum(stress.reshape(3, 10), axis=1) * YEAR
+    assert life.epoch_max_dvth_volts[..., 0] == pytest.approx(every**0.25, rel=1e-12)
+
+    life = lives(3, laws=SWINGING, temperature=kelvin, swing=swing, guardband=0.139)
+    assert (life.end_cause == EndCause.DELAY).all()
+    limit = 0.7 * (1 - 1.139 ** (-1 / 1.3))
+    for one, seconds in enumerate(life.life_seconds):
+        years = np.clip(seconds / YEAR - np.arange(10), 0, 1)
+        assert stress.reshape(3, 10)[one] @ years * YEAR == pytest.approx(limit**4, rel=1e-10)
+
+
+def test_a_cell_that_was_stressed_less_may_have_shifted_further():
+    """Half of a slice is at '0' in a cool year, the other one in a hot one that is shorter."""
+    zero = np.zeros(64, dtype=np.uint32)
+    traces = [steady_trace([zero]), steady_trace([~zero])]
+    life = lived(
+        traces,
+        "baseline",
+        kernels=[[0, 1]],
+        epoch_edges_years=(0.0, 1.1, 2.0),
+        laws=SWINGING,
+        constants=constants(swing=[[-40.0, 30.0]]),
+    )
+    stressed = YEAR * np.array([1.1, 0.9])
+    heat = np.array([MODEL.prefactor(1.0, 353.15 + swing) ** 4 for swing in (-40.0, 30.0)])
+    recovered = 1 - np.sqrt(MODEL.eta * stressed[::-1] / stressed.sum())
+    expected = (heat * stressed) ** 0.25 * recovered
+    assert expected[1] > expected[0]
+    assert life.max_dvth_volts[0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_same_swing_in_every_epoch_is_another_temperature():
+    constant = replace(WIDE, temperature_swing_kelvin=Law.of(7))
+    swung = lives(2, laws=constant, temperature=[340.0, 350.0], swing=7.0)
+    plain = lives(2, temperature=[347.0, 357.0])
+    assert swung.life_seconds == pytest.approx(plain.life_seconds, rel=1e-11)
+
+
 # ---- bounds ------------------------------------------------------------------------------------
 
 
@@ -136,6 +190,22 @@ def test_no_instance_drifts_beyond_the_floor(name):
     ages = np.full(200, 10 * YEAR)
     shift = drift.dvth(np.stack([ages, ages]), ages).max()
     assert given.floor_volts <= 1.0 - shift
+
+
+def test_no_swing_drifts_beyond_the_floor():
+    given = rules(laws=SWINGING)
+    own = SWINGING.draw(1, np.arange(100), 10)
+    hottest = own.temperature_kelvin + own.temperature_swing_kelvin.max(axis=1)
+    most = MODEL.dvth_at(
+        NOMINAL, 1.0, 10 * YEAR, Transistors(own.vt0_volts, hottest, own.shift_factor)
+    )
+    assert given.floor_volts <= 1.0 - most.max()
+    assert given.floor_volts < rules(laws=WIDE).floor_volts
+    given.course(own)
+    narrow = replace(WIDE, temperature_swing_kelvin=Law.of("uniform(-40, 20)"))
+    beyond = constants(factor=2.0, vt0=0.1, temperature=420.0, swing=[[0.0, 25.0]])
+    with pytest.raises(UserError, match="rises or falls with each of them"):
+        rules(laws=narrow, epoch_edges_years=(0.0, 1.0, 10.0)).course(beyond)
 
 
 def test_a_model_that_peaks_between_the_bounds_is_refused():
@@ -194,6 +264,28 @@ def test_batches_and_shards_do_not_matter(arrays, monkeypatch):
     sweep = small_sweep(**LAWS)
     monkeypatch.setattr(sweep._engine, "batch", 3)
     assert_same_arrays(joined([sweep.compute(0, 8), sweep.compute(8, 20)]), arrays)
+
+
+SWING = {"life": {"epochs": 4, "temperature_swing_kelvin": "normal(0, 10)"}}
+
+
+def test_swings_are_drawn_for_each_epoch_and_recorded(arrays, monkeypatch):
+    assert np.array_equal(arrays["temperature_swing_kelvin"], np.zeros((20, 4)))
+    sweep = small_sweep(**SWING)
+    swung = sweep.compute(0, 20)
+    every = sweep._laws.draw(5, np.arange(4000), 4).temperature_swing_kelvin
+    assert np.array_equal(swung["temperature_swing_kelvin"], every[:20])
+    assert np.array_equal(
+        sweep._laws.draw(5, np.arange(9), 2).temperature_swing_kelvin, every[:9, :2]
+    )
+    assert every.std() == pytest.approx(10, rel=0.03)
+    assert np.abs(np.corrcoef(every.T) - np.eye(4)).max() < 0.06, "epochs that go together"
+    monkeypatch.setattr(sweep._engine, "batch", 3)
+    assert_same_arrays(joined([sweep.compute(0, 8), sweep.compute(8, 20)]), swung)
+    plain = small_sweep().compute(0, 20)
+    for name in ("temperature_kelvin", "workload", "faulty_entries_start"):
+        assert np.array_equal(plain[name], swung[name]), name
+    assert not np.array_equal(plain["max_dvth_mv"], swung["max_dvth_mv"])
 
 
 def test_other_laws_leave_the_dies_as_they_are(arrays):

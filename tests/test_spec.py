@@ -36,6 +36,10 @@ FIELDS = {
     "life.epochs": (8, (0, -5, 1001, 10.0, *NO_NUMBERS)),
     "life.delay_guardband": (0.1, (0, -0.1, 101.0, *NO_NUMBERS)),
     "life.temperature_kelvin": (300.0, (80, 0, -10.0, 199.9, 451.0, *NO_NUMBERS)),
+    "life.temperature_swing_kelvin": (
+        -2.5,
+        (-251, 100, -160.0, "normal(0, 70)", "swing(3)", *NO_NUMBERS),
+    ),
     "life.activity": (
         0.25,
         (0, -0.5, 1.5, "uniform(0.5, 1.5)", "normal(0.9, 0.1)", *NO_NUMBERS),
@@ -363,6 +367,7 @@ FLAGS = {
     "--epochs": ("life.epochs", "30", 30),
     "--guardband": ("life.delay_guardband", "0.2", 0.2),
     "--temperature": ("life.temperature_kelvin", "310.5", 310.5),
+    "--temperature-swing": ("life.temperature_swing_kelvin", "1.5", 1.5),
     "--activity": ("life.activity", "0.5", 0.5),
     "--idle": ("life.idle", "gated", "gated"),
     "--vt0": ("aging.vt0_volts", "constant(0.31)", 0.31),

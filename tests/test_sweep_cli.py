@@ -109,6 +109,8 @@ def assert_refused(command, folder, arguments, *words):
         ("--phi", "0", "phi = 0.0"),
         ("--temperature", "normal(353, 60)", "must stay within 200 ... 450 K, but it draws from"),
         ("--temperature", "norm(353, 5)", "life.temperature_kelvin = 'norm(353, 5)': 'norm' is no"),
+        ("--temperature-swing", "uniform(-60, 99)", "they add up to 293.15 ... 452.15 K"),
+        ("--temperature-swing", "hot", "life.temperature_swing_kelvin = 'hot'"),
         ("--activity", "0", "life.activity = 0"),
         ("--idle", "held", "life.idle = 'held': is not supported, since traces do not say"),
         ("--idle", "retained", "no source gives a retention voltage"),

@@ -1,6 +1,6 @@
-"""What instances have of their own for life: temperature, threshold voltage, how busy they are."""
+"""What instances have of their own: temperature, threshold voltage, how busy they are."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Self
 
@@ -13,10 +13,10 @@ from mcage.errors import UserError
 from mcage.law import Law
 from mcage.random import stream
 
-ONE = Law("constant", (1.0,))
+ONE, ZERO = Law("constant", (1.0,)), Law("constant", (0.0,))
 
 OF_SLICES = ("temperature_kelvin", "vt0_volts", "shift_factor", "activity")
-"""Constants of an instance that are the same in every case."""
+"""Constants of an instance that are the same in every case, for life."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +35,8 @@ class InstanceConstants:
         Share of the time that the slice is busy; the rest of it, all cells are off, or hold.
     shares : float64[points, n], optional
         Shares of the time at each operating point; by default the environment's.
+    temperature_swing_kelvin : float64[n, epochs], or one number for all
+        What the slice is hotter than its temperature in each epoch.
     """
 
     temperature_kelvin: NDArray[np.float64]
@@ -42,6 +44,13 @@ class InstanceConstants:
     shift_factor: NDArray[np.float64]
     activity: NDArray[np.float64]
     shares: NDArray[np.float64] | None = None
+    temperature_swing_kelvin: NDArray[np.float64] = field(default_factory=lambda: np.zeros(()))
+
+    def in_epoch(self, epoch: int) -> "InstanceConstants":
+        """The same with the temperatures of an epoch."""
+        swing = self.temperature_swing_kelvin
+        swing = swing[:, epoch] if swing.ndim else swing
+        return replace(self, temperature_kelvin=self.temperature_kelvin + swing)
 
     @property
     def transistors(self) -> Transistors:
@@ -59,6 +68,8 @@ class InstanceLaws:
         See `InstanceConstants`.
     shares : ShareLaws, optional
         Where instances differ in the shares of the time at operating points.
+    temperature_swing_kelvin : Law
+        Drawn anew for each epoch.
     """
 
     temperature_kelvin: Law
@@ -66,11 +77,17 @@ class InstanceLaws:
     shift_factor: Law = ONE
     activity: Law = ONE
     shares: ShareLaws | None = None
+    temperature_swing_kelvin: Law = ZERO
 
     @property
     def of_slices(self) -> dict[str, Law]:
-        """Laws by name, without those of the shares."""
+        """Laws of what an instance has for life, by name."""
         return {name: getattr(self, name) for name in OF_SLICES}
+
+    @property
+    def swings(self) -> bool:
+        """Whether temperatures change from epoch to epoch."""
+        return self.temperature_swing_kelvin != ZERO
 
     @classmethod
     def nominal(cls, nbti: NbtiModel, temperature_kelvin: float) -> Self:
@@ -79,7 +96,7 @@ class InstanceLaws:
             Law("constant", (temperature_kelvin,)), Law("constant", (float(nbti.vt0_volts),))
         )
 
-    def draw(self, seed: int, instances: NDArray[np.int64]) -> InstanceConstants:
+    def draw(self, seed: int, instances: NDArray[np.int64], epochs: int = 1) -> InstanceConstants:
         """Constants of instances: what one has depends on seed and instance only.
 
         Parameters
@@ -88,13 +105,22 @@ class InstanceLaws:
             Seed of the whole sweep.
         instances : int64[n]
             Instance ids.
+        epochs : int
+            Epochs for which there are temperatures; more do not change those of the first.
         """
         drawn = {
             name: _drawn(law, seed, f"instance.{name}", instances)
             for name, law in self.of_slices.items()
         }
+        swing = _drawn(
+            self.temperature_swing_kelvin,
+            seed,
+            "instance.temperature_swing_kelvin",
+            instances,
+            epochs,
+        )
         shares = None if self.shares is None else self.shares.draw(seed, instances)
-        return InstanceConstants(**drawn, shares=shares)
+        return InstanceConstants(**drawn, shares=shares, temperature_swing_kelvin=swing)
 
     @property
     def constants(self) -> InstanceConstants:
@@ -105,7 +131,8 @@ class InstanceLaws:
         UserError
             If instances differ.
         """
-        for name, law in self.of_slices.items():
+        laws = self.of_slices | {"temperature_swing_kelvin": self.temperature_swing_kelvin}
+        for name, law in laws.items():
             if not law.is_constant:
                 raise UserError(
                     f"{name} = {law} differs from instance to instance, which is not supported here"
@@ -115,15 +142,13 @@ class InstanceLaws:
                 f"shares of environment {self.shares.environment!r} differ from instance to "
                 "instance, which is not supported here"
             )
-        return InstanceConstants(
-            **{name: np.array(law.numbers[0]) for name, law in self.of_slices.items()}
-        )
+        return InstanceConstants(**{name: np.array(law.numbers[0]) for name, law in laws.items()})
 
     @property
     def extremes(self) -> Transistors:
         """Transistors at all bounds of the laws: a model's largest shift is among theirs."""
-        laws = (self.vt0_volts, self.temperature_kelvin, self.shift_factor)
-        bounds = np.array(list(product(*(law.bounds for law in laws)))).T
+        kelvin = np.add(self.temperature_kelvin.bounds, self.temperature_swing_kelvin.bounds)
+        bounds = np.array(list(product(self.vt0_volts.bounds, kelvin, self.shift_factor.bounds))).T
         if self.shares is None:
             return Transistors(*bounds)
         shares = self.shares.extremes
@@ -132,7 +157,13 @@ class InstanceLaws:
         return Transistors(vt0, temperature, factor, np.tile(shares, (1, count)))
 
 
-def _drawn(law: Law, seed: int, name: str, instances: NDArray[np.int64]) -> NDArray[np.float64]:
+def _drawn(
+    law: Law, seed: int, name: str, instances: NDArray[np.int64], epochs: int | None = None
+) -> NDArray[np.float64]:
+    """A number for each instance, or for each of its epochs; one for all if it is constant."""
     if law.is_constant:
         return np.array(law.numbers[0])
-    return np.array([law.at(stream(seed, name, one).random()) for one in instances.tolist()])
+    streams = (stream(seed, name, one) for one in instances.tolist())
+    if epochs is None:
+        return np.array([law.at(one.random()) for one in streams])
+    return np.array([[law.at(rank) for rank in one.random(epochs).tolist()] for one in streams])

@@ -57,6 +57,11 @@ class LifeRules:
     holds_while_idle: bool = False
 
     @property
+    def epochs(self) -> int:
+        """Number of epochs."""
+        return len(self.epoch_edges_years) - 1
+
+    @property
     def horizon_seconds(self) -> float:
         """End of the simulated time."""
         return self.epoch_edges_years[-1] * SECONDS_PER_YEAR
@@ -70,7 +75,7 @@ class LifeRules:
     @property
     def sums_suffice(self) -> bool:
         """Whether shifts follow from the total seconds under stress, whatever came when."""
-        return isinstance(self.nbti, AdditiveModel)
+        return isinstance(self.nbti, AdditiveModel) and not self.laws.swings
 
     def check_model(self) -> None:
         """Refuse a model that lives cannot rely on, as far as random histories show it.
@@ -108,10 +113,12 @@ class LifeRules:
     def course(self, constants: InstanceConstants | None = None) -> Course:
         """What epochs do to the transistors of instances; arguments and errors as of `drift`."""
         own = self._own(constants)
-        rates = self.nbti.rates(self.environment, own.transistors)
         return Course(
             nbti=self.nbti,
-            rates=(rates,) * (len(self.epoch_edges_years) - 1),
+            rates=tuple(
+                self.nbti.rates(self.environment, own.in_epoch(epoch).transistors)
+                for epoch in range(self.epochs)
+            ),
             edges=tuple(years * SECONDS_PER_YEAR for years in self.epoch_edges_years),
             activity=self._switched_on(own),
         )
@@ -141,7 +148,11 @@ class LifeRules:
         """Constants of instances, unless they drift further than the floor allows for."""
         own = self.laws.constants if constants is None else constants
         seconds = self.horizon_seconds
-        largest = self.nbti.largest_dvth(self.environment, seconds, own.transistors)
+        moments = range(self.epochs) if own.temperature_swing_kelvin.ndim else [0]
+        largest = max(
+            self.nbti.largest_dvth(self.environment, seconds, own.in_epoch(epoch).transistors)
+            for epoch in moments
+        )
         bound = self.nbti.largest_dvth(self.environment, seconds, self.laws.extremes)
         if largest > bound * (1 + 1e-9):
             raise UserError(

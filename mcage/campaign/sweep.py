@@ -243,7 +243,7 @@ class Sweep:
                 for instance in instances
             ]
         )
-        constants = self._laws.draw(spec.seed, instances)
+        constants = self._laws.draw(spec.seed, instances, spec.life.epochs)
         tails: dict[tuple[str, float], TailCells] = {}
         lives, consumptions, histograms, at_points = [], [], [], []
         for one, meter in zip(self._cases, self._meters, strict=True):
@@ -381,6 +381,7 @@ def _laws(spec: SweepSpec, nbti: NbtiModel) -> InstanceLaws:
         vt0_volts=Law.of(float(nbti.vt0_volts) if vt0_volts is None else vt0_volts),
         shift_factor=Law.of(spec.aging.shift_factor),
         activity=Law.of(spec.life.activity),
+        temperature_swing_kelvin=Law.of(spec.life.temperature_swing_kelvin),
     )
 
 
@@ -473,6 +474,9 @@ def _arrays(
     return {
         "workload": workload.astype(np.int16),
         **{name: np.broadcast_to(getattr(constants, name), len(workload)) for name in OF_SLICES},
+        "temperature_swing_kelvin": np.broadcast_to(
+            constants.temperature_swing_kelvin, every["epoch_faulty"].shape[1:]
+        ),
         "life_years": every["life_seconds"] / SECONDS_PER_YEAR,
         "end_cause": every["end_cause"],
         "max_dvth_mv": 1e3 * every["max_dvth_volts"],

@@ -68,6 +68,10 @@ def sweep(
     temperature: Annotated[
         str | None, typer.Option(help='Temperature in K: a number, or a law as "normal(353, 5)".')
     ] = None,
+    temperature_swing: Annotated[
+        str | None,
+        typer.Option(help='What it is hotter in each epoch, in K: a law as "normal(0, 5)".'),
+    ] = None,
     activity: Annotated[
         str | None, typer.Option(help="Share of the time that slices are busy: a number or a law.")
     ] = None,
@@ -192,6 +196,7 @@ def sweep(
         "life.delay_guardband": guardband,
         "life.spill_limit": spill_limit,
         "life.temperature_kelvin": _number_or_law(temperature),
+        "life.temperature_swing_kelvin": _number_or_law(temperature_swing),
         "life.activity": _number_or_law(activity),
         "life.idle": idle,
         "life.vmin_coefficient": vmin_coefficient,

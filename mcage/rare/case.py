@@ -135,7 +135,7 @@ class RareCase:
                 kernel_of_epoch=kernel_of_epoch[some],
                 tail=_of(tail, some),
                 sample=np.empty((len(some), 0), dtype=np.int64),
-                constants=self.rules.laws.draw(seed, instances[some]),
+                constants=self.rules.laws.draw(seed, instances[some], self.epochs),
             )
             in_time = lived.life_seconds <= self.age_years * SECONDS_PER_YEAR
             cause[some[in_time]] = lived.end_cause[in_time]

@@ -15,7 +15,7 @@ from mcage.aging.end_of_life import EndCause
 from mcage.results.header import Campaign
 
 FILETYPE = "mcage-results"
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 DVTH_BIN_EDGES_MV = np.arange(0.0, 201.0)
 """Borders of the dVth histogram, mV; ten years of full stress at 1.0 V and 80 °C give 90 mV."""
@@ -82,6 +82,14 @@ VARIABLES = (
         "K",
         "temperature of the slice",
         "At every operating point, for life.",
+    ),
+    Variable(
+        "temperature_swing_kelvin",
+        ("instance", "epoch"),
+        "float64",
+        "K",
+        "what the slice is hotter than its temperature in the epoch",
+        "At every operating point; negative where it is cooler.",
     ),
     Variable(
         "vt0_volts",
