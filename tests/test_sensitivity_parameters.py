@@ -1,5 +1,8 @@
 """What a study varies: the shipped ranges, a user's own, and what is refused."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from mcage.aging.nbti import constants
@@ -43,6 +46,23 @@ def test_constants_have_the_status_that_their_model_states():
         if entry.model:
             described = constants(entry.model)[entry.key.rpartition(".")[2]]
             assert (entry.status, entry.unit) == (described.status, described.unit)
+
+
+def test_the_page_lists_what_ships():
+    page = (Path(__file__).parents[1] / "docs" / "sensitivity.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| `([\w.]+)` \| (.*?) \| (\w+) \|$", page, re.M)
+    entries = shipped()
+    assert [(name, key, status) for name, key, _, status in rows] == [
+        (entry.name, entry.key, entry.status) for entry in entries.values()
+    ]
+    for name, _, shown, _ in rows:
+        if ends := entries[name].range or entries[name].factors:
+            scale = 1000 if "mV" in shown else 1
+            assert [float(x) for x in re.findall(r"[\d.]+", shown)] == pytest.approx(
+                [scale * end for end in ends]
+            )
+        else:
+            assert shown == ", ".join(map(str, entries[name].alternatives))
 
 
 def names(given):
