@@ -115,15 +115,6 @@ class Life(_Part):
             )
         return idle
 
-    @model_validator(mode="after")
-    def _held_for_one_share_of_the_time(self) -> Self:
-        if self.idle == "held" and isinstance(self.activity, str):
-            raise ValueError(
-                f"activity = {self.activity!r} must be one number where idle = 'held', since all "
-                "instances replay the same passes, idle time included"
-            )
-        return self
-
 
 def _vdd_or_scenario(given: Any) -> float | str:
     """A supply voltage, or the word for that of the scenario."""
@@ -314,6 +305,15 @@ class SweepSpec(_Part):
             raise ValueError(
                 f"life.epochs = {self.life.epochs} must be at least workload.periods = "
                 f"{self.workload.periods}, since the kernel of an epoch does not change"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _held_for_one_share_of_the_time(self) -> Self:
+        if self.life.idle == "held" and isinstance(self.life.activity, str):
+            raise ValueError(
+                f"life.activity = {self.life.activity!r} must be one number where life.idle = "
+                "'held', since all instances replay the same passes, idle time included"
             )
         return self
 

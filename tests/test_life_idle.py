@@ -14,6 +14,7 @@ from life_cases import (
     tail_of,
     whole_entries,
 )
+from nbti_cases import MODELS
 from sweep_cases import SMALL_KERNELS, small_sweep
 from test_life_consumption import COSTS, NODE, conventional_power, map_of, power
 
@@ -31,13 +32,13 @@ from mcage.traces.idle import held_while_idle
 ZERO = np.zeros(64, dtype=np.uint32)
 
 
-def held_life(trace, technique, activity, tail=None, sample=()):
+def held_life(trace, technique, activity, tail=None, sample=(), **changes):
     """A life of ten years on one trace, and what it takes at 1.0 V."""
     tail = tail or tail_of({})
     busy = prepare(trace, TECHNIQUES[technique])
     whole = prepare(held_while_idle(trace, activity), TECHNIQUES[technique])
     shared = share(NUMBA, (busy,), (whole,))
-    given = rules(holds_while_idle=True)
+    given = rules(holds_while_idle=True, **changes)
     kernels = np.zeros((tail.instances, len(given.epoch_edges_years) - 1), dtype=np.int64)
     sampled = np.tile(np.array(sample, dtype=np.int64), (tail.instances, 1))
     life = live(given, NUMBA, shared, kernels, tail, sampled)
@@ -57,6 +58,16 @@ def test_what_a_pass_leaves_is_held():
     expected = [dvth(10 * YEAR, 0.2), dvth(10 * YEAR, 0.8)]
     assert life.max_dvth_volts[0] == pytest.approx(expected, rel=1e-9)
     assert life.sampled_dvth_volts[0, 0] == pytest.approx(expected, rel=1e-9)
+    assert life.longest_duty[0] == pytest.approx([0.2, 0.8])
+
+
+def test_what_a_pass_leaves_is_held_under_models_that_follow_every_epoch():
+    model = MODELS["bhardwaj"]
+    trace = alternating_trace(ZERO, 50, ~ZERO)
+    life, _ = held_life(trace, "baseline", 0.4, nbti=model, sample=[cell(0)])
+    conditions = environment("nominal", 0.419)
+    expected = [model.dvth_at(conditions, duty, 10 * YEAR) for duty in (0.2, 0.8)]
+    assert life.max_dvth_volts[0] == pytest.approx(expected, rel=1e-6)
     assert life.longest_duty[0] == pytest.approx([0.2, 0.8])
 
 

@@ -251,13 +251,15 @@ def test_dvfs_in_other_words_is_dvfs():
 VARYING = points((0.9, "uniform(0.2, 0.6)", 10.0), ("scenario",))
 
 
-def test_each_instance_lives_as_if_all_had_its_share():
-    arrays = swept(VARYING)
+@pytest.mark.parametrize("model", ["facelift", "bhardwaj"])
+def test_each_instance_lives_as_if_all_had_its_share(model):
+    given = {"aging": {"model": model}}
+    arrays = swept(VARYING, **given)
     shares = arrays["operating_point_share"][0, :, 0]
     assert np.array_equal(arrays["operating_point_share"][1, :, 0], shares), "the same die"
     assert len(set(shares)) == 6
     for one in (0, 3):
-        alone = swept(points((0.9, float(shares[one]), 10.0), ("scenario",)))
+        alone = swept(points((0.9, float(shares[one]), 10.0), ("scenario",)), **given)
         for name, array in arrays.items():
             axis = 1 if name not in ("workload", "dvth_histogram") else 0
             if name == "dvth_histogram" or array.ndim < 2:
