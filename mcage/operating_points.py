@@ -73,7 +73,9 @@ def check_shares(name: str, shares: Sequence[Law | None]) -> None:
         )
 
 
-def check_offset(name: str, number: int, offset_kelvin: float, temperature: Law) -> None:
+def check_offset(
+    name: str, number: int, offset_kelvin: float, temperature: Law, swing: Law
+) -> None:
     """Refuse a point that may be colder than 200 K or hotter than 450 K.
 
     Parameters
@@ -82,18 +84,21 @@ def check_offset(name: str, number: int, offset_kelvin: float, temperature: Law)
         Environment and number of the point.
     offset_kelvin : float
         What the point is hotter than the slice is otherwise.
-    temperature : Law
-        Temperature of the slice otherwise.
+    temperature, swing : Law
+        Temperature of the slice otherwise, and what it is hotter than that in an epoch.
 
     Raises
     ------
     ValueError
         The message says what is wrong.
     """
-    low, high = (bound + offset_kelvin for bound in temperature.bounds)
+    low, high = (
+        kelvin + hotter + offset_kelvin
+        for kelvin, hotter in zip(temperature.bounds, swing.bounds, strict=True)
+    )
     if not 200 <= low <= high <= 450:
         raise ValueError(
             f"environment.{name}.{number}.temperature_offset_kelvin = {offset_kelvin:g}: with "
-            f"life.temperature_kelvin, the point is at {low:g} ... {high:g} K; it must stay within "
-            "200 ... 450 K"
+            f"life.temperature_kelvin and its swing, the point is at {low:g} ... {high:g} K; it "
+            "must stay within 200 ... 450 K"
         )

@@ -320,12 +320,13 @@ class SweepSpec(_Part):
     @model_validator(mode="after")
     def _environments_make_sense(self) -> Self:
         temperature = Law.of(self.life.temperature_kelvin)
+        swing = Law.of(self.life.temperature_swing_kelvin)
         own = self.environment or {}
         for name, points in own.items():
             check_name(name)
             check_shares(name, [point.share_law for point in points])
             for number, point in enumerate(points):
-                check_offset(name, number, point.temperature_offset_kelvin, temperature)
+                check_offset(name, number, point.temperature_offset_kelvin, temperature, swing)
         known = (*PRESETS, *own)
         for name in self.environments:
             if name not in known:

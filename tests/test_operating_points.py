@@ -103,8 +103,8 @@ REFUSED = {
     "environment.own: where a share is a law, one point must leave": points(
         (0.9, "uniform(0.2, 0.4)"), (0.5, 0.7)
     ),
-    "environment.own.0.temperature_offset_kelvin = 100: with life.temperature_kelvin, the point "
-    "is at 453.15": points((0.9, None, 100)),
+    "environment.own.0.temperature_offset_kelvin = 100: with life.temperature_kelvin and its "
+    "swing, the point is at 453.15": points((0.9, None, 100)),
     "environment.own.0.temperature_offset_kelvin = 'hot'": points((0.9, None, "hot")),
 }
 
@@ -134,6 +134,13 @@ def test_points_that_make_no_sense(message):
                 "life": {"temperature_kelvin": "uniform(340, 400)"},
             },
             "the point is at 400 ... 460 K",
+        ),
+        (
+            {
+                "environment": {"own": points((0.9, None, 60.0))},
+                "life": {"temperature_kelvin": 380, "temperature_swing_kelvin": "uniform(-5, 15)"},
+            },
+            "the point is at 435 ... 455 K",
         ),
     ],
 )
