@@ -21,7 +21,7 @@ CASES = {"techniques": ["rrcd", "rrcd+rc+rar"], "environments": ["dvfs"]}
 
 VARIANTS = {
     "default": {},
-    **{f"{epochs} epochs": {"life": {"epochs": epochs}} for epochs in (10, 20, 40)},
+    **{f"{epochs} epochs": {"life": {"epochs": epochs}} for epochs in (5, 10, 20, 40)},
     "excerpts of 12 windows a slot": {"workload": {"generations": 12}},
     "excerpts of 8 windows a slot": {"workload": {"generations": 8}},
     "excerpts of 4 windows a slot": {"workload": {"generations": 4}},

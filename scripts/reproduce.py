@@ -5,10 +5,10 @@
 `docs/reproduction.md` holds the tables between comments; everything else in it is written by hand.
 """
 
-import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+from doc_tables import between, markdown
 
 from mcage.engines.select import select_engine
 from mcage.reproduce.figures import write_figures
@@ -47,25 +47,9 @@ def with_tables(page: str, rows: Sequence[Row]) -> str:
         lines = [[*cells(row), str(notes.get(row.why, ""))] for row in mine]
         text = markdown(HEADINGS, lines)
         text += "".join(f"\n{number}. {why}" for why, number in notes.items()) + "\n"
-        page = _between(page, f"table {paper}", text)
-        page = _between(page, f"kernels {paper}", markdown(KERNEL_HEADINGS, kernel_cells(mine)))
+        page = between(page, f"table {paper}", text)
+        page = between(page, f"kernels {paper}", markdown(KERNEL_HEADINGS, kernel_cells(mine)))
     return page
-
-
-def markdown(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    rule = ["---"] * len(headings)
-    return "".join("| " + " | ".join(line) + " |\n" for line in (headings, rule, *lines))
-
-
-def _between(page: str, name: str, text: str) -> str:
-    """The page with a text between the comments that bear a name."""
-    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
-    if page.count(begin) != 1 or page.count(end) != 1:
-        sys.exit(f"{PAGE}: needs the comments of {name!r} once each")
-    return re.sub(
-        re.escape(begin) + ".*?" + re.escape(end), lambda _: begin + text + end, page, flags=re.S
-    )
 
 
 if __name__ == "__main__":

@@ -126,7 +126,7 @@ def _print_json(spec: Any, age_years: float, found: "RareEstimate") -> None:
         key: None if isinstance(value, float) and not isfinite(value) else value
         for key, value in asdict(found).items()
     }
-    case = spec.model_dump(mode="json", exclude_none=True, exclude={"instances"})
+    case = spec.model_dump(mode="json", exclude_none=True, exclude={"instances", "stopping"})
     typer.echo(json_module.dumps({"case": case, "age_years": age_years} | values, indent=2))
 
 
