@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from nbti_cases import constant_environment
 
 from mcage.aging.delay import delay_increase
-from mcage.aging.environment import ENVIRONMENTS, Environment, OperatingPoint, environment
+from mcage.aging.environment import Environment, OperatingPoint, environment
 from mcage.aging.nbti import SECONDS_PER_YEAR, facelift
+from mcage.operating_points import PRESETS
 
 MODEL = facelift()
 NOMINAL = environment("nominal", 0.419)
@@ -174,7 +175,7 @@ def test_heat_stresses_more():
     assert all(cooler < hotter for cooler, hotter in pairwise(prefactors))
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@pytest.mark.parametrize("name", PRESETS)
 def test_the_bound_is_full_stress_in_every_preset(name):
     surroundings = environment(name, 0.45)
     stressed = MODEL.stress_rate(surroundings) * LIFETIME_SECONDS
