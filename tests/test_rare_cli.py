@@ -56,6 +56,16 @@ def test_options_override_a_spec(command, tmp_path):
     assert case["life"]["horizon_years"] == 2.0
 
 
+def test_a_spec_says_how_many_slices(command, tmp_path):
+    path = tmp_path / "spec.toml"
+    path.write_text("instances = 40\n")
+    code, text, _ = command(path, *CASE, *QUICK[:4], "--json")
+    assert code == 0
+    assert json.loads(text)["instances"] == 40
+    code, text, _ = command(path, *CASE, *QUICK[:4], "--instances", "50", "--json")
+    assert json.loads(text)["instances"] == 50
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -64,11 +74,13 @@ def test_options_override_a_spec(command, tmp_path):
         ((*CASE, "--age", "nan"), "age = nan years"),
         ((*CASE, "--instances", "1"), "instances = 1, expected 2 or more"),
         (("spec.toml", *CASE), "faults.mode = 'table'"),
+        (("stopping.toml", *CASE), "stopping.rel_ci = 0.1: a rare event is estimated from as many"),
     ],
 )
 def test_mistakes_take_one_line_and_exit_with_2(command, arguments, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "spec.toml").write_text('[faults]\nmode = "table"\n')
+    (tmp_path / "stopping.toml").write_text("[stopping]\nrel_ci = 0.1\n")
     code, out, errors = command(*QUICK, *arguments)
     assert (code, out) == (2, "")
     (line,) = errors.strip().splitlines()

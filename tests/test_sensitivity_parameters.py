@@ -10,6 +10,7 @@ from mcage.errors import UserError
 from mcage.sensitivity.parameters import (
     Choice,
     Parameter,
+    check_keys,
     chosen,
     from_file,
     own_range,
@@ -91,6 +92,14 @@ def test_what_the_spec_has_vary_is_left_out():
         chosen(given, shipped(), ["temperature"])
 
 
+def test_a_threshold_voltage_of_ones_own_is_left_alone():
+    """aging.vt0_volts and the model's constant are one thing under two keys; a spec has one."""
+    given = spec(aging={"vt0_volts": 0.31})
+    assert names(given) == set(shipped()) - {"vt0"}
+    with pytest.raises(UserError, match=r"the spec gives aging\.vt0_volts in its place"):
+        chosen(given, shipped(), ["vt0"])
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -170,6 +179,29 @@ def test_a_file_of_ranges(tmp_path):
     path.write_text('[hot]\nkey = "life.temperature_kelvin"\nrange = [350.0, 400.0]\n')
     (one,) = chosen(spec(), from_file(path))
     assert (one.name, one.low, one.high, one.status) == ("hot", 350, 400, "one's own")
+
+
+@pytest.mark.parametrize(
+    ("key", "known"),
+    [
+        ("life.temperature_kelvin", True),
+        ("life.temprature_kelvin", False),
+        ("lives.temperature_kelvin", False),
+        ("faults.mu_volts", True),
+        ("aging.constants.xi1", True),  # of another model: the file may be of several
+        ("aging.constants.xi3", False),
+        ("environment.half.0.share", False),  # of an environment that the spec does not have
+    ],
+)
+def test_keys_of_a_file_are_those_of_a_sweep(key, known, tmp_path):
+    path = tmp_path / "ranges.toml"
+    path.write_text(f"[mine]\nkey = '{key}'\nrange = [1, 2]\n")
+    entries = from_file(path)
+    if known:
+        check_keys(entries, spec(), str(path))
+        return
+    with pytest.raises(UserError, match=rf"ranges\.toml: mine: '{key}' is no key of a sweep"):
+        check_keys(entries, spec(), str(path))
 
 
 @pytest.mark.parametrize(

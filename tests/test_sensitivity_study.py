@@ -222,6 +222,16 @@ def test_differences_of_medians_are_paired():
     assert other.lower < other.value < other.upper
 
 
+def test_few_dies_give_no_interval_of_a_difference_of_medians():
+    """Five dies lie all on one side of their true median in 6 % of the lots; six, in 3 %."""
+    lives = np.random.default_rng(1).exponential(3.0, 6)
+    few, enough = (_difference_of_medians(lives[:n] + 1.0, lives[:n]) for n in (5, 6))
+    assert few.value == pytest.approx(1.0)
+    assert math.isnan(few.lower)
+    assert math.isnan(few.upper)
+    assert enough.lower == pytest.approx(1.0)
+
+
 def test_intervals_of_differences_of_medians_cover():
     """Of 200 lots whose medians differ by nothing, 95 % intervals hold 0 on 180 at least.
 
@@ -298,6 +308,12 @@ def test_indices_of_shifts_need_dies_that_live():
 
 
 # ---- refused -----------------------------------------------------------------------------------
+
+
+def test_a_stopping_rule_is_refused():
+    """It would end no evaluation, and a rule that does nothing must not seem to hold."""
+    with pytest.raises(UserError, match=r"stopping\.rel_ci = 0\.1: a sensitivity study is of all"):
+        study(spec(stopping={"rel_ci": 0.1}))
 
 
 def test_a_study_is_of_one_case():
@@ -408,6 +424,11 @@ def test_the_list_has_every_shipped_parameter():
         (["--technique", "rrdc"], "technique 'rrdc' is unknown"),
         (["--method", "sobol", "--parameter", "eta"], "two or more are needed"),
         (["--range", "temperature=300..500"], "life.temperature_kelvin = 500"),
+        (["--range", "life.temprature=1..2"], "'life.temprature' is no key of a sweep"),
+        (["--range", "eta=0.3..0.4", "--nbti", "finfet"], "'finfet' has no such constant"),
+        (["--range", "guardband=0.1..0.2", "--of", "delay"], "delay does not depend on it"),
+        (["--range", "mix=uniform,one", "--method", "sobol"], "a choice has no Sobol' index"),
+        (["--range", "eta=0.3..0.4", "--parameter", "e0"], "--range eta: it is not among what"),
     ],
 )
 def test_bad_options(arguments, message, tmp_path, monkeypatch):

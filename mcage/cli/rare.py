@@ -6,8 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mcage.cli.sweep import overridden
+
 if TYPE_CHECKING:
     from mcage.rare import RareEstimate
+
+DEFAULTS: dict[str, Any] = {
+    "instances": 20_000,
+    "environments": ["undervolted"],
+    "scenarios": ["common"],
+}
+"""Where an estimate differs from a sweep unless told otherwise."""
 
 
 def rare(
@@ -15,13 +24,16 @@ def rare(
         Path | None, typer.Argument(help="Spec of a sweep as TOML; options override it.")
     ] = None,
     age: Annotated[float, typer.Option(help="Age in years; 0: dead as manufactured.")] = 0.0,
-    instances: Annotated[int, typer.Option(help="Slices to draw.")] = 20_000,
+    instances: Annotated[int | None, typer.Option(help="Slices to draw; default: 20000.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of all random streams.")] = None,
     technique: Annotated[
         str | None, typer.Option(help="Technique; see `mcage techniques`.")
     ] = None,
     environment: Annotated[
-        str | None, typer.Option(help="nominal, undervolted or dvfs; default: undervolted.")
+        str | None,
+        typer.Option(
+            help="nominal, undervolted, dvfs, or one of SPEC's own; default: undervolted."
+        ),
     ] = None,
     scenario: Annotated[
         str | None, typer.Option(help="common, clustered or dispersed; default: common.")
@@ -72,28 +84,30 @@ def rare(
     from mcage.rare import failure_probability
     from mcage.spec import SweepSpec, read_toml
 
-    fields = read_toml(spec) if spec else {}
-    fields = {"environments": ["undervolted"], "scenarios": ["common"]} | fields
     options: dict[str, Any] = {
+        "instances": instances,
         "seed": seed,
         "techniques": _one(technique),
         "environments": _one(environment),
         "scenarios": _one(scenario),
         "vdd_volts": _one(vdd),
-        "workload": {"kernels": kernel, "periods": periods, "generations": generations},
-        "life": {
-            "horizon_years": horizon,
-            "epochs": epochs,
-            "delay_guardband": guardband,
-            "vmin_coefficient": vmin_coefficient,
-        },
-        "aging": {"model": nbti},
-        "faults": {"sigma_die_volts": sigma_die},
-        "registers": {"lds_rows": lds_rows},
+        "workload.kernels": kernel,
+        "workload.periods": periods,
+        "workload.generations": generations,
+        "life.horizon_years": horizon,
+        "life.epochs": epochs,
+        "life.delay_guardband": guardband,
+        "life.vmin_coefficient": vmin_coefficient,
+        "aging.model": nbti,
+        "faults.sigma_die_volts": sigma_die,
+        "registers.lds_rows": lds_rows,
     }
-    chosen = SweepSpec.from_mapping(_overridden(fields, options), str(spec) if spec else "rare")
+    fields = overridden(DEFAULTS | (read_toml(spec) if spec else {}), options)
+    chosen = SweepSpec.from_mapping(fields, str(spec) if spec else "rare")
     selected, _ = select_engine(engine)
-    found = failure_probability(chosen, age, instances, engine=selected, progress=on_stderr())
+    found = failure_probability(
+        chosen, age, chosen.instances, engine=selected, progress=on_stderr()
+    )
     if json:
         _print_json(chosen, age, found)
         return
@@ -102,19 +116,6 @@ def rare(
 
 def _one(value: Any) -> list[Any] | None:
     return None if value is None else [value]
-
-
-def _overridden(fields: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-    """Fields of a spec with the given options put over them."""
-    result = dict(fields)
-    for key, value in options.items():
-        if value is None or value == []:
-            continue
-        if isinstance(value, dict):
-            before = fields.get(key, {})
-            value = _overridden(before, value) if isinstance(before, dict) else before
-        result[key] = value
-    return result
 
 
 def _print_json(spec: Any, age_years: float, found: "RareEstimate") -> None:

@@ -56,7 +56,8 @@ def sensitivity(
         str | None, typer.Option(help="Technique; see `mcage techniques`. Default: rrcd.")
     ] = None,
     environment: Annotated[
-        str | None, typer.Option(help="nominal, undervolted or dvfs; default: dvfs.")
+        str | None,
+        typer.Option(help="nominal, undervolted, dvfs, or one of SPEC's own; default: dvfs."),
     ] = None,
     scenario: Annotated[
         str | None, typer.Option(help="common, clustered or dispersed; default: common.")
@@ -143,20 +144,37 @@ def _one(value: Any) -> list[Any] | None:
 def _varied(
     base: Any, method: str, of: str, names: list[str], own: list[str], file: Path | None
 ) -> list[Any]:
-    """Parameters and choices; unless named, those that quantity and method have a use for."""
-    from mcage.sensitivity import QUANTITIES, chosen, from_file, own_range, shipped
+    """Parameters and choices; unless named, those that quantity and method have a use for.
 
-    entries = shipped() | (from_file(file) if file else {})
+    A range on the command line is asked for by giving it, and never left out in silence.
+    """
+    from mcage.errors import UserError
+    from mcage.sensitivity import QUANTITIES, check_keys, chosen, from_file, own_range, shipped
+
+    entries = shipped()
+    if file:
+        of_file = from_file(file)
+        check_keys(of_file, base, str(file))
+        entries |= of_file
     given = [own_range(text, entries) for text in own]
-    entries |= {entry.name: entry for entry in given}
-    if not names:
-        entries = {
-            name: entry
-            for name, entry in entries.items()
-            if entry.key not in QUANTITIES[of].changes
+    asked = [entry.name for entry in given]
+    entries |= dict(zip(asked, given, strict=True))
+    if names:
+        for name in asked:
+            if name not in names:
+                raise UserError(f"--range {name}: it is not among what --parameter names")
+        return chosen(base, entries, names)
+    entries = {
+        name: entry
+        for name, entry in entries.items()
+        if name in asked
+        or (
+            entry.applies(base)
+            and entry.key not in QUANTITIES[of].changes
             and not (entry.alternatives and method == SOBOL)
-        }
-    return chosen(base, entries, names)
+        )
+    }
+    return chosen(base, entries, list(entries))
 
 
 def _run(

@@ -168,6 +168,11 @@ def rare_case(spec: SweepSpec, age_years: float, engine: Engine) -> RareCase:
         raise UserError(
             f"faults.mode = {spec.faults.mode!r}: rare events need the law of Vmin, mode 'varius'"
         )
+    if spec.stopping is not None:
+        raise UserError(
+            f"stopping.rel_ci = {spec.stopping.rel_ci:g}: a rare event is estimated from as many "
+            "slices as are asked for; leave it out of the spec"
+        )
     if not 0 <= age_years <= spec.life.horizon_years:
         raise UserError(
             f"age = {age_years:g} years, expected 0 ... {spec.life.horizon_years:g}, the horizon"

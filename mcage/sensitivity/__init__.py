@@ -1,7 +1,15 @@
 """Which assumption matters: a quantity of one case against the constants that it rests on."""
 
 from mcage.sensitivity.one_at_a_time import OneAtATime, one_at_a_time
-from mcage.sensitivity.parameters import Choice, Parameter, chosen, from_file, own_range, shipped
+from mcage.sensitivity.parameters import (
+    Choice,
+    Parameter,
+    check_keys,
+    chosen,
+    from_file,
+    own_range,
+    shipped,
+)
 from mcage.sensitivity.quantities import QUANTITIES, Quantity
 from mcage.sensitivity.sobol import Sobol, sobol
 from mcage.sensitivity.study import Study
@@ -14,6 +22,7 @@ __all__ = [
     "Quantity",
     "Sobol",
     "Study",
+    "check_keys",
     "chosen",
     "from_file",
     "one_at_a_time",

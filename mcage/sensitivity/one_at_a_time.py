@@ -169,7 +169,8 @@ def _difference_of_medians(dies: Floats, nominal: Floats) -> Estimate:
         value = _median(dies[None])[0] - _median(nominal[None])[0]
         differences = _median(dies[chosen]) - _median(nominal[chosen])
     tail = (1.0 - CONFIDENCE) / 2.0
-    if not math.isfinite(value):
+    # So few dies may all lie on one side of the true median: no interval, as of the median itself.
+    if not math.isfinite(value) or 0.5**count > tail:
         return Estimate(float(value), math.nan, math.nan)
     ranked = np.sort(np.where(np.isnan(differences), np.inf, differences))
     lower, upper = (ranked[round(share * (RESAMPLES - 1))] for share in (tail, 1.0 - tail))

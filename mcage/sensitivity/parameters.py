@@ -265,8 +265,27 @@ def _at(fields: Any, key: str) -> Any:
     return fields
 
 
+def check_keys(entries: Mapping[str, Entry], spec: SweepSpec, source: str) -> None:
+    """Refuse entries whose key a sweep does not have: nobody would miss them in a table.
+
+    Raises
+    ------
+    UserError
+        One line with file, entry and key.
+    """
+    fields = spec.model_dump(mode="json")
+    of_models = {f"{CONSTANT}{name}" for model in MODEL_NAMES for name in constants(model)}
+    for name, entry in entries.items():
+        table, _, last = entry.key.rpartition(".")
+        holder = _at(fields, table)
+        if not (entry.key in of_models or (isinstance(holder, dict) and last in holder)):
+            raise UserError(f"{source}: {name}: {entry.key!r} is no key of a sweep")
+
+
 def _constant_of(spec: SweepSpec, name: str) -> Value:
     model = spec.aging.model
+    if name == "vt0_volts" and spec.aging.vt0_volts is not None:
+        raise UserError(f"{CONSTANT}{name}: the spec gives aging.vt0_volts in its place; vary that")
     known = constants(model) if model in MODEL_NAMES else {}
     if name not in known:
         has = f"it has {', '.join(known)}" if known else "its constants are its own"

@@ -58,6 +58,11 @@ class Study:
 
     def __post_init__(self) -> None:
         spec = self.spec
+        if spec.stopping is not None:
+            raise UserError(
+                f"stopping.rel_ci = {spec.stopping.rel_ci:g}: a sensitivity study is of all its "
+                "dies, under every setting; leave it out of the spec"
+            )
         many = [len(spec.techniques), len(spec.environments), len(spec.scenarios)]
         if max(*many, len(spec.vdd_volts)) > 1:
             raise UserError(
