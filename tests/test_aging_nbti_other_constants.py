@@ -57,6 +57,7 @@ def test_own_constants_lie_within_the_ranges():
             "together they shift transistors by more than can be computed at 2 V, 450 K",
         ),
         ("my:MODEL", {"eta": 0.3}, "aging.constants.eta: NBTI model 'my:MODEL' is one's own"),
+        ("bhardwai", {"xi1": 0.9}, "NBTI model 'bhardwai' is unknown; choose from facelift"),
     ],
 )
 def test_refused(name, given, message):

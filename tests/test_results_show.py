@@ -93,6 +93,14 @@ def test_unknown_intervals_and_values_are_dashes():
     assert row(spill_rate=Estimate(0.0, 0.0, 0.0))[7] == "0 ±0"
 
 
+def test_rounding_is_no_uncertainty():
+    """Equal values, whose mean and deviation are off by last bits; a small interval stays one."""
+    assert row(slowdown=Estimate(0.0022508700, 0.0022508699999999, 0.0022508700000001))[8] == (
+        "0.225 ±0"
+    )
+    assert row(spill_rate=Estimate(0.01, 0.01 - 1e-8, 0.01 + 1e-8))[7] == "1.000000 ±0.000001"
+
+
 def test_headings_name_their_units():
     heading = printed(summary()).splitlines()
     assert sum(line.count("[years]") for line in heading) == 2

@@ -11,6 +11,9 @@ from mcage.report.statistics import Estimate
 WIDTH_WITHOUT_TERMINAL = 195
 DASH = "–"
 
+ROUNDING = 1e-9
+"""Half of an interval over the value, at or below which it is what sums of equal numbers leave."""
+
 
 def console() -> Console:
     """The terminal; a file or a pipe gets the width of the widest table."""
@@ -22,7 +25,7 @@ def plus_minus(estimate: Estimate, scale: float = 1.0) -> str:
     """Value and half of a symmetric interval, with two digits of the latter."""
     if math.isnan(estimate.value):
         return DASH
-    half = (estimate.upper - estimate.lower) / 2 * scale
+    half = _half(estimate) * scale
     if math.isnan(half):
         return f"{estimate.value * scale:.3g} ±{DASH}"
     if half == 0:
@@ -35,7 +38,7 @@ def with_bounds(estimate: Estimate, scale: float = 1.0) -> str:
     """Value and bounds, to the place of two digits of half the interval."""
     if math.isnan(estimate.value):
         return DASH
-    half = (estimate.upper - estimate.lower) / 2 * scale
+    half = _half(estimate) * scale
     if math.isnan(half) or half == 0:
         numbers = [_short(bound * scale) for bound in vars(estimate).values()]
     else:
@@ -85,6 +88,11 @@ def plain(value: Any) -> Any:
 
 def _short(value: float) -> str:
     return DASH if math.isnan(value) else f"{value:.3g}"
+
+
+def _half(estimate: Estimate) -> float:
+    half = (estimate.upper - estimate.lower) / 2
+    return 0.0 if half <= ROUNDING * abs(estimate.value) else half
 
 
 def _digits(half: float) -> int:

@@ -44,12 +44,12 @@ def nbti_model(name: str, constants: Mapping[str, float | str] | None = None) ->
     """
     if name in MODEL_NAMES:
         return _with_constants(name, constants or {})
-    if constants:
+    module_name, colon, attribute = name.partition(":")
+    if colon and constants:
         raise UserError(
             f"aging.constants.{next(iter(constants))}: NBTI model {name!r} is one's own, and so "
             "are its constants; change them there (docs/aging.md)"
         )
-    module_name, colon, attribute = name.partition(":")
     if not colon:
         raise UserError(
             f"NBTI model {name!r} is unknown; choose from {', '.join(MODEL_NAMES)}, "
