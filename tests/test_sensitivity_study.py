@@ -347,6 +347,26 @@ def test_an_amplitude_of_ones_own_is_not_overruled():
     assert len(by) == 2
 
 
+def test_a_model_that_is_fitted_by_another_constant_is_not_fitted_again():
+    """Refused before any life, with the way out; without a fit, its constants vary."""
+    given = spec("rrcd+rc+rar", **ONE_KERNEL, aging={"model": "bhardwaj"}, instances=2)
+    period = "aging.constants.period_seconds=0.005..0.02"
+    with pytest.raises(UserError, match=r"'bhardwaj' is fitted by its scale, .* \(--no-refit\)"):
+        study(given).check(varied(given, period))
+    _, by = effects(given, period, of="max_dvth", refit=False)
+    low, high = (by["aging.constants.period_seconds", value] for value in (0.005, 0.02))
+    assert low.value.value < high.value.value
+
+
+def test_survival_is_a_share_with_its_interval():
+    """Three slices that all reach the horizon: Wilson's bounds, which stay within 0 to 100 %."""
+    given = spec(**ONE_KERNEL, life={"delay_guardband": 0.9}, instances=3)
+    found, _ = effects(given, "temperature=350..360", of="survival")
+    assert found.nominal.value == 100.0
+    assert found.nominal.lower == pytest.approx(100 * 3 / (3 + 1.959964**2), rel=1e-6)
+    assert found.nominal.upper == 100.0
+
+
 # ---- command line ------------------------------------------------------------------------------
 
 SMALL = ["--technique", "baseline", "--environment", "nominal", "--kernel", "ScanLargeArrays"]

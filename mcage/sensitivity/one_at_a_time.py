@@ -8,7 +8,7 @@ import numpy as np
 
 from mcage.random import stream
 from mcage.report.paired import compare_means
-from mcage.report.statistics import CONFIDENCE, Estimate, Floats, life_quantile, mean
+from mcage.report.statistics import CONFIDENCE, Estimate, Floats, life_quantile, mean, proportion
 from mcage.sensitivity.parameters import Choice, Parameter, Value
 from mcage.sensitivity.quantities import Quantity
 from mcage.sensitivity.study import Study
@@ -142,6 +142,9 @@ def summary(quantity: Quantity, dies: Floats) -> Estimate:
     if quantity.is_median:
         died = np.isfinite(dies)
         return life_quantile(np.where(died, dies, np.inf), died)
+    if quantity.is_share:
+        share = proportion(int(np.count_nonzero(dies)), dies.size)
+        return Estimate(100.0 * share.value, 100.0 * share.lower, 100.0 * share.upper)
     return mean(dies)
 
 

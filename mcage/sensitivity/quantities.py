@@ -27,6 +27,8 @@ class Quantity:
         NaN where the die has none.
     is_median : bool
         Whether the median of the dies stands for all, or their mean.
+    is_share : bool
+        Whether a die has either 0 or 100 %, so that their mean is a share of the dies.
     changes : mapping
         Keys of the spec that the quantity needs to be other than they are, and what.
     """
@@ -36,6 +38,7 @@ class Quantity:
     title: str
     of_dies: Callable[[Arrays], Floats]
     is_median: bool = False
+    is_share: bool = False
     changes: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -69,6 +72,7 @@ QUANTITIES = {
             "%",
             "share of slices that reach the horizon",
             lambda arrays: np.where(_died(arrays), 0.0, 100.0),
+            is_share=True,
         ),
         Quantity(
             "max_dvth",

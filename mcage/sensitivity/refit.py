@@ -14,7 +14,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from mcage.aging.nbti import MODEL_NAMES
 from mcage.aging.nbti.calibration import CALIBRATED
+from mcage.aging.nbti.catalogue import can_be_calibrated
 from mcage.errors import UserError
 from mcage.sensitivity.parameters import value_of
 from mcage.spec import SweepSpec
@@ -38,7 +40,8 @@ def refitted(spec: SweepSpec, base: SweepSpec, setting: Mapping[str, Any]) -> Sw
     Raises
     ------
     UserError
-        The spec gives the amplitude as a number, which a fit would overrule.
+        The spec gives the amplitude as a number, which a fit would overrule; or the model is
+        fitted by another constant.
     """
     changes: dict[str, dict[str, Any]] = {}
     constants = dict(spec.aging.constants or {})
@@ -46,6 +49,12 @@ def refitted(spec: SweepSpec, base: SweepSpec, setting: Mapping[str, Any]) -> Sw
         raise UserError(
             f"aging.constants.amplitude = {constants['amplitude']:g} would be fitted again; "
             "leave it out, or fit nothing (--no-refit)"
+        )
+    model = spec.aging.model
+    if constants and model in MODEL_NAMES and not can_be_calibrated(model):
+        raise UserError(
+            f"NBTI model {model!r} is fitted by its scale, which is not fitted again when "
+            "another constant varies; fit nothing (--no-refit)"
         )
     if constants:
         changes["aging"] = {"constants": constants | {"amplitude": CALIBRATED}}

@@ -73,6 +73,11 @@ def nbti_model(name: str, constants: Mapping[str, float | str] | None = None) ->
     return found
 
 
+def can_be_calibrated(name: str) -> bool:
+    """Whether a model that ships is one whose amplitude is what is fitted to a delay."""
+    return _KINDS[name.partition("-")[0]] in POINTS
+
+
 def _with_constants(name: str, given: Mapping[str, float | str]) -> NbtiModel:
     kind = _KINDS[name.partition("-")[0]]
     numbers = {key: value for key, value in given.items() if value != CALIBRATED}
@@ -80,7 +85,7 @@ def _with_constants(name: str, given: Mapping[str, float | str]) -> NbtiModel:
     own: Any = kind(**values(name))
     changed: Any = kind(**values(name) | numbers)
     if given.get("amplitude") == CALIBRATED:
-        if kind not in POINTS:
+        if not can_be_calibrated(name):
             raise UserError(
                 f"aging.constants.amplitude = {CALIBRATED!r}: NBTI model {name!r} is fitted by its "
                 "scale; give that a number"
