@@ -55,7 +55,7 @@ def main() -> None:
 def draw_low_voltage(axes: Axes, cases: dict[str, xr.Dataset]) -> None:
     """Kaplan-Meier curves with their 95 % bands; techniques that never work by name."""
     draw_survival(axes, {name: lives_of(case) for name, case in cases.items()}, COLOURS)
-    axes.legend(loc="center right")
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 0.06))
     axes.text(0.15, 3, "steps: the next kernel starts", color=GREY)
     low_volts = float(next(iter(cases.values()))["vdd_volts"])
     axes.set_title(f"under DVFS ({DVFS_HIGH_VDD_VOLTS:g} V and {low_volts:g} V)")
