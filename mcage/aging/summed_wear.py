@@ -1,7 +1,10 @@
 """Wear where total seconds under stress say it all: additive models with constant rates.
 
 Of transistors of one age, the one that was stressed longest has then drifted furthest, so that the
-longest times of a slice give the shifts of its worst transistors.
+longest times of a slice give the shifts of its worst transistors. They are known at both ends of a
+stretch, and for slices that share their times at any moment in it. Other slices are taken to have
+one cell that is stressed longest all through the stretch. Since the longest of times that grow
+evenly lies below that line, a shift within a stretch is never too small, and an end never too late.
 """
 
 from collections.abc import Callable
@@ -16,6 +19,9 @@ from mcage.aging.stretch import Stretch, between
 from mcage.aging.wear import CellWear, Wear
 from mcage.engines.exposure import SharedDuties, Watched
 from mcage.engines.interface import Engine
+
+SAME = 1e-12
+"""Share by which shifts differ that are the same but for rounding."""
 
 SAMPLED_TOGETHER = 16
 """Instances whose sampled cells are aged together, so that their times stay in the cache."""
@@ -89,6 +95,7 @@ class SummedWear(Wear):
         self._sampled = sampled
         self._before = np.zeros((2, len(watched.cell)))
         self._longest_before = np.zeros((2, instances))
+        self._kernel = np.zeros(instances, dtype=np.int64)
 
     def add(
         self,
@@ -105,6 +112,7 @@ class SummedWear(Wear):
         np.copyto(self._before, self._exposure.watched_seconds, where=of_cells)
         np.copyto(self._longest_before, self._exposure.longest, where=chosen)
         self.stretch.start[instances], self.stretch.end[instances] = start, end
+        self._kernel[instances] = kernel
         self._exposure.add(instances, kernel, fault_maps, end - start)
 
     def cells(self, places: NDArray[np.int64]) -> SummedCells:
@@ -137,10 +145,7 @@ class SummedWear(Wear):
     def longest_duty(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """See `Wear.longest_duty`.
-
-        Exact if one cell has the longest time throughout the stretch, never too small otherwise.
-        """
+        """See `Wear.longest_duty`."""
         busy = self._longest_busy(instances, moment) / moment
         if self._drift.is_always_busy:
             return busy
@@ -150,44 +155,66 @@ class SummedWear(Wear):
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Longest seconds at '0' and at '1' if slices were always busy: float64[2, n]."""
-        before = self._longest_before[:, instances]
-        after = self._exposure.longest[:, instances]
-        return between(before, after, self.stretch.of(instances).part(moment))
+        stretch = self.stretch.of(instances)
+        before, after = self._longest_before[:, instances], self._exposure.longest[:, instances]
+        longest = between(before, after, stretch.part(moment))
+        within = (stretch.start < moment) & (moment < stretch.end)
+        shared = np.flatnonzero(within & self._exposure.share(instances))
+        if len(shared):
+            mine = instances[shared]
+            to_come = (stretch.end - moment)[shared]
+            longest[:, shared] = self._exposure.longest_earlier(mine, self._kernel[mine], to_come)
+        return longest
 
     def worst_dvth(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """See `Wear.worst_dvth`.
-
-        Exact if one cell has the longest time throughout the stretch, never too small otherwise.
-        """
+        """See `Wear.worst_dvth`."""
         return self._drift.of(instances).dvth(self._longest_busy(instances, moment), moment)
 
     def exceeds(
         self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64]
     ) -> NDArray[np.bool_]:
         """See `Wear.exceeds`."""
-        beyond: NDArray[np.bool_] = (
-            self._excess(instances, limit_volts)(self.stretch.end[instances]) >= 0
-        )
+        worst = self.worst_dvth(instances, self.stretch.end[instances])
+        beyond: NDArray[np.bool_] = worst.max(axis=0) - limit_volts >= 0
         return beyond
 
     def reaching(
         self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """See `Wear.reaching`."""
-        stretch = self.stretch.of(instances)
-        return crossing(self._excess(instances, limit_volts), stretch.start, stretch.end)
+        """See `Wear.reaching`.
 
-    def _excess(
-        self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64]
+        Solved on the line between the longest times at both ends. Where these lie below the line at
+        that moment, solved again on the line from there: it can only have been later.
+        """
+        moment, end = self.stretch.start[instances], self.stretch.end[instances]
+        longest, after = self._longest_before[:, instances], self._exposure.longest[:, instances]
+        limit = np.broadcast_to(limit_volts, len(instances))
+        open_ = np.arange(len(instances))
+        while len(open_):
+            mine, line = instances[open_], Stretch(moment[open_], end[open_])
+            excess = self._excess_on(mine, line, longest[:, open_], after[:, open_], limit[open_])
+            moment[open_] = crossing(excess, line.start, line.end)
+            longest[:, open_] = self._longest_busy(mine, moment[open_])
+            worst = self._drift.of(mine).dvth(longest[:, open_], moment[open_]).max(axis=0)
+            open_ = open_[worst < limit[open_] * (1 - SAME)]
+        return moment
+
+    def _excess_on(
+        self,
+        instances: NDArray[np.int64],
+        line: Stretch,
+        before: NDArray[np.float64],
+        after: NDArray[np.float64],
+        limit_volts: NDArray[np.float64],
     ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
-        """Shift of the worst transistors beyond a limit, in volts, at a moment of each."""
+        """Worst shifts beyond limits, in volts, where the longest times grow evenly."""
+        drift = self._drift.of(instances)
 
         def excess(moment: NDArray[np.float64]) -> NDArray[np.float64]:
-            beyond: NDArray[np.float64] = (
-                self.worst_dvth(instances, moment).max(axis=0) - limit_volts
-            )
+            shift = drift.dvth(between(before, after, line.part(moment)), moment)
+            beyond: NDArray[np.float64] = shift.max(axis=0) - limit_volts
             return beyond
 
         return excess

@@ -131,6 +131,32 @@ class Exposure(ABC):
             for watched, of_cells in zip(self.watched_seconds, duties, strict=True):
                 watched[some][mine] += seconds * of_cells.duty.take(place)
 
+    def share(self, instances: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of some instances have no times of their own: bool[m]."""
+        return ~self._has_own[instances]
+
+    def longest_earlier(
+        self,
+        instances: NDArray[np.int64],
+        kernel: NDArray[np.int64],
+        seconds: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Longest seconds at '0' and at '1' of a slice so many seconds before: float64[2, m].
+
+        Parameters
+        ----------
+        instances : int64[m]
+            Positions in the batch of instances without times of their own.
+        kernel : int64[m]
+            Kernel that each ran last.
+        seconds : float64[m]
+            Seconds to be taken back, fewer than it ran.
+        """
+        mixtures = self._mixture[instances]
+        mixtures[np.arange(len(instances)), kernel] -= seconds
+        duties = (self._duties.zero, self._duties.one)
+        return np.stack([self._longest_of_mixtures(mixtures, one) for one in duties])
+
     def _longest_of_mixtures(
         self, mixtures: NDArray[np.float64], duties: DutyGroups
     ) -> NDArray[np.float64]:
