@@ -175,6 +175,17 @@ def test_command_line(tmp_path):
     assert shown["environment"]["phone"][0]["share"] == "uniform(0.2, 0.4)"
 
 
+def test_an_environment_that_no_case_names_is_pointed_out(tmp_path):
+    path = tmp_path / "phone.toml"
+    path.write_text(PHONE)
+    small = "--instances 1 --technique baseline --kernel MatrixTranspose --generations 1".split()
+    for name, notes in (("nominal", 1), ("phone", 0)):
+        out = ["--environment", name, "--out", str(tmp_path / f"{name}.h5")]
+        run = CliRunner().invoke(app, ["sweep", str(path), *small, *out], catch_exceptions=False)
+        assert run.exit_code == 0
+        assert run.stderr.count("note: environment.phone is given, but") == notes
+
+
 # ---- laws of shares ----------------------------------------------------------------------------
 
 SHARES = ShareLaws("phone", (Law.of("uniform(0.2, 0.4)"), None, Law.of("normal(0.3, 0.02)")))

@@ -321,6 +321,8 @@ def run_sweep(
     sweep = Sweep(spec, chosen, reason)
     progress = progress or Silent()
     progress.say(f"engine {chosen.name} ({reason}); {len(sweep.campaign.cases)} cases")
+    for name in sorted(set(spec.environment or {}) - set(spec.environments)):
+        progress.say(f"note: environment.{name} is given, but this sweep does not name it")
     return run_campaign(sweep.campaign, out_path, sweep.compute, shard_size, progress)
 
 
