@@ -178,7 +178,16 @@ def test_command_line(tmp_path):
 def test_an_environment_that_no_case_names_is_pointed_out(tmp_path):
     path = tmp_path / "phone.toml"
     path.write_text(PHONE)
-    small = "--instances 1 --technique baseline --kernel MatrixTranspose --generations 1".split()
+    small = [
+        "--instances",
+        "1",
+        "--technique",
+        "baseline",
+        "--kernel",
+        "MatrixTranspose",
+        "--generations",
+        "1",
+    ]
     for name, notes in (("nominal", 1), ("phone", 0)):
         out = ["--environment", name, "--out", str(tmp_path / f"{name}.h5")]
         run = CliRunner().invoke(app, ["sweep", str(path), *small, *out], catch_exceptions=False)
