@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from decimal import Decimal, localcontext
 from itertools import permutations
 
 import numpy as np
@@ -148,38 +149,46 @@ def test_arrays_of_epochs_are_many_transistors():
 
 
 def bhardwaj_as_written(model, history):
-    """X after epochs, from the equations of docs/aging.md as they stand."""
+    """X after epochs, from the equations of docs/aging.md as they stand.
+
+    In numbers of 50 digits: in such of 16 its differences cancel, to 1e-7 of a shift.
+    """
+    period, oxide, xi1, xi2 = (
+        Decimal(getattr(model, name))
+        for name in ("period_seconds", "oxide_thickness_nm", "xi1", "xi2")
+    )
+
+    def recovery_of(diffusion, duty):
+        return 2 * xi1 * oxide + (xi2 * diffusion * (1 - duty) * period).sqrt()
 
     def x_after(time, kv, diffusion, duty):
-        static = kv * math.sqrt(time)
+        static = kv * time.sqrt()
         if duty == 1:
             return static
-        recovered = diffusion * (1 - duty) * model.period_seconds
-        recovery = 2 * model.xi1 * model.oxide_thickness_nm + math.sqrt(model.xi2 * recovered)
-        spread = 2 * model.oxide_thickness_nm + math.sqrt(diffusion * time)
-        b = max(0.0, 1 - recovery / spread)
-        return min(static, kv * math.sqrt(duty * model.period_seconds) / (1 - b**3))
+        spread = 2 * oxide + (diffusion * time).sqrt()
+        b = max(Decimal(0), 1 - recovery_of(diffusion, duty) / spread)
+        return min(static, kv * (duty * period).sqrt() / (1 - b**3))
 
     def time_of(x, kv, diffusion, duty):
         static = (x / kv) ** 2
         if duty == 1:
             return static
-        part = kv * math.sqrt(duty * model.period_seconds) / x
+        part = kv * (duty * period).sqrt() / x
         if part >= 1:
             return static
-        recovered = diffusion * (1 - duty) * model.period_seconds
-        recovery = 2 * model.xi1 * model.oxide_thickness_nm + math.sqrt(model.xi2 * recovered)
-        way = recovery / (1 - (1 - part) ** (1 / 3)) - 2 * model.oxide_thickness_nm
-        return max(static, way**2 / diffusion if way > 0 else 0.0)
+        way = recovery_of(diffusion, duty) / (1 - (1 - part) ** (1 / Decimal(3))) - 2 * oxide
+        return max(static, way**2 / diffusion if way > 0 else Decimal(0))
 
-    x = 0.0
-    for seconds, duty, vdd_volts, kelvin in history:
-        rates = model.rates(constant_environment(vdd_volts, kelvin))
-        conditions = math.sqrt(rates.stress), float(rates.diffusion), duty
-        if duty > 0:
-            start = time_of(x, *conditions) if x else 0.0
-            x = max(x, x_after(start + seconds, *conditions))
-    return x
+    x = Decimal(0)
+    with localcontext(prec=50):
+        for seconds, duty, vdd_volts, kelvin in history:
+            rates = model.rates(constant_environment(vdd_volts, kelvin))
+            conditions = Decimal(float(rates.stress)).sqrt(), Decimal(float(rates.diffusion))
+            if duty > 0:
+                conditions = *conditions, Decimal(duty)
+                start = time_of(x, *conditions) if x else Decimal(0)
+                x = max(x, x_after(start + Decimal(seconds), *conditions))
+    return float(x)
 
 
 @pytest.mark.parametrize("name", ["bhardwaj", "bhardwaj-unscaled"])
@@ -200,7 +209,7 @@ def bhardwaj_as_written(model, history):
 @example([(1e-4, 0.5, 1.0, 450.0), (5e-3, 0.5, 1.0, 450.0)])
 def test_bhardwaj_is_what_is_written(name, history):
     expected = bhardwaj_as_written(MODELS[name], history) ** (1 / 3)
-    assert shift_of(MODELS[name], history) == pytest.approx(expected, rel=1e-7, abs=0)
+    assert shift_of(MODELS[name], history) == pytest.approx(expected, rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize("duty_cycle", [0.0, 0.3, 0.999, 1.0])
