@@ -90,8 +90,8 @@ def main() -> None:
     )
     lines = [line for release in RELEASES for line in life_lines(release, survival)]
     points = list(energy_points(voltages))
-    write_csv(CSV / "lives.csv", [line.row() for line in lines])
-    write_csv(CSV / "energy.csv", [point.row() for point in points])
+    write_csv(CSV / "lives.csv", [_row(line) for line in lines])
+    write_csv(CSV / "energy.csv", [_row(point) for point in points])
     with matplotlib.rc_context(STYLE):
         save(survival_figure(survival), FIGURES / "low-voltage-life.png")
         save(energy_figure(points), FIGURES / "low-voltage-energy.png")
@@ -121,10 +121,6 @@ class LifeLine:
     years: Estimate
     lost_to_aging: Estimate
     over_reference: Estimate
-
-    def row(self) -> dict[str, Any]:
-        """Line of the CSV file."""
-        return _row(self)
 
 
 def life_lines(release: str, survival: dict[tuple[str, str], Path]) -> Iterator[LifeLine]:
@@ -201,10 +197,6 @@ class EnergyPoint:
     def counts(self) -> bool:
         """Whether the energy of those that live stands for the case."""
         return self.alive_at_start.value >= MOSTLY_ALIVE
-
-    def row(self) -> dict[str, Any]:
-        """Line of the CSV file."""
-        return _row(self)
 
 
 def energy_points(path: Path) -> Iterator[EnergyPoint]:

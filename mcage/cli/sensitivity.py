@@ -5,7 +5,23 @@ from typing import Annotated, Any
 
 import typer
 
-from mcage.cli.sweep import overridden
+from mcage.cli.spec_options import (
+    Engine,
+    Epochs,
+    Generations,
+    Horizon,
+    Json,
+    Kernel,
+    Mix,
+    Periods,
+    Release,
+    Scenario,
+    Seed,
+    Spec,
+    Vdd,
+    one,
+    spec_of,
+)
 
 _Several = list[str] | None
 
@@ -21,9 +37,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 def sensitivity(
-    spec: Annotated[
-        Path | None, typer.Argument(help="Spec of a sweep as TOML; options override it.")
-    ] = None,
+    spec: Spec = None,
     method: Annotated[str, typer.Option(help="one-at-a-time or sobol.")] = ONE_AT_A_TIME,
     of: Annotated[
         str,
@@ -51,7 +65,7 @@ def sensitivity(
     ] = True,
     samples: Annotated[int, typer.Option(help="Points of the Sobol' design, a power of two.")] = 64,
     instances: Annotated[int | None, typer.Option(help="Dies; default: 200.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of all random streams.")] = None,
+    seed: Seed = None,
     technique: Annotated[
         str | None, typer.Option(help="Technique; see `mcage techniques`. Default: rrcd.")
     ] = None,
@@ -59,35 +73,18 @@ def sensitivity(
         str | None,
         typer.Option(help="nominal, undervolted, dvfs, or one of SPEC's own; default: dvfs."),
     ] = None,
-    scenario: Annotated[
-        str | None, typer.Option(help="common, clustered or dispersed; default: common.")
-    ] = None,
-    vdd: Annotated[
-        float | None, typer.Option(help="Low supply voltage in V; default: the scenario's own.")
-    ] = None,
-    kernel: Annotated[
-        _Several, typer.Option(help="Bundled kernel or trace file (repeat); default: all.")
-    ] = None,
-    periods: Annotated[
-        int | None, typer.Option(help="Kernels that an instance runs in its life.")
-    ] = None,
-    mix: Annotated[
-        str | None,
-        typer.Option(help="uniform, one, dirichlet(alpha), or weights(kernel: weight, ...)."),
-    ] = None,
-    generations: Annotated[
-        int | None, typer.Option(help="Windows per slot that traces are cut to; 0: whole.")
-    ] = None,
-    release: Annotated[
-        str | None, typer.Option(help="With what windows are released: work-group or wavefront.")
-    ] = None,
-    horizon: Annotated[float | None, typer.Option(help="Years to watch.")] = None,
-    epochs: Annotated[
-        int | None, typer.Option(help="Stretches of life with a fixed fault map.")
-    ] = None,
+    scenario: Scenario = None,
+    vdd: Vdd = None,
+    kernel: Kernel = None,
+    periods: Periods = None,
+    mix: Mix = None,
+    generations: Generations = None,
+    release: Release = None,
+    horizon: Horizon = None,
+    epochs: Epochs = None,
     nbti: Annotated[str | None, typer.Option(help="NBTI model; see `mcage nbti --list`.")] = None,
-    engine: Annotated[str, typer.Option(help="auto, numpy, numba or cuda.")] = "auto",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    engine: Engine = "auto",
+    json: Json = False,
     out: Annotated[
         Path | None, typer.Option(help="Also write a file: .json, .csv, .png, .pdf or .svg.")
     ] = None,
@@ -106,7 +103,6 @@ def sensitivity(
     from mcage.sensitivity import QUANTITIES
     from mcage.sensitivity.sobol import check_samples
     from mcage.sensitivity.written import check_path
-    from mcage.spec import SweepSpec, read_toml
 
     if method not in METHODS:
         raise UserError(f"--method {method}: choose from {', '.join(METHODS)}")
@@ -118,10 +114,10 @@ def sensitivity(
     options: dict[str, Any] = {
         "instances": instances,
         "seed": seed,
-        "techniques": _one(technique),
-        "environments": _one(environment),
-        "scenarios": _one(scenario),
-        "vdd_volts": _one(vdd),
+        "techniques": one(technique),
+        "environments": one(environment),
+        "scenarios": one(scenario),
+        "vdd_volts": one(vdd),
         "workload.kernels": kernel,
         "workload.periods": periods,
         "workload.mix": mix,
@@ -131,14 +127,9 @@ def sensitivity(
         "life.epochs": epochs,
         "aging.model": nbti,
     }
-    fields = overridden(DEFAULTS | (read_toml(spec) if spec else {}), options)
-    base = SweepSpec.from_mapping(fields, str(spec) if spec else "sensitivity")
+    base = spec_of(spec, options, "sensitivity", DEFAULTS)
     varied = _varied(base, method, of, parameter or [], range_ or [], ranges)
     _run(base, varied, method, of, samples, refit, engine, json, out)
-
-
-def _one(value: Any) -> list[Any] | None:
-    return None if value is None else [value]
 
 
 def _varied(

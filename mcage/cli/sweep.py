@@ -7,6 +7,23 @@ from typing import Annotated, Any
 import typer
 
 from mcage.cli.named_numbers import named_numbers
+from mcage.cli.spec_options import (
+    Engine,
+    Epochs,
+    Generations,
+    Guardband,
+    Horizon,
+    Kernel,
+    LdsRows,
+    Mix,
+    Nbti,
+    Periods,
+    Release,
+    Seed,
+    SigmaDie,
+    VminCoefficient,
+    spec_of,
+)
 from mcage.errors import UserError
 
 DEFAULT_OUT = Path("results/sweep.h5")
@@ -19,7 +36,7 @@ def sweep(
         Path | None, typer.Argument(help="Spec of the sweep as TOML; options override it.")
     ] = None,
     instances: Annotated[int | None, typer.Option(help="Instances of every case.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of all random streams.")] = None,
+    seed: Seed = None,
     technique: Annotated[
         _Several, typer.Option(help="Technique (repeat); see `mcage techniques`.")
     ] = None,
@@ -33,32 +50,17 @@ def sweep(
         list[float] | None,
         typer.Option(help="Low supply voltage in V (repeat); default: the scenario's own."),
     ] = None,
-    kernel: Annotated[
-        _Several, typer.Option(help="Bundled kernel or trace file (repeat); default: all.")
-    ] = None,
-    periods: Annotated[
-        int | None, typer.Option(help="Kernels that an instance runs in its life.")
-    ] = None,
+    kernel: Kernel = None,
+    periods: Periods = None,
     period_years: Annotated[
         float | None, typer.Option(help="Years that each kernel runs, instead of --periods.")
     ] = None,
-    mix: Annotated[
-        str | None,
-        typer.Option(help="uniform, one, dirichlet(alpha), or weights(kernel: weight, ...)."),
-    ] = None,
-    generations: Annotated[
-        int | None, typer.Option(help="Windows per slot that traces are cut to; 0: whole.")
-    ] = None,
-    release: Annotated[
-        str | None, typer.Option(help="With what windows are released: work-group or wavefront.")
-    ] = None,
-    horizon: Annotated[float | None, typer.Option(help="Years to watch.")] = None,
-    epochs: Annotated[
-        int | None, typer.Option(help="Stretches of life with a fixed fault map.")
-    ] = None,
-    guardband: Annotated[
-        float | None, typer.Option(help="Delay increase that ends a life, 0.139 for 13.9 %.")
-    ] = None,
+    mix: Mix = None,
+    generations: Generations = None,
+    release: Release = None,
+    horizon: Horizon = None,
+    epochs: Epochs = None,
+    guardband: Guardband = None,
     spill_limit: Annotated[
         float | None,
         typer.Option(
@@ -78,10 +80,7 @@ def sweep(
     idle: Annotated[
         str | None, typer.Option(help="What becomes of cells the rest of the time: gated or held.")
     ] = None,
-    nbti: Annotated[
-        str | None,
-        typer.Option(help="NBTI model; see `mcage nbti --list`, or module:NAME."),
-    ] = None,
+    nbti: Nbti = None,
     vt0: Annotated[
         str | None,
         typer.Option(help="Unaged threshold voltage in V: a number or a law; default: model's."),
@@ -93,9 +92,7 @@ def sweep(
         _Several,
         typer.Option(help="NAME=VALUE in place of the NBTI model's own (repeat)."),
     ] = None,
-    vmin_coefficient: Annotated[
-        float | None, typer.Option(help="Growth of Vmin per threshold shift, V/V.")
-    ] = None,
+    vmin_coefficient: VminCoefficient = None,
     fault_mode: Annotated[
         str | None, typer.Option(help="varius, varius-selected, table or table-exact.")
     ] = None,
@@ -113,10 +110,7 @@ def sweep(
         float | None,
         typer.Option(help="Middle of the law of Vmin in V; default: the scenario's."),
     ] = None,
-    sigma_die: Annotated[
-        float | None,
-        typer.Option(help="Deviation of Vmin between dies in V; default: the scenario's."),
-    ] = None,
+    sigma_die: SigmaDie = None,
     sigma_systematic: Annotated[
         float | None,
         typer.Option(help="Its correlated deviation within a slice in V; default: the scenario's."),
@@ -136,9 +130,7 @@ def sweep(
     delta_limit: Annotated[
         str | None, typer.Option(help="Largest delta of a compressible value, or none.")
     ] = None,
-    lds_rows: Annotated[
-        int | None, typer.Option(help="Registers that the LDS holds for one slice.")
-    ] = None,
+    lds_rows: LdsRows = None,
     selector_offsets: Annotated[
         int | None, typer.Option(help="Starting entries that rotating selectors are averaged over.")
     ] = None,
@@ -159,7 +151,7 @@ def sweep(
             "or spill_rate."
         ),
     ] = None,
-    engine: Annotated[str, typer.Option(help="auto, numpy, numba or cuda.")] = "auto",
+    engine: Engine = "auto",
     devices: Annotated[
         str | None, typer.Option(help="Devices of the cuda engine, such as 0,1; default: all.")
     ] = None,
@@ -176,8 +168,6 @@ def sweep(
 
     The same command again continues a sweep that was stopped.
     """
-    from mcage.spec import SweepSpec, read_toml
-
     options: dict[str, Any] = {
         "instances": instances,
         "seed": seed,
@@ -220,8 +210,7 @@ def sweep(
         "stopping.rel_ci": rel_ci,
         "stopping.of": of,
     }
-    fields = overridden(read_toml(spec) if spec else {}, options)
-    chosen = SweepSpec.from_mapping(fields, str(spec) if spec else "sweep")
+    chosen = spec_of(spec, options, "sweep")
     if show_spec:
         typer.echo(chosen.to_toml(), nl=False)
         return
@@ -239,29 +228,13 @@ def _number_or_law(text: str | None) -> float | str | None:
         return text
 
 
-def overridden(fields: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-    """Fields of the spec with the given options put over them."""
-    for key, value in options.items():
-        if value is None or value == []:
-            continue
-        part, dot, name = key.rpartition(".")
-        target = fields
-        if dot:
-            target = fields.setdefault(part, {})
-            if not isinstance(target, dict):
-                continue
-        target[name] = value
-    return fields
-
-
 def _run(spec: Any, engine: str, devices: str | None, shard_size: int | None, out: Path) -> None:
-    from rich.console import Console
-
     from mcage.campaign.progress import on_stderr
     from mcage.campaign.sweep import run_sweep
     from mcage.engines.select import parse_devices
     from mcage.report.dies import note_on_shared_dies
-    from mcage.report.tables import WIDTH_WITHOUT_TERMINAL, print_summaries, summarize_file
+    from mcage.report.tables import print_summaries, summarize_file
+    from mcage.report.text import console
 
     numbers = parse_devices(devices)
     if out == DEFAULT_OUT:
@@ -272,10 +245,7 @@ def _run(spec: Any, engine: str, devices: str | None, shard_size: int | None, ou
         if out == DEFAULT_OUT:
             _remove_if_empty(out.parent)
         raise
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=WIDTH_WITHOUT_TERMINAL)
-    print_summaries(summarize_file(path), console)
+    print_summaries(summarize_file(path), console())
     if note := note_on_shared_dies(path):
         print(note)
     print(path)

@@ -14,12 +14,11 @@ from rich.table import Table
 from mcage.aging.end_of_life import EndCause
 from mcage.report.cases import CAUSES
 from mcage.report.statistics import CONFIDENCE, Estimate, life_quantile, mean, proportion
-from mcage.report.text import DASH, WIDTH_WITHOUT_TERMINAL, life, percent, plus_minus
+from mcage.report.text import DASH, life, percent, plus_minus
 from mcage.results.reader import open_results
 from mcage.results.schema import TRANSISTORS
 
 __all__ = [
-    "WIDTH_WITHOUT_TERMINAL",
     "CaseSummary",
     "print_summaries",
     "summarize",
