@@ -206,14 +206,6 @@ class FollowedWear(Wear):
             self._looked_at[mine] = moment[fresh]
         return self._worst[:, instances]
 
-    def exceeds(
-        self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64]
-    ) -> NDArray[np.bool_]:
-        """See `Wear.exceeds`."""
-        worst = self.worst_dvth(instances, self.stretch.end[instances])
-        beyond: NDArray[np.bool_] = worst.max(axis=0) - limit_volts >= 0
-        return beyond
-
     def reaching(
         self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64]
     ) -> NDArray[np.float64]:

@@ -172,14 +172,6 @@ class SummedWear(Wear):
         """See `Wear.worst_dvth`."""
         return self._drift.of(instances).dvth(self._longest_busy(instances, moment), moment)
 
-    def exceeds(
-        self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64]
-    ) -> NDArray[np.bool_]:
-        """See `Wear.exceeds`."""
-        worst = self.worst_dvth(instances, self.stretch.end[instances])
-        beyond: NDArray[np.bool_] = worst.max(axis=0) - limit_volts >= 0
-        return beyond
-
     def reaching(
         self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64]
     ) -> NDArray[np.float64]:

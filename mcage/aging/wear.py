@@ -91,7 +91,6 @@ class Wear(ABC):
     ) -> NDArray[np.float64]:
         """Shift of the worst T0 and T1 of some instances at a moment of each: float64[2, n]."""
 
-    @abstractmethod
     def exceeds(
         self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64]
     ) -> NDArray[np.bool_]:
@@ -104,6 +103,9 @@ class Wear(ABC):
         limit_volts : float64[n] or one number
             Shift of each.
         """
+        worst = self.worst_dvth(instances, self.stretch.end[instances])
+        beyond: NDArray[np.bool_] = worst.max(axis=0) - limit_volts >= 0
+        return beyond
 
     @abstractmethod
     def reaching(
