@@ -42,9 +42,10 @@ from bench_engines import YEAR_SECONDS, Work, commit, machine, sampled_maps
 from phases import run_timed_sweep
 
 from mcage.cli.doctor import usable_cores
-from mcage.engines.cuda.cupy_device import NoDeviceError, open_devices
 from mcage.engines.cuda.driver import ask_driver
 from mcage.engines.cuda.engine import CudaEngine
+from mcage.engines.cuda.errors import NoDeviceError
+from mcage.engines.cuda.opening import open_devices
 from mcage.engines.native import NativeEngine
 from mcage.engines.prepare import prepare
 from mcage.engines.reference import ReferenceEngine
@@ -161,7 +162,7 @@ def _open(kind):
         from host_gpu.host_device import HostDevice
 
         return Check(CudaEngine([HostDevice(seed=1)]))
-    device = open_devices()[0]
+    (device,) = open_devices((0,))
     import cupy
 
     return Check(CudaEngine([device], HOST_THREADS), cupy, device)

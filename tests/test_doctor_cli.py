@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from mcage.cli import doctor
 from mcage.cli.main import app
 from mcage.engines.cuda import driver as driver_file
-from mcage.engines.cuda.cupy_device import NoDeviceError
 from mcage.engines.cuda.driver import Card, Driver, ask_driver
+from mcage.engines.cuda.errors import NoDeviceError
 from mcage.engines.prepare import prepare
 from mcage.engines.reference import ReferenceEngine
 from mcage.engines.selftest import (

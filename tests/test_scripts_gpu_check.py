@@ -18,8 +18,8 @@ from host_gpu.compiler import needs_host_compiler
 from host_gpu.host_device import HostDevice
 from kernel_resources import compile_kernels
 
-from mcage.engines.cuda.cupy_device import NoDeviceError
 from mcage.engines.cuda.engine import CudaEngine
+from mcage.engines.cuda.errors import NoDeviceError
 from mcage.engines.cuda.programs import compilations
 from mcage.engines.prepare import prepare
 from mcage.engines.reference import ReferenceEngine

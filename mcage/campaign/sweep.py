@@ -4,7 +4,8 @@ import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -20,6 +21,7 @@ from mcage.aging.nbti import SECONDS_PER_YEAR, NbtiModel, nbti_model
 from mcage.aging.rules import LifeRules
 from mcage.aging.shared import SharedReplays, share
 from mcage.campaign.conditions import conditions_of
+from mcage.campaign.halving import Halving, Say
 from mcage.campaign.progress import Progress, Silent
 from mcage.campaign.run import run_campaign
 from mcage.campaign.stopping import stopping_rule
@@ -74,6 +76,8 @@ class Sweep:
     like : Sweep, optional
         A sweep on the same engine whose traces and shared replays are taken over where they would
         be the same.
+    say : callable, optional
+        Is told of batches that become smaller because memory runs out.
 
     Raises
     ------
@@ -87,11 +91,13 @@ class Sweep:
         engine: Engine,
         engine_reason: str = "",
         like: "Sweep | None" = None,
+        say: Say | None = None,
     ) -> None:
         self.spec = spec
         self._engine = engine
         self._reason = engine_reason
-        self._pool = ThreadPoolExecutor(_threads())
+        self._pool = ThreadPoolExecutor(min(_threads(), engine.threads or _threads()))
+        self._halving = Halving(say)
         self._preparing = Lock()
         self._like = like if like and _replay_alike(spec, like.spec) else None
         self._traces: tuple[Trace, ...] = (
@@ -220,7 +226,8 @@ class Sweep:
         self.prepare()
         size = self._batch_size
         batches = [np.arange(start, min(start + size, last)) for start in range(first, last, size)]
-        return _joined(self._pool.map(self._batch, batches))
+        parts = self._pool.map(partial(self._halving.run, self._batch), batches)
+        return _joined(chain.from_iterable(parts))
 
     @property
     def _batch_size(self) -> int:
@@ -318,8 +325,8 @@ def run_sweep(
     """
     chosen, reason = select_engine(engine, devices, _threads())
     shard_size = shard_size or max(SHARD_INSTANCES, BATCHES_IN_SHARD * chosen.batch)
-    sweep = Sweep(spec, chosen, reason)
     progress = progress or Silent()
+    sweep = Sweep(spec, chosen, reason, say=progress.say)
     progress.say(f"engine {chosen.name} ({reason}); {len(sweep.campaign.cases)} cases")
     for name in sorted(set(spec.environment or {}) - set(spec.environments)):
         progress.say(f"note: environment.{name} is given, but this sweep does not name it")

@@ -28,7 +28,7 @@ def doctor(
 ) -> None:
     """Show engines, devices and versions, and test in ten seconds that all engines agree.
 
-    The first run also compiles, which takes a minute. Exit code 1: an engine disagrees.
+    The first run also compiles, which takes a minute. Exit code 1: an engine disagrees or fails.
     """
     from mcage.engines.cuda.driver import ask_driver
 
@@ -36,7 +36,7 @@ def doctor(
     engines, missing = _open_engines(driver)
     report: dict[str, Any] = {
         "engines": [
-            {"engine": name, "available": name not in missing, "why_not": missing.get(name)}
+            {"engine": name, "available": name in engines, "why_not": missing.get(name)}
             for name in ("numpy", "numba", "cuda")
         ],
         "cores": usable_cores(),
@@ -56,7 +56,10 @@ def doctor(
             print(f"  {'ok  ' if row['agrees'] else 'FAIL'}  {_result(row)}", flush=True)
     report["self_test_seconds"] = time.perf_counter() - started
     bad = [row for row in report["self_test"] if not row["agrees"]]
-    report["verdict"] = "engines disagree" if bad else "all is well"
+    failed = all(row["failed"] for row in bad)
+    report["verdict"] = (
+        "all is well" if not bad else "engines fail" if failed else "engines disagree"
+    )
     if json:
         print(json_module.dumps(report, indent=2))
     else:
@@ -99,31 +102,57 @@ def self_test(engines: dict[str, Engine]) -> Iterator[dict[str, Any]]:
             try:
                 parity = compare(ask(engine, replay, fault_maps), meant)
             except Exception as error:  # the others are to be heard, too
-                yield row | {"agrees": False, "result": f"{type(error).__name__}: {error}"}
+                yield row | {"agrees": False, "failed": True, "result": _in_words(error)}
             else:
-                yield row | {"agrees": parity.agrees, "result": parity.in_words}
+                yield row | {
+                    "agrees": parity.agrees,
+                    "failed": False,
+                    "result": parity.in_words,
+                }
 
 
 def _open_engines(driver: Driver) -> tuple[dict[str, Engine], dict[str, str]]:
-    """Engines that can compute here, and of the others why not."""
+    """Engines that can compute here, and what is missing: engines, or some of their devices."""
     from mcage.engines.select import select_engine
 
     engines, missing = {}, {}
-    for name in ("numpy", "numba", "cuda"):
+    for name in ("numpy", "numba"):
         try:
             engines[name] = select_engine(name)[0]
         except Exception as error:  # whatever a broken installation raises
             missing[name] = _why_not(name, error, driver)
+    try:
+        engines["cuda"], refused = _open_cuda()
+        if refused:
+            missing["cuda"] = f"left out: {refused}"
+    except Exception as error:  # whatever a broken installation raises
+        missing["cuda"] = _why_not("cuda", error, driver)
     return engines, missing
 
 
+def _open_cuda() -> tuple[Engine, str]:
+    """The engine on all devices that can be used; of the others why not."""
+    from mcage.engines.cuda.engine import CudaEngine
+    from mcage.engines.cuda.opening import ask_devices
+
+    devices = ask_devices()
+    return CudaEngine(devices.usable), devices.refused_in_words
+
+
 def _why_not(name: str, error: Exception, driver: Driver) -> str:
-    from mcage.engines.cuda.cupy_device import NoDeviceError
+    from mcage.engines.cuda.errors import NoDeviceError
 
     if not isinstance(error, NoDeviceError):
-        return " ".join(f"{type(error).__name__}: {error}".split())
+        return _in_words(error)
     why = str(error).removeprefix(f"engine '{name}': ")
     return f"{driver.problem}; {why}" if driver.problem else why
+
+
+def _in_words(error: Exception) -> str:
+    from mcage.errors import UserError
+
+    kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
+    return kind + " ".join(str(error).split())
 
 
 def _runtime_cuda() -> str | None:
@@ -151,8 +180,9 @@ def _result(row: dict[str, Any]) -> str:
 def _print_machine(report: dict[str, Any]) -> None:
     print("Engines")
     for row in report["engines"]:
-        state = "available" if row["available"] else f"not available: {row['why_not']}"
-        print(f"  {row['engine']:6} {state}")
+        state = "available" if row["available"] else "not available"
+        why_not = f": {row['why_not']}" if row["why_not"] else ""
+        print(f"  {row['engine']:6} {state}{why_not}")
     print(f"Cores that may be used: {report['cores']}")
     print(
         f"CUDA: driver up to {report['driver_cuda'] or 'none'}, "
@@ -172,10 +202,14 @@ def _print_machine(report: dict[str, Any]) -> None:
 def _print_verdict(report: dict[str, Any], bad: list[dict[str, Any]]) -> None:
     tests, seconds = len(report["self_test"]), report["self_test_seconds"]
     if bad:
-        names = sorted({row["engine"] for row in bad})
-        print(
-            f"ENGINES DISAGREE: {', '.join(names)} in {len(bad)} of {tests} tests. "
-            "Do not use these results; this is a defect of mcage or of the installation."
-        )
+        names = ", ".join(sorted({row["engine"] for row in bad}))
+        of_tests = f"{len(bad)} of {tests} tests"
+        if report["verdict"] == "engines fail":
+            print(f"ENGINES FAIL: {names} in {of_tests}, as said above. The others may be used.")
+        else:
+            print(
+                f"ENGINES DISAGREE: {names} in {of_tests}. "
+                "Do not use these results; this is a defect of mcage or of the installation."
+            )
     else:
         print(f"All is well: {tests} comparisons agree ({seconds:.1f} s).")

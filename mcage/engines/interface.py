@@ -89,6 +89,8 @@ class Engine(ABC):
     name: str
     batch: int
     """Instances that are worth computing together."""
+    threads: int | None = None
+    """Threads of the host that its memory has room for at once; None for any number."""
 
     @abstractmethod
     def redirect(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:

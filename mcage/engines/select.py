@@ -17,7 +17,7 @@ def select_engine(
     Parameters
     ----------
     name : str
-        One of `ENGINES`. ``auto`` is ``cuda`` if a device answers, else ``numba``.
+        One of `ENGINES`. ``auto`` is ``cuda`` on the devices that can be used, else ``numba``.
     devices : sequence of int, optional
         Devices of the ``cuda`` engine, which they ask for; by default all of the machine.
     threads : int
@@ -26,7 +26,7 @@ def select_engine(
     Raises
     ------
     UserError
-        If there is none of that name, or it was asked for and cannot run here.
+        If there is none of that name, or it was asked for and one of its devices cannot be used.
     """
     if name not in ENGINES:
         raise UserError(f"engine {name!r} is unknown; choose from {', '.join(ENGINES)}")
@@ -41,21 +41,34 @@ def select_engine(
 
         return NativeEngine(), "asked for"
 
-    from mcage.engines.cuda.cupy_device import NoDeviceError, open_devices
-    from mcage.engines.cuda.engine import CudaEngine
+    if name == "cuda" or devices is not None:
+        return _cuda(devices, threads), "asked for"
+    return _whatever_answers(threads)
 
-    asked_for = name == "cuda" or devices is not None
+
+def _cuda(devices: Sequence[int] | None, threads: int) -> Engine:
+    """The engine on all of the devices that are asked for."""
+    from mcage.engines.cuda.engine import CudaEngine
+    from mcage.engines.cuda.opening import open_devices
+
+    return CudaEngine(open_devices(devices), threads)
+
+
+def _whatever_answers(threads: int) -> tuple[Engine, str]:
+    """The engine on the devices that can be used, or the CPU engine if none can."""
+    from mcage.engines.cuda.engine import CudaEngine
+    from mcage.engines.cuda.errors import NoDeviceError
+    from mcage.engines.cuda.opening import ask_devices
+    from mcage.engines.cuda.refusal import in_words
+
     try:
-        return (
-            CudaEngine(open_devices(devices), threads),
-            "asked for" if asked_for else "a GPU answers",
-        )
+        devices = ask_devices()
     except NoDeviceError as error:
-        if asked_for:
-            raise
         from mcage.engines.native import NativeEngine
 
         return NativeEngine(), f"the CPU engine; no GPU: {error.why}"
+    left_out = f"; left out: {in_words(devices.refused)}" if devices.refused else ""
+    return CudaEngine(devices.usable, threads), f"a GPU answers{left_out}"
 
 
 def device_of(engine: Engine) -> str:

@@ -22,7 +22,14 @@ from mcage.geometry import SLICE
 MOST_INSTANCES = 1024
 """A batch that keeps any device busy; more would only wait for each other."""
 
+FEWEST_INSTANCES = 64
+"""A device that has no room for that many in a batch is left to others."""
+
 _EXPOSURE_BYTES = 2 * 8 * SLICE.cells
+
+LEAST_BYTES = 2 * FEWEST_INSTANCES * _EXPOSURE_BYTES
+"""Free memory that a device needs. Half of it is for the times of cells; the rest for work space
+and shared tables."""
 
 
 class CudaEngine(Engine):
@@ -33,21 +40,22 @@ class CudaEngine(Engine):
     devices : sequence of Device
         One or several.
     threads : int
-        Threads of the host that will use the engine at once: they share the devices' memory.
+        Threads of the host that would use the engine at once. They share the devices' memory, so
+        that `threads` of the engine may be fewer.
     """
 
     name = "cuda"
 
     def __init__(self, devices: Sequence[Device], threads: int = 1) -> None:
-        each = -(-threads // len(devices))
+        free = min(device.free_bytes() for device in devices)
+        each = max(1, min(-(-threads // len(devices)), free // LEAST_BYTES))
         self.devices = tuple(devices)
+        self.threads = each * len(devices)
         self._turn = itertools.cycle([Runner(device, each) for device in devices])
         self._taking_turns = threading.Lock()
         self._of_thread = threading.local()
         self._packed = Packed(self)
-        # Half of the memory for the times of cells; the rest for work space and shared tables.
-        room = min(device.free_bytes() for device in devices) // (2 * each)
-        self.batch = max(1, min(MOST_INSTANCES, room // _EXPOSURE_BYTES))
+        self.batch = max(1, min(MOST_INSTANCES, free // (2 * each * _EXPOSURE_BYTES)))
         self.device = "; ".join(device.description for device in devices)
 
     def _runner(self) -> Runner:

@@ -8,6 +8,7 @@ from mcage.techniques import TECHNIQUES, Gating, Storage, Technique
 Program = tuple[str, dict[str, int]]
 """A source file of `mcage/kernels` and its constants."""
 
+PROBE: Program = ("probe.cu", {})
 VISITS: Program = ("visits.cu", {})
 EXPOSURE: Program = ("exposure.cu", {})
 
@@ -39,8 +40,8 @@ def _stress_program(technique: Technique, wide: bool) -> Program:
 
 
 def compilations() -> Iterator[Program]:
-    """Every program that the techniques of the catalogue ever ask for, once."""
-    programs = [VISITS, EXPOSURE]
+    """The probe, and every program that the techniques of the catalogue ever ask for, once."""
+    programs = [PROBE, VISITS, EXPOSURE]
     for technique in TECHNIQUES.values():
         if technique.redirects:
             programs.append(select_program(technique))
