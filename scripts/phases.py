@@ -95,6 +95,7 @@ class TimedEngine(Engine):
     def __init__(self, engine, stopwatch):
         self._engine, self._stopwatch = engine, stopwatch
         self.name, self.batch, self.threads = engine.name, engine.batch, engine.threads
+        self.policies = engine.policies
         if hasattr(engine, "device"):
             self.device = engine.device
 

@@ -11,7 +11,6 @@ from mcage.costs import Accesses, Activity, activity_of
 from mcage.engines.interface import Counters
 from mcage.engines.prepare import PreparedReplay
 from mcage.geometry import SLICE
-from mcage.techniques import Gating
 
 
 class Event(IntEnum):
@@ -94,7 +93,7 @@ class KernelActivity:
         return cls(
             undisturbed=activity_of(replay, Counters(1, *(none for _ in range(8)))),
             uncompressed_entry_cycles=float(lasting.sum()),
-            spills_switch_off=replay.technique.gating is Gating.EMPTY,
+            spills_switch_off=replay.technique.gates_empty,
         )
 
     def under(self, events: NDArray[np.float64]) -> Activity:

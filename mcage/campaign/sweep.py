@@ -38,7 +38,7 @@ from mcage.results.contract import Arrays
 from mcage.results.header import Campaign, CaseName
 from mcage.results.schema import DVTH_BIN_EDGES_MV, SCHEMA_VERSION, VARIABLES
 from mcage.spec import Aging, Case, Faults, SweepSpec, Workload
-from mcage.techniques import Placement, Technique, technique
+from mcage.techniques import Technique, technique
 from mcage.traces import KERNELS, Trace, open_trace
 from mcage.traces.idle import HELD, held_while_idle
 from mcage.traces.release import WAVEFRONT, released_with_wavefronts
@@ -117,6 +117,8 @@ class Sweep:
         self._nbti = _nbti_model(spec.aging)
         self._laws = _laws(spec, self._nbti)
         self._cases = tuple(_planned(spec, case, self._nbti, self._laws) for case in _grid(spec))
+        for one in self._cases:  # refuses a policy that the engine does not implement
+            engine.check(one.technique)
         self._floor_volts: dict[str, float] = {
             name: min(one.rules.floor_volts for one in self._cases if one.case.scenario == name)
             for name in spec.scenarios
@@ -126,7 +128,7 @@ class Sweep:
         for one in self._cases:  # refuses a floor that the fault model does not speak about
             one.faults.sample(spec.seed, np.empty(0, np.int64), one.rules.floor_volts)
         for one in self._cases:  # refuses windows that find no room in turn, or cannot be packed
-            if one.technique.placement in (Placement.ROUND_ROBIN, Placement.PACK):
+            if one.technique.may_lack_room:
                 self._prepared(one.technique, self._traces)
 
     @cached_property

@@ -13,7 +13,7 @@ from mcage.engines.prepare import PreparedReplay, prepare
 from mcage.engines.reference import ReferenceEngine
 from mcage.engines.schedule import Schedule
 from mcage.geometry import SLICE
-from mcage.techniques import Gating, Placement, Storage, Technique
+from mcage.techniques import Gating, Placement, Storage, Technique, refuse_policy
 from mcage.traces.model import ALLOC, READ, RELEASE, WRITE, Trace
 from mcage.traces.patterns import classify, compressible, wc_bytes
 
@@ -294,13 +294,17 @@ def _blocks_of_compressed(schedule: Schedule) -> tuple[NDArray[np.int64], NDArra
     """
     technique = schedule.technique
     one = np.ones(schedule.writes, dtype=np.int64)
-    if technique.storage is Storage.BLOCK:
-        return one, one
-    if technique.storage is Storage.INLINE:
-        return -(-_inline_bytes(schedule) // _BLOCK_BYTES), SLICE.blocks * one
-    if technique.redirects:
-        return 0 * one, 0 * one
-    return one, SLICE.blocks * one
+    match technique.storage:
+        case Storage.BLOCK:
+            return one, one
+        case Storage.INLINE:
+            return -(-_inline_bytes(schedule) // _BLOCK_BYTES), SLICE.blocks * one
+        case Storage.PLAIN | Storage.TABLE:
+            if technique.redirects:
+                return 0 * one, 0 * one
+            return one, SLICE.blocks * one
+        case unknown:
+            refuse_policy(unknown, "the accesses to compressed registers")
 
 
 def _inline_bytes(schedule: Schedule) -> NDArray[np.int64]:
@@ -317,7 +321,7 @@ def _examined_blocks(schedule: Schedule) -> int:
     fits_so_far = np.ones(len(trace.values), dtype=bool)
     for seen in range(1, SLICE.blocks):
         begin = trace.values[:, : seen * SLICE.block_components]
-        if technique.storage is Storage.INLINE:
+        if technique.stores_inline:
             fits_so_far &= wc_bytes(begin) < _ENTRY_BYTES
         else:
             fits_so_far &= compressible(classify(begin), schedule.delta_limit)
@@ -329,19 +333,24 @@ def _examined_blocks(schedule: Schedule) -> int:
 def _powered_shares(schedule: Schedule) -> NDArray[np.float64]:
     """Part of an entry that each value keeps on under `empty` gating: float64[writes]."""
     shares = np.ones(schedule.writes)
-    storage, compressed = schedule.technique.storage, schedule.compressed
-    if storage is Storage.TABLE:
-        shares[compressed] = 0.0
-    elif storage is Storage.BLOCK:
-        shares[compressed] = 1 / SLICE.blocks
-    elif storage is Storage.INLINE:
-        shares[compressed] = _inline_bytes(schedule)[compressed] / _ENTRY_BYTES
+    compressed = schedule.compressed
+    match schedule.technique.storage:
+        case Storage.PLAIN:
+            pass
+        case Storage.TABLE:
+            shares[compressed] = 0.0
+        case Storage.BLOCK:
+            shares[compressed] = 1 / SLICE.blocks
+        case Storage.INLINE:
+            shares[compressed] = _inline_bytes(schedule)[compressed] / _ENTRY_BYTES
+        case unknown:
+            refuse_policy(unknown, "the power of stored values")
     return shares
 
 
 def _always_on(technique: Technique) -> float:
     """Part of an entry of an open window that is on without a value."""
-    return BASE_BYTES / _ENTRY_BYTES if technique.storage is Storage.INLINE else 0.0
+    return BASE_BYTES / _ENTRY_BYTES if technique.stores_inline else 0.0
 
 
 def _switched_on(schedule: Schedule, shares: NDArray[np.float64]) -> tuple[float, float]:
@@ -350,10 +359,15 @@ def _switched_on(schedule: Schedule, shares: NDArray[np.float64]) -> tuple[float
     A row that finds a new home opens it; one that is spilled as long as it lives counts as well.
     """
     technique, windows = schedule.technique, schedule.windows
-    if technique.gating is Gating.IDLE_WINDOWS:
-        return float(windows.size.sum()), 0.0
-    if technique.gating is not Gating.EMPTY:
-        return 0.0, 0.0
+    match technique.gating:
+        case Gating.NONE | Gating.UNUSED:
+            return 0.0, 0.0
+        case Gating.IDLE_WINDOWS:
+            return float(windows.size.sum()), 0.0
+        case Gating.EMPTY:
+            pass
+        case unknown:
+            refuse_policy(unknown, "the entries that are switched on")
     if technique.redirects:
         begins = schedule.stay_first == np.arange(schedule.writes)
         return float(shares[begins].sum()), 0.0
@@ -371,10 +385,15 @@ def _powered_entry_cycles(
 ) -> NDArray[np.float64]:
     schedule = replay.schedule
     technique, lasting = schedule.technique, schedule.end_cycle - schedule.cycle
-    if technique.gating is Gating.IDLE_WINDOWS:
-        return _open_entry_cycles(schedule) + 0 * spilled_row_cycles
-    if technique.gating is not Gating.EMPTY:
-        return float(_used_entries(replay) * schedule.cycles) + 0 * spilled_row_cycles
+    match technique.gating:
+        case Gating.NONE | Gating.UNUSED:
+            return float(_used_entries(replay) * schedule.cycles) + 0 * spilled_row_cycles
+        case Gating.IDLE_WINDOWS:
+            return _open_entry_cycles(schedule) + 0 * spilled_row_cycles
+        case Gating.EMPTY:
+            pass
+        case unknown:
+            refuse_policy(unknown, "the power of entries")
     always_on = _always_on(technique)
     whole = float(lasting[~schedule.compressed].sum())
     parts = float(lasting[schedule.compressed] @ shares[schedule.compressed])
@@ -387,7 +406,7 @@ def _powered_entry_cycles(
 
 def _compressed_entry_cycles(schedule: Schedule, shares: NDArray[np.float64]) -> float:
     """Of registers that hold a value and have an entry of their own, whatever is off of it."""
-    if schedule.technique.gating is not Gating.EMPTY or schedule.technique.redirects:
+    if not schedule.technique.gates_empty or schedule.technique.redirects:
         return 0.0
     return float((schedule.end_cycle - schedule.cycle) @ (1 - shares))
 
@@ -401,10 +420,17 @@ def _open_entry_cycles(schedule: Schedule) -> float:
 def _used_entries(replay: PreparedReplay) -> int:
     """Entries on under `unused` or no gating; else the most that are in windows at once."""
     technique, schedule = replay.technique, replay.schedule
-    if replay.layout is None or technique.gating is Gating.NONE:
+    if replay.layout is None:
         return SLICE.entries
-    if technique.gates_released:
-        return _most_open_entries(schedule)
+    match technique.gating:
+        case Gating.NONE:
+            return SLICE.entries
+        case Gating.IDLE_WINDOWS | Gating.EMPTY:
+            return _most_open_entries(schedule)
+        case Gating.UNUSED:
+            pass
+        case unknown:
+            refuse_policy(unknown, "the entries in use")
     used = np.zeros(SLICE.entries, dtype=bool)
     for starts, size in zip(replay.layout.base.T, schedule.windows.size, strict=True):
         for start in np.unique(starts):

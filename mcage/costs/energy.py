@@ -10,7 +10,7 @@ from mcage.costs.components import Costs, Technology
 from mcage.costs.units import units_of
 from mcage.errors import UserError
 from mcage.geometry import SLICE
-from mcage.techniques import Storage, Technique
+from mcage.techniques import Technique
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ def energy(
     nanoseconds = cycles / technology.clock_ghz
 
     on = activity.powered_entry_cycles / (SLICE.entries * activity.cycles)
-    wasted_blocks = activity.mispredictions if technique.storage is Storage.BLOCK else 0
+    wasted_blocks = activity.mispredictions if technique.stores_in_blocks else 0
     written_blocks = writes.slice_blocks + SLICE.blocks * activity.movs + wasted_blocks
 
     compression_leakage = compression_dynamic = 0.0 * every

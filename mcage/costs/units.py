@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from mcage.costs.components import Component, Technology
-from mcage.techniques import Storage, Technique
+from mcage.techniques import Storage, Technique, refuse_policy
 
 
 @dataclass(frozen=True)
@@ -48,16 +48,21 @@ def units_of(technique: Technique, technology: Technology) -> Units:
     Valero et al., IEEE TC 2019, section 5; Toca-Diaz et al. (RRCD), section IV.
     """
     compression = decompression = None
-    if technique.storage is Storage.INLINE:
-        compression = technology.wc_compression_unit
-        decompression = technology.wc_decompression_unit
-    elif technique.compresses:
-        compression = technology.compression_unit
-        decompression = technology.decompression_unit
+    match technique.storage:
+        case Storage.PLAIN:
+            pass
+        case Storage.INLINE:
+            compression = technology.wc_compression_unit
+            decompression = technology.wc_decompression_unit
+        case Storage.TABLE | Storage.BLOCK:
+            compression = technology.compression_unit
+            decompression = technology.decompression_unit
+        case unknown:
+            refuse_policy(unknown, "units_of")
     return Units(
         compression=compression,
         decompression=decompression,
-        table=technique.storage is Storage.TABLE,
+        table=technique.stores_in_table,
         redirection=technique.redirects,
         speculates=technique.redirects and technique.compresses,
         power_gating=technique.gates_released,

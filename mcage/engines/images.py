@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.geometry import SLICE
-from mcage.techniques import Storage
+from mcage.techniques import Storage, refuse_policy
 from mcage.traces.patterns import classify, wc_bytes
 
 REGIONS = 4
@@ -85,23 +85,30 @@ def stored_images(
     masks = _lane_masks(np.append(every_lane, partial_sets))
     record_code = np.zeros(len(value), dtype=np.uint8)
     region_ends = [SLICE.block_bits * (block + 1) for block in range(REGIONS)]
-    if storage is Storage.BLOCK:
-        record_code[compressed] = record_codes(values)[value[compressed]]
-    if storage is Storage.INLINE:
-        sizes = wc_bytes(values)
-        size_class = np.searchsorted(WC_SIZES, sizes)[value[compressed]]
-        contents = np.concatenate([values, packed_deltas(values, sizes)])
-        image[compressed] += len(values)
-        mask[compressed] = len(masks) + size_class
-        masks = np.concatenate([masks, *(cell_mask(0, 8 * size)[None] for size in WC_SIZES)])
-        regions[compressed] = (2 << size_class) - 1
-        region_ends = [8 * size for size in WC_SIZES]
+    is_record = np.zeros(len(value), dtype=bool)
+    match storage:
+        case Storage.PLAIN | Storage.TABLE:
+            pass
+        case Storage.BLOCK:
+            is_record = compressed
+            record_code[compressed] = record_codes(values)[value[compressed]]
+        case Storage.INLINE:
+            sizes = wc_bytes(values)
+            size_class = np.searchsorted(WC_SIZES, sizes)[value[compressed]]
+            contents = np.concatenate([values, packed_deltas(values, sizes)])
+            image[compressed] += len(values)
+            mask[compressed] = len(masks) + size_class
+            masks = np.concatenate([masks, *(cell_mask(0, 8 * size)[None] for size in WC_SIZES)])
+            regions[compressed] = (2 << size_class) - 1
+            region_ends = [8 * size for size in WC_SIZES]
+        case unknown:
+            refuse_policy(unknown, "stored_images")
     return Images(
         contents=np.ascontiguousarray(contents, dtype=np.uint32),
         image=image,
         masks=masks,
         mask=mask.astype(np.int64),
-        is_record=compressed & (storage is Storage.BLOCK),
+        is_record=is_record,
         record_code=record_code,
         regions=regions,
         region_masks=np.stack(

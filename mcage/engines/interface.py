@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.exposure import Exposure, SharedDuties, Watched
+from mcage.engines.policies import Policies
 from mcage.engines.prepare import PreparedReplay
 from mcage.geometry import SLICE
-from mcage.techniques import Gating
+from mcage.techniques import Technique
 
 
 @dataclass(frozen=True)
@@ -84,13 +85,27 @@ class Engine(ABC):
     Fault maps are uint8[instances, 256]: bit b set = block b of that entry is unusable, 0 = the
     entry is reliable. Techniques that do not heed them have the same result for all instances,
     which is given once (instances = 1).
+
+    Every method refuses a technique that asks for a policy which the engine does not implement.
     """
 
     name: str
+    policies: Policies
+    """What it implements."""
     batch: int
     """Instances that are worth computing together."""
     threads: int | None = None
     """Threads of the host that its memory has room for at once; None for any number."""
+
+    def check(self, technique: Technique) -> None:
+        """Refuse a technique that asks for a policy which this engine does not implement.
+
+        Raises
+        ------
+        UserError
+            One line that names technique, policy and engine.
+        """
+        self.policies.check(technique, self.name)
 
     @abstractmethod
     def redirect(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
@@ -106,11 +121,12 @@ class Engine(ABC):
 
     def count(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
         """Event counts of any technique for every instance."""
+        self.check(replay.technique)
         if replay.technique.redirects:
             return self.redirect(replay, fault_maps)
         schedule = replay.schedule
         waking = schedule.was_compressed & ~schedule.compressed
-        wakes = int(waking.sum()) if replay.technique.gating is Gating.EMPTY else 0
+        wakes = int(waking.sum()) if replay.technique.gates_empty else 0
 
         runs = np.ones(len(fault_maps), dtype=bool)
         if replay.packing is not None:

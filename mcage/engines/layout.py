@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mcage.engines.schedule import Schedule, Windows
 from mcage.errors import UserError
 from mcage.geometry import SLICE
-from mcage.techniques import Placement, Storage
+from mcage.techniques import Placement, refuse_policy
 from mcage.traces.model import ALLOC, WRITE
 
 
@@ -49,16 +49,20 @@ def window_layout(schedule: Schedule) -> Layout:
     Raises
     ------
     UserError
-        If windows handed out in turn find no room (kernels of different N open at once).
+        If windows handed out in turn find no room (kernels of different N open at once), or the
+        placement has no layout.
     """
     windows = schedule.windows
-    placement = schedule.technique.placement
-    if placement is Placement.ROTATE:
-        return _rotate(windows)
-    if placement is Placement.ROUND_ROBIN:
-        return _round_robin(schedule)
-    base = windows.base[None]
-    return Layout(base, np.zeros_like(base), np.zeros(SLICE.entries, dtype=np.int64))
+    match schedule.technique.placement:
+        case Placement.ROTATE:
+            return _rotate(windows)
+        case Placement.ROUND_ROBIN:
+            return _round_robin(schedule)
+        case Placement.DIRECT | Placement.PACK | Placement.REDIRECT | Placement.GUARD:
+            base = windows.base[None]
+            return Layout(base, np.zeros_like(base), np.zeros(SLICE.entries, dtype=np.int64))
+        case unknown:
+            refuse_policy(unknown, "window_layout")
 
 
 def _rotate(windows: Windows) -> Layout:
@@ -137,7 +141,7 @@ def needed_entries(schedule: Schedule, layout: Layout) -> NDArray[np.bool_]:
     """
     windows = schedule.windows
     needed = np.zeros(SLICE.entries, dtype=bool)
-    if schedule.technique.storage is Storage.TABLE:
+    if schedule.technique.stores_in_table:
         held = ~schedule.compressed
         window, reg = schedule.window[held], schedule.reg[held]
         pairs = np.unique(window * SLICE.entries + reg)

@@ -14,10 +14,12 @@ from mcage.engines.exposure import DenseExposure, Exposure, SharedDuties, SliceT
 from mcage.engines.interface import CellTimes, Counters, Engine
 from mcage.engines.layout import Layout
 from mcage.engines.packed import Packed, PackedExposure
+from mcage.engines.policies import Policies
 from mcage.engines.prepare import PreparedReplay
 from mcage.engines.reference_cells import Imprints, Visits, cell_times, make_imprints
 from mcage.engines.reference_selectors import count_writes, place_writes
 from mcage.geometry import SLICE
+from mcage.techniques import Gating, Placement, Storage
 
 _EntryVisits = Iterator[tuple[int, Visits]]
 _CellTimes = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -27,6 +29,18 @@ class ReferenceEngine(Engine):
     """NumPy engine. Slow next to the others, which must return the same integers."""
 
     name = "numpy"
+    policies = Policies(
+        placements={
+            Placement.DIRECT,
+            Placement.ROTATE,
+            Placement.ROUND_ROBIN,
+            Placement.REDIRECT,
+            Placement.GUARD,
+            Placement.PACK,
+        },
+        storages={Storage.PLAIN, Storage.TABLE, Storage.INLINE, Storage.BLOCK},
+        gatings={Gating.NONE, Gating.UNUSED, Gating.IDLE_WINDOWS, Gating.EMPTY},
+    )
     batch = 16
 
     def __init__(self) -> None:
@@ -34,10 +48,12 @@ class ReferenceEngine(Engine):
 
     def redirect(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
         """See `Engine.redirect`."""
+        self.check(replay.technique)
         return count_writes(replay, fault_maps, place_writes(replay, fault_maps))
 
     def cell_times(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> CellTimes:
         """See `Engine.cell_times`."""
+        self.check(replay.technique)
         if replay.packing is not None:
             return self._packed.cell_times(replay, fault_maps)
         if replay.layout is None:
@@ -50,6 +66,7 @@ class ReferenceEngine(Engine):
 
     def exposure(self, duties: SharedDuties, watched: Watched, instances: int) -> Exposure:
         """See `Engine.exposure`."""
+        self.check(duties.replays[0].technique)
         if duties.replays[0].technique.packs:
             return PackedExposure(self._packed, duties, watched, instances)
         return _ReferenceExposure(duties, watched, instances)

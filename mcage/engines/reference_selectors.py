@@ -14,7 +14,6 @@ from mcage.engines.interface import Counters
 from mcage.engines.prepare import PreparedReplay
 from mcage.engines.schedule import DEATH
 from mcage.geometry import SLICE
-from mcage.techniques import Gating
 from mcage.traces.model import ALLOC, RELEASE
 
 NOWHERE, SPILLED, IN_TABLE = -1, -2, -3
@@ -198,7 +197,7 @@ def count_writes(replay: PreparedReplay, fault_maps: NDArray[np.uint8], homes: H
     redirected = inside & homes.chosen
     to_faulty = redirected & faulty[lane, np.maximum(homes.entry, 0)]
     wakes = redirected & schedule.was_compressed & ~schedule.compressed
-    if replay.technique.gating is not Gating.EMPTY:
+    if not replay.technique.gates_empty:
         wakes[:] = False
 
     def by_instance(of_lanes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mcage.engines.images import Images, stored_images
 from mcage.engines.lives import lives_of
 from mcage.geometry import SLICE
-from mcage.techniques import Storage, Technique
+from mcage.techniques import Storage, Technique, refuse_policy
 from mcage.traces.model import READ, RELEASE, WRITE, Trace
 from mcage.traces.patterns import classify, compressible, first_block_fits, wc_bytes
 
@@ -100,14 +100,18 @@ class Schedule:
     @property
     def in_table(self) -> NDArray[np.bool_]:
         """Writes whose values go to the compression table, and to no entry: bool[writes]."""
-        return self.compressed & (self.technique.storage is Storage.TABLE)
+        return self.compressed & self.technique.stores_in_table
 
     @property
     def writes_whole(self) -> bool:
         """Whether every entry that is written is overwritten as a whole."""
-        return bool(
-            (self.images.mask[~self.compressed] == 0).all()
-        ) and self.technique.storage not in (Storage.INLINE, Storage.BLOCK)
+        match self.technique.storage:
+            case Storage.PLAIN | Storage.TABLE:
+                return bool((self.images.mask[~self.compressed] == 0).all())
+            case Storage.INLINE | Storage.BLOCK:
+                return False
+            case unknown:
+                refuse_policy(unknown, "Schedule.writes_whole")
 
     @property
     def mov_writes(self) -> int:
@@ -149,12 +153,15 @@ def make_schedule(trace: Trace, technique: Technique, delta_limit: int | None) -
 
     divergent = exec_mask != FULL_EXEC
     pattern_fits = compressible(classify(trace.values), delta_limit)[value]
-    if technique.storage is Storage.PLAIN:
-        compressed = np.zeros(len(events), dtype=bool)
-    elif technique.storage is Storage.INLINE:
-        compressed = ~divergent & (wc_bytes(trace.values)[value] < SLICE.entry_bits // 8)
-    else:
-        compressed = ~divergent & pattern_fits
+    match technique.storage:
+        case Storage.PLAIN:
+            compressed = np.zeros(len(events), dtype=bool)
+        case Storage.INLINE:
+            compressed = ~divergent & (wc_bytes(trace.values)[value] < SLICE.entry_bits // 8)
+        case Storage.TABLE | Storage.BLOCK:
+            compressed = ~divergent & pattern_fits
+        case unknown:
+            refuse_policy(unknown, "make_schedule")
     previous = np.zeros(len(events), dtype=bool)
     previous[order[1:]] = compressed[order[:-1]]
     was_compressed = previous & ~first

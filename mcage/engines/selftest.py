@@ -87,6 +87,7 @@ def ask(engine: Engine, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -
     fault_maps : uint8[instances, 256]
         Maps of the second stretch; in the first there are no faults.
     """
+    engine.check(replay.technique)
     instances = len(fault_maps)
     clean = engine.cell_times(replay, clean_maps())
     times = engine.cell_times(replay, fault_maps) if replay.technique.heeds_faults else clean

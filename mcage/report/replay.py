@@ -109,13 +109,14 @@ def replay(
     Raises
     ------
     UserError
-        If there is no such technology, the Vdd cannot be meant, or the technique cannot run the
-        trace.
+        If there is no such technology, the Vdd cannot be meant, the engine does not implement a
+        policy of the technique, or the technique cannot run the trace.
     """
     costs = load_costs()
     costs.technology(technology).slice_at(vdd_volts)  # refuses both before anything is replayed
     maps = clean_maps() if fault_maps is None else fault_maps
     engine = engine or select_engine()[0]
+    engine.check(technique)
     prepared = prepare(trace, technique, delta_limit)
     schedule = prepared.schedule
     counters = engine.count(prepared, maps)

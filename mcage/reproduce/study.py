@@ -118,6 +118,7 @@ class Study:
         return self.once(("runs", name, limit, faults), lambda: self._all(name, limit, faults))
 
     def _all(self, name: str, limit: int | None, faults: str) -> dict[str, Run]:
+        self._engine.check(technique(name))
         maps = self.fault_maps(faults) if faults else clean_maps()
         return {
             kernel: self._run(prepare(trace, technique(name), limit), maps)

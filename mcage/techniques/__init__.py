@@ -1,6 +1,14 @@
 """Protection techniques: what one is, the ones that ship, one small file each."""
 
 from mcage.techniques.catalogue import TECHNIQUES, technique
-from mcage.techniques.technique import Gating, Placement, Storage, Technique
+from mcage.techniques.technique import Gating, Placement, Storage, Technique, refuse_policy
 
-__all__ = ["TECHNIQUES", "Gating", "Placement", "Storage", "Technique", "technique"]
+__all__ = [
+    "TECHNIQUES",
+    "Gating",
+    "Placement",
+    "Storage",
+    "Technique",
+    "refuse_policy",
+    "technique",
+]

@@ -6,6 +6,7 @@ Engines implement policies, not techniques. A technique that recombines policies
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Never, NoReturn
 
 from mcage.errors import UserError
 
@@ -51,6 +52,42 @@ class Gating(Enum):
     """As `UNUSED`, and every place from the release of its window on (ARGO)."""
     EMPTY = "empty"
     """Whatever holds no value: the entry (table), the bytes (inline), the block (block)."""
+
+
+@dataclass(frozen=True)
+class PlacementTraits:
+    """What a placement means for the code around the engines.
+
+    Attributes
+    ----------
+    redirects : bool
+        Registers move away from faults.
+    borrows : bool
+        A register has an entry of its own, and borrows another only out of need.
+    packs : bool
+        Windows lie where faults leave room for them.
+    rotates : bool
+        Registers of a window take turns in its entries.
+    may_lack_room : bool
+        Windows lie elsewhere than recorded, where there may be no room for one.
+    """
+
+    redirects: bool = False
+    borrows: bool = False
+    packs: bool = False
+    rotates: bool = False
+    may_lack_room: bool = False
+
+
+PLACEMENTS = {
+    Placement.DIRECT: PlacementTraits(),
+    Placement.ROTATE: PlacementTraits(rotates=True),
+    Placement.ROUND_ROBIN: PlacementTraits(may_lack_room=True),
+    Placement.REDIRECT: PlacementTraits(redirects=True),
+    Placement.GUARD: PlacementTraits(redirects=True, borrows=True),
+    Placement.PACK: PlacementTraits(packs=True, may_lack_room=True),
+}
+"""One row for every placement; one without a row is refused."""
 
 
 @dataclass(frozen=True)
@@ -111,22 +148,69 @@ class Technique:
     @property
     def compresses(self) -> bool:
         """Whether any value is stored in less than an entry."""
-        return self.storage is not Storage.PLAIN
+        match self.storage:
+            case Storage.PLAIN:
+                return False
+            case Storage.TABLE | Storage.INLINE | Storage.BLOCK:
+                return True
+            case unknown:
+                refuse_policy(unknown, "Technique.compresses")
+
+    @property
+    def stores_in_table(self) -> bool:
+        """Whether compressed values go to the compression table."""
+        return self.storage is Storage.TABLE
+
+    @property
+    def stores_inline(self) -> bool:
+        """Whether compressed values stay at the beginning of their entries."""
+        return self.storage is Storage.INLINE
+
+    @property
+    def stores_in_blocks(self) -> bool:
+        """Whether compressed values take a block of an entry."""
+        return self.storage is Storage.BLOCK
+
+    @property
+    def placement_traits(self) -> PlacementTraits:
+        """What the placement means for the code around the engines.
+
+        Raises
+        ------
+        UserError
+            If `PLACEMENTS` has no row for it.
+        """
+        if self.placement not in PLACEMENTS:
+            raise UserError(
+                f"technique {self.name!r}: placement {self.placement.value!r} is not implemented: "
+                "it has no row in mcage.techniques.technique.PLACEMENTS"
+            )
+        return PLACEMENTS[self.placement]
 
     @property
     def redirects(self) -> bool:
         """Whether the technique can move registers away from faults."""
-        return self.placement in (Placement.REDIRECT, Placement.GUARD)
+        return self.placement_traits.redirects
 
     @property
     def borrows(self) -> bool:
         """Whether a register has an entry of its own, and borrows another only out of need."""
-        return self.placement is Placement.GUARD
+        return self.placement_traits.borrows
 
     @property
     def packs(self) -> bool:
         """Whether windows lie where faults leave room for them."""
-        return self.placement is Placement.PACK
+        return self.placement_traits.packs
+
+    @property
+    def rotates(self) -> bool:
+        """Whether the registers of a window take turns in its entries."""
+        return self.placement_traits.rotates
+
+    @property
+    def may_lack_room(self) -> bool:
+        """Whether windows lie elsewhere than recorded, where there may be no room for one."""
+        return self.placement_traits.may_lack_room
 
     @property
     def heeds_faults(self) -> bool:
@@ -136,4 +220,38 @@ class Technique:
     @property
     def gates_released(self) -> bool:
         """Whether a place is switched off once its value is gone."""
-        return self.gating in (Gating.IDLE_WINDOWS, Gating.EMPTY)
+        match self.gating:
+            case Gating.NONE | Gating.UNUSED:
+                return False
+            case Gating.IDLE_WINDOWS | Gating.EMPTY:
+                return True
+            case unknown:
+                refuse_policy(unknown, "Technique.gates_released")
+
+    @property
+    def gates_empty(self) -> bool:
+        """Whether whatever holds no value is switched off, also in an open window."""
+        return self.gating is Gating.EMPTY
+
+
+def refuse_policy(policy: Never, where: str) -> NoReturn:
+    """End a distinction of all members of a policy: whatever comes here is not implemented.
+
+    As `typing.assert_never`, type checkers complain of members that can come here; at run time
+    the error is one for users.
+
+    Parameters
+    ----------
+    policy : Placement, Storage or Gating
+        A member that was added without code.
+    where : str
+        What has no code for it.
+
+    Raises
+    ------
+    UserError
+        Always.
+    """
+    raise UserError(
+        f"{type(policy).__name__.lower()} {policy.value!r} is not implemented in {where}"
+    )

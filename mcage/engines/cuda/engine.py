@@ -16,8 +16,10 @@ from mcage.engines.cuda.runner import Runner
 from mcage.engines.exposure import Exposure, SharedDuties, Watched
 from mcage.engines.interface import CellTimes, Counters, Engine
 from mcage.engines.packed import Packed, PackedExposure
+from mcage.engines.policies import Policies
 from mcage.engines.prepare import PreparedReplay
 from mcage.geometry import SLICE
+from mcage.techniques import Gating, Placement, Storage
 
 MOST_INSTANCES = 1024
 """A batch that keeps any device busy; more would only wait for each other."""
@@ -45,6 +47,18 @@ class CudaEngine(Engine):
     """
 
     name = "cuda"
+    policies = Policies(
+        placements={
+            Placement.DIRECT,
+            Placement.ROTATE,
+            Placement.ROUND_ROBIN,
+            Placement.REDIRECT,
+            Placement.GUARD,
+            Placement.PACK,
+        },
+        storages={Storage.PLAIN, Storage.TABLE, Storage.INLINE, Storage.BLOCK},
+        gatings={Gating.NONE, Gating.UNUSED, Gating.IDLE_WINDOWS, Gating.EMPTY},
+    )
 
     def __init__(self, devices: Sequence[Device], threads: int = 1) -> None:
         free = min(device.free_bytes() for device in devices)
@@ -69,6 +83,7 @@ class CudaEngine(Engine):
 
     def redirect(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
         """See `Engine.redirect`."""
+        self.check(replay.technique)
         events = self._runner().count(replay, fault_maps)
         to_reliable, to_faulty, lds, lds_reads, _, row_cycles, wakeups = events.sum(axis=1).T
         return Counters(
@@ -85,12 +100,14 @@ class CudaEngine(Engine):
 
     def cell_times(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> CellTimes:
         """See `Engine.cell_times`."""
+        self.check(replay.technique)
         if replay.packing is not None:
             return self._packed.cell_times(replay, fault_maps)
         return CellTimes(*self._runner().cell_times(replay, fault_maps), replay.period)
 
     def exposure(self, duties: SharedDuties, watched: Watched, instances: int) -> Exposure:
         """See `Engine.exposure`."""
+        self.check(duties.replays[0].technique)
         if duties.replays[0].technique.packs:
             return PackedExposure(self._packed, duties, watched, instances)
         return CudaExposure(self._runner(), duties, watched, instances)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from mcage.engines.prepare import PreparedReplay
-from mcage.techniques import TECHNIQUES, Gating, Storage, Technique
+from mcage.techniques import TECHNIQUES, Technique
 
 Program = tuple[str, dict[str, int]]
 """A source file of `mcage/kernels` and its constants."""
@@ -18,9 +18,9 @@ _MOST_NARROW_CYCLES = 0xFFFF_FFFF
 def select_program(technique: Technique) -> Program:
     """The selectors of a redirecting technique."""
     return "select.cu", {
-        "TABLE": int(technique.storage is Storage.TABLE),
+        "TABLE": int(technique.stores_in_table),
         "ROTATING": int(technique.rotating_selectors),
-        "WAKES": int(technique.gating is Gating.EMPTY),
+        "WAKES": int(technique.gates_empty),
         "BORROWS": int(technique.borrows),
     }
 
@@ -33,8 +33,8 @@ def stress_program(replay: PreparedReplay) -> Program:
 def _stress_program(technique: Technique, wide: bool) -> Program:
     return "stress.cu", {
         "GATED": int(technique.gates_released),
-        "RECORDS": int(technique.storage is Storage.BLOCK),
-        "REGIONS": int(technique.storage is Storage.INLINE and technique.gates_released),
+        "RECORDS": int(technique.stores_in_blocks),
+        "REGIONS": int(technique.stores_inline and technique.gates_released),
         "WIDE": int(wide),
     }
 

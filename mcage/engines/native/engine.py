@@ -29,14 +29,28 @@ from mcage.engines.native.walk import (
 )
 from mcage.engines.once import Once
 from mcage.engines.packed import Packed, PackedExposure
+from mcage.engines.policies import Policies
 from mcage.engines.prepare import PreparedReplay
 from mcage.geometry import SLICE
+from mcage.techniques import Gating, Placement, Storage
 
 
 class NativeEngine(Engine):
     """Numba engine. Its functions release the GIL, so threads may run batches side by side."""
 
     name = "numba"
+    policies = Policies(
+        placements={
+            Placement.DIRECT,
+            Placement.ROTATE,
+            Placement.ROUND_ROBIN,
+            Placement.REDIRECT,
+            Placement.GUARD,
+            Placement.PACK,
+        },
+        storages={Storage.PLAIN, Storage.TABLE, Storage.INLINE, Storage.BLOCK},
+        gatings={Gating.NONE, Gating.UNUSED, Gating.IDLE_WINDOWS, Gating.EMPTY},
+    )
     batch = 48
 
     def __init__(self) -> None:
@@ -49,11 +63,13 @@ class NativeEngine(Engine):
 
     def redirect(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
         """See `Engine.redirect`."""
+        self.check(replay.technique)
         counters = self._counts.of(replay).of(fault_maps)
         return Counters(replay.passes, *(counters[:, one] for one in range(COUNTERS)))
 
     def cell_times(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> CellTimes:
         """See `Engine.cell_times`."""
+        self.check(replay.technique)
         if replay.packing is not None:
             return self._packed.cell_times(replay, fault_maps)
         instances = len(fault_maps) if replay.layout is None else 1
@@ -68,6 +84,7 @@ class NativeEngine(Engine):
 
     def exposure(self, duties: SharedDuties, watched: Watched, instances: int) -> Exposure:
         """See `Engine.exposure`."""
+        self.check(duties.replays[0].technique)
         technique = duties.replays[0].technique
         if technique.packs:
             return PackedExposure(self._packed, duties, watched, instances)

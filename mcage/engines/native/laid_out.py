@@ -18,7 +18,6 @@ from mcage.engines.native.walk import (
     plane_times,
 )
 from mcage.engines.prepare import PreparedReplay
-from mcage.techniques import Placement
 
 
 def laid_out_times(
@@ -28,11 +27,7 @@ def laid_out_times(
     schedule, runs = replay.schedule, runs_of((replay,))
     windows = schedule.windows
     register = runs.register
-    if (
-        replay.technique.placement is Placement.ROTATE
-        and replay.technique.gates_released
-        and schedule.writes_whole
-    ):
+    if replay.technique.rotates and replay.technique.gates_released and schedule.writes_whole:
         first = np.searchsorted(register, np.arange(len(windows.size) + 1) * ENTRIES)
         _rotated(runs, first, windows.base, windows.size, layout.passes, ones, powered)
         return

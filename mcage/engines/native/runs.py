@@ -15,7 +15,7 @@ from mcage.engines.native.vectors import AT_ONCE, LANES, sum_planes
 from mcage.engines.prepare import PreparedReplay
 from mcage.engines.schedule import DEATH, Schedule
 from mcage.geometry import SLICE
-from mcage.techniques import Gating, Storage, Technique
+from mcage.techniques import Technique
 from mcage.traces.model import ALLOC, RELEASE, WRITE
 
 BITS = SLICE.component_bits
@@ -142,7 +142,7 @@ def runs_of(replays: tuple[PreparedReplay, ...]) -> Runs:
     runs = Runs(
         gated=technique.gates_released,
         rotating=technique.rotating_selectors,
-        in_blocks=technique.storage is Storage.BLOCK,
+        in_blocks=technique.stores_in_blocks,
         borrows=technique.borrows,
         selector_starts=replays[0].selector_starts,
         cycles=np.array([replay.schedule.cycles for replay in replays]),
@@ -195,7 +195,7 @@ class _Part:
         opens = held[first]
         self.own = schedule.row[opens]
         self.wakes = (schedule.was_compressed & ~schedule.compressed)[opens]
-        if technique.gating is not Gating.EMPTY:
+        if not technique.gates_empty:
             self.wakes[:] = False
         self.cycle = schedule.cycle[held]
         self.duration = schedule.end_cycle[held] - self.cycle
