@@ -5,7 +5,8 @@ Exit codes: 0 done, 2 the user's mistake (one or two lines on stderr), 1 a defec
 
 import os
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, TextIO
 
 import typer
 
@@ -57,9 +58,25 @@ app.command("doctor")(doctor.doctor)
 app.add_typer(trace.app, name="trace")
 
 
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning about the input in one line, any other as Python does."""
+    text = warnings.formatwarning(message, category, filename, lineno, line)
+    if issubclass(category, UserWarning):
+        text = f"warning: {message}\n"
+    print(text, end="", file=file or sys.stderr)
+
+
 def main() -> None:
     """Run the command line and exit with 0, 1 or 2."""
     debug = "--debug" in sys.argv
+    warnings.showwarning = _show_warning
     # So that a technique given as module:NAME may lie in the current folder; last, so that no
     # file there stands in for a module of Python or mcage.
     sys.path.append(os.getcwd())

@@ -86,10 +86,11 @@ def validate_traces(
     files: Annotated[list[Path], typer.Argument(help="Trace files.", metavar="FILE...")],
 ) -> None:
     """Check trace files against every rule of the format; stop at the first violation."""
+    from mcage.traces.padding import warn_of_padding
     from mcage.traces.storage import load_trace
 
     for file in files:
-        load_trace(file)
+        warn_of_padding(load_trace(file))
         typer.echo(f"{file}: ok")
 
 

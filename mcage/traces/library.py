@@ -5,6 +5,7 @@ from importlib.resources import as_file, files
 
 from mcage.errors import UserError
 from mcage.traces.model import Trace
+from mcage.traces.padding import warn_of_padding
 from mcage.traces.storage import load_trace
 
 SHORT_NAMES = {
@@ -48,6 +49,8 @@ def bundled_trace(name: str) -> Trace:
 def open_trace(name_or_path: str | os.PathLike[str]) -> Trace:
     """Load a bundled trace by name, or any other by its path.
 
+    Of a file that looks like warps of 32 lanes padded to 64, a `PaddedTraceWarning` is given.
+
     Parameters
     ----------
     name_or_path : str or path
@@ -63,7 +66,9 @@ def open_trace(name_or_path: str | os.PathLike[str]) -> Trace:
         return bundled_trace(text)
     if not os.path.exists(text):
         raise UserError(f"no trace {text!r}: neither a file nor one of {', '.join(KERNELS)}")
-    return load_trace(text)
+    trace = load_trace(text)
+    warn_of_padding(trace)
+    return trace
 
 
 def _bundled_name(name: str) -> str | None:
