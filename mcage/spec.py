@@ -81,8 +81,9 @@ class Workload(_Part):
     """How kernels are drawn: ``uniform``, ``one`` for life, ``dirichlet(alpha)``, or weights."""
     generations: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     """Windows of each slot that a trace is cut to; 0: the whole trace."""
-    release: Literal["work-group", "wavefront"] = "work-group"
-    """When a window is released: as recorded, or with its own wavefront."""
+    release: Literal["wavefront", "work-group"] = "wavefront"
+    """With what a window is released: with its own wavefront, or with its work-group, as the
+    bundled traces record it."""
 
 
 class Life(_Part):

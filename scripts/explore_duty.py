@@ -234,7 +234,7 @@ def reductions(
 SOUND = together(sound_radix_sort, kernels_of_table_5)
 
 DUTY_HYPOTHESES = {
-    "as mcage does": Assumptions(),
+    "as recorded": Assumptions(),
     "a released place stays on until written": Assumptions(held=True),
     "a register is off once dead": Assumptions(dead_off=True),
     "divergent writes compress too": Assumptions(compress_divergent=True),
@@ -282,7 +282,7 @@ def explore_duty(recorded: Path | None) -> None:
     if recorded:
         _slices(engine, bundled, recorded)
 
-    shown = [(64, "as mcage does"), (None, "as mcage does"), (None, "A: Table 5, no overflow")]
+    shown = [(64, "as recorded"), (None, "as recorded"), (None, "A: Table 5, no overflow")]
     shown += [(64, "wavefronts release"), (64, "wavefronts are dispatched singly")]
     for delta_limit, name in shown:
         print(f"\nEach kernel, {name}, delta limit {delta_limit or 'none'}")

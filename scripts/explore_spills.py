@@ -163,7 +163,7 @@ def explore_spills() -> None:
         return make_schedule(changed, technique("rrcd"), delta_limit)
 
     hypotheses = {
-        "as mcage does": rrcd(trace),
+        "as recorded": rrcd(trace),
         "no delta limit": rrcd(trace, None),
         "homes of dead registers are free": dying(rrcd(trace)),
         "wavefronts release": rrcd(released_with_wavefronts(trace)),
@@ -198,7 +198,7 @@ def explore_spills() -> None:
     print(
         "with so many reliable entries: "
         + ", ".join(
-            f"{count}: {spills(hypotheses['as mcage does'], reliable_entries(count)).lds:.1f}"
+            f"{count}: {spills(hypotheses['as recorded'], reliable_entries(count)).lds:.1f}"
             for count in (172, 192, 208, 224, 232, 240, 244)
         )
     )

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +46,7 @@ SCALARS = {
     "technique": str,
     "engine": str,
     "delta_limit": int,
+    "release": str,
     "instances": int,
     "mov_writes": int,
     "mispredicted_writes": int,
@@ -256,6 +257,24 @@ def test_28_nm_at_its_nominal_vdd_by_default(trace_file):
     assert parts["slice_leakage_pj"] == pytest.approx([58.58 * 100 * 2 / 256])
 
 
+def test_windows_are_released_with_their_wavefronts_by_default(tmp_path):
+    """Of two wavefronts, one ends half-way: ARGO has its window on for half of the time."""
+    events = []
+    for slot, busy in ((0, 10), (1, 25)):
+        events += [alloc(0, slot, 2), write(2, slot, 1, 7), read(busy, slot, 1), release(30, slot)]
+    trace = replace(trace_of(events, 40), alloc_work_group=np.zeros(2, dtype=np.uint32))
+    save_trace(trace, tmp_path / "t.h5")
+    words = (str(tmp_path / "t.h5"), "--technique", "argo")
+    by_default, by_wavefront, by_work_group = (
+        run_json(*words, *option)
+        for option in ((), ("--release", "wavefront"), ("--release", "work-group"))
+    )
+    assert by_default == by_wavefront
+    assert (by_default["release"], by_work_group["release"]) == ("wavefront", "work-group")
+    leakage = [one["energy"]["slice_leakage_pj"][0] for one in (by_default, by_work_group)]
+    assert leakage[0] / leakage[1] == pytest.approx((15 + 30) / (30 + 30))
+
+
 def test_windows_that_wait(tmp_path):
     """Two windows of 40 entries in turn take 9 of 100 cycles more; without room nothing runs."""
     events = []
@@ -299,12 +318,13 @@ def refused(arguments, monkeypatch, capsys):
     ("option", "value", "word"),
     [
         ("--technology", "30nm", "technology '30nm' is unknown; choose from 32nm, 28nm"),
+        ("--release", "windows", "release 'windows' is unknown; choose from wavefront, work-group"),
         ("--vdd", "0", "vdd = 0.0 V of the slice"),
         ("--vdd", "419", "vdd = 419.0 V of the slice"),
         ("--vdd", "nan", "vdd = nan V of the slice"),
     ],
 )
-def test_costs_that_cannot_be_meant(option, value, word, trace_file, monkeypatch, capsys):
+def test_options_that_cannot_be_meant(option, value, word, trace_file, monkeypatch, capsys):
     arguments = [trace_file, "--technique", "disable", option, value]
     assert word in refused(arguments, monkeypatch, capsys)
 

@@ -7,7 +7,7 @@ import pytest
 
 from mcage.reproduce.measured import Measured, of_kernels
 from mcage.reproduce.published import ALL, MEAN, PAPERS, Published, Reasons, published_figures
-from mcage.reproduce.table import METRICS
+from mcage.reproduce.table import METRICS, Row, in_counts
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS
 from mcage.variation import SCENARIOS
@@ -46,7 +46,7 @@ def test_a_figure_speaks_of_what_there_is(one):
 def test_what_mcage_cannot_answer_is_said():
     unanswered = [one for one in FIGURES if one.metric not in METRICS]
     assert [one.metric for one in unanswered] == ["slowdown_of_slower_slice"]
-    assert "cycle-level" in Reasons.read().why(unanswered[0])
+    assert "cycle-level" in Reasons.read().why(unanswered[0], "wavefront")
 
 
 def test_every_metric_is_of_use():
@@ -97,9 +97,30 @@ def test_the_first_reason_that_fits_counts():
     reasons = Reasons(
         (
             {"metric": "m", "kernel": "DCT", "why": "one"},
-            {"metric": "m", "why": "two"},
+            {"metric": "m", "release": "work-group", "why": "two"},
+            {"metric": "m", "why": "three"},
         )
     )
-    assert reasons.why(figure(kernel="DCT")) == "one"
-    assert reasons.why(figure()) == "two"
-    assert reasons.why(figure(metric="n")) == ""
+    assert reasons.why(figure(kernel="DCT"), "work-group") == "one"
+    assert reasons.why(figure(), "work-group") == "two"
+    assert reasons.why(figure(), "wavefront") == "three"
+    assert reasons.why(figure(metric="n"), "wavefront") == ""
+
+
+def row_of(values: dict[int | None, float]) -> Row:
+    return Row(figure(), {limit: Measured(value) for limit, value in values.items()}, "", "")
+
+
+def test_verdicts_are_counted():
+    rows = [row_of({64: first, None: second}) for first in (50, 0) for second in (51, 1)]
+    rows += [row_of({64: 52, None: 53}), row_of({})]
+    assert in_counts(rows) == (
+        "6 lines: 2 agree, 1 agree only with the published delta limit, 1 agree only without a "
+        "limit, 1 do not agree, 1 cannot be answered."
+    )
+    assert in_counts(rows[:1]) == "1 lines: 1 agree."
+
+
+def test_a_limit_that_only_rounds_otherwise_does_not_matter():
+    assert not row_of({64: 34.8, None: 34.8 + 1e-13}).limit_matters
+    assert row_of({64: 34.8, None: 34.81}).limit_matters

@@ -181,7 +181,7 @@ def test_replays_are_taken_over_only_where_they_are_the_same():
     for fields in (
         {"workload": workload | {"kernels": ["MatrixTranspose"]}},
         {"workload": workload | {"generations": 3}},
-        {"workload": workload | {"release": "wavefront"}},
+        {"workload": workload | {"release": "work-group"}},
         {"workload": workload, "registers": {"delta_limit": "none"}},
         {"workload": workload, "registers": {"selector_offsets": 4}},
     ):

@@ -1,14 +1,22 @@
 """Windows released with their wavefronts instead of their work-groups."""
 
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
 from hypothesis import given
 from trace_strategies import alloc, read, release, trace_of, traces, write
 
+from mcage.spec import SweepSpec, Workload
 from mcage.traces import ALLOC, KERNELS, RELEASE, Trace, open_trace, validate_trace
-from mcage.traces.release import release_cycles, released_with_wavefronts, wavefront_ends
+from mcage.traces.release import (
+    RELEASES,
+    release_cycles,
+    released,
+    released_with_wavefronts,
+    wavefront_ends,
+)
 
 
 def work_groups() -> Trace:
@@ -48,6 +56,27 @@ def test_a_wavefront_alone_in_its_group_ends_when_it_was_released():
     assert wavefront_ends(alone).tolist() == [30, 30, 70, 70]
 
 
+def test_windows_that_were_not_released_together_stay_as_recorded():
+    """A recorder that frees a window with its wavefront has told when it ends."""
+    trace = work_groups()
+    earlier = trace.cycle.copy()
+    earlier[(trace.kind == RELEASE) & (trace.slot == 0) & (trace.cycle == 30)] = 20
+    by_wavefront = replace(trace, cycle=earlier)
+    assert wavefront_ends(by_wavefront).tolist() == [20, 30, 55, 70]
+
+
+def test_by_wavefront_unless_told_otherwise():
+    trace = work_groups()
+    for changed, ends in (
+        (released(trace), [15, 30, 55, 70]),
+        (released(trace, "wavefront"), [15, 30, 55, 70]),
+        (released(trace, "work-group"), [30, 30, 70, 70]),
+    ):
+        assert release_cycles(changed).tolist() == ends
+    assert SweepSpec().workload.release == "wavefront"
+    assert set(RELEASES) == set(get_args(Workload.model_fields["release"].annotation))
+
+
 @given(traces())
 def test_only_releases_move_and_only_forward(trace):
     changed = released_with_wavefronts(trace)
@@ -70,13 +99,13 @@ def test_twice_is_as_good_as_once(trace):
 def test_recorded_windows_are_released_with_their_work_groups(name):
     """What `wavefront_ends` rests on: the last wavefront of a group ends when all are released."""
     trace = open_trace(name)
-    released, ends = release_cycles(trace), wavefront_ends(trace)
+    given_back, ends = release_cycles(trace), wavefront_ends(trace)
     group = np.stack([trace.alloc_launch, trace.alloc_kernel, trace.alloc_work_group])
     _, number = np.unique(group, axis=1, return_inverse=True)
     for one in np.unique(number):
         mine = number.reshape(-1) == one
-        assert len(np.unique(released[mine])) == 1
-        assert ends[mine].max() == released[mine][0]
+        assert len(np.unique(given_back[mine])) == 1
+        assert ends[mine].max() == given_back[mine][0]
     validate_trace(released_with_wavefronts(trace))
 
 

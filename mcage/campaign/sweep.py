@@ -41,7 +41,7 @@ from mcage.spec import Aging, Case, Faults, SweepSpec, Workload
 from mcage.techniques import Technique, technique
 from mcage.traces import KERNELS, Trace, open_trace
 from mcage.traces.idle import HELD, held_while_idle
-from mcage.traces.release import WAVEFRONT, released_with_wavefronts
+from mcage.traces.release import released
 from mcage.variation import FaultModel, TailCells, fault_model, scenario
 
 SAMPLED_CELLS = 1024
@@ -341,8 +341,7 @@ def _threads() -> int:
 
 def _as_replayed(trace: Trace, workload: Workload) -> Trace:
     # Ends of wavefronts are told from whole work-groups: an excerpt may keep parts of one.
-    if workload.release == WAVEFRONT:
-        trace = released_with_wavefronts(trace)
+    trace = released(trace, workload.release)
     return trace.first_generations(workload.generations) if workload.generations else trace
 
 

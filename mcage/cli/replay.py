@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from mcage.cli.spec_options import Release
+
 
 def replay(
     trace: Annotated[str, typer.Argument(help="Bundled kernel or trace file.")],
@@ -14,6 +16,7 @@ def replay(
         Path | None,
         typer.Option(help="NumPy file, uint8[instances, 256]: bit b set = block b is unusable."),
     ] = None,
+    release: Release = None,
     delta_limit: Annotated[
         str, typer.Option(help="Largest delta of a compressible value, or none.")
     ] = "64",
@@ -36,12 +39,20 @@ def replay(
     from mcage.report.replay import replay as report_of
     from mcage.techniques import technique as named_technique
     from mcage.traces import open_trace
+    from mcage.traces.release import WAVEFRONT
 
     limit = parse_delta_limit(delta_limit)
     chosen, _ = select_engine(engine, parse_devices(devices))
     maps = load_fault_maps(fault_map) if fault_map else None
     report = report_of(
-        open_trace(trace), named_technique(technique), maps, limit, chosen, technology, vdd
+        open_trace(trace),
+        named_technique(technique),
+        maps,
+        limit,
+        chosen,
+        technology,
+        vdd,
+        release or WAVEFRONT,
     )
     if json:
         typer.echo(json_module.dumps(report, indent=2))

@@ -5,12 +5,15 @@ from typing import Annotated
 
 import typer
 
+from mcage.cli.spec_options import Release
+
 
 def reproduce(
     paper: Annotated[
         str | None, typer.Option(help="000 (Valero et al.) or 002 (RRCD); default: both.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    release: Release = None,
     engine: Annotated[str, typer.Option(help="auto, numpy, numba or cuda.")] = "auto",
     out: Annotated[
         Path | None,
@@ -27,12 +30,13 @@ def reproduce(
     from mcage.reproduce.study import Study
     from mcage.reproduce.table import WIDTH_WITHOUT_TERMINAL, print_rows, to_json, write_table
     from mcage.reproduce.table import reproduce as rows_of
+    from mcage.traces.release import WAVEFRONT
 
     if paper is not None and paper not in PAPERS:
         raise UserError(f"paper {paper!r} is unknown; choose from {', '.join(PAPERS)}")
     if out is not None and not out.is_dir():
         raise UserError(f"--out {out}: no such folder")
-    study = Study(select_engine(engine)[0])
+    study = Study(select_engine(engine)[0], release=release or WAVEFRONT)
     rows = rows_of(study, paper)
     if out is not None:
         write_table(rows, out)

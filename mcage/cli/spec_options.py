@@ -21,7 +21,8 @@ Generations = Annotated[
     int | None, typer.Option(help="Windows per slot that traces are cut to; 0: whole.")
 ]
 Release = Annotated[
-    str | None, typer.Option(help="With what windows are released: work-group or wavefront.")
+    str | None,
+    typer.Option(help="With what a window is freed: its wavefront (default) or its work-group."),
 ]
 Horizon = Annotated[float | None, typer.Option(help="Years to watch.")]
 Epochs = Annotated[int | None, typer.Option(help="Stretches of life with a fixed fault map.")]

@@ -25,6 +25,7 @@ from mcage.errors import UserError
 from mcage.geometry import SLICE
 from mcage.techniques import Technique
 from mcage.traces import Trace
+from mcage.traces.release import WAVEFRONT, released
 
 BATCH = 16
 """Instances whose cell times are held in memory at once."""
@@ -84,6 +85,7 @@ def replay(
     engine: Engine | None = None,
     technology: str = "28nm",
     vdd_volts: float | None = None,
+    release: str = WAVEFRONT,
 ) -> dict[str, Any]:
     """Counters, duty cycles, slowdown and energy of a steady pass, ready for JSON.
 
@@ -101,6 +103,8 @@ def replay(
         Constants of energy and slowdown, ``28nm`` or ``32nm``.
     vdd_volts : float, optional
         Supply voltage of the slice; by default the nominal one of the technology.
+    release : str
+        With what windows are released: ``wavefront``, or ``work-group`` as recorded.
 
     What a fault map can change is a list with one value per instance, also without fault maps
     (then there is one instance, without faults). Counters of rotating selectors are means over
@@ -109,15 +113,15 @@ def replay(
     Raises
     ------
     UserError
-        If there is no such technology, the Vdd cannot be meant, the engine does not implement a
-        policy of the technique, or the technique cannot run the trace.
+        If there is no such technology or release, the Vdd cannot be meant, the engine does not
+        implement a policy of the technique, or the technique cannot run the trace.
     """
     costs = load_costs()
     costs.technology(technology).slice_at(vdd_volts)  # refuses both before anything is replayed
     maps = clean_maps() if fault_maps is None else fault_maps
     engine = engine or select_engine()[0]
     engine.check(technique)
-    prepared = prepare(trace, technique, delta_limit)
+    prepared = prepare(released(trace, release), technique, delta_limit)
     schedule = prepared.schedule
     counters = engine.count(prepared, maps)
     zero, one = _longest_duties(engine, prepared, maps)
@@ -135,6 +139,7 @@ def replay(
         "technique": technique.name,
         "engine": engine.name,
         "delta_limit": delta_limit,
+        "release": release,
         "instances": len(maps),
         "writes": {
             kind: each(mean(kind)) for kind in ("regular", "to_reliable", "to_faulty", "lds")

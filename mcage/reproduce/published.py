@@ -92,12 +92,14 @@ class Reasons:
         text = files("mcage").joinpath("data", "differences.toml").read_text(encoding="utf-8")
         return cls(tuple(tomllib.loads(text)["difference"]))
 
-    def why(self, figure: Published) -> str:
+    def why(self, figure: Published, release: str) -> str:
         """The reason for a figure; empty if there is none.
 
-        The first entry counts all of whose keys, but ``why``, equal the figure's.
+        The first entry counts all of whose keys, but ``why``, equal the figure's; the key
+        ``release`` is compared with how windows are released.
         """
+        columns = vars(figure) | {"release": release}
         for entry in self.entries:
-            if all(getattr(figure, key) == entry[key] for key in entry if key != "why"):
+            if all(columns[key] == entry[key] for key in entry if key != "why"):
                 return entry["why"]
         return ""

@@ -20,6 +20,7 @@ from mcage.geometry import SLICE
 from mcage.reproduce.cells import CellDuties, cell_duties
 from mcage.techniques import technique
 from mcage.traces import KERNELS, Trace, open_trace
+from mcage.traces.release import WAVEFRONT, checked_release, released
 from mcage.variation import FaultModel, fault_map, scenario
 
 PUBLISHED_LIMIT = 64
@@ -77,11 +78,19 @@ class Study:
         What computes.
     dies : int
         Fault maps for each scenario.
+    release : str
+        With what windows are released, as in `mcage.traces.release.released`.
+
+    Raises
+    ------
+    UserError
+        There is no such release.
     """
 
-    def __init__(self, engine: Engine, dies: int = DIES) -> None:
+    def __init__(self, engine: Engine, dies: int = DIES, release: str = WAVEFRONT) -> None:
         self._engine = engine
         self._dies = dies
+        self.release = checked_release(release)
         self._made: dict[Hashable, Any] = {}
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
@@ -93,8 +102,8 @@ class Study:
 
     @cached_property
     def traces(self) -> dict[str, Trace]:
-        """The bundled traces by name."""
-        return {name: open_trace(name) for name in KERNELS}
+        """The bundled traces by name, their windows released as the study asks."""
+        return {name: released(open_trace(name), self.release) for name in KERNELS}
 
     @cached_property
     def conventional(self) -> dict[str, Activity]:

@@ -1,12 +1,14 @@
 """The papers' figures and mcage's side by side, with a verdict on each."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from json import dumps
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -27,6 +29,9 @@ METRICS: dict[str, Metric] = {
 
 WIDTH_WITHOUT_TERMINAL = 190
 
+_ROUNDING = 1e-9
+"""Values that differ by no greater part are the same."""
+
 _SLIGHT = 2e-3
 """Differences of a smaller part of a value are not written out."""
 
@@ -43,16 +48,20 @@ class Row:
         By delta limit; empty if mcage has no answer.
     why : str
         Why mcage disagrees, or has no answer.
+    release : str
+        With what windows are released.
     """
 
     figure: Published
     measured: dict[int | None, Measured]
     why: str
+    release: str
 
     @property
     def limit_matters(self) -> bool:
         """Whether the delta limit makes a difference."""
-        return len({(one.value, one.text) for one in self.measured.values() if not one.text}) > 1
+        values = [one.value for one in self.measured.values() if not one.text]
+        return bool(values) and not np.allclose(values, values[0], rtol=_ROUNDING, atol=0)
 
     def agrees(self, limit: int | None) -> bool:
         """Whether mcage agrees with a delta limit."""
@@ -79,8 +88,10 @@ def reproduce(study: Study, paper: str | None = None) -> list[Row]:
     for figure in published_figures(paper):
         metric = METRICS.get(figure.metric)
         measured = {limit: metric(study, figure, limit) for limit in LIMITS} if metric else {}
-        row = Row(figure, measured, "")
-        rows.append(row if row.agrees_always else Row(figure, measured, reasons.why(figure)))
+        row = Row(figure, measured, "", study.release)
+        if not row.agrees_always:
+            row = replace(row, why=reasons.why(figure, study.release))
+        rows.append(row)
     return rows
 
 
@@ -96,26 +107,28 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
             "scenario": row.figure.scenario,
             "published": row.figure.text,
             "unit": row.figure.unit,
+            "release": row.release,
             "tolerance": None if math.isnan(row.figure.tolerance) else row.figure.tolerance,
             "mcage": {
                 _name(limit): _plain(measured, row.figure)
                 for limit, measured in row.measured.items()
             },
+            "verdict": verdict(row),
             "why": row.why,
         }
         for row in rows
     ]
 
 
-def write_table(rows: Sequence[Row], folder: Path) -> None:
-    """Write the rows as ``table.json`` into an existing folder.
+def write_table(rows: Sequence[Row], folder: Path, name: str = "table.json") -> None:
+    """Write the rows as JSON into an existing folder.
 
     Raises
     ------
     UserError
         The file cannot be written.
     """
-    with whole_file(folder / "table.json") as path:
+    with whole_file(folder / name) as path:
         path.write_text(to_json(rows) + "\n", encoding="utf-8")
 
 
@@ -156,6 +169,7 @@ def print_rows(rows: Sequence[Row], console: Console) -> None:
             for why, number in notes.items():
                 console.print(f"[{number}] {why}", markup=False)
             console.print(_kernel_table(mine))
+    console.print(in_counts(rows), markup=False)
 
 
 _NUMBERS = ("paper", *(_name(limit) for limit in LIMITS), "tolerance")
@@ -196,6 +210,22 @@ def verdict(row: Row) -> str:
     if not any(row.agrees(limit) for limit in LIMITS):
         return "no"
     return "with the limit" if row.agrees(LIMITS[0]) else "without limit"
+
+
+_VERDICTS = {
+    "yes": "agree",
+    "with the limit": "agree only with the published delta limit",
+    "without limit": "agree only without a limit",
+    "no": "do not agree",
+    "no answer": "cannot be answered",
+}
+
+
+def in_counts(rows: Sequence[Row]) -> str:
+    """How many rows have which verdict, in a sentence."""
+    counts = Counter(map(verdict, rows))
+    words = [f"{counts[one]} {meaning}" for one, meaning in _VERDICTS.items() if counts[one]]
+    return f"{len(rows)} lines: {', '.join(words)}."
 
 
 def kernel_cells(rows: Sequence[Row]) -> list[list[str]]:
