@@ -9,6 +9,7 @@ import numpy as np
 
 from mcage.aging.end_of_life import EndCause
 from mcage.campaign.run import run_campaign
+from mcage.results.atomic import _new_temporary
 from mcage.results.header import Campaign, CaseName, StoppingRule
 from mcage.results.schema import DVTH_BIN_EDGES_MV
 
@@ -101,6 +102,14 @@ def _instance(i: int) -> dict[str, np.ndarray]:
         "epoch_peak_spilled_rows": epoch,
         "dvth_histogram": cells,
     }
+
+
+def abandoned(path: Path) -> Path:
+    """What a process leaves that is killed while it writes ``path``."""
+    temporary, stream = _new_temporary(path)
+    with stream:
+        stream.write(b"half")
+    return temporary
 
 
 def main() -> None:

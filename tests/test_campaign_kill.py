@@ -65,8 +65,11 @@ def test_killed_while_merging(tmp_path):
     """The moments that random kills seldom meet: before and after the file gets its name."""
     campaign = fake_campaign.campaign(instances=INSTANCES)
     whole = run_campaign(campaign, tmp_path / "whole.h5", fake_campaign.compute, 9)
-    for moment in ("os.replace", "pathlib.Path.rmdir"):
+    expected = [whole]
+    for moment in ("os.link", "os.unlink", "pathlib.Path.rmdir"):
         out = tmp_path / f"{moment}.h5"
+        expected.append(out)
+        out_is_there = moment != "os.link"
         script = (
             f"import os, pathlib, sys; sys.path.insert(0, {str(tmp_path)!r})\n"
             f"sys.path.insert(0, {fake_campaign.__file__.rsplit('/', 1)[0]!r})\n"
@@ -76,19 +79,20 @@ def test_killed_while_merging(tmp_path):
             "    if moment_has_come(str(path)):\n"
             "        os.kill(os.getpid(), 9)\n"
             "    return original(path, *arguments)\n"
-            f"moment_has_come = lambda path: {out.name!r} + '.partial' == path.rsplit('/')[-1]"
-            " or path.endswith('.shards')\n"
+            "moment_has_come = lambda path: path.endswith('.shards') or (\n"
+            f"    'partial' in path and '.shards' not in path and {out_is_there!r} == "
+            f"pathlib.Path({str(out)!r}).exists() and pathlib.Path(path).stat().st_size > 0)\n"
             f"{moment} = die\n"
             f"sys.argv[1:] = [{str(out)!r}, '{INSTANCES}', '7', '0']\n"
             "fake_campaign.main()\n"
         )
         run = subprocess.run([sys.executable, "-c", script], stdout=subprocess.DEVNULL)
         assert run.returncode == -9
-        assert out.exists() == (moment == "pathlib.Path.rmdir")
+        assert out.exists() == (moment != "os.link")
         run_campaign(campaign, out, fake_campaign.compute, 5)
         assert out.read_bytes() == whole.read_bytes()
         assert not shard_folder(out).exists()
-        assert not list(tmp_path.glob("*.partial"))
+        assert sorted(tmp_path.iterdir()) == sorted(expected)
 
 
 def test_a_second_process_on_the_same_output_is_refused(tmp_path):

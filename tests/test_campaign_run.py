@@ -139,8 +139,8 @@ def test_a_damaged_shard_is_computed_again_with_a_warning(damage, uninterrupted,
 
 def test_half_written_files_of_a_kill_are_swept_away(uninterrupted, tmp_path):
     out = tmp_path / "r.h5"
-    (interrupt(out) / "half.h5.partial").write_bytes(b"half")
-    (tmp_path / "r.h5.partial").write_bytes(b"half")
+    fake_campaign.abandoned(interrupt(out) / "half.h5")
+    fake_campaign.abandoned(out)
     run_campaign(CAMPAIGN, out, fake_campaign.compute, 5)
     assert out.read_bytes() == uninterrupted
     assert list(tmp_path.iterdir()) == [out]

@@ -100,8 +100,8 @@ def test_the_suffix_chooses_the_format(results, tmp_path, suffix, begins):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("lives.gif", "ends with one of .png, .pdf, .svg"),
-        ("lives", "ends with one of .png, .pdf, .svg"),
+        ("lives.gif", "its name must end in .png, .pdf or .svg"),
+        ("lives", "its name must end in .png, .pdf or .svg"),
         ("nowhere/lives.png", "there is no folder"),
     ],
 )

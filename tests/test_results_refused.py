@@ -11,6 +11,7 @@ from test_results_file import write
 
 from mcage.errors import UserError
 from mcage.results.atomic import whole_file
+from mcage.results.kinds import JSON
 from mcage.results.reader import open_results
 from mcage.results.schema import SCHEMA_VERSION
 from mcage.results.seal import DamagedFileError, check_seal, seal
@@ -107,16 +108,16 @@ def test_the_seal_covers_every_piece_of_a_large_file(tmp_path, monkeypatch):
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):
     path = tmp_path / "r.h5"
-    path.write_text("old")
+    path.write_text("{}")
 
     def write_half():
-        with whole_file(path) as temporary:
-            temporary.write_text("half")
+        with whole_file(path, JSON) as stream:
+            stream.write(b"half")
             raise OSError(28, "No space left on device")
 
     with pytest.raises(UserError, match=r"cannot write .*r\.h5: No space left"):
         write_half()
-    assert path.read_text() == "old"
+    assert path.read_text() == "{}"
     assert list(tmp_path.iterdir()) == [path]
 
 

@@ -435,7 +435,7 @@ def test_the_list_has_every_shipped_parameter():
         (["--method", "morris"], "--method morris: choose from one-at-a-time, sobol"),
         (["--of", "life"], "--of life: choose from median_life, mean_life,"),
         (["--samples", "100"], "samples = 100: a power of two is needed"),
-        (["--out", "study.xlsx"], "--out study.xlsx: the name must end in .json, .csv,"),
+        (["--out", "study.xlsx"], "cannot write study.xlsx: its name must end in .json, .csv,"),
         (["--out", "nowhere/study.csv"], "there is no folder nowhere"),
         (["--parameter", "heat"], "parameter 'heat' is unknown"),
         (["--range", "temperature"], "--range temperature: NAME=LOW..HIGH is needed"),

@@ -16,15 +16,23 @@ IN_FLIGHT = 2
 
 
 def overlapping(task: Callable[[range], None], ranges: Iterable[range]) -> Iterator[range]:
-    """Compute in this process, `IN_FLIGHT` shards at a time."""
+    """Compute in this process, `IN_FLIGHT` shards at a time.
+
+    Who interrupts it does not wait for the shards in flight; their threads end with them.
+    """
     to_do = iter(ranges)
     begun: dict[Future[None], range] = {}
-    with ThreadPoolExecutor(IN_FLIGHT) as pool:
+    pool = ThreadPoolExecutor(IN_FLIGHT)
+    try:
         while True:
             for instances in islice(to_do, IN_FLIGHT - len(begun)):
                 begun[pool.submit(task, instances)] = instances
             if not begun:
                 return
             for future in wait(begun, return_when=FIRST_COMPLETED).done:
+                if future.exception():
+                    pool.shutdown()  # a defect of one shard loses no other
                 future.result()
                 yield begun.pop(future)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)

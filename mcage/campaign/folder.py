@@ -10,18 +10,21 @@ from pathlib import Path
 from typing import NoReturn
 
 from mcage.campaign.plan import in_words
-from mcage.campaign.shard import read_owner, shard_range
+from mcage.campaign.shard import LONGEST_NAME, read_owner, shard_range
 from mcage.errors import UserError
-from mcage.results.atomic import TEMPORARY_SUFFIX
+from mcage.results.atomic import flush_folder, is_temporary, remove_abandoned
 from mcage.results.header import Campaign
 from mcage.results.seal import DamagedFileError
 
 LOCK_NAME = "lock"
+SUFFIX = ".shards"
+BESIDE = f"{SUFFIX}/{'0' * LONGEST_NAME}"
+"""The longest that lies beside a results file while it is made, as `place_of` wants it."""
 
 
 def shard_folder(out_path: Path) -> Path:
     """Folder of the shards of ``out_path``."""
-    return out_path.with_name(out_path.name + ".shards")
+    return out_path.with_name(out_path.name + SUFFIX)
 
 
 @contextmanager
@@ -36,8 +39,9 @@ def locked(folder: Path) -> Iterator[None]:
         Another process holds it, or the folder cannot be written.
     """
     try:
-        folder.mkdir(exist_ok=True)
-        descriptor = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
+        _make(folder)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(folder / LOCK_NAME, flags, 0o644)
     except OSError as error:
         raise UserError(f"cannot write into {folder}: {error.strerror}") from error
     try:
@@ -45,6 +49,17 @@ def locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _make(folder: Path) -> None:
+    """Make the folder, and its name last through a power failure."""
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        if not folder.is_dir():
+            raise
+    else:
+        flush_folder(folder.parent)
 
 
 def _lock(folder: Path, descriptor: int) -> None:
@@ -96,8 +111,8 @@ def finished_shards(
     for path in folder.iterdir():
         if path.name == LOCK_NAME:
             continue
-        if path.name.endswith(TEMPORARY_SUFFIX):
-            path.unlink()
+        if is_temporary(path):
+            remove_abandoned(path)
             continue
         instances = shard_range(path)
         if instances in paths:
@@ -123,6 +138,11 @@ def finished_shards(
                 f"and {in_words(later)}): remove one"
             )
     return first or campaign, shards
+
+
+def holds_shards(folder: Path) -> bool:
+    """Whether there is anything in a folder that a later run can go on with."""
+    return any(path.name != LOCK_NAME and not is_temporary(path) for path in folder.iterdir())
 
 
 def refuse(_: Path, damage: DamagedFileError) -> NoReturn:

@@ -2,11 +2,20 @@
 
 from pathlib import Path
 
-from mcage.campaign.folder import finished_shards, locked, refuse, remove_shards, shard_folder
+from mcage.campaign.folder import (
+    BESIDE,
+    finished_shards,
+    locked,
+    refuse,
+    remove_shards,
+    shard_folder,
+)
 from mcage.campaign.plan import in_words, unfinished
 from mcage.campaign.shard import read_shard
 from mcage.campaign.stopping import ended
 from mcage.errors import UserError
+from mcage.results.atomic import make_ready, remove_abandoned_beside
+from mcage.results.destination import OccupiedError, place_of
 from mcage.results.header import Campaign
 from mcage.results.reader import read_campaign
 from mcage.results.seal import DamagedFileError
@@ -32,15 +41,18 @@ def merge(out_path: Path) -> Path:
         There are no shards; one is damaged, foreign, or overlaps another; instances are missing;
         ``out_path`` exists already.
     """
-    folder = shard_folder(out_path)
+    place = place_of(out_path, BESIDE)
+    folder = shard_folder(place)
     if not folder.is_dir():
         raise UserError(f"there is nothing to merge for {out_path}: no folder {folder}")
     with locked(folder):
+        remove_abandoned_beside(place)
         campaign, shards = finished_shards(folder, None, refuse)
         if campaign is None:
             raise UserError(f"{folder} holds no finished shard")
-        if not holds(out_path, campaign):
-            write_merged(out_path, campaign, shards)
+        if not holds(place, campaign):
+            make_ready(place)
+            write_merged(place, campaign, shards)
         remove_shards(folder, shards)
     return out_path
 
@@ -51,7 +63,7 @@ def write_merged(out_path: Path, campaign: Campaign, shards: dict[range, Path]) 
     Parameters
     ----------
     out_path : Path
-        Results file; replaced if it exists.
+        Results file; nothing is replaced.
     campaign : Campaign
         The sweep as it began; its stopping rule, if it has one, says with which instance it ends.
     shards : dict of range to Path
@@ -60,17 +72,23 @@ def write_merged(out_path: Path, campaign: Campaign, shards: dict[range, Path]) 
     Raises
     ------
     UserError
-        Instances are missing, or the file cannot be written.
+        Instances are missing, or the file cannot be written, or another one has appeared there.
     """
     whole = ended(campaign, shards)
     if whole is None:
         raise UserError(_what_is_missing(out_path, campaign, shards))
-    with new_results(out_path, whole) as results:
-        for path in shards.values():
-            try:
-                results.append(read_shard(path))
-            except DamagedFileError as damage:
-                refuse(path, damage)
+    try:
+        with new_results(out_path, whole) as results:
+            for path in shards.values():
+                try:
+                    results.append(read_shard(path))
+                except DamagedFileError as damage:
+                    refuse(path, damage)
+    except OccupiedError as error:
+        raise UserError(
+            f"{error}; all instances are in {shard_folder(out_path)}: move that file away, and "
+            "the same command makes its own"
+        ) from error
 
 
 def _what_is_missing(out_path: Path, campaign: Campaign, shards: dict[range, Path]) -> str:

@@ -1,17 +1,27 @@
 """Run a campaign: compute what is missing, merge, leave one file."""
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from threading import Lock
 
 from mcage.campaign.executors import Executor, overlapping
-from mcage.campaign.folder import finished_shards, locked, remove_shards, shard_folder
+from mcage.campaign.folder import (
+    BESIDE,
+    finished_shards,
+    holds_shards,
+    locked,
+    remove_shards,
+    shard_folder,
+)
 from mcage.campaign.merge import holds, write_merged
 from mcage.campaign.plan import shards, unfinished
 from mcage.campaign.progress import Progress, Silent
 from mcage.campaign.shard import shard_name, write_shard
 from mcage.campaign.stopping import Watch
-from mcage.errors import UserError
+from mcage.results.atomic import make_ready, remove_abandoned_beside
 from mcage.results.contract import Arrays
+from mcage.results.destination import place_of
 from mcage.results.header import Campaign
 from mcage.results.seal import DamagedFileError
 
@@ -61,25 +71,26 @@ def run_campaign(
         else, or is in use. All of this is found before anything is computed.
     """
     progress = progress or Silent()
-    _check_destination(out_path)
-    folder = shard_folder(out_path)
-    if holds(out_path, campaign) and not folder.exists():
+    place = place_of(out_path, BESIDE)
+    folder = shard_folder(place)
+    if holds(place, campaign) and not folder.exists():
         progress.say(f"{out_path} already holds this sweep: nothing to compute")
         return out_path
-    try:
-        with locked(folder):
-            _complete(campaign, out_path, compute, shard_size, progress, executor)
-    except KeyboardInterrupt:
-        progress.say(f"interrupted: finished instances are in {folder}; the same command continues")
-        raise
+    with locked(folder):
+        try:
+            _complete(campaign, place, compute, shard_size, progress, executor)
+        except KeyboardInterrupt:
+            progress.say(_what_stays(folder))
+            raise
     return out_path
 
 
-def _check_destination(out_path: Path) -> None:
-    if out_path.is_dir():
-        raise UserError(f"{out_path} is a folder: give --out the name of a file in it")
-    if not out_path.parent.is_dir():
-        raise UserError(f"cannot write {out_path}: there is no folder {out_path.parent}")
+def _what_stays(folder: Path) -> str:
+    """Words about an interrupted campaign, whose folder is removed if nothing is in it."""
+    if holds_shards(folder):
+        return f"interrupted: finished instances are in {folder}; the same command continues"
+    remove_shards(folder, {})
+    return "interrupted: no instance was finished"
 
 
 def _complete(
@@ -96,18 +107,21 @@ def _complete(
         progress.say(f"warning: {damage}; computing it again")
         path.unlink()
 
+    remove_abandoned_beside(out_path)
     _, finished = finished_shards(folder, campaign, discard)
     if holds(out_path, campaign):
         progress.say(f"{out_path} already holds this sweep: nothing to compute")
     else:
+        make_ready(out_path)
         done = sum(map(len, finished))
         if done:
             progress.say(f"continuing: {done} of {campaign.instances} instances are in {folder}")
         progress.start(campaign.instances, done)
         try:
-            _compute_until_the_end(
-                campaign, folder, compute, shard_size, finished, progress, executor
-            )
+            with closing(_ShardWriter(folder, campaign, compute)) as task:
+                _compute_until_the_end(
+                    campaign, folder, task, shard_size, finished, progress, executor
+                )
         finally:
             progress.finish()
         owner, finished = finished_shards(folder, campaign, discard)
@@ -115,19 +129,38 @@ def _complete(
     remove_shards(folder, finished)
 
 
+class _ShardWriter:
+    """Computes shards and writes them, from any thread, until it is closed.
+
+    Compiled code cannot be stopped: a shard that is computed when the writer is closed is dropped
+    as soon as it is ready. Closing waits for one that is being written.
+    """
+
+    def __init__(self, folder: Path, campaign: Campaign, compute: Compute) -> None:
+        self._folder, self._campaign, self._compute = folder, campaign, compute
+        self._writing = Lock()
+        self._open = True
+
+    def __call__(self, instances: range) -> None:
+        arrays = self._compute(instances.start, instances.stop)
+        with self._writing:
+            if self._open:
+                write_shard(self._folder, self._campaign, instances, arrays)
+
+    def close(self) -> None:
+        with self._writing:
+            self._open = False
+
+
 def _compute_until_the_end(
     campaign: Campaign,
     folder: Path,
-    compute: Compute,
+    task: Callable[[range], None],
     shard_size: int,
     finished: dict[range, Path],
     progress: Progress,
     executor: Executor,
 ) -> None:
-    def task(instances: range) -> None:
-        arrays = compute(instances.start, instances.stop)
-        write_shard(folder, campaign, instances, arrays)
-
     watch = Watch(campaign)
     whole = None
     while not whole:

@@ -24,6 +24,9 @@ FILETYPE = "mcage-shard"
 DIGEST_LENGTH = 16
 NAME = re.compile(rf"(?P<digest>[0-9a-f]{{1,{DIGEST_LENGTH}}})-(?P<first>\d+)-(?P<last>\d+)\.h5")
 
+LONGEST_NAME = 64
+"""More bytes than a shard's name has, finished or not."""
+
 
 def shard_name(digest: str, instances: range) -> str:
     """File name of a shard; both instance ids are part of it."""

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mcage.errors import UserError
-
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -74,6 +72,8 @@ def faults(
     """Show a sampled fault map, and the share of faulty entries over many maps."""
     import numpy as np
 
+    from mcage.results.atomic import make_ready
+    from mcage.results.kinds import kind_of_name
     from mcage.variation import (
         CLASSES,
         expected_classes,
@@ -99,7 +99,7 @@ def faults(
     vdd_volts = law.vdd_volts if vdd is None else vdd
     model.check_vdd(vdd_volts)
     if png is not None:
-        _check_writable(png)
+        make_ready(png, kind_of_name(png, [".png"]))
 
     shown = np.array([instance])
     cells = model.sample(seed, shown, vdd_volts)
@@ -178,21 +178,6 @@ def _headings(found: dict[str, Any]) -> list[str]:
             f"maps rejected before: {found['rejected_before']}"
         )
     return lines
-
-
-def _check_writable(path: Path) -> None:
-    """Refuse a file that could not be written, before anything is computed."""
-    existed = path.exists()
-    try:
-        with path.open("ab"):
-            pass
-    except OSError as error:
-        raise UserError(
-            f"--png {path}: cannot be written ({error.strerror}); give a file in a folder "
-            "that exists and may be written"
-        ) from None
-    if not existed:
-        path.unlink()
 
 
 def _shares(

@@ -1,6 +1,7 @@
 """Entry point ``mcage``: collects the commands and turns errors into exit codes.
 
-Exit codes: 0 done, 2 the user's mistake (one or two lines on stderr), 1 a defect of mcage.
+Exit codes: 0 done, 2 the user's mistake (one or two lines on stderr), 1 a defect of mcage, 128 and
+the number of a signal that ended it (130 Ctrl-C, 143 SIGTERM, 141 nobody reads its output).
 """
 
 import os
@@ -24,6 +25,8 @@ from mcage.cli import (
     techniques,
     trace,
 )
+from mcage.cli.output import checked_output
+from mcage.cli.signals import ending_on_signals
 from mcage.errors import UserError
 
 app = typer.Typer(
@@ -74,14 +77,20 @@ def _show_warning(
 
 
 def main() -> None:
-    """Run the command line and exit with 0, 1 or 2."""
+    """Run the command line and exit with a code as above."""
+    with ending_on_signals():
+        _run()
+
+
+def _run() -> None:
     debug = "--debug" in sys.argv
     warnings.showwarning = _show_warning
     # So that a technique given as module:NAME may lie in the current folder; last, so that no
     # file there stands in for a module of Python or mcage.
     sys.path.append(os.getcwd())
     try:
-        app([argument for argument in sys.argv[1:] if argument != "--debug"])
+        with checked_output():
+            app([argument for argument in sys.argv[1:] if argument != "--debug"])
     except UserError as error:
         if debug:
             raise

@@ -25,10 +25,16 @@ def reproduce(
 
     from mcage.engines.select import select_engine
     from mcage.errors import UserError
-    from mcage.reproduce.figures import write_figures
+    from mcage.reproduce.figures import check_figures, write_figures
     from mcage.reproduce.published import PAPERS
     from mcage.reproduce.study import Study
-    from mcage.reproduce.table import WIDTH_WITHOUT_TERMINAL, print_rows, to_json, write_table
+    from mcage.reproduce.table import (
+        WIDTH_WITHOUT_TERMINAL,
+        check_table,
+        print_rows,
+        to_json,
+        write_table,
+    )
     from mcage.reproduce.table import reproduce as rows_of
     from mcage.traces.release import WAVEFRONT
 
@@ -36,6 +42,9 @@ def reproduce(
         raise UserError(f"paper {paper!r} is unknown; choose from {', '.join(PAPERS)}")
     if out is not None and not out.is_dir():
         raise UserError(f"--out {out}: no such folder")
+    if out is not None:
+        check_table(out)
+        check_figures(out, paper)
     study = Study(select_engine(engine)[0], release=release or WAVEFRONT)
     rows = rows_of(study, paper)
     if out is not None:

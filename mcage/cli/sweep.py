@@ -241,7 +241,7 @@ def _run(spec: Any, engine: str, devices: str | None, shard_size: int | None, ou
         _make_folder(out.parent)
     try:
         path = run_sweep(spec, out, engine, shard_size, on_stderr(), numbers)
-    except UserError:
+    except (UserError, KeyboardInterrupt):
         if out == DEFAULT_OUT:
             _remove_if_empty(out.parent)
         raise

@@ -11,13 +11,11 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mcage.errors import UserError
 from mcage.report.cases import CaseLives, lives_of
 from mcage.report.statistics import CONFIDENCE, kaplan_meier
-from mcage.results.atomic import whole_file
+from mcage.results.atomic import make_ready, whole_file
+from mcage.results.kinds import FIGURES, kind_of_name
 from mcage.results.reader import open_results
-
-FORMATS = ("png", "pdf", "svg")
 
 COLOURS = {  # Okabe and Ito's, which the colour-blind tell apart
     "baseline": "#000000",
@@ -61,13 +59,10 @@ def check_figure_path(path: Path) -> None:
     Raises
     ------
     UserError
-        No folder to put it in, or no format that is known by its suffix.
+        No folder to put it in, no format that is known by its suffix, or a file of another kind
+        in its place.
     """
-    if path.suffix.removeprefix(".").lower() not in FORMATS:
-        known = ", ".join(f".{name}" for name in FORMATS)
-        raise UserError(f"cannot draw {path}: a figure's name ends with one of {known}")
-    if not path.parent.is_dir():
-        raise UserError(f"cannot write {path}: there is no folder {path.parent}")
+    make_ready(path, kind_of_name(path, list(FIGURES)))
 
 
 def draw_survival_of_file(results_path: Path, path: Path) -> None:
@@ -199,5 +194,5 @@ def save(figure: Figure, path: Path) -> None:
     form = path.suffix.removeprefix(".").lower()
     # What would differ from run to run, or from one matplotlib to the next, is left out.
     undated = {"png": {"Software": None}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
-    with whole_file(path) as temporary:
-        figure.savefig(temporary, format=form, dpi=200, metadata=undated[form])
+    with whole_file(path, kind_of_name(path, list(FIGURES))) as stream:
+        figure.savefig(stream, format=form, dpi=200, metadata=undated[form])

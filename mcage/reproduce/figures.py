@@ -17,7 +17,8 @@ from matplotlib.figure import Figure
 from mcage.reproduce.plots import PLOTS, Plot, Table
 from mcage.reproduce.published import PAPERS
 from mcage.reproduce.study import Study
-from mcage.results.atomic import whole_file
+from mcage.results.atomic import make_ready, whole_file
+from mcage.results.kinds import CSV, PNG
 from mcage.traces.library import SHORT_NAMES
 
 # Okabe and Ito's colours, which the colour-blind tell apart.
@@ -65,6 +66,21 @@ STYLE: dict[Any, Any] = {
 }
 
 
+def check_figures(folder: Path, paper: str | None = None) -> None:
+    """Refuse a folder into which `write_figures` could not write.
+
+    Raises
+    ------
+    UserError
+        A file of another kind has the name of a figure or of its table, or nothing can be written
+        there.
+    """
+    for plot in PLOTS:
+        if paper in (None, plot.paper):
+            make_ready(folder / f"{plot.name}.csv", CSV)
+            make_ready(folder / f"{plot.name}.png", PNG)
+
+
 def write_figures(study: Study, folder: Path, paper: str | None = None) -> None:
     """Write every figure of one paper or of both as ``<paper>-fig<number>.csv`` and ``.png``.
 
@@ -85,11 +101,11 @@ def write_figures(study: Study, folder: Path, paper: str | None = None) -> None:
     for plot in PLOTS:
         if paper in (None, plot.paper):
             table = plot.table(study)
-            with whole_file(folder / f"{plot.name}.csv") as path:
-                path.write_text(as_csv(table), encoding="utf-8")
-            with whole_file(folder / f"{plot.name}.png") as path, plt.rc_context(STYLE):
+            with whole_file(folder / f"{plot.name}.csv", CSV) as stream:
+                stream.write(as_csv(table).encode())
+            with whole_file(folder / f"{plot.name}.png", PNG) as stream, plt.rc_context(STYLE):
                 figure = draw(plot, table)
-                figure.savefig(path, dpi=130, format="png", metadata={"Software": None})
+                figure.savefig(stream, dpi=130, format="png", metadata={"Software": None})
                 plt.close(figure)
 
 

@@ -17,7 +17,8 @@ from mcage.reproduce import components, costs, rrcd, valero
 from mcage.reproduce.measured import Measured, Metric
 from mcage.reproduce.published import MEAN, PAPERS, Published, Reasons, published_figures
 from mcage.reproduce.study import LIMITS, Study
-from mcage.results.atomic import whole_file
+from mcage.results.atomic import make_ready, whole_file
+from mcage.results.kinds import JSON
 from mcage.traces.library import SHORT_NAMES
 
 METRICS: dict[str, Metric] = {
@@ -31,6 +32,8 @@ WIDTH_WITHOUT_TERMINAL = 190
 
 _ROUNDING = 1e-9
 """Values that differ by no greater part are the same."""
+
+TABLE_NAME = "table.json"
 
 _SLIGHT = 2e-3
 """Differences of a smaller part of a value are not written out."""
@@ -120,7 +123,18 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
     ]
 
 
-def write_table(rows: Sequence[Row], folder: Path, name: str = "table.json") -> None:
+def check_table(folder: Path, name: str = TABLE_NAME) -> None:
+    """Refuse a folder into which `write_table` could not write.
+
+    Raises
+    ------
+    UserError
+        Another file has the name of the table, or nothing can be written there.
+    """
+    make_ready(folder / name, JSON)
+
+
+def write_table(rows: Sequence[Row], folder: Path, name: str = TABLE_NAME) -> None:
     """Write the rows as JSON into an existing folder.
 
     Raises
@@ -128,8 +142,8 @@ def write_table(rows: Sequence[Row], folder: Path, name: str = "table.json") -> 
     UserError
         The file cannot be written.
     """
-    with whole_file(folder / name) as path:
-        path.write_text(to_json(rows) + "\n", encoding="utf-8")
+    with whole_file(folder / name, JSON) as stream:
+        stream.write(f"{to_json(rows)}\n".encode())
 
 
 def to_json(rows: Sequence[Row]) -> str:

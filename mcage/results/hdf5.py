@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 
 from mcage.results.atomic import whole_file
-from mcage.results.seal import seal
+from mcage.results.seal import seal_stream
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -26,7 +26,7 @@ def new_hdf5(path: Path, **options: Any) -> Iterator[h5py.File]:
     Parameters
     ----------
     path : Path
-        Where to; an older file of this name is replaced.
+        Where to; nothing is replaced.
     options
         Further arguments of `h5py.File`.
 
@@ -35,17 +35,15 @@ def new_hdf5(path: Path, **options: Any) -> Iterator[h5py.File]:
     UserError
         The file cannot be written.
     """
-    with whole_file(path) as temporary:
-        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
-        stream = _NeverFails(descriptor)
+    with whole_file(path) as stream:
+        content = _NeverFails(stream.fileno())
         try:
-            with h5py.File(stream, "w", libver=LIBRARY_VERSIONS, **options) as file:
+            with h5py.File(content, "w", libver=LIBRARY_VERSIONS, **options) as file:
                 yield file
         finally:
-            os.close(descriptor)
-            if stream.failure:
-                raise stream.failure
-        seal(temporary)
+            if content.failure:
+                raise content.failure
+        seal_stream(stream)
 
 
 class _NeverFails(io.RawIOBase):

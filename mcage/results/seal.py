@@ -6,14 +6,16 @@ not cover texts and coordinates.
 """
 
 import hashlib
+import os
+import stat
 from pathlib import Path
 from typing import BinaryIO
 
 from mcage.errors import UserError
 
-_MARK = b"\nmcage-seal blake2b "
+SEAL_MARK = b"\nmcage-seal blake2b "
 _HEX_DIGITS = 64
-_LENGTH = len(_MARK) + _HEX_DIGITS + 1
+SEAL_BYTES = len(SEAL_MARK) + _HEX_DIGITS + 1
 _PIECE_BYTES = 1 << 20
 
 
@@ -24,8 +26,16 @@ class DamagedFileError(Exception):
 def seal(path: Path) -> None:
     """Append the seal to a file that is complete otherwise."""
     with path.open("r+b") as stream:
-        line = _line(stream, path.stat().st_size)
-        stream.write(line)
+        seal_stream(stream)
+
+
+def seal_stream(stream: BinaryIO) -> None:
+    """Append the seal to a file that is open for reading and writing."""
+    content_bytes = stream.seek(0, os.SEEK_END)
+    stream.seek(0)
+    line = _line(stream, content_bytes)
+    stream.seek(0, os.SEEK_END)
+    stream.write(line)
 
 
 def check_seal(path: Path) -> None:
@@ -39,13 +49,16 @@ def check_seal(path: Path) -> None:
         It cannot be read.
     """
     try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+            raise UserError(f"cannot read {path}: it is not a regular file")
         with path.open("rb") as stream:
-            content_bytes = max(0, path.stat().st_size - _LENGTH)
+            content_bytes = max(0, status.st_size - SEAL_BYTES)
             expected = _line(stream, content_bytes)
             found = stream.read()
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
-    if not found.startswith(_MARK):
+    if not found.startswith(SEAL_MARK):
         raise DamagedFileError(f"{path} is truncated, or was not written by mcage")
     if found != expected:
         raise DamagedFileError(f"{path} is damaged, or was changed after mcage had written it")
@@ -57,4 +70,4 @@ def _line(stream: BinaryIO, content_bytes: int) -> bytes:
     while left and (piece := stream.read(min(left, _PIECE_BYTES))):
         checksum.update(piece)
         left -= len(piece)
-    return _MARK + checksum.hexdigest().encode() + b"\n"
+    return SEAL_MARK + checksum.hexdigest().encode() + b"\n"

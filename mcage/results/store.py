@@ -29,6 +29,8 @@ def new_results(path: Path, campaign: Campaign) -> Iterator["ResultsWriter"]:
 
     Raises
     ------
+    OccupiedError
+        A file of this name is there, or has appeared meanwhile.
     UserError
         The file cannot be written.
     ValueError

@@ -1,20 +1,20 @@
 """A study in a file: JSON, CSV, or a figure."""
 
 import csv
+import io
 import json
 from pathlib import Path
 from typing import Any
 
-from mcage.errors import UserError
 from mcage.report.text import plain
-from mcage.results.atomic import whole_file
+from mcage.results.atomic import make_ready, whole_file
+from mcage.results.kinds import FIGURES, JSON, TABLES, kind_of_name
 from mcage.sensitivity.one_at_a_time import OneAtATime
 from mcage.sensitivity.sobol import Sobol
 from mcage.sensitivity.tables import rows
 from mcage.spec import SweepSpec
 
-FIGURES = (".png", ".pdf", ".svg")
-SUFFIXES = (".json", ".csv", *FIGURES)
+SUFFIXES = (*TABLES, *FIGURES)
 
 
 def check_path(path: Path) -> None:
@@ -23,12 +23,10 @@ def check_path(path: Path) -> None:
     Raises
     ------
     UserError
-        Its name does not say what it is to be, or there is no such folder.
+        Its name does not say what it is to be, there is no such folder, or a file of another
+        kind is there.
     """
-    if path.suffix not in SUFFIXES:
-        raise UserError(f"--out {path}: the name must end in {', '.join(SUFFIXES)}")
-    if not path.parent.is_dir():
-        raise UserError(f"--out {path}: there is no folder {path.parent}")
+    make_ready(path, kind_of_name(path, SUFFIXES))
 
 
 def write(found: OneAtATime | Sobol, spec: SweepSpec, path: Path) -> None:
@@ -39,20 +37,25 @@ def write(found: OneAtATime | Sobol, spec: SweepSpec, path: Path) -> None:
     UserError
         The file cannot be written.
     """
-    if path.suffix in FIGURES:
+    kind = kind_of_name(path, SUFFIXES)
+    if kind in FIGURES.values():
         from mcage.sensitivity.figure import draw
 
         draw(found, path)
         return
-    with whole_file(path) as temporary:
-        if path.suffix == ".json":
-            temporary.write_text(as_json(found, spec) + "\n", encoding="utf-8")
-            return
-        table = rows(found)
-        with temporary.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(table[0]))
-            writer.writeheader()
-            writer.writerows(table)
+    text = f"{as_json(found, spec)}\n" if kind is JSON else as_csv(found)
+    with whole_file(path, kind) as stream:
+        stream.write(text.encode())
+
+
+def as_csv(found: OneAtATime | Sobol) -> str:
+    """CSV text of a study, a line for each row of its table."""
+    table = rows(found)
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(table[0]))
+    writer.writeheader()
+    writer.writerows(table)
+    return text.getvalue()
 
 
 def as_json(found: OneAtATime | Sobol, spec: SweepSpec) -> str:

@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from mcage.errors import UserError
 from mcage.geometry import SLICE
+from mcage.results.atomic import make_ready, whole_file
+from mcage.results.kinds import TRACE
 from mcage.traces.model import COLUMNS, Kernel, Trace
 from mcage.traces.validation import MOST_CYCLES, validate_trace
 
@@ -47,8 +49,8 @@ def load_trace(path: str | os.PathLike[str]) -> Trace:
 def save_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
     """Check a trace and write it to a file, all or nothing.
 
-    The file appears under its name only when it is complete and on disk; an existing one is
-    replaced.
+    The file appears under its name only when it is complete and on disk; an existing trace is
+    replaced, a file of another kind is not.
 
     Parameters
     ----------
@@ -67,21 +69,11 @@ def save_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
         source = json.dumps(trace.source)
     except (TypeError, ValueError) as error:
         raise UserError(f"trace {trace.name!r}: source: cannot be JSON text: {error}") from error
+    make_ready(Path(path), TRACE)
     # Made in memory, since HDF5 does not survive a full disk.
     content = _hdf5(trace, source)
-    target = Path(path)
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(target)
-        _flush_folder(target.parent)
-    except OSError as error:
-        raise UserError(f"{target}: cannot be written: {error.strerror}") from error
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_file(Path(path), TRACE) as file:
+        file.write(content)
 
 
 def _read(place: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
@@ -246,12 +238,3 @@ def _chunk_shape(array: npt.NDArray[Any]) -> tuple[int, ...]:
     """One chunk where that is not too large: compression then sees the whole column."""
     row_bytes = array.itemsize * int(np.prod(array.shape[1:]))
     return (min(len(array), _MOST_CHUNK_BYTES // row_bytes), *array.shape[1:])
-
-
-def _flush_folder(path: Path) -> None:
-    """Make sure that a new name is on disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -8,6 +8,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from mcage.geometry import SLICE
+from mcage.results.atomic import whole_file
+from mcage.results.kinds import PNG
 from mcage.variation.cells import TailCells
 
 
@@ -32,6 +34,11 @@ def draw_map(
         Its unusable blocks.
     field : float64[node_rows, node_columns] or None
         Its systematic part in volts; None where there is none, as in the table modes.
+
+    Raises
+    ------
+    UserError
+        The file cannot be written, or is there and no PNG figure.
     """
     figure = Figure(figsize=(10 if field is not None else 5.5, 4.5), layout="constrained")
     figure.suptitle(title)
@@ -60,4 +67,5 @@ def draw_map(
         axis.set_xticks(np.arange(SLICE.blocks + 1) * SLICE.block_bits)
         axis.set_xlabel("bit of the entry")
     axes[0].set_ylabel("entry")
-    figure.savefig(path, format="png", dpi=150)
+    with whole_file(path, PNG) as stream:
+        figure.savefig(stream, format="png", dpi=150)
