@@ -25,6 +25,7 @@ from pydantic import (
 
 from mcage.epochs import epoch_edges
 from mcage.errors import UserError
+from mcage.input_files import MIB, UnreadableFileError, read_regular
 from mcage.law import FORMS, Law
 from mcage.mix import canonical_mix
 from mcage.operating_points import PRESETS, check_name, check_offset, check_shares
@@ -449,6 +450,10 @@ def _is_positive(value: Any) -> bool:
     return is_number and math.isfinite(value) and value > 0
 
 
+MOST_TOML_BYTES = MIB
+"""Largest TOML file."""
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """Plain values of a TOML file.
 
@@ -458,9 +463,9 @@ def read_toml(path: Path) -> dict[str, Any]:
         If it cannot be read or is no TOML.
     """
     try:
-        fields = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"{path}: cannot read the spec ({error.strerror})") from error
+        fields = tomllib.loads(read_regular(path, MOST_TOML_BYTES).decode())
+    except UnreadableFileError as error:
+        raise UserError(f"{path}: cannot read the spec ({error.reason})") from error
     except ValueError as error:  # also bytes that are no text, and numbers beyond Python's limit
         raise UserError(f"{path}: not TOML ({error})") from error
     _refuse_not_finite(fields, str(path))

@@ -1,6 +1,7 @@
 """One finished shard as one file: named by sweep and instances, and sealed.
 
-The seal is checked whenever a shard is read, so that a damaged one cannot enter a result.
+The seal is checked whenever a shard is read, so that a damaged one cannot enter a result, and what
+the seal cannot tell is checked against the schema.
 """
 
 import re
@@ -17,8 +18,8 @@ from mcage.errors import UserError
 from mcage.results.contract import Arrays, conforming
 from mcage.results.hdf5 import new_hdf5
 from mcage.results.header import Campaign
-from mcage.results.schema import SCHEMA_VERSION, VARIABLES
-from mcage.results.seal import check_seal
+from mcage.results.schema import SCHEMA_VERSION, VARIABLES, dimension_sizes
+from mcage.results.sealed import SealedFile
 
 FILETYPE = "mcage-shard"
 DIGEST_LENGTH = 16
@@ -90,8 +91,8 @@ def read_owner(path: Path) -> Campaign:
     UserError
         It cannot be read, has been renamed, or its schema is not the one of this mcage.
     """
-    with _verified(path) as file:
-        return _campaign(file)
+    with _verified(path) as (_, campaign):
+        return campaign
 
 
 def read_shard(path: Path, names: Collection[str] | None = None) -> dict[str, npt.NDArray[Any]]:
@@ -109,27 +110,40 @@ def read_shard(path: Path, names: Collection[str] | None = None) -> dict[str, np
     DamagedFileError, UserError
         As `read_owner`.
     """
-    with _verified(path) as file:
+    with _verified(path) as (file, _):
         wanted = [variable.name for variable in VARIABLES] if names is None else names
         return {name: file[name][...] for name in wanted}
 
 
 @contextmanager
-def _verified(path: Path) -> Iterator[h5py.File]:
+def _verified(path: Path) -> Iterator[tuple[h5py.File, Campaign]]:
+    """The open file and the header of a shard that is in every point as mcage writes it."""
     promised = shard_range(path)
-    check_seal(path)
+    sealed = SealedFile(path)
+    filetype, schema = sealed.attribute("filetype", str), sealed.attribute("schema_version", int)
+    if filetype != FILETYPE:
+        raise UserError(f"{path} holds {filetype:.60}, not {FILETYPE}: move it out of that folder")
+    if schema != SCHEMA_VERSION:
+        raise UserError(
+            f"{path} has schema {schema}, this mcage writes {SCHEMA_VERSION}: "
+            "finish the sweep with the mcage that began it"
+        )
+    first, last = sealed.attribute("first", int), sealed.attribute("last", int)
+    campaign = _campaign(sealed)
+    name = shard_name(campaign.spec_digest, range(first, last + 1))
+    if range(first, last + 1) != promised or path.name != name:
+        raise UserError(f"{path} holds {name:.60}: a renamed copy, remove it")
+    sealed.require_datasets(variable.name for variable in VARIABLES)
+    sizes = {**dimension_sizes(campaign), "instance": len(promised)}
+    for variable in VARIABLES:
+        sealed.require_array(variable, sizes)
+    sealed.require_range("workload", 0, len(campaign.kernels) - 1)
     with h5py.File(path, "r") as file:
-        if file.attrs["schema_version"] != SCHEMA_VERSION:
-            raise UserError(
-                f"{path} has schema {file.attrs['schema_version']}, this mcage writes "
-                f"{SCHEMA_VERSION}: finish the sweep with the mcage that began it"
-            )
-        instances = range(int(file.attrs["first"]), int(file.attrs["last"]) + 1)
-        name = shard_name(_campaign(file).spec_digest, instances)
-        if instances != promised or path.name != name:
-            raise UserError(f"{path} holds {name}: a renamed copy, remove it")
-        yield file
+        yield file, campaign
 
 
-def _campaign(file: h5py.File) -> Campaign:
-    return Campaign.from_json(bytes(file.attrs["campaign"]).decode())
+def _campaign(sealed: SealedFile) -> Campaign:
+    try:
+        return Campaign.from_json(sealed.attribute("campaign", str))
+    except ValueError as error:
+        sealed.refuse("attribute campaign", str(error))

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from mcage.errors import UserError
 from mcage.geometry import SLICE
+from mcage.input_files import MIB, UnreadableFileError, read_regular
 
 STATUSES = ("printed", "public", "reconstructed", "assumed")
 """Where a constant comes from; docs/costs.md says what each word means."""
@@ -238,10 +239,13 @@ def load_costs(path: Path | None = None) -> Costs:
         If the file cannot be read, a key is missing or unknown, or a constant lacks its value,
         unit, status or source, or has one that cannot be meant.
     """
-    source = files("mcage").joinpath("data", "costs.toml") if path is None else path
+    shipped = files("mcage").joinpath("data", "costs.toml")
     try:
-        tables = tomllib.loads(source.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        content = shipped.read_bytes() if path is None else read_regular(path, MIB)
+        tables = tomllib.loads(content.decode())
+    except UnreadableFileError as error:
+        raise UserError(f"{path}: cannot be read as TOML ({error.reason})") from error
+    except ValueError as error:
         raise UserError(f"{path}: cannot be read as TOML ({error})") from error
     return _costs(tables, "costs.toml" if path is None else str(path))
 

@@ -2,9 +2,11 @@
 
 import tomllib
 from pathlib import Path
-from typing import Any
 
+from mcage.errors import UserError
+from mcage.results.header import Campaign
 from mcage.results.reader import read_campaign
+from mcage.spec import Faults
 from mcage.variation import scenario
 
 
@@ -22,10 +24,10 @@ def note_on_shared_dies(path: Path) -> str | None:
         The file is missing, foreign, damaged or of a newer mcage.
     """
     campaign = read_campaign(path)
-    faults: dict[str, Any] = tomllib.loads(campaign.spec_toml).get("faults", {})
-    slices = int(faults.get("slices_per_chip", 1))
+    faults = _faults(path, campaign)
+    slices, sigma_volts = faults.slices_per_chip, faults.sigma_die_volts
     differ = any(
-        faults.get("sigma_die_volts", scenario(case.scenario).sigma_die_volts) > 0
+        (scenario(case.scenario).sigma_die_volts if sigma_volts is None else sigma_volts) > 0
         for case in campaign.cases
     )
     if slices == 1 or not differ:
@@ -34,3 +36,10 @@ def note_on_shared_dies(path: Path) -> str | None:
         f"WARNING: {slices} slices share each die, and dies differ: slices are not independent, so "
         f"these intervals are too narrow. Use mcage show {path} --slices-per-chip {slices}"
     )
+
+
+def _faults(path: Path, campaign: Campaign) -> Faults:
+    try:
+        return Faults.model_validate(tomllib.loads(campaign.spec_toml).get("faults", {}))
+    except ValueError as error:
+        raise UserError(f"{path}: attribute spec: is not the spec of a sweep") from error

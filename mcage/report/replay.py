@@ -1,6 +1,8 @@
 """What `mcage replay` tells of one steady pass of a trace."""
 
+import math
 from dataclasses import fields
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +25,21 @@ from mcage.engines.prepare import PreparedReplay, prepare
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
 from mcage.geometry import SLICE
+from mcage.input_files import MIB, UnreadableFileError, read_regular
 from mcage.techniques import Technique
 from mcage.traces import Trace
 from mcage.traces.release import WAVEFRONT, released
 
 BATCH = 16
 """Instances whose cell times are held in memory at once."""
+
+MOST_FAULT_MAP_BYTES = 64 * MIB
+"""Largest file of fault maps: 262,143 instances."""
+
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 
 
 def parse_delta_limit(text: str) -> int | None:
@@ -47,7 +58,7 @@ def parse_delta_limit(text: str) -> int | None:
 
 
 def load_fault_maps(path: Path) -> NDArray[np.uint8]:
-    """Fault maps from a NumPy file: uint8[instances, 256].
+    """Fault maps from a NumPy file: uint8[instances, 256], 64 MiB at most.
 
     Raises
     ------
@@ -55,17 +66,9 @@ def load_fault_maps(path: Path) -> NDArray[np.uint8]:
         If it cannot be read, or is anything else.
     """
     try:
-        maps = np.load(path, allow_pickle=False)
-    except Exception as error:  # of a damaged header, NumPy raises whatever its parsers do
-        reason = " ".join(str(error).split())
-        raise UserError(f"{path}: no NumPy file with a fault map ({reason})") from error
-    if not isinstance(maps, np.ndarray):
-        raise UserError(f"{path}: an archive of several arrays; one array is needed (.npy)")
-    if maps.dtype != np.uint8 or maps.ndim != 2 or maps.shape[1] != SLICE.entries:
-        raise UserError(
-            f"{path}: {maps.dtype}{list(maps.shape)}, where uint8[instances, {SLICE.entries}] "
-            "is needed"
-        )
+        maps = _array(path, read_regular(path, MOST_FAULT_MAP_BYTES))
+    except UnreadableFileError as error:
+        raise UserError(f"{path}: no NumPy file with a fault map ({error.reason})") from error
     if not len(maps):
         raise UserError(f"{path}: no instance in it")
     if maps.max() >= 1 << SLICE.blocks:
@@ -75,6 +78,29 @@ def load_fault_maps(path: Path) -> NDArray[np.uint8]:
             f"only bits 0 ... {SLICE.blocks - 1} stand for blocks"
         )
     return np.ascontiguousarray(maps)
+
+
+def _array(path: Path, content: bytes) -> NDArray[np.uint8]:
+    """Array of a NumPy file; type and shape are looked at before memory is taken for it."""
+    if content.startswith(b"PK"):
+        raise UserError(f"{path}: an archive of several arrays; one array is needed (.npy)")
+    try:
+        stream = BytesIO(content)
+        shape, _, dtype = _HEADERS[np.lib.format.read_magic(stream)](stream)
+        if dtype.hasobject:
+            raise ValueError("its elements are Python objects")
+        if dtype == np.uint8 and len(content) - stream.tell() != math.prod(shape):
+            raise ValueError("its data is not as long as its header says")
+    except Exception as error:  # of a damaged header, NumPy raises whatever its parsers do
+        reason = " ".join(str(error).split())
+        raise UserError(f"{path}: no NumPy file with a fault map ({reason:.100})") from error
+    if dtype != np.uint8 or len(shape) != 2 or shape[1] != SLICE.entries:
+        raise UserError(
+            f"{path}: {dtype!s:.60}{list(shape)!s:.60}, where uint8[instances, {SLICE.entries}] "
+            "is needed"
+        )
+    maps: NDArray[np.uint8] = np.load(BytesIO(content), allow_pickle=False)
+    return maps
 
 
 def replay(

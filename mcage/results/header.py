@@ -3,8 +3,10 @@
 import json
 import math
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from itertools import pairwise
-from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from mcage import __version__
 
@@ -129,14 +131,19 @@ class Campaign:
 
     @classmethod
     def from_json(cls, text: str) -> "Campaign":
-        """Campaign out of the text of `to_json`."""
-        fields: dict[str, Any] = json.loads(text)
-        fields["cases"] = tuple(CaseName(**case) for case in fields["cases"])
-        fields["kernels"] = tuple(fields["kernels"])
-        fields["epoch_edges_years"] = tuple(fields["epoch_edges_years"])
-        if fields.get("stopping"):
-            fields["stopping"] = StoppingRule(**fields["stopping"])
-        return cls(**fields)
+        """Campaign out of the text of `to_json`.
+
+        Raises
+        ------
+        ValueError
+            It is another text; the message names the field.
+        """
+        try:
+            return _campaign_type().validate_json(text, strict=True)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            field = ".".join(str(part) for part in problem["loc"])
+            raise ValueError(f"{field}: {problem['msg']}" if field else problem["msg"]) from error
 
     def difference(self, other: "Campaign") -> str | None:
         """Say why results of ``other`` may not join those of this campaign; None if they may.
@@ -152,3 +159,8 @@ class Campaign:
         if self.stopping:
             theirs = replace(theirs, instances=self.instances, stopped=self.stopped)
         return None if theirs == self else "another grid of cases, kernels or epochs"
+
+
+@cache
+def _campaign_type() -> TypeAdapter[Campaign]:
+    return TypeAdapter(Campaign)

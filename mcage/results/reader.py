@@ -2,14 +2,17 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import h5py
+import numpy as np
 
 from mcage.errors import UserError
-from mcage.results.header import Campaign, CaseName, StoppingRule
-from mcage.results.schema import FILETYPE, SCHEMA_VERSION
-from mcage.results.seal import DamagedFileError, check_seal
+from mcage.results.attributes import description, root_attributes, variable_attributes
+from mcage.results.header import Campaign
+from mcage.results.schema import COORDINATES, FILETYPE, SCHEMA_VERSION, VARIABLES
+from mcage.results.seal import DamagedFileError
+from mcage.results.sealed import SealedFile
 
 if TYPE_CHECKING:
     import xarray
@@ -44,39 +47,84 @@ def read_campaign(path: Path) -> Campaign:
         As `open_results`.
     """
     try:
-        check_seal(path)
+        sealed = SealedFile(path)
     except DamagedFileError as damage:
         raise UserError(f"{damage}: not a results file to rely on") from damage
+    filetype, schema = sealed.attribute("filetype", str), sealed.attribute("schema_version", int)
+    if filetype != FILETYPE:
+        raise UserError(f"{path} holds {filetype:.60}, not {FILETYPE}")
+    if schema != SCHEMA_VERSION:
+        raise UserError(
+            f"{path} was written by mcage {sealed.attribute('mcage_version', str):.60} with schema "
+            f"{schema}; this one reads {SCHEMA_VERSION}: use that mcage"
+        )
+    _require_declared(sealed)
     with h5py.File(path, "r") as file:
-        if file.attrs["filetype"] != FILETYPE:
-            raise UserError(f"{path} holds {file.attrs['filetype']}, not {FILETYPE}")
-        if file.attrs["schema_version"] != SCHEMA_VERSION:
-            raise UserError(
-                f"{path} was written by mcage {file.attrs['mcage_version']} with schema "
-                f"{file.attrs['schema_version']}; this one reads {SCHEMA_VERSION}: use that mcage"
-            )
-        return _campaign(file)
+        campaign = _campaign(sealed, file)
+        _require_coordinates(sealed, file, campaign)
+    for name in set(sealed.attributes) - set(root_attributes(campaign)):
+        sealed.refuse(f"attribute {name}", "does not belong into it")
+    sealed.require_range("workload", 0, len(campaign.kernels) - 1)
+    sealed.require_range("life_years", 0, campaign.horizon_years)
+    return campaign
 
 
-def _campaign(file: h5py.File) -> Campaign:
-    texts = (file[name].asstr()[:] for name in ("case", "technique", "environment", "scenario"))
-    cases = zip(*texts, map(float, file["vdd_volts"][:]), strict=True)
-    attributes = file.attrs
-    stopping = attributes.get("stopping")
-    return Campaign(
-        spec_toml=attributes["spec"],
-        spec_digest=attributes["spec_digest"],
-        seed=int(attributes["seed"]),
-        instances=file["instance"].size,
-        cases=tuple(CaseName(*case) for case in cases),
-        kernels=tuple(file["kernel"].asstr()[:]),
-        workload_periods=file["period"].size,
-        epoch_edges_years=(0.0, *map(float, file["epoch_end_years"][:])),
-        operating_points=file["operating_point"].size,
-        engine=attributes["engine"],
-        engine_reason=attributes["engine_reason"],
-        device=attributes["device"],
-        mcage_version=attributes["mcage_version"],
-        stopping=StoppingRule(**json.loads(stopping)) if stopping else None,
-        stopped=attributes.get("stopped", ""),
-    )
+def _require_declared(sealed: SealedFile) -> None:
+    """Every array is there, as the schema declares it, and nothing else is."""
+    coordinates = [coordinate.variable for coordinate in COORDINATES]
+    variables = [*coordinates, *VARIABLES]
+    sealed.require_datasets(variable.name for variable in variables)
+    dims = dict.fromkeys(dim for variable in variables for dim in variable.dims)
+    sizes = {dim: sealed.size(dim) for dim in dims}
+    for variable in variables:
+        attributes = description if variable in coordinates else variable_attributes
+        sealed.require_array(variable, sizes)
+        sealed.require_attributes(variable, attributes(variable))
+        sealed.require_dims(variable)
+
+
+def _campaign(sealed: SealedFile, file: h5py.File) -> Campaign:
+    names = ("label", "technique", "environment", "scenario", "vdd_volts")
+    columns = (_content(file, "case" if name == "label" else name) for name in names)
+    cases = [dict(zip(names, case, strict=True)) for case in zip(*columns, strict=True)]
+    stopping = sealed.attribute("stopping", str) if "stopping" in sealed.attributes else None
+    fields = {
+        "spec_toml": sealed.attribute("spec", str),
+        "spec_digest": sealed.attribute("spec_digest", str),
+        "seed": sealed.attribute("seed", int),
+        "instances": file["instance"].size,
+        "cases": cases,
+        "kernels": _content(file, "kernel"),
+        "workload_periods": file["period"].size,
+        "epoch_edges_years": [0.0, *_content(file, "epoch_end_years")],
+        "operating_points": file["operating_point"].size,
+        "engine": sealed.attribute("engine", str),
+        "engine_reason": sealed.attribute("engine_reason", str),
+        "device": sealed.attribute("device", str),
+        "mcage_version": sealed.attribute("mcage_version", str),
+        "stopped": sealed.attribute("stopped", str) if stopping else "",
+    }
+    try:
+        rule = json.loads(stopping) if stopping else None
+        return Campaign.from_json(json.dumps(fields | {"stopping": rule}))
+    except (ValueError, RecursionError) as error:
+        sealed.refuse("header", str(error))
+
+
+def _content(file: h5py.File, name: str) -> list[Any]:
+    dataset = file[name]
+    is_text = h5py.check_string_dtype(dataset.dtype)
+    content: list[Any] = (dataset.asstr() if is_text else dataset)[:].tolist()
+    return content
+
+
+def _require_coordinates(sealed: SealedFile, file: h5py.File, campaign: Campaign) -> None:
+    """Every coordinate says what follows from the campaign."""
+    for coordinate in COORDINATES:
+        name, values = coordinate.variable.name, coordinate.values(campaign)
+        if isinstance(values, range):
+            values = np.arange(values.start, values.stop)
+        is_text = coordinate.variable.dtype == "text"
+        content = _content(file, name) if is_text else file[name][:]
+        if not np.array_equal(content, values):
+            sealed.refuse(name, "is not what belongs to the other coordinates")

@@ -7,16 +7,19 @@ not cover texts and coordinates.
 
 import hashlib
 import os
-import stat
 from pathlib import Path
 from typing import BinaryIO
 
 from mcage.errors import UserError
+from mcage.input_files import open_regular
 
 SEAL_MARK = b"\nmcage-seal blake2b "
 _HEX_DIGITS = 64
 SEAL_BYTES = len(SEAL_MARK) + _HEX_DIGITS + 1
 _PIECE_BYTES = 1 << 20
+
+MOST_BYTES = 1 << 36
+"""Largest sealed file: 64 GiB."""
 
 
 class DamagedFileError(Exception):
@@ -38,30 +41,35 @@ def seal_stream(stream: BinaryIO) -> None:
     stream.write(line)
 
 
-def check_seal(path: Path) -> None:
+def check_seal(path: Path) -> str:
     """Make sure that a file is, to the last bit, what was sealed.
+
+    Returns
+    -------
+    str
+        The checksum: files of the same one have the same content.
 
     Raises
     ------
     DamagedFileError
         It has no seal, or another content.
     UserError
-        It cannot be read.
+        It cannot be read, is no regular file, or larger than `MOST_BYTES`.
     """
-    try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
-            raise UserError(f"cannot read {path}: it is not a regular file")
-        with path.open("rb") as stream:
-            content_bytes = max(0, status.st_size - SEAL_BYTES)
-            expected = _line(stream, content_bytes)
+    with open_regular(path, MOST_BYTES) as stream:
+        try:
+            content_bytes = max(0, os.fstat(stream.fileno()).st_size - SEAL_BYTES)
+            stream.seek(content_bytes)
             found = stream.read()
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
-    if not found.startswith(SEAL_MARK):
-        raise DamagedFileError(f"{path} is truncated, or was not written by mcage")
+            if not found.startswith(SEAL_MARK):
+                raise DamagedFileError(f"{path} is truncated, or was not written by mcage")
+            stream.seek(0)
+            expected = _line(stream, content_bytes)
+        except OSError as error:
+            raise UserError(f"cannot read {path}: {error.strerror}") from error
     if found != expected:
         raise DamagedFileError(f"{path} is damaged, or was changed after mcage had written it")
+    return found[len(SEAL_MARK) :].decode().strip()
 
 
 def _line(stream: BinaryIO, content_bytes: int) -> bytes:

@@ -6,7 +6,7 @@ from importlib.resources import as_file, files
 from mcage.errors import UserError
 from mcage.traces.model import Trace
 from mcage.traces.padding import warn_of_padding
-from mcage.traces.storage import load_trace
+from mcage.traces.storage import load_own_trace, load_trace
 
 SHORT_NAMES = {
     "BlackScholes": "BlackS",
@@ -43,7 +43,7 @@ def bundled_trace(name: str) -> Trace:
     if kernel is None:
         raise UserError(f"no bundled trace {name!r}; there are {', '.join(KERNELS)}")
     with as_file(files("mcage") / "data" / "traces" / f"{kernel}.h5") as path:
-        return load_trace(path)
+        return load_own_trace(path)
 
 
 def open_trace(name_or_path: str | os.PathLike[str]) -> Trace:

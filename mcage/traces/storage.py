@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,26 @@ import numpy as np
 import numpy.typing as npt
 
 from mcage.errors import UserError
+from mcage.foreign_hdf5 import ForeignFile
 from mcage.geometry import SLICE
+from mcage.input_files import MIB
+from mcage.plain_hdf5 import PlainFile
 from mcage.results.atomic import make_ready, whole_file
 from mcage.results.kinds import TRACE
 from mcage.traces.model import COLUMNS, Kernel, Trace
-from mcage.traces.validation import MOST_CYCLES, validate_trace
+from mcage.traces.validation import MOST_CYCLES, validate_shapes, validate_trace
 
 _ATTRIBUTES = ("name", "source", "kernels", "registers", "lanes", "cycles")
+_OPTIONAL = ("window_size", "max_windows", "digest")
 _KERNEL_NAMES = "kernel_names of alloc"
 _MOST_CHUNK_BYTES = 1 << 24
+_MOST_SHOWN = 60
+
+MOST_FILE_BYTES = 1 << 30
+"""Largest trace file, on disk."""
+
+MOST_BYTES = 1 << 29
+"""Largest trace, uncompressed: 25 times the largest that is bundled."""
 
 
 def load_trace(path: str | os.PathLike[str]) -> Trace:
@@ -39,11 +51,12 @@ def load_trace(path: str | os.PathLike[str]) -> Trace:
     place = os.fspath(path)
     if not Path(path).is_file():
         raise UserError(f"{place}: no such file, or not a regular one")
-    attributes, arrays = _read(place)
-    trace = _assemble(place, attributes, arrays)
-    validate_trace(trace, place)
-    _check_redundant(place, trace, attributes)
-    return trace
+    return _load(place, ForeignFile(path, MOST_FILE_BYTES))
+
+
+def load_own_trace(path: str | os.PathLike[str]) -> Trace:
+    """Read a trace file that ships with mcage, without the precautions that others need."""
+    return _load(os.fspath(path), PlainFile(path))
 
 
 def save_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
@@ -76,41 +89,59 @@ def save_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
         file.write(content)
 
 
-def _read(place: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+def _load(place: str, file: PlainFile | ForeignFile) -> Trace:
+    attributes, arrays = _read(place, file)
+    trace = _assemble(place, attributes, arrays)
+    validate_trace(trace, place)
+    _check_redundant(place, trace, attributes)
+    return trace
+
+
+def _read(
+    place: str, file: PlainFile | ForeignFile
+) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Attributes and columns as they are stored; every column there, with the stored type."""
-    arrays = {}
-    try:
-        with h5py.File(place, "r") as file:
-            attributes = {key: _decoded(value) for key, value in file.attrs.items()}
-            _require_datasets(place, file)
-            for column in COLUMNS:
-                arrays[column.attribute] = file[column.dataset][...]
-            attributes[_KERNEL_NAMES] = _decoded(file["alloc"].attrs.get("kernel_names"))
-    except UserError:
-        raise
-    except Exception as error:  # h5py meets a damaged file with any kind of exception
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UserError(f"{place}: not a readable HDF5 file, or damaged: {reason}") from error
-    return attributes, arrays
+    wanted = {"": (*_ATTRIBUTES, *_OPTIONAL), "alloc": ("kernel_names",)}
+    found = file.describe([column.dataset for column in COLUMNS], wanted)
+    shapes = _shapes(place, found["datasets"])
+    attributes = found["attributes"][""]
+    attributes[_KERNEL_NAMES] = found["attributes"]["alloc"].get("kernel_names")
+    return attributes, {
+        column.attribute: file.read(column.dataset, column.stored, shapes[column.dataset])
+        for column in COLUMNS
+    }
 
 
-def _decoded(attribute: Any) -> Any:
-    """Text as str, whether it is stored with fixed or with variable length."""
-    return attribute.decode() if isinstance(attribute, bytes) else attribute
-
-
-def _require_datasets(place: str, file: h5py.File) -> None:
+def _shapes(place: str, datasets: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Shape of every dataset, all of the types, lengths and sizes that a trace may have."""
     for column in COLUMNS:
-        dataset = file.get(column.dataset)
-        if not isinstance(dataset, h5py.Dataset):
+        dataset, expected = datasets[column.dataset], np.dtype(column.stored)
+        if dataset is None:
             raise UserError(
                 f"{place}: {column.dataset}: missing; not a trace file, or an incomplete one"
             )
-        if dataset.dtype != np.dtype(column.stored):
+        if np.dtype(dataset["dtype"]) != expected:
             raise UserError(
-                f"{place}: {column.dataset}: has type {dataset.dtype}, "
-                f"must be {np.dtype(column.stored).name}"
+                f"{place}: {column.dataset}: has type {np.dtype(dataset['dtype'])}, "
+                f"must be {expected.name}"
             )
+    shapes = {name: tuple(dataset["shape"]) for name, dataset in datasets.items()}
+    validate_shapes(shapes, place)
+    _require_size(place, shapes)
+    return shapes
+
+
+def _require_size(place: str, shapes: dict[str, tuple[int, ...]]) -> None:
+    sizes = {
+        column.dataset: np.dtype(column.stored).itemsize * math.prod(shapes[column.dataset])
+        for column in COLUMNS
+    }
+    total, largest = sum(sizes.values()), max(sizes, key=lambda name: sizes[name])
+    if total > MOST_BYTES:
+        raise UserError(
+            f"{place}: {largest}: shape {shapes[largest]}; all datasets together have "
+            f"{total / MIB:,.0f} MiB uncompressed, at most {MOST_BYTES // MIB} MiB are read"
+        )
 
 
 def _assemble(place: str, attributes: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Trace:
@@ -121,11 +152,12 @@ def _assemble(place: str, attributes: dict[str, Any], arrays: dict[str, npt.NDAr
     for attribute, expected in (("registers", SLICE.entries), ("lanes", SLICE.components)):
         if _integer(place, attributes, attribute) != expected:
             raise UserError(
-                f"{place}: attribute {attribute}: is {attributes[attribute]}, must be {expected}"
+                f"{place}: attribute {attribute}: is {_shown(attributes[attribute])}, "
+                f"must be {expected}"
             )
     name = attributes["name"]
     if not isinstance(name, str):
-        raise UserError(f"{place}: attribute name: is {name!r}, must be text")
+        raise UserError(f"{place}: attribute name: is {_shown(name)}, must be text")
     source = _json(place, attributes, "source")
     if not isinstance(source, dict):
         raise UserError(f"{place}: attribute source: must be a JSON object")
@@ -141,7 +173,10 @@ def _assemble(place: str, attributes: dict[str, Any], arrays: dict[str, npt.NDAr
         source=source,
         kernels=_kernels(place, attributes),
         cycles=_integer(place, attributes, "cycles"),
-        **{column.attribute: arrays[column.attribute].astype(column.held) for column in COLUMNS},
+        **{
+            column.attribute: arrays[column.attribute].astype(column.held, copy=False)
+            for column in COLUMNS
+        },
     )
 
 
@@ -158,23 +193,32 @@ def _kernels(place: str, attributes: dict[str, Any]) -> tuple[Kernel, ...]:
     names = _json(place, attributes, _KERNEL_NAMES)
     if names != [kernel.name for kernel in kernels]:
         raise UserError(
-            f"{place}: attribute {_KERNEL_NAMES}: {names} are not the names in attribute kernels"
+            f"{place}: attribute {_KERNEL_NAMES}: {_shown(names)} are not the names in attribute "
+            "kernels"
         )
     return kernels
 
 
 def _integer(place: str, attributes: dict[str, Any], attribute: str) -> int:
     number = attributes[attribute]
-    if not isinstance(number, int | np.integer):
-        raise UserError(f"{place}: attribute {attribute}: is {number}, must be an integer")
+    if not isinstance(number, int):
+        raise UserError(f"{place}: attribute {attribute}: is {_shown(number)}, must be an integer")
     return int(number)
 
 
 def _json(place: str, attributes: dict[str, Any], attribute: str) -> Any:
     try:
-        return json.loads(attributes[attribute])
+        content = json.loads(attributes[attribute])
+        json.dumps(content, ensure_ascii=False).encode()  # half a surrogate pair is no text
     except (TypeError, ValueError, RecursionError) as error:
         raise UserError(f"{place}: attribute {attribute}: is not JSON text") from error
+    return content
+
+
+def _shown(value: Any) -> str:
+    """A value of a file in a message: one line, and short."""
+    text = repr(str(value))[1:-1]
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 def _check_redundant(place: str, trace: Trace, attributes: dict[str, Any]) -> None:
@@ -182,7 +226,7 @@ def _check_redundant(place: str, trace: Trace, attributes: dict[str, Any]) -> No
     stated_sizes = tuple(np.atleast_1d(attributes.get("window_size", trace.window_sizes)).tolist())
     if stated_sizes != trace.window_sizes:
         raise UserError(
-            f"{place}: attribute window_size: is {stated_sizes}, but the kernels have "
+            f"{place}: attribute window_size: is {_shown(stated_sizes)}, but the kernels have "
             f"{trace.window_sizes}"
         )
     if "max_windows" in attributes:

@@ -5,6 +5,7 @@ without looking. Rules are tried from the coarse to the fine, since the fine one
 coarse; the first violation is reported with dataset and row.
 """
 
+from collections.abc import Mapping
 from typing import NoReturn
 
 import numpy as np
@@ -20,8 +21,8 @@ from mcage.traces.model import (
     EVENT_COLUMNS,
     READ,
     RELEASE,
+    VALUES,
     WRITE,
-    Column,
     Trace,
 )
 
@@ -61,6 +62,37 @@ def validate_trace(trace: Trace, place: str | None = None) -> None:
     check.contents()
 
 
+def validate_shapes(shapes: Mapping[str, tuple[int, ...]], place: str) -> None:
+    """Check that columns which belong together have one length.
+
+    Parameters
+    ----------
+    shapes : mapping of str to tuple of int
+        Shape of every column by the path of its dataset.
+    place : str
+        What messages name as the place of the violation.
+
+    Raises
+    ------
+    UserError
+        At the first column of another shape.
+    """
+    for first, *others in (EVENT_COLUMNS, ALLOC_COLUMNS):
+        rows = next(iter(shapes[first.dataset]), 1)
+        for column in (first, *others):
+            shape = shapes[column.dataset]
+            if shape != (rows,):
+                raise UserError(
+                    f"{place}: {column.dataset}: has shape {shape}, must be ({rows},) "
+                    f"as {first.dataset}"
+                )
+    shape = shapes[VALUES.dataset]
+    if len(shape) != 2 or shape[1] != SLICE.components:
+        raise UserError(
+            f"{place}: {VALUES.dataset}: has shape {shape}, must be (rows, {SLICE.components})"
+        )
+
+
 class _Check:
     """The rules, as methods that raise; one trace, one place."""
 
@@ -87,23 +119,10 @@ class _Check:
             if not isinstance(array, np.ndarray) or array.dtype != column.held:
                 found = getattr(array, "dtype", type(array).__name__)
                 self.fail(column.dataset, f"is {found}, must be an array of {column.held}")
-        self._same_lengths(EVENT_COLUMNS)
-        self._same_lengths(ALLOC_COLUMNS)
-        shape = self.trace.values.shape
-        if len(shape) != 2 or shape[1] != SLICE.components:
-            self.fail("values", f"has shape {shape}, must be (rows, {SLICE.components})")
+        shapes = {c.dataset: getattr(self.trace, c.attribute).shape for c in COLUMNS}
+        validate_shapes(shapes, self.place)
         if not self.trace.writes:
             self.fail("event/kind", "the trace is empty; it must hold at least one register write")
-
-    def _same_lengths(self, columns: tuple[Column, ...]) -> None:
-        first, *others = columns
-        length = len(np.atleast_1d(getattr(self.trace, first.attribute)))
-        for column in (first, *others):
-            shape = getattr(self.trace, column.attribute).shape
-            if shape != (length,):
-                self.fail(
-                    column.dataset, f"has shape {shape}, must be ({length},) as {first.dataset}"
-                )
 
     def kernels(self) -> None:
         """Kernels are named and their windows fit the slice."""

@@ -1,0 +1,90 @@
+"""Files that a user names as input: regular ones only, of a stated size at most.
+
+A FIFO or a device may keep whoever opens or reads it waiting for ever, or never end.
+"""
+
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from mcage.errors import UserError
+
+MIB = 1 << 20
+
+
+class UnreadableFileError(UserError):
+    """A file cannot be opened, or must not be; ``reason`` says why, without its name."""
+
+    def __init__(self, path: str | os.PathLike[str], reason: str) -> None:
+        super().__init__(f"cannot read {Path(path)}: {reason}")
+        self.reason = reason
+
+
+_KINDS = {
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def open_regular(path: str | os.PathLike[str], most_bytes: int) -> BinaryIO:
+    """Open a regular file for reading; symbolic links to one are followed.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    most_bytes : int
+        Largest size on disk.
+
+    Raises
+    ------
+    UnreadableFileError
+        It cannot be opened, is no regular file, or is larger; the message names it.
+    """
+    try:
+        # Without O_NONBLOCK, opening a FIFO waits for somebody who writes into it.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:  # ValueError: a name with a null character in it
+        raise UnreadableFileError(path, getattr(error, "strerror", None) or str(error)) from error
+    try:
+        _require_regular(path, os.fstat(descriptor), most_bytes)
+    except UnreadableFileError:
+        os.close(descriptor)
+        raise
+    return os.fdopen(descriptor, "rb")
+
+
+def read_regular(path: str | os.PathLike[str], most_bytes: int) -> bytes:
+    """Content of a regular file.
+
+    Parameters
+    ----------
+    path, most_bytes
+        As in `open_regular`.
+
+    Raises
+    ------
+    UnreadableFileError
+        As in `open_regular`, or the file cannot be read.
+    """
+    with open_regular(path, most_bytes) as stream:
+        try:
+            return stream.read(most_bytes)
+        except OSError as error:
+            raise UnreadableFileError(path, str(error.strerror)) from error
+
+
+def _require_regular(path: str | os.PathLike[str], found: os.stat_result, most_bytes: int) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise UnreadableFileError(path, "Is a directory")
+    if not stat.S_ISREG(found.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
+        raise UnreadableFileError(path, f"it is {kind}; a regular file is needed")
+    if found.st_size > most_bytes:
+        raise UnreadableFileError(
+            path,
+            f"it has {found.st_size / MIB:,.1f} MiB; at most {most_bytes // MIB:,} MiB are read",
+        )
