@@ -61,6 +61,7 @@ _LAUNCHES = 5
 _COPY_BYTES = 1 << 31
 
 BLOCK_THREADS = {
+    "probe": 64,
     "place": 128,
     "sort_visits": 256,
     "cell_times": 64,

@@ -95,7 +95,7 @@ class Engine(ABC):
     batch: int
     """Instances that are worth computing together."""
     threads: int | None = None
-    """Threads of the host that its memory has room for at once; None for any number."""
+    """Threads of the host that its memory has room for at once; None if it need not be asked."""
 
     def check(self, technique: Technique) -> None:
         """Refuse a technique that asks for a policy which this engine does not implement.

@@ -42,8 +42,8 @@ class CudaEngine(Engine):
     devices : sequence of Device
         One or several.
     threads : int
-        Threads of the host that would use the engine at once. They share the devices' memory, so
-        that `threads` of the engine may be fewer.
+        Threads of the host that would use the engine at once. They share the devices' memory; if
+        that has no room for them all, `threads` of the engine says for how many it has.
     """
 
     name = "cuda"
@@ -64,7 +64,8 @@ class CudaEngine(Engine):
         free = min(device.free_bytes() for device in devices)
         each = max(1, min(-(-threads // len(devices)), free // LEAST_BYTES))
         self.devices = tuple(devices)
-        self.threads = each * len(devices)
+        room = each * len(devices)
+        self.threads = room if room < threads else None
         self._turn = itertools.cycle([Runner(device, each) for device in devices])
         self._taking_turns = threading.Lock()
         self._of_thread = threading.local()

@@ -9,7 +9,7 @@ from mcage.engines.cuda.cupy_device import CupyDevice
 from mcage.engines.cuda.engine import LEAST_BYTES
 from mcage.engines.cuda.errors import NoDeviceError, first_line
 from mcage.engines.cuda.probe import probe
-from mcage.engines.cuda.refusal import Refusal, extra, in_words, reason
+from mcage.engines.cuda.refusal import CACHE_REMEDY, Refusal, extra, in_words, of_files, reason
 from mcage.errors import UserError
 
 LEAST_CAPABILITY = (7, 5)
@@ -102,7 +102,8 @@ def _import_cupy() -> Any:
         import cupy
     except Exception as error:  # whatever a broken installation raises
         cause = error.__cause__ or error
-        raise NoDeviceError(f"CuPy does not start ({first_line(cause)})") from error
+        remedy = CACHE_REMEDY if of_files(cause) else ""
+        raise NoDeviceError(f"CuPy does not start ({first_line(cause)})", remedy) from error
     return cupy
 
 

@@ -6,9 +6,12 @@ from typing import Any
 
 from mcage.engines.cuda.errors import causes, first_line
 
+CACHE_REMEDY = "name a folder that can be written in CUPY_CACHE_DIR"
+
 _OUT_OF_MEMORY = 2
 _INSUFFICIENT_DRIVER = 35
 _UNAVAILABLE = 46
+_NO_DEVICE = 100
 _NO_BINARY = 209
 
 
@@ -63,15 +66,21 @@ def reason(cupy: Any, error: BaseException) -> tuple[str, str]:
         return f"its memory is full ({text})", ""
     if status == _INSUFFICIENT_DRIVER:
         return _driver(cupy)
+    if status == _NO_DEVICE:
+        return "the driver shows no device", ""
     if status == _UNAVAILABLE:
         return f"another program uses it alone ({text})", ""
     if status == _NO_BINARY:
         remedy = f"a newer CUDA would know it: pip install '{extra(13)}'"
         return f"CuPy's compiler does not know cards that new ({text})", remedy
-    if isinstance(first, OSError):
-        remedy = "name a folder that can be written in CUPY_CACHE_DIR"
-        return f"CuPy cannot keep compiled kernels ({text})", remedy
+    if of_files(first):
+        return f"CuPy cannot keep compiled kernels ({text})", CACHE_REMEDY
     return f"it does not answer ({text})", ""
+
+
+def of_files(error: BaseException) -> bool:
+    """Whether a file is the matter: of CuPy's, those of its cache."""
+    return isinstance(error, OSError) and error.filename is not None
 
 
 def cuda_major(cupy: Any) -> int:
@@ -87,7 +96,7 @@ def extra(major: int) -> str:
 def _driver(cupy: Any) -> tuple[str, str]:
     version = int(cupy.cuda.runtime.driverGetVersion())
     if not version:
-        return "there is no NVIDIA driver", ""
+        return "CuPy finds no NVIDIA driver", ""
     needs = cuda_major(cupy)
     why = f"the driver is for CUDA {version // 1000}.{version % 1000 // 10}, CuPy for CUDA {needs}"
     remedy = f"a newer driver, or pip uninstall cupy-cuda{needs}x and pip install '{extra(12)}'"

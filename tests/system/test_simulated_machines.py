@@ -1,0 +1,353 @@
+"""The whole tool on machines whose graphics cards are missing, too old, too new, full or faulty."""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from host_gpu.compiler import needs_host_compiler
+from simulated_cupy import Card, SimulatedCupy
+from sweep_cases import assert_same_arrays, joined
+
+from mcage.campaign import halving
+from mcage.campaign.sweep import Sweep
+from mcage.cli.main import main
+from mcage.engines.cuda.errors import DeviceError, NoDeviceError
+from mcage.engines.reference import ReferenceEngine
+from mcage.engines.select import select_engine
+from mcage.errors import UserError
+from mcage.spec import SweepSpec
+
+pytestmark = needs_host_compiler
+
+PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
+MISSING_FOLDER = PermissionError(13, "Permission denied", "/home/cupy")
+UNUSABLE = {
+    "no NVRTC": (
+        {"cards": [Card()], "nvrtc": False},
+        "device 0: CuPy finds no NVRTC, which compiles kernels",
+        "pip install 'mcage[cuda13]'",
+    ),
+    "no NVRTC of CUDA 12": (
+        {"cards": [Card()], "nvrtc": False, "runtime": 12090},
+        "device 0: CuPy finds no NVRTC, which compiles kernels",
+        "pip install 'mcage[cuda12]'",
+    ),
+    "no driver": ({"cards": [], "driver": 0}, "CuPy finds no NVIDIA driver", ""),
+    "no card": ({"cards": []}, "the driver shows no device", ""),
+    "old driver": (
+        {"cards": [Card(begins=35)], "driver": 12040},
+        "device 0: the driver is for CUDA 12.4, CuPy for CUDA 13",
+        "pip install 'mcage[cuda12]'",
+    ),
+    "old cards": (
+        {"cards": [Card((7, 0)), Card((7, 0))]},
+        "device 0: Simulated 0 has compute capability 7.0, and 7.5 is needed; device 1: Simulated",
+        "",
+    ),
+    "newer than NVRTC": (
+        {"cards": [Card((10, 0))], "newest": (9, 0), "runtime": 12040},
+        "device 0: CuPy's compiler does not know cards that new (CUDA_ERROR_NO_BINARY_FOR_GPU",
+        "pip install 'mcage[cuda13]'",
+    ),
+    "in exclusive use": (
+        {"cards": [Card(begins=46)]},
+        "device 0: another program uses it alone (cudaErrorDevicesUnavailable",
+        "",
+    ),
+    "no memory at all": (
+        {"cards": [Card(begins=2)]},
+        "device 0: its memory is full (cudaErrorMemoryAllocation: out of memory)",
+        "",
+    ),
+    "little memory": (
+        {"cards": [Card(free_bytes=2**29)]},
+        "device 0: 0.5 GiB of its memory are free, and 1.0 are needed",
+        "",
+    ),
+    "no folder for kernels": (
+        {"cards": [Card()], "cache_error": MISSING_FOLDER},
+        "device 0: CuPy cannot keep compiled kernels ([Errno 13] Permission denied: '/home/cupy')",
+        "CUPY_CACHE_DIR",
+    ),
+    "kernels go wrong": (
+        {"cards": [Card(faults_in="probe")]},
+        "device 0: it does not answer (cudaErrorIllegalAddress",
+        "",
+    ),
+}
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Put a machine in place of this one."""
+
+    def put(*cards, **given):
+        simulated = SimulatedCupy(list(cards), **given)
+        monkeypatch.setitem(sys.modules, "cupy", simulated)
+        return simulated
+
+    return put
+
+
+@pytest.fixture
+def mcage(monkeypatch, capsys, tmp_path):
+    """Run a command line in a folder of its own; exit code, output, errors."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["mcage", *arguments])
+        monkeypatch.setattr(sys, "path", list(sys.path))
+        monkeypatch.chdir(tmp_path)
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+        else:
+            code = 0
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def small_spec(instances=4):
+    return SweepSpec(
+        instances=instances,
+        techniques=("rrcd",),
+        scenarios=("clustered",),
+        environments=("undervolted",),
+        workload={"kernels": ("MatrixTranspose",), "periods": 2, "generations": 1},
+        life={"epochs": 2},
+    )
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """The small sweep by the reference."""
+    return Sweep(small_spec(), ReferenceEngine()).compute(0, 4)
+
+
+@pytest.fixture
+def sweep(tmp_path, mcage):
+    """Run a small sweep."""
+
+    def run(*options):
+        spec = tmp_path / "small.toml"
+        spec.write_text(small_spec().to_toml())
+        return mcage("sweep", str(spec), "--out", "r.h5", *options)
+
+    return run
+
+
+def one_line(error):
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    assert "defect" not in error
+    return error
+
+
+def test_the_extras_bring_a_compiler():
+    extras = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]
+    for name, package in (("cuda12", "cupy-cuda12x"), ("cuda13", "cupy-cuda13x")):
+        assert extras[name] == [f"{package}[ctk]>=14"]  # before 14 there was no such extra
+
+
+# ---- cards that cannot be used ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_auto_computes_on_the_cpu_and_says_why(machine, name):
+    given, why, _ = UNUSABLE[name]
+    machine(*given["cards"], **{key: value for key, value in given.items() if key != "cards"})
+    engine, reason = select_engine("auto")
+    assert engine.name == "numba"
+    assert reason.startswith(f"the CPU engine; no GPU: {why}")
+    assert "\n" not in reason
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_an_engine_that_is_asked_for_is_not_replaced(machine, name):
+    given, why, remedy = UNUSABLE[name]
+    machine(*given["cards"], **{key: value for key, value in given.items() if key != "cards"})
+    with pytest.raises(NoDeviceError) as refused:
+        select_engine("cuda")
+    assert str(refused.value).startswith(f"engine 'cuda': {why}")
+    assert remedy in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["no NVRTC", "no card", "old cards", "no memory at all"])
+def test_a_sweep_on_a_machine_without_a_card(machine, sweep, tmp_path, name):
+    given, why, _ = UNUSABLE[name]
+    machine(*given["cards"], **{key: value for key, value in given.items() if key != "cards"})
+    code, _, error = sweep("--engine", "cuda")
+    assert code == 2
+    assert why in one_line(error)
+    assert not list(tmp_path.glob("r.h5*"))
+    code, _, error = sweep()
+    assert code == 0
+    assert f"engine numba (the CPU engine; no GPU: {why}" in error
+    with h5py.File(tmp_path / "r.h5") as file:
+        assert why in file.attrs["engine_reason"]
+
+
+def test_doctor_says_what_is_wrong_with_the_card(machine, mcage, few_techniques):
+    machine(Card(), nvrtc=False)
+    code, output, _ = mcage("doctor")
+    assert code == 0
+    assert re.search(
+        "cuda   not available: .*device 0: CuPy finds no NVRTC.*'mcage.cuda13.'", output
+    )
+    assert "All is well" in output
+
+
+def test_doctor_says_what_is_wrong_with_each_card(machine, mcage, few_techniques):
+    machine(Card((7, 0)), Card(), Card(begins=46))
+    code, output, _ = mcage("doctor")
+    assert code == 0
+    assert "cuda   available: left out: device 0: Simulated 0 has compute capability 7.0" in output
+    assert "device 2: another program uses it alone" in output
+    assert "  ok    cuda   rrcd" in output
+
+
+def test_doctor_tells_failure_from_disagreement(machine, mcage, few_techniques):
+    machine(Card(faults_in="place"))
+    code, output, _ = mcage("doctor")
+    assert code == 1
+    assert "FAIL  cuda   rrcd         device 0 (Simulated 0) failed in" in output
+    assert "ENGINES FAIL: cuda in 1 of 2 tests" in output
+    assert "DISAGREE" not in output
+
+
+@pytest.fixture
+def few_techniques(monkeypatch):
+    from mcage.techniques import TECHNIQUES
+
+    monkeypatch.setattr("mcage.techniques.TECHNIQUES", {"rrcd": TECHNIQUES["rrcd"]})
+
+
+# ---- several cards ---------------------------------------------------------------------------
+
+
+def test_auto_leaves_out_the_card_that_does_not_answer(machine):
+    machine(Card(), Card(begins=46))
+    engine, reason = select_engine("auto")
+    assert engine.name == "cuda"
+    assert len(engine.devices) == 1
+    assert reason.startswith("a GPU answers; left out: device 1: another program uses it alone")
+
+
+def test_a_card_that_is_asked_for_is_not_left_out(machine):
+    machine(Card(), Card(begins=46))
+    for arguments in (("cuda",), ("cuda", (0, 1)), ("auto", (1, 0))):
+        with pytest.raises(NoDeviceError, match=r"device 1: another .*; --devices 0 does without"):
+            select_engine(*arguments)
+    assert select_engine("cuda", (0,))[1] == "asked for"
+
+
+def test_a_card_that_is_not_asked_for_is_left_alone(machine, expected):
+    simulated = machine(Card(begins=2), Card())
+    engine, reason = select_engine("auto", (1,), threads=4)
+    found = Sweep(small_spec(), engine, reason).compute(0, 4)
+    assert set(simulated.set_devices) == {1}
+    assert len(simulated.set_devices) <= 2 + 4  # once in each thread
+    assert_same_arrays(found, expected)
+
+
+def test_threads_are_as_many_as_memory_has_room_for(machine):
+    machine(Card(free_bytes=5 * 2**29), Card(free_bytes=2**33))
+    engine, _ = select_engine("auto", threads=16)
+    assert engine.threads == 4
+    assert engine.batch == 80
+    assert select_engine("auto", threads=4)[0].threads is None
+
+
+# ---- cards that fail at work -----------------------------------------------------------------
+
+
+def test_out_of_memory_halves_the_batch(machine, monkeypatch, expected):
+    monkeypatch.setattr(halving, "SMALLEST_BATCH", 1)
+    card = Card()
+    machine(card)
+    engine, reason = select_engine("auto")
+    said = []
+    sweep = Sweep(small_spec(), engine, reason, say=said.append)
+    sweep.prepare()
+    card.host.memory_bytes = 32 * 2**20  # two instances and what they share
+    found = sweep.compute(0, 4)
+    assert [re.sub(r"\(.*\)", "", line) for line in said] == [
+        "out of memory : on with batches of 2 instances"
+    ]
+    assert_same_arrays(found, expected)
+    parts = [sweep.compute(0, 3), sweep.compute(3, 4)]
+    assert_same_arrays(joined(parts), found)
+    assert len(said) == 1
+
+
+def test_out_of_memory_to_the_end(machine, sweep, tmp_path):
+    machine(Card(memory_bytes=10 * 2**20))
+    code, _, error = sweep("--engine", "cuda")
+    last = one_line(error.splitlines(keepends=True)[-1])
+    assert code == 2
+    assert "out of memory" in last
+    assert "run the same command again" in last
+    assert not (tmp_path / "r.h5").exists()
+
+
+@pytest.mark.parametrize(
+    ("sync", "which"),
+    [
+        ("", r"one of the kernels .*place, sort_visits, expose \(MCAGE_SYNC=1 in the environment"),
+        ("1", "kernel expose: cudaErrorIllegalAddress"),
+    ],
+)
+def test_a_fault_is_put_down_to_the_kernels_at_work(machine, sweep, monkeypatch, sync, which):
+    monkeypatch.setenv("MCAGE_SYNC", sync)
+    machine(Card(faults_in="expose"))
+    code, _, error = sweep("--engine", "cuda")
+    last = one_line(error.splitlines(keepends=True)[-1])
+    assert code == 2
+    assert re.search(rf"device 0 \(Simulated 0\) failed in {which}", last)
+    assert "run the same command again" in last
+
+
+def test_a_launch_that_is_refused_is_that_of_its_kernel(machine):
+    machine(Card(refuses="expose"))
+    engine, _ = select_engine("cuda")
+    with pytest.raises(DeviceError, match=r"refuses: kernel expose of stress.cu, grid \(\d+, 256"):
+        Sweep(small_spec(), engine).compute(0, 4)
+
+
+# ---- halving alone ---------------------------------------------------------------------------
+
+
+def test_halves_until_it_fits_and_stays_there():
+    tried, said = [], []
+
+    def compute(instances):
+        tried.append(len(instances))
+        if len(instances) > 20:
+            raise MemoryError("full")
+        return instances
+
+    halves = halving.Halving(said.append)
+    for first in (0, 100):
+        parts = halves.run(compute, np.arange(first, first + 100))
+        assert np.array_equal(np.concatenate(parts), np.arange(first, first + 100))
+    assert tried == [100, 50, 25, 12, *[12] * 7, 4, *[12] * 8, 4]
+    assert said[-1] == "out of memory (full): on with batches of 12 instances"
+
+
+def test_no_smaller_than_stated():
+    tried = []
+
+    def compute(instances):
+        tried.append(len(instances))
+        raise MemoryError
+
+    with pytest.raises(UserError, match=r"out of memory with 8 instances in a batch \(no memory\)"):
+        halving.Halving().run(compute, np.arange(20))
+    assert tried == [20, 10, halving.SMALLEST_BATCH]
