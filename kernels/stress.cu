@@ -367,3 +367,45 @@ expose(const int4 *writes, const unsigned *contents, const unsigned *masks,
     store(sums, column);
     raise(&longest[instances + instance], add_seconds(column, scale, one));
 }
+
+// The longest of a component's seconds when scaled cycles are taken from them: the bits of it.
+__device__ __forceinline__ unsigned long long take_seconds(const Cycles *column, double scale,
+                                                           const double *seconds) {
+    double longest = 0;
+#pragma unroll 4
+    for (int cell = 0; cell < BITS * COMPONENTS; cell += COMPONENTS) {
+        // Rounded after each step, as in the reference.
+        const double left = __dsub_rn(seconds[cell], __dmul_rn(double(column[cell]), scale));
+        if (left > longest) longest = left;
+    }
+    return static_cast<unsigned long long>(__double_as_longlong(longest));
+}
+
+// As `expose`, but backwards, and the seconds stay as they are: what was the longest when less of
+// the stretch had passed, longest[2][slices], zero to begin with. `backs`: scale of each slice.
+extern "C" __global__ void __launch_bounds__(COMPONENTS, BLOCKS_OF_MULTIPROCESSOR)
+look_back(const int4 *writes, const unsigned *contents, const unsigned *masks,
+          const unsigned *region_masks, unsigned long long cycles, const int *worlds,
+          const unsigned long long *periods, int most_worlds, const int *starts,
+          const int4 *visits, int capacity, const int *instance_of, int instances,
+          const double *backs, const double *seconds, unsigned long long *longest) {
+    __shared__ Cycles columns[BITS * COMPONENTS];
+    __shared__ unsigned queue[2 * QUEUE * COMPONENTS];
+    const Replay replay = {reinterpret_cast<const Write *>(writes), contents, masks,
+                           Cycles(cycles)};
+    const int entry = blockIdx.y;
+    Cycles *column = columns + threadIdx.x;
+    Sums sums = {{}, queue + threadIdx.x, 0};
+    // Entries that the stretch has left alone keep what they had.
+    walk_worlds(replay, region_masks, worlds, periods, most_worlds, starts, visits, capacity,
+                blockIdx.x, entry, sums, column);
+    const double back = backs[blockIdx.x];
+    const double *zero = seconds + static_cast<long long>(instance_of[blockIdx.x]) * CELLS +
+                         entry * (BITS * COMPONENTS) + threadIdx.x;
+    const double *one = zero + static_cast<long long>(instances) * CELLS;
+#pragma unroll
+    for (int bit = 0; bit < BITS; bit++) column[bit * COMPONENTS] -= sums.of[bit];
+    raise(&longest[blockIdx.x], take_seconds(column, back, zero));
+    store(sums, column);
+    raise(&longest[gridDim.x + blockIdx.x], take_seconds(column, back, one));
+}

@@ -153,6 +153,10 @@ def test_exposure_agrees_to_the_last_bit(name):
         for exposure in exposures:
             exposure.add(running, kernel, maps, seconds)
         numpy, numba = exposures
+        back = seconds * rng.uniform(size=5)
+        earlier = [one.longest_earlier(running, kernel, maps, back) for one in exposures]
+        assert np.array_equal(*earlier)
+        assert (earlier[0] <= numpy.longest[:, running]).all()
         assert np.array_equal(numpy.longest, numba.longest)
         assert np.array_equal(numpy.watched_seconds, numba.watched_seconds)
     assert numpy.longest.all()

@@ -4,6 +4,8 @@ Short random traces leave few bits open; these reach every way in which the engi
 most stressed cell, that of many entries abreast included.
 """
 
+from itertools import chain
+
 import numpy as np
 import pytest
 
@@ -54,18 +56,38 @@ def lives(duties, seed):
         seconds = rng.uniform(1e6, 1e8)
         for exposure in both:
             exposure.add(running, kernel, fault_maps[running], seconds)
-        yield both
+        yield both, (running, kernel, fault_maps[running], seconds)
         fault_maps = (faulty * blocks).astype(np.uint8)  # from the second stretch on
         faulty |= rng.random(faulty.shape) < 0.02
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_longest_and_watched_times_are_those_of_all_cells(duties, seed):
-    for stretch, (dense, native) in enumerate(lives(duties, seed)):
+    for stretch, ((dense, native), _) in enumerate(lives(duties, seed)):
         assert np.array_equal(dense.longest, native.longest), stretch
         assert np.array_equal(dense.watched_seconds, native.watched_seconds), stretch
     assert dense.longest.all()
     assert dense.watched_seconds.any()
+
+
+def test_longest_times_within_a_stretch_are_those_of_all_cells(duties):
+    """Also after looking within, which must leave what is known of the cells as it was."""
+    below = 0
+    for (dense, native), (running, kernel, fault_maps, seconds) in chain(
+        lives(duties, 1), lives(duties, 2)
+    ):
+        before = dense.longest_earlier(running, kernel, fault_maps, np.full(len(running), seconds))
+        for part in (0.9, 0.5, 0.002):
+            back = np.full(len(running), seconds * (1 - part))
+            exact, found = (
+                exposure.longest_earlier(running, kernel, fault_maps, back)
+                for exposure in (dense, native)
+            )
+            assert np.array_equal(exact, found)
+            line = (1 - part) * before + part * dense.longest[:, running]
+            assert (exact <= line * (1 + 1e-9)).all()
+            below += (exact < line * (1 - 1e-6)).sum()
+    assert below, "the same cells are the longest throughout: a line would do"
 
 
 def test_bits_are_worked_out_abreast(duties):
@@ -73,7 +95,7 @@ def test_bits_are_worked_out_abreast(duties):
     technique = duties.replays[0].technique
     if not (technique.gates_released and technique.rotating_selectors):
         pytest.skip("only for tables and released places that are off")
-    *_, (_, native) = lives(duties, 1)
+    *_, ((_, native), _) = lives(duties, 1)
     done = [room.abreast.done.any() for room in native._rooms._spare]
     assert any(done)
 

@@ -1,10 +1,9 @@
 """Wear where total seconds under stress say it all: additive models with constant rates.
 
 Of transistors of one age, the one that was stressed longest has then drifted furthest, so that the
-longest times of a slice give the shifts of its worst transistors. They are known at both ends of a
-stretch, and for slices that share their times at any moment in it. Other slices are taken to have
-one cell that is stressed longest all through the stretch. Since the longest of times that grow
-evenly lies below that line, a shift within a stretch is never too small, and an end never too late.
+longest times of a slice give the shifts of its worst transistors. They are known at the end of a
+stretch, and looked for at a moment within it, where another cell may be the worst: the times of all
+cells grow evenly, so that what was added after that moment can be taken back.
 """
 
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from mcage.aging.stretch import Stretch, between
 from mcage.aging.wear import CellWear, Wear
 from mcage.engines.exposure import SharedDuties, Watched
 from mcage.engines.interface import Engine
+from mcage.geometry import SLICE
 
 SAME = 1e-12
 """Share by which shifts differ that are the same but for rounding."""
@@ -96,6 +96,10 @@ class SummedWear(Wear):
         self._before = np.zeros((2, len(watched.cell)))
         self._longest_before = np.zeros((2, instances))
         self._kernel = np.zeros(instances, dtype=np.int64)
+        self._fault_maps = np.zeros((instances, SLICE.entries), dtype=np.uint8)
+        # What was found within a stretch when last looked for.
+        self._looked_at = np.full(instances, np.nan)
+        self._longest_then = np.zeros((2, instances))
 
     def add(
         self,
@@ -112,7 +116,7 @@ class SummedWear(Wear):
         np.copyto(self._before, self._exposure.watched_seconds, where=of_cells)
         np.copyto(self._longest_before, self._exposure.longest, where=chosen)
         self.stretch.start[instances], self.stretch.end[instances] = start, end
-        self._kernel[instances] = kernel
+        self._kernel[instances], self._fault_maps[instances] = kernel, fault_maps
         self._exposure.add(instances, kernel, fault_maps, end - start)
 
     def cells(self, places: NDArray[np.int64]) -> SummedCells:
@@ -156,15 +160,26 @@ class SummedWear(Wear):
     ) -> NDArray[np.float64]:
         """Longest seconds at '0' and at '1' if slices were always busy: float64[2, n]."""
         stretch = self.stretch.of(instances)
-        before, after = self._longest_before[:, instances], self._exposure.longest[:, instances]
-        longest = between(before, after, stretch.part(moment))
-        within = (stretch.start < moment) & (moment < stretch.end)
-        shared = np.flatnonzero(within & self._exposure.share(instances))
-        if len(shared):
-            mine = instances[shared]
-            to_come = (stretch.end - moment)[shared]
-            longest[:, shared] = self._exposure.longest_earlier(mine, self._kernel[mine], to_come)
+        longest = np.where(
+            moment > stretch.start,
+            self._exposure.longest[:, instances],
+            self._longest_before[:, instances],
+        )
+        within = np.flatnonzero((stretch.start < moment) & (moment < stretch.end))
+        if len(within):
+            self._look_within(instances[within], moment[within])
+            longest[:, within] = self._longest_then[:, instances[within]]
         return longest
+
+    def _look_within(self, instances: NDArray[np.int64], moment: NDArray[np.float64]) -> None:
+        """Look for the longest times at moments within the stretches of some instances."""
+        unknown = moment != self._looked_at[instances]
+        mine, when = instances[unknown], moment[unknown]
+        if len(mine):
+            self._longest_then[:, mine] = self._exposure.longest_earlier(
+                mine, self._kernel[mine], self._fault_maps[mine], self.stretch.end[mine] - when
+            )
+            self._looked_at[mine] = when
 
     def worst_dvth(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]

@@ -131,31 +131,37 @@ class Exposure(ABC):
             for watched, of_cells in zip(self.watched_seconds, duties, strict=True):
                 watched[some][mine] += seconds * of_cells.duty.take(place)
 
-    def share(self, instances: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of some instances have no times of their own: bool[m]."""
-        return ~self._has_own[instances]
-
     def longest_earlier(
         self,
         instances: NDArray[np.int64],
         kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
         seconds: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """Longest seconds at '0' and at '1' of a slice so many seconds before: float64[2, m].
+        """Longest seconds at '0' and at '1' of any cell so many seconds before: float64[2, m].
 
         Parameters
         ----------
         instances : int64[m]
-            Positions in the batch of instances without times of their own.
-        kernel : int64[m]
-            Kernel that each ran last.
+            Positions in the batch.
+        kernel, fault_maps : int64[m], uint8[m, 256]
+            What each ran last, and on which map.
         seconds : float64[m]
             Seconds to be taken back, fewer than it ran.
         """
-        mixtures = self._mixture[instances]
-        mixtures[np.arange(len(instances)), kernel] -= seconds
-        duties = (self._duties.zero, self._duties.one)
-        return np.stack([self._longest_of_mixtures(mixtures, one) for one in duties])
+        longest = np.empty((2, len(instances)))
+        has_own = self._has_own[instances]
+        shared, alone = np.flatnonzero(~has_own), np.flatnonzero(has_own)
+        if len(shared):
+            mixtures = self._mixture[instances[shared]]
+            mixtures[np.arange(len(shared)), kernel[shared]] -= seconds[shared]
+            for which, duties in enumerate((self._duties.zero, self._duties.one)):
+                longest[which, shared] = self._longest_of_mixtures(mixtures, duties)
+        if len(alone):
+            longest[:, alone] = self._own_earlier(
+                instances[alone], kernel[alone], fault_maps[alone], seconds[alone]
+            )
+        return longest
 
     def _longest_of_mixtures(
         self, mixtures: NDArray[np.float64], duties: DutyGroups
@@ -191,6 +197,20 @@ class Exposure(ABC):
         """Add a stretch of one kernel to instances that have times of their own.
 
         Brings `longest` and `watched_seconds` up to date.
+        """
+        raise NotImplementedError
+
+    def _own_earlier(
+        self,
+        instances: NDArray[np.int64],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+        seconds: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """`longest_earlier` of instances that have times of their own.
+
+        To the last bit the largest of what is left of a cell's seconds when the cycles of its last
+        stretch, times seconds / period, are taken from them; 0 at least.
         """
         raise NotImplementedError
 
@@ -235,6 +255,23 @@ class DenseExposure(Exposure):
             self._own[1, instance] += ones.ravel() * scale
         self.longest[:, instances] = self._own[:, instances].max(axis=2)
         self._follow(instances)
+
+    def _own_earlier(
+        self,
+        instances: NDArray[np.int64],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+        seconds: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        longest = np.zeros((2, len(instances)))
+        for place, instance in enumerate(instances):
+            replay = self._duties.replays[kernel[place]]
+            ones, powered, period = self._times(replay, fault_maps[place])
+            back = seconds[place] / period
+            for which, cycles in enumerate((powered - ones, ones)):
+                earlier = self._own[which, instance] - cycles.ravel() * back
+                longest[which, place] = max(0.0, earlier.max())
+        return longest
 
     @abstractmethod
     def _times(self, replay: PreparedReplay, fault_map: NDArray[np.uint8]) -> SliceTimes:

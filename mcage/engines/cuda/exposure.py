@@ -96,6 +96,26 @@ class CudaExposure(Exposure):
             )
         self._look_up(instances)
 
+    def _own_earlier(
+        self,
+        instances: NDArray[np.int64],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+        seconds: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        longest = np.empty((2, len(instances)))
+        for one in np.unique(kernel).tolist():
+            chosen = kernel == one
+            replay = self._duties.replays[one]
+            longest[:, chosen] = self._runner.look_back(
+                replay,
+                fault_maps[chosen],
+                instances[chosen],
+                seconds[chosen] / replay.period,
+                self._seconds,
+            )
+        return longest
+
     def _look_up(self, instances: NDArray[np.int64]) -> None:
         """Bring `longest` and `watched_seconds` of instances up to date."""
         device = self._runner.device

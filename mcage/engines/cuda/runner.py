@@ -195,17 +195,14 @@ class Runner:
         longest : uint64[2, instances] on the device
             Bits of the longest of them.
         """
-        selecting, walking = self._redirections.of(replay)
-        module = self.module(stress_program(replay))
-        for chunk in self._chunks(len(instances), _work_bytes(replay, selecting.stays)):
-            visits = self._visits(replay, selecting, fault_maps[chunk])
+        for chunk, walked in self._walked(replay, fault_maps):
             chosen = instances[chunk]
-            module.launch(
+            self.module(stress_program(replay)).launch(
                 "expose",
                 (len(chosen), SLICE.entries, 1),
                 (SLICE.components, 1, 1),
                 [
-                    *_walk_arguments(replay, walking, visits),
+                    *walked,
                     self.device.upload(chosen.astype(np.int32)),
                     np.int32(seconds.shape[1]),
                     np.float64(scale),
@@ -213,6 +210,56 @@ class Runner:
                     longest,
                 ],
             )
+
+    def look_back(
+        self,
+        replay: PreparedReplay,
+        fault_maps: NDArray[np.uint8],
+        instances: NDArray[np.int64],
+        backs: NDArray[np.float64],
+        seconds: Any,
+    ) -> NDArray[np.float64]:
+        """Longest seconds at '0' and '1' when some of a replay is taken back: float64[2, m].
+
+        Parameters
+        ----------
+        replay, fault_maps : PreparedReplay, uint8[m, 256]
+            What was added last.
+        instances : int64[m]
+            Whose seconds.
+        backs : float64[m]
+            Seconds to be taken back for each cycle.
+        seconds : float64[2, instances, cells] on the device
+            Seconds at '0' and '1', which stay as they are.
+        """
+        result = np.empty((2, len(instances)))
+        for chunk, walked in self._walked(replay, fault_maps):
+            chosen = instances[chunk]
+            longest = self.device.zeros((2, len(chosen)), np.uint64)
+            self.module(stress_program(replay)).launch(
+                "look_back",
+                (len(chosen), SLICE.entries, 1),
+                (SLICE.components, 1, 1),
+                [
+                    *walked,
+                    self.device.upload(chosen.astype(np.int32)),
+                    np.int32(seconds.shape[1]),
+                    self.device.upload(np.ascontiguousarray(backs[chunk])),
+                    seconds,
+                    longest,
+                ],
+            )
+            result[:, chunk] = self.device.download(longest).view(np.float64)
+        return result
+
+    def _walked(
+        self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]
+    ) -> Iterator[tuple[slice, list[Any]]]:
+        """Chunks of a batch whose visits are on the device, with the arguments of a walk."""
+        selecting, walking = self._redirections.of(replay)
+        for chunk in self._chunks(len(fault_maps), _work_bytes(replay, selecting.stays)):
+            visits = self._visits(replay, selecting, fault_maps[chunk])
+            yield chunk, _walk_arguments(replay, walking, visits)
 
     def _chunks(self, slices: int, bytes_each: int) -> Iterator[slice]:
         """Parts of a batch whose work space fits into this thread's share of the free memory."""

@@ -31,6 +31,7 @@ from mcage.engines.native.longest import (
     Past,
     find_longest,
     guess_longest,
+    longest_earlier,
     narrow,
     new_cells,
     raise_bounds,
@@ -200,23 +201,54 @@ class NativeExposure(SharedExposure):
         # One kernel after the other: what is shared by all instances stays in the caches.
         order = np.argsort(kernel, kind="stable")
         room = self._rooms.take()
-        periods = np.array([replay.period for replay in self._duties.replays])
         _expose(
             runs,
             instances[order],
             kernel[order],
             fault_maps[order],
-            seconds / periods[kernel[order]],
+            seconds / self._periods[kernel[order]],
             self._stretches,
             self._following,
             self._progress,
-            Past(self._mixture, self._duties.zero.duty, self._duties.one.duty),
+            self._past,
             self._cells,
             room,
             self.watched_seconds,
             self.longest,
         )
         self._rooms.give_back(room)
+
+    def _own_earlier(
+        self,
+        instances: NDArray[np.int64],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+        seconds: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """See `Exposure`; the visits of the stretch are still known, and no map is needed."""
+        room = self._rooms.take()
+        longest = np.empty((len(instances), 2))
+        _look_earlier(
+            self._runs,
+            instances,
+            seconds / self._periods[kernel],
+            self._stretches,
+            self._past,
+            self._cells,
+            room,
+            self.longest,
+            longest,
+        )
+        self._rooms.give_back(room)
+        return longest.T
+
+    @cached_property
+    def _periods(self) -> NDArray[np.int64]:
+        return np.array([replay.period for replay in self._duties.replays])
+
+    @property
+    def _past(self) -> Past:
+        return Past(self._mixture, self._duties.zero.duty, self._duties.one.duty)
 
 
 @compiled
@@ -297,6 +329,33 @@ def _expose(
                 watched_seconds,
             )
         begin = end
+
+
+@compiled
+def _look_earlier(
+    runs: Runs,
+    instances: NDArray[np.int64],
+    backs: NDArray[np.float64],
+    stretches: Stretches,
+    past: Past,
+    cells: Cells,
+    room: Room,
+    longest: NDArray[np.float64],
+    earlier: NDArray[np.float64],
+) -> None:
+    """`longest_earlier` of some instances: backs float64[m], earlier float64[m, 2]."""
+    for place in range(len(instances)):
+        longest_earlier(
+            runs,
+            instances[place],
+            backs[place],
+            stretches,
+            past,
+            cells,
+            room,
+            longest,
+            earlier[place],
+        )
 
 
 @compiled

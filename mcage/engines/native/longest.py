@@ -2,6 +2,7 @@
 
 For every bit of every entry a bound is known. Only where it exceeds what is already found are the
 64 cells worked out, from all stretches; what comes out is kept, and is their bound from then on.
+Within the latest stretch no cell exceeds the line between its bounds before and after.
 """
 
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.native.abreast import power, work_out_bit
+from mcage.engines.native.abreast import forget, power, work_out_bit
 from mcage.engines.native.compile import compiled, inner
 from mcage.engines.native.place import ENTRIES
 from mcage.engines.native.runs import BITS
@@ -30,6 +31,9 @@ _MANY = 48
 """Entries from which on a bit is worked out for all of them abreast."""
 
 _ONE = np.uint32(1)
+
+_ROUNDING = 1e-12
+"""Share of a bound by which one within a stretch may fall short by rounding alone."""
 
 
 class Cells(NamedTuple):
@@ -170,6 +174,119 @@ def narrow(
             if abreast.whole[entry]:
                 _take_over(abreast, entry, _ONE << np.uint32(bit), room.latest)
                 _tighten(instance, turn, scale, cells, room.latest, entry, bit)
+
+
+@compiled
+def longest_earlier(
+    runs: Any,
+    instance: int,
+    back: float,
+    stretches: Any,
+    past: Any,
+    cells: Any,
+    room: Any,
+    longest: Any,
+    earlier: Any,
+) -> None:
+    """Longest seconds at '0' and at '1' of any cell at a moment within the latest stretch.
+
+    Parameters
+    ----------
+    back : float
+        Seconds to be taken back for each of the stretch's cycles, fewer than were added.
+    earlier : float64[2]
+        Result.
+    runs, instance, stretches, past, cells, room, longest
+        As for `find_longest`.
+    """
+    part = 1 - back / stretches.scale[instance, stretches.turns[instance] - 1]
+    forget(room.abreast)
+    earlier[:] = 0
+    for which in range(2):
+        guess, most = 0, -1.0
+        for place in range(ENTRIES * BITS):
+            bound = _bound_at(cells, which, instance, place // BITS, place % BITS, part)
+            if bound > most:
+                guess, most = place, bound
+        only, entry = _ONE << np.uint32(guess % BITS), guess // BITS
+        _look_back(
+            runs, instance, back, part, stretches, past, cells, room, entry, only, longest, earlier
+        )
+    for entry in range(ENTRIES):
+        chosen = _exceeding_at(cells, instance, entry, part, earlier)
+        if chosen:
+            _look_back(
+                runs,
+                instance,
+                back,
+                part,
+                stretches,
+                past,
+                cells,
+                room,
+                entry,
+                chosen,
+                longest,
+                earlier,
+            )
+
+
+@inner
+def _bound_at(cells: Any, which: int, instance: int, entry: int, bit: int, part: float) -> float:
+    """Seconds that no cell exceeds when a part of the latest stretch has passed."""
+    before = cells.before[which, instance, entry, bit]
+    after = cells.bounds[which, instance, entry, bit]
+    return before + (after - before) * part + after * _ROUNDING
+
+
+@inner
+def _exceeding_at(cells: Any, instance: int, entry: int, part: float, earlier: Any) -> np.uint32:
+    """As `_exceeding`, when a part of the latest stretch has passed."""
+    chosen = np.uint32(0)
+    for bit in range(BITS):
+        for which in range(2):
+            if _bound_at(cells, which, instance, entry, bit, part) > earlier[which]:
+                chosen |= _ONE << np.uint32(bit)
+    return chosen
+
+
+@compiled
+def _look_back(
+    runs: Any,
+    instance: int,
+    back: float,
+    part: float,
+    stretches: Any,
+    past: Any,
+    cells: Any,
+    room: Any,
+    entry: int,
+    chosen: np.uint32,
+    longest: Any,
+    earlier: Any,
+) -> None:
+    """Look into some bits of an entry at a moment within the latest stretch."""
+    turn = stretches.turns[instance] - 1
+    kernel, scale = stretches.kernel[instance, turn], stretches.scale[instance, turn]
+    visits = stretch_of(stretches, instance, turn)
+    _plane_times(runs, kernel, visits, entry, chosen, room.events, room.latest)
+    for bit in range(BITS):
+        if chosen >> np.uint32(bit) & _ONE:
+            _tighten(instance, turn, scale, cells, room.latest, entry, bit)
+    chosen &= _exceeding_at(cells, instance, entry, part, earlier)
+    if not chosen:
+        return
+    _work_out(runs, instance, stretches, past, cells, room, entry, chosen, longest)
+    for bit in range(BITS):
+        if chosen >> np.uint32(bit) & _ONE:
+            kept = cells.kept[instance, entry, bit]
+            place = kept if kept >= 0 else KEPT + bit
+            for lane in range(LANES):
+                ones = np.int64(room.latest.ones[bit, lane])
+                zeros = np.int64(room.latest.powered[bit, lane]) - ones
+                seconds = cells.seconds[instance, place]
+                earlier[0] = max(earlier[0], seconds[0, lane] - zeros * back)
+                earlier[1] = max(earlier[1], seconds[1, lane] - ones * back)
 
 
 @inner
