@@ -39,6 +39,7 @@ from mcage.report.statistics import Estimate, life_quantile, mean, proportion
 from mcage.report.text import DASH, life, percent, plus_minus
 from mcage.results.reader import open_results
 from mcage.spec import SweepSpec
+from mcage.traces.release import RELEASES
 from mcage.variation import SCENARIOS
 
 ROOT = Path(__file__).parent.parent
@@ -50,7 +51,6 @@ TECHNIQUES = ("baseline", "rc+rar", "disable", "gr-guard", "rrcd", "rrcd+pg", "r
 REFERENCE = "rrcd"
 """The technique whose years the others are compared with."""
 
-RELEASES = ("work-group", "wavefront")
 AGING = {"aging": 1.0, "no aging": 0.0}
 """Growth of Vmin per threshold shift, V/V: with it, and without any."""
 
@@ -86,7 +86,6 @@ def main() -> None:
         given.energy_instances,
         scenarios=["common"],
         vdd_volts=list(LOW_VOLTS),
-        workload={"release": "wavefront"},
     )
     lines = [line for release in RELEASES for line in life_lines(release, survival)]
     points = list(energy_points(voltages))

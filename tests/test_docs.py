@@ -264,16 +264,19 @@ def test_main_job_and_the_python_that_reads_its_file(tmp_path):
 
 
 def test_fault_maps_of_the_model_page(tmp_path):
-    """The maps are made and replayed, and BlackScholes fits on none of the dies."""
+    """The maps are made and replayed, and BlackScholes fits on as many dies as the page says."""
     page = ROOT / "docs" / "model.md"
     (code,) = blocks(page, "python")
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
     (example,) = [one for one in commands(page) if one[0] == "replay" and "--fault-map" in one]
     report = json.loads(in_shell(*example, folder=tmp_path))
     assert report["instances"] == 100
-    assert min(report["peak_spilled_rows"]) > SweepSpec().registers.lds_rows
+    fits = np.array(report["peak_spilled_rows"]) <= SweepSpec().registers.lds_rows
     writes = {kind: np.array(counts) for kind, counts in report["writes"].items()}
-    assert 0.2 < np.mean(writes["lds"] / sum(writes.values())) < 0.3
+    spilled = 100 * np.mean(writes["lds"] / sum(writes.values()))
+    text = page.read_text()
+    assert f"fits on {fits.sum()} of the first hundred Common dies" in text
+    assert f"{spilled:.1f} % of its writes go to the LDS on average" in text
 
 
 def test_pages_name_no_machine():
