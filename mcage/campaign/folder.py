@@ -13,7 +13,7 @@ from mcage.campaign.plan import in_words
 from mcage.campaign.shard import LONGEST_NAME, read_owner, shard_range
 from mcage.errors import UserError
 from mcage.results.atomic import flush_folder, is_temporary, remove_abandoned
-from mcage.results.header import Campaign
+from mcage.results.header import Campaign, code_in_words
 from mcage.results.seal import DamagedFileError
 
 LOCK_NAME = "lock"
@@ -83,7 +83,10 @@ def _lock(folder: Path, descriptor: int) -> None:
 
 
 def finished_shards(
-    folder: Path, campaign: Campaign | None, on_damage: Callable[[Path, DamagedFileError], None]
+    folder: Path,
+    campaign: Campaign | None,
+    on_damage: Callable[[Path, DamagedFileError], None],
+    accept_other_code: bool = False,
 ) -> tuple[Campaign | None, dict[range, Path]]:
     """Verify every shard of a folder that this process has locked.
 
@@ -95,17 +98,19 @@ def finished_shards(
         The sweep that they must belong to; None takes that of the first shard.
     on_damage : callable
         Called with each damaged shard, which is then left out.
+    accept_other_code : bool
+        Whether shards may be those of other code.
 
     Returns
     -------
     campaign, shards
-        The header of the first shard (``campaign`` if there is none), and the files by instances
-        in rising order.
+        The header of the first shard (``campaign`` if there is none) with the codes of all shards,
+        and the files by instances in rising order.
 
     Raises
     ------
     UserError
-        A file is no shard, is one of another sweep, or overlaps another.
+        A file is no shard, is one of another sweep or of other code, or overlaps another.
     """
     paths: dict[range, Path] = {}
     for path in folder.iterdir():
@@ -126,10 +131,10 @@ def finished_shards(
         except DamagedFileError as damage:
             on_damage(path, damage)
             continue
-        _check_owner(path, header, campaign or first)
+        _check_owner(path, header, campaign or first, accept_other_code)
         if instances.stop > header.instances:
             raise UserError(f"{path} reaches beyond the {header.instances} instances of its sweep")
-        first = first or header
+        first = first.joined_by(header) if first else header
         shards[instances] = path
     for earlier, later in pairwise(shards):
         if later.start < earlier.stop:
@@ -150,12 +155,45 @@ def refuse(_: Path, damage: DamagedFileError) -> NoReturn:
     raise UserError(f"{damage}: run the same sweep again to recompute it") from damage
 
 
-def _check_owner(path: Path, header: Campaign, owner: Campaign | None) -> None:
-    difference = owner and owner.difference(header)
+def _check_owner(
+    path: Path, header: Campaign, owner: Campaign | None, accept_other_code: bool
+) -> None:
+    if owner is None:
+        return
+    difference = owner.difference(header)
     if difference:
         raise UserError(
             f"{path} is a shard of another sweep ({difference}): continue that one with its own "
             f"command, choose another --out, or remove {path.parent}"
+        )
+    refuse_other_code(path, owner, header, accept_other_code)
+
+
+def refuse_other_code(
+    path: Path, campaign: Campaign, header: Campaign, accept_other_code: bool
+) -> None:
+    """Refuse results of other code, unless the user accepts them.
+
+    Parameters
+    ----------
+    path : Path
+        File that holds them.
+    campaign, header : Campaign
+        What is computed, and what the file says of itself.
+    accept_other_code : bool
+        Whether they are accepted.
+
+    Raises
+    ------
+    UserError
+        They are not.
+    """
+    others = campaign.other_codes(header)
+    if others and not accept_other_code:
+        raise UserError(
+            f"{path} was computed by other code ({code_in_words(others)}, not "
+            f"{code_in_words(campaign.codes)}): use that mcage, choose another --out, or give "
+            "--accept-other-code"
         )
 
 

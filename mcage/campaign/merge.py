@@ -7,6 +7,7 @@ from mcage.campaign.folder import (
     finished_shards,
     locked,
     refuse,
+    refuse_other_code,
     remove_shards,
     shard_folder,
 )
@@ -22,13 +23,17 @@ from mcage.results.seal import DamagedFileError
 from mcage.results.store import new_results
 
 
-def merge(out_path: Path) -> Path:
+def merge(out_path: Path, accept_other_code: bool = False) -> Path:
     """Merge the shards that lie beside ``out_path``, wherever they were computed.
+
+    All of them must have been computed by the same code, which need not be this one.
 
     Parameters
     ----------
     out_path : Path
         Results file to be; its shards are in the folder of the same name with ``.shards`` added.
+    accept_other_code : bool
+        Whether they may have been computed by different codes.
 
     Returns
     -------
@@ -38,8 +43,8 @@ def merge(out_path: Path) -> Path:
     Raises
     ------
     UserError
-        There are no shards; one is damaged, foreign, or overlaps another; instances are missing;
-        ``out_path`` exists already.
+        There are no shards; one is damaged, foreign, of other code, or overlaps another; instances
+        are missing; ``out_path`` exists already.
     """
     place = place_of(out_path, BESIDE)
     folder = shard_folder(place)
@@ -47,10 +52,10 @@ def merge(out_path: Path) -> Path:
         raise UserError(f"there is nothing to merge for {out_path}: no folder {folder}")
     with locked(folder):
         remove_abandoned_beside(place)
-        campaign, shards = finished_shards(folder, None, refuse)
+        campaign, shards = finished_shards(folder, None, refuse, accept_other_code)
         if campaign is None:
             raise UserError(f"{folder} holds no finished shard")
-        if not holds(place, campaign):
+        if not finished_campaign(place, campaign, accept_other_code):
             make_ready(place)
             write_merged(place, campaign, shards)
         remove_shards(folder, shards)
@@ -65,7 +70,8 @@ def write_merged(out_path: Path, campaign: Campaign, shards: dict[range, Path]) 
     out_path : Path
         Results file; nothing is replaced.
     campaign : Campaign
-        The sweep as it began; its stopping rule, if it has one, says with which instance it ends.
+        The sweep as it began, with the codes of all shards; its stopping rule, if it has one, says
+        with which instance it ends.
     shards : dict of range to Path
         Files by instances, in rising order, as `finished_shards` returns them.
 
@@ -101,8 +107,19 @@ def _what_is_missing(out_path: Path, campaign: Campaign, shards: dict[range, Pat
     )
 
 
-def holds(out_path: Path, campaign: Campaign) -> bool:
-    """Whether ``out_path`` is the finished results file of this campaign.
+def finished_campaign(
+    out_path: Path, campaign: Campaign, accept_other_code: bool = False
+) -> Campaign | None:
+    """Campaign of which ``out_path`` is the finished results file, if it exists.
+
+    Parameters
+    ----------
+    out_path : Path
+        Results file.
+    campaign : Campaign
+        What it must hold.
+    accept_other_code : bool
+        Whether other code may have computed it.
 
     Raises
     ------
@@ -110,11 +127,13 @@ def holds(out_path: Path, campaign: Campaign) -> bool:
         It is something else, which must not be overwritten.
     """
     if not out_path.exists():
-        return False
-    difference = campaign.difference(read_campaign(out_path))
+        return None
+    header = read_campaign(out_path)
+    difference = campaign.difference(header)
     if difference:
         raise UserError(
             f"{out_path} already holds another sweep ({difference}): "
             "choose another --out, or remove it"
         )
-    return True
+    refuse_other_code(out_path, campaign, header, accept_other_code)
+    return header

@@ -14,7 +14,7 @@ from mcage.campaign.folder import (
     remove_shards,
     shard_folder,
 )
-from mcage.campaign.merge import holds, write_merged
+from mcage.campaign.merge import finished_campaign, write_merged
 from mcage.campaign.plan import shards, unfinished
 from mcage.campaign.progress import Progress, Silent
 from mcage.campaign.shard import shard_name, write_shard
@@ -22,7 +22,7 @@ from mcage.campaign.stopping import Watch
 from mcage.results.atomic import make_ready, remove_abandoned_beside
 from mcage.results.contract import Arrays
 from mcage.results.destination import place_of
-from mcage.results.header import Campaign
+from mcage.results.header import Campaign, code_in_words
 from mcage.results.seal import DamagedFileError
 
 Compute = Callable[[int, int], Arrays]
@@ -36,6 +36,7 @@ def run_campaign(
     shard_size: int,
     progress: Progress | None = None,
     executor: Executor = overlapping,
+    accept_other_code: bool = False,
 ) -> Path:
     """Compute all instances and write the results file; continue where a killed run stopped.
 
@@ -58,6 +59,9 @@ def run_campaign(
         Where to report; silent by default.
     executor : Executor
         Where shards are computed.
+    accept_other_code : bool
+        Whether finished shards, or a finished file, may have been computed by other code; the file
+        then says so.
 
     Returns
     -------
@@ -68,21 +72,29 @@ def run_campaign(
     ------
     UserError
         ``out_path`` cannot be written or holds something else; its shard folder holds something
-        else, or is in use. All of this is found before anything is computed.
+        else, or is in use; other code computed what is there. All of this is found before anything
+        is computed.
     """
     progress = progress or Silent()
     place = place_of(out_path, BESIDE)
     folder = shard_folder(place)
-    if holds(place, campaign) and not folder.exists():
-        progress.say(f"{out_path} already holds this sweep: nothing to compute")
+    before = finished_campaign(place, campaign, accept_other_code)
+    if before and not folder.exists():
+        progress.say(_nothing_to_compute(out_path, campaign, before))
         return out_path
     with locked(folder):
         try:
-            _complete(campaign, place, compute, shard_size, progress, executor)
+            _complete(campaign, place, compute, shard_size, progress, executor, accept_other_code)
         except KeyboardInterrupt:
             progress.say(_what_stays(folder))
             raise
     return out_path
+
+
+def _nothing_to_compute(out_path: Path, campaign: Campaign, header: Campaign) -> str:
+    others = campaign.other_codes(header)
+    by_whom = f", computed by other code ({code_in_words(others)})" if others else ""
+    return f"{out_path} already holds this sweep{by_whom}: nothing to compute"
 
 
 def _what_stays(folder: Path) -> str:
@@ -100,6 +112,7 @@ def _complete(
     shard_size: int,
     progress: Progress,
     executor: Executor,
+    accept_other_code: bool,
 ) -> None:
     folder = shard_folder(out_path)
 
@@ -108,25 +121,28 @@ def _complete(
         path.unlink()
 
     remove_abandoned_beside(out_path)
-    _, finished = finished_shards(folder, campaign, discard)
-    if holds(out_path, campaign):
-        progress.say(f"{out_path} already holds this sweep: nothing to compute")
+    owner, in_shards = finished_shards(folder, campaign, discard, accept_other_code)
+    before = finished_campaign(out_path, campaign, accept_other_code)
+    if before:
+        progress.say(_nothing_to_compute(out_path, campaign, before))
     else:
         make_ready(out_path)
-        done = sum(map(len, finished))
+        done = sum(map(len, in_shards))
         if done:
             progress.say(f"continuing: {done} of {campaign.instances} instances are in {folder}")
+        if owner and (others := campaign.other_codes(owner)):
+            progress.say(f"accepted: shards of other code ({code_in_words(others)})")
         progress.start(campaign.instances, done)
         try:
             with closing(_ShardWriter(folder, campaign, compute)) as task:
                 _compute_until_the_end(
-                    campaign, folder, task, shard_size, finished, progress, executor
+                    campaign, folder, task, shard_size, in_shards, progress, executor
                 )
         finally:
             progress.finish()
-        owner, finished = finished_shards(folder, campaign, discard)
-        write_merged(out_path, owner or campaign, finished)
-    remove_shards(folder, finished)
+        owner, in_shards = finished_shards(folder, campaign, discard, accept_other_code)
+        write_merged(out_path, owner or campaign, in_shards)
+    remove_shards(folder, in_shards)
 
 
 class _ShardWriter:

@@ -38,11 +38,12 @@ from mcage.results.contract import Arrays
 from mcage.results.header import Campaign, CaseName
 from mcage.results.schema import DVTH_BIN_EDGES_MV, SCHEMA_VERSION, VARIABLES
 from mcage.spec import Aging, Case, Faults, SweepSpec, Workload
-from mcage.techniques import Technique, technique
+from mcage.techniques import TECHNIQUES, Technique, technique
 from mcage.traces import KERNELS, Trace, open_trace
 from mcage.traces.idle import HELD, held_while_idle
 from mcage.traces.release import released
 from mcage.variation import FaultModel, TailCells, fault_model, scenario
+from mcage.version import running_code
 
 SAMPLED_CELLS = 1024
 """Cells of each instance whose shifts make up the dVth histogram."""
@@ -163,6 +164,7 @@ class Sweep:
             engine_reason=self._reason,
             device=device_of(self._engine),
             stopping=stopping_rule(spec),
+            codes=(running_code(_plug_ins(spec)),),
         )
 
     @property
@@ -296,6 +298,7 @@ def run_sweep(
     shard_size: int | None = None,
     progress: Progress | None = None,
     devices: Sequence[int] | None = None,
+    accept_other_code: bool = False,
 ) -> Path:
     """Compute a sweep into one results file; continue where an earlier run was stopped.
 
@@ -314,6 +317,9 @@ def run_sweep(
         Where to report; silent by default.
     devices : sequence of int, optional
         Devices of the ``cuda`` engine; by default all.
+    accept_other_code : bool
+        Whether results that other code has left at ``out_path`` may be continued, or stand; the
+        file then says so.
 
     Returns
     -------
@@ -323,7 +329,8 @@ def run_sweep(
     Raises
     ------
     UserError
-        The spec makes no sense, or ``out_path`` cannot be written or holds something else.
+        The spec makes no sense, or ``out_path`` cannot be written, holds something else, or was
+        begun by other code.
     """
     chosen, reason = select_engine(engine, devices, _threads())
     shard_size = shard_size or max(SHARD_INSTANCES, BATCHES_IN_SHARD * chosen.batch)
@@ -332,7 +339,14 @@ def run_sweep(
     progress.say(f"engine {chosen.name} ({reason}); {len(sweep.campaign.cases)} cases")
     for name in sorted(set(spec.environment or {}) - set(spec.environments)):
         progress.say(f"note: environment.{name} is given, but this sweep does not name it")
-    return run_campaign(sweep.campaign, out_path, sweep.compute, shard_size, progress)
+    return run_campaign(
+        sweep.campaign,
+        out_path,
+        sweep.compute,
+        shard_size,
+        progress,
+        accept_other_code=accept_other_code,
+    )
 
 
 def _threads() -> int:
@@ -355,6 +369,12 @@ def _replay_alike(one: SweepSpec, other: SweepSpec) -> bool:
         return (*traces, life.idle, busy, registers.delta_limit, registers.selector_offsets)
 
     return of_replays(one) == of_replays(other)
+
+
+def _plug_ins(spec: SweepSpec) -> set[str]:
+    """Modules of the user's own that a sweep asks for as module:NAME."""
+    names = (*spec.techniques, spec.aging.model)
+    return {name.partition(":")[0] for name in names if ":" in name and name not in TECHNIQUES}
 
 
 def _grid(spec: SweepSpec) -> tuple[Case, ...]:

@@ -76,9 +76,9 @@ def usable_cores() -> int:
 
 def versions() -> dict[str, str | None]:
     """Versions of Python, mcage and the packages that compute; None for what is not installed."""
-    from mcage import __version__
+    from mcage.version import version_text
 
-    found: dict[str, str | None] = {"python": platform.python_version(), "mcage": __version__}
+    found: dict[str, str | None] = {"python": platform.python_version(), "mcage": version_text()}
     found |= {package: _version(package) for package in PACKAGES}
     cupy = [(package, _version(package)) for package in CUPY_PACKAGES if _version(package)]
     return found | (dict(cupy) or {"cupy": None})

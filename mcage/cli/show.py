@@ -82,9 +82,11 @@ def show(
 
         _show(summarize_file(file), print_summaries, json)
     from mcage.report.dies import note_on_shared_dies
+    from mcage.report.provenance import note_on_code
     from mcage.results.reader import read_campaign
 
-    for note in (read_campaign(file).stopped, note_on_shared_dies(file)):
+    campaign = read_campaign(file)
+    for note in (campaign.stopped, note_on_shared_dies(file), note_on_code(campaign)):
         if note:
             typer.echo(note, err=json)
 

@@ -159,6 +159,13 @@ def sweep(
         int | None,
         typer.Option(min=1, help="Instances per shard; does not change results."),
     ] = None,
+    accept_other_code: Annotated[
+        bool,
+        typer.Option(
+            "--accept-other-code",
+            help="Continue, or keep, what another version of the code has computed.",
+        ),
+    ] = False,
     out: Annotated[Path, typer.Option(help="Results file.")] = DEFAULT_OUT,
     show_spec: Annotated[
         bool, typer.Option("--show-spec", help="Print the spec as TOML and stop.")
@@ -214,7 +221,7 @@ def sweep(
     if show_spec:
         typer.echo(chosen.to_toml(), nl=False)
         return
-    _run(chosen, engine, devices, shard_size, out)
+    _run(chosen, engine, devices, shard_size, accept_other_code, out)
 
 
 def _number_or_word(text: str | None) -> int | str | None:
@@ -228,7 +235,14 @@ def _number_or_law(text: str | None) -> float | str | None:
         return text
 
 
-def _run(spec: Any, engine: str, devices: str | None, shard_size: int | None, out: Path) -> None:
+def _run(
+    spec: Any,
+    engine: str,
+    devices: str | None,
+    shard_size: int | None,
+    accept_other_code: bool,
+    out: Path,
+) -> None:
     from mcage.campaign.progress import on_stderr
     from mcage.campaign.sweep import run_sweep
     from mcage.engines.select import parse_devices
@@ -240,7 +254,7 @@ def _run(spec: Any, engine: str, devices: str | None, shard_size: int | None, ou
     if out == DEFAULT_OUT:
         _make_folder(out.parent)
     try:
-        path = run_sweep(spec, out, engine, shard_size, on_stderr(), numbers)
+        path = run_sweep(spec, out, engine, shard_size, on_stderr(), numbers, accept_other_code)
     except (UserError, KeyboardInterrupt):
         if out == DEFAULT_OUT:
             _remove_if_empty(out.parent)

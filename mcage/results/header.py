@@ -2,13 +2,14 @@
 
 import json
 import math
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from itertools import pairwise
 
 from pydantic import TypeAdapter, ValidationError
 
-from mcage import __version__
+from mcage.version import Code, running_code
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,8 @@ class Campaign:
         Operating points of the environment that has most.
     engine, engine_reason, device : str
         The engine that computes, why that one, and what it runs on.
-    mcage_version : str
-        Version of the program.
+    codes : tuple of Code
+        Code that computes it; of finished results, all of which some were computed.
     stopping : StoppingRule, optional
         When the sweep may end earlier.
     stopped : str
@@ -101,7 +102,7 @@ class Campaign:
     engine: str
     engine_reason: str = ""
     device: str = ""
-    mcage_version: str = __version__
+    codes: tuple[Code, ...] = field(default_factory=lambda: (running_code(),))
     stopping: StoppingRule | None = None
     stopped: str = ""
 
@@ -109,6 +110,8 @@ class Campaign:
         edges = self.epoch_edges_years
         if self.instances < 1 or self.workload_periods < 1 or not self.kernels or not self.cases:
             raise ValueError("a campaign needs an instance, a workload period, a kernel, a case")
+        if not self.codes:
+            raise ValueError("a campaign needs a code that computes it")
         if len({case.label for case in self.cases}) < len(self.cases):
             raise ValueError("two cases of a campaign have the same label")
         if (
@@ -150,15 +153,40 @@ class Campaign:
 
         Device and reason may differ (a sweep may continue on another machine); the engine may
         not, because engines agree on integers exactly but on floats to 1e-5 only. A sweep that
-        has ended by its stopping rule has fewer instances than while it runs.
+        has ended by its stopping rule has fewer instances than while it runs. Of the codes that
+        compute them, `other_codes` tells.
         """
-        for name in ("spec_digest", "mcage_version", "engine"):
+        for name in ("spec_digest", "engine"):
             if getattr(self, name) != getattr(other, name):
                 return f"{name} {getattr(other, name)}, not {getattr(self, name)}"
-        theirs = replace(other, device=self.device, engine_reason=self.engine_reason)
+        theirs = replace(
+            other, device=self.device, engine_reason=self.engine_reason, codes=self.codes
+        )
         if self.stopping:
             theirs = replace(theirs, instances=self.instances, stopped=self.stopped)
         return None if theirs == self else "another grid of cases, kernels or epochs"
+
+    def other_codes(self, other: "Campaign") -> tuple[Code, ...]:
+        """Codes of ``other`` that differ, in what decides results, from all of this campaign."""
+        return tuple(
+            theirs
+            for theirs in other.codes
+            if not any(theirs.computes_as(ours) for ours in self.codes)
+        )
+
+    @property
+    def accepted_other_code(self) -> bool:
+        """Whether these are results of several codes that may differ, as the user has accepted."""
+        return not all(code.computes_as(self.codes[0]) for code in self.codes)
+
+    def joined_by(self, other: "Campaign") -> "Campaign":
+        """Return this campaign with the codes of ``other`` added to its own."""
+        return replace(self, codes=tuple(dict.fromkeys((*self.codes, *other.codes))))
+
+
+def code_in_words(codes: Iterable[Code]) -> str:
+    """Codes as messages name them."""
+    return "; ".join(map(str, codes))
 
 
 @cache

@@ -101,12 +101,12 @@ def _campaign(sealed: SealedFile, file: h5py.File) -> Campaign:
         "engine": sealed.attribute("engine", str),
         "engine_reason": sealed.attribute("engine_reason", str),
         "device": sealed.attribute("device", str),
-        "mcage_version": sealed.attribute("mcage_version", str),
         "stopped": sealed.attribute("stopped", str) if stopping else "",
     }
     try:
-        rule = json.loads(stopping) if stopping else None
-        return Campaign.from_json(json.dumps(fields | {"stopping": rule}))
+        fields["stopping"] = json.loads(stopping) if stopping else None
+        fields["codes"] = json.loads(sealed.attribute("codes", str))
+        return Campaign.from_json(json.dumps(fields))
     except (ValueError, RecursionError) as error:
         sealed.refuse("header", str(error))
 

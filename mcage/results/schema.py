@@ -15,7 +15,7 @@ from mcage.aging.end_of_life import EndCause
 from mcage.results.header import Campaign
 
 FILETYPE = "mcage-results"
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 DVTH_BIN_EDGES_MV = np.arange(0.0, 201.0)
 """Borders of the dVth histogram, mV; ten years of full stress at 1.0 V and 80 °C give 90 mV."""

@@ -234,8 +234,8 @@ def longest_earlier(
 @inner
 def _bound_at(cells: Any, which: int, instance: int, entry: int, bit: int, part: float) -> float:
     """Seconds that no cell exceeds when a part of the latest stretch has passed."""
-    before = cells.before[which, instance, entry, bit]
-    after = cells.bounds[which, instance, entry, bit]
+    before: float = cells.before[which, instance, entry, bit]
+    after: float = cells.bounds[which, instance, entry, bit]
     return before + (after - before) * part + after * _ROUNDING
 
 

@@ -1,0 +1,189 @@
+"""Which code computes: its version with the commit, and digests of what decides results.
+
+Git is asked only where the package lies in a checkout; a wheel carries the commit in a file that
+is written when it is built (`hatch_build.py`).
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from mcage import __version__
+
+PACKAGE = Path(__file__).resolve().parent
+COMMIT_FILE = "commit.txt"
+"""In the package of a wheel: the commit that it was built from."""
+
+BUILD_HOOK = "hatch_build.py"
+"""At the top of a checkout of mcage: what writes that file."""
+
+SOURCES = (".py", ".cu", ".toml")
+"""What decides results: code, kernels, constants. Traces enter the digest of the spec."""
+
+ONLY_ASK_AND_PRINT = (
+    "cli",
+    "rare",
+    "report",
+    "reproduce",
+    "sensitivity",
+    "data/differences.toml",
+    "data/sensitivity.toml",
+)
+"""Folders and files without influence on what a sweep writes."""
+
+DECIDE_WHEN_TO_STOP = ("report/precision.py", "report/statistics.py", "report/text.py")
+"""Of these folders, what a stopping rule asks."""
+
+_COMMIT_DIGITS = 7
+_DIGEST_BYTES = 8
+_GIT_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Code:
+    """Code that computes results.
+
+    Parameters
+    ----------
+    version : str
+        Version of mcage with its commit.
+    digest : str
+        Digest of all of its sources that decide results.
+    plug_ins : str
+        Modules of the user's own techniques and models, each with the digest of its file; empty
+        if there are none.
+    """
+
+    version: str
+    digest: str
+    plug_ins: str = ""
+
+    def computes_as(self, other: "Code") -> bool:
+        """Whether another code is the same in all that decides results."""
+        return (self.digest, self.plug_ins) == (other.digest, other.plug_ins)
+
+    def __str__(self) -> str:
+        plug_ins = f", with {self.plug_ins}" if self.plug_ins else ""
+        return f"{self.version}, digest {self.digest}{plug_ins}"
+
+
+def running_code(modules: Iterable[str] = ()) -> Code:
+    """Code of this process.
+
+    Parameters
+    ----------
+    modules : iterable of str
+        Imported modules of the user's own that take part.
+    """
+    plug_ins = (f"{name} {_module_digest(name)}" for name in sorted(set(modules)))
+    return Code(version_text(), code_digest(), ", ".join(plug_ins))
+
+
+@cache
+def version_text() -> str:
+    """Version with the commit, such as ``0.1.0+g666b595``.
+
+    ``.dirty`` follows where the package has uncommitted changes. Where no commit is known, it
+    says so.
+    """
+    commit = _commit()
+    return f"{__version__}+g{commit}" if commit else f"{__version__} (unknown commit)"
+
+
+@cache
+def code_digest() -> str:
+    """Digest of all sources of mcage that decide what a sweep writes: 16 hexadecimal digits."""
+    content = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for name in deciding_sources():
+        source = (PACKAGE / name).read_bytes()
+        content.update(f"{name} {len(source)}\n".encode())
+        content.update(source)
+    return content.hexdigest()
+
+
+def deciding_sources() -> list[str]:
+    """Sources that decide results, by their paths in the package, sorted."""
+    return sorted(name for name in _sources() if _decides(name))
+
+
+def _decides(name: str) -> bool:
+    folder = name.partition("/")[0]
+    return name in DECIDE_WHEN_TO_STOP or not {name, folder} & set(ONLY_ASK_AND_PRINT)
+
+
+def _sources() -> Iterator[str]:
+    for folder, folders, files in os.walk(PACKAGE, followlinks=True):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        for name in files:
+            if name.endswith(SOURCES):
+                yield (Path(folder) / name).relative_to(PACKAGE).as_posix()
+
+
+def _module_digest(name: str) -> str:
+    """Digest of the file of a module that has been imported."""
+    file = getattr(sys.modules[name], "__file__", None)
+    if file is None:
+        return "without a file"
+    return hashlib.blake2b(Path(file).read_bytes(), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def _commit() -> str:
+    """Commit of the package, ``.dirty`` added after changes; empty if it is not known."""
+    written = PACKAGE / COMMIT_FILE
+    if written.exists():
+        return written.read_text(encoding="ascii").strip()
+    return commit_of_checkout(PACKAGE.parent)
+
+
+def commit_of_checkout(root: Path) -> str:
+    """Commit of a checkout, ``.dirty`` added where its package or kernels have changed since.
+
+    Parameters
+    ----------
+    root : Path
+        Top folder of the checkout.
+
+    Returns
+    -------
+    str
+        Empty where there is no git, no commit, or no checkout of mcage with its top there.
+    """
+    if not ((root / ".git").exists() and (root / BUILD_HOOK).exists()):
+        return ""
+    # Variables by which hooks of git name another checkout than this one.
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    asked = ("status", "--porcelain=v2", "--branch", "--", "mcage", "kernels")
+    try:
+        answer = subprocess.run(
+            ("git", "--no-optional-locks", "-C", str(root), *asked),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env=environment,
+            timeout=_GIT_SECONDS,
+            check=True,
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    about, changes = _split(answer)
+    commit = about.get("branch.oid", "(initial)")
+    if not commit.isalnum():
+        return ""
+    return commit[:_COMMIT_DIGITS] + (".dirty" if changes else "")
+
+
+def _split(status: str) -> tuple[dict[str, str], list[str]]:
+    """Headers of a status by name, and the lines about changed files."""
+    about, changes = {}, []
+    for line in status.splitlines():
+        if line.startswith("# "):
+            name, _, value = line[2:].partition(" ")
+            about[name] = value
+        else:
+            changes.append(line)
+    return about, changes
