@@ -1,4 +1,4 @@
-"""Writes the commit into wheels and source archives, so that they know it without git."""
+"""What goes into wheels and source archives beside the package: the commit, and the kernels."""
 
 import sys
 import tempfile
@@ -8,21 +8,25 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
-class CommitHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Adds a file with the commit of the checkout to the package; a checkout itself asks git."""
+class PackageHook(BuildHookInterface):  # type: ignore[type-arg]
+    """Adds files to the package that is built; an editable install needs none of them."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Add the file, unless the package stays in its checkout or no commit is known."""
+        """Add the commit, unless none is known, and kernels that are not in the package."""
         if version == "editable":
             return
+        added, root = build_data["force_include"], Path(self.root)
         sys.path.insert(0, self.root)
         from mcage.version import COMMIT_FILE, commit_of_checkout
 
-        commit = commit_of_checkout(Path(self.root))
+        commit = commit_of_checkout(root)
         if commit:
             self._folder = tempfile.TemporaryDirectory()
             file = Path(self._folder.name) / COMMIT_FILE
             file.write_text(commit, encoding="ascii")
-            build_data["force_include"][str(file)] = f"mcage/{COMMIT_FILE}"
+            added[str(file)] = f"mcage/{COMMIT_FILE}"
+        # A source archive has lost the link from the package to the folder of the kernels.
+        if self.target_name == "wheel" and not (root / "mcage" / "kernels").exists():
+            added[str(root / "kernels")] = "mcage/kernels"

@@ -24,7 +24,7 @@ from mcage.engines.prepare import PreparedReplay
 from mcage.engines.schedule import Schedule, make_schedule
 from mcage.engines.select import select_engine
 from mcage.geometry import SLICE
-from mcage.techniques import Placement, Storage, technique
+from mcage.techniques import technique
 from mcage.traces import ALLOC, KERNELS, RELEASE, WRITE, Trace, load_trace, open_trace
 from mcage.traces.release import released_with_wavefronts
 
@@ -89,7 +89,7 @@ def schedule_under(
 ) -> Schedule:
     """Schedule of a trace under a technique."""
     schedule = make_schedule(trace, technique(name), delta_limit)
-    if schedule.technique.storage is Storage.TABLE:
+    if schedule.technique.stores_in_table:
         fits = compresses(trace.values, assumed.group, delta_limit)
         compressed = fits[trace.value[trace.kind == WRITE]]
         if not assumed.compress_divergent:
@@ -142,8 +142,8 @@ def in_steady_state(schedule: Schedule) -> Schedule:
 def replays_under(schedule: Schedule, assumed: Assumptions) -> Iterator[PreparedReplay]:
     """Replays whose cell times add up to those of the technique."""
     layout = window_layout(schedule)
-    held = assumed.held and schedule.technique.storage is Storage.TABLE
-    if schedule.technique.placement is Placement.ROTATE and assumed.executions:
+    held = assumed.held and schedule.technique.stores_in_table
+    if schedule.technique.rotates and assumed.executions:
         windows = schedule.windows
         advance = np.bincount(windows.slot)[windows.slot]
         before = np.arange(assumed.executions)[:, None] * advance

@@ -259,7 +259,7 @@ def floor_of_expose(replay, slices, entries_touched, ceilings):
     schedule = replay.schedule
     whole, compressed = int((~schedule.compressed).sum()), int(schedule.compressed.sum())
     warps = 2 * whole
-    if replay.technique.storage.value == "block":
+    if replay.technique.stores_in_blocks:
         warps += compressed  # a block of an entry is half a warp
     words = slices * replay.passes * warps * 32
     moved = slices * entries_touched * SLICE.entry_bits * 8 * 2 * 2

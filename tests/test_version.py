@@ -187,7 +187,7 @@ def test_version_with_the_commit(checkout, monkeypatch):
     assert text() == f"{mcage.__version__} (unknown commit)"
 
 
-def build_hook(monkeypatch, root):
+def build_hook(monkeypatch, root, target="wheel"):
     """The build hook, under a stand-in for the interface that the build tool brings."""
     interface = ModuleType("hatchling.builders.hooks.plugin.interface")
     interface.BuildHookInterface = object
@@ -199,14 +199,15 @@ def build_hook(monkeypatch, root):
     spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    hook = module.CommitHook()
-    hook.root = str(root)
+    hook = module.PackageHook()
+    hook.root, hook.target_name = str(root), target
     return hook
 
 
 @with_git
 def test_wheels_carry_the_commit_and_editable_installs_do_not(checkout, monkeypatch):
     root, commit = checkout
+    (root / "mcage" / "kernels").mkdir()
     hook = build_hook(monkeypatch, root)
     build = {"force_include": {}}
     hook.initialize("editable", build)
@@ -217,7 +218,11 @@ def test_wheels_carry_the_commit_and_editable_installs_do_not(checkout, monkeypa
     assert Path(file).read_text() == commit
 
 
-def test_a_wheel_built_without_git_carries_none(tmp_path, monkeypatch):
+@pytest.mark.parametrize("target", ["wheel", "sdist"])
+def test_a_wheel_from_a_source_archive_gets_the_kernels_and_no_new_commit(
+    target, tmp_path, monkeypatch
+):
     build = {"force_include": {}}
-    build_hook(monkeypatch, tmp_path).initialize("standard", build)
-    assert build == {"force_include": {}}
+    build_hook(monkeypatch, tmp_path, target).initialize("standard", build)
+    kernels = {str(tmp_path / "kernels"): "mcage/kernels"}
+    assert build == {"force_include": kernels if target == "wheel" else {}}
