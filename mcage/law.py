@@ -16,6 +16,8 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Self
 
+from mcage.plain_text import one_line, shortened
+
 TRUNCATED_AT = 4.0
 """Deviations at which a normal law ends that gives no bounds: one draw in 16,000 lies beyond."""
 
@@ -68,7 +70,7 @@ class Law:
             case "discrete":
                 return cls(form, *_discrete(inner))
             case _:
-                raise ValueError(f"{form!r} is no law; must be {FORMS}")
+                raise ValueError(f"{shortened(form)} is no law; must be {FORMS}")
 
     @property
     def is_constant(self) -> bool:
@@ -130,10 +132,10 @@ class Law:
 def _finite(number: float | str) -> float:
     try:
         value = float(number)
-    except ValueError:
-        raise ValueError(f"{number!r} is no number; must be {FORMS}") from None
+    except (ValueError, OverflowError):
+        raise ValueError(f"{shortened(number)} is no number; must be {FORMS}") from None
     if not math.isfinite(value):
-        raise ValueError(f"{number} is no finite number")
+        raise ValueError(f"{one_line(str(number))} is no finite number")
     return value
 
 

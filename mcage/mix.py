@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.plain_text import one_line, shortened
 from mcage.random import stream
 
 FORMS = "uniform, one, dirichlet(alpha), or weights(kernel: weight, ...)"
@@ -54,7 +55,7 @@ def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"{text.strip()!r} is no number") from None
+        raise ValueError(f"{shortened(text.strip())} is no number") from None
 
 
 def _weights(given: Mapping[str, object]) -> dict[str, float]:
@@ -62,8 +63,12 @@ def _weights(given: Mapping[str, object]) -> dict[str, float]:
     for kernel, weight in given.items():
         is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
         if not is_number or not (math.isfinite(weight) and weight > 0):  # type: ignore[arg-type, operator]
-            raise ValueError(f"weight {weight!r} of {kernel} must be a number above 0")
+            raise ValueError(
+                f"weight {shortened(weight)} of {one_line(kernel)} must be a number above 0"
+            )
         weights[kernel] = float(weight)  # type: ignore[arg-type]
+    if not math.isfinite(sum(weights.values())):
+        raise ValueError("the weights sum to more than can be computed")
     if not weights:
         raise ValueError("needs a weight for each kernel")
     return weights

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 
 from mcage.law import Law
+from mcage.plain_text import one_line, shortened
 
 PRESETS = ("nominal", "undervolted", "dvfs")
 """Environments that need no definition."""
@@ -24,7 +25,8 @@ def check_name(name: str) -> None:
         raise ValueError(f"environment.{name}: this is the name of a preset; choose another")
     if not NAME.fullmatch(name):
         raise ValueError(
-            f"environment.{name}: a name is of letters, digits, and any of _ . + -, without spaces"
+            f"environment.{one_line(name)}: a name is of letters, digits, and any of _ . + -, "
+            "without spaces"
         )
 
 
@@ -46,7 +48,7 @@ def check_shares(name: str, shares: Sequence[Law | None]) -> None:
     laws = [law for law in shares if law is not None]
     for number, law in enumerate(shares):
         if law is not None and law.bounds[0] <= 0:
-            given = law.numbers[0] if law.is_constant else f"'{law}'"
+            given = law.numbers[0] if law.is_constant else shortened(str(law))
             raise ValueError(
                 f"environment.{name}.{number}.share = {given}: must be above 0 in every instance"
             )

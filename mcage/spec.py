@@ -7,10 +7,11 @@ trusted.
 import hashlib
 import json
 import math
+import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 import tomli_w
 from pydantic import (
@@ -29,10 +30,22 @@ from mcage.input_files import MIB, UnreadableFileError, read_regular
 from mcage.law import FORMS, Law
 from mcage.mix import canonical_mix
 from mcage.operating_points import PRESETS, check_name, check_offset, check_shares
+from mcage.plain_text import one_line, shortened
 
 PAPER_GUARDBAND = 0.139
 """Delay increase that the baseline's worst cell reaches in its three years (Valero et al., IEEE TC
 2019, section 6.4): the timing margin that such a design must have had. No paper states one."""
+
+_MOST_PERIODS = 1000
+
+_DEEPEST = 6
+"""Tables and lists in one another; a spec needs four."""
+
+_LARGEST_INTEGER = 2**64
+
+
+_DEEP_KEY = re.compile(r"""(?:\.\s*[\w"'-]{1,80}\s*){100}""")
+"""Part of a dotted key; TOML readers take a time for it that grows with the square of its parts."""
 
 Name = Annotated[str, Field(min_length=1)]
 
@@ -66,7 +79,7 @@ def _numbers_or_calibrated(given: Any) -> dict[str, float | str]:
             continue
         if isinstance(value, bool) or not isinstance(value, int | float):
             word = ', or "calibrated"' if name == "amplitude" else ""
-            raise ValueError(f"{name} = {value!r} must be a number{word}")
+            raise ValueError(f"{shortened(name)} = {shortened(value)} must be a number{word}")
     return {name: one if one == "calibrated" else float(one) for name, one in given.items()}
 
 
@@ -75,7 +88,7 @@ class Workload(_Part):
 
     kernels: tuple[Name, ...] = ()
     """Bundled kernels or trace files; empty: all bundled ones."""
-    periods: Annotated[int, Field(ge=1, le=1000)] = 5
+    periods: Annotated[int, Field(ge=1, le=_MOST_PERIODS)] = 5
     """Stretches of life, of equal length, for each of which every instance draws one kernel. In
     their place, `period_years` may be given, of which they are made."""
     mix: Annotated[str | dict[str, float], BeforeValidator(canonical_mix)] = "uniform"
@@ -298,7 +311,8 @@ class SweepSpec(_Part):
     @classmethod
     def _distinct(cls, values: tuple[Any, ...]) -> tuple[Any, ...]:
         if len(set(values)) < len(values):
-            raise ValueError(f"names one value twice: {', '.join(map(str, values))}")
+            twice = next(value for value in values if values.count(value) > 1)
+            raise ValueError(f"names {shortened(twice)} twice")
         return values
 
     @model_validator(mode="after")
@@ -314,8 +328,8 @@ class SweepSpec(_Part):
     def _held_for_one_share_of_the_time(self) -> Self:
         if self.life.idle == "held" and isinstance(self.life.activity, str):
             raise ValueError(
-                f"life.activity = {self.life.activity!r} must be one number where life.idle = "
-                "'held', since all instances replay the same passes, idle time included"
+                f"life.activity = {shortened(self.life.activity)} must be one number where "
+                "life.idle = 'held', since all instances replay the same passes, idle time included"
             )
         return self
 
@@ -333,8 +347,8 @@ class SweepSpec(_Part):
         for name in self.environments:
             if name not in known:
                 raise ValueError(
-                    f"environments: unknown {name!r}; choose from {', '.join(known)}, or give its "
-                    "operating points as [[environment.NAME]]"
+                    f"environments: unknown {shortened(name)}; choose from {', '.join(known)}, or "
+                    "give its operating points as [[environment.NAME]]"
                 )
         return self
 
@@ -345,9 +359,9 @@ class SweepSpec(_Part):
         coldest, hottest = low + down, high + up
         if not 200 <= coldest <= hottest <= 450:
             raise ValueError(
-                f"life.temperature_swing_kelvin = {swing!r} with life.temperature_kelvin = "
-                f"{kelvin!r} must stay within 200 ... 450 K, but they add up to {coldest:g} ... "
-                f"{hottest:g} K"
+                f"life.temperature_swing_kelvin = {shortened(swing)} with "
+                f"life.temperature_kelvin = {shortened(kelvin)} must stay within 200 ... 450 K, "
+                f"but they add up to {coldest:g} ... {hottest:g} K"
             )
         return self
 
@@ -363,6 +377,7 @@ class SweepSpec(_Part):
             Where they come from, for error messages.
         """
         try:
+            _check_plain("", fields)
             return cls.model_validate_json(json.dumps(_with_periods(fields), default=str))
         except ValidationError as error:
             raise UserError(f"{source}: {_first_problem(error)}") from error
@@ -432,11 +447,16 @@ def _with_periods(fields: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("workload.periods and workload.period_years: give one of them")
     years = workload["period_years"]
     if not _is_positive(years):
-        raise ValueError(f"workload.period_years = {years!r} must be a number above 0")
+        raise ValueError(f"workload.period_years = {shortened(years)} must be a number above 0")
     default = Life().horizon_years
     horizon = life.get("horizon_years", default) if isinstance(life, dict) else default
     if not _is_positive(horizon):
         return fields | {"workload": others}  # the horizon is refused for itself
+    if years < horizon / _MOST_PERIODS:
+        raise ValueError(
+            f"workload.period_years = {years!r} cuts life.horizon_years = {horizon!r} into more "
+            f"than {_MOST_PERIODS} periods"
+        )
     periods = round(horizon / years)
     if periods < 1 or abs(periods * years - horizon) > 1e-9 * horizon:
         raise ValueError(
@@ -460,33 +480,77 @@ def read_toml(path: Path) -> dict[str, Any]:
     Raises
     ------
     UserError
-        If it cannot be read or is no TOML.
+        If it cannot be read or is no TOML, or if a value is no finite number of moderate size.
     """
     try:
-        fields = tomllib.loads(read_regular(path, MOST_TOML_BYTES).decode())
+        text = read_regular(path, MOST_TOML_BYTES).decode()
+        if _DEEP_KEY.search(text):
+            raise _NotPlainError("a key of more than a hundred parts; a spec needs four")
+        fields = tomllib.loads(text)
+        _check_plain("", fields)
     except UnreadableFileError as error:
         raise UserError(f"{path}: cannot read the spec ({error.reason})") from error
+    except RecursionError as error:
+        raise UserError(f"{path}: not TOML that can be read (nested too deep)") from error
+    except _NotPlainError as error:
+        raise UserError(f"{path}: {error}") from error
     except ValueError as error:  # also bytes that are no text, and numbers beyond Python's limit
         raise UserError(f"{path}: not TOML ({error})") from error
-    _refuse_not_finite(fields, str(path))
     return fields
 
 
-def _refuse_not_finite(fields: dict[str, Any], source: str) -> None:
-    for key, value in fields.items():
-        if isinstance(value, dict):
-            _refuse_not_finite(value, f"{source}: {key}")
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, float) and not math.isfinite(one):
-                raise UserError(f"{source}: {key} = {one} must be a finite number")
+class _NotPlainError(ValueError):
+    """A value that no key of a spec can have."""
+
+
+def _check_plain(key: str, value: Any, depth: int = 0) -> None:
+    """Refuse what no key of a spec can have, and what could not be written as JSON."""
+    if depth > _DEEPEST:
+        raise _NotPlainError(f"{one_line(key)}: tables and lists are nested too deep")
+    if isinstance(value, dict):
+        for name, item in value.items():
+            _check_text(f"{key}: a key", name)
+            _check_plain(f"{key}.{name}" if key else str(name), item, depth + 1)
+    if isinstance(value, list | tuple):
+        for item in value:
+            _check_plain(key, item, depth + 1)
+    _check_text(key, value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise _NotPlainError(f"{one_line(key)} = {value} must be a finite number")
+    if isinstance(value, int) and abs(value) > _LARGEST_INTEGER:
+        raise _NotPlainError(f"{one_line(key)} = {shortened(value)} must be at most 2**64")
+
+
+def _check_text(key: str, value: Any) -> None:
+    try:
+        _ = isinstance(value, str) and value.encode()
+    except UnicodeEncodeError:
+        raise _NotPlainError(f"{one_line(key)} = {shortened(value)}: must be UTF-8 text") from None
 
 
 def _first_problem(error: ValidationError) -> str:
-    problem = error.errors()[0]
-    key = ".".join(str(part) for part in problem["loc"] if not str(part).startswith("literal["))
+    """What is wrong first; a key that is misspelt before one that is therefore missing."""
+    problems = error.errors(include_url=False)
+    unknown = (problem for problem in problems if problem["type"] == "extra_forbidden")
+    problem = next(unknown, problems[0])
+    location = [part for part in problem["loc"] if not str(part).startswith("literal[")]
+    key = one_line(".".join(map(str, location)))
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "extra_forbidden":
-        return f"unknown key {key!r}"
+        return f"unknown key {key!r}; there are {', '.join(_keys_beside(location))}"
+    if problem["type"] == "missing":
+        return f"{key} is missing"
     if not key:
         return message
-    return f"{key} = {problem['input']!r}: {message[:1].lower()}{message[1:]}"
+    return f"{key} = {shortened(problem['input'])}: {message[:1].lower()}{message[1:]}"
+
+
+def _keys_beside(location: list[int | str]) -> list[str]:
+    """Keys of the table that the last part of a location was looked for in."""
+    part: type[_Part] = SweepSpec
+    if len(location) > 1:
+        kind = SweepSpec.model_fields[str(location[0])].annotation
+        kinds = (kind, *get_args(kind))
+        parts = (one for one in kinds if isinstance(one, type) and issubclass(one, _Part))
+        part = next(parts, Point)
+    return [*part.model_fields, *(["period_years"] if part is Workload else [])]

@@ -24,8 +24,9 @@ from mcage.report.chips import (
     summarize_chips,
     summarize_chips_of_file,
 )
+from mcage.report.console import WIDTH_WITHOUT_TERMINAL
 from mcage.report.statistics import kaplan_meier
-from mcage.report.text import WIDTH_WITHOUT_TERMINAL, plain
+from mcage.report.text import plain
 from mcage.results.reader import open_results
 from mcage.variation import die_of
 

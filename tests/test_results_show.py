@@ -17,9 +17,10 @@ from mcage.cli.main import app
 from mcage.errors import UserError
 from mcage.report.cases import find_case
 from mcage.report.causes import CauseSummary, print_causes
+from mcage.report.console import WIDTH_WITHOUT_TERMINAL
 from mcage.report.statistics import Estimate
 from mcage.report.tables import CaseSummary, print_summaries, summarize_file
-from mcage.report.text import WIDTH_WITHOUT_TERMINAL, plain
+from mcage.report.text import plain
 
 MCAGE = [sys.executable, "-c", "from mcage.cli.main import main; main()"]
 

@@ -187,7 +187,7 @@ def test_a_bad_value_is_refused_by_name(key, value):
 @pytest.mark.parametrize("name", ["instance", "Seed", "", "kernel s", "int"])
 def test_an_unknown_key_is_refused_at_every_level(part, name):
     key = f"{part}.{name}" if part else name
-    assert refusal(nested(key, 1)) == f"my.toml: unknown key {key!r}"
+    assert refusal(nested(key, 1)).startswith(f"my.toml: unknown key {key!r}; there are ")
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -249,9 +249,9 @@ def test_toml_there_and_back(fields, tmp_path):
         ("instances = ", "not TOML"),
         ("instances = 3\ninstances = 4\n", "not TOML"),
         ("seed = " + "9" * 5000, "not TOML"),
-        ("[life]\nhorizon_years = nan\n", "life: horizon_years = nan must be a finite number"),
+        ("[life]\nhorizon_years = nan\n", "life.horizon_years = nan must be a finite number"),
         ("vdd_volts = [0.4, -inf]\n", "vdd_volts = -inf must be a finite number"),
-        ("vdd_volts = [[nan]]\n", "vdd_volts.0"),
+        ("vdd_volts = [[nan]]\n", "vdd_volts = nan must be a finite number"),
         ("[lifes]\nepochs = 5\n", "unknown key 'lifes'"),
         ("seed = 2026-01-02\n", "seed = '2026-01-02'"),
     ],

@@ -95,7 +95,7 @@ def test_a_users_own(own_module):
         ("my_techniques:WC", "'my_techniques' has nothing under 'WC'"),
         ("my_techniques:", "'my_techniques' has nothing under ''"),
         ("my_techniques:NOT_ONE", "has a dict under 'NOT_ONE', where a mcage.techniques.Technique"),
-        ("my_techniques:Technique", "has a type under 'Technique'"),
+        ("my_techniques:Technique", "has a class, not an instance of it, under 'Technique'"),
         ("contradictory:WC_RAR", "inline storage keeps its entry"),
     ],
 )

@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as RichProgress
 
+from mcage.plain_text import visible
+
 SECONDS_BETWEEN_LINES = 10.0
 
 
@@ -97,7 +99,7 @@ class Lines:
 
     def say(self, message: str) -> None:
         """Write a line."""
-        print(message, file=self._stream, flush=True)
+        print(visible(message), file=self._stream, flush=True)
 
     def finish(self) -> None:
         """Nothing is left to do."""
@@ -129,7 +131,7 @@ class Bar:
 
     def say(self, message: str) -> None:
         """Show a line above the bar."""
-        self._bar.console.print(message, markup=False, highlight=False, soft_wrap=True)
+        self._bar.console.print(visible(message), markup=False, highlight=False, soft_wrap=True)
 
     def finish(self) -> None:
         """Leave the bar as it stands."""

@@ -233,14 +233,14 @@ def _print_map(
 ) -> None:
     """Entries from left to right in bands, the four blocks of an entry below each other."""
     import numpy as np
-    from rich.console import Console
     from rich.text import Text
 
     from mcage.geometry import SLICE
+    from mcage.report.console import PlainConsole
 
     hit = np.zeros((SLICE.entries, SLICE.blocks), bool)
     hit[cells.entry, cells.block] = True
-    console = Console(highlight=False)
+    console = PlainConsole()
     console.print(title, soft_wrap=True)
     for first in range(0, SLICE.entries, COLUMNS):
         console.print()
@@ -256,9 +256,9 @@ def _print_map(
 
 def _print_shares(rows: "dict[str, NDArray[np.float64]]", maps: int, table_volts: float) -> None:
     """Classes of entries beside Table I, in percent."""
-    from rich.console import Console
     from rich.table import Table
 
+    from mcage.report.console import PlainConsole
     from mcage.variation import CLASSES
 
     labels = {
@@ -275,4 +275,4 @@ def _print_shares(rows: "dict[str, NDArray[np.float64]]", maps: int, table_volts
             row = rows[key]
             cells = [*row, math.nan if key == "standard_error" else row[2:].sum()]
             table.add_row(label, *("" if math.isnan(v) else f"{100 * v:.2f}" for v in cells))
-    Console(highlight=False).print(table)
+    PlainConsole().print(table)

@@ -4,10 +4,10 @@ Exit codes: 0 done, 2 the user's mistake (one or two lines on stderr), 1 a defec
 the number of a signal that ended it (130 Ctrl-C, 143 SIGTERM, 141 nobody reads its output).
 """
 
-import os
+import signal
 import sys
 import warnings
-from typing import Annotated, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 
@@ -28,20 +28,42 @@ from mcage.cli import (
 from mcage.cli.output import checked_output
 from mcage.cli.signals import ending_on_signals
 from mcage.errors import UserError
+from mcage.plain_text import one_line, said_by, visible
+
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+"""Of a command line that no command understands; Typer has no public name for it."""
 
 app = typer.Typer(
     name="mcage",
     help="Monte Carlo aging and fault analyzer for GPU register files.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from mcage.cli.version import version_lines
+
+        for line in version_lines():
+            typer.echo(visible(line))
+        raise typer.Exit
 
 
 @app.callback()
 def _options(
     debug: Annotated[
         bool, typer.Option("--debug", help="Show tracebacks (anywhere on the line).")
+    ] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Show the versions of mcage and of what it computes with.",
+        ),
     ] = False,
 ) -> None:
     """Monte Carlo aging and fault analyzer for GPU register files."""
@@ -72,7 +94,7 @@ def _show_warning(
     """Print a warning about the input in one line, any other as Python does."""
     text = warnings.formatwarning(message, category, filename, lineno, line)
     if issubclass(category, UserWarning):
-        text = f"warning: {message}\n"
+        text = f"warning: {one_line(str(message))}\n"
     print(text, end="", file=file or sys.stderr)
 
 
@@ -85,23 +107,35 @@ def main() -> None:
 def _run() -> None:
     debug = "--debug" in sys.argv
     warnings.showwarning = _show_warning
-    # So that a technique given as module:NAME may lie in the current folder; last, so that no
-    # file there stands in for a module of Python or mcage.
-    sys.path.append(os.getcwd())
+    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     try:
         with checked_output():
-            app([argument for argument in sys.argv[1:] if argument != "--debug"])
-    except UserError as error:
+            sys.exit(app(arguments, prog_name="mcage", standalone_mode=False))
+    except typer.Abort:  # Ctrl-C: `ending_on_signals` has the last word
+        sys.exit(128 + signal.SIGINT)
+    except (UserError, UsageError) as error:
         if debug:
             raise
-        print(f"error: {error}", file=sys.stderr)
+        _print_error(error)
         sys.exit(2)
     except Exception as error:
         if debug:
             raise
         print(
-            f"internal error: {type(error).__name__}: {error}\n"
+            f"internal error: {said_by(error)}\n"
             "This is a defect of mcage; run again with --debug for the traceback.",
             file=sys.stderr,
         )
         sys.exit(1)
+
+
+def _print_error(error: Exception) -> None:
+    """Print one line; of a command line that is not understood, also where to read about it."""
+    if isinstance(error, UserError):
+        print(f"error: {one_line(str(error))}", file=sys.stderr)
+        return
+    usage: Any = error
+    if message := usage.format_message():  # else help was asked for, and is printed already
+        command = usage.ctx.command_path if usage.ctx else "mcage"
+        print(f"error: {one_line(message)}", file=sys.stderr)
+        print(f"The options are listed by: {command} --help", file=sys.stderr)

@@ -15,5 +15,6 @@ def merge(
 ) -> None:
     """Merge the shards in OUT.shards, computed here or elsewhere, into the results file OUT."""
     from mcage.campaign.merge import merge as merge_shards
+    from mcage.plain_text import visible
 
-    typer.echo(merge_shards(out, accept_other_code))
+    typer.echo(visible(str(merge_shards(out, accept_other_code))))

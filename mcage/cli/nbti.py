@@ -37,8 +37,9 @@ def nbti(
     if json:
         print(json_module.dumps(rows, indent=2))
         return
-    from rich.console import Console
     from rich.table import Table
+
+    from mcage.report.console import console
 
     table = Table(title=f"{years:g} years at duty {duty:g}, {vdd:g} V, {temperature:g} K")
     for column in ("model", "dVth, mV", "delay increase, %"):
@@ -50,7 +51,7 @@ def nbti(
             f"{row['dvth_mv']:.5g}",
             "does not switch" if slower is None else f"{slower:.5g}",
         )
-    Console().print(table)
+    console().print(table)
 
 
 def _list(model: str | None, json: bool) -> None:

@@ -26,6 +26,7 @@ from mcage.cli.spec_options import (
     one,
     spec_of,
 )
+from mcage.plain_text import visible
 
 if TYPE_CHECKING:
     from mcage.rare import RareEstimate
@@ -130,4 +131,4 @@ def _print_words(found: "RareEstimate", age_years: float) -> None:
         f"{found.effective_samples:.4g} of equal weight"
     )
     for warning in found.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        typer.echo(visible(f"warning: {warning}"), err=True)

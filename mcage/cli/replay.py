@@ -61,8 +61,9 @@ def replay(
 
 
 def _print_table(report: dict[str, Any]) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from mcage.report.console import console
 
     table = Table(title=f"{report['trace']} under {report['technique']}")
     table.add_column("quantity")
@@ -70,7 +71,7 @@ def _print_table(report: dict[str, Any]) -> None:
     for key, value in report.items():
         for name, one in value.items() if isinstance(value, dict) else [(None, value)]:
             table.add_row(f"{key}: {name}" if name else key, _in_words(one))
-    Console().print(table)
+    console().print(table)
 
 
 def _in_words(value: Any) -> str:

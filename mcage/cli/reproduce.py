@@ -21,10 +21,9 @@ def reproduce(
     ] = None,
 ) -> None:
     """Compute what two papers print from recorded traces, and say where mcage disagrees and why."""
-    from rich.console import Console
-
     from mcage.engines.select import select_engine
     from mcage.errors import UserError
+    from mcage.report.console import PlainConsole
     from mcage.reproduce.figures import check_figures, write_figures
     from mcage.reproduce.published import PAPERS
     from mcage.reproduce.study import Study
@@ -53,7 +52,7 @@ def reproduce(
     if json:
         typer.echo(to_json(rows))
         return
-    console = Console()
+    console = PlainConsole()
     if not console.is_terminal:
-        console = Console(width=WIDTH_WITHOUT_TERMINAL)
+        console = PlainConsole(width=WIDTH_WITHOUT_TERMINAL)
     print_rows(rows, console)

@@ -181,7 +181,7 @@ def _run(
 ) -> None:
     from mcage.campaign.progress import on_stderr
     from mcage.engines.select import select_engine
-    from mcage.report.text import console
+    from mcage.report.console import console
     from mcage.sensitivity import QUANTITIES, Sobol, Study, one_at_a_time, sobol
     from mcage.sensitivity.tables import print_one_at_a_time, print_sobol
     from mcage.sensitivity.written import as_json, write

@@ -81,6 +81,7 @@ def show(
         from mcage.report.tables import print_summaries, summarize_file
 
         _show(summarize_file(file), print_summaries, json)
+    from mcage.plain_text import visible
     from mcage.report.dies import note_on_shared_dies
     from mcage.report.provenance import note_on_code
     from mcage.results.reader import read_campaign
@@ -88,13 +89,14 @@ def show(
     campaign = read_campaign(file)
     for note in (campaign.stopped, note_on_shared_dies(file), note_on_code(campaign)):
         if note:
-            typer.echo(note, err=json)
+            typer.echo(visible(note), err=json)
 
 
 def _show(what: Shown, print_table: Callable[[Shown, "Console"], None], json: bool) -> None:
     from json import dumps
 
-    from mcage.report.text import console, plain
+    from mcage.report.console import console
+    from mcage.report.text import plain
 
     if json:
         typer.echo(dumps(plain(what), indent=2, allow_nan=False))

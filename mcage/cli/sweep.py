@@ -25,6 +25,7 @@ from mcage.cli.spec_options import (
     spec_of,
 )
 from mcage.errors import UserError
+from mcage.plain_text import visible, visible_lines
 
 DEFAULT_OUT = Path("results/sweep.h5")
 
@@ -168,7 +169,7 @@ def sweep(
     ] = False,
     out: Annotated[Path, typer.Option(help="Results file.")] = DEFAULT_OUT,
     show_spec: Annotated[
-        bool, typer.Option("--show-spec", help="Print the spec as TOML and stop.")
+        bool, typer.Option("--show-spec", help="Check the spec, print it as TOML and stop.")
     ] = False,
 ) -> None:
     """Compute lifetimes, dVth and spill rates of thousands of instances into one results file.
@@ -219,13 +220,15 @@ def sweep(
     }
     chosen = spec_of(spec, options, "sweep")
     if show_spec:
-        typer.echo(chosen.to_toml(), nl=False)
+        _check(chosen, engine, devices)
+        typer.echo(visible_lines(chosen.to_toml()), nl=False)
         return
     _run(chosen, engine, devices, shard_size, accept_other_code, out)
 
 
 def _number_or_word(text: str | None) -> int | str | None:
-    return int(text) if text is not None and text.isdecimal() else text
+    is_number = text is not None and text.isdecimal() and len(text) < 20
+    return int(text) if text is not None and is_number else text
 
 
 def _number_or_law(text: str | None) -> float | str | None:
@@ -233,6 +236,14 @@ def _number_or_law(text: str | None) -> float | str | None:
         return None if text is None else float(text)
     except ValueError:
         return text
+
+
+def _check(spec: Any, engine: str, devices: str | None) -> None:
+    """Refuse what the sweep itself would refuse, traces, techniques and cases included."""
+    from mcage.campaign.sweep import Sweep
+    from mcage.engines.select import parse_devices, select_engine
+
+    _ = Sweep(spec, *select_engine(engine, parse_devices(devices))).campaign
 
 
 def _run(
@@ -246,9 +257,9 @@ def _run(
     from mcage.campaign.progress import on_stderr
     from mcage.campaign.sweep import run_sweep
     from mcage.engines.select import parse_devices
+    from mcage.report.console import console
     from mcage.report.dies import note_on_shared_dies
     from mcage.report.tables import print_summaries, summarize_file
-    from mcage.report.text import console
 
     numbers = parse_devices(devices)
     if out == DEFAULT_OUT:
@@ -261,8 +272,8 @@ def _run(
         raise
     print_summaries(summarize_file(path), console())
     if note := note_on_shared_dies(path):
-        print(note)
-    print(path)
+        print(visible(note))
+    print(visible(str(path)))
 
 
 def _make_folder(folder: Path) -> None:

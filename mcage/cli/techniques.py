@@ -27,8 +27,9 @@ def techniques(
     if json:
         print(json_module.dumps(rows, indent=2))
         return
-    from rich.console import Console
     from rich.table import Table
+
+    from mcage.report.console import console
 
     table = Table(title="Protection techniques")
     for column in ("technique", "placement", "storage", "gating", "source"):
@@ -42,5 +43,5 @@ def techniques(
             str(row["gating"]),
             str(row["source"]),
         )
-    Console().print(table)
+    console().print(table)
     print("Your own: give it as module:NAME wherever a technique is asked for.")

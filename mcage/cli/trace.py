@@ -17,9 +17,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 @app.command("list")
 def list_traces(as_json: AsJson = False) -> None:
     """List the bundled traces."""
-    from rich.console import Console
     from rich.table import Table
 
+    from mcage.report.console import console
     from mcage.traces.library import KERNELS, SHORT_NAMES, bundled_trace
 
     entries: list[dict[str, Any]] = []
@@ -59,7 +59,7 @@ def list_traces(as_json: AsJson = False) -> None:
             ", ".join(map(str, entry["window_sizes"])),
             *(f"{entry[number]:,}" for number in numbers),
         )
-    Console(highlight=False).print(table)
+    console().print(table)
 
 
 @app.command("show")
@@ -86,17 +86,19 @@ def validate_traces(
     files: Annotated[list[Path], typer.Argument(help="Trace files.", metavar="FILE...")],
 ) -> None:
     """Check trace files against every rule of the format; stop at the first violation."""
+    from mcage.plain_text import visible
     from mcage.traces.padding import warn_of_padding
     from mcage.traces.storage import load_trace
 
     for file in files:
         warn_of_padding(load_trace(file))
-        typer.echo(f"{file}: ok")
+        typer.echo(visible(f"{file}: ok"))
 
 
 def _print_profile(numbers: "TraceProfile", source: dict[str, Any]) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from mcage.report.console import console
 
     kernels = ", ".join(f"{k.name} ({k.window_size} registers)" for k in numbers.kernels)
     facts = {
@@ -130,6 +132,6 @@ def _print_profile(numbers: "TraceProfile", source: dict[str, Any]) -> None:
     shares.add_section()
     for size, share in numbers.wc_shares.items():
         shares.add_row(f"Warped-Compression: {size} bytes", f"{100 * share:.1f}")
-    console = Console(highlight=False)
-    console.print(table)
-    console.print(shares)
+    terminal = console()
+    terminal.print(table)
+    terminal.print(shares)

@@ -7,7 +7,6 @@ import numpy as np
 import xarray as xr
 from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from mcage.errors import UserError
@@ -141,7 +140,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     for name, means, scale in _rows(comparison):
         gain = means.variance_reduction
         table.add_row(
-            escape(name),
+            name,
             str(means.dies),
             with_bounds(means.first, scale),
             with_bounds(means.second, scale),

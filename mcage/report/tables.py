@@ -8,7 +8,6 @@ import numpy as np
 import xarray as xr
 from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from mcage.aging.end_of_life import EndCause
@@ -148,11 +147,11 @@ def print_summaries(summaries: Sequence[CaseSummary], console: Console) -> None:
     for heading in ("technique", "environment", *(["scenario"] if several_settings else [])):
         table.add_column(heading)
     for heading in ("B10 life\n[years]", "median life\n[years]", "reach the\nhorizon"):
-        table.add_column(escape(heading), justify="right")
+        table.add_column(heading, justify="right")
     for name in TRANSISTORS:
-        table.add_column(escape(f"dVth {name}\n[mV]"), justify="right")
+        table.add_column(f"dVth {name}\n[mV]", justify="right")
     for heading in ("spill rate\n[%]", "slowdown\n[%]", "energy\nsaving [%]"):
-        table.add_column(escape(heading), justify="right")
+        table.add_column(heading, justify="right")
     table.add_column("lives end by")
     for summary in summaries:
         table.add_row(

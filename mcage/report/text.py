@@ -4,21 +4,12 @@ import math
 from dataclasses import is_dataclass
 from typing import Any
 
-from rich.console import Console
-
 from mcage.report.statistics import Estimate
 
-WIDTH_WITHOUT_TERMINAL = 195
 DASH = "–"
 
 ROUNDING = 1e-9
 """Half of an interval over the value, at or below which it is what sums of equal numbers leave."""
-
-
-def console() -> Console:
-    """The terminal; a file or a pipe gets the width of the widest table."""
-    terminal = Console()
-    return terminal if terminal.is_terminal else Console(width=WIDTH_WITHOUT_TERMINAL)
 
 
 def plus_minus(estimate: Estimate, scale: float = 1.0) -> str:

@@ -1,8 +1,8 @@
 """The techniques that ship with mcage, and how a user's own is found."""
 
-import importlib
-
 from mcage.errors import UserError
+from mcage.plain_text import shortened
+from mcage.plugins import is_plugin, load_plugin, plugin_label
 from mcage.techniques.argo import ARGO
 from mcage.techniques.baseline import BASELINE
 from mcage.techniques.disable import DISABLE
@@ -13,7 +13,7 @@ from mcage.techniques.rc_rar import RC_RAR
 from mcage.techniques.rrcd import RRCD
 from mcage.techniques.rrcd_pg import RRCD_PG
 from mcage.techniques.rrcd_rc_rar import RRCD_RC_RAR
-from mcage.techniques.technique import Technique
+from mcage.techniques.technique import Gating, Placement, Storage, Technique
 from mcage.techniques.wc import WC
 
 TECHNIQUES = {
@@ -44,23 +44,35 @@ def technique(name: str) -> Technique:
     """
     if name in TECHNIQUES:
         return TECHNIQUES[name]
-    module_name, colon, attribute = name.partition(":")
-    if not colon:
+    if not is_plugin(name):
         raise UserError(
-            f"technique {name!r} is unknown; choose from {', '.join(TECHNIQUES)}, "
+            f"technique {shortened(name)} is unknown; choose from {', '.join(TECHNIQUES)}, "
             "or give your own as module:NAME"
         )
-    try:
-        module = importlib.import_module(module_name)
-    except Exception as error:
+    loaded = load_plugin("technique", name, Technique)
+    _check(loaded, plugin_label("technique", name))
+    return loaded
+
+
+_FIELDS: dict[str, type] = {
+    "name": str,
+    "placement": Placement,
+    "storage": Storage,
+    "gating": Gating,
+    "source": str,
+    "summary": str,
+    "rotating_selectors": bool,
+}
+
+
+def _check(loaded: Technique, label: str) -> None:
+    """Refuse policies that engines would not recognise, and what they would not look at."""
+    if type(loaded) is not Technique:
         raise UserError(
-            f"technique {name!r}: cannot import {module_name!r} ({type(error).__name__}: {error})"
-        ) from error
-    found = getattr(module, attribute, None)
-    if not isinstance(found, Technique):
-        what = "nothing" if found is None else f"a {type(found).__name__}"
-        raise UserError(
-            f"technique {name!r}: {module_name!r} has {what} under {attribute!r}, "
-            "where a mcage.techniques.Technique is needed"
+            f"{label}: is of the subclass {type(loaded).__name__}; engines read the policies of a "
+            "mcage.techniques.Technique, and run no code of its own"
         )
-    return found
+    for name, kind in _FIELDS.items():
+        value = getattr(loaded, name)
+        if not isinstance(value, kind):
+            raise UserError(f"{label}: its {name} is {shortened(value)}, no {kind.__name__}")

@@ -1,6 +1,5 @@
 """The NBTI models that ship with mcage, and how a user's own is found."""
 
-import importlib
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -12,7 +11,10 @@ from mcage.aging.nbti.constants import MODEL_NAMES, check_constants, values
 from mcage.aging.nbti.facelift import Facelift
 from mcage.aging.nbti.finfet_planar import FinFetPlanar
 from mcage.aging.nbti.model import NbtiModel
+from mcage.aging.nbti.user_defined import watched
 from mcage.errors import UserError
+from mcage.plain_text import shortened
+from mcage.plugins import is_plugin, load_plugin, plugin_label
 
 _KINDS: dict[str, type[NbtiModel]] = {
     "facelift": Facelift,
@@ -40,37 +42,23 @@ def nbti_model(name: str, constants: Mapping[str, float | str] | None = None) ->
     ------
     UserError
         If there is none, the module cannot be imported, or ``NAME`` is no `NbtiModel`; if the
-        model has no such constant, or its value makes no sense.
+        model has no such constant, or its value makes no sense. The methods of a user's model
+        raise it, too, for whatever is wrong with that model.
     """
     if name in MODEL_NAMES:
         return _with_constants(name, constants or {})
-    module_name, colon, attribute = name.partition(":")
-    if colon and constants:
+    if not is_plugin(name):
         raise UserError(
-            f"aging.constants.{next(iter(constants))}: NBTI model {name!r} is one's own, and so "
-            "are its constants; change them there (docs/aging.md)"
-        )
-    if not colon:
-        raise UserError(
-            f"NBTI model {name!r} is unknown; choose from {', '.join(MODEL_NAMES)}, "
+            f"NBTI model {shortened(name)} is unknown; choose from {', '.join(MODEL_NAMES)}, "
             "or give your own as module:NAME"
         )
-    try:
-        module = importlib.import_module(module_name)
-    except Exception as error:
+    if constants:
         raise UserError(
-            f"NBTI model {name!r}: cannot import {module_name!r} ({type(error).__name__}: {error})"
-        ) from error
-    found: object = getattr(module, attribute, None)
-    if not isinstance(found, NbtiModel):
-        what = "nothing" if found is None else f"a {type(found).__name__}"
-        if isinstance(found, type) and issubclass(found, NbtiModel):
-            what = "a class, not an instance of it,"
-        raise UserError(
-            f"NBTI model {name!r}: {module_name!r} has {what} under {attribute!r}, "
-            "where a mcage.aging.nbti.NbtiModel is needed"
+            f"aging.constants.{next(iter(constants))}: NBTI model {shortened(name)} is one's own, "
+            "and so are its constants; change them there (docs/aging.md)"
         )
-    return found
+    loaded = load_plugin("NBTI model", name, NbtiModel)  # type: ignore[type-abstract]
+    return watched(loaded, plugin_label("NBTI model", name))
 
 
 def can_be_calibrated(name: str) -> bool:
@@ -101,6 +89,6 @@ def _check_finite(model: NbtiModel, given: Mapping[str, float | str]) -> None:
         rate = model.stress_per_second(HARSHEST_VOLTS, HARSHEST_KELVIN, model.vt0_volts)
     if not np.isfinite(rate).all():
         raise UserError(
-            f"aging.constants = {dict(given)}: together they shift transistors by more than can be "
-            f"computed at {HARSHEST_VOLTS:g} V, {HARSHEST_KELVIN:g} K"
+            f"aging.constants = {shortened(dict(given))}: together they shift transistors by more "
+            f"than can be computed at {HARSHEST_VOLTS:g} V, {HARSHEST_KELVIN:g} K"
         )

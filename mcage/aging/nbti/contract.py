@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from mcage.aging.environment import Environment
 from mcage.aging.nbti.model import NbtiModel, Rates, Transistors
+from mcage.aging.nbti.user_defined import label_of
 from mcage.errors import UserError
 
 HISTORIES = 2000
@@ -58,11 +59,11 @@ def check_model(
     shift, larger = (_shift(model, chosen, one, lengths) for one in (duty, more))
     for shifts in (shift, larger):
         if not (shifts >= 0).all():
-            raise UserError(f"NBTI model {model!r} gives shifts that are negative or no numbers")
+            raise UserError(f"{label_of(model)} gives shifts that are negative or no numbers")
     if (falls := shift > larger * (1 + ROUNDING)).any():
         one = np.argmax(falls)
         raise UserError(
-            f"NBTI model {model!r}: a longer duty in some epochs, shorter in none, shifts by "
+            f"{label_of(model)}: a longer duty in some epochs, shorter in none, shifts by "
             f"{larger[one]:g} V in place of {shift[one]:g} V; sweeps need one in which it never "
             "shifts less"
         )
@@ -71,7 +72,7 @@ def check_model(
     if (differs := np.abs(pieces - shift) > 1e-6 * shift).any():
         one = np.argmax(differs)
         raise UserError(
-            f"NBTI model {model!r}: epochs in two pieces each shift by {pieces[one]:g} V in place "
+            f"{label_of(model)}: epochs in two pieces each shift by {pieces[one]:g} V in place "
             f"of {shift[one]:g} V; sweeps need one in which that changes nothing"
         )
 

@@ -1,0 +1,148 @@
+"""NBTI models of users: whatever one raises or returns that is no shift is its own error."""
+
+import copy
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mcage.aging.nbti.model import NbtiModel, Rates
+from mcage.errors import UserError
+from mcage.plain_text import said_by, shortened
+from mcage.plugins import blamed_on
+
+
+def watched(model: NbtiModel, label: str) -> NbtiModel:
+    """Return the model of a user, its attributes checked, each answer to be checked.
+
+    Parameters
+    ----------
+    model : NbtiModel
+        An instance of a class of the user's, or of one that ships with mcage.
+    label : str
+        How errors call it: ``NBTI model 'a:B'``.
+
+    Returns
+    -------
+    NbtiModel
+        A copy that gives the same answers. Its methods raise `UserError` where those of ``model``
+        raise anything else, or give other arrays than `NbtiModel` promises, or values that are no
+        numbers.
+
+    Raises
+    ------
+    UserError
+        If an attribute that `NbtiModel` asks for is missing or makes no sense.
+    """
+    _check_attributes(model, label)
+    with blamed_on(f"{label}: cannot be used"):
+        kind = type(model)
+        names = ["__repr__"] if kind.__repr__ is not object.__repr__ else []
+        names += [name for name in _EXPECTED_SHAPES if hasattr(kind, name)]
+        members: dict[str, Any]
+        members = {name: _watched_method(getattr(kind, name), name, label) for name in names}
+        members |= {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+        # Without slots of its own, so that an instance of the class may become one of this.
+        members |= {"__slots__": (), "_label": label}
+        metaclass: Any = type(kind)
+        kind_watched = metaclass(kind.__name__, (kind,), members)
+        copied = copy.copy(model)
+        object.__setattr__(copied, "__class__", kind_watched)
+        return copied
+
+
+def label_of(model: NbtiModel) -> str:
+    """How errors call a model: by the name that a user's was given by, else by its constants."""
+    label: str = getattr(type(model), "_label", "")
+    return label or f"NBTI model {shortened(model)}"
+
+
+def _check_attributes(model: NbtiModel, label: str) -> None:
+    for name, (is_right, meant) in _ATTRIBUTES.items():
+        with blamed_on(f"{label}: cannot be asked for its {name}"):
+            value = getattr(model, name, None)
+        if not is_right(value):
+            raise UserError(f"{label}: its {name} is {shortened(value)}, where {meant} is needed")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 100
+
+
+def _is_number(value: Any) -> bool:
+    is_number = isinstance(value, int | float | np.floating) and not isinstance(value, bool)
+    return is_number and math.isfinite(value)
+
+
+_ATTRIBUTES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "root": (_is_count, "an integer from 1 on"),
+    "numbers": (_is_count, "an integer from 1 on"),
+    "additive": (lambda value: isinstance(value, bool), "True or False"),
+    "vt0_volts": (lambda value: _is_number(value) and 0 <= value <= 2, "0 ... 2 V"),
+    "alpha": (lambda value: _is_number(value) and 0 < value <= 10, "an exponent above 0"),
+}
+
+
+def _watched_method(method: Callable[..., Any], name: str, label: str) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def checked(model: NbtiModel, *args: Any, **kwargs: Any) -> Any:
+        try:
+            answer = method(model, *args, **kwargs)
+        except (UserError, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            raise UserError(f"{label}: {name} failed ({said_by(error)})") from error
+        if name == "__repr__":
+            return answer
+        shape = _EXPECTED_SHAPES[name]
+        with blamed_on(f"{label}: {name} was asked in a way that it does not understand"):
+            expected = shape(model, *args, **kwargs) if shape else None
+        try:
+            return _checked_answer(answer, expected)
+        except ValueError as error:
+            raise UserError(f"{label}: {name} gives {error}") from error
+
+    return checked
+
+
+def _checked_answer(answer: Any, shape: tuple[int, ...] | None) -> Any:
+    if isinstance(answer, Rates):
+        return Rates(*(_checked_answer(array, None) for array in vars(answer).values()))
+    array = np.asarray(answer)
+    if array.dtype.kind not in "fiu":
+        raise ValueError(f"{shortened(answer)}, where numbers are needed")
+    if np.isnan(array).any():
+        raise ValueError("values that are no numbers (NaN)")
+    if shape is not None and array.shape != shape:
+        raise ValueError(f"an array of shape {array.shape}, where {shape} is needed")
+    return answer if isinstance(answer, float) else array.astype(np.float64, copy=False)
+
+
+def _broadcast(_: NbtiModel, *arrays: Any) -> tuple[int, ...]:
+    return np.broadcast_shapes(*map(np.shape, arrays))
+
+
+def _after(
+    model: NbtiModel, past: Any, rates: Rates, duty_cycle: Any, seconds: Any
+) -> tuple[int, ...]:
+    transistors = _broadcast(model, past[0], rates.stress, rates.diffusion, duty_cycle, seconds)
+    return (model.numbers, *transistors)
+
+
+_EXPECTED_SHAPES: dict[str, Callable[..., tuple[int, ...]] | None] = {
+    "fresh": lambda model, shape: (model.numbers, *shape),
+    "rates": None,
+    "after": _after,
+    "dvth_of": lambda model, past: np.shape(past)[1:],
+    "dvth": _broadcast,
+    "dvth_after": lambda model, rates, stress_seconds, recovery_seconds: _broadcast(
+        model, rates.stress, rates.diffusion, stress_seconds, recovery_seconds
+    ),
+    "dvth_at": None,
+    "largest_dvth": None,
+    "stress_per_second": None,
+    "diffusion_per_second": None,
+}
+"""Methods whose answers are checked, and the shape of each; None for one that broadcasts."""

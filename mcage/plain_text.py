@@ -1,0 +1,73 @@
+"""Text that others wrote, as a terminal may show it: short, and without control characters.
+
+Names of traces, files, specs and plug-ins, values that a user gave, and messages of exceptions
+come from outside. Escape sequences among them would reach the terminal, and a value of 100 kB
+would bury the message that quotes it.
+"""
+
+import reprlib
+
+LONGEST_MESSAGE = 600
+"""Characters of an error that are shown."""
+
+_LONGEST_VALUE = 60
+_LARGEST_INTEGER = 10**20
+
+
+class _Shortening(reprlib.Repr):
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = _LONGEST_VALUE
+        self.maxlevel = self.maxdict = 3
+
+    def repr_int(self, value: int, level: int) -> str:
+        if abs(value) < _LARGEST_INTEGER:
+            return repr(value)
+        digits = int(value.bit_length() * 0.30103) + 1
+        return f"an integer of about {digits} digits"
+
+
+_SHORTENING = _Shortening()
+
+
+def shortened(value: object) -> str:
+    """Value as an error quotes it: its `repr`, with the middle left out where it is long."""
+    return _SHORTENING.repr(value)
+
+
+def visible(text: str) -> str:
+    r"""Text in which whatever cannot be printed stands as ``\u001b``, as TOML and JSON write it.
+
+    This concerns control characters, line breaks among them, marks that reverse the direction of
+    writing, and bytes of file names that are no UTF-8.
+    """
+    return text if text.isprintable() else "".join(map(_visible_character, text))
+
+
+def visible_lines(text: str) -> str:
+    """As `visible`, line by line: line breaks stay."""
+    return "\n".join(visible(line) for line in text.split("\n"))
+
+
+def one_line(text: str) -> str:
+    """Message in one line, with the middle left out where it is long."""
+    line = visible(" ".join(text.split()))
+    if len(line) <= LONGEST_MESSAGE:
+        return line
+    return f"{line[: 2 * LONGEST_MESSAGE // 3]} ... {line[-LONGEST_MESSAGE // 3 :]}"
+
+
+def said_by(error: BaseException) -> str:
+    """Type and message of an exception, in one line."""
+    try:
+        message = str(error)
+    except Exception:  # of an exception that is itself defective
+        message = ""
+    return one_line(f"{type(error).__name__}: {message}" if message else type(error).__name__)
+
+
+def _visible_character(character: str) -> str:
+    if character.isprintable():
+        return character
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,30 @@
+"""The terminal that tables are printed on."""
+
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from mcage.plain_text import visible_lines
+
+WIDTH_WITHOUT_TERMINAL = 195
+
+
+class PlainConsole(Console):
+    """A console that takes no text for markup, and shows control characters instead of sending.
+
+    Cells, titles and captions may hold names from traces, files, specs and plug-ins.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return a text as it is printed; see `rich.console.Console.render_str`."""
+        return super().render_str(visible_lines(text), **options)
+
+
+def console() -> PlainConsole:
+    """The terminal; a file or a pipe gets the width of the widest table."""
+    terminal = PlainConsole()
+    return terminal if terminal.is_terminal else PlainConsole(width=WIDTH_WITHOUT_TERMINAL)
