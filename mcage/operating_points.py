@@ -10,6 +10,9 @@ from mcage.plain_text import one_line, shortened
 PRESETS = ("nominal", "undervolted", "dvfs")
 """Environments that need no definition."""
 
+PRESETS_AT_SCENARIO_VDD = ("undervolted", "dvfs")
+"""Those with an operating point at the low Vdd of the scenario."""
+
 NAME = re.compile(r"[A-Za-z0-9_.+-]+")
 
 

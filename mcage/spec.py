@@ -29,7 +29,13 @@ from mcage.errors import UserError
 from mcage.input_files import MIB, UnreadableFileError, read_regular
 from mcage.law import FORMS, Law
 from mcage.mix import canonical_mix
-from mcage.operating_points import PRESETS, check_name, check_offset, check_shares
+from mcage.operating_points import (
+    PRESETS,
+    PRESETS_AT_SCENARIO_VDD,
+    check_name,
+    check_offset,
+    check_shares,
+)
 from mcage.plain_text import one_line, shortened
 
 PAPER_GUARDBAND = 0.139
@@ -152,7 +158,7 @@ class Point(_Part):
 
     def vdd_in(self, case: "Case") -> float:
         """Supply voltage in a case, in volts."""
-        return case.vdd_volts if isinstance(self.vdd_volts, str) else self.vdd_volts
+        return case.scenario_vdd_volts if isinstance(self.vdd_volts, str) else self.vdd_volts
 
     @property
     def share_law(self) -> Law | None:
@@ -264,12 +270,9 @@ class Case:
     technique: str
     environment: str
     scenario: str
-    vdd_volts: float
-
-    @property
-    def label(self) -> str:
-        """The whole case in one text."""
-        return f"{self.technique} {self.environment} {self.scenario} {self.vdd_volts} V"
+    scenario_vdd_volts: float
+    """Low Vdd that a sweep gives the scenario, or the scenario's own: this one also wherever the
+    environment has no operating point at it, so that such a case stands in the grid once."""
 
 
 class SweepSpec(_Part):
@@ -393,6 +396,13 @@ class SweepSpec(_Part):
         """TOML text from which the same spec is read again; it says nothing of what is None."""
         return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
 
+    def uses_scenario_vdd(self, environment: str) -> bool:
+        """Whether an environment has an operating point at the low Vdd of the scenario."""
+        points = self.own_points(environment)
+        return environment in PRESETS_AT_SCENARIO_VDD or any(
+            isinstance(point.vdd_volts, str) for point in points
+        )
+
     def own_points(self, environment: str) -> tuple[Point, ...]:
         """Operating points of an environment of one's own; none of a preset."""
         return (self.environment or {}).get(environment, ())
@@ -416,20 +426,27 @@ class SweepSpec(_Part):
         return tuple(sum(end <= start for end in ends) for start in edges[:-1])
 
     def cases(self, scenario_vdd_volts: dict[str, float]) -> tuple[Case, ...]:
-        """Points of the sweep grid.
+        """Points of the sweep grid, each once.
 
         Parameters
         ----------
         scenario_vdd_volts : dict
-            Each scenario's own Vdd, for a sweep that names none.
+            Each scenario's own Vdd, for a sweep that names none and for environments without an
+            operating point at it.
         """
-        return tuple(
-            Case(technique, environment, scenario, vdd_volts)
+
+        def low_vdd(environment: str, scenario: str, vdd_volts: float) -> float:
+            used = self.uses_scenario_vdd(environment)
+            return vdd_volts if used else scenario_vdd_volts[scenario]
+
+        grid = (
+            Case(technique, environment, scenario, low_vdd(environment, scenario, vdd_volts))
             for scenario in self.scenarios
             for vdd_volts in (self.vdd_volts or (scenario_vdd_volts[scenario],))
             for environment in self.environments
             for technique in self.techniques
         )
+        return tuple(dict.fromkeys(grid))
 
     def digest(self, *further: str) -> str:
         """Hexadecimal digest of the spec and of further texts that decide the results."""

@@ -13,6 +13,8 @@ import numpy as np
 
 from mcage.campaign.sweep import Sweep
 from mcage.engines.select import select_engine
+from mcage.report.statistics import mean
+from mcage.report.text import DASH
 from mcage.spec import SweepSpec
 
 MODELS = ("facelift", "bhardwaj", "finfet", "planar")
@@ -46,8 +48,9 @@ def _cell(arrays: dict[str, np.ndarray], case: int, horizon_years: float) -> str
     median = np.median(life)
     years = f"> {horizon_years:g}" if median >= horizon_years else f"{median:.2f}"
     reach = 100 * np.mean(life >= horizon_years)
-    worst = arrays["max_dvth_mv"][case].max(axis=1).mean()
-    return f"{years}, {reach:.0f} %, {worst:.3g} mV"
+    worst = mean(arrays["max_dvth_mv"][case].max(axis=1)).value  # of the slices that worked
+    shift = DASH if np.isnan(worst) else f"{worst:.3g} mV"
+    return f"{years}, {reach:.0f} %, {shift}"
 
 
 if __name__ == "__main__":

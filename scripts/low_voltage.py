@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 
 from mcage.campaign.progress import on_stderr
 from mcage.campaign.sweep import run_sweep
-from mcage.report.cases import CaseLives, lives_of
+from mcage.report.cases import CaseLives, Setting, lives_of
 from mcage.report.figures import (
     COLOURS,
     STYLE,
@@ -40,7 +40,7 @@ from mcage.report.text import DASH, life, percent, plus_minus
 from mcage.results.reader import open_results
 from mcage.spec import SweepSpec
 from mcage.traces.release import RELEASES
-from mcage.variation import SCENARIOS
+from mcage.variation import SCENARIOS, scenario
 
 ROOT = Path(__file__).parent.parent
 CSV = ROOT / "results" / "low-voltage"
@@ -130,8 +130,8 @@ def life_lines(release: str, survival: dict[tuple[str, str], Path]) -> Iterator[
             unaged, reference = fresh[setting][name], cases[REFERENCE]
             yield LifeLine(
                 release=release,
-                scenario=setting[1],
-                vdd_volts=setting[2],
+                scenario=setting.scenario,
+                vdd_volts=scenario(setting.scenario).vdd_volts,
                 technique=name,
                 instances=lives.years.size,
                 b10=life_quantile(lives.years, lives.died, 0.1),
@@ -143,7 +143,7 @@ def life_lines(release: str, survival: dict[tuple[str, str], Path]) -> Iterator[
             )
 
 
-def _lives(path: Path) -> dict[tuple[str, str, float], dict[str, CaseLives]]:
+def _lives(path: Path) -> dict[Setting, dict[str, CaseLives]]:
     with open_results(path) as results:
         return settings_of(results)
 

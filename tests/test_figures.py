@@ -10,12 +10,13 @@ from mcage.aging.end_of_life import EndCause
 from mcage.campaign.run import run_campaign
 from mcage.cli.main import app
 from mcage.errors import UserError
-from mcage.report.cases import CaseLives
+from mcage.report.cases import CaseLives, Setting
 from mcage.report.figures import (
     COLOURS,
     colours_of,
     draw_survival,
     draw_survival_of_file,
+    in_words,
     name_curves,
     settings_of,
 )
@@ -78,10 +79,14 @@ def test_panels_are_the_settings_of_the_file(results):
     with open_results(results) as opened:
         panels = settings_of(opened)
         assert {key: list(cases) for key, cases in panels.items()} == {
-            ("nominal", "common", 0.419): ["baseline", "rrcd"],
-            ("dvfs", "common", 0.419): ["rrcd"],
+            Setting("nominal", "common", "1 V"): ["baseline", "rrcd"],
+            Setting("dvfs", "common", "0.8/0.419 V"): ["rrcd"],
         }
-        shown = panels["dvfs", "common", 0.419]["rrcd"]
+        assert [in_words(setting) for setting in panels] == [
+            "nominal 1 V, common",
+            "dvfs 0.8/0.419 V, common",
+        ]
+        shown = panels[Setting("dvfs", "common", "0.8/0.419 V")]["rrcd"]
         assert np.array_equal(shown.years, opened["life_years"].values[2])
 
 

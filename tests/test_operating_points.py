@@ -64,9 +64,11 @@ def test_points_there_and_back(tmp_path):
     }
     path.write_text(spec.to_toml())
     assert SweepSpec.from_toml(path) == spec
-    assert {case.label for case in spec.cases({"common": 0.419})} >= {
-        "rrcd phone common 0.419 V",
-        "rrcd nominal common 0.419 V",
+    assert {
+        (case.environment, case.scenario_vdd_volts) for case in spec.cases({"common": 0.41})
+    } == {
+        ("phone", 0.41),
+        ("nominal", 0.41),
     }
 
 

@@ -61,7 +61,7 @@ def test_xarray_reads_back_what_was_computed_without_a_warning(path):
 
 def test_cases_and_instances_are_selected_by_name(path):
     with open_results(path) as results:
-        life = results["life_years"].sel(case="rrcd dvfs common 0.419 V")
+        life = results["life_years"].sel(case="rrcd dvfs common 0.8/0.419 V")
         assert (life["technique"].item(), life["environment"].item()) == ("rrcd", "dvfs")
         dvth = results["max_dvth_mv"].sel(transistor="T1", instance=7)
         assert dvth.shape == (3,)

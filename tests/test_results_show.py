@@ -5,6 +5,7 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import replace
 
 import fake_campaign
 import numpy as np
@@ -27,20 +28,25 @@ MCAGE = [sys.executable, "-c", "from mcage.cli.main import main; main()"]
 
 def summary(**fields):
     known = {
-        "label": "rrcd nominal common 0.419 V",
+        "label": "rrcd nominal common 1 V",
         "technique": "rrcd",
         "environment": "nominal",
         "scenario": "common",
-        "vdd_volts": 0.419,
+        "vdd_volts": 1.0,
+        "highest_vdd_volts": 1.0,
         "instances": 1000,
+        "worked": 800,
         "horizon_years": 10.0,
         "b10_life_years": Estimate(2.5, 2.0, 2.75),
         "median_life_years": Estimate(6.4321, 6.3, 6.55),
         "censored_share": Estimate(0.025, 0.02, 0.03),
+        "dead_on_arrival": Estimate(0.2, 0.18, 0.22),
         "max_dvth_mv": {"T0": Estimate(66.687, 66.4, 66.974), "T1": Estimate(40.0, 39.0, 41.0)},
         "spill_rate": Estimate(0.01234, 0.0120, 0.01268),
         "slowdown": Estimate(0.0037, 0.0036, 0.0038),
         "energy_saving": Estimate(-0.1234, -0.13, -0.1168),
+        "energy_saving_nominal": Estimate(0.2712, 0.2700, 0.2724),
+        "nominal_vdd_volts": 0.8,
         "end_cause_share": {
             "delay": Estimate(0.9, 0.8, 1.0),
             "faulty entry": Estimate(0.0, 0.0, 0.01),
@@ -54,7 +60,7 @@ def summary(**fields):
 def printed(*summaries):
     stream = io.StringIO()
     print_summaries(summaries, Console(file=stream, width=WIDTH_WITHOUT_TERMINAL))
-    return stream.getvalue()
+    return "\n".join(line.rstrip() for line in stream.getvalue().rstrip().splitlines())
 
 
 def row(**fields):
@@ -65,15 +71,17 @@ def row(**fields):
 def test_a_row_by_hand():
     assert row() == [
         "rrcd",
-        "nominal",
+        "nominal 1 V",
         "2.50 [2.00, 2.75]",
         "6.43 [6.30, 6.55]",
         "2.5 %",
+        "20 %",
         "66.69 ±0.29",
         "40.0 ±1.0",
         "1.234 ±0.034",
         "0.370 ±0.010",
         "-12.34 ±0.66",
+        "27.12 ±0.12",
         "delay 90 %, no home 7.5 %",
     ]
 
@@ -89,17 +97,17 @@ def test_a_median_beyond_the_horizon():
 
 def test_unknown_intervals_and_values_are_dashes():
     nan = math.nan
-    assert row(spill_rate=Estimate(0.0123, nan, nan))[7] == "1.23 ±–"
-    assert row(spill_rate=Estimate(nan, nan, nan))[7] == "–"
-    assert row(spill_rate=Estimate(0.0, 0.0, 0.0))[7] == "0 ±0"
+    assert row(spill_rate=Estimate(0.0123, nan, nan))[8] == "1.23 ±–"
+    assert row(spill_rate=Estimate(nan, nan, nan))[8] == "–"
+    assert row(spill_rate=Estimate(0.0, 0.0, 0.0))[8] == "0 ±0"
 
 
 def test_rounding_is_no_uncertainty():
     """Equal values, whose mean and deviation are off by last bits; a small interval stays one."""
-    assert row(slowdown=Estimate(0.0022508700, 0.0022508699999999, 0.0022508700000001))[8] == (
+    assert row(slowdown=Estimate(0.0022508700, 0.0022508699999999, 0.0022508700000001))[9] == (
         "0.225 ±0"
     )
-    assert row(spill_rate=Estimate(0.01, 0.01 - 1e-8, 0.01 + 1e-8))[7] == "1.000000 ±0.000001"
+    assert row(spill_rate=Estimate(0.01, 0.01 - 1e-8, 0.01 + 1e-8))[8] == "1.000000 ±0.000001"
 
 
 def test_headings_name_their_units():
@@ -108,11 +116,32 @@ def test_headings_name_their_units():
     assert sum(line.count("[mV]") for line in heading) == 2
 
 
-def test_settings_that_differ_get_a_column_and_others_the_title():
-    assert "scenario common 0.419 V" in printed(summary())
-    both = printed(summary(), summary(scenario="clustered", vdd_volts=0.497))
-    assert "clustered 0.497 V" in both
-    assert "common 0.419 V" in both
+def test_scenarios_that_differ_get_a_column_and_one_the_title():
+    assert printed(summary()).splitlines()[0].endswith("horizon 10 years, scenario common")
+    low = summary(scenario="clustered", label="rrcd dvfs clustered 0.8/0.497 V", environment="dvfs")
+    first, other = [line for line in printed(summary(), low).splitlines() if " rrcd " in line]
+    assert first.split()[1:5] == ["nominal", "1", "V", "common"]
+    assert other.split()[1:5] == ["dvfs", "0.8/0.497", "V", "clustered"]
+
+
+def test_headings_say_against_which_slice_energy_is_saved():
+    lines = printed(summary(nominal_vdd_volts=1.0)).splitlines()
+    above = next(number for number, line in enumerate(lines) if "lives end by" in line)
+    assert lines[above - 2].split() == ["energy", "saving", "energy", "saving"]
+    assert lines[above - 1].count("vs. slice at") == 2
+    assert "same Vdd [%]" in lines[above]
+    assert "1 V [%]" in lines[above]
+    assert lines[-1].rstrip().endswith("and at the technology's nominal 1 V")
+
+
+def test_the_widest_table_is_whole():
+    """In a pipe, with every cause of death: no cell is cut or wrapped."""
+    causes = {name: Estimate(0.225, 0.22, 0.23) for name in summary().end_cause_share}
+    wide = summary(technique="rrcd+rc+rar", end_cause_share=causes)
+    low = summary(scenario="clustered", label="rrcd dvfs clustered 0.8/0.497 V", environment="dvfs")
+    shown = printed(wide, replace(low, technique="rrcd+rc+rar", end_cause_share=causes))
+    assert "…" not in shown
+    assert shown.count("delay 22.5 %, faulty entry 22.5 %, no home 22.5 %, spill limit 22.5 %") == 2
 
 
 def test_json_says_what_is_unknown_and_what_lies_beyond_the_horizon():
@@ -139,7 +168,7 @@ def test_summaries_follow_the_arrays(instances, tmp_path):
         dvth = arrays["max_dvth_mv"][index].mean(axis=0)
         assert case.max_dvth_mv["T0"].value == pytest.approx(dvth[0])
         assert case.max_dvth_mv["T1"].value == pytest.approx(dvth[1])
-        for name in ("spill_rate", "slowdown", "energy_saving"):
+        for name in ("spill_rate", "slowdown", "energy_saving", "energy_saving_nominal"):
             assert getattr(case, name).value == pytest.approx(arrays[name][index].mean())
         alive = arrays["end_cause"][index] == 0
         assert case.censored_share.value == alive.mean()
@@ -195,8 +224,8 @@ def from_json(*arguments):
 def test_a_comparison_says_what_the_arrays_say(path, arrays):
     found = from_json(path, "--compare", "rrcd nominal", "rrcd dvfs")
     assert (found["first"], found["second"]) == (
-        "rrcd nominal common 0.419 V",
-        "rrcd dvfs common 0.419 V",
+        "rrcd nominal common 1 V",
+        "rrcd dvfs common 0.8/0.419 V",
     )
     one, other = arrays["life_years"][1:]
     lives = found["life_to_horizon_years"]
@@ -226,7 +255,7 @@ def test_shifts_at_equal_age_are_those_of_the_last_epoch_that_both_end(path, arr
 
 
 def test_the_comparison_is_printed(path):
-    text = shown(path, "--compare", "rrcd nominal", "rrcd dvfs common 0.419 V").stdout
+    text = shown(path, "--compare", "rrcd nominal", "rrcd dvfs common 0.8/0.419 V").stdout
     for words in ("A: rrcd nominal", "B: rrcd dvfs", "100 dies", "life up to the horizon [years]"):
         assert words in text
     for words in ("dVth T1 at equal age [mV]", "A lives longer", "sign test p = "):
@@ -238,7 +267,7 @@ def test_the_comparison_is_printed(path):
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        (("rrcd", "baseline"), "'rrcd nominal common 0.419 V', 'rrcd dvfs common 0.419 V'"),
+        (("rrcd", "baseline"), "'rrcd nominal common 1 V', 'rrcd dvfs common 0.8/0.419 V'"),
         (("rrcd x", "baseline"), "no case 'rrcd x'; there are 'baseline nominal"),
         (("", "baseline"), "case '' may be"),
         (("baseline", "baseline nom"), "two are needed"),

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from mcage.cli.main import app
 from mcage.costs import load_costs
 from mcage.errors import UserError
+from mcage.operating_points import PRESETS
 from mcage.spec import PAPER_GUARDBAND, SweepSpec
 
 NAN, INFINITE = math.nan, math.inf
@@ -311,17 +312,29 @@ def test_the_grid_is_every_combination():
     spec = SweepSpec.from_mapping(
         {"techniques": ["wc", "rar"], "scenarios": ["common", "clustered"], "vdd_volts": [0.5, 0.6]}
     )
-    cases = spec.cases({})
-    assert len(set(cases)) == len(cases) == 2 * 2 * 2 * 2
-    assert len({case.label for case in cases}) == len(cases)
-    own = SweepSpec.from_mapping({"scenarios": ["common", "clustered"], "techniques": ["wc"]})
     volts = {"common": 0.41, "clustered": 0.49}
-    assert {(c.scenario, c.vdd_volts) for c in own.cases(volts)} == set(volts.items())
+    cases = spec.cases(volts)
+    low = [one for one in cases if one.environment == "dvfs"]
+    assert len(set(low)) == len(low) == 2 * 2 * 2
+    fixed = [one for one in cases if one.environment == "nominal"]
+    assert len(set(fixed)) == len(fixed) == 2 * 2, "no use for a low Vdd: each once"
+    assert {(one.scenario, one.scenario_vdd_volts) for one in fixed} == set(volts.items())
+    assert len(low) + len(fixed) == len(cases)
+    own = SweepSpec.from_mapping({"scenarios": ["common", "clustered"], "techniques": ["wc"]})
+    assert {(c.scenario, c.scenario_vdd_volts) for c in own.cases(volts)} == set(volts.items())
 
 
-def test_voltages_that_differ_little_are_different_cases():
-    spec = SweepSpec.from_mapping({"vdd_volts": [0.419, 0.4190000001]})
-    assert len({case.label for case in spec.cases({})}) == len(spec.cases({}))
+def test_environments_that_use_the_low_vdd():
+    own = {"mixed": [{"vdd_volts": 0.9}], "low": [{"vdd_volts": "scenario"}]}
+    spec = SweepSpec.from_mapping({"environment": own})
+    uses = {name: spec.uses_scenario_vdd(name) for name in (*PRESETS, *own)}
+    assert uses == {
+        "nominal": False,
+        "undervolted": True,
+        "dvfs": True,
+        "mixed": False,
+        "low": True,
+    }
 
 
 @pytest.mark.parametrize(

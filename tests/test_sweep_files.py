@@ -88,10 +88,10 @@ def test_the_file_names_its_sweep(whole):
     assert campaign.spec_toml == SPEC.to_toml()
     assert campaign.kernels == KERNELS
     assert [case.label for case in campaign.cases] == [
-        "baseline nominal common 0.419 V",
-        "rrcd nominal common 0.419 V",
-        "baseline dvfs common 0.419 V",
-        "rrcd dvfs common 0.419 V",
+        "baseline nominal common 1 V",
+        "rrcd nominal common 1 V",
+        "baseline dvfs common 0.8/0.419 V",
+        "rrcd dvfs common 0.8/0.419 V",
     ]
     assert campaign.engine == "numba"
 

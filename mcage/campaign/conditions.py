@@ -1,7 +1,8 @@
-"""Environments of a sweep: presets, or operating points as its spec defines them."""
+"""Environments of a sweep: presets, or points as its spec defines them; cases named by them."""
 
 from mcage.aging.environment import Environment, OperatingPoint, environment
 from mcage.aging.shares import ShareLaws
+from mcage.results.header import CaseName
 from mcage.spec import Case, SweepSpec
 
 
@@ -27,7 +28,7 @@ def conditions_of(
     name = case.environment
     points = spec.own_points(name)
     if not points:
-        return environment(name, case.vdd_volts, temperature_kelvin), None
+        return environment(name, case.scenario_vdd_volts, temperature_kelvin), None
     shares = ShareLaws(name, tuple(point.share_law for point in points))
     own = Environment(
         name,
@@ -42,3 +43,25 @@ def conditions_of(
         ),
     )
     return own, shares if shares.vary else None
+
+
+def name_of(case: Case, conditions: Environment) -> CaseName:
+    """A case as files and tables name it: by the voltages at which the slice works.
+
+    Parameters
+    ----------
+    case : Case
+        The case.
+    conditions : Environment
+        Its operating points. The label has the Vdd of each, in their order: ``0.8/0.419 V``.
+    """
+    # Every digit, since voltages that differ little are different cases.
+    volts = "/".join(repr(float(point.vdd_volts)).removesuffix(".0") for point in conditions.points)
+    return CaseName(
+        label=f"{case.technique} {case.environment} {case.scenario} {volts} V",
+        technique=case.technique,
+        environment=case.environment,
+        scenario=case.scenario,
+        vdd_volts=conditions.lowest_vdd_volts,
+        highest_vdd_volts=conditions.highest_vdd_volts,
+    )

@@ -20,11 +20,12 @@ from mcage.aging.life import Lives, live
 from mcage.aging.nbti import SECONDS_PER_YEAR, NbtiModel, nbti_model
 from mcage.aging.rules import LifeRules
 from mcage.aging.shared import SharedReplays, share
-from mcage.campaign.conditions import conditions_of
+from mcage.campaign.conditions import conditions_of, name_of
 from mcage.campaign.halving import Halving, Say
 from mcage.campaign.progress import Progress, Silent
 from mcage.campaign.run import run_campaign
 from mcage.campaign.stopping import stopping_rule
+from mcage.campaign.unused import refuse_unused
 from mcage.costs import Activity, conventional, load_costs
 from mcage.engines.interface import Engine
 from mcage.engines.prepare import PreparedReplay, prepare
@@ -61,6 +62,10 @@ class _PlannedCase:
     technique: Technique
     faults: FaultModel
     rules: LifeRules
+
+    @property
+    def name(self) -> CaseName:
+        return name_of(self.case, self.rules.environment)
 
 
 class Sweep:
@@ -146,16 +151,7 @@ class Sweep:
             ),
             seed=spec.seed,
             instances=spec.instances,
-            cases=tuple(
-                CaseName(
-                    label=one.case.label,
-                    technique=one.case.technique,
-                    environment=one.case.environment,
-                    scenario=one.case.scenario,
-                    vdd_volts=one.case.vdd_volts,
-                )
-                for one in self._cases
-            ),
+            cases=tuple(one.name for one in self._cases),
             kernels=tuple(trace.name for trace in self._traces),
             workload_periods=spec.workload.periods,
             operating_points=self._most_points,
@@ -269,7 +265,8 @@ class Sweep:
             shares = None if laws is None else laws.draw(spec.seed, instances)
             own = replace(constants, shares=shares)
             lived = live(one.rules, self._engine, meter.shared, kernel_of_epoch, tail, sample, own)
-            histograms.append(_histogram(1e3 * lived.sampled_dvth_volts))
+            worked = lived.life_seconds > 0
+            histograms.append(_histogram(1e3 * lived.sampled_dvth_volts[worked]))
             consumptions.append(
                 meter.read(kernel_of_epoch, lived.moment_seconds, lived.moment_events, shares)
             )
@@ -332,6 +329,7 @@ def run_sweep(
         The spec makes no sense, or ``out_path`` cannot be written, holds something else, or was
         begun by other code.
     """
+    refuse_unused(spec)
     chosen, reason = select_engine(engine, devices, _threads())
     shard_size = shard_size or max(SHARD_INSTANCES, BATCHES_IN_SHARD * chosen.batch)
     progress = progress or Silent()
@@ -418,7 +416,7 @@ def _laws(spec: SweepSpec, nbti: NbtiModel) -> InstanceLaws:
 def _planned(spec: SweepSpec, case: Case, nbti: NbtiModel, laws: InstanceLaws) -> _PlannedCase:
     life = spec.life
     faults = _fault_model(spec.faults, case.scenario)
-    faults.check_vdd(case.vdd_volts)
+    faults.check_vdd(case.scenario_vdd_volts)
     # Of temperatures that differ the laws know; the environment is given the middle one.
     conditions, shares = conditions_of(spec, case, laws.temperature_kelvin.at(0.5))
     highest_vt0_volts = laws.vt0_volts.bounds[1]
@@ -439,12 +437,12 @@ def _planned(spec: SweepSpec, case: Case, nbti: NbtiModel, laws: InstanceLaws) -
             f"the highest Vdd of environment {case.environment!r}, "
             f"{conditions.highest_vdd_volts:g} V"
         )
-    if not faults.grows and conditions.lowest_vdd_volts != case.vdd_volts:
+    if not faults.grows and conditions.lowest_vdd_volts != case.scenario_vdd_volts:
         raise UserError(
             f"environment {case.environment!r} asks for the faults at "
             f"{conditions.lowest_vdd_volts:g} V, but mode {faults.mode!r} knows those at "
-            f"{case.vdd_volts:g} V only: choose undervolted, dvfs, or points of which that is the "
-            "lowest, or mode varius"
+            f"{case.scenario_vdd_volts:g} V only: choose undervolted, dvfs, or points of which "
+            "that is the lowest, or mode varius"
         )
     return _PlannedCase(
         case=case,
@@ -501,6 +499,13 @@ def _arrays(
     """Arrays of the schema out of the lives of a batch, one `Lives` per case."""
     every = _stacked(lives) | _stacked(consumptions)
     writes = every["writes"]
+    worked = every["life_seconds"] > 0
+
+    def of_working(name: str) -> NDArray[np.float64]:
+        """Values of the slices that worked at all: a slice dead on arrival has none."""
+        values = every[name]
+        return np.where(worked.reshape(worked.shape + (1,) * (values.ndim - 2)), values, np.nan)
+
     return {
         "workload": workload.astype(np.int16),
         **{name: np.broadcast_to(getattr(constants, name), len(workload)) for name in OF_SLICES},
@@ -509,8 +514,8 @@ def _arrays(
         ),
         "life_years": every["life_seconds"] / SECONDS_PER_YEAR,
         "end_cause": every["end_cause"],
-        "max_dvth_mv": 1e3 * every["max_dvth_volts"],
-        "longest_duty": every["longest_duty"],
+        "max_dvth_mv": 1e3 * of_working("max_dvth_volts"),
+        "longest_duty": of_working("longest_duty"),
         "write_share": writes,
         "spill_rate": writes[..., 3],
         "peak_spilled_rows": every["peak_spilled_rows"],
@@ -519,11 +524,13 @@ def _arrays(
         "wakeups_per_write": every["wakeups"],
         "movs_per_write": every["movs"],
         "mispredictions_per_write": every["mispredictions"],
-        "delay_increase": every["delay_increase"],
+        "delay_increase": of_working("delay_increase"),
         "slowdown": every["slowdown"],
         "power_mw": every["power_mw"],
         "energy_saving": every["energy_saving"],
         "conventional_power_mw": every["conventional_power_mw"],
+        "energy_saving_nominal": 1
+        - every["power_mw"] * (1 + every["slowdown"]) / every["conventional_power_mw"],
         "epoch_max_dvth_mv": 1e3 * every["epoch_max_dvth_volts"],
         "epoch_faulty_entries": every["epoch_faulty"],
         "epoch_peak_spilled_rows": every["epoch_peak_spilled"],

@@ -241,8 +241,10 @@ def _number_or_law(text: str | None) -> float | str | None:
 def _check(spec: Any, engine: str, devices: str | None) -> None:
     """Refuse what the sweep itself would refuse, traces, techniques and cases included."""
     from mcage.campaign.sweep import Sweep
+    from mcage.campaign.unused import refuse_unused
     from mcage.engines.select import parse_devices, select_engine
 
+    refuse_unused(spec)
     _ = Sweep(spec, *select_engine(engine, parse_devices(devices))).campaign
 
 

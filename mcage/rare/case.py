@@ -13,6 +13,7 @@ from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.rules import LifeRules
 from mcage.aging.shared import SharedReplays
 from mcage.campaign.sweep import Sweep, _workloads
+from mcage.campaign.unused import refuse_unused
 from mcage.engines.interface import Engine
 from mcage.errors import UserError
 from mcage.rare.slice_law import SliceLaw
@@ -177,6 +178,7 @@ def rare_case(spec: SweepSpec, age_years: float, engine: Engine) -> RareCase:
         raise UserError(
             f"age = {age_years:g} years, expected 0 ... {spec.life.horizon_years:g}, the horizon"
         )
+    refuse_unused(spec)
     sweep = Sweep(spec, engine)
     if len(sweep._cases) != 1:
         raise UserError(
@@ -185,7 +187,7 @@ def rare_case(spec: SweepSpec, age_years: float, engine: Engine) -> RareCase:
         )
     (one,) = sweep._cases
     return RareCase(
-        label=one.case.label,
+        label=one.name.label,
         spec=spec,
         age_years=age_years,
         law=SliceLaw(one.faults.scenario),

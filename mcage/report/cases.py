@@ -57,6 +57,29 @@ def lives_of(case: xr.Dataset) -> CaseLives:
     )
 
 
+@dataclass(frozen=True)
+class Setting:
+    """What cases that differ in their technique alone have in common.
+
+    Parameters
+    ----------
+    environment, scenario : str
+        Names.
+    voltages : str
+        Supply voltage at each operating point of the environment, with the unit.
+    """
+
+    environment: str
+    scenario: str
+    voltages: str
+
+    @classmethod
+    def of(cls, label: str) -> "Setting":
+        """Setting of the case with this label, whose words it is made of."""
+        _, environment, scenario, voltages = label.split(" ", 3)
+        return cls(environment, scenario, voltages)
+
+
 def labels_of(results: xr.Dataset) -> list[str]:
     """Labels of all cases, in the order of the file."""
     return [str(label) for label in results["case"].values]

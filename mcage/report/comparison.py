@@ -22,6 +22,9 @@ from mcage.results.schema import TRANSISTORS
 class Comparison:
     """What differs between two cases on the same dies.
 
+    Lives are compared on all dies, whatever a slice must have worked for on the dies that worked at
+    all in both cases.
+
     Parameters
     ----------
     first, second : str
@@ -40,7 +43,9 @@ class Comparison:
     max_dvth_mv_at_equal_age : dict of str to PairedMeans
         The same at the end of the last epoch that the die lives to see under both.
     spill_rate : PairedMeans
-        Share of register writes that go to the LDS, on dies that live under both.
+        Share of register writes that go to the LDS.
+    energy_saving_nominal : PairedMeans
+        Energy saved over a conventional slice at the technology's nominal Vdd, a fraction of its.
     """
 
     first: str
@@ -52,6 +57,7 @@ class Comparison:
     max_dvth_mv: dict[str, PairedMeans]
     max_dvth_mv_at_equal_age: dict[str, PairedMeans]
     spill_rate: PairedMeans
+    energy_saving_nominal: PairedMeans
 
 
 def compare(results: xr.Dataset, first: str, second: str) -> Comparison:
@@ -97,6 +103,7 @@ def compare(results: xr.Dataset, first: str, second: str) -> Comparison:
             name: compare_means(aged[0][:, i], aged[1][:, i]) for i, name in enumerate(TRANSISTORS)
         },
         spill_rate=compare_means(*both("spill_rate")),
+        energy_saving_nominal=compare_means(*both("energy_saving_nominal")),
     )
 
 
@@ -130,8 +137,9 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     table = Table(
         title=f"A: {comparison.first}\nB: {comparison.second}\n"
         f"{comparison.instances} dies, horizon {comparison.horizon_years:g} years",
-        caption=f"{CONFIDENCE:.0%} intervals, die by die; common dies: as many times more dies "
-        "would be needed if A and B had dies of their own",
+        caption=f"{CONFIDENCE:.0%} intervals, die by die; dVth, spill rate, energy: on dies that "
+        "worked at all under A and B; common dies: as many times more dies would be needed if A "
+        "and B had dies of their own",
         box=box.SIMPLE_HEAD,
     )
     table.add_column("mean over dies")
@@ -173,6 +181,7 @@ def _rows(comparison: Comparison) -> list[tuple[str, PairedMeans, float]]:
         *((f"dVth {name} at the end of life [mV]", means, 1.0) for name, means in ends),
         *((f"dVth {name} at equal age [mV]", means, 1.0) for name, means in aged),
         ("spill rate [%]", comparison.spill_rate, 100.0),
+        ("energy saving vs. nominal Vdd [%]", comparison.energy_saving_nominal, 100.0),
     ]
 
 

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from mcage.plain_text import visible_lines
 
-WIDTH_WITHOUT_TERMINAL = 195
+WIDTH_WITHOUT_TERMINAL = 280
 
 
 class PlainConsole(Console):

@@ -11,7 +11,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mcage.report.cases import CaseLives, lives_of
+from mcage.report.cases import CaseLives, Setting, lives_of
 from mcage.report.statistics import CONFIDENCE, kaplan_meier
 from mcage.results.atomic import make_ready, whole_file
 from mcage.results.kinds import FIGURES, kind_of_name
@@ -48,9 +48,6 @@ NEVER_WORK = 0.99
 
 COLUMNS = 3
 """Panels beside each other."""
-
-Setting = tuple[str, str, float]
-"""Environment, scenario and low Vdd of a case."""
 
 
 def check_figure_path(path: Path) -> None:
@@ -108,12 +105,8 @@ def settings_of(results: xr.Dataset) -> dict[Setting, dict[str, CaseLives]]:
     panels: dict[Setting, dict[str, CaseLives]] = {}
     for number in range(results.sizes["case"]):
         case = results.isel(case=number)
-        setting = (
-            str(case["environment"].item()),
-            str(case["scenario"].item()),
-            float(case["vdd_volts"]),
-        )
-        panels.setdefault(setting, {})[str(case["technique"].item())] = lives_of(case)
+        lives = lives_of(case)
+        panels.setdefault(Setting.of(lives.label), {})[str(case["technique"].item())] = lives
     return panels
 
 
@@ -179,8 +172,7 @@ def draw_curve(
 
 def in_words(setting: Setting) -> str:
     """A setting as a title."""
-    environment, scenario, vdd_volts = setting
-    return f"{environment}, {scenario} {vdd_volts:g} V"
+    return f"{setting.environment} {setting.voltages}, {setting.scenario}"
 
 
 def save(figure: Figure, path: Path) -> None:

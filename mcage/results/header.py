@@ -19,11 +19,12 @@ class CaseName:
     Parameters
     ----------
     label : str
-        The whole case in one text, unique in the sweep.
+        The whole case in one text, unique in the sweep: technique, environment, scenario and
+        voltages, with spaces between them.
     technique, environment, scenario : str
         Its parts.
-    vdd_volts : float
-        Supply voltage of the scenario, V.
+    vdd_volts, highest_vdd_volts : float
+        Lowest and highest supply voltage at which the slice works, V.
     """
 
     label: str
@@ -31,6 +32,7 @@ class CaseName:
     environment: str
     scenario: str
     vdd_volts: float
+    highest_vdd_volts: float
 
 
 @dataclass(frozen=True)

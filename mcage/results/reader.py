@@ -1,6 +1,7 @@
 """Open a results file, after making sure that it is one, whole and of a known schema."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from mcage.errors import UserError
 from mcage.results.attributes import description, root_attributes, variable_attributes
-from mcage.results.header import Campaign
+from mcage.results.header import Campaign, CaseName
 from mcage.results.schema import COORDINATES, FILETYPE, SCHEMA_VERSION, VARIABLES
 from mcage.results.seal import DamagedFileError
 from mcage.results.sealed import SealedFile
@@ -84,11 +85,11 @@ def _require_declared(sealed: SealedFile) -> None:
 
 
 def _campaign(sealed: SealedFile, file: h5py.File) -> Campaign:
-    names = ("label", "technique", "environment", "scenario", "vdd_volts")
+    names = [field.name for field in fields(CaseName)]
     columns = (_content(file, "case" if name == "label" else name) for name in names)
     cases = [dict(zip(names, case, strict=True)) for case in zip(*columns, strict=True)]
     stopping = sealed.attribute("stopping", str) if "stopping" in sealed.attributes else None
-    fields = {
+    header = {
         "spec_toml": sealed.attribute("spec", str),
         "spec_digest": sealed.attribute("spec_digest", str),
         "seed": sealed.attribute("seed", int),
@@ -104,9 +105,9 @@ def _campaign(sealed: SealedFile, file: h5py.File) -> Campaign:
         "stopped": sealed.attribute("stopped", str) if stopping else "",
     }
     try:
-        fields["stopping"] = json.loads(stopping) if stopping else None
-        fields["codes"] = json.loads(sealed.attribute("codes", str))
-        return Campaign.from_json(json.dumps(fields))
+        header["stopping"] = json.loads(stopping) if stopping else None
+        header["codes"] = json.loads(sealed.attribute("codes", str))
+        return Campaign.from_json(json.dumps(header))
     except (ValueError, RecursionError) as error:
         sealed.refuse("header", str(error))
 

@@ -64,7 +64,7 @@ class Variable:
 _LIFE = ("case", "instance")
 _EPOCH = ("case", "instance", "epoch")
 _DEAD = "in epochs after the end of life"
-_NO_LIFE = "where the life is zero"
+_NO_LIFE = "where the life is zero (dead on arrival)"
 
 VARIABLES = (
     Variable(
@@ -132,6 +132,7 @@ VARIABLES = (
         "mV",
         "largest NBTI threshold shift of the slice",
         "At the end of life or at the horizon.",
+        missing=_NO_LIFE,
     ),
     Variable(
         "longest_duty",
@@ -140,6 +141,7 @@ VARIABLES = (
         "1",
         "longest duty of the slice",
         "Largest share of the life that one cell held '0' (T0) or '1' (T1), idle time included.",
+        missing=_NO_LIFE,
     ),
     Variable(
         "write_share",
@@ -158,7 +160,14 @@ VARIABLES = (
         "Register writes that go to the LDS, over all register writes of the life.",
         missing=_NO_LIFE,
     ),
-    Variable("peak_spilled_rows", _LIFE, "int32", "1", "most rows spilled at once"),
+    Variable(
+        "peak_spilled_rows",
+        _LIFE,
+        "int32",
+        "1",
+        "most rows spilled at once",
+        "0 where the life is zero (dead on arrival).",
+    ),
     Variable(
         "faulty_entries_start",
         _LIFE,
@@ -206,6 +215,7 @@ VARIABLES = (
         "1",
         "delay increase of the worst transistor",
         "Relative to the new slice, at the end of life or at the horizon.",
+        missing=_NO_LIFE,
     ),
     Variable(
         "slowdown",
@@ -231,7 +241,7 @@ VARIABLES = (
         _LIFE,
         "float64",
         "1",
-        "energy saved over a conventional slice",
+        "energy saved over a conventional slice at the same voltages",
         "That does the same work at the same operating points, as a fraction of its energy.",
         missing=_NO_LIFE,
     ),
@@ -241,7 +251,16 @@ VARIABLES = (
         "float64",
         "mW",
         "mean power of a conventional slice at the technology's nominal Vdd",
-        "That does the same work; a saving over it is "
+        "That does the same work.",
+        missing=_NO_LIFE,
+    ),
+    Variable(
+        "energy_saving_nominal",
+        _LIFE,
+        "float64",
+        "1",
+        "energy saved over a conventional slice at the technology's nominal Vdd",
+        "That does the same work, as a fraction of its energy: "
         "1 - power_mw * (1 + slowdown) / conventional_power_mw.",
         missing=_NO_LIFE,
     ),
@@ -275,8 +294,8 @@ VARIABLES = (
         "int64",
         "1",
         "cells per threshold shift",
-        "Random cells, 1,024 of each instance, at the end of its life or at the horizon. "
-        "The last bin also counts what lies above it.",
+        "Random cells, 1,024 of each instance whose life is not zero, at the end of its life or at "
+        "the horizon. The last bin also counts what lies above it.",
     ),
 )
 """What a sweep computes. The shards of it hold these, with fewer instances."""
@@ -337,8 +356,16 @@ COORDINATES = (
         "case",
         "float64",
         "V",
-        "supply voltage of the scenario",
+        "lowest supply voltage at which the slice works",
         lambda c: [case.vdd_volts for case in c.cases],
+    ),
+    _number(
+        "highest_vdd_volts",
+        "case",
+        "float64",
+        "V",
+        "highest supply voltage at which the slice works",
+        lambda c: [case.highest_vdd_volts for case in c.cases],
     ),
     _number(
         "epoch_start_years",

@@ -91,7 +91,7 @@ QUANTITIES = {
         Quantity(
             "spill_rate",
             "%",
-            "share of register writes that go to the LDS",
+            "share of register writes that go to the LDS, of slices that worked",
             lambda arrays: np.asarray(100.0 * arrays["spill_rate"][0], dtype=np.float64),
         ),
     )

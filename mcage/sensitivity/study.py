@@ -14,6 +14,7 @@ from typing import Any
 
 from mcage.campaign.progress import Progress, Silent
 from mcage.campaign.sweep import Sweep
+from mcage.campaign.unused import refuse_unused
 from mcage.engines.interface import Engine
 from mcage.errors import UserError
 from mcage.report.statistics import Floats
@@ -69,6 +70,7 @@ class Study:
                 "a sensitivity study is of one technique, environment, scenario and vdd at a time; "
                 f"the spec has {' x '.join(map(str, [*many, max(1, len(spec.vdd_volts))]))}"
             )
+        refuse_unused(spec)
 
     @property
     def label(self) -> str:

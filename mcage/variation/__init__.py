@@ -3,7 +3,13 @@
 from mcage.variation.cells import TailCells
 from mcage.variation.die import die_of, sample_die
 from mcage.variation.ecp import EntryFaults, class_shares, fault_map, faulty_bits
-from mcage.variation.faults import DEFAULT_TOLERANCE, MODES, FaultModel, fault_model
+from mcage.variation.faults import (
+    DEFAULT_TOLERANCE,
+    GROWING_MODES,
+    MODES,
+    FaultModel,
+    fault_model,
+)
 from mcage.variation.field import sample_field, spherical_correlation
 from mcage.variation.scenarios import CLASSES, SCENARIOS, Scenario, constants, scenario
 from mcage.variation.selected import select_attempts, worst_class_deviation
@@ -14,6 +20,7 @@ from mcage.variation.vmin import sample_tail
 __all__ = [
     "CLASSES",
     "DEFAULT_TOLERANCE",
+    "GROWING_MODES",
     "MODES",
     "SCENARIOS",
     "EntryFaults",

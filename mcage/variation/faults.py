@@ -17,6 +17,9 @@ from mcage.variation.vmin import sample_tail
 MODES = ("varius", "varius-selected", "table", "table-exact")
 """Ways to make a fault map; see `FaultModel`."""
 
+GROWING_MODES = ("varius", "varius-selected")
+"""Those in which every cell has a Vmin, so that ageing can add faults."""
+
 DEFAULT_TOLERANCE = 0.05
 """Tolerance of selected maps: five percentage points in the worst class."""
 
@@ -72,7 +75,7 @@ class FaultModel:
     @property
     def grows(self) -> bool:
         """Whether ageing can add faults."""
-        return self.mode in ("varius", "varius-selected")
+        return self.mode in GROWING_MODES
 
     def check_vdd(self, vdd_volts: float) -> None:
         """Refuse a Vdd at which this model has nothing to say.

@@ -1,0 +1,151 @@
+"""Keys of a spec that no case of the sweep has a use for.
+
+A value that is not the default, and that can change nothing, is refused: whoever gave it would
+take the results for those of that value. What decides is the spec alone, and not what its traces
+or dies turn out to be.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mcage.errors import UserError
+from mcage.plain_text import shortened
+from mcage.spec import SweepSpec
+from mcage.techniques import Storage, Technique, technique
+from mcage.traces import KERNELS
+from mcage.variation import GROWING_MODES, scenario
+
+
+@dataclass(frozen=True)
+class _Key:
+    """A key, who has a use for it, and why there is none without them.
+
+    Parameters
+    ----------
+    name : str
+        Dotted name.
+    is_used : callable
+        From the spec and its techniques to whether a case may depend on the key.
+    reason : callable
+        From the spec to words that say why none does, and what would.
+    """
+
+    name: str
+    is_used: Callable[[SweepSpec, Sequence[Technique]], bool]
+    reason: Callable[[SweepSpec], str]
+
+
+def refuse_unused(spec: SweepSpec) -> None:
+    """Refuse a spec with a value, other than the default, that no case has a use for.
+
+    Raises
+    ------
+    UserError
+        One line with key, value and reason; or a technique is unknown.
+    """
+    techniques = [technique(name) for name in spec.techniques]
+    given, defaults = (one.model_dump(mode="json") for one in (spec, SweepSpec()))
+    for key in _KEYS:
+        value = _at(given, key.name)
+        if value != _at(defaults, key.name) and not key.is_used(spec, techniques):
+            raise UserError(f"{key.name} = {shortened(value)}: {key.reason(spec)}")
+
+
+def _at(fields: dict[str, Any], key: str) -> Any:
+    part, dot, name = key.rpartition(".")
+    return fields[part][name] if dot else fields[name]
+
+
+def _of_techniques(name: str, is_used_by: Callable[[Technique], bool], use: str) -> _Key:
+    """A key that some techniques have a use for."""
+    return _Key(
+        name,
+        lambda _, techniques: any(map(is_used_by, techniques)),
+        lambda spec: (
+            f"no technique of this sweep ({', '.join(spec.techniques)}) {use}; leave it out"
+        ),
+    )
+
+
+def _faults_grow(spec: SweepSpec) -> bool:
+    return spec.faults.mode in GROWING_MODES
+
+
+def _largest(spec: SweepSpec, name: str) -> float:
+    """The largest that a parameter of the fault model is in any scenario of the sweep."""
+    value = getattr(spec.faults, name)
+    values = [getattr(scenario(one), name) for one in spec.scenarios] if value is None else [value]
+    return float(max(values))
+
+
+def _of_fixed_voltages(spec: SweepSpec) -> str:
+    names = ", ".join(map(repr, spec.environments))
+    alone = len(spec.environments) == 1
+    return (
+        f"{'environment' if alone else 'environments'} {names} {'has' if alone else 'have'} fixed "
+        "voltages and would not use it; leave it out, or choose undervolted or dvfs"
+    )
+
+
+_KEYS = (
+    _Key(
+        "vdd_volts",
+        lambda spec, _: any(map(spec.uses_scenario_vdd, spec.environments)),
+        _of_fixed_voltages,
+    ),
+    _Key(
+        "workload.mix",
+        lambda spec, _: len(spec.workload.kernels or KERNELS) > 1,
+        lambda spec: (
+            f"a sweep of one kernel ({', '.join(spec.workload.kernels)}) draws none; leave it out"
+        ),
+    ),
+    _Key(
+        "life.idle",
+        lambda spec, _: spec.life.activity != 1.0,
+        lambda _: "slices are never idle, since life.activity = 1; leave it out, or lower that",
+    ),
+    _of_techniques("life.spill_limit", lambda one: one.redirects, "spills to the LDS"),
+    _Key(
+        "life.vmin_coefficient",
+        lambda spec, _: _faults_grow(spec),
+        lambda spec: (
+            f"faults of mode {spec.faults.mode!r} do not grow; leave it out, or choose mode varius"
+        ),
+    ),
+    _of_techniques(
+        "faults.spread_blocks",
+        lambda one: one.storage is Storage.BLOCK,
+        "uses single blocks of a faulty entry",
+    ),
+    _Key(
+        "faults.spread_blocks",
+        lambda spec, _: _faults_grow(spec),
+        lambda spec: (
+            f"mode {spec.faults.mode!r} puts each faulty bit into a block of its own anyway; leave "
+            "it out, or choose mode varius"
+        ),
+    ),
+    _Key(
+        "faults.slices_per_chip",
+        lambda spec, _: _largest(spec, "sigma_die_volts") > 0 or spec.stopping is not None,
+        lambda _: (
+            "dies do not differ, so that it does not matter which slices share one; leave it out, "
+            "or give faults.sigma_die_volts"
+        ),
+    ),
+    _Key(
+        "faults.phi",
+        lambda spec, _: _largest(spec, "sigma_systematic_volts") > 0,
+        lambda _: (
+            "no deviation is correlated over a slice, since sigma_systematic_volts = 0; leave it "
+            "out, or give faults.sigma_systematic_volts"
+        ),
+    ),
+    _of_techniques("registers.delta_limit", lambda one: one.compresses, "compresses"),
+    _of_techniques("registers.lds_rows", lambda one: one.redirects, "spills to the LDS"),
+    _of_techniques(
+        "registers.selector_offsets", lambda one: one.rotating_selectors, "rotates its selectors"
+    ),
+)

@@ -1,0 +1,225 @@
+"""Do results say at which voltages, of which slices and against what they are?"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sweep_cases import small_spec, small_sweep
+from test_operating_points import points
+
+from mcage.campaign.precision import campaign_precision
+from mcage.campaign.quantities import QUANTITIES
+from mcage.campaign.run import run_campaign
+from mcage.campaign.sweep import run_sweep
+from mcage.report.comparison import compare
+from mcage.report.figures import in_words, settings_of
+from mcage.report.statistics import mean
+from mcage.report.tables import summarize_file
+from mcage.results.header import StoppingRule
+from mcage.results.reader import open_results, read_campaign
+
+PAGE = Path(__file__).parents[2] / "docs" / "results-format.md"
+MIXED = {
+    "techniques": ["rrcd"],
+    "environments": ["nominal", "dvfs", "own"],
+    "vdd_volts": [0.45, 0.6],
+    "environment": {"own": points((0.5, 0.3), (0.9, 0.5), (0.7,))},
+}
+
+
+# ---- voltages ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    return small_sweep(**MIXED)
+
+
+def test_each_case_stands_in_the_grid_once_and_is_named_by_its_voltages(mixed):
+    assert [(c.label, c.vdd_volts, c.highest_vdd_volts) for c in mixed.campaign.cases] == [
+        ("rrcd nominal common 1 V", 1.0, 1.0),
+        ("rrcd dvfs common 0.8/0.45 V", 0.45, 0.8),
+        ("rrcd own common 0.5/0.9/0.7 V", 0.5, 0.9),
+        ("rrcd dvfs common 0.8/0.6 V", 0.6, 0.8),
+    ]
+
+
+def test_what_else_is_swept_changes_no_number(mixed):
+    """Each case to the last bit as in a sweep of its own."""
+    arrays = mixed.compute(0, 5)
+    for place, case in enumerate(mixed.campaign.cases):
+        own = {"environments": [case.environment]}
+        if case.environment == "dvfs":
+            own["vdd_volts"] = [case.vdd_volts]
+        else:
+            own["vdd_volts"] = []
+        alone = small_sweep(**(MIXED | own)).compute(0, 5)
+        for name, array in arrays.items():
+            if len(array) == 4:
+                width = alone[name].shape[-1] if name == "operating_point_share" else None
+                assert np.array_equal(array[place][..., :width], alone[name][0], equal_nan=True)
+
+
+def test_voltages_that_differ_little_are_different_cases():
+    sweep = small_sweep(techniques=["rrcd"], vdd_volts=[0.419, 0.4190000001])
+    assert [case.label for case in sweep.campaign.cases] == [
+        "rrcd nominal common 1 V",
+        "rrcd dvfs common 0.8/0.419 V",
+        "rrcd dvfs common 0.8/0.4190000001 V",
+    ]
+
+
+def test_points_in_another_order_of_voltages_are_different_cases():
+    """Their lowest and highest voltage are the same, their shares of the time are not."""
+    own = points((0.9, 0.3), ("scenario", 0.5), (0.5, 0.2))
+    sweep = small_sweep(
+        techniques=["rrcd"],
+        environments=["own"],
+        environment={"own": own},
+        vdd_volts=[0.9, 0.5],
+    )
+    assert [case.label for case in sweep.campaign.cases] == [
+        "rrcd own common 0.9/0.9/0.5 V",
+        "rrcd own common 0.9/0.5/0.5 V",
+    ]
+
+
+def test_file_table_and_figure_say_the_voltages(mixed, tmp_path):
+    path = run_campaign(mixed.campaign, tmp_path / "r.h5", mixed.compute, 20)
+    with open_results(path) as results:
+        assert results["vdd_volts"].values.tolist() == [1.0, 0.45, 0.5, 0.6]
+        assert results["highest_vdd_volts"].values.tolist() == [1.0, 0.8, 0.9, 0.8]
+        assert [in_words(setting) for setting in settings_of(results)] == [
+            "nominal 1 V, common",
+            "dvfs 0.8/0.45 V, common",
+            "own 0.5/0.9/0.7 V, common",
+            "dvfs 0.8/0.6 V, common",
+        ]
+    show = [sys.executable, "-c", "from mcage.cli.main import main; main()", "show", str(path)]
+    shown = subprocess.run(show, capture_output=True, text=True, check=True).stdout
+    rows = [re.split(r"  +", line.strip())[:2] for line in shown.splitlines() if " rrcd " in line]
+    assert rows == [
+        ["rrcd", "nominal 1 V"],
+        ["rrcd", "dvfs 0.8/0.45 V"],
+        ["rrcd", "own 0.5/0.9/0.7 V"],
+        ["rrcd", "dvfs 0.8/0.6 V"],
+    ]
+    assert "0.419" not in shown
+
+
+# ---- slices ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """Some slices are dead on arrival under RRCD, all under the baseline."""
+    spec = small_spec(
+        instances=40,
+        environments=["nominal", "dvfs"],
+        workload={"kernels": ["MatrixTranspose", "BlackScholes"], "periods": 3, "generations": 2},
+    )
+    return run_sweep(spec, tmp_path_factory.mktemp("results") / "results.h5")
+
+
+@pytest.fixture(scope="module")
+def results(path):
+    with open_results(path) as opened:
+        yield opened.load()
+
+
+def test_a_row_is_of_the_slices_that_worked(path, results):
+    summaries = summarize_file(path)
+    for summary in summaries:
+        case = results.sel(case=summary.label)
+        worked = case["life_years"].values > 0
+        assert (summary.worked, summary.instances) == (worked.sum(), 40)
+        assert summary.dead_on_arrival.value == 1 - worked.mean()
+        shifts = case["max_dvth_mv"].values
+        assert np.isnan(shifts[~worked]).all()
+        assert summary.max_dvth_mv["T0"] == mean(shifts[worked, 0])
+        for name in ("spill_rate", "slowdown", "energy_saving", "energy_saving_nominal"):
+            estimate = getattr(summary, name)
+            assert repr(estimate) == repr(mean(case[name].values[worked])), name
+    of_rrcd = next(one for one in summaries if one.label == "rrcd dvfs common 0.8/0.419 V")
+    assert 0 < of_rrcd.worked < 40
+    of_baseline = next(one for one in summaries if one.label.startswith("baseline dvfs"))
+    assert of_baseline.worked == 0
+    assert np.isnan(of_baseline.max_dvth_mv["T0"].value), "no shift, not one of 0 mV"
+
+
+def test_the_same_slices_decide_when_a_sweep_stops(path, results):
+    rule = StoppingRule(0.1, "max_dvth")
+    sample = {name: results[name].values for name in QUANTITIES[rule.of].variables}
+    found = campaign_precision(read_campaign(path), rule, sample).cases
+    for summary in summarize_file(path):
+        for transistor, estimate in summary.max_dvth_mv.items():
+            assert repr(found[f"{summary.label} {transistor}"].estimate) == repr(estimate)
+
+
+def test_two_cases_are_compared_on_dies_that_worked_in_both(results):
+    found = compare(results, "rrcd dvfs", "rrcd+rc+rar dvfs")
+    lives = results["life_years"]
+    both = [
+        lives.sel(case=f"{name} dvfs common 0.8/0.419 V") > 0 for name in ("rrcd", "rrcd+rc+rar")
+    ]
+    dies = int((both[0] & both[1]).sum())
+    assert 0 < dies < 40
+    assert found.life_to_horizon_years.dies == 40
+    assert found.max_dvth_mv["T0"].dies == found.spill_rate.dies == dies
+    assert found.energy_saving_nominal.dies == dies
+    pair = [
+        results["energy_saving_nominal"].sel(case=f"{name} dvfs common 0.8/0.419 V")
+        for name in ("rrcd", "rrcd+rc+rar")
+    ]
+    difference = found.energy_saving_nominal.difference.value
+    assert difference == pytest.approx(float((pair[0] - pair[1]).mean()))
+
+
+def test_the_example_of_the_page_says_what_the_table_says(path, monkeypatch):
+    ((code),) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    monkeypatch.chdir(path.parent)
+    names = {}
+    exec(code, names)
+    summaries = {one.label: one for one in summarize_file(path)}
+    of_dvfs = [one for one in summaries.values() if one.environment == "dvfs"]
+    nominal = summaries["rrcd nominal common 1 V"]
+    assert float(names["median_life"]) == pytest.approx(nominal.median_life_years.value)
+    assert names["shift"].values == pytest.approx(
+        [one.max_dvth_mv["T0"].value for one in of_dvfs], nan_ok=True
+    )
+    assert names["dead_on_arrival"].values == pytest.approx(
+        [one.dead_on_arrival.value for one in of_dvfs]
+    )
+
+
+# ---- energy ------------------------------------------------------------------------------------
+
+
+def test_energy_saved_over_a_slice_that_stays_at_nominal_vdd(path, results):
+    worked = results["life_years"].values > 0
+    spent = results["power_mw"] * (1 + results["slowdown"])
+    expected = 1 - spent / results["conventional_power_mw"]
+    saved = results["energy_saving_nominal"].values
+    assert saved[worked] == pytest.approx(expected.values[worked], rel=1e-12)
+    assert np.isnan(saved[~worked]).all()
+    for summary in summarize_file(path):
+        assert summary.nominal_vdd_volts == 0.8
+        if not summary.worked:
+            continue
+        more = summary.energy_saving_nominal.value - summary.energy_saving.value
+        assert (more > 0) == (summary.environment == "dvfs"), "0.8 V is below 1.0 V of nominal"
+
+
+def test_the_table_names_the_nominal_vdd_of_its_technology(tmp_path):
+    spec = small_spec(
+        instances=1,
+        techniques=["mcage.costs:CONVENTIONAL"],
+        environments=["nominal"],
+        costs={"technology": "32nm"},
+    )
+    (summary,) = summarize_file(run_sweep(spec, tmp_path / "r.h5"))
+    assert summary.nominal_vdd_volts == 1.0
+    assert summary.energy_saving_nominal.value == pytest.approx(0, abs=1e-12)
