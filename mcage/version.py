@@ -125,11 +125,12 @@ def _sources() -> Iterator[str]:
 
 
 def _module_digest(name: str) -> str:
-    """Digest of the file of a module that has been imported."""
-    file = getattr(sys.modules[name], "__file__", None)
-    if file is None:
-        return "without a file"
-    return hashlib.blake2b(Path(file).read_bytes(), digest_size=_DIGEST_BYTES).hexdigest()
+    """Digest of the file of a module that has been imported; words where there is none."""
+    try:
+        source = Path(str(sys.modules[name].__file__)).read_bytes()
+    except (KeyError, AttributeError, OSError):
+        return "(no file)"
+    return hashlib.blake2b(source, digest_size=_DIGEST_BYTES).hexdigest()
 
 
 def _commit() -> str:
