@@ -29,7 +29,7 @@ from mcage.engines.interface import Engine
 from mcage.variation import EntryFaults, TailCells
 
 BISECTIONS = 12
-"""Halvings of an epoch in search of the moment at which room runs out: to hours in two years."""
+"""Halvings of an epoch in search of the moment at which room runs out: 4 hours of two years."""
 
 MOMENTS = 3
 """Moments of an epoch at which its events are counted: start, middle of growth, end."""
@@ -51,7 +51,8 @@ class Lives:
     wakeups, movs, mispredictions : float64[I]
         Per write.
     peak_spilled_rows, faulty_start, faulty_end : int64[I]
-        Spilled rows at most; faulty entries at the start and at the end.
+        Spilled rows at most, those that found room only; faulty entries at the start and at the
+        end.
     epoch_max_dvth_volts, epoch_faulty, epoch_peak_spilled : float64[I, epochs(, 2)]
         Shifts at the end of each epoch; faulty entries and spilled rows in it. NaN after death.
     sampled_dvth_volts : float64[I, sample, 2]
