@@ -24,15 +24,15 @@ from mcage import plain_hdf5
 from mcage.errors import UserError
 from mcage.input_files import open_regular
 
-SECONDS = 5
-"""Processor time to read a file; large ones get more."""
+SECONDS = 4
+"""Processor time to look at a file."""
 
 BYTES_PER_SECOND = 10 << 20
-"""For every so many bytes on disk there is another second."""
+"""For every so many bytes, on disk or to be sent, there is another second."""
 
 _SECONDS_TO_START = 60
-_WAITING = 6
-"""Time on the clock over processor time: what else the machine may be doing meanwhile."""
+_WAITING = 2
+"""Time on the clock over processor time: the machine may have other things to do."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +94,13 @@ class _Process:
     @classmethod
     def running(cls) -> "_Process":
         """The process there is, started if there is none; the caller holds the lock."""
-        # A fork of this process must not share the connection.
-        if cls._running is None or cls._running._owner != os.getpid():
+        if cls._running is None or not cls._running._serves():
             cls._running = cls()
         return cls._running
+
+    def _serves(self) -> bool:
+        """Whether it lives, and is not that of the process which this one was forked from."""
+        return self._owner == os.getpid() and self._process.poll() is None
 
     def __init__(self) -> None:
         self._owner = os.getpid()
@@ -138,7 +141,7 @@ class _Process:
         arguments: dict[str, Any],
     ) -> Any:
         """Send a request, put the pieces that come into the buffer, and return the answer."""
-        seconds = SECONDS + size // BYTES_PER_SECOND
+        seconds = SECONDS + (size + (into.nbytes if into else 0)) // BYTES_PER_SECOND
         arguments = {"path": os.path.abspath(path), **arguments}
         request = {"action": action, "arguments": arguments, "seconds": seconds}
         filled = 0
@@ -165,9 +168,9 @@ class _Process:
         self.end()
         code = self._process.returncode
         if code in (-signal.SIGXCPU, -signal.SIGKILL):
-            return f"the HDF5 library reads on it for more than {seconds} s; the file is damaged"
+            return f"the HDF5 library does not come to an end with it in {seconds} s; it is damaged"
         name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        return f"the HDF5 library crashes on it ({name}); the file is damaged"
+        return f"the HDF5 library crashes on it ({name}); it is damaged"
 
     def end(self) -> None:
         """End the process, whatever it is doing."""

@@ -32,6 +32,7 @@ NETCDF_LINKS = ("DIMENSION_LIST", "REFERENCE_LIST")
 
 _FILTERS = (h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32)
 _NUMBERS = (h5py.h5t.INTEGER, h5py.h5t.FLOAT)
+_MOST_NUMBER_BYTES = 8
 _SLAB_BYTES = 8 << 20
 _MOST_LETTERS = 300
 _MEMORY_BYTES = 384 << 20
@@ -148,7 +149,7 @@ def look_through(path: str) -> dict[str, Any]:
     """
     most_bytes = MOST_DEFLATION * os.path.getsize(path)
     with h5py.File(path, "r") as file:
-        names = [_text(name) for name in file.id]
+        names = [_text(name, "the name of a dataset") for name in file.id]
         found = {name: _item(file, name) for name in names}
         for name, item in found.items():
             _require_plain(item, name, text_allowed=True)
@@ -164,14 +165,15 @@ def look_through(path: str) -> dict[str, Any]:
 
 def _item(file: h5py.File, path: str) -> Any:
     """Object at a path that consists of hard links, None if there is none."""
-    item = file
-    for name in path.split("/") if path else ():
+    item, names = file, path.split("/") if path else []
+    for depth, name in enumerate(names, start=1):
         # Not `name in item`, which opens what a link leads to.
         if not isinstance(item, h5py.Group) or not item.id.links.exists(name.encode()):
             return None
         if item.id.links.get_info(name.encode()).type != h5py.h5l.TYPE_HARD:
+            link = "/".join(names[:depth])
             raise NotPlainError(
-                f"{path}: {name} is a soft or external link; all data must be in the file itself"
+                f"{link}: is a soft or external link; all data must be in the file itself"
             )
         item = item[name]
     return item
@@ -196,7 +198,8 @@ def _require_plain(dataset: Any, name: str, *, text_allowed: bool = False) -> No
     if dataset.id.get_space().get_simple_extent_type() == h5py.h5s.NULL:
         raise NotPlainError(f"{name}: has a null dataspace, so it holds nothing")
     kind = dataset.id.get_type().get_class()
-    if kind not in _NUMBERS and not (text_allowed and kind == h5py.h5t.STRING):
+    is_number = kind in _NUMBERS and dataset.dtype.itemsize <= _MOST_NUMBER_BYTES
+    if not is_number and not (text_allowed and kind == h5py.h5t.STRING):
         numbers = "numbers or text" if text_allowed else "numbers"
         raise NotPlainError(f"{name}: has type {dataset.dtype}, must be plain {numbers}")
     chunk_bytes = dataset.dtype.itemsize * math.prod(dataset.chunks or (0,))
@@ -226,7 +229,7 @@ def _looked_through(file: h5py.File, dataset: h5py.Dataset, name: str) -> dict[s
     }
     if is_text:
         for text in np.atleast_1d(dataset[()]).flat:
-            _text(text)
+            _text(text, name)
         return found
     return found | _extremes(dataset)
 
@@ -294,10 +297,10 @@ def _attribute(item: Any, where: str, name: str) -> Any:
     _require_small(attribute, place)
     content = item.attrs[name]
     if isinstance(content, str | bytes):
-        return _text(content)
+        return _text(content, place)
     numbers = np.asarray(content)
     if numbers.dtype.kind in "OS":
-        return [_text(part) for part in numbers.flat]
+        return [_text(part, place) for part in numbers.flat]
     return numbers.tolist()
 
 
@@ -312,12 +315,12 @@ def _require_small(attribute: h5py.h5a.AttrID, place: str) -> None:
         )
 
 
-def _text(content: str | bytes) -> str:
+def _text(content: str | bytes, place: str) -> str:
     """Text that is text: h5py lets any bytes pass."""
     try:
         return content.decode() if isinstance(content, bytes) else content.encode().decode()
     except UnicodeError as error:
-        raise NotPlainError(f"{content!r:.60}: is not UTF-8") from error
+        raise NotPlainError(f"{place}: is not UTF-8") from error
 
 
 # ---- as a process of its own -----------------------------------------------------------------

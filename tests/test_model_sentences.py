@@ -78,4 +78,3 @@ def test_a_slice_that_idles_off_goes_on_as_if_it_had_not():
     laws = replace(rules().laws, activity=Law.of(0.4))
     life = lived([trace_of(events, 100)], "baseline", laws=laws)
     assert life.longest_duty[0] == pytest.approx([0, 0.4])
-

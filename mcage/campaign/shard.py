@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcage.errors import UserError
+from mcage.input_files import shown
 from mcage.results.contract import Arrays, conforming
 from mcage.results.hdf5 import new_hdf5
 from mcage.results.header import Campaign
@@ -122,7 +123,9 @@ def _verified(path: Path) -> Iterator[tuple[h5py.File, Campaign]]:
     sealed = SealedFile(path)
     filetype, schema = sealed.attribute("filetype", str), sealed.attribute("schema_version", int)
     if filetype != FILETYPE:
-        raise UserError(f"{path} holds {filetype:.60}, not {FILETYPE}: move it out of that folder")
+        raise UserError(
+            f"{path} holds {shown(filetype)}, not {FILETYPE}: move it out of that folder"
+        )
     if schema != SCHEMA_VERSION:
         raise UserError(
             f"{path} has schema {schema}, this mcage writes {SCHEMA_VERSION}: "
@@ -132,12 +135,12 @@ def _verified(path: Path) -> Iterator[tuple[h5py.File, Campaign]]:
     campaign = _campaign(sealed)
     name = shard_name(campaign.spec_digest, range(first, last + 1))
     if range(first, last + 1) != promised or path.name != name:
-        raise UserError(f"{path} holds {name:.60}: a renamed copy, remove it")
+        raise UserError(f"{path} holds {shown(name)}: a renamed copy, remove it")
     sealed.require_datasets(variable.name for variable in VARIABLES)
     sizes = {**dimension_sizes(campaign), "instance": len(promised)}
     for variable in VARIABLES:
         sealed.require_array(variable, sizes)
-    sealed.require_range("workload", 0, len(campaign.kernels) - 1)
+    sealed.require_values_of(campaign)
     with h5py.File(path, "r") as file:
         yield file, campaign
 

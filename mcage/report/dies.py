@@ -26,10 +26,13 @@ def note_on_shared_dies(path: Path) -> str | None:
     campaign = read_campaign(path)
     faults = _faults(path, campaign)
     slices, sigma_volts = faults.slices_per_chip, faults.sigma_die_volts
-    differ = any(
-        (scenario(case.scenario).sigma_die_volts if sigma_volts is None else sigma_volts) > 0
-        for case in campaign.cases
-    )
+    try:
+        differ = any(
+            (scenario(case.scenario).sigma_die_volts if sigma_volts is None else sigma_volts) > 0
+            for case in campaign.cases
+        )
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
     if slices == 1 or not differ:
         return None
     return (

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from pydantic import TypeAdapter, ValidationError
 
+from mcage.input_files import shown
 from mcage.version import Code, running_code
 
 
@@ -148,7 +149,8 @@ class Campaign:
         except ValidationError as error:
             problem = error.errors()[0]
             field = ".".join(str(part) for part in problem["loc"])
-            raise ValueError(f"{field}: {problem['msg']}" if field else problem["msg"]) from error
+            message = problem["msg"].removeprefix("Value error, ")
+            raise ValueError(f"{field}: {message}" if field else message) from error
 
     def difference(self, other: "Campaign") -> str | None:
         """Say why results of ``other`` may not join those of this campaign; None if they may.
@@ -160,7 +162,7 @@ class Campaign:
         """
         for name in ("spec_digest", "engine"):
             if getattr(self, name) != getattr(other, name):
-                return f"{name} {getattr(other, name)}, not {getattr(self, name)}"
+                return f"{name} {shown(getattr(other, name))}, not {getattr(self, name)}"
         theirs = replace(
             other, device=self.device, engine_reason=self.engine_reason, codes=self.codes
         )

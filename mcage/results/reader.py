@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 
 from mcage.errors import UserError
+from mcage.input_files import shown
 from mcage.results.attributes import description, root_attributes, variable_attributes
 from mcage.results.header import Campaign, CaseName
 from mcage.results.schema import COORDINATES, FILETYPE, SCHEMA_VERSION, VARIABLES
@@ -53,11 +54,12 @@ def read_campaign(path: Path) -> Campaign:
         raise UserError(f"{damage}: not a results file to rely on") from damage
     filetype, schema = sealed.attribute("filetype", str), sealed.attribute("schema_version", int)
     if filetype != FILETYPE:
-        raise UserError(f"{path} holds {filetype:.60}, not {FILETYPE}")
+        raise UserError(f"{path} holds {shown(filetype)}, not {FILETYPE}")
     if schema != SCHEMA_VERSION:
+        version = shown(sealed.attribute("mcage_version", str))
         raise UserError(
-            f"{path} was written by mcage {sealed.attribute('mcage_version', str):.60} with schema "
-            f"{schema}; this one reads {SCHEMA_VERSION}: use that mcage"
+            f"{path} was written by mcage {version} with schema {schema}; this one reads "
+            f"{SCHEMA_VERSION}: use that mcage"
         )
     _require_declared(sealed)
     with h5py.File(path, "r") as file:
@@ -65,8 +67,7 @@ def read_campaign(path: Path) -> Campaign:
         _require_coordinates(sealed, file, campaign)
     for name in set(sealed.attributes) - set(root_attributes(campaign)):
         sealed.refuse(f"attribute {name}", "does not belong into it")
-    sealed.require_range("workload", 0, len(campaign.kernels) - 1)
-    sealed.require_range("life_years", 0, campaign.horizon_years)
+    sealed.require_values_of(campaign)
     return campaign
 
 

@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 from mcage.errors import UserError
 from mcage.foreign_hdf5 import ForeignFile
+from mcage.input_files import shown
+from mcage.results.header import Campaign
 from mcage.results.schema import Variable
 from mcage.results.seal import MOST_BYTES, check_seal
 
@@ -53,14 +55,16 @@ class SealedFile:
             self.refuse(f"attribute {name}", "missing")
         content = self.attributes[name]
         if type(content) is not kind:
-            self.refuse(f"attribute {name}", f"must be {'text' if kind is str else kind.__name__}")
+            self.refuse(
+                f"attribute {name}", "must be text" if kind is str else "must be an integer"
+            )
         return content
 
     def require_datasets(self, names: Iterable[str]) -> None:
         """Refuse a file with more or fewer datasets."""
         expected = set(names)
         for name in sorted(expected ^ set(self._datasets)):
-            self.refuse(name[:60], "missing" if name in expected else "does not belong into it")
+            self.refuse(name, "missing" if name in expected else "does not belong into it")
 
     def size(self, name: str) -> int:
         """Length of a dataset, which must have one axis and an element."""
@@ -90,13 +94,15 @@ class SealedFile:
             if dataset["low"] not in known or dataset["high"] not in known:
                 self.refuse(name, f"has values other than {list(map(int, variable.flags))}")
 
-    def require_range(self, name: str, low: float, high: float) -> None:
-        """Refuse numbers outside ``low`` ... ``high``."""
-        dataset = self._datasets[name]
-        if dataset["low"] is not None and not low <= dataset["low"] <= dataset["high"] <= high:
-            self.refuse(
-                name, f"has values {dataset['low']} ... {dataset['high']}, must be {low} ... {high}"
-            )
+    def require_values_of(self, campaign: Campaign) -> None:
+        """Refuse kernels that the campaign does not have, and lives beyond its horizon."""
+        for name, most in (
+            ("workload", len(campaign.kernels) - 1),
+            ("life_years", campaign.horizon_years),
+        ):
+            low, high = self._datasets[name]["low"], self._datasets[name]["high"]
+            if not 0 <= low <= high <= most:
+                self.refuse(name, f"has values {low} ... {high}, must be 0 ... {most}")
 
     def require_attributes(self, variable: Variable, expected: Mapping[str, Any]) -> None:
         """Refuse attributes of a dataset that could make a reader take it for something else.
@@ -106,13 +112,13 @@ class SealedFile:
         name, found = variable.name, self._datasets[variable.name]["attributes"]
         for key in sorted(set(expected) ^ (set(found) - _NETCDF_ATTRIBUTES)):
             what = "missing" if key in expected else "does not belong into it"
-            self.refuse(f"attribute {key[:60]} of {name}", what)
+            self.refuse(f"attribute {key} of {name}", what)
         for key, content in expected.items():
             if key in _FOR_PEOPLE:
                 if not isinstance(found[key], str):
                     self.refuse(f"attribute {key} of {name}", "must be text")
             elif not _same(np.asarray(found[key]), np.asarray(content)):
-                self.refuse(f"attribute {key} of {name}", f"must be {content}")
+                self.refuse(f"attribute {key} of {name}", f"must be {shown(content)}")
 
     def require_dims(self, variable: Variable) -> None:
         """Refuse an array whose axes do not refer to their dimensions as netCDF-4 has it."""
@@ -126,7 +132,7 @@ class SealedFile:
 
     def refuse(self, where: str, what: str) -> NoReturn:
         """Raise the `UserError`."""
-        raise UserError(f"{self.path}: {where}: {what}; not as mcage writes it")
+        raise UserError(f"{self.path}: {shown(where)}: {what}; not as mcage writes it")
 
 
 def _same(found: npt.NDArray[Any], expected: npt.NDArray[Any]) -> bool:

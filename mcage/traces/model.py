@@ -187,7 +187,7 @@ class Trace:
         for column in COLUMNS:
             array = np.ascontiguousarray(getattr(self, column.attribute), dtype=column.stored)
             content.update(f"{column.dataset}{array.shape}".encode())
-            content.update(array.tobytes())
+            content.update(array.reshape(-1).view(np.uint8).data)
         return content.hexdigest()
 
     def first_generations(self, generations: int) -> "Trace":

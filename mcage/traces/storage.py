@@ -14,7 +14,7 @@ import numpy.typing as npt
 from mcage.errors import UserError
 from mcage.foreign_hdf5 import ForeignFile
 from mcage.geometry import SLICE
-from mcage.input_files import MIB
+from mcage.input_files import MIB, shown
 from mcage.plain_hdf5 import PlainFile
 from mcage.results.atomic import make_ready, whole_file
 from mcage.results.kinds import TRACE
@@ -25,7 +25,6 @@ _ATTRIBUTES = ("name", "source", "kernels", "registers", "lanes", "cycles")
 _OPTIONAL = ("window_size", "max_windows", "digest")
 _KERNEL_NAMES = "kernel_names of alloc"
 _MOST_CHUNK_BYTES = 1 << 24
-_MOST_SHOWN = 60
 
 MOST_FILE_BYTES = 1 << 30
 """Largest trace file, on disk."""
@@ -152,12 +151,12 @@ def _assemble(place: str, attributes: dict[str, Any], arrays: dict[str, npt.NDAr
     for attribute, expected in (("registers", SLICE.entries), ("lanes", SLICE.components)):
         if _integer(place, attributes, attribute) != expected:
             raise UserError(
-                f"{place}: attribute {attribute}: is {_shown(attributes[attribute])}, "
+                f"{place}: attribute {attribute}: is {shown(attributes[attribute])}, "
                 f"must be {expected}"
             )
     name = attributes["name"]
     if not isinstance(name, str):
-        raise UserError(f"{place}: attribute name: is {_shown(name)}, must be text")
+        raise UserError(f"{place}: attribute name: is {shown(name)}, must be text")
     source = _json(place, attributes, "source")
     if not isinstance(source, dict):
         raise UserError(f"{place}: attribute source: must be a JSON object")
@@ -193,7 +192,7 @@ def _kernels(place: str, attributes: dict[str, Any]) -> tuple[Kernel, ...]:
     names = _json(place, attributes, _KERNEL_NAMES)
     if names != [kernel.name for kernel in kernels]:
         raise UserError(
-            f"{place}: attribute {_KERNEL_NAMES}: {_shown(names)} are not the names in attribute "
+            f"{place}: attribute {_KERNEL_NAMES}: {shown(names)} are not the names in attribute "
             "kernels"
         )
     return kernels
@@ -202,7 +201,7 @@ def _kernels(place: str, attributes: dict[str, Any]) -> tuple[Kernel, ...]:
 def _integer(place: str, attributes: dict[str, Any], attribute: str) -> int:
     number = attributes[attribute]
     if not isinstance(number, int):
-        raise UserError(f"{place}: attribute {attribute}: is {_shown(number)}, must be an integer")
+        raise UserError(f"{place}: attribute {attribute}: is {shown(number)}, must be an integer")
     return int(number)
 
 
@@ -215,18 +214,12 @@ def _json(place: str, attributes: dict[str, Any], attribute: str) -> Any:
     return content
 
 
-def _shown(value: Any) -> str:
-    """A value of a file in a message: one line, and short."""
-    text = repr(str(value))[1:-1]
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
-
-
 def _check_redundant(place: str, trace: Trace, attributes: dict[str, Any]) -> None:
     """What a file says about its content besides the content itself must be true of it."""
     stated_sizes = tuple(np.atleast_1d(attributes.get("window_size", trace.window_sizes)).tolist())
     if stated_sizes != trace.window_sizes:
         raise UserError(
-            f"{place}: attribute window_size: is {_shown(stated_sizes)}, but the kernels have "
+            f"{place}: attribute window_size: is {shown(stated_sizes)}, but the kernels have "
             f"{trace.window_sizes}"
         )
     if "max_windows" in attributes:

@@ -63,7 +63,7 @@ def validate_trace(trace: Trace, place: str | None = None) -> None:
 
 
 def validate_shapes(shapes: Mapping[str, tuple[int, ...]], place: str) -> None:
-    """Check that columns which belong together have one length.
+    """Check that columns which belong together have one length, and that values can all be used.
 
     Parameters
     ----------
@@ -86,10 +86,15 @@ def validate_shapes(shapes: Mapping[str, tuple[int, ...]], place: str) -> None:
                     f"{place}: {column.dataset}: has shape {shape}, must be ({rows},) "
                     f"as {first.dataset}"
                 )
-    shape = shapes[VALUES.dataset]
+    shape, (events,) = shapes[VALUES.dataset], shapes[EVENT_COLUMNS[0].dataset]
     if len(shape) != 2 or shape[1] != SLICE.components:
         raise UserError(
             f"{place}: {VALUES.dataset}: has shape {shape}, must be (rows, {SLICE.components})"
+        )
+    if shape[0] > events:
+        raise UserError(
+            f"{place}: {VALUES.dataset}: has {shape[0]} rows, more than there are events "
+            f"({events}) to refer to them"
         )
 
 

@@ -1,0 +1,76 @@
+"""Reads files as mcage does and says what became of each, so that a crash ends this program only.
+
+``python read_files.py FOLDER`` reads every file below the folder: ``*.trace``, ``*.results`` and
+shards, which have the names that mcage gives them, ``*.h5``. It writes lines of JSON: for each file
+one when it begins, and one with ``name``, ``outcome`` (``begun``, ``read``, ``refused`` or
+``defect``), ``message`` and ``seconds`` when it is done; at the end ``megabytes``, the largest
+memory of this process and of those that it has started.
+"""
+
+import contextlib
+import io
+import json
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+
+from mcage.campaign.shard import read_owner, read_shard
+from mcage.cli.main import app
+from mcage.errors import UserError
+from mcage.results.seal import DamagedFileError
+from mcage.traces.storage import load_trace
+
+SHOWN = ([], ["--causes"], ["--fit"], ["--slices-per-chip", "2"], ["--compare", "base", "rrcd nom"])
+
+
+def read(path):
+    if path.suffix == ".trace":
+        load_trace(path).digest()
+    elif path.suffix == ".results":
+        for options in SHOWN:
+            with contextlib.redirect_stdout(io.StringIO()):
+                app(["show", str(path), "--json", *options], standalone_mode=False)
+    else:
+        read_owner(path)
+        read_shard(path)
+
+
+def outcome(path):
+    begun = time.monotonic()
+    try:
+        read(path)
+        kind, message = "read", ""
+    except (UserError, DamagedFileError) as error:
+        kind, message = "refused", str(error)
+    except Exception as error:
+        kind, message = "defect", f"{type(error).__name__}: {error}"
+    seconds = time.monotonic() - begun
+    return {"outcome": kind, "message": message, "seconds": seconds}
+
+
+def main():
+    folder = Path(sys.argv[1])
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in (".trace", ".results", ".h5"):
+            name = str(path.relative_to(folder))
+            print(json.dumps({"name": name, "outcome": "begun"}), flush=True)
+            print(json.dumps({"name": name} | outcome(path)), flush=True)
+    print(json.dumps({"megabytes": megabytes()}), flush=True)
+
+
+def megabytes():
+    """Largest memory of this process, and of the processes that it has started."""
+    status = [Path("/proc/self/status"), *Path("/proc").glob("[0-9]*/status")]
+    kilobytes = [resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss]
+    for place in status:
+        with contextlib.suppress(OSError):
+            fields = dict(line.split(":", 1) for line in place.read_text().splitlines())
+            if int(fields["PPid"]) == os.getpid() or int(fields["Pid"]) == os.getpid():
+                kilobytes.append(int(fields["VmHWM"].split()[0]))
+    return max(kilobytes) / 1024
+
+
+if __name__ == "__main__":
+    main()
