@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import IO, Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as RichProgress
 
 from mcage.plain_text import visible
 
 SECONDS_BETWEEN_LINES = 10.0
+
+PREPARING = "preparing the first ones"
 
 
 class Progress(Protocol):
@@ -61,7 +63,7 @@ class Pace:
         elapsed = self._clock() - self._begin
         finished = self.done - self._earlier
         if finished == 0 or elapsed <= 0:
-            return "no rate yet"
+            return PREPARING
         rate = finished / elapsed
         return f"{rate:.3g} instances/s, {duration((self.total - self.done) / rate)} left"
 
@@ -113,10 +115,11 @@ class Bar:
         self._bar = RichProgress(
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("instances, {task.description}"),
+            TextColumn("instances, {task.description},"),
+            TimeElapsedColumn(),
             console=console,
         )
-        self._task = self._bar.add_task("no rate yet", total=None)
+        self._task = self._bar.add_task(PREPARING, total=None)
 
     def start(self, total: int, done: int) -> None:
         """Show the bar."""

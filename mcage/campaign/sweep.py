@@ -21,6 +21,7 @@ from mcage.aging.nbti import SECONDS_PER_YEAR, NbtiModel, nbti_model
 from mcage.aging.rules import LifeRules
 from mcage.aging.shared import SharedReplays, share
 from mcage.campaign.conditions import conditions_of, name_of
+from mcage.campaign.folder import BESIDE
 from mcage.campaign.halving import Halving, Say
 from mcage.campaign.progress import Progress, Silent
 from mcage.campaign.run import run_campaign
@@ -36,6 +37,7 @@ from mcage.law import Law
 from mcage.mix import draw_kernels
 from mcage.random import stream
 from mcage.results.contract import Arrays
+from mcage.results.destination import place_of
 from mcage.results.header import Campaign, CaseName
 from mcage.results.schema import DVTH_BIN_EDGES_MV, SCHEMA_VERSION, VARIABLES
 from mcage.spec import Aging, Case, Faults, SweepSpec, Workload
@@ -330,11 +332,14 @@ def run_sweep(
         begun by other code.
     """
     refuse_unused(spec)
+    place_of(out_path, BESIDE)
     chosen, reason = select_engine(engine, devices, _threads())
     shard_size = shard_size or max(SHARD_INSTANCES, BATCHES_IN_SHARD * chosen.batch)
     progress = progress or Silent()
     sweep = Sweep(spec, chosen, reason, say=progress.say)
     progress.say(f"engine {chosen.name} ({reason}); {len(sweep.campaign.cases)} cases")
+    if _is_compiled_first(chosen):
+        progress.say("the engine is compiled first, for a minute or two; later runs need not")
     for name in sorted(set(spec.environment or {}) - set(spec.environments)):
         progress.say(f"note: environment.{name} is given, but this sweep does not name it")
     return run_campaign(
@@ -345,6 +350,14 @@ def run_sweep(
         progress,
         accept_other_code=accept_other_code,
     )
+
+
+def _is_compiled_first(engine: Engine) -> bool:
+    if engine.name != "numba":
+        return False
+    from mcage.engines.native.compile import compiled_before
+
+    return not compiled_before()
 
 
 def _threads() -> int:

@@ -28,9 +28,9 @@ def checked_output() -> Iterator[None]:
         Nobody reads the pipe any more: with 128 and the number of SIGPIPE, as other programs end.
     """
     _fill_closed_descriptors()
-    if sys.stdout is sys.__stdout__:
+    if sys.stdout in (None, sys.__stdout__):
         sys.stdout = _checked(STDOUT, sys.stdout, _Output)
-    if sys.stderr is sys.__stderr__:
+    if sys.stderr in (None, sys.__stderr__):
         sys.stderr = _checked(STDERR, sys.stderr, _Messages)
     try:
         yield
@@ -54,7 +54,6 @@ def _checked(descriptor: int, stream: TextIO | None, raw: "type[_Output]") -> Te
         encoding=stream.encoding if stream else "utf-8",
         errors="backslashreplace",
         line_buffering=descriptor == STDERR or os.isatty(descriptor),
-        write_through=descriptor == STDERR,
     )
 
 

@@ -33,12 +33,13 @@ def place_of(path: Path, beside: str = "") -> Path:
     if not _is_utf8(path):
         raise UserError(f"cannot write {shown(path)}: its name is not valid UTF-8")
     try:
-        place = Path(os.path.realpath(path)) if path.is_symlink() else path
+        _check_name(path, beside)
+        place = path
+        if path.is_symlink():
+            place = Path(os.path.realpath(path))
+            _check_name(place, beside)
         if place.is_dir():
             raise UserError(f"{shown(path)} is a folder: give the name of a file in it")
-        if not place.parent.is_dir():
-            raise UserError(f"cannot write {shown(path)}: there is no folder {shown(place.parent)}")
-        _check_length(place, beside)
         mode = place.lstat().st_mode if os.path.lexists(place) else stat.S_IFREG
     except OSError as error:
         raise UserError(f"cannot write {shown(path)}: {error.strerror or error}") from error
@@ -86,8 +87,10 @@ def _is_utf8(path: Path) -> bool:
         return False
 
 
-def _check_length(place: Path, beside: str) -> None:
-    """Names and paths have a longest length, in bytes, that a file system tells."""
+def _check_name(place: Path, beside: str) -> None:
+    """A name is in a folder, and no longer, in bytes, than the file system there allows."""
+    if not place.parent.is_dir():
+        raise UserError(f"cannot write {shown(place)}: there is no folder {shown(place.parent)}")
     first, *_ = beside.split("/")
     longest = os.pathconf(place.parent, "PC_NAME_MAX") - len(first)
     if len(os.fsencode(place.name)) > longest:

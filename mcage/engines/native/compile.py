@@ -57,6 +57,12 @@ def _cache_folder() -> str:
     return ""
 
 
+def compiled_before() -> bool:
+    """Whether machine code of this version lies in the cache, at least in part."""
+    folder = _cache_folder()
+    return bool(folder) and any(Path(folder).rglob("*.nbi"))
+
+
 def inner(function: Function) -> Function:
     """Compile a function of inner loops, which allocates nothing and returns no array.
 

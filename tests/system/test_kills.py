@@ -1,0 +1,229 @@
+"""A hundred kills at random moments: the same file, nothing left behind, an end within seconds."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import fake_campaign
+import pytest
+from killable import CODES, Nursery
+from sweep_cases import small_spec
+
+from mcage.campaign.folder import shard_folder
+from mcage.campaign.run import run_campaign
+from mcage.campaign.sweep import run_sweep
+
+KILLS = 94
+KILLS_OF_REAL_SWEEPS = 6
+SECONDS_TO_THE_PROMPT = 2.0
+INSTANCES = 40
+LONGEST_SECONDS = 0.12
+"""Of a campaign that is let run: so that kills fall into all of it, the merge included."""
+
+
+@pytest.fixture(scope="module")
+def nursery():
+    process = Nursery()
+    yield process
+    process.close()
+
+
+def test_kills_at_any_moment(nursery, tmp_path):
+    """Campaigns are killed until they get to their end; then the next one begins."""
+    campaign = fake_campaign.campaign(instances=INSTANCES)
+    whole = run_campaign(campaign, tmp_path / "whole.h5", fake_campaign.compute, 9).read_bytes()
+    moments = random.Random(11)
+    kills, waits = dict.fromkeys(CODES, 0), []
+    here = tmp_path / "killed"
+    here.mkdir()
+    out, log = here / "r.h5", here / "r.h5.log"
+    while sum(kills.values()) < KILLS:
+        kind = min(kills, key=kills.__getitem__)
+        after = moments.uniform(0, LONGEST_SECONDS)
+        size = moments.choice([3, 6, 14])
+        status, seconds = nursery.run(out, INSTANCES, size, 0.003, kind, after)
+        if status:
+            assert status == CODES[kind], log.read_text()
+            kills[kind] += 1
+            waits.append(seconds)
+            if kind != "KILL":
+                assert "stopping" in log.read_text()
+        assert not out.exists() or out.read_bytes() == whole
+        if not status:
+            assert out.read_bytes() == whole
+            assert set(here.iterdir()) == {out, log}
+            out.unlink()
+    assert max(waits) < SECONDS_TO_THE_PROMPT
+    status, _ = nursery.run(out, INSTANCES, 5)
+    assert status == 0, log.read_text()
+    assert out.read_bytes() == whole
+    assert set(here.iterdir()) == {out, log}
+
+
+@pytest.mark.parametrize("kind", ["INT", "TERM", "INT twice"])
+def test_shards_in_flight_are_dropped(kind, nursery, tmp_path):
+    """Shards of half a minute, of which none is waited for."""
+    out = tmp_path / "r.h5"
+    status, seconds = nursery.run(out, INSTANCES, 6, 30.0, kind, 0.2)
+    assert status == CODES[kind]
+    assert seconds < SECONDS_TO_THE_PROMPT
+    assert list(tmp_path.iterdir()) == [tmp_path / "r.h5.log"]
+
+
+def start(script, *arguments, **options):
+    line = [sys.executable, "-c", script, *map(os.fspath, arguments)]
+    return subprocess.Popen(
+        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    )
+
+
+BUSY = """
+import hashlib, sys
+from pathlib import Path
+from mcage.cli.signals import ending_on_signals
+from mcage.results.atomic import whole_file
+with ending_on_signals(), whole_file(Path("r.h5")) as stream:
+    print(flush=True)
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 200_000_000)
+"""
+
+
+@pytest.mark.parametrize("kind", ["INT", "TERM", "INT twice"])
+def test_a_main_thread_that_hears_nothing(kind, tmp_path):
+    """Within compiled code, Python's handlers wait: the word and the end come all the same."""
+    process = start(BUSY, cwd=tmp_path)
+    process.stdout.readline()
+    assert len(list(tmp_path.iterdir())) == 1
+    number = signal.SIGTERM if kind == "TERM" else signal.SIGINT
+    begin = time.monotonic()
+    process.send_signal(number)
+    word = process.stderr.readline()
+    assert "stopping" in word
+    seconds_to_word = time.monotonic() - begin
+    if kind == "INT twice":
+        process.send_signal(number)
+    process.wait()
+    assert seconds_to_word < 0.5
+    assert time.monotonic() - begin < (0.8 if kind == "INT twice" else SECONDS_TO_THE_PROMPT)
+    assert process.returncode == CODES[kind]
+    assert not list(tmp_path.iterdir())
+
+
+def test_signals_that_are_ignored_stay_so(tmp_path):
+    script = (
+        "import signal\n"
+        "from mcage.cli.signals import ending_on_signals\n"
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "with ending_on_signals():\n"
+        "    signal.raise_signal(signal.SIGINT)\n"
+        "    print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)\n"
+    )
+    assert start(script).communicate()[0] == "True\n"
+
+
+def test_handlers_are_there_for_the_command_line_only():
+    script = (
+        "import signal, threading\n"
+        "from mcage.cli.signals import ending_on_signals\n"
+        "def state():\n"
+        "    return [*map(signal.getsignal, (2, 15, 1))], threading.active_count()\n"
+        "before = state()\n"
+        "with ending_on_signals():\n"
+        "    assert state() != before\n"
+        "print(state() == before, signal.set_wakeup_fd(-1))\n"
+    )
+    assert start(script).communicate()[0] == "True -1\n"
+
+
+def test_a_library_gets_its_exception_at_once(tmp_path):
+    """Whoever calls `run_campaign` gets KeyboardInterrupt, and waits for no shard."""
+    script = (
+        "import sys, threading, time, signal, os\n"
+        "from pathlib import Path\n"
+        "import fake_campaign\n"
+        "from mcage.campaign.run import run_campaign\n"
+        "def compute(first, last):\n"
+        "    time.sleep(30)\n"
+        "threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()\n"
+        "begin = time.monotonic()\n"
+        "try:\n"
+        "    run_campaign(fake_campaign.CAMPAIGN, Path('r.h5'), compute, 5)\n"
+        "except KeyboardInterrupt:\n"
+        "    print(time.monotonic() - begin < 2, os.listdir(), flush=True)\n"
+        "os._exit(0)\n"
+    )
+    path = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    process = start(script, cwd=tmp_path, env=os.environ | path)
+    assert process.communicate()[0] == "True []\n"
+
+
+# ---- the command itself ----------------------------------------------------------------------
+
+SWEEP = "from mcage.cli.main import main; main()"
+
+
+def test_kills_of_real_sweeps(tmp_path):
+    """`mcage sweep` over three short kernels, killed while it starts, prepares and computes."""
+    spec = small_spec(instances=24, techniques=["baseline", "rrcd"])
+    whole = run_sweep(spec, tmp_path / "whole.h5", "numba").read_bytes()
+    (tmp_path / "spec.toml").write_text(spec.to_toml())
+    begin = time.monotonic()
+    line = ("sweep", tmp_path / "spec.toml", "--engine", "numba", "--shard-size", "2", "--out")
+    untouched = start(SWEEP, *line, tmp_path / "untouched.h5")
+    untouched.communicate()
+    usual_seconds = time.monotonic() - begin
+    assert (tmp_path / "untouched.h5").read_bytes() == whole
+
+    moments = random.Random(12)
+    out = tmp_path / "killed" / "r.h5"
+    out.parent.mkdir()
+    kinds = list(CODES)
+    for number in range(KILLS_OF_REAL_SWEEPS):
+        kind = kinds[number % len(kinds)]
+        process = start(SWEEP, *line, out)
+        folder = shard_folder(out)
+        while not folder.exists() and process.poll() is None:
+            time.sleep(0.01)
+        time.sleep(moments.uniform(0, usual_seconds / 3))
+        begin = time.monotonic()
+        for repeat in range(2 if kind == "INT twice" else 1):
+            time.sleep(0.01 * repeat)
+            name = kind.split(" ")[0]
+            process.send_signal(signal.Signals[f"SIG{name}"])
+        _, words = process.communicate()
+        assert time.monotonic() - begin < SECONDS_TO_THE_PROMPT
+        assert process.returncode in (CODES[kind], 0), words
+        assert "Traceback" not in words
+        if process.returncode and kind != "KILL":
+            assert "stopping" in words
+        assert not out.exists() or out.read_bytes() == whole
+    last = start(SWEEP, *line, out)
+    last.communicate()
+    assert last.returncode == 0
+    assert out.read_bytes() == whole
+    assert list(out.parent.iterdir()) == [out]
+
+
+@pytest.mark.parametrize(
+    ("line", "files"),
+    [
+        (("rare", "--technique", "rrcd", "--vdd", "0.45", "--age", "3"), set()),
+        (("sensitivity", "--technique", "rrcd", "--of", "mean_life", "--out", "s.csv"), set()),
+        (("reproduce", "--out", "."), set()),
+    ],
+)
+def test_other_long_commands_end_as_soon(line, files, tmp_path):
+    process = start(SWEEP, *line, cwd=tmp_path)
+    time.sleep(3.0)
+    assert process.poll() is None
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, words = process.communicate()
+    assert time.monotonic() - begin < SECONDS_TO_THE_PROMPT
+    assert process.returncode == 130
+    assert "interrupted: stopping" in words
+    assert "Traceback" not in words
+    assert set(tmp_path.iterdir()) == files
