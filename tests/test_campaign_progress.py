@@ -48,6 +48,15 @@ def test_durations():
     ]
 
 
+def test_the_bar_says_that_it_prepares_before_there_is_a_rate():
+    stream = io.StringIO()
+    bar = Bar(Console(file=stream, force_terminal=True, width=100))
+    bar.start(total=20, done=6)
+    bar.finish()
+    assert "preparing the first ones" in stream.getvalue()
+    assert "0:00:00" in stream.getvalue()
+
+
 def test_the_bar_shows_counts_and_lets_messages_through():
     stream = io.StringIO()
     bar = Bar(Console(file=stream, force_terminal=True, width=100))

@@ -1,4 +1,4 @@
-"""Sentences of docs/model.md that results cannot be repeated without: the code does what they say."""
+"""Sentences of docs/model.md without which no result can be repeated: the code does what they say."""
 
 from dataclasses import replace
 
