@@ -116,7 +116,7 @@ def killed(out: Path, instances: int, package: Path, kind: str, after: float) ->
 
 
 def complete(out: Path) -> bytes:
-    """Content of a finished sweep, which is removed, after making sure that nothing else is there."""
+    """Content of a finished sweep, beside which nothing may be; it is removed."""
     content = out.read_bytes()
     left = [path.name for path in out.parent.iterdir() if path != out]
     if left:

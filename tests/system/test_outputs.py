@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from mcage.campaign.folder import shard_folder
 from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
+from mcage.campaign.shard import write_shard
 from mcage.cli.main import app
 from mcage.errors import UserError
 from mcage.reproduce.plots import PLOTS
@@ -120,11 +121,12 @@ def test_what_is_no_file_of_ours_stays(precious, tmp_path):
 
 
 def test_a_kill_between_name_and_end_leaves_nothing(good, tmp_path):
+    """For a moment the finished file has two names."""
     out = tmp_path / "r.h5"
     shard_folder(out).mkdir()
-    out.write_bytes(good)
-    os.link(out, fake_campaign.abandoned(out).with_suffix(".tmp"))
-    (tmp_path / next(tmp_path.glob("*.tmp")).name).rename(fake_campaign.abandoned(out))
+    temporary = fake_campaign.abandoned(out)
+    temporary.write_bytes(good)
+    os.link(temporary, out)
     run_campaign(CAMPAIGN, out, never, 7)
     assert list(tmp_path.iterdir()) == [out]
     assert out.read_bytes() == good
@@ -369,10 +371,14 @@ def test_a_merge_follows_links_and_refuses_the_rest(good, tmp_path):
     with pytest.raises(UserError, match="not a regular file"):
         merge(odd_file("pipe", tmp_path / "p.h5"))
     (tmp_path / "large").mkdir()
-    place = tmp_path / "large/r.h5"
-    run_campaign(CAMPAIGN, place, fake_campaign.compute, 20)
-    with pytest.raises(UserError, match="nothing to merge"):
-        merge(tmp_path / "none.h5")
+    place, out = tmp_path / "large/r.h5", tmp_path / "r.h5"
+    out.symlink_to(place)
+    shard_folder(place).mkdir()
+    write_shard(shard_folder(place), CAMPAIGN, range(20), fake_campaign.compute(0, 20))
+    fake_campaign.abandoned(place)
+    assert merge(out) == out
+    assert out.is_symlink()
+    assert list(place.parent.iterdir()) == [place]
     assert place.read_bytes() == good
 
 
