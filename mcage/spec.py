@@ -9,6 +9,7 @@ import json
 import math
 import re
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -524,13 +525,12 @@ def _check_plain(key: str, value: Any, depth: int = 0) -> None:
     """Refuse what no key of a spec can have, and what could not be written as JSON."""
     if depth > _DEEPEST:
         raise _NotPlainError(f"{one_line(key)}: tables and lists are nested too deep")
-    if isinstance(value, dict):
-        for name, item in value.items():
-            _check_text(f"{key}: a key", name)
-            _check_plain(f"{key}.{name}" if key else str(name), item, depth + 1)
+    names: Iterable[Any] = value if isinstance(value, dict) else ()
     if isinstance(value, list | tuple):
-        for item in value:
-            _check_plain(key, item, depth + 1)
+        names = range(len(value))
+    for name in names:
+        _check_text(f"{key}: a key", name)
+        _check_plain(f"{key}.{name}" if key else str(name), value[name], depth + 1)
     _check_text(key, value)
     if isinstance(value, float) and not math.isfinite(value):
         raise _NotPlainError(f"{one_line(key)} = {value} must be a finite number")

@@ -1,4 +1,4 @@
-"""Sentences of docs/model.md without which no result can be repeated: the code does what they say."""
+"""What docs/model.md says so that results can be repeated is what the code does."""
 
 from dataclasses import replace
 

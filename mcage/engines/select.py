@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from mcage.engines.interface import Engine
 from mcage.errors import UserError
+from mcage.plain_text import one_line, shortened
 
 ENGINES = ("auto", "numpy", "numba", "cuda")
 
@@ -29,7 +30,7 @@ def select_engine(
         If there is none of that name, or it was asked for and one of its devices cannot be used.
     """
     if name not in ENGINES:
-        raise UserError(f"engine {name!r} is unknown; choose from {', '.join(ENGINES)}")
+        raise UserError(f"engine {shortened(name)} is unknown; choose from {', '.join(ENGINES)}")
     if devices is not None and name not in ("auto", "cuda"):
         raise UserError(f"--devices is for the engine 'cuda', not for {name!r}")
     if name == "numpy":
@@ -88,8 +89,10 @@ def parse_devices(text: str | None) -> tuple[int, ...] | None:
     if text is None:
         return None
     numbers = text.split(",")
-    if not all(number.isascii() and number.isdigit() for number in numbers):
-        raise UserError(f"--devices {text}: must be numbers separated by commas, such as 0,1")
+    if not all(number.isascii() and number.isdigit() and len(number) < 5 for number in numbers):
+        raise UserError(
+            f"--devices {one_line(text)}: must be numbers separated by commas, such as 0,1"
+        )
     devices = tuple(int(number) for number in numbers)
     if len(set(devices)) < len(devices):
         raise UserError(f"--devices {text}: gives a device twice")

@@ -203,9 +203,10 @@ class NbtiModel(ABC):
         transistors: Transistors = NOMINAL_TRANSISTORS,
     ) -> NDArray[np.float64]:
         """Return the shifts in volts after one long epoch; arguments as of the other methods."""
-        fresh = self.fresh(())
-        past = self.after(fresh, self.rates(environment, transistors), duty_cycle, seconds)
-        return self.dvth_of(past)
+        rates = self.rates(environment, transistors)
+        arrays = (rates.stress, rates.diffusion, duty_cycle, seconds)
+        fresh = self.fresh(np.broadcast_shapes(*map(np.shape, arrays)))
+        return self.dvth_of(self.after(fresh, rates, duty_cycle, seconds))
 
     def largest_dvth(
         self,

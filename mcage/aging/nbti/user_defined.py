@@ -96,20 +96,19 @@ def _watched_method(method: Callable[..., Any], name: str, label: str) -> Callab
             raise UserError(f"{label}: {name} failed ({said_by(error)})") from error
         if name == "__repr__":
             return answer
-        shape = _EXPECTED_SHAPES[name]
-        with blamed_on(f"{label}: {name} was asked in a way that it does not understand"):
-            expected = shape(model, *args, **kwargs) if shape else None
         try:
-            return _checked_answer(answer, expected)
+            return _checked_answer(name, answer, _EXPECTED_SHAPES[name](model, *args, **kwargs))
         except ValueError as error:
             raise UserError(f"{label}: {name} gives {error}") from error
 
     return checked
 
 
-def _checked_answer(answer: Any, shape: tuple[int, ...] | None) -> Any:
-    if isinstance(answer, Rates):
-        return Rates(*(_checked_answer(array, None) for array in vars(answer).values()))
+def _checked_answer(name: str, answer: Any, shape: tuple[int, ...] | None) -> Any:
+    if name == "rates":
+        if not isinstance(answer, Rates):
+            raise ValueError(f"{shortened(answer)}, where Rates are needed")
+        return Rates(*(_checked_answer("", array, None) for array in vars(answer).values()))
     array = np.asarray(answer)
     if array.dtype.kind not in "fiu":
         raise ValueError(f"{shortened(answer)}, where numbers are needed")
@@ -124,6 +123,10 @@ def _broadcast(_: NbtiModel, *arrays: Any) -> tuple[int, ...]:
     return np.broadcast_shapes(*map(np.shape, arrays))
 
 
+def _any(_: NbtiModel, *args: Any, **kwargs: Any) -> None:
+    return None
+
+
 def _after(
     model: NbtiModel, past: Any, rates: Rates, duty_cycle: Any, seconds: Any
 ) -> tuple[int, ...]:
@@ -131,18 +134,18 @@ def _after(
     return (model.numbers, *transistors)
 
 
-_EXPECTED_SHAPES: dict[str, Callable[..., tuple[int, ...]] | None] = {
+_EXPECTED_SHAPES: dict[str, Callable[..., tuple[int, ...] | None]] = {
     "fresh": lambda model, shape: (model.numbers, *shape),
-    "rates": None,
+    "rates": _any,
     "after": _after,
     "dvth_of": lambda model, past: np.shape(past)[1:],
     "dvth": _broadcast,
     "dvth_after": lambda model, rates, stress_seconds, recovery_seconds: _broadcast(
         model, rates.stress, rates.diffusion, stress_seconds, recovery_seconds
     ),
-    "dvth_at": None,
-    "largest_dvth": None,
-    "stress_per_second": None,
-    "diffusion_per_second": None,
+    "dvth_at": _any,
+    "largest_dvth": _any,
+    "stress_per_second": _any,
+    "diffusion_per_second": _any,
 }
-"""Methods whose answers are checked, and the shape of each; None for one that broadcasts."""
+"""Methods whose answers are checked, and the shape of each; any for those that may broadcast."""

@@ -1,0 +1,213 @@
+"""Techniques and NBTI models of users: whatever is wrong with one is said of it, by its name."""
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import mutated_specs
+import numpy as np
+import pytest
+
+from mcage.aging.nbti import facelift, nbti_model
+from mcage.cli import main
+from mcage.errors import UserError
+from mcage.techniques import technique
+
+SMALL = (
+    *("--kernel", "MatrixTranspose", "--generations", "1", "--periods", "1", "--epochs", "1"),
+    *("--instances", "2", "--technique", "baseline", "--environment", "nominal"),
+    *("--engine", "numpy", "--out", "own.h5"),
+)
+
+MODEL = """
+import numpy as np
+from mcage.aging.nbti import Facelift, facelift
+
+class Own(Facelift):
+    {body}
+
+OWN = Own(**vars(facelift()))
+"""
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch, capsys):
+    """`mcage` in an empty folder: exit code, text on stdout, text on stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["mcage", *map(str, arguments)])
+        with pytest.raises(SystemExit) as leaving:
+            main.main()
+        captured = capsys.readouterr()
+        return leaving.value.code or 0, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """Writes modules into the current folder, and forgets them afterwards."""
+    monkeypatch.chdir(tmp_path)
+    known = set(sys.modules)
+
+    def module(name, text):
+        (tmp_path / f"{name}.py").write_text(text)
+
+    yield module
+    for name in set(sys.modules) - known:
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+def assert_blamed(ended, plugin, *words):
+    """Exit code 2, one line on stderr that names the plug-in, no results file."""
+    code, _, error = ended
+    error = "".join(line for line in error.splitlines(True) if not line.startswith("engine "))
+    assert code == 2, error
+    assert error.count("\n") == 1, error
+    assert plugin in error
+    assert all(word in error for word in words), error
+    assert len(error) < 1000
+    assert not Path("own.h5").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("exit(0)", ["cannot import", "SystemExit: 0"]),
+        ("raise SystemExit", ["cannot import", "SystemExit"]),
+        ("raise ValueError('two\\nlines \\x1b[31m' + 'x' * 100_000)", ["ValueError: two lines"]),
+        ("raise BaseException('base')", ["BaseException: base"]),
+        ("def f(): return f()\nf()", ["RecursionError"]),
+        ("raise MemoryError", ["MemoryError"]),
+        ("class E(Exception):\n    def __str__(self): return 1\nraise E", ["(E)"]),
+        ("def __getattr__(name): raise SystemExit(name)", ["SystemExit: OWN"]),
+        ("OWN = 3", ["has a int under 'OWN'"]),
+        ("OWN = (", ["SyntaxError"]),
+    ],
+    ids=lambda given: given[:25] if isinstance(given, str) else "",
+)
+@pytest.mark.parametrize("option", ["--nbti", "--technique"])
+def test_a_plugin_that_cannot_be_imported(option, text, words, command, write):
+    write("own_import", text)
+    ended = command("sweep", *SMALL, option, "own_import:OWN")
+    assert_blamed(ended, "'own_import:OWN'", *words)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("def dvth(self, *given): exit(0)", ["dvth failed", "SystemExit: 0"]),
+        ("def dvth(self, *given): return 1 / 0", ["dvth failed", "ZeroDivisionError"]),
+        ("def dvth(self, *given): return np.nan * given[0]", ["dvth gives", "NaN"]),
+        ("def dvth(self, *given): return None", ["dvth gives None"]),
+        ("def dvth(self, *given): return np.zeros(3)", ["dvth gives an array of shape (3,)"]),
+        ("def after(self, past, *given): return past[:1]", ["after gives an array of shape"]),
+        ("def rates(self, *given): return 7", ["rates gives 7"]),
+        ("def __repr__(self): raise KeyError('repr')", ["__repr__ failed", "KeyError"]),
+        ("def stress_per_second(self, *given): return 'text'", ["stress_per_second gives 'text'"]),
+        ("vt0_volts = property(lambda self: 1 / 0)", ["own_model:OWN"]),
+        ("root = 'four'", ["its root is 'four'"]),
+        ("additive = None", ["its additive is None"]),
+    ],
+    ids=lambda given: given[:35] if isinstance(given, str) else "",
+)
+def test_a_model_that_fails_when_it_is_asked(body, words, command, write):
+    write("own_model", MODEL.format(body=body))
+    assert_blamed(command("sweep", *SMALL, "--nbti", "own_model:OWN"), "own_model:OWN", *words)
+
+
+def test_a_model_that_fails_late(command, write):
+    """The checks before a sweep ask it some dozen times; the lives of the sweep do it later."""
+    body = """
+    asked = 0
+    def stress_per_second(self, *given):
+        return super().stress_per_second(*given)
+    def dvth_after(self, *given):
+        raise RuntimeError('late')
+    """
+    write("own_late", MODEL.format(body=body))
+    assert_blamed(command("sweep", *SMALL, "--nbti", "own_late:OWN"), "own_late:OWN", "late")
+
+
+def test_the_right_answers_are_passed_on(write):
+    write("own_right", MODEL.format(body="pass"))
+    own, meant = nbti_model("own_right:OWN"), facelift()
+    assert repr(own) == repr(meant).replace("Facelift", "Own")
+    assert own.vt0_volts == meant.vt0_volts
+    past = np.ones((3, 4, 2))
+    assert np.array_equal(own.dvth_of(past), meant.dvth_of(past))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_failing_plugins_are_named(seed, command, write):
+    plugin = mutated_specs.failing_plugin(random.Random(seed))
+    write(plugin.module, plugin.source)
+    code, _, error = command("sweep", *SMALL, plugin.option, plugin.name)
+    if code == 0:  # it fails only after more calls than this sweep makes
+        assert Path("own.h5").exists()
+    else:
+        Path("own.h5").unlink(missing_ok=True)
+        assert_blamed((code, "", error), plugin.module)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("Technique('own', 'direct', Storage.PLAIN, Gating.NONE, 's', 's')", ["placement"]),
+        ("Technique('own', Placement.DIRECT, Storage.PLAIN, Gating.NONE, None, 's')", ["source"]),
+        ("Own('own', Placement.DIRECT, Storage.PLAIN, Gating.NONE, 's', 's')", ["subclass Own"]),
+    ],
+    ids=["placement", "source", "subclass"],
+)
+def test_a_technique_that_engines_would_not_understand(value, words, write):
+    write(
+        "own_technique",
+        "from mcage.techniques import Gating, Placement, Storage, Technique\n"
+        f"class Own(Technique):\n    redirects = True\nOWN = {value}\n",
+    )
+    with pytest.raises(UserError, match=r"technique 'own_technique:OWN': ") as refusal:
+        technique("own_technique:OWN")
+    assert all(word in str(refusal.value) for word in words)
+
+
+def test_a_plugin_may_consist_of_several_files(command, write):
+    write("own_values", "ETA = 0.1\n")
+    write(
+        "own_several",
+        "import dataclasses\nfrom mcage.aging.nbti import facelift\nfrom own_values import ETA\n"
+        "OWN = dataclasses.replace(facelift(), eta=ETA)\n",
+    )
+    code, out, error = command("nbti", "--model", "own_several:OWN")
+    assert (code, error) == (0, "")
+    assert "own_several:OWN" in out
+
+
+def test_the_current_folder_is_searched_for_plugins_only(command, write, tmp_path):
+    write("own_path", "import sys\nSEEN = list(sys.path)\nOWN = 3\n")
+    before = list(sys.path)
+    assert_blamed(command("nbti", "--model", "own_path:OWN"), "own_path:OWN")
+    assert sys.path == before
+    assert str(tmp_path) not in before
+    assert [*before, str(tmp_path)] == sys.modules["own_path"].SEEN
+
+
+@pytest.mark.parametrize("module", ["numexpr", "bottleneck", "cupy", "org", "IPython"])
+def test_no_command_imports_what_lies_in_the_current_folder(module, tmp_path):
+    (tmp_path / f"{module}.py").write_text(f"raise RuntimeError('{module} was run')\n")
+    program = (
+        "import sys; sys.path = [folder for folder in sys.path if folder]\n"
+        "from mcage.cli.main import main; main()"
+    )
+    arguments = ("sweep", *SMALL)
+    for command in (arguments, ("show", "own.h5", "--figure", "own.png")):
+        ended = subprocess.run(
+            [sys.executable, "-c", program, *command],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        assert ended.returncode == 0, ended.stderr
+        assert "was run" not in ended.stderr

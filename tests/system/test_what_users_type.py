@@ -1,0 +1,245 @@
+"""Whatever stands on the command line or in a spec: refused in a line or two, or understood."""
+
+import io
+import os
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import mutated_specs
+import pytest
+
+from mcage.cli import main
+from mcage.errors import UserError
+from mcage.plain_text import LONGEST_MESSAGE
+from mcage.spec import SweepSpec, read_toml
+
+QUICK = ("--kernel", "MatrixTranspose", "--generations", "1", "--periods", "1", "--epochs", "1")
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch, capsys):
+    """`mcage` in an empty folder: exit code, text on stdout, text on stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["mcage", *map(str, arguments)])
+        with pytest.raises(SystemExit) as leaving:
+            main.main()
+        captured = capsys.readouterr()
+        return leaving.value.code or 0, captured.out, captured.err
+
+    return run
+
+
+def assert_refused(ended, *words):
+    """Exit code 2, one or two short lines on stderr, nothing else printed."""
+    code, out, error = ended
+    assert code == 2, error
+    assert not out
+    assert 1 <= len(error.splitlines()) <= 2
+    assert len(error) < LONGEST_MESSAGE + 200
+    assert all(word in error for word in words), error
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("instances = " + "9" * 400, ["instances = an integer of about 40", "2**64"]),
+        ("[aging.constants]\neta = " + "9" * 400, ["aging.constants.eta"]),
+        ("[workload]\nperiod_years = " + "9" * 400, ["workload.period_years"]),
+        ("[workload]\nperiod_years = 1e-320", ["workload.period_years", "1e-320"]),
+        ("[life]\nhorizon_years = " + "9" * 400, ["life.horizon_years"]),
+        ("x = " + "[" * 500 + "]" * 500, ["nested too deep"]),
+        ("x = " + "[" * 50 + "]" * 50, ["nested too deep"]),
+        ("x = " + "{a=" * 500 + "1" + "}" * 500, ["nested too deep"]),
+        (".".join("a" * 3000) + " = 1", ["more than a hundred parts"]),
+        (f"[{'.'.join('a' * 3000)}]", ["more than a hundred parts"]),
+        (".".join("a" * 50) + " = 1", ["nested too deep"]),
+        ("x" * 100_000 + " = 1", ["unknown key", "..."]),
+        (f"techniques = [{', '.join(f'{i!r}' for i in range(10_000))}, 0]", ["techniques"]),
+        (f'environments = ["{"x " * 50_000}"]', ["environments: unknown", "..."]),
+        (f'[life]\nactivity = "{"uniform(" * 10_000}"', ["life.activity", "..."]),
+        (f'[life]\ntemperature_kelvin = "{"y" * 50_000}(1)"', ["life.temperature_kelvin"]),
+        (f'[workload.mix]\n{"k" * 50_000} = "1"', ["workload.mix", "..."]),
+        ("[workload.mix]\na = 1e308\nb = 1e308", ["workload.mix", "sum"]),
+        ("[[environment.x]]\nvdd = 0.9\nshare = 1.0", ["'environment.x.0.vdd'", "vdd_volts"]),
+        ("[[environment.x]]\nshare = 1.0", ["environment.x.0.vdd_volts is missing"]),
+        ("[life]\nhorizon = 3", ["unknown key 'life.horizon'", "horizon_years"]),
+        ("[stopping]\nrel_c = 0.1", ["rel_ci"]),
+        ("#" * (1 << 20) + "#", ["larger than 1 MiB"]),
+    ],
+    ids=lambda given: given[:30] if isinstance(given, str) else "",
+)
+def test_a_spec_is_refused_in_one_short_line(text, words, command, tmp_path):
+    (tmp_path / "s.toml").write_text(text)
+    assert_refused(command("sweep", "s.toml", "--show-spec"), "s.toml", *words)
+
+
+@pytest.mark.parametrize("depth", [100, 990, 5000])
+def test_python_values_nested_deep(depth):
+    with pytest.raises(UserError, match="nested too deep"):
+        SweepSpec.from_mapping({"techniques": mutated_specs.nested(depth)})
+
+
+def test_specs_that_are_no_regular_files(command, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "/dev/zero"):
+        assert_refused(command("sweep", name, "--show-spec"), name, "no regular file")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--seed", "9" * 400], ["seed"]),
+        (["--delta-limit", "9" * 5000], ["delta_limit"]),
+        (["--period-years", "1e-320"], ["workload.period_years"]),
+        (["--devices", "9" * 5000], ["--devices"]),
+        (["--technique", "\udcff"], ["techniques", "UTF-8"]),
+        (["--kernel", "x" * 5000], ["..."]),
+        (["--technique", "x" * 100_000], ["technique 'xxx", "is unknown", "..."]),
+        (["--nbti", "x" * 100_000], ["NBTI model 'xxx", "is unknown", "..."]),
+        (["--engine", "x" * 100_000], ["engine 'xxx", "is unknown", "..."]),
+        (["--mix", f"weights({'k' * 5000}: x)"], ["workload.mix"]),
+        (["--constant", "x" * 5000], ["--constant", "NAME=VALUE"]),
+    ],
+    ids=lambda given: given[0],
+)
+def test_an_option_is_refused_in_one_short_line(arguments, words, command):
+    assert_refused(command("sweep", *arguments, "--show-spec"), *words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["sweep", "--sed", "3"], ["No such option: --sed", "mcage sweep --help"]),
+        (["swep"], ["No such command 'swep'", "mcage --help"]),
+        (["faults", "--seed", "many"], ["--seed", "mcage faults --help"]),
+        (["replay"], ["Missing argument", "mcage replay --help"]),
+        (["trace", "show"], ["Missing argument", "mcage trace show --help"]),
+        (["replay", "Reduction"], ["--technique"]),
+        (["show", "a", "b"], ["unexpected extra argument"]),
+        (["show", "--slices-per-chip"], ["--slices-per-chip"]),
+        (["merge", ""], ["is a folder"]),
+    ],
+)
+def test_a_command_line_that_is_not_understood(arguments, words, command):
+    assert_refused(command(*arguments), *words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--kernel", "NoSuchKernel"], "NoSuchKernel"),
+        (["--technique", "rrdc"], "rrdc"),
+        (["--mix", "weights(Reduction: 1)"], "workload.mix"),
+        (["--vdd", "0.01"], "0.01"),
+        (["--fault-mode", "table", "--environment", "nominal"], "table"),
+        (["--vt0", "0.9"], "0.9"),
+        (["--nbti", "no_such_module:X"], "no_such_module"),
+        (["--sigma-die", "-1"], "-1"),
+    ],
+    ids=lambda given: given[0] if isinstance(given, list) else "",
+)
+def test_show_spec_refuses_what_the_sweep_refuses(arguments, word, command):
+    of_sweep = command("sweep", *arguments)
+    assert_refused(of_sweep, word)
+    assert command("sweep", *arguments, "--show-spec") == of_sweep
+
+
+def test_a_spec_that_is_shown_can_be_read(command, tmp_path):
+    code, out, error = command("sweep", *QUICK, "--show-spec")
+    assert (code, error) == (0, "")
+    (tmp_path / "shown.toml").write_text(out)
+    assert command("sweep", "shown.toml", "--show-spec") == (0, out, "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["sweep"], ["trace"], ["trace", "show"], ["nbti"], ["merge"], ["doctor"]],
+    ids=" ".join,
+)
+def test_h_is_help(arguments, command):
+    code, out, error = command(*arguments, "-h")
+    assert (code, error) == (0, "")
+    assert f"Usage: {' '.join(['mcage', *arguments])}" in out
+    assert command(*arguments, "--help") == (0, out, "")
+
+
+def test_version(command):
+    code, out, error = command("--version")
+    mcage, engine, libraries = out.splitlines()
+    assert (code, error) == (0, "")
+    assert re.match(r"mcage \d+\.\d+\.\d+", mcage)
+    assert re.fullmatch(r"engine (numba|cuda) \(.+\)", engine)
+    for name in ("Python", "NumPy", "SciPy", "Numba", "h5py", "CuPy"):
+        assert re.search(rf"\b{name} (\d+\.\d+|none)", libraries), name
+
+
+def test_completion(command, monkeypatch):
+    code, out, _ = command("--show-completion", "bash")
+    assert code == 0
+    assert "_MCAGE_COMPLETE" in out
+    monkeypatch.setenv("_MCAGE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "mcage sweep --sigma-")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    code, out, _ = command("sweep", "--sigma-")
+    assert (code, set(out.split())) == (0, {"--sigma-die", "--sigma-random", "--sigma-systematic"})
+
+
+def test_text_that_the_terminal_cannot_encode(command, monkeypatch):
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", terminal)
+    code, _, error = command("techniques")
+    assert (code, error) == (0, "")
+    assert "rrcd" in terminal.buffer.getvalue().decode()
+
+
+def test_python_m_mcage_takes_no_module_from_the_current_folder(tmp_path):
+    for name in ("numexpr", "bottleneck", "cupy", "rich", "tomllib"):
+        (tmp_path / f"{name}.py").write_text(f"print('{name} was run')\nraise SystemExit(3)\n")
+    ended = subprocess.run(
+        [sys.executable, "-m", "mcage", "techniques"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(Path(main.__file__).parents[2])},
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "was run" not in ended.stdout
+    assert "rrcd" in ended.stdout
+
+
+def test_mutated_specs_are_understood_or_refused(tmp_path):
+    path = tmp_path / "s.toml"
+    understood, refusals = 0, []
+    for seed in range(300):
+        path.write_bytes(mutated_specs.mutated_toml(random.Random(seed)))
+        typed = mutated_specs.mutated_spec(random.Random(seed))
+        for fields_of in (lambda: read_toml(path), lambda fields=typed: fields):
+            try:
+                spec = SweepSpec.from_mapping(fields_of(), str(path))
+            except UserError as error:
+                refusals.append(str(error))
+            else:
+                understood += 1
+                path.write_text(spec.to_toml())
+                assert SweepSpec.from_toml(path) == spec
+    assert understood > 20
+    assert len(refusals) > 200
+    for refusal in refusals:
+        assert refusal.startswith(f"{path}: ")
+        assert "\n" not in refusal
+
+
+def test_mutated_option_lists_are_understood_or_refused(command):
+    commands = ("replay", "nbti", "show", "trace show", "trace validate", "techniques", "merge")
+    for seed in range(100):
+        arguments = mutated_specs.option_list(random.Random(seed), *commands)
+        code, out, error = command(*arguments)
+        assert code in (0, 2), (arguments, error)
+        assert "\x1b" not in out + error
+        assert code == 0 or error.strip(), arguments
+        assert len(error.splitlines()) <= 2, arguments
