@@ -187,15 +187,15 @@ def test_models_that_a_sweep_cannot_live_by(plug_ins):
     for name, message in [
         (
             "my_nbti_models:NEGATIVE",
-            r"^NBTI model 'my_nbti_models:NEGATIVE' .*negative or no numbers",
+            r"^NBTI model 'my_nbti_models:NEGATIVE'.*negative or no numbers",
         ),
         (
             "my_nbti_models:REVERSED",
-            r"^NBTI model 'my_nbti_models:REVERSED' .*a longer duty in some epochs",
+            r"^NBTI model 'my_nbti_models:REVERSED'.*a longer duty in some epochs",
         ),
         (
             "my_nbti_models:FORGETFUL",
-            r"^NBTI model 'my_nbti_models:FORGETFUL' .*in two pieces each",
+            r"^NBTI model 'my_nbti_models:FORGETFUL'.*in two pieces each",
         ),
         ("my_nbti_models:SILENT", "my_nbti_models:SILENT': its repr must tell its constants"),
         ("my_nbti_models:Steady", "has nothing under 'Steady'"),

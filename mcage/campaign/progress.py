@@ -134,7 +134,9 @@ class Bar:
 
     def say(self, message: str) -> None:
         """Show a line above the bar."""
-        self._bar.console.print(visible(message), markup=False, highlight=False, soft_wrap=True)
+        self._bar.console.print(
+            visible(message), markup=False, emoji=False, highlight=False, soft_wrap=True
+        )
 
     def finish(self) -> None:
         """Leave the bar as it stands."""

@@ -11,6 +11,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from mcage.plain_text import visible
 from mcage.report.cases import CaseLives, Setting, lives_of
 from mcage.report.statistics import CONFIDENCE, kaplan_meier
 from mcage.results.atomic import make_ready, whole_file
@@ -41,6 +42,8 @@ STYLE: dict[Any, Any] = {
     "ytick.major.width": 0.6,
     "legend.frameon": False,
     "svg.hashsalt": "mcage",
+    # Names of techniques and kernels are no mathematics, whatever signs they have.
+    "text.parse_math": False,
 }
 
 NEVER_WORK = 0.99
@@ -84,7 +87,7 @@ def draw_survival_of_file(results_path: Path, path: Path) -> None:
         rows = -(-len(panels) // columns)
         figure = Figure(figsize=(1.2 + 2.7 * columns, 1.1 + 2.3 * rows), layout="constrained")
         grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
-        colours = colours_of([str(name) for name in results["technique"].values])
+        colours = colours_of([visible(str(name)) for name in results["technique"].values])
         for axes, (setting, cases) in zip(grid.flat, panels.items(), strict=False):
             draw_survival(axes, cases, colours)
             axes.set_title(in_words(setting))
@@ -106,7 +109,8 @@ def settings_of(results: xr.Dataset) -> dict[Setting, dict[str, CaseLives]]:
     for number in range(results.sizes["case"]):
         case = results.isel(case=number)
         lives = lives_of(case)
-        panels.setdefault(Setting.of(lives.label), {})[str(case["technique"].item())] = lives
+        technique = visible(str(case["technique"].item()))
+        panels.setdefault(Setting.of(lives.label), {})[technique] = lives
     return panels
 
 

@@ -63,6 +63,8 @@ STYLE: dict[Any, Any] = {
     "ytick.major.width": 0.6,
     "legend.frameon": False,
     "svg.hashsalt": "mcage",
+    # Names of techniques and kernels are no mathematics, whatever signs they have.
+    "text.parse_math": False,
 }
 
 
