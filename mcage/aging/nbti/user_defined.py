@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mcage.aging.nbti.model import NbtiModel, Rates
+from mcage.aging.environment import Environment
+from mcage.aging.nbti.model import NOMINAL_TRANSISTORS, NbtiModel, Rates, Transistors
 from mcage.errors import UserError
 from mcage.plain_text import said_by, shortened
 from mcage.plugins import blamed_on
@@ -108,13 +109,14 @@ def _checked_answer(name: str, answer: Any, shape: tuple[int, ...] | None) -> An
     if name == "rates":
         if not isinstance(answer, Rates):
             raise ValueError(f"{shortened(answer)}, where Rates are needed")
-        return Rates(*(_checked_answer("", array, None) for array in vars(answer).values()))
+        return Rates(*(_checked_answer("", array, shape) for array in vars(answer).values()))
     array = np.asarray(answer)
     if array.dtype.kind not in "fiu":
         raise ValueError(f"{shortened(answer)}, where numbers are needed")
     if np.isnan(array).any():
         raise ValueError("values that are no numbers (NaN)")
-    if shape is not None and array.shape != shape:
+    broadcasts = name in _BROADCASTING and np.broadcast_shapes(array.shape, shape or ()) == shape
+    if shape is not None and array.shape != shape and not broadcasts:
         raise ValueError(f"an array of shape {array.shape}, where {shape} is needed")
     return answer if isinstance(answer, float) else array.astype(np.float64, copy=False)
 
@@ -127,6 +129,14 @@ def _any(_: NbtiModel, *args: Any, **kwargs: Any) -> None:
     return None
 
 
+def _rates(
+    model: NbtiModel, environment: Environment, transistors: Transistors = NOMINAL_TRANSISTORS
+) -> tuple[int, ...]:
+    shares = 1.0 if transistors.shares is None else transistors.shares[0]
+    of_each = (transistors.vt0_volts, transistors.temperature_kelvin, transistors.shift_factor)
+    return _broadcast(model, shares, *(array for array in of_each if array is not None))
+
+
 def _after(
     model: NbtiModel, past: Any, rates: Rates, duty_cycle: Any, seconds: Any
 ) -> tuple[int, ...]:
@@ -136,7 +146,7 @@ def _after(
 
 _EXPECTED_SHAPES: dict[str, Callable[..., tuple[int, ...] | None]] = {
     "fresh": lambda model, shape: (model.numbers, *shape),
-    "rates": _any,
+    "rates": _rates,
     "after": _after,
     "dvth_of": lambda model, past: np.shape(past)[1:],
     "dvth": _broadcast,
@@ -145,7 +155,10 @@ _EXPECTED_SHAPES: dict[str, Callable[..., tuple[int, ...] | None]] = {
     ),
     "dvth_at": _any,
     "largest_dvth": _any,
-    "stress_per_second": _any,
-    "diffusion_per_second": _any,
+    "stress_per_second": _broadcast,
+    "diffusion_per_second": _broadcast,
 }
-"""Methods whose answers are checked, and the shape of each; any for those that may broadcast."""
+"""Methods whose answers are checked, and the shape of each, of those that are given."""
+
+_BROADCASTING = ("", "stress_per_second", "diffusion_per_second")
+"""Answers, and arrays of `Rates`, that may leave out axes along which they do not change."""
