@@ -109,7 +109,7 @@ def test_a_sweep_lives_by_them_and_its_digest_covers_them():
     sweep, plain = small_sweep(aging=halved), small_sweep(aging={"shift_factor": 0.5})
     arrays, expected = sweep.compute(0, 5), plain.compute(0, 5)
     assert np.allclose(arrays["life_years"], expected["life_years"], rtol=1e-9)
-    assert np.allclose(arrays["max_dvth_mv"], expected["max_dvth_mv"], rtol=1e-9)
+    assert np.allclose(arrays["max_dvth_mv"], expected["max_dvth_mv"], rtol=1e-9, equal_nan=True)
     digests = {
         small_sweep(aging={"constants": given}).campaign.spec_digest
         for given in (None, {"eta": 0.3}, {"eta": 0.31})
