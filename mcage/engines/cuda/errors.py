@@ -35,7 +35,7 @@ def first_line(error: BaseException) -> str:
 
 def causes(error: BaseException) -> list[BaseException]:
     """An error, and those that led to it: the first of them last."""
-    found = [error]
-    while (cause := found[-1].__cause__) is not None:
-        found.append(cause)
-    return found
+    chain = [error]
+    while (cause := chain[-1].__cause__) is not None:
+        chain.append(cause)
+    return chain

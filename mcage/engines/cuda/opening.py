@@ -47,7 +47,7 @@ class Devices:
 
     @property
     def _remedies(self) -> list[str]:
-        return list(dict.fromkeys(one.remedy for one in self.refused if one.remedy))
+        return list(dict.fromkeys(device.remedy for device in self.refused if device.remedy))
 
 
 def open_devices(numbers: Sequence[int] | None = None) -> tuple[CupyDevice, ...]:
@@ -134,7 +134,7 @@ def _open(cupy: Any, number: int) -> CupyDevice | Refusal:
 
 
 def _too_old(device: CupyDevice) -> str:
-    has, needed = (".".join(map(str, one)) for one in (device.capability, LEAST_CAPABILITY))
+    has, needed = (".".join(map(str, pair)) for pair in (device.capability, LEAST_CAPABILITY))
     return f"{device.card} has compute capability {has}, and {needed} is needed"
 
 
