@@ -19,13 +19,16 @@ def engine():
 
 
 def spec_of(technique="baseline", scenario_name="common", vdd_volts=0.5, **fields):
-    """One case of two kernels, cut short; as recorded, one of them all but fills the slice."""
+    """One case of two kernels, cut short; without a voltage where the environment has its own.
+
+    Windows are released as recorded: one of the kernels then all but fills the slice.
+    """
     given = {
         "seed": 7,
         "techniques": [technique],
         "environments": ["undervolted"],
         "scenarios": [scenario_name],
-        "vdd_volts": [vdd_volts],
+        "vdd_volts": [] if vdd_volts is None else [vdd_volts],
         "workload": {
             "kernels": list(KERNELS),
             "periods": 2,

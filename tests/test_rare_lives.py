@@ -38,7 +38,7 @@ def swept(spec, age_years):
         (("baseline", "common", 0.45), DIFFERENT | DIES, {EndCause.FAULTY_ENTRY}),
         (("rrcd", "common", 0.419), DIFFERENT | DIES, {EndCause.NO_HOME}),
         (
-            ("baseline", "common", 0.45),
+            ("baseline", "common", None),
             DIFFERENT | {"environments": ["nominal"]},
             {EndCause.DELAY},
         ),
@@ -98,6 +98,7 @@ def test_plain_slices_that_differ_agree(case, fields, age_years):
 )
 def test_possible_deaths_of_delay_are_warned_of(shift_factor, warned):
     spec = spec_of(
+        vdd_volts=None,
         environments=["nominal"],
         life={"epochs": 3, "horizon_years": 2.0},
         aging={"shift_factor": shift_factor},
