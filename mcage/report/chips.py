@@ -8,11 +8,9 @@ runs one kernel on all of its slices at a time would live as long on the average
 its slices would die closer together: its first death would come later, and chips would differ more.
 """
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -22,6 +20,7 @@ from rich.table import Table
 
 from mcage.errors import UserError
 from mcage.report.cases import CAUSES, CaseLives, lives_of
+from mcage.report.dies import faults_of
 from mcage.report.statistics import CONFIDENCE, Estimate, life_quantile, proportion
 from mcage.report.text import DASH, life, percent
 from mcage.results.reader import open_results
@@ -136,14 +135,14 @@ def summarize_chips(
     UserError
         As `chip_lives`; also if dies differ, and had another number of slices in the sweep.
     """
-    faults: dict[str, Any] = tomllib.loads(results.attrs["spec"]).get("faults", {})
-    sampled = int(faults.get("slices_per_chip", 1))
+    faults = faults_of(results.attrs["spec"])
+    sampled, sigma_volts = faults.slices_per_chip, faults.sigma_die_volts
     chosen = sampled if slices_per_chip is None else slices_per_chip
     summaries = []
     for index in range(results.sizes["case"]):
         case = results.isel(case=index)
         shipped = scenario(str(case["scenario"].item())).sigma_die_volts
-        if chosen != sampled and faults.get("sigma_die_volts", shipped) > 0:
+        if chosen != sampled and (shipped if sigma_volts is None else sigma_volts) > 0:
             raise UserError(
                 f"slices_per_chip = {chosen}, but dies differ and {sampled} slices shared one in "
                 f"this sweep: leave it out, or run the sweep with faults.slices_per_chip = {chosen}"

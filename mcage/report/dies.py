@@ -4,7 +4,6 @@ import tomllib
 from pathlib import Path
 
 from mcage.errors import UserError
-from mcage.results.header import Campaign
 from mcage.results.reader import read_campaign
 from mcage.spec import Faults
 from mcage.variation import scenario
@@ -24,9 +23,9 @@ def note_on_shared_dies(path: Path) -> str | None:
         The file is missing, foreign, damaged or of a newer mcage.
     """
     campaign = read_campaign(path)
-    faults = _faults(path, campaign)
-    slices, sigma_volts = faults.slices_per_chip, faults.sigma_die_volts
     try:
+        faults = faults_of(campaign.spec_toml)
+        slices, sigma_volts = faults.slices_per_chip, faults.sigma_die_volts
         differ = any(
             (scenario(case.scenario).sigma_die_volts if sigma_volts is None else sigma_volts) > 0
             for case in campaign.cases
@@ -41,8 +40,15 @@ def note_on_shared_dies(path: Path) -> str | None:
     )
 
 
-def _faults(path: Path, campaign: Campaign) -> Faults:
+def faults_of(spec_toml: str) -> Faults:
+    """Where the faults of a sweep come from, by the spec that its results file holds.
+
+    Raises
+    ------
+    UserError
+        The text is not the spec of a sweep.
+    """
     try:
-        return Faults.model_validate(tomllib.loads(campaign.spec_toml).get("faults", {}))
-    except ValueError as error:
-        raise UserError(f"{path}: attribute spec: is not the spec of a sweep") from error
+        return Faults.model_validate(tomllib.loads(spec_toml).get("faults", {}))
+    except (ValueError, RecursionError) as error:
+        raise UserError("attribute spec: is not the spec of a sweep") from error

@@ -438,7 +438,7 @@ def results_mutations():
             if (name != "text" or dataset != "case")
             and (dataset != "case" or name not in ("external storage", "deflated zeros"))
         }
-    for attribute in ("filetype", "schema_version", "spec", "spec_digest", "seed", "device"):
+    for attribute in ("schema_version", "spec", "device"):
         table |= {
             f"attribute {attribute}: {name}": functools.partial(
                 replace_attribute, place="/", name=attribute, make=make
@@ -446,14 +446,12 @@ def results_mutations():
             for name, make in (ATTRIBUTE_CONTENTS | {"missing": None}).items()
             if not _is_sound(attribute, name)
         }
-    for attribute in ("units", "coordinates", "_FillValue", "long_name", "DIMENSION_LIST"):
+    for attribute in ("units", "_FillValue", "DIMENSION_LIST"):
         table |= {
             f"attribute {attribute} of life_years: {name}": functools.partial(
                 replace_attribute, place="life_years", name=attribute, make=make
             )
             for name, make in (ATTRIBUTE_CONTENTS | {"missing": None}).items()
-            if not (attribute == "long_name" and "text" in name and "null" not in name)
-            or name == "texts"
         }
     table |= {
         f"{dataset}: {name}": functools.partial(_set, dataset, change)
@@ -484,10 +482,8 @@ def results_mutations():
 
 def _is_sound(attribute, content):
     """Whether an attribute may well hold such a text."""
-    texts = ("text", "no text", "long text")
-    return (
-        content in texts and attribute not in ("filetype", "schema_version", "spec", "seed")
-    ) or ((attribute, content) in {("spec", "no text"), ("seed", "number")})
+    is_text = content in ("text", "no text", "long text")
+    return is_text and (attribute == "device" or (attribute, content) == ("spec", "no text"))
 
 
 def _campaign(change, path):
@@ -508,7 +504,7 @@ def shard_mutations():
             f"{dataset}: {name}": functools.partial(replace_dataset, name=dataset, make=make)
             for name, make in DATASET_MUTATIONS.items()
         }
-    for attribute in ("filetype", "schema_version", "campaign", "first", "last"):
+    for attribute in ("filetype", "campaign", "first"):
         table |= {
             f"attribute {attribute}: {name}": functools.partial(
                 replace_attribute, place="/", name=attribute, make=make

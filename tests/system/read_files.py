@@ -8,30 +8,42 @@ memory of this process and of those that it has started.
 """
 
 import contextlib
-import io
 import json
 import os
 import resource
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from mcage.campaign.shard import read_owner, read_shard
-from mcage.cli.main import app
 from mcage.errors import UserError
+from mcage.report.causes import summarize_causes_of_file
+from mcage.report.chips import summarize_chips_of_file
+from mcage.report.comparison import compare_in_file
+from mcage.report.dies import note_on_shared_dies
+from mcage.report.fitted import summarize_fits_of_file
+from mcage.report.tables import summarize_file
 from mcage.results.seal import DamagedFileError
 from mcage.traces.storage import load_trace
 
-SHOWN = ([], ["--causes"], ["--fit"], ["--slices-per-chip", "2"], ["--compare", "base", "rrcd nom"])
+SHOWN = (
+    summarize_file,
+    summarize_causes_of_file,
+    summarize_fits_of_file,
+    partial(summarize_chips_of_file, slices_per_chip=2, spare_slices=0),
+    partial(compare_in_file, first="base", second="rrcd nom"),
+    note_on_shared_dies,
+)
+"""All that `mcage show` takes from a results file."""
 
 
 def read(path):
     if path.suffix == ".trace":
         load_trace(path).digest()
     elif path.suffix == ".results":
-        for options in SHOWN:
-            with contextlib.redirect_stdout(io.StringIO()):
-                app(["show", str(path), "--json", *options], standalone_mode=False)
+        for taken in SHOWN:
+            taken(path)
     else:
         read_owner(path)
         read_shard(path)
