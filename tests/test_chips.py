@@ -8,7 +8,6 @@ import fake_campaign
 import numpy as np
 import pytest
 import tomli_w
-from rich.console import Console
 from scipy import stats
 from typer.testing import CliRunner
 
@@ -24,7 +23,7 @@ from mcage.report.chips import (
     summarize_chips,
     summarize_chips_of_file,
 )
-from mcage.report.console import WIDTH_WITHOUT_TERMINAL
+from mcage.report.console import WIDTH_WITHOUT_TERMINAL, PlainConsole
 from mcage.report.statistics import kaplan_meier
 from mcage.report.text import plain
 from mcage.results.reader import open_results
@@ -165,7 +164,7 @@ def test_errors_name_the_file(tmp_path) -> None:
 def test_table(tmp_path) -> None:
     summaries: list[ChipSummary] = summarize_chips_of_file(file_of(tmp_path), 8, 1)
     stream = io.StringIO()
-    print_chips(summaries, Console(file=stream, width=WIDTH_WITHOUT_TERMINAL))
+    print_chips(summaries, PlainConsole(file=stream, width=WIDTH_WITHOUT_TERMINAL))
     lines = [line.strip() for line in stream.getvalue().splitlines()]
     assert lines[0] == ("6 chips of 8 slices, 1 to spare; 2 slices of an incomplete chip left out")
     assert lines[1] == "horizon 10 years"
@@ -173,7 +172,7 @@ def test_table(tmp_path) -> None:
     row = next(line for line in lines if line.startswith("rrcd dvfs"))
     assert f"{summaries[2].median_life_years.value:.2f} [" in row
     assert "delay" in row
-    print_chips(summarize_chips_of_file(tmp_path / "r.h5", 10), Console(file=stream))
+    print_chips(summarize_chips_of_file(tmp_path / "r.h5", 10), PlainConsole(file=stream))
     assert "left out" not in stream.getvalue().splitlines()[len(lines)]
 
 

@@ -10,7 +10,6 @@ from dataclasses import replace
 import fake_campaign
 import numpy as np
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 from mcage.campaign.run import run_campaign
@@ -18,7 +17,7 @@ from mcage.cli.main import app
 from mcage.errors import UserError
 from mcage.report.cases import find_case
 from mcage.report.causes import CauseSummary, print_causes
-from mcage.report.console import WIDTH_WITHOUT_TERMINAL
+from mcage.report.console import WIDTH_WITHOUT_TERMINAL, PlainConsole
 from mcage.report.statistics import Estimate
 from mcage.report.tables import CaseSummary, print_summaries, summarize_file
 from mcage.report.text import plain
@@ -59,7 +58,7 @@ def summary(**fields):
 
 def printed(*summaries):
     stream = io.StringIO()
-    print_summaries(summaries, Console(file=stream, width=WIDTH_WITHOUT_TERMINAL))
+    print_summaries(summaries, PlainConsole(file=stream, width=WIDTH_WITHOUT_TERMINAL))
     return "\n".join(line.rstrip() for line in stream.getvalue().rstrip().splitlines())
 
 
@@ -320,7 +319,7 @@ def test_a_cause_that_ends_no_life_of_a_case_is_a_dash():
         return CauseSummary(label, 10, (0.0, 10.0), causes, nobody)
 
     stream = io.StringIO()
-    print_causes([case("first", 0.5), case("other", 0.0)], Console(file=stream, width=120))
+    print_causes([case("first", 0.5), case("other", 0.0)], PlainConsole(file=stream, width=120))
     first, other = stream.getvalue().split("other", 1)
     assert "faulty" not in first
     assert "50 [0, 100]" in first

@@ -179,9 +179,11 @@ def test_version(command):
 
 
 def test_completion(command, monkeypatch):
-    code, out, _ = command("--show-completion", "bash")
+    assert "--install-completion" in command("--help")[1]
+    monkeypatch.setenv("_MCAGE_COMPLETE", "source_bash")
+    code, out, _ = command()
     assert code == 0
-    assert "_MCAGE_COMPLETE" in out
+    assert "complete -o default -F _mcage_completion mcage" in out
     monkeypatch.setenv("_MCAGE_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", "mcage sweep --sigma-")
     monkeypatch.setenv("COMP_CWORD", "2")
