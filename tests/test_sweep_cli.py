@@ -182,7 +182,7 @@ def test_specs(here, command):
     Path("no.toml").write_text("instances : 5\n")
     Path("part.toml").write_text("life = 5\n")
     assert_refused(command, here, ["unknown.toml"], "unknown.toml", "unknown key 'life.epoch'")
-    assert_refused(command, here, ["nan.toml"], "nan.toml", "vdd_volts = nan")
+    assert_refused(command, here, ["nan.toml"], "nan.toml", "vdd_volts.0 = nan")
     assert_refused(command, here, ["no.toml"], "no.toml: not TOML")
     assert_refused(command, here, ["part.toml", "--epochs", "9"], "part.toml: life = 5")
     assert_refused(command, here, ["missing.toml"], "missing.toml: cannot read")
