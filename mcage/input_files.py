@@ -11,7 +11,6 @@ from typing import BinaryIO
 from mcage.errors import UserError
 
 MIB = 1 << 20
-_MOST_SHOWN = 60
 
 
 class UnreadableFileError(UserError):
@@ -89,9 +88,3 @@ def _require_regular(path: str | os.PathLike[str], found: os.stat_result, most_b
             path,
             f"it has {found.st_size / MIB:,.1f} MiB; at most {most_bytes // MIB:,} MiB are read",
         )
-
-
-def shown(value: object) -> str:
-    """A value of somebody else's file for a message: in one line, short, without control codes."""
-    text = repr(str(value))[1:-1]
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."

@@ -6,9 +6,13 @@ would bury the message that quotes it.
 """
 
 import reprlib
+from pathlib import Path
 
 LONGEST_MESSAGE = 600
 """Characters of an error that are shown."""
+
+LONGEST_PATH = 200
+"""Characters of a path that are shown in an error."""
 
 _LONGEST_VALUE = 60
 _LARGEST_INTEGER = 10**20
@@ -33,6 +37,25 @@ _SHORTENING = _Shortening()
 def shortened(value: object) -> str:
     """Value as an error quotes it: its `repr`, with the middle left out where it is long."""
     return _SHORTENING.repr(value)
+
+
+def shown(value: object, longest: int = _LONGEST_VALUE) -> str:
+    """Text of a value without quotation marks, visible, with the middle left out where it is long.
+
+    Parameters
+    ----------
+    value : object
+        What a file holds, or a path.
+    longest : int
+        Characters that are shown of it.
+    """
+    text = visible(str(value))
+    return text if len(text) <= longest else f"{text[: longest // 2]}...{text[-longest // 2 :]}"
+
+
+def shown_path(path: Path) -> str:
+    """Path as an error names it: as `shown`, but for the length."""
+    return shown(path, LONGEST_PATH)
 
 
 def visible(text: str) -> str:

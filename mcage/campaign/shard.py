@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcage.errors import UserError
-from mcage.input_files import shown
+from mcage.plain_text import shown
 from mcage.results.contract import Arrays, conforming
 from mcage.results.hdf5 import new_hdf5
 from mcage.results.header import Campaign

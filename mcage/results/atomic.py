@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from mcage.errors import UserError
+from mcage.plain_text import shown_path
 from mcage.results.destination import check_replaceable, occupied, place_of
 from mcage.results.kinds import Kind
-from mcage.results.names import shown
 
 _TEMPORARY = re.compile(r"\.mcage-(?P<destination>[0-9a-f]{12})-[0-9a-f]{16}\.partial")
 _WITHOUT_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EINVAL)
@@ -64,7 +64,7 @@ def whole_file(path: Path, over: Kind | None = None) -> Iterator[BinaryIO]:
             _remove(temporary)
         flush_folder(place.parent)
     except OSError as error:
-        raise UserError(f"cannot write {shown(path)}: {error.strerror or error}") from error
+        raise UserError(f"cannot write {shown_path(path)}: {error.strerror or error}") from error
 
 
 def make_ready(path: Path, over: Kind | None = None) -> None:
@@ -85,7 +85,7 @@ def make_ready(path: Path, over: Kind | None = None) -> None:
         stream.close()
         _remove(temporary)
     except OSError as error:
-        raise UserError(f"cannot write {shown(path)}: {error.strerror or error}") from error
+        raise UserError(f"cannot write {shown_path(path)}: {error.strerror or error}") from error
 
 
 def is_temporary(path: Path) -> bool:

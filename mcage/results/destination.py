@@ -5,8 +5,8 @@ import stat
 from pathlib import Path
 
 from mcage.errors import UserError
+from mcage.plain_text import shown_path
 from mcage.results.kinds import Kind
-from mcage.results.names import shown
 
 
 class OccupiedError(UserError):
@@ -31,7 +31,7 @@ def place_of(path: Path, beside: str = "") -> Path:
         a folder, a pipe, a device or a socket.
     """
     if not _is_utf8(path):
-        raise UserError(f"cannot write {shown(path)}: its name is not valid UTF-8")
+        raise UserError(f"cannot write {shown_path(path)}: its name is not valid UTF-8")
     try:
         _check_name(path, beside)
         place = path
@@ -39,12 +39,12 @@ def place_of(path: Path, beside: str = "") -> Path:
             place = Path(os.path.realpath(path))
             _check_name(place, beside)
         if place.is_dir():
-            raise UserError(f"{shown(path)} is a folder: give the name of a file in it")
+            raise UserError(f"{shown_path(path)} is a folder: give the name of a file in it")
         mode = place.lstat().st_mode if os.path.lexists(place) else stat.S_IFREG
     except OSError as error:
-        raise UserError(f"cannot write {shown(path)}: {error.strerror or error}") from error
+        raise UserError(f"cannot write {shown_path(path)}: {error.strerror or error}") from error
     if not stat.S_ISREG(mode):
-        raise UserError(f"cannot write {shown(path)}: it is not a regular file")
+        raise UserError(f"cannot write {shown_path(path)}: it is not a regular file")
     return place
 
 
@@ -71,13 +71,14 @@ def check_replaceable(place: Path, over: Kind | None) -> None:
         raise occupied(place)
     if not place.is_file() or not over.is_kind_of(place):
         raise OccupiedError(
-            f"cannot write {shown(place)}: what is there is not {over.name}, and is not replaced"
+            f"cannot write {shown_path(place)}: what is there is not {over.name}, and is not "
+            "replaced"
         )
 
 
 def occupied(place: Path) -> OccupiedError:
     """Error for a place that had to be free."""
-    return OccupiedError(f"cannot write {shown(place)}: a file of this name is there already")
+    return OccupiedError(f"cannot write {shown_path(place)}: a file of this name is there already")
 
 
 def _is_utf8(path: Path) -> bool:
@@ -90,17 +91,19 @@ def _is_utf8(path: Path) -> bool:
 def _check_name(place: Path, beside: str) -> None:
     """A name is in a folder, and no longer, in bytes, than the file system there allows."""
     if not place.parent.is_dir():
-        raise UserError(f"cannot write {shown(place)}: there is no folder {shown(place.parent)}")
+        raise UserError(
+            f"cannot write {shown_path(place)}: there is no folder {shown_path(place.parent)}"
+        )
     first, *_ = beside.split("/")
     longest = os.pathconf(place.parent, "PC_NAME_MAX") - len(first)
     if len(os.fsencode(place.name)) > longest:
         raise UserError(
-            f"cannot write {shown(place)}: its name has {len(os.fsencode(place.name))} bytes; "
+            f"cannot write {shown_path(place)}: its name has {len(os.fsencode(place.name))} bytes; "
             f"at most {longest} are possible there"
         )
     longest = os.pathconf(place.parent, "PC_PATH_MAX") - 1 - len(beside)  # a zero byte ends it
     if len(os.fsencode(place)) > longest:
         raise UserError(
-            f"cannot write {shown(place)}: its path has {len(os.fsencode(place))} bytes; "
+            f"cannot write {shown_path(place)}: its path has {len(os.fsencode(place))} bytes; "
             f"at most {longest} are possible"
         )

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from pydantic import TypeAdapter, ValidationError
 
-from mcage.input_files import shown
+from mcage.plain_text import shown
 from mcage.version import Code, running_code
 
 

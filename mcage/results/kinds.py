@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcage.errors import UserError
-from mcage.results.names import shown
+from mcage.plain_text import shown_path
 from mcage.results.seal import SEAL_BYTES, SEAL_MARK
 
 HEAD_BYTES = 4096
@@ -99,5 +99,5 @@ def kind_of_name(path: Path, suffixes: Sequence[str]) -> Kind:
     if suffix not in suffixes:
         *others, last = suffixes
         known = f"{', '.join(others)} or {last}" if others else last
-        raise UserError(f"cannot write {shown(path)}: its name must end in {known}")
+        raise UserError(f"cannot write {shown_path(path)}: its name must end in {known}")
     return (FIGURES | TABLES)[suffix]

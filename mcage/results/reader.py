@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 
 from mcage.errors import UserError
-from mcage.input_files import shown
+from mcage.plain_text import shown
 from mcage.results.attributes import description, root_attributes, variable_attributes
 from mcage.results.header import Campaign, CaseName
 from mcage.results.schema import COORDINATES, FILETYPE, SCHEMA_VERSION, VARIABLES

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from mcage.errors import UserError
 from mcage.foreign_hdf5 import ForeignFile
-from mcage.input_files import shown
+from mcage.plain_text import shown
 from mcage.results.header import Campaign
 from mcage.results.schema import Variable
 from mcage.results.seal import MOST_BYTES, check_seal

@@ -14,8 +14,9 @@ import numpy.typing as npt
 from mcage.errors import UserError
 from mcage.foreign_hdf5 import ForeignFile
 from mcage.geometry import SLICE
-from mcage.input_files import MIB, shown
+from mcage.input_files import MIB
 from mcage.plain_hdf5 import PlainFile
+from mcage.plain_text import shown
 from mcage.results.atomic import make_ready, whole_file
 from mcage.results.kinds import TRACE
 from mcage.traces.model import COLUMNS, Kernel, Trace
