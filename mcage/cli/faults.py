@@ -22,6 +22,9 @@ STYLES = ("dim", "green", "yellow", "dark_orange", "red")
 MAX_ID = 2**63 - 1
 """Largest seed and largest instance id."""
 
+MOST_MAPS = 10_000_000
+"""Maps behind the shares at most: the classes of so many find room in memory."""
+
 BATCH = 250
 """Maps sampled at a time: bounds the memory, changes no number."""
 
@@ -65,7 +68,7 @@ def faults(
     instance: Annotated[
         int, typer.Option(min=0, max=MAX_ID, help="Instance whose map is shown.")
     ] = 0,
-    maps: Annotated[int, typer.Option(min=1, help="Maps behind the shares.")] = 200,
+    maps: Annotated[int, typer.Option(min=1, max=MOST_MAPS, help="Maps behind the shares.")] = 200,
     png: Annotated[Path | None, typer.Option(help="Draw the map into this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
 ) -> None:

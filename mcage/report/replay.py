@@ -26,6 +26,7 @@ from mcage.engines.select import select_engine
 from mcage.errors import UserError
 from mcage.geometry import SLICE
 from mcage.input_files import MIB, UnreadableFileError, read_regular
+from mcage.plain_text import shortened
 from mcage.techniques import Technique
 from mcage.traces import Trace
 from mcage.traces.release import WAVEFRONT, released
@@ -52,9 +53,10 @@ def parse_delta_limit(text: str) -> int | None:
     """
     if text == "none":
         return None
-    if text.isdecimal() and 1 <= int(text) <= 2**31 and int(text).bit_count() == 1:
-        return int(text)
-    raise UserError(f"delta limit {text!r}: a power of two up to 2**31, or none")
+    number = int(text) if text.isdecimal() and len(text) < 20 else 0
+    if 1 <= number <= 2**31 and number.bit_count() == 1:
+        return number
+    raise UserError(f"delta limit {shortened(text)}: a power of two up to 2**31, or none")
 
 
 def load_fault_maps(path: Path) -> NDArray[np.uint8]:

@@ -117,6 +117,8 @@ def test_an_option_is_refused_in_one_short_line(arguments, words, command):
         (["sweep", "--sed", "3"], ["No such option: --sed", "mcage sweep --help"]),
         (["swep"], ["No such command 'swep'", "mcage --help"]),
         (["faults", "--seed", "many"], ["--seed", "mcage faults --help"]),
+        (["faults", "--maps", "1000000000000"], ["--maps", "10000000"]),
+        (["replay", "x", "--technique", "rrcd", "--delta-limit", "9" * 5000], ["delta limit"]),
         (["replay"], ["Missing argument", "mcage replay --help"]),
         (["trace", "show"], ["Missing argument", "mcage trace show --help"]),
         (["replay", "Reduction"], ["--technique"]),
