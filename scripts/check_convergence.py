@@ -4,11 +4,12 @@ Runs cases of the default grid on the same dies with more epochs, and with excer
 windows, and compares median life and spill rate. The kernels that an instance runs stay the
 same, so that only the discretisation differs.
 
-    python scripts/check_convergence.py [instances]
+    python scripts/check_convergence.py [instances [vdd_volts [technique ...]]]
 """
 
 import sys
 import time
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +17,13 @@ from mcage.campaign.sweep import Sweep
 from mcage.engines.select import select_engine
 from mcage.spec import SweepSpec
 
-CASES = {"techniques": ["rrcd", "rrcd+rc+rar"], "environments": ["dvfs"]}
-"""Only here do fault maps and spills matter; elsewhere a life follows from shared duty cycles."""
+CASES: dict[str, Any] = {"techniques": ["rrcd", "rrcd+rc+rar"], "environments": ["dvfs"]}
+"""Only where a technique heeds faults do fault maps and spills matter; elsewhere a life follows
+from shared duty cycles."""
 
 VARIANTS = {
     "default": {},
-    **{f"{epochs} epochs": {"life": {"epochs": epochs}} for epochs in (5, 10, 20, 40)},
+    **{f"{epochs} epochs": {"life": {"epochs": epochs}} for epochs in (5, 10, 20, 40, 60)},
     "excerpts of 12 windows a slot": {"workload": {"generations": 12}},
     "excerpts of 8 windows a slot": {"workload": {"generations": 8}},
     "excerpts of 4 windows a slot": {"workload": {"generations": 4}},
@@ -30,10 +32,15 @@ VARIANTS = {
 
 def main() -> None:
     instances = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
+    cases = dict(CASES)
+    if len(sys.argv) > 2:
+        cases["vdd_volts"] = [float(sys.argv[2])]
+    if len(sys.argv) > 3:
+        cases["techniques"] = sys.argv[3:]
     reference: dict[str, tuple[float, float]] = {}
     print(f"{instances} instances; median life in years, mean spill rate in percent of the writes")
     for name, changes in VARIANTS.items():
-        spec = SweepSpec.from_mapping({"instances": instances, **CASES, **changes})
+        spec = SweepSpec.from_mapping({"instances": instances, **cases, **changes})
         start = time.perf_counter()
         sweep = Sweep(spec, *select_engine("numba"))
         results = sweep.compute(0, instances)
