@@ -156,9 +156,8 @@ class Campaign:
         """Say why results of ``other`` may not join those of this campaign; None if they may.
 
         Device and reason may differ (a sweep may continue on another machine); the engine may
-        not, because engines agree on integers exactly but on floats to 1e-5 only. A sweep that
-        has ended by its stopping rule has fewer instances than while it runs. Of the codes that
-        compute them, `other_codes` tells.
+        not, because the file names a single engine. A sweep that has ended by its stopping rule
+        has fewer instances than while it runs. Of the codes that compute them, `other_codes` tells.
         """
         for name in ("spec_digest", "engine"):
             if getattr(self, name) != getattr(other, name):
