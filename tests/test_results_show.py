@@ -33,6 +33,7 @@ def summary(**fields):
         "scenario": "common",
         "vdd_volts": 1.0,
         "highest_vdd_volts": 1.0,
+        "voltages": "1 V",
         "instances": 1000,
         "worked": 800,
         "horizon_years": 10.0,
@@ -117,7 +118,7 @@ def test_headings_name_their_units():
 
 def test_scenarios_that_differ_get_a_column_and_one_the_title():
     assert printed(summary()).splitlines()[0].endswith("horizon 10 years, scenario common")
-    low = summary(scenario="clustered", label="rrcd dvfs clustered 0.8/0.497 V", environment="dvfs")
+    low = summary(scenario="clustered", environment="dvfs", voltages="0.8/0.497 V")
     first, other = [line for line in printed(summary(), low).splitlines() if " rrcd " in line]
     assert first.split()[1:5] == ["nominal", "1", "V", "common"]
     assert other.split()[1:5] == ["dvfs", "0.8/0.497", "V", "clustered"]
@@ -137,7 +138,7 @@ def test_the_widest_table_is_whole():
     """In a pipe, with every cause of death: no cell is cut or wrapped."""
     causes = {name: Estimate(0.225, 0.22, 0.23) for name in summary().end_cause_share}
     wide = summary(technique="rrcd+rc+rar", end_cause_share=causes)
-    low = summary(scenario="clustered", label="rrcd dvfs clustered 0.8/0.497 V", environment="dvfs")
+    low = summary(scenario="clustered", environment="dvfs", voltages="0.8/0.497 V")
     shown = printed(wide, replace(low, technique="rrcd+rc+rar", end_cause_share=causes))
     assert "…" not in shown
     assert shown.count("delay 22.5 %, faulty entry 22.5 %, no home 22.5 %, spill limit 22.5 %") == 2

@@ -74,9 +74,12 @@ class Setting:
     voltages: str
 
     @classmethod
-    def of(cls, label: str) -> "Setting":
-        """Setting of the case with this label, whose words it is made of."""
-        _, environment, scenario, voltages = label.split(" ", 3)
+    def of(cls, case: xr.Dataset) -> "Setting":
+        """Setting of one case of a results file."""
+        names = ("technique", "environment", "scenario")
+        technique, environment, scenario = (str(case[name].item()) for name in names)
+        # A label is made of the three names and the voltages.
+        voltages = str(case["case"].item()).removeprefix(f"{technique} {environment} {scenario} ")
         return cls(environment, scenario, voltages)
 
 

@@ -20,7 +20,7 @@ from rich.table import Table
 
 from mcage.errors import UserError
 from mcage.report.cases import CAUSES, CaseLives, lives_of
-from mcage.report.dies import faults_of
+from mcage.report.recorded_spec import faults_of
 from mcage.report.statistics import CONFIDENCE, Estimate, life_quantile, proportion
 from mcage.report.text import DASH, life, percent
 from mcage.results.reader import open_results

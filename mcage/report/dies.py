@@ -1,11 +1,10 @@
 """What a table of slices must say where slices share dies that differ."""
 
-import tomllib
 from pathlib import Path
 
 from mcage.errors import UserError
+from mcage.report.recorded_spec import faults_of
 from mcage.results.reader import read_campaign
-from mcage.spec import Faults
 from mcage.variation import scenario
 
 
@@ -38,17 +37,3 @@ def note_on_shared_dies(path: Path) -> str | None:
         f"WARNING: {slices} slices share each die, and dies differ: slices are not independent, so "
         f"these intervals are too narrow. Use mcage show {path} --slices-per-chip {slices}"
     )
-
-
-def faults_of(spec_toml: str) -> Faults:
-    """Where the faults of a sweep come from, by the spec that its results file holds.
-
-    Raises
-    ------
-    UserError
-        The text is not the spec of a sweep.
-    """
-    try:
-        return Faults.model_validate(tomllib.loads(spec_toml).get("faults", {}))
-    except (ValueError, RecursionError) as error:
-        raise UserError("attribute spec: is not the spec of a sweep") from error

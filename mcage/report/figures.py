@@ -108,9 +108,8 @@ def settings_of(results: xr.Dataset) -> dict[Setting, dict[str, CaseLives]]:
     panels: dict[Setting, dict[str, CaseLives]] = {}
     for number in range(results.sizes["case"]):
         case = results.isel(case=number)
-        lives = lives_of(case)
         technique = visible(str(case["technique"].item()))
-        panels.setdefault(Setting.of(lives.label), {})[technique] = lives
+        panels.setdefault(Setting.of(case), {})[technique] = lives_of(case)
     return panels
 
 
@@ -176,7 +175,7 @@ def draw_curve(
 
 def in_words(setting: Setting) -> str:
     """A setting as a title."""
-    return f"{setting.environment} {setting.voltages}, {setting.scenario}"
+    return visible(f"{setting.environment} {setting.voltages}, {setting.scenario}")
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -1,10 +1,8 @@
 """The table of a sweep: one line for each case, every estimate with its interval."""
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -14,12 +12,13 @@ from rich.table import Table
 
 from mcage.aging.end_of_life import EndCause
 from mcage.costs import load_costs
+from mcage.errors import UserError
 from mcage.report.cases import CAUSES, Setting
+from mcage.report.recorded_spec import costs_of
 from mcage.report.statistics import CONFIDENCE, Estimate, life_quantile, mean, proportion
 from mcage.report.text import DASH, life, percent, plus_minus
 from mcage.results.reader import open_results
 from mcage.results.schema import TRANSISTORS
-from mcage.spec import Costs
 
 __all__ = [
     "CaseSummary",
@@ -40,6 +39,8 @@ class CaseSummary:
     ----------
     label, technique, environment, scenario, vdd_volts, highest_vdd_volts
         The case, and the lowest and highest supply voltage at which its slices work.
+    voltages : str
+        Supply voltage at each operating point of its environment, with the unit.
     instances : int
         Sample size.
     worked : int
@@ -78,6 +79,7 @@ class CaseSummary:
     scenario: str
     vdd_volts: float
     highest_vdd_volts: float
+    voltages: str
     instances: int
     worked: int
     horizon_years: float
@@ -101,17 +103,17 @@ def summarize(results: xr.Dataset) -> list[CaseSummary]:
     ----------
     results : xarray.Dataset
         As `mcage.results.reader.open_results` returns it; read case by case.
+
+    Raises
+    ------
+    UserError
+        The spec in it is not that of a sweep.
     """
-    nominal = _nominal_vdd_volts(results.attrs["spec"])
+    technology = load_costs().technology(costs_of(results.attrs["spec"]).technology)
+    nominal = technology.nominal_vdd_volts
     return [
         _summarize_case(results.isel(case=index), nominal) for index in range(results.sizes["case"])
     ]
-
-
-def _nominal_vdd_volts(spec_toml: str) -> float:
-    """Nominal Vdd of the technology whose costs a sweep has counted."""
-    costs: dict[str, Any] = tomllib.loads(spec_toml).get("costs", {})
-    return load_costs().technology(Costs(**costs).technology).nominal_vdd_volts
 
 
 def _summarize_case(case: xr.Dataset, nominal_vdd_volts: float) -> CaseSummary:
@@ -127,6 +129,7 @@ def _summarize_case(case: xr.Dataset, nominal_vdd_volts: float) -> CaseSummary:
         scenario=str(case["scenario"].item()),
         vdd_volts=float(case["vdd_volts"]),
         highest_vdd_volts=float(case["highest_vdd_volts"]),
+        voltages=Setting.of(case).voltages,
         instances=count,
         worked=worked,
         horizon_years=float(case["epoch_end_years"][-1]),
@@ -156,7 +159,10 @@ def summarize_file(path: Path) -> list[CaseSummary]:
         The file is missing, foreign, damaged or of a newer mcage.
     """
     with open_results(path) as results:
-        return summarize(results)
+        try:
+            return summarize(results)
+        except UserError as error:
+            raise UserError(f"{path}: {error}") from error
 
 
 def print_summaries(summaries: Sequence[CaseSummary], console: Console) -> None:
@@ -199,7 +205,7 @@ def print_summaries(summaries: Sequence[CaseSummary], console: Console) -> None:
     for summary in summaries:
         table.add_row(
             summary.technique,
-            f"{summary.environment} {Setting.of(summary.label).voltages}",
+            f"{summary.environment} {summary.voltages}",
             *([summary.scenario] if several_scenarios else []),
             life(summary.b10_life_years, summary.horizon_years),
             life(summary.median_life_years, summary.horizon_years),

@@ -405,6 +405,10 @@ def _longer_axis(path):
             file.create_dataset(name, shape, dtype, chunks=True)
 
 
+_COORDINATES = (
+    *("epoch_end_years", "epoch_start_years", "instance", "vdd_volts"),
+    *("dvth_bin", "case", "transistor", "scenario"),
+)
 _FORGED_VALUES = {
     ("life_years", "nan"): _all(np.nan),
     ("life_years", "inf"): _all(np.inf),
@@ -414,7 +418,8 @@ _FORGED_VALUES = {
     ("workload", "no such kernel"): _all(99),
     ("workload", "negative"): _all(-5),
     ("spill_rate", "inf"): _all(np.inf),
-    ("max_dvth_mv", "nan"): _all(np.nan),
+    ("max_dvth_mv", "inf"): _all(np.inf),
+    ("temperature_kelvin", "nan"): _all(np.nan),
     ("epoch_end_years", "falling"): lambda content: content[::-1],
     ("epoch_end_years", "inf"): _all(np.inf),
     ("epoch_start_years", "others"): _all(1.0),
@@ -532,7 +537,15 @@ def shard_mutations():
     table |= {
         f"{dataset}: {name}": functools.partial(_set, dataset, change)
         for (dataset, name), change in _FORGED_VALUES.items()
-        if dataset in ("life_years", "end_cause", "workload", "spill_rate", "max_dvth_mv")
+        if dataset
+        in (
+            "life_years",
+            "end_cause",
+            "workload",
+            "spill_rate",
+            "max_dvth_mv",
+            "temperature_kelvin",
+        )
     }
     return table | {
         "another dataset": functools.partial(_add, "more", np.ones(3)),

@@ -268,6 +268,7 @@ def end_while_it_reads(path, number):
     load_trace(path)  # so that there is a process
     process = foreign_hdf5._Process.running()._process
     process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
     process.send_signal(number)  # comes to effect when it goes on, with the request before it
     timer = threading.Timer(0.3, process.send_signal, [signal.SIGCONT])
     timer.start()
