@@ -40,6 +40,7 @@ from mcage.engines.reference import ReferenceEngine
 from mcage.geometry import SLICE
 from mcage.techniques import TECHNIQUES
 from mcage.traces import open_trace
+from mcage.traces.release import released
 
 COSTS = load_costs()
 NODE = COSTS.technology("28nm")
@@ -131,7 +132,7 @@ def assert_same_activity(found, expected, instances):
 
 @pytest.fixture(scope="module")
 def kernels():
-    return [open_trace(name).first_generations(2) for name in SMALL_KERNELS]
+    return [released(open_trace(name)).first_generations(2) for name in SMALL_KERNELS]
 
 
 @pytest.mark.parametrize("name", ["baseline", "rc+rar", "wc", "rrcd", "rrcd+rc+rar", "gr-guard"])
