@@ -12,7 +12,7 @@ from typing import Any
 from mcage.errors import UserError
 from mcage.plain_text import shortened
 from mcage.spec import SweepSpec
-from mcage.techniques import Storage, Technique, technique
+from mcage.techniques import Technique, technique
 from mcage.traces import KERNELS
 from mcage.variation import GROWING_MODES, scenario
 
@@ -116,7 +116,7 @@ _KEYS = (
     ),
     _of_techniques(
         "faults.spread_blocks",
-        lambda one: one.storage is Storage.BLOCK,
+        lambda one: one.stores_in_blocks,
         "uses single blocks of a faulty entry",
     ),
     _Key(
