@@ -79,6 +79,16 @@ def main() -> None:
         print(os.waitpid(child, 0)[1], flush=True)
 
 
+def hear_signals() -> None:
+    """Make signals do what they do for a program in the foreground.
+
+    Tests that run in the background have been told to ignore Ctrl-C, and so have their children.
+    """
+    for numbers in SIGNALS.values():
+        if numbers[0] != signal.SIGKILL:
+            signal.signal(numbers[0], signal.SIG_DFL)
+
+
 def campaign(out: Path, instances: int, shard_size: int, seconds: float, begun: int) -> None:
     os.dup2(os.open(f"{out}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), 2)
 
@@ -86,6 +96,7 @@ def campaign(out: Path, instances: int, shard_size: int, seconds: float, begun: 
         time.sleep(seconds)  # in a thread: as little to be stopped as compiled code
         return fake_campaign.compute(first, last)
 
+    hear_signals()
     with ending_on_signals():
         os.write(begun, b".")
         whole = fake_campaign.campaign(instances=instances)

@@ -10,16 +10,16 @@ from commands import CommandServer
 from fuzzing import KINDS, Judge, fuzz
 
 SEED = 20_240_229
-PARTS = 4
+PARTS = 2
 INPUTS = {
-    "trace bytes": 300,
-    "trace structure": 200,
-    "results": 200,
-    "shards": 150,
-    "fault maps": 150,
-    "specs": 400,
-    "options": 400,
-    "plug-ins": 200,
+    "trace bytes": 200,
+    "trace structure": 120,
+    "results": 120,
+    "shards": 100,
+    "fault maps": 160,
+    "specs": 500,
+    "options": 500,
+    "plug-ins": 300,
 }
 
 
