@@ -53,8 +53,8 @@ CASES: tuple[Checked, ...] = (
     ("baseline", "undervolted", 0.55, 0.0, 24_000, 4000, {}),
     ("rc+rar", "dvfs", 0.55, 3.0, 24_000, 4000, {}),
     ("baseline", "dvfs", 0.56, 6.0, 16_000, 4000, DIFFERENT),
-    ("rrcd", "undervolted", 0.44, 0.0, 16_000, 4000, {}),
-    ("rrcd", "dvfs", 0.447, 3.0, 4000, 2000, {}),
+    ("rrcd", "undervolted", 0.432, 0.0, 16_000, 4000, {}),
+    ("rrcd", "dvfs", 0.439, 3.0, 4000, 2000, {}),
 )
 
 
