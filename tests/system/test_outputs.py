@@ -204,7 +204,7 @@ def test_a_pipe_in_place_of_a_shard(tmp_path):
     folder = shard_folder(tmp_path / "r.h5")
     folder.mkdir()
     os.mkfifo(folder / f"{CAMPAIGN.spec_digest[:16]}-000000000-000000004.h5")
-    with pytest.raises(UserError, match="not a regular file"):
+    with pytest.raises(UserError, match="it is a FIFO"):
         run_campaign(CAMPAIGN, tmp_path / "r.h5", never, 7)
 
 
