@@ -136,7 +136,7 @@ def test_a_row_is_of_the_slices_that_worked(path, results):
         case = results.sel(case=summary.label)
         worked = case["life_years"].values > 0
         assert (summary.worked, summary.instances) == (worked.sum(), 40)
-        assert summary.dead_on_arrival.value == 1 - worked.mean()
+        assert summary.dead_on_arrival.value == (~worked).mean()
         shifts = case["max_dvth_mv"].values
         assert np.isnan(shifts[~worked]).all()
         assert summary.max_dvth_mv["T0"] == mean(shifts[worked, 0])

@@ -69,7 +69,7 @@ def assert_refused(ended, *words):
         ("[[environment.x]]\nshare = 1.0", ["environment.x.0.vdd_volts is missing"]),
         ("[life]\nhorizon = 3", ["unknown key 'life.horizon'", "horizon_years"]),
         ("[stopping]\nrel_c = 0.1", ["rel_ci"]),
-        ("#" * (1 << 20) + "#", ["larger than 1 MiB"]),
+        ("#" * (1 << 20) + "#", ["at most 1 MiB"]),
     ],
     ids=lambda given: given[:30] if isinstance(given, str) else "",
 )
@@ -87,7 +87,7 @@ def test_python_values_nested_deep(depth):
 def test_specs_that_are_no_regular_files(command, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for name in ("pipe", "/dev/zero"):
-        assert_refused(command("sweep", name, "--show-spec"), name, "no regular file")
+        assert_refused(command("sweep", name, "--show-spec"), name, "a regular file is needed")
 
 
 @pytest.mark.parametrize(
