@@ -66,6 +66,7 @@ BLOCK_THREADS = {
     "sort_visits": 256,
     "cell_times": 64,
     "expose": 64,
+    "look_back": 64,
     "begin": 256,
     "set_longest": 256,
     "look_up": 256,
