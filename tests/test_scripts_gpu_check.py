@@ -116,7 +116,7 @@ def test_parity_and_rates_on_a_pretended_card(card, monkeypatch, tmp_path):
         assert row["wall_seconds"] > 0
         assert row["times_numba_per_instance"] > 0
     ceilings = stages["ceilings"]["result"]
-    assert len({one["kernel"] for one in ceilings["resources"]}) == 8
+    assert len({one["kernel"] for one in ceilings["resources"]}) == 9
     assert set(ceilings["kernels"][0]["kernel_seconds"]) >= {"place", "sort_visits", "expose"}
 
 
