@@ -12,13 +12,13 @@ from fuzzing import KINDS, Judge, fuzz
 SEED = 20_240_229
 PARTS = 2
 INPUTS = {
-    "trace bytes": 200,
-    "trace structure": 120,
-    "results": 120,
-    "shards": 100,
-    "fault maps": 160,
-    "specs": 500,
-    "options": 500,
+    "trace bytes": 120,
+    "trace structure": 100,
+    "results": 80,
+    "shards": 80,
+    "fault maps": 200,
+    "specs": 520,
+    "options": 600,
     "plug-ins": 300,
 }
 
