@@ -1,5 +1,6 @@
 """Finished shards into one results file."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from mcage.campaign.folder import (
@@ -83,6 +84,13 @@ def write_merged(out_path: Path, campaign: Campaign, shards: dict[range, Path]) 
     whole = ended(campaign, shards)
     if whole is None:
         raise UserError(_what_is_missing(out_path, campaign, shards))
+    # Not in this thread: Python raises KeyboardInterrupt in the main one, also while HDF5 has it
+    # write, and HDF5 takes that for a write that was made. So the file is finished, or is none.
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(_write, out_path, whole, shards).result()
+
+
+def _write(out_path: Path, whole: Campaign, shards: dict[range, Path]) -> None:
     try:
         with new_results(out_path, whole) as results:
             for path in shards.values():
