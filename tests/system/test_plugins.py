@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from mcage.aging.nbti import facelift, nbti_model
-from mcage.cli import main
 from mcage.errors import UserError
 from mcage.techniques import technique
 
@@ -29,21 +28,6 @@ class Own(Facelift):
 
 OWN = Own(**vars(facelift()))
 """
-
-
-@pytest.fixture
-def command(tmp_path, monkeypatch, capsys):
-    """`mcage` in an empty folder: exit code, text on stdout, text on stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["mcage", *map(str, arguments)])
-        with pytest.raises(SystemExit) as leaving:
-            main.main()
-        captured = capsys.readouterr()
-        return leaving.value.code or 0, captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture

@@ -19,21 +19,6 @@ from mcage.spec import SweepSpec, read_toml
 QUICK = ("--kernel", "MatrixTranspose", "--generations", "1", "--periods", "1", "--epochs", "1")
 
 
-@pytest.fixture
-def command(tmp_path, monkeypatch, capsys):
-    """`mcage` in an empty folder: exit code, text on stdout, text on stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["mcage", *map(str, arguments)])
-        with pytest.raises(SystemExit) as leaving:
-            main.main()
-        captured = capsys.readouterr()
-        return leaving.value.code or 0, captured.out, captured.err
-
-    return run
-
-
 def assert_refused(ended, *words):
     """Exit code 2, one or two short lines on stderr, nothing else printed."""
     code, out, error = ended
