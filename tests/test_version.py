@@ -18,6 +18,8 @@ from mcage.version import Code, code_digest, commit_of_checkout, deciding_source
 
 PACKAGE = Path(mcage.__file__).parent
 ROOT = PACKAGE.parent
+# Of the checkout: an installed mcage lies elsewhere.
+BUILD_HOOK = Path(__file__).parents[1] / "hatch_build.py"
 
 with_git = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 
@@ -196,7 +198,7 @@ def build_hook(monkeypatch, root, target="wheel"):
         monkeypatch.setitem(sys.modules, parents[0] + name, ModuleType(parents[0] + name))
     monkeypatch.setitem(sys.modules, interface.__name__, interface)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    spec = importlib.util.spec_from_file_location("hatch_build", BUILD_HOOK)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     hook = module.PackageHook()

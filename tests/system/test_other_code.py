@@ -11,6 +11,7 @@ import h5py
 import pytest
 
 import mcage
+from mcage.version import COMMIT_FILE
 
 QUICK = """
 sweep --engine numpy --instances 2 --technique baseline --environment nominal
@@ -22,9 +23,9 @@ sweep --engine numpy --instances 2 --technique baseline --environment nominal
 def changeable(tmp_path):
     """A copy of mcage that may be changed, and how to run it."""
     package = tmp_path / "copy" / "mcage"
-    shutil.copytree(
-        Path(mcage.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
-    )
+    # Without the commit that an installed mcage carries.
+    left_out = shutil.ignore_patterns("__pycache__", COMMIT_FILE)
+    shutil.copytree(Path(mcage.__file__).parent, package, ignore=left_out)
 
     def run(*words):
         command = [sys.executable, "-c", "from mcage.cli.main import main; main()", *words]
