@@ -1,5 +1,5 @@
 // The selectors of redirection: a home for every register of a pass (Toca-Diaz et al., RRCD,
-// section IV). The reference is mcage/engines/reference_selectors.py.
+// section IV). The reference is mcage/engines/numpy_engine/redirection.py.
 //
 // One warp is one slice in one pass. The free blocks of 256 entries x 4 blocks are 32 bits in each
 // of 32 lanes: lane l has entries 8 l ... 8 l + 7. A priority encoder is then a ballot (which lane

@@ -1,5 +1,5 @@
 // How long every cell holds '1' and is powered: a walk through the writes that land in an entry,
-// the sums of its cells in registers. The reference is mcage/engines/reference_cells.py.
+// the sums of its cells in registers. The reference is mcage/engines/numpy_engine/cell_times.py.
 //
 // One block is one entry of one slice, one thread one of its components: a word of content, and 32
 // sums of cycles at '1'. An entry has several worlds (passes from different starting points, which

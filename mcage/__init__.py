@@ -19,8 +19,8 @@ _HOMES = {
     "load_trace": "mcage.traces",
     "open_results": "mcage.results.reader",
     "open_trace": "mcage.traces",
-    "replay": "mcage.report.replay",
-    "run_sweep": "mcage.campaign.sweep",
+    "replay": "mcage.studies.single_replay",
+    "run_sweep": "mcage.sweep.plan",
     "save_trace": "mcage.traces",
 }
 

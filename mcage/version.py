@@ -27,16 +27,15 @@ SOURCES = (".py", ".cu", ".toml")
 
 ONLY_ASK_AND_PRINT = (
     "cli",
-    "rare",
     "report",
-    "reproduce",
-    "sensitivity",
+    "stats",
+    "studies",
     "data/differences.toml",
     "data/sensitivity.toml",
 )
 """Folders and files without influence on what a sweep writes."""
 
-DECIDE_WHEN_TO_STOP = ("report/precision.py", "report/statistics.py", "report/text.py")
+DECIDE_WHEN_TO_STOP = ("stats/precision.py", "stats/estimates.py", "stats/wording.py")
 """Of these folders, what a stopping rule asks."""
 
 _COMMIT_DIGITS = 7

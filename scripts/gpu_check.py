@@ -35,27 +35,30 @@ from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+SCRIPTS = Path(__file__).parent
+BENCHMARKS = SCRIPTS / "benchmarks"
+sys.path[:0] = [str(SCRIPTS.parent), str(BENCHMARKS), str(BENCHMARKS / "gpu")]
 
+# ruff: noqa: E402
 import numpy as np
 from bench_engines import YEAR_SECONDS, Work, commit, machine, sampled_maps
 from phases import run_timed_sweep
 
 from mcage.cli.doctor import usable_cores
-from mcage.engines.cuda.driver import ask_driver
-from mcage.engines.cuda.engine import CudaEngine
-from mcage.engines.cuda.errors import NoDeviceError
-from mcage.engines.cuda.opening import open_devices
-from mcage.engines.native import NativeEngine
-from mcage.engines.prepare import prepare
-from mcage.engines.reference import ReferenceEngine
-from mcage.engines.selftest import (
+from mcage.engines.cuda_engine.devices.driver import ask_driver
+from mcage.engines.cuda_engine.devices.errors import NoDeviceError
+from mcage.engines.cuda_engine.devices.opening import open_devices
+from mcage.engines.cuda_engine.engine import CudaEngine
+from mcage.engines.numba_engine import NativeEngine
+from mcage.engines.numpy_engine.engine import ReferenceEngine
+from mcage.engines.parity import (
     ask,
     compare,
     demanding_maps,
     excerpt,
     largest_difference,
 )
+from mcage.replay.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS, open_trace
 
@@ -158,7 +161,7 @@ def _stages(text):
 
 def _open(kind):
     if kind == "host":
-        sys.path.insert(0, str(ROOT / "tests"))
+        sys.path.insert(0, str(ROOT / "tests" / "support"))
         from host_gpu.host_device import HostDevice
 
         return Check(CudaEngine([HostDevice(seed=1)]))
@@ -316,8 +319,8 @@ def _sweep_parity(check):
 
 
 def _compared_sweep(check, by, other, instances, generations):
-    from mcage.campaign.sweep import Sweep
     from mcage.spec import SweepSpec
+    from mcage.sweep.plan import Sweep
 
     spec = SweepSpec.from_mapping(
         {

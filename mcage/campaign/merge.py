@@ -3,7 +3,9 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from mcage.campaign.folder import (
+from mcage.campaign.ranges import in_words, unfinished
+from mcage.campaign.shard import read_shard
+from mcage.campaign.shard_folder import (
     BESIDE,
     finished_shards,
     locked,
@@ -12,16 +14,14 @@ from mcage.campaign.folder import (
     remove_shards,
     shard_folder,
 )
-from mcage.campaign.plan import in_words, unfinished
-from mcage.campaign.shard import read_shard
 from mcage.campaign.stopping import ended
 from mcage.errors import UserError
-from mcage.results.atomic import make_ready, remove_abandoned_beside
-from mcage.results.destination import OccupiedError, place_of
+from mcage.files.atomic import make_ready, remove_abandoned_beside
+from mcage.files.checksum import DamagedFileError
+from mcage.files.destination import OccupiedError, place_of
 from mcage.results.header import Campaign
 from mcage.results.reader import read_campaign
-from mcage.results.seal import DamagedFileError
-from mcage.results.store import new_results
+from mcage.results.writer import new_results
 
 
 def merge(out_path: Path, accept_other_code: bool = False) -> Path:

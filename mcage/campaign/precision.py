@@ -3,9 +3,9 @@
 import math
 from dataclasses import dataclass
 
-from mcage.campaign.quantities import QUANTITIES, Case
-from mcage.report.precision import Precision
 from mcage.results.header import Campaign, StoppingRule
+from mcage.stats.precision import Precision
+from mcage.sweep.stopping_quantities import QUANTITIES, Case
 
 TIGHTER = (2, 10)
 """For intervals so many times narrower it is said how many instances they need."""

@@ -5,8 +5,12 @@ from contextlib import closing
 from pathlib import Path
 from threading import Lock
 
-from mcage.campaign.executors import Executor, overlapping
-from mcage.campaign.folder import (
+from mcage.campaign.executors.threads import Executor, overlapping
+from mcage.campaign.merge import finished_campaign, write_merged
+from mcage.campaign.progress import Progress, Silent
+from mcage.campaign.ranges import shards, unfinished
+from mcage.campaign.shard import shard_name, write_shard
+from mcage.campaign.shard_folder import (
     BESIDE,
     finished_shards,
     holds_shards,
@@ -14,16 +18,12 @@ from mcage.campaign.folder import (
     remove_shards,
     shard_folder,
 )
-from mcage.campaign.merge import finished_campaign, write_merged
-from mcage.campaign.plan import shards, unfinished
-from mcage.campaign.progress import Progress, Silent
-from mcage.campaign.shard import shard_name, write_shard
 from mcage.campaign.stopping import Watch
-from mcage.results.atomic import make_ready, remove_abandoned_beside
-from mcage.results.contract import Arrays
-from mcage.results.destination import place_of
+from mcage.files.atomic import make_ready, remove_abandoned_beside
+from mcage.files.checksum import DamagedFileError
+from mcage.files.destination import place_of
+from mcage.results.conform import Arrays
 from mcage.results.header import Campaign, code_in_words
-from mcage.results.seal import DamagedFileError
 
 Compute = Callable[[int, int], Arrays]
 """Results of instances first ... last - 1 of every case, as `mcage.results.schema` declares."""

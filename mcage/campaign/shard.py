@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from mcage.errors import UserError
+from mcage.files.hdf5 import new_hdf5
+from mcage.files.sealed import SealedFile
 from mcage.plain_text import shown
-from mcage.results.contract import Arrays, conforming
-from mcage.results.hdf5 import new_hdf5
+from mcage.results.conform import Arrays, conforming
 from mcage.results.header import Campaign
 from mcage.results.schema import SCHEMA_VERSION, VARIABLES, dimension_sizes
-from mcage.results.sealed import SealedFile
 
 FILETYPE = "mcage-shard"
 DIGEST_LENGTH = 16

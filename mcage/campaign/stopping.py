@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.campaign.folder import refuse
-from mcage.campaign.plan import unfinished
 from mcage.campaign.precision import campaign_precision
-from mcage.campaign.quantities import QUANTITIES
+from mcage.campaign.ranges import unfinished
 from mcage.campaign.shard import read_shard
+from mcage.campaign.shard_folder import refuse
 from mcage.errors import UserError
+from mcage.files.checksum import DamagedFileError
 from mcage.results.header import Campaign, StoppingRule
-from mcage.results.seal import DamagedFileError
 from mcage.spec import SweepSpec
+from mcage.sweep.stopping_quantities import QUANTITIES
 from mcage.variation import scenario
 
 FIRST_LOOK = 500

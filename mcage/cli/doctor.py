@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from mcage.engines.cuda.driver import Driver
+    from mcage.engines.cuda_engine.devices.driver import Driver
     from mcage.engines.interface import Engine
 
 PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "h5py", "xarray", "h5netcdf", "pydantic")
@@ -30,7 +30,7 @@ def doctor(
 
     The first run also compiles, which takes a minute. Exit code 1: an engine disagrees or fails.
     """
-    from mcage.engines.cuda.driver import ask_driver
+    from mcage.engines.cuda_engine.devices.driver import ask_driver
 
     driver = ask_driver()
     engines, missing = _open_engines(driver)
@@ -86,8 +86,8 @@ def versions() -> dict[str, str | None]:
 
 def self_test(engines: dict[str, Engine]) -> Iterator[dict[str, Any]]:
     """Hold each engine against the reference under every technique; one row for each."""
-    from mcage.engines.prepare import prepare
-    from mcage.engines.selftest import ask, compare, demanding_maps, excerpt
+    from mcage.engines.parity import ask, compare, demanding_maps, excerpt
+    from mcage.replay.prepare import prepare
     from mcage.techniques import TECHNIQUES
 
     trace, fault_maps = excerpt(), demanding_maps(INSTANCES)
@@ -132,15 +132,15 @@ def _open_engines(driver: Driver) -> tuple[dict[str, Engine], dict[str, str]]:
 
 def _open_cuda() -> tuple[Engine, str]:
     """The engine on all devices that can be used; of the others why not."""
-    from mcage.engines.cuda.engine import CudaEngine
-    from mcage.engines.cuda.opening import ask_devices
+    from mcage.engines.cuda_engine.devices.opening import ask_devices
+    from mcage.engines.cuda_engine.engine import CudaEngine
 
     devices = ask_devices()
     return CudaEngine(devices.usable), devices.refused_in_words
 
 
 def _why_not(name: str, error: Exception, driver: Driver) -> str:
-    from mcage.engines.cuda.errors import NoDeviceError
+    from mcage.engines.cuda_engine.devices.errors import NoDeviceError
 
     if not isinstance(error, NoDeviceError):
         return _in_words(error)

@@ -75,8 +75,8 @@ def faults(
     """Show a sampled fault map, and the share of faulty entries over many maps."""
     import numpy as np
 
-    from mcage.results.atomic import make_ready
-    from mcage.results.kinds import kind_of_name
+    from mcage.files.atomic import make_ready
+    from mcage.files.kinds import kind_of_name
     from mcage.variation import (
         CLASSES,
         expected_classes,
@@ -156,7 +156,7 @@ def faults(
         _print_map("\n".join([*_headings(found), entries]), cells, bits, blocks)
         _print_shares(rows, maps, law.vdd_volts)
     if png is not None:
-        from mcage.variation.picture import draw_map
+        from mcage.variation.figure import draw_map
 
         field = sample_field(law, seed, shown, attempts)[0] if model.grows else None
         draw_map(png, ", ".join(_headings(found)), cells, blocks, field)

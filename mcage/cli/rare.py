@@ -29,7 +29,7 @@ from mcage.cli.spec_options import (
 from mcage.plain_text import visible
 
 if TYPE_CHECKING:
-    from mcage.rare import RareEstimate
+    from mcage.studies.rare_events import RareEstimate
 
 DEFAULTS: dict[str, Any] = {
     "instances": 20_000,
@@ -75,7 +75,7 @@ def rare(
     """
     from mcage.campaign.progress import on_stderr
     from mcage.engines.select import select_engine
-    from mcage.rare import failure_probability
+    from mcage.studies.rare_events import failure_probability
 
     options: dict[str, Any] = {
         "instances": instances,

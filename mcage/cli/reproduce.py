@@ -24,17 +24,17 @@ def reproduce(
     from mcage.engines.select import select_engine
     from mcage.errors import UserError
     from mcage.report.console import PlainConsole
-    from mcage.reproduce.figures import check_figures, write_figures
-    from mcage.reproduce.published import PAPERS
-    from mcage.reproduce.study import Study
-    from mcage.reproduce.table import (
+    from mcage.studies.reproduction.figures import check_figures, write_figures
+    from mcage.studies.reproduction.kernel_replays import Study
+    from mcage.studies.reproduction.published import PAPERS
+    from mcage.studies.reproduction.table import (
         WIDTH_WITHOUT_TERMINAL,
         check_table,
         print_rows,
         to_json,
         write_table,
     )
-    from mcage.reproduce.table import reproduce as rows_of
+    from mcage.studies.reproduction.table import reproduce as rows_of
     from mcage.traces.release import WAVEFRONT
 
     if paper is not None and paper not in PAPERS:

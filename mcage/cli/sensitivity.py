@@ -100,9 +100,9 @@ def sensitivity(
         _list()
         return
     from mcage.errors import UserError
-    from mcage.sensitivity import QUANTITIES
-    from mcage.sensitivity.sobol import check_samples
-    from mcage.sensitivity.written import check_path
+    from mcage.studies.sensitivity import QUANTITIES
+    from mcage.studies.sensitivity.output import check_path
+    from mcage.studies.sensitivity.sobol import check_samples
 
     if method not in METHODS:
         raise UserError(f"--method {method}: choose from {', '.join(METHODS)}")
@@ -140,7 +140,14 @@ def _varied(
     A range on the command line is asked for by giving it, and never left out in silence.
     """
     from mcage.errors import UserError
-    from mcage.sensitivity import QUANTITIES, check_keys, chosen, from_file, own_range, shipped
+    from mcage.studies.sensitivity import (
+        QUANTITIES,
+        check_keys,
+        chosen,
+        from_file,
+        own_range,
+        shipped,
+    )
 
     entries = shipped()
     if file:
@@ -182,9 +189,9 @@ def _run(
     from mcage.campaign.progress import on_stderr
     from mcage.engines.select import select_engine
     from mcage.report.console import console
-    from mcage.sensitivity import QUANTITIES, Sobol, Study, one_at_a_time, sobol
-    from mcage.sensitivity.tables import print_one_at_a_time, print_sobol
-    from mcage.sensitivity.written import as_json, write
+    from mcage.studies.sensitivity import QUANTITIES, Sobol, Study, one_at_a_time, sobol
+    from mcage.studies.sensitivity.output import as_json, write
+    from mcage.studies.sensitivity.tables import print_one_at_a_time, print_sobol
 
     selected, reason = select_engine(engine)
     progress = on_stderr()
@@ -204,8 +211,8 @@ def _run(
 def _list() -> None:
     from textwrap import fill
 
-    from mcage.sensitivity import shipped
-    from mcage.sensitivity.tables import setting
+    from mcage.studies.sensitivity import shipped
+    from mcage.studies.sensitivity.tables import setting
 
     for name, entry in shipped().items():
         ends = entry.range or entry.factors

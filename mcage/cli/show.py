@@ -61,24 +61,24 @@ def show(
 
         draw_survival_of_file(file, figure)
     if slices_per_chip is not None:
-        from mcage.report.chips import print_chips, summarize_chips_of_file
+        from mcage.stats.chips import print_chips, summarize_chips_of_file
 
         _show(summarize_chips_of_file(file, slices_per_chip, spare_slices or 0), print_chips, json)
         return
     if compare:
-        from mcage.report.comparison import compare_in_file, print_comparison
+        from mcage.report.tables.comparison import compare_in_file, print_comparison
 
         _show(compare_in_file(file, *compare), print_comparison, json)
     elif causes:
-        from mcage.report.causes import print_causes, summarize_causes_of_file
+        from mcage.report.tables.causes import print_causes, summarize_causes_of_file
 
         _show(summarize_causes_of_file(file), print_causes, json)
     elif fit:
-        from mcage.report.fitted import print_fits, summarize_fits_of_file
+        from mcage.report.tables.fits import print_fits, summarize_fits_of_file
 
         _show(summarize_fits_of_file(file), print_fits, json)
     else:
-        from mcage.report.tables import print_summaries, summarize_file
+        from mcage.report.tables.summary import print_summaries, summarize_file
 
         _show(summarize_file(file), print_summaries, json)
     from mcage.plain_text import visible
@@ -96,7 +96,7 @@ def _show(what: Shown, print_table: Callable[[Shown, "Console"], None], json: bo
     from json import dumps
 
     from mcage.report.console import console
-    from mcage.report.text import plain
+    from mcage.stats.wording import plain
 
     if json:
         typer.echo(dumps(plain(what), indent=2, allow_nan=False))

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
 
-from mcage.results.atomic import remove_all_in_work
+from mcage.files.atomic import remove_all_in_work
 
 GRACE_SECONDS = 1.5
 

@@ -240,9 +240,9 @@ def _number_or_law(text: str | None) -> float | str | None:
 
 def _check(spec: Any, engine: str, devices: str | None) -> None:
     """Refuse what the sweep itself would refuse, traces, techniques and cases included."""
-    from mcage.campaign.sweep import Sweep
-    from mcage.campaign.unused import refuse_unused
     from mcage.engines.select import parse_devices, select_engine
+    from mcage.sweep.plan import Sweep
+    from mcage.sweep.unused_keys import refuse_unused
 
     refuse_unused(spec)
     _ = Sweep(spec, *select_engine(engine, parse_devices(devices))).campaign
@@ -257,11 +257,11 @@ def _run(
     out: Path,
 ) -> None:
     from mcage.campaign.progress import on_stderr
-    from mcage.campaign.sweep import run_sweep
     from mcage.engines.select import parse_devices
     from mcage.report.console import console
     from mcage.report.dies import note_on_shared_dies
-    from mcage.report.tables import print_summaries, summarize_file
+    from mcage.report.tables.summary import print_summaries, summarize_file
+    from mcage.sweep.plan import run_sweep
 
     numbers = parse_devices(devices)
     if out == DEFAULT_OUT:

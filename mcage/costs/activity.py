@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.interface import Counters, clean_maps
-from mcage.engines.prepare import PreparedReplay, prepare
-from mcage.engines.reference import ReferenceEngine
-from mcage.engines.schedule import Schedule
+from mcage.engines.numpy_engine.engine import ReferenceEngine
 from mcage.geometry import SLICE
+from mcage.replay.prepare import PreparedReplay, prepare
+from mcage.replay.schedule import Schedule
 from mcage.techniques import Gating, Placement, Storage, Technique, refuse_policy
 from mcage.traces.model import ALLOC, READ, RELEASE, WRITE, Trace
 from mcage.traces.patterns import classify, compressible, wc_bytes

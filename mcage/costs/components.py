@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mcage.errors import UserError
+from mcage.files.inputs import MIB, UnreadableFileError, read_regular
 from mcage.geometry import SLICE
-from mcage.input_files import MIB, UnreadableFileError, read_regular
 
 STATUSES = ("printed", "public", "reconstructed", "assumed")
 """Where a constant comes from; docs/costs.md says what each word means."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.exposure import Exposure, SharedDuties, Watched
 from mcage.engines.policies import Policies
-from mcage.engines.prepare import PreparedReplay
+from mcage.engines.stress import Exposure, SharedDuties, Watched
 from mcage.geometry import SLICE
+from mcage.replay.prepare import PreparedReplay
 from mcage.techniques import Technique
 
 

@@ -12,12 +12,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.exposure import DenseExposure, SharedDuties, SliceTimes, Watched
 from mcage.engines.interface import CellTimes, Engine, clean_maps
-from mcage.engines.layout import Layout
-from mcage.engines.packing import Packing, Places
-from mcage.engines.prepare import PreparedReplay, prepare
+from mcage.engines.stress import DenseExposure, SharedDuties, SliceTimes, Watched
 from mcage.geometry import SLICE
+from mcage.replay.layout import Layout
+from mcage.replay.packing import Packing, Places
+from mcage.replay.prepare import PreparedReplay, prepare
 from mcage.techniques import Placement
 
 

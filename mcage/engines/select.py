@@ -34,11 +34,11 @@ def select_engine(
     if devices is not None and name not in ("auto", "cuda"):
         raise UserError(f"--devices is for the engine 'cuda', not for {name!r}")
     if name == "numpy":
-        from mcage.engines.reference import ReferenceEngine
+        from mcage.engines.numpy_engine.engine import ReferenceEngine
 
         return ReferenceEngine(), "asked for"
     if name == "numba":
-        from mcage.engines.native import NativeEngine
+        from mcage.engines.numba_engine import NativeEngine
 
         return NativeEngine(), "asked for"
 
@@ -49,23 +49,23 @@ def select_engine(
 
 def _cuda(devices: Sequence[int] | None, threads: int) -> Engine:
     """The engine on all of the devices that are asked for."""
-    from mcage.engines.cuda.engine import CudaEngine
-    from mcage.engines.cuda.opening import open_devices
+    from mcage.engines.cuda_engine.devices.opening import open_devices
+    from mcage.engines.cuda_engine.engine import CudaEngine
 
     return CudaEngine(open_devices(devices), threads)
 
 
 def _whatever_answers(threads: int) -> tuple[Engine, str]:
     """The engine on the devices that can be used, or the CPU engine if none can."""
-    from mcage.engines.cuda.engine import CudaEngine
-    from mcage.engines.cuda.errors import NoDeviceError
-    from mcage.engines.cuda.opening import ask_devices
-    from mcage.engines.cuda.refusal import in_words
+    from mcage.engines.cuda_engine.devices.errors import NoDeviceError
+    from mcage.engines.cuda_engine.devices.opening import ask_devices
+    from mcage.engines.cuda_engine.devices.refusal import in_words
+    from mcage.engines.cuda_engine.engine import CudaEngine
 
     try:
         devices = ask_devices()
     except NoDeviceError as error:
-        from mcage.engines.native import NativeEngine
+        from mcage.engines.numba_engine import NativeEngine
 
         return NativeEngine(), f"the CPU engine; no GPU: {error.why}"
     left_out = f"; left out: {in_words(devices.refused)}" if devices.refused else ""

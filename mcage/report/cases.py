@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from mcage.aging.end_of_life import EndCause
 from mcage.errors import UserError
-from mcage.report.statistics import Bools, Floats
+from mcage.lifetime.end_cause import EndCause
+from mcage.stats.estimates import Bools, Floats
 
 CAUSES = {
     cause: cause.name.lower().replace("_", " ")

@@ -11,12 +11,12 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from mcage.files.atomic import make_ready, whole_file
+from mcage.files.kinds import FIGURES, kind_of_name
 from mcage.plain_text import visible
 from mcage.report.cases import CaseLives, Setting, lives_of
-from mcage.report.statistics import CONFIDENCE, kaplan_meier
-from mcage.results.atomic import make_ready, whole_file
-from mcage.results.kinds import FIGURES, kind_of_name
 from mcage.results.reader import open_results
+from mcage.stats.estimates import CONFIDENCE, kaplan_meier
 
 COLOURS = {  # Okabe and Ito's, which the colour-blind tell apart
     "baseline": "#000000",

@@ -9,12 +9,12 @@ import h5py
 import numpy as np
 
 from mcage.errors import UserError
+from mcage.files.checksum import DamagedFileError
+from mcage.files.sealed import SealedFile
 from mcage.plain_text import shown
 from mcage.results.attributes import description, root_attributes, variable_attributes
 from mcage.results.header import Campaign, CaseName
 from mcage.results.schema import COORDINATES, FILETYPE, SCHEMA_VERSION, VARIABLES
-from mcage.results.seal import DamagedFileError
-from mcage.results.sealed import SealedFile
 
 if TYPE_CHECKING:
     import xarray

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mcage.aging.end_of_life import EndCause
+from mcage.lifetime.end_cause import EndCause
 from mcage.results.header import Campaign
 
 FILETYPE = "mcage-results"

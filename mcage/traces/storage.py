@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mcage.errors import UserError
-from mcage.foreign_hdf5 import ForeignFile
+from mcage.files.atomic import make_ready, whole_file
+from mcage.files.foreign_hdf5 import ForeignFile
+from mcage.files.inputs import MIB
+from mcage.files.kinds import TRACE
+from mcage.files.plain_hdf5 import PlainFile
 from mcage.geometry import SLICE
-from mcage.input_files import MIB
-from mcage.plain_hdf5 import PlainFile
 from mcage.plain_text import shown
-from mcage.results.atomic import make_ready, whole_file
-from mcage.results.kinds import TRACE
 from mcage.traces.model import COLUMNS, Kernel, Trace
 from mcage.traces.validation import MOST_CYCLES, validate_shapes, validate_trace
 

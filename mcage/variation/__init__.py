@@ -2,8 +2,9 @@
 
 from mcage.variation.cells import TailCells
 from mcage.variation.die import die_of, sample_die
-from mcage.variation.ecp import EntryFaults, class_shares, fault_map, faulty_bits
-from mcage.variation.faults import (
+from mcage.variation.expected import check_vdd, expected_classes, expected_reliable_entries
+from mcage.variation.fault_map import EntryFaults, class_shares, fault_map, faulty_bits
+from mcage.variation.fault_model import (
     DEFAULT_TOLERANCE,
     GROWING_MODES,
     MODES,
@@ -11,11 +12,10 @@ from mcage.variation.faults import (
     fault_model,
 )
 from mcage.variation.field import sample_field, spherical_correlation
+from mcage.variation.published_table import sample_table
 from mcage.variation.scenarios import CLASSES, SCENARIOS, Scenario, constants, scenario
 from mcage.variation.selected import select_attempts, worst_class_deviation
-from mcage.variation.table import sample_table
-from mcage.variation.theory import check_vdd, expected_classes, expected_reliable_entries
-from mcage.variation.vmin import sample_tail
+from mcage.variation.vmin_tail import sample_tail
 
 __all__ = [
     "CLASSES",

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.errors import UserError
-from mcage.variation.draws import draws
 from mcage.variation.scenarios import Scenario
+from mcage.variation.streams import draws
 
 
 def die_of(instances: NDArray[np.int64], slices_per_chip: int) -> NDArray[np.int64]:

@@ -5,8 +5,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.variation.draws import draws, with_attempts
 from mcage.variation.scenarios import Scenario
+from mcage.variation.streams import draws, with_attempts
 
 DIAGONAL = 1e-9
 """Added to the diagonal of the correlation, so that rounding cannot make a pivot negative."""

@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.errors import UserError
-from mcage.variation.ecp import class_shares, faulty_bits
+from mcage.variation.fault_map import class_shares, faulty_bits
 from mcage.variation.scenarios import Scenario
-from mcage.variation.vmin import sample_tail
+from mcage.variation.vmin_tail import sample_tail
 
 MAX_ATTEMPTS = 20_000
 """Slices drawn for an instance before giving up: if one in 1,000 would do, 2e-9 of the instances

@@ -19,19 +19,19 @@ import damaged_files
 import fake_campaign
 import numpy as np
 import pytest
-from test_results_file import write
-from test_traces_storage import small_trace
+from places import ROOT
+from result_files import write
+from small_traces import small_trace
 
-from mcage import foreign_hdf5
 from mcage.campaign.shard import read_owner, shard_name, write_shard
 from mcage.errors import UserError
-from mcage.report.replay import load_fault_maps
-from mcage.results import sealed
+from mcage.files import foreign_hdf5, sealed
+from mcage.files.checksum import seal
 from mcage.results.reader import read_campaign
-from mcage.results.seal import seal
+from mcage.studies.single_replay import load_fault_maps
 from mcage.traces import bundled_trace, load_trace, save_trace
 
-READ_FILES = Path(__file__).with_name("read_files.py")
+READ_FILES = ROOT / "tests" / "support" / "read_files.py"
 MCAGE = [sys.executable, "-c", "from mcage.cli.main import main; main()"]
 MOST_SECONDS, MOST_MEGABYTES = 10, 1024
 FLIPS = 100

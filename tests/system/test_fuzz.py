@@ -2,7 +2,7 @@
 
 Thousands of mutated inputs, each to a command of its own: it may do its work or refuse, in a line
 or two and with exit code 2; it may not crash, hang, take memory without end, call itself
-defective, or touch a file that is not its output. `scripts/fuzz.py` tries many more.
+defective, or touch a file that is not its output. `scripts/validation/fuzz.py` tries many more.
 """
 
 import pytest

@@ -12,9 +12,9 @@ import pytest
 from killable import CODES, Nursery, hear_signals
 from sweep_cases import small_spec
 
-from mcage.campaign.folder import shard_folder
 from mcage.campaign.run import run_campaign
-from mcage.campaign.sweep import run_sweep
+from mcage.campaign.shard_folder import shard_folder
+from mcage.sweep.plan import run_sweep
 
 KILLS = 94
 MOST_CAMPAIGNS = 400
@@ -89,7 +89,7 @@ BUSY = """
 import hashlib, sys
 from pathlib import Path
 from mcage.cli.signals import ending_on_signals
-from mcage.results.atomic import whole_file
+from mcage.files.atomic import whole_file
 with ending_on_signals(), whole_file(Path("r.h5")) as stream:
     print(flush=True)
     hashlib.pbkdf2_hmac("sha256", b"", b"", 200_000_000)

@@ -11,15 +11,15 @@ import fake_campaign
 import pytest
 from typer.testing import CliRunner
 
-from mcage.campaign.folder import shard_folder
 from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard import write_shard
+from mcage.campaign.shard_folder import shard_folder
 from mcage.cli.main import app
 from mcage.errors import UserError
-from mcage.reproduce.plots import PLOTS
-from mcage.results.atomic import make_ready, whole_file
-from mcage.results.kinds import CSV, FIGURES, JSON, PNG, TABLES, TRACE
+from mcage.files.atomic import make_ready, whole_file
+from mcage.files.kinds import CSV, FIGURES, JSON, PNG, TABLES, TRACE
+from mcage.studies.reproduction.figure_data import PLOTS
 from mcage.traces import KERNELS, open_trace, save_trace
 
 CAMPAIGN = fake_campaign.campaign(instances=20)
@@ -403,7 +403,7 @@ def test_a_closed_output_is_no_place_for_results(tmp_path):
     script = (
         "import sys\n"
         "from mcage.cli.output import checked_output\n"
-        "from mcage.results.atomic import whole_file\n"
+        "from mcage.files.atomic import whole_file\n"
         "from pathlib import Path\n"
         "with checked_output(), whole_file(Path('t')) as stream:\n"
         "    print(stream.fileno() > 2, file=sys.stderr)\n"

@@ -3,27 +3,27 @@
 import re
 import sys
 import tomllib
-from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 from host_gpu.compiler import needs_host_compiler
+from places import ROOT
 from simulated_cupy import Card, SimulatedCupy
 from sweep_cases import assert_same_arrays, joined
 
-from mcage.campaign import halving
-from mcage.campaign.sweep import Sweep
 from mcage.cli.main import main
-from mcage.engines.cuda.errors import DeviceError, NoDeviceError
-from mcage.engines.reference import ReferenceEngine
+from mcage.engines.cuda_engine.devices.errors import DeviceError, NoDeviceError
+from mcage.engines.numpy_engine.engine import ReferenceEngine
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
 from mcage.spec import SweepSpec
+from mcage.sweep import halving
+from mcage.sweep.plan import Sweep
 
 pytestmark = needs_host_compiler
 
-PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
+PYPROJECT = ROOT / "pyproject.toml"
 MISSING_FOLDER = PermissionError(13, "Permission denied", "/home/cupy")
 UNUSABLE = {
     "no NVRTC": (

@@ -5,17 +5,17 @@ import sys
 
 import numpy as np
 import pytest
+from environment_cases import points
 from rare_cases import engine
 from rare_cases import spec_of as rare_spec_of
 from sweep_cases import assert_same_arrays, small_spec, small_sweep
-from test_operating_points import points
 
-from mcage.campaign.sweep import run_sweep
-from mcage.campaign.unused import refuse_unused
 from mcage.errors import UserError
-from mcage.rare import failure_probability
-from mcage.sensitivity import QUANTITIES, Study
 from mcage.spec import SweepSpec
+from mcage.studies.rare_events import failure_probability
+from mcage.studies.sensitivity import QUANTITIES, Study
+from mcage.sweep.plan import run_sweep
+from mcage.sweep.unused_keys import refuse_unused
 
 MCAGE = [sys.executable, "-c", "from mcage.cli.main import main; main()"]
 ALONE = {"kernels": ["MatrixTranspose"], "periods": 3, "generations": 2}

@@ -3,25 +3,25 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from environment_cases import points
+from places import ROOT
 from sweep_cases import small_spec, small_sweep
-from test_operating_points import points
 
 from mcage.campaign.precision import campaign_precision
-from mcage.campaign.quantities import QUANTITIES
 from mcage.campaign.run import run_campaign
-from mcage.campaign.sweep import run_sweep
-from mcage.report.comparison import compare
 from mcage.report.figures import in_words, settings_of
-from mcage.report.statistics import mean
-from mcage.report.tables import summarize_file
+from mcage.report.tables.comparison import compare
+from mcage.report.tables.summary import summarize_file
 from mcage.results.header import StoppingRule
 from mcage.results.reader import open_results, read_campaign
+from mcage.stats.estimates import mean
+from mcage.sweep.plan import run_sweep
+from mcage.sweep.stopping_quantities import QUANTITIES
 
-PAGE = Path(__file__).parents[2] / "docs" / "results-format.md"
+PAGE = ROOT / "docs" / "results-format.md"
 MIXED = {
     "techniques": ["rrcd"],
     "environments": ["nominal", "dvfs", "own"],

@@ -1,0 +1,89 @@
+"""What lives rely on in an NBTI model, held against random histories before a sweep begins."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.aging.environment import Environment
+from mcage.aging.nbti.model import NbtiModel, Rates, Transistors
+from mcage.aging.nbti.user_defined import label_of
+from mcage.errors import UserError
+
+HISTORIES = 2000
+"""Random histories, each of `EPOCHS`."""
+
+EPOCHS = 5
+
+ROUNDING = 1e-9
+"""Share of a shift that may be rounding."""
+
+
+def check_model(
+    model: NbtiModel, environment: Environment, seconds: float, transistors: Transistors
+) -> None:
+    """Refuse a model under which the search for the worst cell is wrong, as far as is soon seen.
+
+    Parameters
+    ----------
+    model : NbtiModel
+        Model.
+    environment : Environment
+        Operating points.
+    seconds : float
+        Age that histories reach.
+    transistors : Transistors
+        Extreme ones: float64[k], or one number for all. Each epoch is that of one of them.
+
+    Raises
+    ------
+    UserError
+        A shift is negative or no number; a transistor that was stressed less in some epochs, in
+        none more, has shifted further; or the same epoch in two pieces gives another shift.
+    """
+    rng = np.random.default_rng(0)
+    rates = model.rates(environment, transistors)
+    of_all = np.broadcast_arrays(np.atleast_1d(rates.stress), rates.diffusion)
+    drawn = rng.integers(len(of_all[0]), size=(EPOCHS, HISTORIES))
+    chosen = [Rates(*(values[one] for values in of_all)) for one in drawn]
+    lengths = rng.dirichlet(np.full(EPOCHS, 0.5), HISTORIES).T * seconds
+    # Duties close to none and to all of the time as often as others, and exactly these.
+    steep = 10.0 ** rng.uniform(-9, 0, (EPOCHS, HISTORIES))
+    duty = np.where(rng.random(steep.shape) < 0.5, steep, 1 - steep)
+    duty = np.where(rng.random(steep.shape) < 0.2, np.round(duty), duty)
+    more = np.where(
+        rng.random(steep.shape) < 0.5, duty, duty + rng.random(steep.shape) * (1 - duty)
+    )
+    more = np.where(rng.random(steep.shape) < 0.2, 1.0, more)
+
+    shift, larger = (_shift(model, chosen, one, lengths) for one in (duty, more))
+    for shifts in (shift, larger):
+        if not (shifts >= 0).all():
+            raise UserError(f"{label_of(model)} gives shifts that are negative or no numbers")
+    if (falls := shift > larger * (1 + ROUNDING)).any():
+        one = np.argmax(falls)
+        raise UserError(
+            f"{label_of(model)}: a longer duty in some epochs, shorter in none, shifts by "
+            f"{larger[one]:g} V in place of {shift[one]:g} V; sweeps need one in which it never "
+            "shifts less"
+        )
+    twice = [one for one in chosen for _ in range(2)]
+    pieces = _shift(model, twice, duty.repeat(2, axis=0), 0.5 * lengths.repeat(2, axis=0))
+    if (differs := np.abs(pieces - shift) > 1e-6 * shift).any():
+        one = np.argmax(differs)
+        raise UserError(
+            f"{label_of(model)}: epochs in two pieces each shift by {pieces[one]:g} V in place "
+            f"of {shift[one]:g} V; sweeps need one in which that changes nothing"
+        )
+
+
+def _shift(
+    model: NbtiModel,
+    rates: Sequence[Rates],
+    duty: NDArray[np.float64],
+    lengths: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    past = model.fresh((duty.shape[1],))
+    for epoch, seconds, share in zip(rates, lengths, duty, strict=True):
+        past = model.after(past, epoch, share, seconds)
+    return model.dvth_of(past)

@@ -1,0 +1,114 @@
+"""The CUDA engine: batches of instances on one device or several.
+
+It knows devices by the protocol of `mcage.engines.cuda_engine.devices.device` only.
+"""
+
+import itertools
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.cuda_engine.devices.device import Device
+from mcage.engines.cuda_engine.runner import Runner
+from mcage.engines.cuda_engine.stress import CudaExposure
+from mcage.engines.interface import CellTimes, Counters, Engine
+from mcage.engines.packed import Packed, PackedExposure
+from mcage.engines.policies import Policies
+from mcage.engines.stress import Exposure, SharedDuties, Watched
+from mcage.geometry import SLICE
+from mcage.replay.prepare import PreparedReplay
+from mcage.techniques import Gating, Placement, Storage
+
+MOST_INSTANCES = 1024
+"""A batch that keeps any device busy; more would only wait for each other."""
+
+FEWEST_INSTANCES = 64
+"""A device that has no room for that many in a batch is left to others."""
+
+_EXPOSURE_BYTES = 2 * 8 * SLICE.cells
+
+LEAST_BYTES = 2 * FEWEST_INSTANCES * _EXPOSURE_BYTES
+"""Free memory that a device needs. Half of it is for the times of cells; the rest for work space
+and shared tables."""
+
+
+class CudaEngine(Engine):
+    """CUDA engine. Threads of the host may run batches side by side, each on a device in turn.
+
+    Parameters
+    ----------
+    devices : sequence of Device
+        One or several.
+    threads : int
+        Threads of the host that would use the engine at once. They share the devices' memory; if
+        that has no room for them all, `threads` of the engine says for how many it has.
+    """
+
+    name = "cuda"
+    policies = Policies(
+        placements={
+            Placement.DIRECT,
+            Placement.ROTATE,
+            Placement.ROUND_ROBIN,
+            Placement.REDIRECT,
+            Placement.GUARD,
+            Placement.PACK,
+        },
+        storages={Storage.PLAIN, Storage.TABLE, Storage.INLINE, Storage.BLOCK},
+        gatings={Gating.NONE, Gating.UNUSED, Gating.IDLE_WINDOWS, Gating.EMPTY},
+    )
+
+    def __init__(self, devices: Sequence[Device], threads: int = 1) -> None:
+        free = min(device.free_bytes() for device in devices)
+        each = max(1, min(-(-threads // len(devices)), free // LEAST_BYTES))
+        self.devices = tuple(devices)
+        room = each * len(devices)
+        self.threads = room if room < threads else None
+        self._turn = itertools.cycle([Runner(device, each) for device in devices])
+        self._taking_turns = threading.Lock()
+        self._of_thread = threading.local()
+        self._packed = Packed(self)
+        self.batch = max(1, min(MOST_INSTANCES, free // (2 * each * _EXPOSURE_BYTES)))
+        self.device = "; ".join(device.description for device in devices)
+
+    def _runner(self) -> Runner:
+        """The device of the calling thread."""
+        runner: Runner | None = getattr(self._of_thread, "runner", None)
+        if runner is None:
+            with self._taking_turns:
+                runner = next(self._turn)
+            self._of_thread.runner = runner
+        return runner
+
+    def redirect(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
+        """See `Engine.redirect`."""
+        self.check(replay.technique)
+        events = self._runner().count(replay, fault_maps)
+        to_reliable, to_faulty, lds, lds_reads, _, row_cycles, wakeups = events.sum(axis=1).T
+        return Counters(
+            passes=replay.passes,
+            regular=replay.passes * replay.schedule.writes - to_reliable - to_faulty - lds,
+            to_reliable=to_reliable,
+            to_faulty=to_faulty,
+            lds=lds,
+            lds_reads=lds_reads,
+            peak_spilled_rows=events[:, :, 4].max(axis=1),
+            spilled_row_cycles=row_cycles,
+            wakeups=wakeups,
+        )
+
+    def cell_times(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> CellTimes:
+        """See `Engine.cell_times`."""
+        self.check(replay.technique)
+        if replay.packing is not None:
+            return self._packed.cell_times(replay, fault_maps)
+        return CellTimes(*self._runner().cell_times(replay, fault_maps), replay.period)
+
+    def exposure(self, duties: SharedDuties, watched: Watched, instances: int) -> Exposure:
+        """See `Engine.exposure`."""
+        self.check(duties.replays[0].technique)
+        if duties.replays[0].technique.packs:
+            return PackedExposure(self._packed, duties, watched, instances)
+        return CudaExposure(self._runner(), duties, watched, instances)

@@ -1,0 +1,145 @@
+"""Exposure on a device: the times of all cells stay there, only watched ones come back."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.cuda_engine.programs import EXPOSURE
+from mcage.engines.cuda_engine.runner import Runner
+from mcage.engines.stress import Exposure, SharedDuties, Watched
+from mcage.geometry import SLICE
+
+_THREADS = 256
+
+
+class CudaExposure(Exposure):
+    """Two sums for each of the 524,288 cells of an instance, in the memory of a device.
+
+    Parameters
+    ----------
+    runner : Runner
+        The device.
+    duties, watched, instances
+        As for `Exposure`.
+    """
+
+    def __init__(
+        self, runner: Runner, duties: SharedDuties, watched: Watched, instances: int
+    ) -> None:
+        super().__init__(duties, watched, instances)
+        self._runner = runner
+        self._instances = instances
+        self._seconds: Any = None
+        self._longest: Any = None
+        self._watched_instance: Any = None
+        self._watched_cell: Any = None
+
+    def _allocate(self) -> None:
+        """Take memory with the first instance that has times of its own: often none has."""
+        device = self._runner.device
+        self._seconds = device.empty((2, self._instances, SLICE.cells), np.float64)
+        self._longest = device.zeros((2, self._instances), np.uint64)
+        self._watched_instance = device.upload(self._watched.instance.astype(np.int32))
+        self._watched_cell = device.upload(self._watched.cell.astype(np.int32))
+
+    def _begin(self, instances: NDArray[np.int64]) -> None:
+        """See `Exposure`; watched seconds follow with `_run_each`, which always comes next."""
+        if self._seconds is None:
+            self._allocate()
+        device, module = self._runner.device, self._runner.module(EXPOSURE)
+        chosen = device.upload(instances.astype(np.int32))
+        mixtures = self._mixture[instances]
+        module.launch(
+            "begin",
+            (len(instances), SLICE.cells // _THREADS, 2),
+            (_THREADS, 1, 1),
+            [
+                device.upload(mixtures),
+                self._runner.duties(self._duties),
+                np.int32(mixtures.shape[1]),
+                chosen,
+                np.int32(self._instances),
+                self._seconds,
+            ],
+        )
+        module.launch(
+            "set_longest",
+            (_blocks(len(instances)), 1, 1),
+            (_THREADS, 1, 1),
+            [
+                device.upload(np.ascontiguousarray(self.longest[:, instances]).view(np.uint64)),
+                np.int32(len(instances)),
+                chosen,
+                np.int32(self._instances),
+                self._longest,
+            ],
+        )
+
+    def _run_each(
+        self,
+        instances: NDArray[np.int64],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+        seconds: float,
+    ) -> None:
+        for one in np.unique(kernel).tolist():
+            chosen = kernel == one
+            replay = self._duties.replays[one]
+            self._runner.expose(
+                replay,
+                fault_maps[chosen],
+                instances[chosen],
+                seconds / replay.period,
+                self._seconds,
+                self._longest,
+            )
+        self._look_up(instances)
+
+    def _own_earlier(
+        self,
+        instances: NDArray[np.int64],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+        seconds: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        longest = np.empty((2, len(instances)))
+        for one in np.unique(kernel).tolist():
+            chosen = kernel == one
+            replay = self._duties.replays[one]
+            longest[:, chosen] = self._runner.look_back(
+                replay,
+                fault_maps[chosen],
+                instances[chosen],
+                seconds[chosen] / replay.period,
+                self._seconds,
+            )
+        return longest
+
+    def _look_up(self, instances: NDArray[np.int64]) -> None:
+        """Bring `longest` and `watched_seconds` of instances up to date."""
+        device = self._runner.device
+        mine = self._watched_of(instances)
+        if len(mine):
+            found = device.empty((2, len(mine)), np.float64)
+            self._runner.module(EXPOSURE).launch(
+                "look_up",
+                (_blocks(len(mine)), 1, 1),
+                (_THREADS, 1, 1),
+                [
+                    self._watched_instance,
+                    self._watched_cell,
+                    device.upload(mine.astype(np.int32)),
+                    np.int32(len(mine)),
+                    np.int32(self._instances),
+                    self._seconds,
+                    found,
+                ],
+            )
+            self.watched_seconds[:, mine] = device.download(found)
+        longest = device.download(self._longest).view(np.float64)
+        self.longest[:, instances] = longest[:, instances]
+
+
+def _blocks(threads: int) -> int:
+    return -(-threads // _THREADS)

@@ -1,0 +1,120 @@
+"""A prepared replay as the kernels take it: tables of integers, the same for every instance."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.replay.prepare import PreparedReplay
+from mcage.replay.schedule import DEATH
+from mcage.traces.model import RELEASE, WRITE
+
+_COMPRESSED, _WAS_COMPRESSED, _BEGINS_STAY = 4, 8, 16
+_DEATH = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What the walk through the writes of an entry looks at (`kernels/stress.cu`).
+
+    Attributes
+    ----------
+    writes : int32[n, 4]
+        In an order in which the writes that come into an entry together are neighbours: time (low
+        and high half), row of `contents`, form.
+    contents, masks, region_masks : uint32[..., 64]
+        Those of `mcage.replay.stored_values`.
+    """
+
+    writes: NDArray[np.int32]
+    contents: NDArray[np.uint32]
+    masks: NDArray[np.uint32]
+    region_masks: NDArray[np.uint32]
+
+
+def columns(replay: PreparedReplay, order: NDArray[np.int64]) -> Columns:
+    """Columns of the writes ``order``, in this order."""
+    schedule, images = replay.schedule, replay.schedule.images
+    form = np.where(
+        images.is_record, ~images.record_code.astype(np.int64), 16 * images.mask + images.regions
+    )
+    held = schedule.end_cycle - schedule.cycle
+    time = held if replay.technique.gates_released else schedule.cycle
+    writes = np.zeros((max(1, len(order)), 4), dtype=np.int32)  # of nothing there is no array
+    some = writes[: len(order)]
+    some[:, :2] = np.ascontiguousarray(time[order].astype("<i8")).view("<i4").reshape(-1, 2)
+    some[:, 2] = images.image[order]
+    some[:, 3] = form[order]
+    return Columns(writes, images.contents, images.masks, images.region_masks)
+
+
+@dataclass(frozen=True, eq=False)
+class Redirection:
+    """What the selectors look at (`kernels/select.cu`), and what the walk does.
+
+    Attributes
+    ----------
+    stay_operations, write_operations : int32[operations, 4]
+        Allocations, releases, deaths, and writes: those that begin a stay, or all. What it is, row,
+        first and end of the rows or of the writes in the order of `columns`.
+    reads_after, cycles : int64[writes]
+        Of the writes in that order: reads of the value, and cycles until its end.
+    scan_starts : int32[passes]
+        Entry at which the selectors' scan starts.
+    stays : int
+        Registers that may find a home in one pass, at least 1.
+    columns : Columns
+        Writes, stay after stay.
+    """
+
+    stay_operations: NDArray[np.int32]
+    write_operations: NDArray[np.int32]
+    reads_after: NDArray[np.int64]
+    cycles: NDArray[np.int64]
+    scan_starts: NDArray[np.int32]
+    stays: int
+    columns: Columns
+
+
+def redirection(replay: PreparedReplay) -> Redirection:
+    """Tables of a redirecting technique on a trace.
+
+    A register that is spilled may find a home in the midst of a stay, and then keeps it: what
+    comes into an entry together is always the end of a stay.
+    """
+    schedule, windows = replay.schedule, replay.schedule.windows
+    order = np.argsort(schedule.stay_first, kind="stable")
+    position = np.empty_like(order)
+    position[order] = np.arange(len(order))
+    end = np.searchsorted(schedule.stay_first[order], schedule.stay_first, side="right")
+    begins = schedule.stay_first == np.arange(schedule.writes)
+
+    is_write = schedule.op_kind == WRITE
+    is_release = schedule.op_kind == RELEASE
+    is_death = schedule.op_kind == DEATH
+    write, window = schedule.op[is_write], schedule.op[is_release]
+    operations = np.zeros((len(schedule.op), 4), dtype=np.int32)
+    operations[:, 0] = schedule.op_kind
+    operations[is_write, 0] += (
+        _COMPRESSED * schedule.compressed[write]
+        + _WAS_COMPRESSED * schedule.was_compressed[write]
+        + _BEGINS_STAY * begins[write]
+    ).astype(np.int32)
+    operations[is_write, 1] = schedule.row[write]
+    operations[is_write, 2] = position[write]
+    operations[is_write, 3] = end[write]
+    operations[is_death, 0] = _DEATH
+    operations[is_death, 1] = schedule.row[schedule.op[is_death]]
+    operations[is_release, 2] = windows.base[window]
+    operations[is_release, 3] = windows.base[window] + windows.size[window]
+    beginning = ~is_write
+    beginning[is_write] = begins[write]
+    return Redirection(
+        stay_operations=operations[beginning],
+        write_operations=operations,
+        reads_after=schedule.reads_after[order],
+        cycles=(schedule.end_cycle - schedule.cycle)[order],
+        scan_starts=replay.selector_starts.astype(np.int32),
+        stays=max(1, int((begins & ~schedule.in_table).sum())),
+        columns=columns(replay, order),
+    )

@@ -1,0 +1,166 @@
+"""Cell times where windows have places that no fault changes."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.numba_engine.cell_times import (
+    ALL_BITS,
+    clear,
+    hand_over,
+    new_events,
+    new_times,
+    plane_times,
+)
+from mcage.engines.numba_engine.jit import compiled, inner
+from mcage.engines.numba_engine.placement.redirect import ENTRIES, WHOLE_ENTRY
+from mcage.engines.numba_engine.placement.residencies import ALL_REGIONS, WHOLE, Runs, runs_of
+from mcage.replay.layout import Layout
+from mcage.replay.prepare import PreparedReplay
+
+
+def laid_out_times(
+    replay: PreparedReplay, layout: Layout, ones: NDArray[np.int64], powered: NDArray[np.int64]
+) -> None:
+    """Add cell times under a window layout to int64[256, 64, 32]."""
+    schedule, runs = replay.schedule, runs_of((replay,))
+    windows = schedule.windows
+    register = runs.register
+    if replay.technique.rotates and replay.technique.gates_released and schedule.writes_whole:
+        first = np.searchsorted(register, np.arange(len(windows.size) + 1) * ENTRIES)
+        _rotated(runs, first, windows.base, windows.size, layout.passes, ones, powered)
+        return
+    run_of_register = np.full(len(windows.size) * ENTRIES, -1, dtype=np.int64)
+    run_of_register[register] = np.arange(len(register))
+    _laid_out(
+        runs,
+        run_of_register,
+        windows.size,
+        layout.base,
+        layout.rotation,
+        layout.step,
+        ones,
+        powered,
+    )
+
+
+@compiled
+def _rotated(
+    runs: Runs,
+    first: NDArray[np.int64],
+    base: NDArray[np.int64],
+    size: NDArray[np.int64],
+    passes: int,
+    ones: NDArray[np.int64],
+    powered: NDArray[np.int64],
+) -> None:
+    """Cell times of a rotating layout whose released places are off and whose writes are whole.
+
+    Over all offsets every register of a window visits every entry of it equally often, and no
+    value outlives its write: the total of a window, shared out, is exact. `first` is the first run
+    of each window.
+    """
+    events = new_events(len(runs.image), 1, runs.longest)
+    times = new_times(runs.longest)
+    for window in range(len(base)):
+        begin, end = runs.write_starts[first[window]], runs.write_starts[first[window + 1]]
+        for write in range(begin, end):
+            events.image[write - begin] = runs.image[write]
+            events.held[write - begin] = runs.duration[write]
+        events.worlds[1] = end - begin
+        visits = passes // size[window]
+        clear(times, ALL_BITS)
+        plane_times(runs, events, True, ALL_BITS, WHOLE_ENTRY, times)
+        for entry in range(base[window], base[window] + size[window]):
+            hand_over(times, visits, ones[entry], powered[entry])
+
+
+@compiled
+def _laid_out(
+    runs: Runs,
+    run_of_register: NDArray[np.int64],
+    size: NDArray[np.int64],
+    base: NDArray[np.int64],
+    rotation: NDArray[np.int64],
+    step: NDArray[np.int64],
+    ones: NDArray[np.int64],
+    powered: NDArray[np.int64],
+) -> None:
+    """Cell times of every entry; each orbit of passes is a world of its own."""
+    events = new_events(1024, len(base), runs.longest)
+    times = new_times(runs.longest)
+    done = np.empty(len(base), np.bool_)
+    for entry in range(ENTRIES):
+        done[:] = False
+        count, world = 0, 0
+        whole = True
+        for origin in range(len(base)):
+            start, current, turn = count, origin, 0
+            while not done[current]:
+                done[current] = True
+                for window in range(len(size)):
+                    offset = entry - base[current, window]
+                    if offset < 0 or offset >= size[window]:
+                        continue
+                    reg = (offset - rotation[current, window]) % size[window]
+                    run = run_of_register[window * ENTRIES + reg]
+                    if run < 0:
+                        continue
+                    begin, end = runs.write_starts[run], runs.write_starts[run + 1]
+                    if count + end - begin > len(events.image):
+                        events = _more_room(events, count + end - begin, runs.longest)
+                    whole &= _append(runs, events, count, begin, end, turn * runs.cycles[0])
+                    count += end - begin
+                turn += 1
+                current = (current + step[entry]) % len(base)
+            if turn:
+                world += 1
+                events.worlds[world] = count
+                if not runs.gated and count > start:
+                    _hold_until_next(events, start, count, turn * runs.cycles[0])
+        events.worlds[world + 1 :] = count
+        if count:
+            clear(times, ALL_BITS)
+            plane_times(runs, events, whole, ALL_BITS, WHOLE_ENTRY, times)
+            hand_over(times, 1, ones[entry], powered[entry])
+
+
+@inner
+def _append(runs: Any, events: Any, count: int, begin: int, end: int, shift: int) -> bool:
+    """Add the writes of a run, some passes later; whether all of them are whole."""
+    whole = True
+    for write in range(begin, end):
+        at = count + write - begin
+        events.image[at] = runs.image[write]
+        events.mask[at] = runs.mask[write]
+        events.regions[at] = runs.regions[write]
+        events.held[at] = runs.duration[write]
+        events.when[at] = runs.cycle[write] + shift
+        whole &= runs.mask[write] == WHOLE and runs.regions[write] == ALL_REGIONS
+    return whole
+
+
+@inner
+def _hold_until_next(events: Any, start: int, end: int, period: int) -> None:
+    """What a world's events leave counts until the next of them; nothing is ever switched off."""
+    when, held, regions = events.when, events.held, events.regions
+    for i in range(start, end - 1):
+        held[i] = when[i + 1] - when[i]
+    held[end - 1] = when[start] + period - when[end - 1]
+    for i in range(start, end):
+        regions[i] = ALL_REGIONS
+
+
+@compiled
+def _more_room(events: Any, least: int, sums: Any) -> Any:
+    """The same events with room for more."""
+    more = new_events(2 * least, len(events.worlds) - 1, sums)
+    count = len(events.image)
+    more.image[:count] = events.image
+    more.mask[:count] = events.mask
+    more.regions[:count] = events.regions
+    more.when[:count] = events.when
+    more.held[:count] = events.held
+    more.worlds[:] = events.worlds
+    return more

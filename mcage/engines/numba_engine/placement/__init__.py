@@ -1,0 +1,1 @@
+"""Where registers live on a fault map, and which events follow."""

@@ -1,0 +1,24 @@
+"""Homes of the runs of a technique that heeds the fault map: by the event machine it asks for."""
+
+from typing import Any
+
+from mcage.engines.numba_engine.jit import compiled, inner
+from mcage.engines.numba_engine.placement.guard import borrow
+from mcage.engines.numba_engine.placement.redirect import new_homes, place
+
+
+@inner
+def find_homes(runs: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> None:
+    """Place the runs of a kernel: parameters as for `redirect.place`."""
+    if runs.borrows:
+        borrow(runs, kernel, fault_map, homes, counters)
+    else:
+        place(runs, kernel, fault_map, homes, counters)
+
+
+@compiled
+def count(runs: Any, fault_maps: Any, counters: Any) -> None:
+    """Events of every instance on the first kernel: uint8[n, 256], int64[n, 8]."""
+    homes = new_homes(len(runs.selector_starts), runs.run_starts[1])
+    for instance in range(len(fault_maps)):
+        find_homes(runs, 0, fault_maps[instance], homes, counters[instance])

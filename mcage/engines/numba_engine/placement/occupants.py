@@ -1,0 +1,60 @@
+"""Who lived in an entry: the visits of runs to the entries of a slice, sorted by entry and pass."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.numba_engine.jit import compiled, inner
+from mcage.engines.numba_engine.placement.redirect import ENTRIES, WHOLE_ENTRY, block_of
+
+
+class Visits(NamedTuple):
+    """Visits of the runs of one kernel.
+
+    Attributes
+    ----------
+    first : int32[256 * passes + 1]
+        ``first[passes * e + p]`` is the first visit to entry e in pass p; they follow in order of
+        time.
+    visit : int64[visits]
+        What `mcage.engines.numba_engine.placement.redirect.packed` has made of it.
+    """
+
+    first: NDArray[np.int32]
+    visit: NDArray[np.int64]
+
+
+@compiled
+def new_visits(passes: int, runs: int) -> Any:
+    """Room for the visits of up to so many runs in every pass."""
+    return Visits(np.empty(ENTRIES * passes + 1, np.int32), np.empty(passes * runs, np.int64))
+
+
+@inner
+def sort_visits(homes: Any, fill: Any, visits: Any) -> None:
+    """Sort the homes that were found. `fill` is room to work, int64[256 * passes]."""
+    first, visit_at = visits.first, visits.visit
+    found, entry, founds, in_entry = homes.found, homes.entry, homes.founds, homes.in_entry
+    passes = len(founds)
+    total = np.int64(0)
+    for place in range(ENTRIES * passes):
+        first[place] = total
+        fill[place] = total
+        total += in_entry[place]
+    first[ENTRIES * passes] = total
+    for one in range(passes):
+        for i in range(founds[one]):
+            bucket = np.int64(entry[one, i]) * passes + one
+            visit_at[fill[bucket]] = found[one, i]
+            fill[bucket] += 1
+
+
+@inner
+def has_records(visits: Any, first: int, last: int) -> bool:
+    """Whether some of these visits take a block."""
+    visit_at = visits.visit
+    for i in range(first, last):  # noqa: SIM110
+        if block_of(visit_at[i]) != WHOLE_ENTRY:
+            return True
+    return False

@@ -1,0 +1,123 @@
+"""The most stressed cell of a mixture of kernels: `mcage.replay.most_stressed`, compiled."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.numba_engine.jit import compiled, inner
+from mcage.replay.most_stressed import BRANCHES, DutyGroups
+
+
+class Tree(NamedTuple):
+    """`DutyGroups` with all levels in one table.
+
+    Attributes
+    ----------
+    duty : float64[kernels, cells]
+        Share of the time that a cell is stressed.
+    bounds : float64[kernels, nodes]
+        Largest duty cycle of the cells of each node, one level after the other.
+    starts : int64[levels + 1]
+        First node of each level.
+    cells : int32[cells]
+        Cells, in the order of the nodes of the finest level.
+    champions : int32[n]
+        Cells to look at first.
+    """
+
+    duty: NDArray[np.float64]
+    bounds: NDArray[np.float64]
+    starts: NDArray[np.int64]
+    cells: NDArray[np.int32]
+    champions: NDArray[np.int32]
+
+
+def tree_of(groups: DutyGroups) -> Tree:
+    """Lay the levels side by side."""
+    return Tree(
+        groups.duty,
+        np.concatenate(groups.levels, axis=1),
+        np.cumsum([0, *(level.shape[1] for level in groups.levels)]),
+        groups.cells.ravel(),
+        groups.champions,
+    )
+
+
+@compiled
+def longest_total(seconds: NDArray[np.float64], tree: Tree, longest: NDArray[np.float64]) -> None:
+    """As `mcage.replay.most_stressed.longest_total`: the same sums, terms in the same order.
+
+    Parameters
+    ----------
+    seconds : float64[instances, kernels]
+        Time that each instance has run each kernel.
+    tree : Tree
+        Duty cycles.
+    longest : float64[instances]
+        Longest stressed times, filled in.
+    """
+    levels = len(tree.starts) - 1
+    ran = np.empty(seconds.shape[1], np.int64)
+    spent = np.empty(seconds.shape[1])
+    totals = np.empty(BRANCHES)
+    waiting = np.empty((BRANCHES * (levels + 1), 2), np.int64)
+    for instance in range(len(seconds)):
+        count = 0
+        for kernel in range(seconds.shape[1]):
+            if seconds[instance, kernel] != 0:
+                ran[count], spent[count] = kernel, seconds[instance, kernel]
+                count += 1
+        best = _best(tree.duty, ran, spent, count, tree.champions, 0, len(tree.champions), 0.0)
+        for root in range(0, tree.starts[1], BRANCHES):
+            waiting[0, 0], waiting[0, 1] = 0, root
+            depth = 1
+            while depth:
+                depth -= 1
+                level, first = waiting[depth, 0], waiting[depth, 1]
+                if level == levels:
+                    last = first + BRANCHES
+                    best = _best(tree.duty, ran, spent, count, tree.cells, first, last, best)
+                    continue
+                _sum_siblings(tree.bounds, ran, spent, count, tree.starts[level] + first, totals)
+                for child in range(BRANCHES):
+                    if totals[child] > best:
+                        waiting[depth, 0], waiting[depth, 1] = level + 1, (first + child) * BRANCHES
+                        depth += 1
+        longest[instance] = best
+
+
+@inner
+def _best(
+    duty: NDArray[np.float64],
+    ran: NDArray[np.int64],
+    spent: NDArray[np.float64],
+    count: int,
+    cells: NDArray[np.int32],
+    first: int,
+    last: int,
+    best: float,
+) -> float:
+    """Longest stressed time among some cells, or `best` if none exceeds it."""
+    for i in range(first, last):
+        total = 0.0
+        for one in range(count):
+            total += spent[one] * duty[ran[one], cells[i]]
+        best = max(best, total)
+    return best
+
+
+@inner
+def _sum_siblings(
+    bounds: NDArray[np.float64],
+    ran: NDArray[np.int64],
+    spent: NDArray[np.float64],
+    count: int,
+    first: int,
+    totals: NDArray[np.float64],
+) -> None:
+    """Bounds of the eight nodes from the first on."""
+    totals[:] = 0.0
+    for one in range(count):
+        for child in range(BRANCHES):
+            totals[child] += spent[one] * bounds[ran[one], first + child]

@@ -1,0 +1,1 @@
+"""The reference engine, written to be read."""

@@ -1,0 +1,199 @@
+"""Cell times in the reference engine: what the cells of an entry hold, by algebra over writes.
+
+A visit is a write that lands in the entry. Between two visits nothing changes, so the times of a
+cell are sums over visits: for how long the visit holds, whether the cell is powered meanwhile, and
+the bit that the last visit which overwrote the cell has put there. Cells that are overwritten and
+powered by the same writes form a class and share these sums.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.geometry import SLICE
+from mcage.replay.stored_values import CODE_MASK, REGIONS, Images, cell_mask
+
+_ALL_REGIONS = (1 << REGIONS) - 1
+_RECORD_BITS = SLICE.component_bits + int(CODE_MASK).bit_count()
+_ALL_CELLS = np.uint32(0xFFFF_FFFF)
+
+
+@dataclass(frozen=True)
+class Visits:
+    """Writes that land in one entry, world after world, each in order of time.
+
+    A world is cyclic: its first visit finds what its last one left.
+
+    Attributes
+    ----------
+    write, block : int64[visits]
+        Write, and the block that it goes to if it is a record.
+    cycles : int64[visits]
+        For how long its value, or under no gating what it leaves in the entry, holds.
+    world : int64[visits]
+        World, in ascending order.
+    """
+
+    write: NDArray[np.int64]
+    block: NDArray[np.int64]
+    cycles: NDArray[np.int64]
+    world: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Imprints:
+    """What a write puts into which class of cells.
+
+    Attributes
+    ----------
+    contents : uint32[images, 64]
+        Distinct contents of an entry; a record stands at the start of each of its blocks.
+    image : int64[writes]
+        Row of `contents` that a write stores.
+    mask, regions : int64[writes, 4]
+        Set of cells that a write overwrites, and regions that it powers (bit r = region r), if
+        it goes to block 0 ... 3.
+    class_of_cell : int64[2048]
+        Class of each cell.
+    overwrites : bool[masks, classes]
+        Which classes a mask takes in.
+    powers : bool[16, classes]
+        Which classes a set of regions takes in.
+    """
+
+    contents: NDArray[np.uint32]
+    image: NDArray[np.int64]
+    mask: NDArray[np.int64]
+    regions: NDArray[np.int64]
+    class_of_cell: NDArray[np.int64]
+    overwrites: NDArray[np.bool_]
+    powers: NDArray[np.bool_]
+
+
+def make_imprints(images: Images, gates_released: bool) -> Imprints:
+    """Sort the cells of an entry into classes, and spread records over the blocks.
+
+    If released places are switched off, a write powers its own place; otherwise nothing is ever
+    switched off, and every visit powers the whole entry.
+    """
+    contents, image = _with_records(images)
+    is_record, blocks = images.is_record[:, None], np.arange(SLICE.blocks)
+    masks, regions = [images.masks], np.full((len(image), SLICE.blocks), _ALL_REGIONS)
+    if is_record.any():
+        starts = range(0, SLICE.entry_bits, SLICE.block_bits)
+        masks.append(np.stack([cell_mask(start, start + _RECORD_BITS) for start in starts]))
+    region_masks = np.full((REGIONS, SLICE.components), _ALL_CELLS)
+    if gates_released:
+        regions = np.where(is_record, 1 << blocks, images.regions[:, None])
+        region_masks = images.region_masks
+    columns = _bits(np.concatenate([*masks, region_masks])).astype(bool)
+    classes, class_of_cell = np.unique(columns, axis=1, return_inverse=True)
+    sets = np.arange(1 << REGIONS)[:, None] >> np.arange(REGIONS) & 1 == 1
+    return Imprints(
+        contents=contents,
+        image=image,
+        mask=np.where(is_record, len(images.masks) + blocks, images.mask[:, None]),
+        regions=regions,
+        class_of_cell=class_of_cell.reshape(-1),
+        overwrites=classes[:-REGIONS],
+        powers=(sets[:, :, None] & classes[-REGIONS:]).any(axis=1),
+    )
+
+
+def _with_records(images: Images) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """Contents with those of records added, and the row of it that each write stores.
+
+    A record is repeated at the start of every block; a mask will pick the one that it goes to.
+    """
+    base = images.contents[images.image[images.is_record], 0]
+    words, record = np.unique(
+        np.stack([base, images.record_code[images.is_record]]), axis=1, return_inverse=True
+    )
+    tiles = np.zeros((words.shape[1], SLICE.blocks, SLICE.block_components), dtype=np.uint32)
+    tiles[:, :, :2] = words.T[:, None]
+    image = images.image.copy()
+    image[images.is_record] = len(images.contents) + record.reshape(-1)
+    return np.concatenate([images.contents, tiles.reshape(-1, SLICE.components)]), image
+
+
+def cell_times(imprints: Imprints, visits: Visits) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Cycles that each cell of an entry holds '1' and is powered: two times int64[2048].
+
+    Cells that a world never writes are off in it.
+    """
+    ones = np.zeros(SLICE.entry_bits, dtype=np.int64)
+    powered = np.zeros(SLICE.entry_bits, dtype=np.int64)
+    images, image = np.unique(imprints.image[visits.write], return_inverse=True)
+    mask = imprints.mask[visits.write, visits.block]
+    regions = imprints.regions[visits.write, visits.block]
+    first = np.searchsorted(visits.world, visits.world, side="left")
+    final = np.searchsorted(visits.world, visits.world, side="right") - 1
+    for one, cells in _classes_met(imprints, mask, regions):
+        last = _last_overwrite(imprints.overwrites[mask, one], first, final)
+        on = imprints.powers[regions, one] & (last >= 0)
+        cycles = np.bincount(image[last[on]], weights=visits.cycles[on], minlength=len(images))
+        powered[cells] = visits.cycles[on].sum()
+        ones[cells] = _one_cycles(imprints.contents[images], cycles, cells)
+    return ones, powered
+
+
+def _classes_met(
+    imprints: Imprints, mask: NDArray[np.int64], regions: NDArray[np.int64]
+) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Classes that the masks and regions of an entry's visits tell apart: one of each, and cells.
+
+    Cells that are never overwritten or never powered are left out.
+    """
+    overwrites = imprints.overwrites[np.unique(mask)]
+    powers = imprints.powers[np.unique(regions)]
+    _, representative, met = np.unique(
+        np.concatenate([overwrites, powers]), axis=1, return_index=True, return_inverse=True
+    )
+    met_of_cell = met.reshape(-1)[imprints.class_of_cell]
+    for number, one in enumerate(representative.tolist()):
+        if overwrites[:, one].any() and powers[:, one].any():
+            yield one, np.flatnonzero(met_of_cell == number)
+
+
+def _last_overwrite(
+    overwrites: NDArray[np.bool_], first: NDArray[np.int64], final: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Visit that overwrote a class last, this visit included; -1 if none of its world does.
+
+    `first` and `final` are the first and the final visit of each visit's world.
+    """
+    last = np.maximum.accumulate(np.where(overwrites, np.arange(len(overwrites)), -1))
+    last = np.where(last >= first, last, last[final])
+    return np.where(last >= first, last, -1)
+
+
+def _one_cycles(
+    contents: NDArray[np.uint32], cycles: NDArray[Any], cells: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Cycles at '1' of some cells that hold each of the contents for some cycles.
+
+    Cycles are summed by byte value first: there are many contents, but 256 values of a byte. A
+    replay lasts far less than 2**53 cycles, so that sums in float64 are exact.
+    """
+    by_byte, byte_of_cell = _bytes(contents), cells // 8
+    needed, position = np.unique(byte_of_cell, return_inverse=True)
+    of_value = np.stack(
+        [np.bincount(by_byte[:, byte], weights=cycles, minlength=256) for byte in needed]
+    )
+    values = np.arange(256, dtype=np.uint8)[:, None]
+    of_bit = of_value @ np.unpackbits(values, axis=1, bitorder="little").astype(np.float64)
+    of_cell: NDArray[np.int64] = of_bit[position, cells % 8].astype(np.int64)
+    return of_cell
+
+
+def _bytes(contents: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    """Bytes of entries: uint32[n, 64] to uint8[n, 256]."""
+    return np.ascontiguousarray(contents.astype("<u4")).view(np.uint8)
+
+
+def _bits(contents: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    """Cells of entries, one number each: uint32[n, 64] to uint8[n, 2048]."""
+    return np.unpackbits(_bytes(contents), axis=1, bitorder="little")

@@ -1,0 +1,161 @@
+"""Do engines agree? The same small work for each, and a comparison of what they say."""
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.interface import Counters, Engine, clean_maps
+from mcage.engines.stress import SharedDuties, Watched
+from mcage.geometry import SLICE
+from mcage.replay.most_stressed import group_by_duty
+from mcage.replay.prepare import PreparedReplay
+from mcage.traces import Trace
+from mcage.traces.library import bundled_trace
+from mcage.traces.model import ALLOC, ALLOC_COLUMNS, EVENT_COLUMNS
+
+FLOAT_TOLERANCE = 1e-5
+"""Largest relative difference between floats of engines that agree."""
+
+_COUNTED = [field.name for field in dataclasses.fields(Counters) if field.name != "passes"]
+_WATCHED_CELLS = 256
+_EXCERPT, _EXCERPT_SLOTS = "ScanLargeArrays", 4
+_SECONDS = (3.0e7, 1.7e7)
+"""Lengths of the stretches that instances live through, with and without faults."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What an engine says of a replay.
+
+    Attributes
+    ----------
+    integers, floats : dict of str to ndarray
+        By what they are.
+    """
+
+    integers: dict[str, NDArray[np.int64]]
+    floats: dict[str, NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Parity:
+    """How far two engines agree.
+
+    Attributes
+    ----------
+    unequal_integers : tuple of str
+        What of the integers differs.
+    largest_difference : float
+        Relative difference of floats at most; 0 if all bits are equal.
+    """
+
+    unequal_integers: tuple[str, ...]
+    largest_difference: float
+
+    @property
+    def bit_equal(self) -> bool:
+        """Whether nothing differs at all."""
+        return not self.unequal_integers and self.largest_difference == 0
+
+    @property
+    def agrees(self) -> bool:
+        """Whether integers are equal and floats within `FLOAT_TOLERANCE`."""
+        return not self.unequal_integers and self.largest_difference <= FLOAT_TOLERANCE
+
+    @property
+    def in_words(self) -> str:
+        """The verdict."""
+        if self.bit_equal:
+            return "equal to the last bit"
+        if self.unequal_integers:
+            return f"integers differ: {', '.join(self.unequal_integers)}"
+        differ = "floats agree to" if self.agrees else "floats differ by"
+        return f"integers equal, {differ} {self.largest_difference:.1g}"
+
+
+def ask(engine: Engine, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Answers:
+    """Replay on each fault map: counters, times of all cells, exposure in two stretches.
+
+    Parameters
+    ----------
+    engine : Engine
+        Who is asked.
+    replay : PreparedReplay
+        A trace under a technique.
+    fault_maps : uint8[instances, 256]
+        Maps of the second stretch; in the first there are no faults.
+    """
+    engine.check(replay.technique)
+    instances = len(fault_maps)
+    clean = engine.cell_times(replay, clean_maps())
+    times = engine.cell_times(replay, fault_maps) if replay.technique.heeds_faults else clean
+    counters = engine.count(replay, fault_maps)
+    integers = {name: getattr(counters, name) for name in _COUNTED}
+    integers |= {"passes": np.array([counters.passes]), "period": np.array([times.period])}
+    integers |= {"cycles at '1'": times.ones, "cycles powered": times.powered}
+    integers |= {"clean cycles at '1'": clean.ones, "clean cycles powered": clean.powered}
+
+    duties = (group_by_duty(at.reshape(1, -1) / clean.period) for at in (clean.zeros, clean.ones))
+    exposure = engine.exposure(SharedDuties((replay,), *duties), _watched(instances), instances)
+    everyone, kernel = np.arange(instances), np.zeros(instances, dtype=np.int64)
+    floats = {}
+    for stretch, maps in enumerate((clean_maps(instances), fault_maps)):
+        exposure.add(everyone, kernel, maps, _SECONDS[stretch])
+        floats[f"longest seconds {stretch}"] = exposure.longest.copy()
+        floats[f"seconds of cells {stretch}"] = exposure.watched_seconds.copy()
+    return Answers(integers, floats)
+
+
+def _watched(instances: int) -> Watched:
+    """Cells of every instance: half of them in entries that every kernel uses."""
+    draw = np.random.default_rng(1)
+    anywhere = draw.integers(SLICE.cells, size=(instances, _WATCHED_CELLS // 2))
+    in_use = draw.integers(8 * SLICE.entry_bits, size=anywhere.shape)
+    cell = np.hstack([anywhere, in_use])
+    return Watched(np.repeat(np.arange(instances), _WATCHED_CELLS), cell.ravel())
+
+
+def compare(found: Answers, meant: Answers) -> Parity:
+    """Hold an engine's answers against those of the reference."""
+    unequal = [
+        name
+        for name, array in meant.integers.items()
+        if not np.array_equal(found.integers[name], array)
+    ]
+    pairs = ((found.floats[name], array) for name, array in meant.floats.items())
+    return Parity(tuple(unequal), max(largest_difference(*pair) for pair in pairs))
+
+
+def largest_difference(found: NDArray[np.float64], meant: NDArray[np.float64]) -> float:
+    """Largest relative difference; infinite where only one is a number, or the shapes differ."""
+    if np.array_equal(found, meant, equal_nan=True):
+        return 0.0
+    if found.shape != meant.shape or not np.array_equal(np.isfinite(found), np.isfinite(meant)):
+        return np.inf
+    differ = np.isfinite(meant) & (found != meant)
+    scale = np.maximum(np.abs(found[differ]), np.abs(meant[differ]))
+    return float((np.abs(found[differ] - meant[differ]) / scale).max(initial=0.0))
+
+
+def excerpt() -> Trace:
+    """A bundled trace cut small: two kernels of 3 and 10 registers, some writes divergent."""
+    trace = bundled_trace(_EXCERPT).first_generations(1)
+    event, window = trace.slot < _EXCERPT_SLOTS, trace.slot[trace.alloc_event] < _EXCERPT_SLOTS
+    columns = {one.attribute: getattr(trace, one.attribute)[event] for one in EVENT_COLUMNS}
+    columns |= {one.attribute: getattr(trace, one.attribute)[window] for one in ALLOC_COLUMNS}
+    columns["alloc_event"] = np.flatnonzero(columns["kind"] == ALLOC).astype(np.uint32)
+    return dataclasses.replace(trace, **columns)
+
+
+def demanding_maps(instances: int) -> NDArray[np.uint8]:
+    """Fault maps uint8[instances, 256]: none, some faults, so many that registers spill, ..."""
+    draw = np.random.default_rng(2)
+    maps = clean_maps(instances)
+    for number in range(1, instances):
+        unusable = draw.integers(1, 1 << SLICE.blocks, SLICE.entries)
+        some = draw.random(SLICE.entries) < 0.15
+        hopeless = draw.random(SLICE.entries) < 0.95
+        maps[number] = np.where(hopeless, 15, unusable) if number % 2 == 0 else unusable * some
+    return maps

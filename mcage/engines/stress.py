@@ -1,0 +1,283 @@
+"""How long each cell of a batch of instances has held '0' and '1' so far.
+
+While a slice has no fault that its technique reacts to, its times are a mixture of duty cycles
+that all instances share, and only the mixture is kept. From the first fault on an instance has
+times of its own, stretch by stretch.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.replay.most_stressed import DutyGroups, longest_total
+from mcage.replay.prepare import PreparedReplay
+
+SliceTimes = tuple[NDArray[np.integer], NDArray[np.integer], int]
+"""Of every cell of a slice, cycles at '1' and powered, [256, 2048] each; cycles of the replay."""
+
+WATCHED_TOGETHER = 1 << 14
+"""Watched cells whose times are added to together, so that they stay in the cache."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Cells whose times are followed one by one; arrays [n], in any order.
+
+    Attributes
+    ----------
+    instance : int64[n]
+        Position of the cell's instance in the batch.
+    cell : int64[n]
+        Number of the cell in its slice, ``2048 * entry + bit``.
+    """
+
+    instance: NDArray[np.int64]
+    cell: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class SharedDuties:
+    """A technique on every kernel of a sweep, and its duty cycles on a slice without faults.
+
+    Attributes
+    ----------
+    replays : tuple of PreparedReplay
+        One per kernel.
+    zero, one : DutyGroups
+        Share of the time that each cell holds '0' and '1'.
+    """
+
+    replays: tuple[PreparedReplay, ...]
+    zero: DutyGroups
+    one: DutyGroups
+
+
+class Exposure(ABC):
+    """Seconds at '0' and at '1' of the cells of a batch of instances.
+
+    Every engine keeps the times of instances of their own in its own way; what it tells of them is
+    the same to the last bit, for the terms of a cell's sum are the same and added in this order:
+    the mixture, kernel by kernel, then stretch by stretch.
+
+    Parameters
+    ----------
+    duties : SharedDuties
+        The technique on every kernel.
+    watched : Watched
+        Cells to be followed.
+    instances : int
+        Size of the batch.
+    """
+
+    def __init__(self, duties: SharedDuties, watched: Watched, instances: int) -> None:
+        self._duties = duties
+        self._watched = watched
+        self._mixture = np.zeros((instances, len(duties.replays)))
+        self._has_own = np.zeros(instances, dtype=bool)
+        self.watched_seconds = np.zeros((2, len(watched.cell)))
+        """Seconds at '0' and at '1' of the watched cells."""
+        self.longest = np.zeros((2, instances))
+        """Longest seconds at '0' and at '1' among all cells of each instance."""
+
+    def add(
+        self,
+        instances: NDArray[np.int64],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+        seconds: float,
+    ) -> None:
+        """Let some instances run a kernel each for some seconds.
+
+        Parameters
+        ----------
+        instances : int64[m]
+            Positions in the batch.
+        kernel : int64[m]
+            Kernel that each runs.
+        fault_maps : uint8[m, 256]
+            Fault map of each meanwhile.
+        seconds : float
+            Length of the stretch.
+        """
+        heeds_faults = self._duties.replays[0].technique.heeds_faults
+        alone = heeds_faults & (fault_maps.any(axis=1) | self._has_own[instances])
+        fresh = instances[alone & ~self._has_own[instances]]
+        if len(fresh):
+            self._begin(fresh)
+            self._has_own[fresh] = True
+        if alone.any():
+            self._run_each(instances[alone], kernel[alone], fault_maps[alone], seconds)
+        self._share(instances[~alone], kernel[~alone], seconds)
+
+    def _share(
+        self, instances: NDArray[np.int64], kernel: NDArray[np.int64], seconds: float
+    ) -> None:
+        if not len(instances):
+            return
+        self._mixture[instances, kernel] += seconds
+        mixtures = self._mixture[instances]
+        duties = (self._duties.zero, self._duties.one)
+        for longest, of_cells in zip(self.longest, duties, strict=True):
+            longest[instances] = self._longest_of_mixtures(mixtures, of_cells)
+        first_cell = np.full(len(self._has_own), -1, dtype=np.int64)
+        first_cell[instances] = kernel * self._duties.zero.duty.shape[1]
+        for first in range(0, len(self._watched.cell), WATCHED_TOGETHER):
+            some = slice(first, first + WATCHED_TOGETHER)
+            place = first_cell[self._watched.instance[some]]
+            mine = slice(None) if place.min() >= 0 else np.flatnonzero(place >= 0)
+            place = place[mine] + self._watched.cell[some][mine]
+            for watched, of_cells in zip(self.watched_seconds, duties, strict=True):
+                watched[some][mine] += seconds * of_cells.duty.take(place)
+
+    def longest_earlier(
+        self,
+        instances: NDArray[np.int64],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+        seconds: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Longest seconds at '0' and at '1' of any cell so many seconds before: float64[2, m].
+
+        Parameters
+        ----------
+        instances : int64[m]
+            Positions in the batch.
+        kernel, fault_maps : int64[m], uint8[m, 256]
+            What each ran last, and on which map.
+        seconds : float64[m]
+            Seconds to be taken back, fewer than it ran.
+        """
+        longest = np.empty((2, len(instances)))
+        has_own = self._has_own[instances]
+        shared, alone = np.flatnonzero(~has_own), np.flatnonzero(has_own)
+        if len(shared):
+            mixtures = self._mixture[instances[shared]]
+            mixtures[np.arange(len(shared)), kernel[shared]] -= seconds[shared]
+            for which, duties in enumerate((self._duties.zero, self._duties.one)):
+                longest[which, shared] = self._longest_of_mixtures(mixtures, duties)
+        if len(alone):
+            longest[:, alone] = self._own_earlier(
+                instances[alone], kernel[alone], fault_maps[alone], seconds[alone]
+            )
+        return longest
+
+    def _longest_of_mixtures(
+        self, mixtures: NDArray[np.float64], duties: DutyGroups
+    ) -> NDArray[np.float64]:
+        return longest_total(mixtures, duties)
+
+    @abstractmethod
+    def _begin(self, instances: NDArray[np.int64]) -> None:
+        """Give some instances times of their own: so far, those of their mixtures.
+
+        Brings `watched_seconds` of their cells in line with these.
+        """
+
+    def _run_each(
+        self,
+        instances: NDArray[np.int64],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+        seconds: float,
+    ) -> None:
+        """Add a stretch, with a kernel for each: int64[m], int64[m], uint8[m, 256]."""
+        for one in np.unique(kernel):
+            chosen = kernel == one
+            self._run(instances[chosen], int(one), fault_maps[chosen], seconds)
+
+    def _run(
+        self,
+        instances: NDArray[np.int64],
+        kernel: int,
+        fault_maps: NDArray[np.uint8],
+        seconds: float,
+    ) -> None:
+        """Add a stretch of one kernel to instances that have times of their own.
+
+        Brings `longest` and `watched_seconds` up to date.
+        """
+        raise NotImplementedError
+
+    def _own_earlier(
+        self,
+        instances: NDArray[np.int64],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+        seconds: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """`longest_earlier` of instances that have times of their own.
+
+        To the last bit the largest of what is left of a cell's seconds when the cycles of its last
+        stretch, times seconds / period, are taken from them; 0 at least.
+        """
+        raise NotImplementedError
+
+    def _watched_of(self, instances: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Positions of the watched cells of some instances."""
+        chosen = np.zeros(len(self._has_own), dtype=bool)
+        chosen[instances] = True
+        return np.flatnonzero(chosen[self._watched.instance])
+
+
+class DenseExposure(Exposure):
+    """Two sums for each of the 524,288 cells of an instance: simple, and 8 MB.
+
+    `_times` says what a stretch adds to them.
+    """
+
+    def __init__(self, duties: SharedDuties, watched: Watched, instances: int) -> None:
+        super().__init__(duties, watched, instances)
+        # Pages that are never touched take no memory.
+        self._own = np.zeros((2, instances, duties.zero.duty.shape[1]))
+
+    def _begin(self, instances: NDArray[np.int64]) -> None:
+        duties = (self._duties.zero.duty, self._duties.one.duty)
+        for instance in instances:
+            for own, duty in zip(self._own, duties, strict=True):
+                for kernel in np.flatnonzero(self._mixture[instance]):
+                    own[instance] += self._mixture[instance, kernel] * duty[kernel]
+        self._follow(instances)
+
+    def _run(
+        self,
+        instances: NDArray[np.int64],
+        kernel: int,
+        fault_maps: NDArray[np.uint8],
+        seconds: float,
+    ) -> None:
+        replay = self._duties.replays[kernel]
+        for instance, fault_map in zip(instances, fault_maps, strict=True):
+            ones, powered, period = self._times(replay, fault_map)
+            scale = seconds / period
+            self._own[0, instance] += (powered - ones).ravel() * scale
+            self._own[1, instance] += ones.ravel() * scale
+        self.longest[:, instances] = self._own[:, instances].max(axis=2)
+        self._follow(instances)
+
+    def _own_earlier(
+        self,
+        instances: NDArray[np.int64],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+        seconds: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        longest = np.zeros((2, len(instances)))
+        for place, instance in enumerate(instances):
+            replay = self._duties.replays[kernel[place]]
+            ones, powered, period = self._times(replay, fault_maps[place])
+            back = seconds[place] / period
+            for which, cycles in enumerate((powered - ones, ones)):
+                earlier = self._own[which, instance] - cycles.ravel() * back
+                longest[which, place] = max(0.0, earlier.max())
+        return longest
+
+    @abstractmethod
+    def _times(self, replay: PreparedReplay, fault_map: NDArray[np.uint8]) -> SliceTimes:
+        """Times of a slice with a fault map uint8[256]."""
+
+    def _follow(self, instances: NDArray[np.int64]) -> None:
+        mine = self._watched_of(instances)
+        instance, cell = self._watched.instance[mine], self._watched.cell[mine]
+        self.watched_seconds[:, mine] = self._own[:, instance, cell]

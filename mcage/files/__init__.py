@@ -1,0 +1,1 @@
+"""Files, whatever they hold: whole or absent, sealed by a checksum, and read with suspicion."""

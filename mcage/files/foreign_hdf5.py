@@ -1,0 +1,182 @@
+"""Reads HDF5 files that somebody else has made, in a process that may crash in place of mcage.
+
+One such process serves all files; it is started with the first and ends with this one. If it dies
+or takes too long, the file is refused and the next one gets a new process.
+"""
+
+import atexit
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing import BufferTooShort, Pipe
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mcage.errors import UserError
+from mcage.files import plain_hdf5
+from mcage.files.inputs import open_regular
+
+SECONDS = 4
+"""Processor time to look at a file."""
+
+BYTES_PER_SECOND = 10 << 20
+"""For every so many bytes, on disk or to be sent, there is another second."""
+
+_SECONDS_TO_START = 60
+_WAITING = 2
+"""Time on the clock over processor time: the machine may have other things to do."""
+
+
+@dataclass(frozen=True)
+class ForeignFile:
+    """An HDF5 file that HDF5 reads in the other process.
+
+    Every method raises `UserError` if the file cannot be read, is no regular one, is larger than
+    stated, holds what `plain_hdf5` does not read, or makes HDF5 crash or search for ever.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    most_bytes : int
+        Largest size on disk.
+    """
+
+    path: str | os.PathLike[str]
+    most_bytes: int
+
+    def describe(
+        self, datasets: Sequence[str], attributes: Mapping[str, Sequence[str]]
+    ) -> dict[str, Any]:
+        """Types and shapes of datasets, and the content of attributes: `plain_hdf5.describe`."""
+        return dict(self._ask("describe", datasets=list(datasets), attributes=dict(attributes)))
+
+    def read(self, dataset: str, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.NDArray[Any]:
+        """Content of a dataset that `describe` has described with this type and shape."""
+        array = np.empty(shape, dtype)
+        content = array.reshape(-1).view(np.uint8).data
+        try:
+            sent = self._ask("slabs", content, dataset=dataset)
+        except BufferTooShort:
+            sent = None
+        if sent != array.nbytes:
+            raise UserError(f"{Path(self.path)}: {dataset}: has changed while it was read")
+        return array
+
+    def look_through(self) -> dict[str, Any]:
+        """Read everything and tell what there is: `plain_hdf5.look_through`.
+
+        A file that has been looked through may be read by HDF5 in this process.
+        """
+        return dict(self._ask("look_through"))
+
+    def _ask(self, action: str, into: memoryview | None = None, **arguments: Any) -> Any:
+        with open_regular(self.path, self.most_bytes) as stream:
+            size = os.fstat(stream.fileno()).st_size
+        with _Process.lock:
+            return _Process.running().ask(self.path, size, action, into, arguments)
+
+
+class _Process:
+    """The process that reads, from this end; one at a time."""
+
+    lock = threading.Lock()
+    _running: "_Process | None" = None
+
+    @classmethod
+    def running(cls) -> "_Process":
+        """The process there is, started if there is none; the caller holds the lock."""
+        if cls._running is None or not cls._running._serves():
+            cls._running = cls()
+        return cls._running
+
+    def _serves(self) -> bool:
+        """Whether it lives, and is not that of the process which this one was forked from."""
+        return self._owner == os.getpid() and self._process.poll() is None
+
+    def __init__(self) -> None:
+        self._owner = os.getpid()
+        self._connection, theirs = Pipe()
+        # -P: nothing is imported from the folder of the program or the current one. A session of
+        # its own: Ctrl-C is for this process.
+        command = [sys.executable, "-P", plain_hdf5.__file__, str(theirs.fileno())]
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+            env={
+                **os.environ,
+                "OPENBLAS_NUM_THREADS": "1",
+                "OMP_NUM_THREADS": "1",
+                "HDF5_PLUGIN_PRELOAD": "::",  # no filters but those of HDF5 itself
+            },
+        )
+        theirs.close()
+        atexit.register(self.end)
+        try:
+            self._message(_SECONDS_TO_START)
+        except EOFError as error:
+            self.end()
+            raise RuntimeError(
+                f"the process that reads HDF5 files does not start: {' '.join(command)}"
+            ) from error
+
+    def ask(
+        self,
+        path: str | os.PathLike[str],
+        size: int,
+        action: str,
+        into: memoryview | None,
+        arguments: dict[str, Any],
+    ) -> Any:
+        """Send a request, put the pieces that come into the buffer, and return the answer."""
+        seconds = SECONDS + (size + (into.nbytes if into else 0)) // BYTES_PER_SECOND
+        arguments = {"path": os.path.abspath(path), **arguments}
+        request = {"action": action, "arguments": arguments, "seconds": seconds}
+        filled = 0
+        try:
+            self._connection.send_bytes(json.dumps(request).encode())
+            while "bytes" in (message := self._message(_WAITING * seconds)):
+                filled += self._connection.recv_bytes_into(into, filled)
+        except (EOFError, OSError) as error:
+            raise UserError(f"{Path(path)}: {self._cause_of_death(seconds)}") from error
+        except BaseException:  # also Ctrl-C: what is under way would be taken for a later answer
+            self.end()
+            raise
+        if "refused" in message:
+            raise UserError(f"{Path(path)}: {message['refused']}")
+        return message["answer"]
+
+    def _message(self, seconds: float) -> dict[str, Any]:
+        if not self._connection.poll(seconds):
+            self._process.kill()
+            raise EOFError
+        return dict(json.loads(self._connection.recv_bytes()))
+
+    def _cause_of_death(self, seconds: int) -> str:
+        self.end()
+        code = self._process.returncode
+        if code in (-signal.SIGXCPU, -signal.SIGKILL):
+            return f"the HDF5 library does not come to an end with it in {seconds} s; it is damaged"
+        name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return f"the HDF5 library crashes on it ({name}); it is damaged"
+
+    def end(self) -> None:
+        """End the process, whatever it is doing."""
+        atexit.unregister(self.end)
+        if self._owner == os.getpid():
+            type(self)._running = None
+            self._connection.close()
+            self._process.kill()
+            self._process.wait()

@@ -1,0 +1,91 @@
+"""HDF5 files of one format: whole or absent, sealed, and an error where the disk is full."""
+
+import io
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import h5py
+
+from mcage.files.atomic import whole_file
+from mcage.files.checksum import seal_stream
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+LIBRARY_VERSIONS = ("v110", "v110")
+"""Oldest HDF5 format (2016) whose metadata all carry checksums, the lists of chunks too."""
+
+
+@contextmanager
+def new_hdf5(path: Path, **options: Any) -> Iterator[h5py.File]:
+    """Open a new HDF5 file for writing; ``path`` appears, sealed, when the block succeeds.
+
+    Parameters
+    ----------
+    path : Path
+        Where to; nothing is replaced.
+    options
+        Further arguments of `h5py.File`.
+
+    Raises
+    ------
+    UserError
+        The file cannot be written.
+    """
+    with whole_file(path) as stream:
+        content = _NeverFails(stream.fileno())
+        try:
+            with h5py.File(content, "w", libver=LIBRARY_VERSIONS, **options) as file:
+                yield file
+        finally:
+            if content.failure:
+                raise content.failure
+        seal_stream(stream)
+
+
+class _NeverFails(io.RawIOBase):
+    """File under HDF5 that remembers its first failed write and drops all later ones.
+
+    HDF5 kills the process if a write fails while it closes a file. After a failure the file is
+    thrown away, so what it holds then does not matter.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__()
+        self.failure: OSError | None = None
+        self._descriptor = descriptor
+        self._position = 0
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        base = {
+            os.SEEK_SET: 0,
+            os.SEEK_CUR: self._position,
+            os.SEEK_END: os.fstat(self._descriptor).st_size,
+        }
+        self._position = base[whence] + offset
+        return self._position
+
+    def write(self, data: "Buffer", /) -> int:
+        content = memoryview(data).cast("B")
+        written = 0
+        while written < content.nbytes and not self.failure:
+            try:
+                written += os.pwrite(self._descriptor, content[written:], self._position + written)
+            except OSError as error:
+                self.failure = error
+        self._position += content.nbytes
+        return content.nbytes
+
+    def readinto(self, buffer: "Buffer", /) -> int:
+        count = os.preadv(self._descriptor, [buffer], self._position)
+        self._position += count
+        return count
+
+    def truncate(self, size: int | None = None, /) -> int:
+        length = self._position if size is None else size
+        if not self.failure:
+            os.ftruncate(self._descriptor, length)
+        return length

@@ -1,0 +1,103 @@
+"""Kinds of files that may stand where a new one is to be written, told by their content."""
+
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcage.errors import UserError
+from mcage.files.checksum import SEAL_BYTES, SEAL_MARK
+from mcage.plain_text import shown_path
+
+HEAD_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of file.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in messages.
+    fits : callable
+        ``fits(head, tail)``: whether a file with these first and last bytes is of this kind.
+    """
+
+    name: str
+    fits: Callable[[bytes, bytes], bool]
+
+    def is_kind_of(self, path: Path) -> bool:
+        """Whether a regular file is of this kind; an empty one is of any.
+
+        Raises
+        ------
+        OSError
+            It cannot be read.
+        """
+        with path.open("rb") as stream:
+            head = stream.read(HEAD_BYTES)
+            stream.seek(max(0, path.stat().st_size - SEAL_BYTES))
+            return not head or self.fits(head, stream.read(SEAL_BYTES))
+
+
+def _begins(*beginnings: bytes) -> Callable[[bytes, bytes], bool]:
+    return lambda head, _: head.startswith(beginnings)
+
+
+def _is_text(head: bytes) -> bool:
+    try:
+        getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in head
+
+
+def _is_svg(head: bytes, _: bytes) -> bool:
+    return _is_text(head) and b"<svg" in head
+
+
+def _is_json(head: bytes, _: bytes = b"") -> bool:
+    return _is_text(head) and head.lstrip()[:1] in (b"{", b"[")
+
+
+def _is_csv(head: bytes, _: bytes) -> bool:
+    return _is_text(head) and not _is_json(head) and b"," in head.split(b"\n")[0]
+
+
+def _is_trace(head: bytes, tail: bytes) -> bool:
+    return head.startswith(b"\x89HDF\r\n\x1a\n") and not tail.startswith(SEAL_MARK)
+
+
+PNG = Kind("a PNG figure", _begins(b"\x89PNG\r\n\x1a\n"))
+PDF = Kind("a PDF figure", _begins(b"%PDF-"))
+SVG = Kind("an SVG figure", _is_svg)
+JSON = Kind("a JSON file", _is_json)
+CSV = Kind("a CSV table", _is_csv)
+TRACE = Kind("a trace", _is_trace)
+
+FIGURES = {".png": PNG, ".pdf": PDF, ".svg": SVG}
+TABLES = {".json": JSON, ".csv": CSV}
+
+
+def kind_of_name(path: Path, suffixes: Sequence[str]) -> Kind:
+    """Kind that a file is to be by the end of its name.
+
+    Parameters
+    ----------
+    path : Path
+        File to be.
+    suffixes : sequence of str
+        Those that are allowed, each a key of `FIGURES` or `TABLES`.
+
+    Raises
+    ------
+    UserError
+        The name ends in none of them.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in suffixes:
+        *others, last = suffixes
+        known = f"{', '.join(others)} or {last}" if others else last
+        raise UserError(f"cannot write {shown_path(path)}: its name must end in {known}")
+    return (FIGURES | TABLES)[suffix]

@@ -1,0 +1,142 @@
+"""A sealed file as HDF5 shows it, before anything of it is believed.
+
+The seal tells damage from what was written, not who wrote it: whoever knows it can seal any file.
+So a sealed file, too, is first read in another process, once for each content, and must then be
+as the schema says in every name, type, length and range.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from mcage.errors import UserError
+from mcage.files.checksum import MOST_BYTES, check_seal
+from mcage.files.foreign_hdf5 import ForeignFile
+from mcage.plain_text import shown
+from mcage.results.header import Campaign
+from mcage.results.schema import Variable
+
+_NETCDF_ATTRIBUTES = {"CLASS", "NAME"}
+_FOR_PEOPLE = ("long_name", "comment", "flag_meanings")
+_looked_through: dict[str, dict[str, Any]] = {}
+
+
+class SealedFile:
+    """What a sealed file holds, and checks that end with a `UserError` naming file and place.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Raises
+    ------
+    DamagedFileError
+        It has no seal, or another content.
+    UserError
+        It cannot be read, or is no plain HDF5 file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        checksum = check_seal(path)
+        if checksum not in _looked_through:
+            _looked_through[checksum] = ForeignFile(path, MOST_BYTES).look_through()
+        contents = _looked_through[checksum]
+        self.attributes: dict[str, Any] = contents["attributes"]
+        self._datasets: dict[str, Any] = contents["datasets"]
+
+    def attribute(self, name: str, kind: type) -> Any:
+        """Attribute of the file, of this type."""
+        if name not in self.attributes:
+            self.refuse(f"attribute {name}", "missing")
+        content = self.attributes[name]
+        if type(content) is not kind:
+            self.refuse(
+                f"attribute {name}", "must be text" if kind is str else "must be an integer"
+            )
+        return content
+
+    def require_datasets(self, names: Iterable[str]) -> None:
+        """Refuse a file with more or fewer datasets."""
+        expected = set(names)
+        for name in sorted(expected ^ set(self._datasets)):
+            self.refuse(name, "missing" if name in expected else "does not belong into it")
+
+    def size(self, name: str) -> int:
+        """Length of a dataset, which must have one axis and an element."""
+        shape = self._datasets[name]["shape"]
+        if len(shape) != 1 or not shape[0]:
+            self.refuse(name, f"has shape {shape}, must have one axis and an element")
+        return int(shape[0])
+
+    def require_array(self, variable: Variable, sizes: Mapping[str, int]) -> None:
+        """Refuse another type or shape than the schema declares, and values it does not know."""
+        name, dataset = variable.name, self._datasets[variable.name]
+        expected = variable.dtype if variable.dtype == "text" else np.dtype(variable.dtype).str
+        if dataset["dtype"] != expected:
+            self.refuse(name, f"has type {dataset['dtype']}, must be {expected}")
+        shape = list(variable.shape(sizes))
+        if dataset["shape"] != shape:
+            self.refuse(name, f"has shape {dataset['shape']}, must be {shape}")
+        if variable.dtype != "text":
+            self._require_values(variable, dataset)
+
+    def _require_values(self, variable: Variable, dataset: dict[str, Any]) -> None:
+        name = variable.name
+        if dataset["inf"] or (dataset["nan"] and not variable.missing):
+            self.refuse(name, "has values that are not finite")
+        if variable.flags is not None and dataset["low"] is not None:
+            known = range(min(variable.flags), max(variable.flags) + 1)
+            if dataset["low"] not in known or dataset["high"] not in known:
+                self.refuse(name, f"has values other than {list(map(int, variable.flags))}")
+
+    def require_values_of(self, campaign: Campaign) -> None:
+        """Refuse kernels that the campaign does not have, and lives beyond its horizon."""
+        for name, most in (
+            ("workload", len(campaign.kernels) - 1),
+            ("life_years", campaign.horizon_years),
+        ):
+            low, high = self._datasets[name]["low"], self._datasets[name]["high"]
+            if not 0 <= low <= high <= most:
+                self.refuse(name, f"has values {low} ... {high}, must be 0 ... {most}")
+
+    def require_attributes(self, variable: Variable, expected: Mapping[str, Any]) -> None:
+        """Refuse attributes of a dataset that could make a reader take it for something else.
+
+        Texts for people may read differently; what a reader computes with must be the same.
+        """
+        name, found = variable.name, self._datasets[variable.name]["attributes"]
+        for key in sorted(set(expected) ^ (set(found) - _NETCDF_ATTRIBUTES)):
+            what = "missing" if key in expected else "does not belong into it"
+            self.refuse(f"attribute {key} of {name}", what)
+        for key, content in expected.items():
+            if key in _FOR_PEOPLE:
+                if not isinstance(found[key], str):
+                    self.refuse(f"attribute {key} of {name}", "must be text")
+            elif not _same(np.asarray(found[key]), np.asarray(content)):
+                self.refuse(f"attribute {key} of {name}", f"must be {shown(content)}")
+
+    def require_dims(self, variable: Variable) -> None:
+        """Refuse an array whose axes do not refer to their dimensions as netCDF-4 has it."""
+        name, dataset = variable.name, self._datasets[variable.name]
+        is_scale = variable.dims == (name,)
+        expected = [] if is_scale else [[dim] for dim in variable.dims]
+        scale = {"CLASS": "DIMENSION_SCALE", "NAME": name} if is_scale else {}
+        netcdf = {key: dataset["attributes"].get(key) for key in _NETCDF_ATTRIBUTES}
+        if dataset["dims"] != expected or {k: v for k, v in netcdf.items() if v} != scale:
+            self.refuse(name, f"must have the dimensions {', '.join(variable.dims)}")
+
+    def refuse(self, where: str, what: str) -> NoReturn:
+        """Raise the `UserError`."""
+        raise UserError(f"{self.path}: {shown(where)}: {what}; not as mcage writes it")
+
+
+def _same(found: npt.NDArray[Any], expected: npt.NDArray[Any]) -> bool:
+    is_float = expected.dtype.kind == "f"
+    return found.dtype.kind == expected.dtype.kind and np.array_equal(
+        found, expected, equal_nan=is_float
+    )

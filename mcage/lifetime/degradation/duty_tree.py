@@ -1,0 +1,169 @@
+"""Duty cycles of slices in every epoch, cell by cell and in groups whose largest bounds each cell.
+
+Slices without faults share the groups of like cells that `mcage.replay.most_stressed` makes. A
+slice whose registers are redirected has duty cycles of its own in every epoch; its groups are one
+bit of one entry, of all 64 components, since these are much alike.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.interface import CellTimes
+from mcage.geometry import SLICE
+from mcage.replay.most_stressed import BRANCHES, DutyGroups
+
+_Times = NDArray[Any]  # unsigned integers, or float64
+
+_BITS = SLICE.entry_bits // SLICE.components
+
+
+class Slices(ABC):
+    """Duty cycles at '0', or at '1', of the cells of n slices in every epoch, in a tree of groups.
+
+    Attributes
+    ----------
+    roots : int
+        Groups of the coarsest level.
+    branches : tuple of int
+        Of a group of each level, coarsest first: groups of the next level, in the end cells.
+        Group g of one level is made of g * branches ... (g + 1) * branches - 1 of the next.
+    """
+
+    roots: int
+    branches: tuple[int, ...]
+
+    @abstractmethod
+    def largest(
+        self, level: int, epoch: int, index: NDArray[np.int64], group: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Largest duty of the cells of groups of slices: int64[m], int64[m] to float64[m]."""
+
+    @abstractmethod
+    def duty(
+        self, epoch: int, index: NDArray[np.int64], cell: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Duty of cells of slices: int64[m], int64[m] to float64[m]."""
+
+    @abstractmethod
+    def cell(self, place: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Numbers in the slice of the cells at some places below the finest groups."""
+
+
+class SharedSlices(Slices):
+    """Slices without faults.
+
+    Parameters
+    ----------
+    groups : DutyGroups
+        Duty cycles under each kernel.
+    kernel : int64[n, epochs]
+        Kernel that each runs.
+    """
+
+    def __init__(self, groups: DutyGroups, kernel: NDArray[np.int64]) -> None:
+        self._groups, self._kernel = groups, kernel
+        self.roots = groups.levels[0].shape[1]
+        self.branches = (BRANCHES,) * len(groups.levels)
+
+    def largest(
+        self, level: int, epoch: int, index: NDArray[np.int64], group: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """See `Slices.largest`."""
+        largest: NDArray[np.float64] = self._groups.levels[level][self._kernel[index, epoch], group]
+        return largest
+
+    def duty(
+        self, epoch: int, index: NDArray[np.int64], cell: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """See `Slices.duty`."""
+        duty: NDArray[np.float64] = self._groups.duty[self._kernel[index, epoch], cell]
+        return duty
+
+    def cell(self, place: NDArray[np.int64]) -> NDArray[np.int64]:
+        """See `Slices.cell`."""
+        return self._groups.cells.ravel()[place].astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class SliceDuty:
+    """Duty cycles of a slice in one epoch.
+
+    Attributes
+    ----------
+    held : tuple of int or float[524288]
+        For how long each cell holds '0', and '1'.
+    period : float
+        Of how much time.
+    of_bits : float64[2, 8192]
+        Largest duty cycle at '0' and at '1' of any component, for each bit of each entry.
+    of_entries : float64[2, 256]
+        Largest duty cycle in each entry.
+    """
+
+    held: tuple[_Times, _Times]
+    period: float
+    of_bits: NDArray[np.float64]
+    of_entries: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, zero: NDArray[np.generic], one: NDArray[np.generic], period: float) -> "SliceDuty":
+        """Group the cells of a slice: array[524288], in a unit of which the period has so many."""
+        by_bit = (SLICE.entries, SLICE.components, _BITS)
+        longest = np.stack([held.reshape(by_bit).max(axis=1) for held in (zero, one)])
+        of_bits = longest / period
+        return cls((zero, one), period, of_bits.reshape(2, -1), of_bits.max(axis=2))
+
+    def duty(self, which: int, cell: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Duty of cells at '0' (0) or '1' (1): int64[m] to float64[m]."""
+        duty: NDArray[np.float64] = self.held[which][cell] / self.period
+        return duty
+
+
+def slice_duty(times: CellTimes) -> SliceDuty:
+    """Duty cycles of the only slice of a replay, its times in as narrow integers as they allow."""
+    (period,) = np.broadcast_to(times.period, 1).tolist()
+    narrow = np.min_scalar_type(period)
+    one, powered = times.ones.ravel().astype(narrow), times.powered.ravel().astype(narrow)
+    return SliceDuty.of(powered - one, one, period)
+
+
+class OwnSlice(Slices):
+    """One slice with duty cycles of its own.
+
+    Parameters
+    ----------
+    which : int
+        At '0' (0) or at '1' (1).
+    epochs : sequence of SliceDuty
+        Its duty cycles in every epoch.
+    """
+
+    def __init__(self, which: int, epochs: Sequence[SliceDuty]) -> None:
+        self._which, self._epochs = which, epochs
+        self.roots = SLICE.entries
+        self.branches = (_BITS, SLICE.components)
+
+    def largest(
+        self, level: int, epoch: int, index: NDArray[np.int64], group: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """See `Slices.largest`."""
+        groups = self._epochs[epoch].of_bits if level else self._epochs[epoch].of_entries
+        largest: NDArray[np.float64] = groups[self._which, group]
+        return largest
+
+    def duty(
+        self, epoch: int, index: NDArray[np.int64], cell: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """See `Slices.duty`."""
+        return self._epochs[epoch].duty(self._which, cell)
+
+    def cell(self, place: NDArray[np.int64]) -> NDArray[np.int64]:
+        """See `Slices.cell`."""
+        bit, component = np.divmod(place, SLICE.components)
+        entry, bit = np.divmod(bit, _BITS)
+        return (entry * SLICE.components + component) * _BITS + bit

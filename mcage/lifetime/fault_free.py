@@ -1,0 +1,99 @@
+"""What all instances share: a technique's replays of each kernel on a slice without faults.
+
+Where a slice holds while it is idle, cells live through longer passes than events are counted in:
+those of the trace and the idle time after it.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.interface import Engine, clean_maps
+from mcage.engines.stress import SharedDuties
+from mcage.geometry import SLICE
+from mcage.replay.event_rates import KernelActivity, events_per_cycle
+from mcage.replay.most_stressed import group_by_duty
+from mcage.replay.prepare import PreparedReplay
+
+
+@dataclass(frozen=True, eq=False)
+class SharedReplays:
+    """A technique on every kernel of a sweep, and its results on a slice without faults.
+
+    Attributes
+    ----------
+    replays : tuple of PreparedReplay
+        Busy passes, one per kernel.
+    duties : SharedDuties
+        Whole passes, one per kernel, and the duty cycles of all cells.
+    events : float64[kernels, EVENTS]
+        Events per busy cycle.
+    activities : tuple of KernelActivity
+        What the slice does while they happen.
+    peak_spilled_rows : int64[kernels]
+        Spilled rows at most.
+    """
+
+    replays: tuple[PreparedReplay, ...]
+    duties: SharedDuties
+    events: NDArray[np.float64]
+    activities: tuple[KernelActivity, ...]
+    peak_spilled_rows: NDArray[np.int64]
+
+    @property
+    def redirects(self) -> bool:
+        """Whether the technique moves registers away from faults."""
+        return self.replays[0].technique.redirects
+
+    @property
+    def packs(self) -> bool:
+        """Whether the technique moves whole windows away from faults."""
+        return self.replays[0].technique.packs
+
+    @cached_property
+    def needed(self) -> NDArray[np.bool_]:
+        """Entries that must be reliable under each kernel: bool[kernels, 256]."""
+        return np.stack([replay.needed for replay in self.replays])
+
+    @cached_property
+    def idle(self) -> NDArray[np.float64]:
+        """Idle time after a pass in which the slice holds, over its busy time: float64[kernels]."""
+        pairs = zip(self.duties.replays, self.replays, strict=True)
+        return np.array([whole.schedule.cycles / busy.schedule.cycles - 1 for whole, busy in pairs])
+
+
+def share(
+    engine: Engine,
+    replays: tuple[PreparedReplay, ...],
+    with_idle: tuple[PreparedReplay, ...] | None = None,
+) -> SharedReplays:
+    """Replay every kernel once without faults.
+
+    Parameters
+    ----------
+    engine : Engine
+        What replays.
+    replays : tuple of PreparedReplay
+        A technique on each kernel.
+    with_idle : tuple of PreparedReplay, optional
+        The same with the idle time in which the slice holds; by default there is none.
+    """
+    aging = replays if with_idle is None else with_idle
+    counters = [engine.count(replay, clean_maps()) for replay in replays]
+    zero = np.empty((len(aging), SLICE.cells))
+    one = np.empty_like(zero)
+    for kernel, replay in enumerate(aging):
+        times = engine.cell_times(replay, clean_maps())
+        zero[kernel] = (times.zeros[0] / times.period).ravel()
+        one[kernel] = (times.ones[0] / times.period).ravel()
+    return SharedReplays(
+        replays=replays,
+        duties=SharedDuties(aging, group_by_duty(zero), group_by_duty(one)),
+        events=np.concatenate(
+            [events_per_cycle(*both) for both in zip(replays, counters, strict=True)]
+        ),
+        activities=tuple(KernelActivity.of(replay) for replay in replays),
+        peak_spilled_rows=np.concatenate([one.peak_spilled_rows for one in counters]),
+    )

@@ -1,0 +1,1 @@
+"""A trace under a technique, made ready for the engines: windows, schedules, what writes leave."""

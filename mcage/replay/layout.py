@@ -1,0 +1,155 @@
+"""Where windows lie under the placements that do not look at faults, for every starting offset.
+
+Long-run rotation is taken in the limit: a pass of the trace is replayed once from every starting
+offset of the rotating state, and cell times are summed over these passes. A pass finds in the
+entries what an earlier pass left there: the one whose counters lead to its own starting offset.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.errors import UserError
+from mcage.geometry import SLICE
+from mcage.replay.schedule import Schedule, Windows
+from mcage.techniques import Placement, refuse_policy
+from mcage.traces.model import ALLOC, WRITE
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Physical place of every window in every pass.
+
+    Register ``i`` of window ``w`` lies at entry ``base[pass, w] + (rotation[pass, w] + i) mod N``.
+
+    Attributes
+    ----------
+    base, rotation : int64[passes, windows]
+        One pass per starting offset.
+    step : int64[256]
+        The pass after pass p is, for this entry, pass (p + step) mod passes; 0: every pass is
+        followed by itself.
+    """
+
+    base: NDArray[np.int64]
+    rotation: NDArray[np.int64]
+    step: NDArray[np.int64]
+
+    @property
+    def passes(self) -> int:
+        """Starting offsets, one pass each."""
+        return len(self.base)
+
+
+def window_layout(schedule: Schedule) -> Layout:
+    """Layout of the windows under a placement that is fixed by the trace alone.
+
+    Raises
+    ------
+    UserError
+        If windows handed out in turn find no room (kernels of different N open at once), or the
+        placement has no layout.
+    """
+    windows = schedule.windows
+    match schedule.technique.placement:
+        case Placement.ROTATE:
+            return _rotate(windows)
+        case Placement.ROUND_ROBIN:
+            return _round_robin(schedule)
+        case Placement.DIRECT | Placement.PACK | Placement.REDIRECT | Placement.GUARD:
+            base = windows.base[None]
+            return Layout(base, np.zeros_like(base), np.zeros(SLICE.entries, dtype=np.int64))
+        case unknown:
+            refuse_policy(unknown, "window_layout")
+
+
+def _rotate(windows: Windows) -> Layout:
+    """RAR: every slot's counter starts at the pass's offset and advances at each re-assignment."""
+    passes = math.lcm(*(int(size) for size in np.unique(windows.size)))
+    offset = np.arange(passes)[:, None]
+    base = np.broadcast_to(windows.base, (passes, len(windows.base)))
+    rotation = (offset + windows.generation) % windows.size
+    return Layout(np.ascontiguousarray(base), rotation, _rotation_steps(windows, passes))
+
+
+def _rotation_steps(windows: Windows, passes: int) -> NDArray[np.int64]:
+    """Pass that each entry sees after pass 0: int64[256].
+
+    A pass advances every slot's counter by the windows that the slot gets. An entry that belongs
+    to several slots, one in each of several kernels, asks for a pass that has the counters of all
+    of them, each modulo its window size. If slots drift apart so that there is none, the step
+    suits as many windows as possible.
+    """
+    generations = np.bincount(windows.slot)[windows.slot]
+    candidates = np.arange(passes)[:, None]
+    step = np.zeros(SLICE.entries, dtype=np.int64)
+    for entry in range(SLICE.entries):
+        covers = (windows.base <= entry) & (entry < windows.base + windows.size)
+        (advance, size), count = np.unique(
+            np.stack([generations, windows.size])[:, covers], axis=1, return_counts=True
+        )
+        step[entry] = (((candidates - advance) % size == 0) @ count).argmax()
+    return step
+
+
+def _round_robin(schedule: Schedule) -> Layout:
+    """ARGO: a new window takes the next free place in turn, of all floor(256/N).
+
+    The pass depends on the pointer to the next place modulo the places of its first window.
+    """
+    windows = schedule.windows
+    places = SLICE.entries // windows.size
+    passes = int(places[0])
+    base = np.empty((passes, len(places)), dtype=np.int64)
+    moves = set()
+    for offset in range(passes):
+        busy = np.zeros(SLICE.entries, dtype=bool)
+        pointer = offset
+        for kind, window in zip(schedule.op_kind, schedule.op, strict=True):
+            if kind == WRITE:
+                continue
+            size = int(windows.size[window])
+            if kind == ALLOC:
+                for turn in range(int(places[window])):
+                    place = (pointer + turn) % int(places[window])
+                    if not busy[place * size : (place + 1) * size].any():
+                        break
+                else:
+                    raise UserError(
+                        f"trace {schedule.trace.name!r}: no room for a window of {size} registers "
+                        f"at cycle {windows.alloc_cycle[window]} under "
+                        f"{schedule.technique.name!r}, whose windows do not keep their slots"
+                    )
+                base[offset, window] = place * size
+                pointer = place + 1
+                busy[place * size : (place + 1) * size] = True
+            else:
+                start = base[offset, window]
+                busy[start : start + size] = False
+        moves.add((pointer - offset) % passes)
+    step = moves.pop() if len(moves) == 1 else 0
+    return Layout(base, np.zeros_like(base), np.full(SLICE.entries, step, dtype=np.int64))
+
+
+def needed_entries(schedule: Schedule, layout: Layout) -> NDArray[np.bool_]:
+    """Entries that must be reliable, since the technique cannot move data: bool[256].
+
+    All entries of the windows in use; under table storage those only that ever hold a value,
+    since a register whose values all sit in the table never touches its entry.
+    """
+    windows = schedule.windows
+    needed = np.zeros(SLICE.entries, dtype=bool)
+    if schedule.technique.stores_in_table:
+        held = ~schedule.compressed
+        window, reg = schedule.window[held], schedule.reg[held]
+        pairs = np.unique(window * SLICE.entries + reg)
+        window, reg = pairs // SLICE.entries, pairs % SLICE.entries
+        entry = layout.base[:, window] + (layout.rotation[:, window] + reg) % windows.size[window]
+        needed[entry.ravel()] = True
+        return needed
+    for starts, size in zip(layout.base.T, windows.size, strict=True):
+        for start in np.unique(starts):
+            needed[start : start + size] = True
+    return needed

@@ -1,0 +1,304 @@
+"""What a replay needs of a trace and no instance changes: computed once per trace and technique.
+
+A write's compression state, the time at which its register is written next, what it stores and in
+which cells: none of that depends on where the register lives, hence not on the fault map.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.geometry import SLICE
+from mcage.replay.live_ranges import lives_of
+from mcage.replay.stored_values import Images, stored_images
+from mcage.techniques import Storage, Technique, refuse_policy
+from mcage.traces.model import READ, RELEASE, WRITE, Trace
+from mcage.traces.patterns import classify, compressible, first_block_fits, wc_bytes
+
+FULL_EXEC = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+
+DEATH = 4
+"""Kind of operation beside the events of a trace: a value has been read for the last time."""
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Register windows of a trace, in the order of their allocation; arrays of shape [windows].
+
+    `base` is slot x N, `generation` counts the earlier windows of the same slot.
+    """
+
+    slot: NDArray[np.int64]
+    size: NDArray[np.int64]
+    base: NDArray[np.int64]
+    generation: NDArray[np.int64]
+    alloc_cycle: NDArray[np.int64]
+    release_cycle: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Instance-independent part of a replay. Arrays of writes are in trace order.
+
+    Attributes
+    ----------
+    cycle : int64[writes]
+        When the write happens.
+    end_cycle : int64[writes]
+        When its value is replaced by the next write of the register, or its window is released;
+        under guard placement also when it is dead: with its last read.
+    window, reg, row : int64[writes]
+        Window, register index in it, and row (window base + index, 0 ... 255).
+    stay_first : int64[writes]
+        First write of the stay: the writes of a register, one after the other, that keep its
+        compression state and hence its home, unless it was spilled. Under guard placement it is
+        a life (`mcage.replay.live_ranges`): nothing is left of its value when it is over.
+    first, compressed, was_compressed, divergent, mispredicted : bool[writes]
+        First write of its register in the window; stored compressed; found the register stored
+        compressed; under a partial EXEC mask; fits in the first block but not as a whole.
+    reads_after : int64[writes]
+        Reads of the register until its next write or release.
+    op_kind, op : uint8[ops], int32[ops]
+        Allocations, writes and releases in trace order (constants of `mcage.traces.model`), with
+        the index of the window or write. Under guard placement also each `DEATH`, right after the
+        last read, with the first write of the life.
+    images : Images
+        What each write stores, and in which cells.
+    compressible_writes : int
+        Writes after which the register's content has a compressible pattern.
+    """
+
+    trace: Trace
+    technique: Technique
+    delta_limit: int | None
+    cycles: int
+    windows: Windows
+    cycle: NDArray[np.int64]
+    end_cycle: NDArray[np.int64]
+    window: NDArray[np.int64]
+    reg: NDArray[np.int64]
+    row: NDArray[np.int64]
+    stay_first: NDArray[np.int64]
+    first: NDArray[np.bool_]
+    compressed: NDArray[np.bool_]
+    was_compressed: NDArray[np.bool_]
+    divergent: NDArray[np.bool_]
+    mispredicted: NDArray[np.bool_]
+    reads_after: NDArray[np.int64]
+    op_kind: NDArray[np.uint8]
+    op: NDArray[np.int32]
+    images: Images
+    compressible_writes: int
+    reads: int
+
+    @property
+    def writes(self) -> int:
+        """Register writes of one pass."""
+        return len(self.cycle)
+
+    @property
+    def in_table(self) -> NDArray[np.bool_]:
+        """Writes whose values go to the compression table, and to no entry: bool[writes]."""
+        return self.compressed & self.technique.stores_in_table
+
+    @property
+    def writes_whole(self) -> bool:
+        """Whether every entry that is written is overwritten as a whole."""
+        match self.technique.storage:
+            case Storage.PLAIN | Storage.TABLE:
+                return bool((self.images.mask[~self.compressed] == 0).all())
+            case Storage.INLINE | Storage.BLOCK:
+                return False
+            case unknown:
+                refuse_policy(unknown, "Schedule.writes_whole")
+
+    @property
+    def mov_writes(self) -> int:
+        """Divergent writes that find their register compressed: one extra MOV each."""
+        return int((self.divergent & self.was_compressed).sum())
+
+    @property
+    def mispredicted_writes(self) -> int:
+        """Wrong speculations of a technique that redirects by the first block; others have none."""
+        return int(self.mispredicted.sum()) if self.technique.redirects else 0
+
+
+def make_schedule(trace: Trace, technique: Technique, delta_limit: int | None) -> Schedule:
+    """Work out everything about a replay of ``trace`` that holds for every instance.
+
+    Parameters
+    ----------
+    trace : Trace
+        A valid trace.
+    technique : Technique
+        Its storage policy decides what is compressed and what a write stores.
+    delta_limit : int or None
+        Largest delta of a compressible value: 64 as published, or None (models' section F).
+    """
+    windows, window_of_event = find_windows(trace)
+    is_write = trace.kind == WRITE
+    events = np.flatnonzero(is_write)
+    window = window_of_event[events]
+    reg = trace.reg[events].astype(np.int64)
+    cycle = trace.cycle[events].astype(np.int64)
+    exec_mask = trace.exec_mask[events]
+    value = trace.value[events].astype(np.int64)
+
+    key = window * SLICE.entries + reg
+    order = np.argsort(key, kind="stable")
+    first_sorted = np.ones(len(order), dtype=bool)
+    first_sorted[1:] = key[order][1:] != key[order][:-1]
+    first = _scatter(order, first_sorted)
+
+    divergent = exec_mask != FULL_EXEC
+    pattern_fits = compressible(classify(trace.values), delta_limit)[value]
+    match technique.storage:
+        case Storage.PLAIN:
+            compressed = np.zeros(len(events), dtype=bool)
+        case Storage.INLINE:
+            compressed = ~divergent & (wc_bytes(trace.values)[value] < SLICE.entry_bits // 8)
+        case Storage.TABLE | Storage.BLOCK:
+            compressed = ~divergent & pattern_fits
+        case unknown:
+            refuse_policy(unknown, "make_schedule")
+    previous = np.zeros(len(events), dtype=bool)
+    previous[order[1:]] = compressed[order[:-1]]
+    was_compressed = previous & ~first
+
+    begins = order[first_sorted | (compressed[order] != previous[order])]
+    stay_first = np.empty(len(events), dtype=np.int64)
+    stay_first[order] = begins[np.cumsum(np.isin(order, begins)) - 1]
+
+    end_cycle = windows.release_cycle[window].copy()
+    followed = order[:-1][~first_sorted[1:]]
+    end_cycle[followed] = cycle[order[1:][~first_sorted[1:]]]
+
+    mispredicted = first_block_fits(trace.values, delta_limit)[value] & ~pattern_fits & ~divergent
+    if not technique.compresses:
+        mispredicted[:] = False
+    op_kind, op = _operations(trace, window_of_event)
+    if technique.borrows:
+        lives = lives_of(trace, window_of_event)
+        stay_first, end_cycle = lives.first, trace.cycle[lives.end_event].astype(np.int64)
+        begins = np.flatnonzero(stay_first == np.arange(len(events)))
+        op_kind, op = _with_deaths(trace, op_kind, op, lives.death_event[begins], begins)
+    return Schedule(
+        trace=trace,
+        technique=technique,
+        delta_limit=delta_limit,
+        cycles=int(trace.cycles),
+        windows=windows,
+        cycle=cycle,
+        end_cycle=end_cycle,
+        window=window,
+        reg=reg,
+        row=windows.base[window] + reg,
+        stay_first=stay_first,
+        first=first,
+        compressed=compressed,
+        was_compressed=was_compressed,
+        divergent=divergent,
+        mispredicted=mispredicted,
+        reads_after=_reads_after(trace, window_of_event, events),
+        op_kind=op_kind,
+        op=op,
+        images=stored_images(
+            trace.values,
+            value,
+            _lanes(exec_mask, order, first_sorted),
+            compressed,
+            technique.storage,
+        ),
+        compressible_writes=int(pattern_fits.sum()),
+        reads=int((trace.kind == READ).sum()),
+    )
+
+
+def _scatter(order: NDArray[np.int64], values: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    scattered = np.empty_like(values)
+    scattered[order] = values
+    return scattered
+
+
+def find_windows(trace: Trace) -> tuple[Windows, NDArray[np.int64]]:
+    """Windows in allocation order, and the window that each event belongs to."""
+    events = trace.alloc_event.astype(np.int64)
+    slot = trace.slot[events].astype(np.int64)
+    sizes = np.array([kernel.window_size for kernel in trace.kernels], dtype=np.int64)
+    size = sizes[trace.alloc_kernel.astype(np.int64)]
+    window_of_event = np.empty(len(trace.kind), dtype=np.int64)
+    generation = np.empty(len(events), dtype=np.int64)
+    for one in np.unique(slot):
+        mine = np.flatnonzero(slot == one)
+        generation[mine] = np.arange(len(mine))
+        of_slot = np.flatnonzero(trace.slot == one)
+        window_of_event[of_slot] = mine[np.searchsorted(events[mine], of_slot, "right") - 1]
+    releases = np.flatnonzero(trace.kind == RELEASE)
+    release_cycle = np.empty(len(events), dtype=np.int64)
+    release_cycle[window_of_event[releases]] = trace.cycle[releases]
+    windows = Windows(
+        slot=slot,
+        size=size,
+        base=slot * size,
+        generation=generation,
+        alloc_cycle=trace.cycle[events].astype(np.int64),
+        release_cycle=release_cycle,
+    )
+    return windows, window_of_event
+
+
+def _operations(
+    trace: Trace, window_of_event: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+    kept = trace.kind != READ
+    kind = trace.kind[kept]
+    write_index = np.cumsum(kind == WRITE) - 1
+    return kind.astype(np.uint8), np.where(
+        kind == WRITE, write_index, window_of_event[kept]
+    ).astype(np.int32)
+
+
+def _with_deaths(
+    trace: Trace,
+    op_kind: NDArray[np.uint8],
+    op: NDArray[np.int32],
+    death_event: NDArray[np.int64],
+    life: NDArray[np.int64],
+) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+    """Operations, and the death of each life right after the event that it ends with."""
+    event = np.concatenate([np.flatnonzero(trace.kind != READ), death_event])
+    order = np.argsort(event, kind="stable")  # a write comes before its own death
+    kind = np.concatenate([op_kind, np.full(len(life), DEATH, dtype=np.uint8)])
+    return kind[order], np.concatenate([op, life.astype(np.int32)])[order]
+
+
+def _reads_after(
+    trace: Trace, window_of_event: NDArray[np.int64], writes: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Reads that each write's value serves."""
+    accesses = np.flatnonzero((trace.kind == WRITE) | (trace.kind == READ))
+    key = window_of_event[accesses] * SLICE.entries + trace.reg[accesses]
+    order = np.argsort(key, kind="stable")
+    is_write = trace.kind[accesses[order]] == WRITE
+    latest = np.maximum.accumulate(np.where(is_write, np.arange(len(order)), -1))
+    served = ~is_write & (latest >= 0)
+    served[served] = key[order][latest[served]] == key[order][served]
+    count = np.bincount(accesses[order][latest[served]], minlength=len(trace.kind))
+    return count[writes].astype(np.int64)
+
+
+def _lanes(
+    exec_mask: NDArray[np.uint64], order: NDArray[np.int64], first_sorted: NDArray[np.bool_]
+) -> NDArray[np.uint64]:
+    """Lanes that the wavefront has written in the register so far, this write included."""
+    lanes = exec_mask[order]
+    starts = np.flatnonzero(first_sorted)
+    ends = np.append(starts[1:], len(lanes))
+    partial = lanes[starts] != FULL_EXEC
+    for start, end in zip(starts[partial], ends[partial], strict=True):
+        np.bitwise_or.accumulate(lanes[start:end], out=lanes[start:end])
+    lanes[np.repeat(~partial, ends - starts)] = FULL_EXEC
+    result = np.empty_like(lanes)
+    result[order] = lanes
+    return result

@@ -1,0 +1,195 @@
+"""Two cases of a sweep compared die by die: what one technique buys over the other."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from mcage.errors import UserError
+from mcage.report.cases import find_case, labels_of, lives_of
+from mcage.results.reader import open_results
+from mcage.results.schema import TRANSISTORS
+from mcage.stats.estimates import CONFIDENCE, Estimate, Floats
+from mcage.stats.paired import Outliving, PairedMeans, compare_means, outliving
+from mcage.stats.wording import DASH, with_bounds
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What differs between two cases on the same dies.
+
+    Lives are compared on all dies, whatever a slice must have worked for on the dies that worked at
+    all in both cases.
+
+    Parameters
+    ----------
+    first, second : str
+        Labels of the cases.
+    instances : int
+        Dies.
+    horizon_years : float
+        End of the simulated time.
+    life_to_horizon_years : PairedMeans
+        Years lived up to the horizon (restricted mean life).
+    outliving : Outliving
+        On how many dies which lives longer.
+    max_dvth_mv : dict of str to PairedMeans
+        By transistor: largest threshold shift of the slice at the end of its life or at the
+        horizon, mV; at different ages where lives differ.
+    max_dvth_mv_at_equal_age : dict of str to PairedMeans
+        The same at the end of the last epoch that the die lives to see under both.
+    spill_rate : PairedMeans
+        Share of register writes that go to the LDS.
+    energy_saving_nominal : PairedMeans
+        Energy saved over a conventional slice at the technology's nominal Vdd, a fraction of its.
+    """
+
+    first: str
+    second: str
+    instances: int
+    horizon_years: float
+    life_to_horizon_years: PairedMeans
+    outliving: Outliving
+    max_dvth_mv: dict[str, PairedMeans]
+    max_dvth_mv_at_equal_age: dict[str, PairedMeans]
+    spill_rate: PairedMeans
+    energy_saving_nominal: PairedMeans
+
+
+def compare(results: xr.Dataset, first: str, second: str) -> Comparison:
+    """Compare two cases of a results file.
+
+    Parameters
+    ----------
+    results : xarray.Dataset
+        As `mcage.results.reader.open_results` returns it.
+    first, second : str
+        Cases, by labels or by beginnings of labels that mean one case only.
+
+    Raises
+    ------
+    UserError
+        A name means no case or several, or both mean the same.
+    """
+    labels = labels_of(results)
+    places = find_case(labels, first), find_case(labels, second)
+    if places[0] == places[1]:
+        raise UserError(f"{first!r} and {second!r} are both {labels[places[0]]!r}: two are needed")
+    one, other = (results.isel(case=place) for place in places)
+    lives, other_lives = lives_of(one), lives_of(other)
+
+    def both(name: str) -> tuple[Floats, Floats]:
+        return one[name].values, other[name].values
+
+    ends = np.asarray(results["epoch_end_years"].values)
+    lived_under_both = np.minimum(lives.years, other_lives.years)
+    aged = [_at_age(dvth, ends, lived_under_both) for dvth in both("epoch_max_dvth_mv")]
+    dvth = both("max_dvth_mv")
+    return Comparison(
+        first=lives.label,
+        second=other_lives.label,
+        instances=lives.years.size,
+        horizon_years=lives.horizon_years,
+        life_to_horizon_years=compare_means(lives.years, other_lives.years),
+        outliving=outliving(lives.years, lives.died, other_lives.years, other_lives.died),
+        max_dvth_mv={
+            name: compare_means(dvth[0][:, i], dvth[1][:, i]) for i, name in enumerate(TRANSISTORS)
+        },
+        max_dvth_mv_at_equal_age={
+            name: compare_means(aged[0][:, i], aged[1][:, i]) for i, name in enumerate(TRANSISTORS)
+        },
+        spill_rate=compare_means(*both("spill_rate")),
+        energy_saving_nominal=compare_means(*both("energy_saving_nominal")),
+    )
+
+
+def compare_in_file(path: Path, first: str, second: str) -> Comparison:
+    """As `compare`, of a results file.
+
+    Raises
+    ------
+    UserError
+        Also if the file is missing, foreign, damaged or of a newer mcage.
+    """
+    with open_results(path) as results:
+        try:
+            return compare(results, first, second)
+        except UserError as error:
+            raise UserError(f"{path}: {error}") from error
+
+
+def _at_age(epoch_values: Floats, ends_years: Floats, age_years: Floats) -> Floats:
+    """Values at the last end of an epoch that is not after an age: [instance, transistor].
+
+    NaN where no epoch ends before.
+    """
+    epoch = np.searchsorted(ends_years, age_years, side="right") - 1
+    values: Floats = epoch_values[np.arange(epoch.size), np.maximum(epoch, 0)]
+    return np.where(epoch[:, None] >= 0, values, np.nan)
+
+
+def print_comparison(comparison: Comparison, console: Console) -> None:
+    """Print quantities, one a line, and on how many dies which case lives longer."""
+    table = Table(
+        title=f"A: {comparison.first}\nB: {comparison.second}\n"
+        f"{comparison.instances} dies, horizon {comparison.horizon_years:g} years",
+        caption=f"{CONFIDENCE:.0%} intervals, die by die; dVth, spill rate, energy: on dies that "
+        "worked at all under A and B; common dies: as many times more dies would be needed if A "
+        "and B had dies of their own",
+        box=box.SIMPLE_HEAD,
+    )
+    table.add_column("mean over dies")
+    for heading in ("dies", "A", "B", "A - B", "A / B", "common dies"):
+        table.add_column(heading, justify="right")
+    for name, means, scale in _rows(comparison):
+        gain = means.variance_reduction
+        table.add_row(
+            name,
+            str(means.dies),
+            with_bounds(means.first, scale),
+            with_bounds(means.second, scale),
+            with_bounds(means.difference, scale),
+            with_bounds(means.ratio),
+            DASH if np.isnan(gain) else f"× {gain:.3g}",
+        )
+    console.print(table)
+
+    lives = comparison.outliving
+    shares = Table(box=box.SIMPLE_HEAD)
+    shares.add_column("share of the dies")
+    shares.add_column("[%]", justify="right")
+    for name, share in (
+        ("A lives longer", lives.first),
+        ("B lives longer", lives.second),
+        ("dead at the same age", lives.together),
+        ("both reach the horizon", lives.unknown),
+    ):
+        shares.add_row(name, with_bounds(share, 100.0))
+    console.print(shares)
+    console.print(_sign_test(lives), markup=False, highlight=False)
+
+
+def _rows(comparison: Comparison) -> list[tuple[str, PairedMeans, float]]:
+    ends = comparison.max_dvth_mv.items()
+    aged = comparison.max_dvth_mv_at_equal_age.items()
+    return [
+        ("life up to the horizon [years]", comparison.life_to_horizon_years, 1.0),
+        *((f"dVth {name} at the end of life [mV]", means, 1.0) for name, means in ends),
+        *((f"dVth {name} at equal age [mV]", means, 1.0) for name, means in aged),
+        ("spill rate [%]", comparison.spill_rate, 100.0),
+        ("energy saving vs. nominal Vdd [%]", comparison.energy_saving_nominal, 100.0),
+    ]
+
+
+def _sign_test(lives: Outliving) -> str:
+    share: Estimate = lives.first_of_decided
+    if np.isnan(share.value):
+        return "No die tells which lives longer."
+    return (
+        f"Of the dies on which one lives longer, it is A on {with_bounds(share, 100.0)} %; "
+        f"sign test p = {lives.p_value:.2g}."
+    )

@@ -1,0 +1,231 @@
+"""The table of a sweep: one line for each case, every estimate with its interval."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from mcage.costs import load_costs
+from mcage.errors import UserError
+from mcage.lifetime.end_cause import EndCause
+from mcage.report.cases import CAUSES, Setting
+from mcage.report.recorded_spec import costs_of
+from mcage.results.reader import open_results
+from mcage.results.schema import TRANSISTORS
+from mcage.stats.estimates import CONFIDENCE, Estimate, life_quantile, mean, proportion
+from mcage.stats.wording import DASH, life, percent, plus_minus
+
+__all__ = [
+    "CaseSummary",
+    "print_summaries",
+    "summarize",
+    "summarize_file",
+]
+
+
+@dataclass(frozen=True)
+class CaseSummary:
+    """What the table says about one case.
+
+    Lives and their causes are those of all slices; whatever a slice must have worked for is a mean
+    over the slices that worked at all, which are not dead on arrival.
+
+    Parameters
+    ----------
+    label, technique, environment, scenario, vdd_volts, highest_vdd_volts
+        The case, and the lowest and highest supply voltage at which its slices work.
+    voltages : str
+        Supply voltage at each operating point of its environment, with the unit.
+    instances : int
+        Sample size.
+    worked : int
+        How many slices worked at all.
+    horizon_years : float
+        End of the simulated time.
+    b10_life_years, median_life_years : Estimate
+        Ages at which a tenth and half of the slices are dead; infinity where that lies beyond the
+        horizon.
+    censored_share : Estimate
+        Share of the lives that reach the horizon.
+    dead_on_arrival : Estimate
+        Share of the slices that never work.
+    max_dvth_mv : dict of str to Estimate
+        By transistor: mean of the slice's largest threshold shift, mV. This one and the next four
+        over the slices that worked at all.
+    spill_rate : Estimate
+        Mean of the share of register writes that go to the LDS.
+    slowdown : Estimate
+        Mean extra execution time, a fraction of that of a conventional slice.
+    energy_saving : Estimate
+        Mean saving over a conventional slice that does the same work at the same operating points,
+        a fraction of its energy.
+    energy_saving_nominal : Estimate
+        Mean saving over a conventional slice that does the same work at ``nominal_vdd_volts``, a
+        fraction of its energy.
+    nominal_vdd_volts : float
+        Nominal supply voltage of the technology, V.
+    end_cause_share : dict of str to Estimate
+        Share of all lives, by cause of their end.
+    """
+
+    label: str
+    technique: str
+    environment: str
+    scenario: str
+    vdd_volts: float
+    highest_vdd_volts: float
+    voltages: str
+    instances: int
+    worked: int
+    horizon_years: float
+    b10_life_years: Estimate
+    median_life_years: Estimate
+    censored_share: Estimate
+    dead_on_arrival: Estimate
+    max_dvth_mv: dict[str, Estimate]
+    spill_rate: Estimate
+    slowdown: Estimate
+    energy_saving: Estimate
+    energy_saving_nominal: Estimate
+    nominal_vdd_volts: float
+    end_cause_share: dict[str, Estimate]
+
+
+def summarize(results: xr.Dataset) -> list[CaseSummary]:
+    """Summaries of all cases, in the order of the file.
+
+    Parameters
+    ----------
+    results : xarray.Dataset
+        As `mcage.results.reader.open_results` returns it; read case by case.
+
+    Raises
+    ------
+    UserError
+        The spec in it is not that of a sweep.
+    """
+    technology = load_costs().technology(costs_of(results.attrs["spec"]).technology)
+    nominal = technology.nominal_vdd_volts
+    return [
+        _summarize_case(results.isel(case=index), nominal) for index in range(results.sizes["case"])
+    ]
+
+
+def _summarize_case(case: xr.Dataset, nominal_vdd_volts: float) -> CaseSummary:
+    cause = case["end_cause"].values
+    died = cause != EndCause.CENSORED
+    dvth = case["max_dvth_mv"].values
+    count = cause.size
+    worked = int(np.count_nonzero(case["life_years"].values > 0))
+    return CaseSummary(
+        label=str(case["case"].item()),
+        technique=str(case["technique"].item()),
+        environment=str(case["environment"].item()),
+        scenario=str(case["scenario"].item()),
+        vdd_volts=float(case["vdd_volts"]),
+        highest_vdd_volts=float(case["highest_vdd_volts"]),
+        voltages=Setting.of(case).voltages,
+        instances=count,
+        worked=worked,
+        horizon_years=float(case["epoch_end_years"][-1]),
+        b10_life_years=life_quantile(case["life_years"].values, died, 0.1),
+        median_life_years=life_quantile(case["life_years"].values, died),
+        censored_share=proportion(int(np.count_nonzero(~died)), count),
+        dead_on_arrival=proportion(count - worked, count),
+        max_dvth_mv={name: mean(dvth[:, i]) for i, name in enumerate(TRANSISTORS)},
+        spill_rate=mean(case["spill_rate"].values),
+        slowdown=mean(case["slowdown"].values),
+        energy_saving=mean(case["energy_saving"].values),
+        energy_saving_nominal=mean(case["energy_saving_nominal"].values),
+        nominal_vdd_volts=nominal_vdd_volts,
+        end_cause_share={
+            name: proportion(int(np.count_nonzero(cause == value)), count)
+            for value, name in CAUSES.items()
+        },
+    )
+
+
+def summarize_file(path: Path) -> list[CaseSummary]:
+    """Summaries of a results file.
+
+    Raises
+    ------
+    UserError
+        The file is missing, foreign, damaged or of a newer mcage.
+    """
+    with open_results(path) as results:
+        try:
+            return summarize(results)
+        except UserError as error:
+            raise UserError(f"{path}: {error}") from error
+
+
+def print_summaries(summaries: Sequence[CaseSummary], console: Console) -> None:
+    """Print the table; what all cases share goes into its title.
+
+    Parameters
+    ----------
+    summaries : sequence of CaseSummary
+        At least one.
+    console : rich.console.Console
+        Where to.
+    """
+    first = summaries[0]
+    nominal_vdd = f"{first.nominal_vdd_volts:g} V"
+    several_scenarios = len({summary.scenario for summary in summaries}) > 1
+    shared = [f"{first.instances} instances per case", f"horizon {first.horizon_years:g} years"]
+    if not several_scenarios:
+        shared.append(f"scenario {first.scenario}")
+    table = Table(
+        title=", ".join(shared),
+        caption=f"{CONFIDENCE:.0%} intervals; dVth to energy saving: means over the slices that "
+        "worked at all, which are not dead on arrival\ndVth: of the slice's worst cell; slowdown: "
+        "against a conventional slice; energy saving: against one at the same voltages, and at "
+        f"the technology's nominal {nominal_vdd}",
+        box=box.SIMPLE_HEAD,
+    )
+    for heading in ("technique", "environment", *(["scenario"] if several_scenarios else [])):
+        table.add_column(heading)
+    for heading in ("B10 life\n[years]", "median life\n[years]"):
+        table.add_column(heading, justify="right")
+    for heading in ("reach the\nhorizon", "dead on\narrival"):
+        table.add_column(heading, justify="right")
+    for name in TRANSISTORS:
+        table.add_column(f"dVth {name}\n[mV]", justify="right")
+    for heading in ("spill rate\n[%]", "slowdown\n[%]"):
+        table.add_column(heading, justify="right")
+    for vdd in ("same Vdd", nominal_vdd):
+        table.add_column(f"energy saving\nvs. slice at\n{vdd} [%]", justify="right")
+    table.add_column("lives end by")
+    for summary in summaries:
+        table.add_row(
+            summary.technique,
+            f"{summary.environment} {summary.voltages}",
+            *([summary.scenario] if several_scenarios else []),
+            life(summary.b10_life_years, summary.horizon_years),
+            life(summary.median_life_years, summary.horizon_years),
+            percent(summary.censored_share.value),
+            percent(summary.dead_on_arrival.value),
+            *(plus_minus(summary.max_dvth_mv[name]) for name in TRANSISTORS),
+            *(
+                plus_minus(share, 100.0)
+                for share in (
+                    summary.spill_rate,
+                    summary.slowdown,
+                    summary.energy_saving,
+                    summary.energy_saving_nominal,
+                )
+            ),
+            _causes(summary),
+        )
+    console.print(table)
+
+
+def _causes(summary: CaseSummary) -> str:
+    found = sorted(summary.end_cause_share.items(), key=lambda item: -item[1].value)
+    return ", ".join(f"{name} {percent(s.value)}" for name, s in found if s.value > 0) or DASH

@@ -1,0 +1,1 @@
+"""Statistics of samples and lives, without a word about registers or files."""

@@ -1,0 +1,90 @@
+"""How estimates are written: for people in cells of a table, for scripts in JSON."""
+
+import math
+from dataclasses import is_dataclass
+from typing import Any
+
+from mcage.stats.estimates import Estimate
+
+DASH = "–"
+
+ROUNDING = 1e-9
+"""Half of an interval over the value, at or below which it is what sums of equal numbers leave."""
+
+
+def plus_minus(estimate: Estimate, scale: float = 1.0) -> str:
+    """Value and half of a symmetric interval, with two digits of the latter."""
+    if math.isnan(estimate.value):
+        return DASH
+    half = _half(estimate) * scale
+    if math.isnan(half):
+        return f"{estimate.value * scale:.3g} ±{DASH}"
+    if half == 0:
+        return f"{estimate.value * scale:.3g} ±0"
+    digits = _digits(half)
+    return f"{estimate.value * scale:.{digits}f} ±{half:.{digits}f}"
+
+
+def with_bounds(estimate: Estimate, scale: float = 1.0) -> str:
+    """Value and bounds, to the place of two digits of half the interval."""
+    if math.isnan(estimate.value):
+        return DASH
+    half = _half(estimate) * scale
+    if math.isnan(half) or half == 0:
+        numbers = [_short(bound * scale) for bound in vars(estimate).values()]
+    else:
+        numbers = [f"{bound * scale:.{_digits(half)}f}" for bound in vars(estimate).values()]
+    return "{} [{}, {}]".format(*numbers)
+
+
+def life(estimate: Estimate, horizon_years: float) -> str:
+    """Age in years with its bounds, each of which may lie beyond the horizon."""
+
+    def years(value: float) -> str:
+        if math.isnan(value):
+            return DASH
+        return f"> {horizon_years:g}" if math.isinf(value) else f"{value:.2f}"
+
+    if math.isinf(estimate.value) and not math.isfinite(estimate.lower):
+        return years(estimate.value)
+    return f"{years(estimate.value)} [{years(estimate.lower)}, {years(estimate.upper)}]"
+
+
+def percent(share: float) -> str:
+    """Share of one, in percent."""
+    return f"{share * 100:.3g} %"
+
+
+def plain(value: Any) -> Any:
+    """What JSON can say of a value made of dataclasses, mappings and sequences.
+
+    An unknown bound is null. So is an infinite one, and then the list ``beyond_horizon`` of that
+    estimate names it: only ages are ever infinite.
+    """
+    if isinstance(value, Estimate):
+        bounds = vars(value)
+        finite: dict[str, Any] = {name: plain(bound) for name, bound in bounds.items()}
+        beyond = [name for name, bound in bounds.items() if math.isinf(bound)]
+        return {**finite, "beyond_horizon": beyond} if beyond else finite
+    if is_dataclass(value):
+        return plain(vars(value))
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _short(value: float) -> str:
+    return DASH if math.isnan(value) else f"{value:.3g}"
+
+
+def _half(estimate: Estimate) -> float:
+    half = (estimate.upper - estimate.lower) / 2
+    return 0.0 if half <= ROUNDING * abs(estimate.value) else half
+
+
+def _digits(half: float) -> int:
+    return min(6, max(0, 1 - math.floor(math.log10(half))))

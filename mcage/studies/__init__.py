@@ -1,0 +1,1 @@
+"""Studies that ask many sweeps or single replays: rare events, sensitivity, reproduction."""

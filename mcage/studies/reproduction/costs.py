@@ -1,0 +1,112 @@
+"""Slowdown and energy as both papers report them: each kernel against a conventional slice."""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from mcage.costs import CONVENTIONAL, Energy, Slowdown, energy, load_costs, slowdown, suav
+from mcage.studies.reproduction.kernel_replays import Study
+from mcage.studies.reproduction.measured import Measured, Metric, Samples, of_kernels
+from mcage.studies.reproduction.published import Published
+from mcage.techniques import technique
+from mcage.variation import SCENARIOS, scenario
+
+TECHNOLOGIES = {"000": "32nm", "002": "28nm"}
+"""Technology of each paper."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a technique costs on one kernel, on every die.
+
+    Attributes
+    ----------
+    slowdown : Slowdown
+        Extra execution time.
+    energy, conventional : Energy
+        Of the technique, and of the conventional slice.
+    smoothed : Energy or None
+        Of the conventional slice at the lower voltage that smoothing allows; RRCD's paper only.
+    """
+
+    slowdown: Slowdown
+    energy: Energy
+    conventional: Energy
+    smoothed: Energy | None
+
+    @property
+    def saving(self) -> Samples:
+        """Energy saved, as a fraction of the conventional slice's."""
+        return 1 - self.energy.total / self.conventional.total
+
+    @property
+    def saving_over_smoothing(self) -> Samples:
+        """Energy saved, as a fraction of the smoothed slice's."""
+        assert self.smoothed is not None
+        return 1 - self.energy.total / self.smoothed.total
+
+
+def spent(
+    study: Study, paper: str, name: str, limit: int | None, scenario_name: str = ""
+) -> dict[str, Spent]:
+    """What a technique costs on each kernel, in the technology of a paper.
+
+    Parameters
+    ----------
+    study : Study
+        Replays.
+    paper, name : str
+        Key of `TECHNOLOGIES`, and technique.
+    limit : int or None
+        Largest delta of a compressible value.
+    scenario_name : str
+        Whose faults there are, and at whose Vdd the slice runs; empty: none, and nominal.
+    """
+    key = "spent", paper, name, limit, scenario_name
+    return study.once(key, lambda: _spent(study, paper, name, limit, scenario_name))
+
+
+def _spent(
+    study: Study, paper: str, name: str, limit: int | None, scenario_name: str
+) -> dict[str, Spent]:
+    costs = load_costs()
+    technology, policies = costs.technology(TECHNOLOGIES[paper]), technique(name)
+    vdd_volts = scenario(scenario_name).vdd_volts if scenario_name else None
+    of = {}
+    for kernel, run in study.runs(name, limit, scenario_name).items():
+        slower = slowdown(run.activity, policies, technology, costs.penalties)
+        conventional = study.conventional[kernel]
+        of[kernel] = Spent(
+            slower,
+            energy(run.activity, policies, technology, vdd_volts, slower.total),
+            energy(conventional, CONVENTIONAL, technology),
+            suav(conventional, technology, costs) if scenario_name else None,
+        )
+    return of
+
+
+def _metric(attribute: str) -> Metric:
+    """Metric that is a share of each kernel, by die; without a scenario, over all of them."""
+
+    def measure(study: Study, figure: Published, limit: int | None) -> Measured:
+        names = [figure.scenario] if figure.scenario or figure.paper == "000" else list(SCENARIOS)
+        values: dict[str, list[Samples]] = {}
+        for name in names:
+            for kernel, one in spent(study, figure.paper, figure.technique, limit, name).items():
+                value = one.slowdown.total if attribute == "slowdown" else getattr(one, attribute)
+                values.setdefault(kernel, []).append(100 * value)
+        return of_kernels(figure, {kernel: np.concatenate(of) for kernel, of in values.items()})
+
+    return measure
+
+
+METRICS: dict[str, Metric] = {
+    "slowdown": _metric("slowdown"),
+    "energy_saving": _metric("saving"),
+    "energy_saving_over_smoothing": _metric("saving_over_smoothing"),
+}
+
+
+def parts(of: Energy | Slowdown, whole: Samples) -> dict[str, float]:
+    """Means over dies of the parts of an energy or a slowdown, as fractions of a whole."""
+    return {field.name: float((getattr(of, field.name) / whole).mean()) for field in fields(of)}

@@ -1,0 +1,271 @@
+"""What the papers plot, as tables of numbers: one for each of their figures."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mcage.geometry import SLICE
+from mcage.studies.reproduction.costs import parts, spent
+from mcage.studies.reproduction.duty_summary import ONE, ZERO, CellDuties
+from mcage.studies.reproduction.kernel_replays import LIMITS, PUBLISHED_LIMIT, Run, Study
+from mcage.studies.reproduction.toca_diaz import OCCUPANCIES, occupancies
+from mcage.studies.reproduction.valero_2019 import dvth_volts
+from mcage.techniques import technique
+from mcage.traces import KERNELS
+from mcage.variation import SCENARIOS
+
+Table = list[dict[str, Any]]
+
+ALONE = ("baseline", "rar", "wc", "argo")
+"""Techniques of Valero et al. that do not know the delta limit."""
+COMPRESSING = ("rc", "rc+rar")
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A figure of a paper.
+
+    Attributes
+    ----------
+    paper, number : str, int
+        Where it is.
+    title : str
+        What it shows.
+    table : callable
+        Its numbers.
+    """
+
+    paper: str
+    number: int
+    title: str
+    table: Callable[[Study], Table]
+
+    @property
+    def name(self) -> str:
+        """Name of its files."""
+        return f"{self.paper}-fig{self.number:02}"
+
+
+def _variants(study: Study) -> list[tuple[str, int | None, dict[str, Run]]]:
+    """Techniques of Valero et al. with every delta limit that they know."""
+    variants: list[tuple[str, int | None]] = [(name, PUBLISHED_LIMIT) for name in ALONE]
+    variants += [(name, limit) for name in COMPRESSING for limit in LIMITS]
+    return [(name, limit, study.runs(name, limit)) for name, limit in variants]
+
+
+def _label(name: str, limit: int | None) -> str:
+    """Technique with its delta limit, where that makes a difference."""
+    if not technique(name).compresses or name == "wc":
+        return name
+    return f"{name}, {_limit_words(limit)}"
+
+
+def _cells(run: Run) -> CellDuties:
+    assert run.duties is not None
+    return run.duties
+
+
+def _duties(pair: Sequence[float]) -> dict[str, float]:
+    zero, one = (_rounded(duty) for duty in pair)
+    return {"zero": zero, "one": one, "off": _rounded(1 - zero - one)}
+
+
+def _rounded(value: float) -> float:
+    """Six digits: more than any figure shows, less than engines could differ in."""
+    return float(f"{value:.6g}") + 0.0
+
+
+def duty_of_bits(study: Study) -> Table:
+    """Mean duty cycles by bit position of a register, over the entries in use and the kernels."""
+    table = []
+    for name in ("baseline", "wc", "argo", "rc"):
+        runs = study.runs(name).values()
+        mean = np.mean([_cells(run).of_bits for run in runs], axis=0)
+        table += [
+            {"technique": _label(name, PUBLISHED_LIMIT), "bit": bit, **_duties(mean[bit])}
+            for bit in range(SLICE.entry_bits)
+        ]
+    return table
+
+
+def most_stressed(which: int) -> Callable[[Study], Table]:
+    """Duty cycles of the cell with the longest '0' or '1' of the slice."""
+
+    def table(study: Study) -> Table:
+        return [
+            {
+                "kernel": kernel,
+                "technique": _label(name, limit),
+                **_duties(_cells(run).most_stressed[which]),
+            }
+            for name, limit, runs in _variants(study)
+            for kernel, run in runs.items()
+        ]
+
+    return table
+
+
+def most_stressed_of_entries(which: int, kernel: str) -> Callable[[Study], Table]:
+    """Duty cycles of the cell with the longest '0' or '1' of each entry in use."""
+
+    def table(study: Study) -> Table:
+        return [
+            {
+                "technique": _label(name, limit),
+                "entry": entry,
+                **_duties(_cells(runs[kernel]).of_entries[entry, which]),
+            }
+            for name, limit, runs in _variants(study)
+            for entry in np.flatnonzero(_cells(runs[kernel]).used).tolist()
+        ]
+
+    return table
+
+
+def normalised_dvth(study: Study) -> Table:
+    """Largest shift of T0 and T1 in the slice, over that of a cell that never changes."""
+    most = dvth_volts(1.0)
+    return [
+        {
+            "kernel": kernel,
+            "technique": _label(name, limit),
+            "t0": _rounded(dvth_volts(float(_cells(run).longest[ZERO])) / most),
+            "t1": _rounded(dvth_volts(float(_cells(run).longest[ONE])) / most),
+        }
+        for name, limit, runs in _variants(study)
+        for kernel, run in runs.items()
+    ]
+
+
+def occupied_entries(study: Study) -> Table:
+    """Entries that hold a register, by their state and by its, at the scenario Common."""
+    return [
+        {
+            "kernel": kernel,
+            "technique": _limit_words(limit),
+            **{
+                name: _rounded(float(occupancies(study, "common", limit, *kind)[kernel].mean()))
+                for name, kind in OCCUPANCIES.items()
+            },
+        }
+        for limit in LIMITS
+        for kernel in KERNELS
+    ]
+
+
+def kinds_of_writes(study: Study) -> Table:
+    """Writes that stay, that are redirected to reliable and to faulty entries, and to the LDS."""
+    table = []
+    for limit in LIMITS:
+        for name in SCENARIOS:
+            for kernel, run in study.runs("rrcd", limit, name).items():
+                kinds = {
+                    kind: _rounded(float(run.share(getattr(run.counters, kind)).mean()))
+                    for kind in ("regular", "to_reliable", "to_faulty", "lds")
+                }
+                table.append({"kernel": kernel, "technique": _bar("rrcd", limit, name), **kinds})
+    return table
+
+
+def _variants_of_costs(paper: str) -> list[tuple[str, int | None, str]]:
+    """Technique, delta limit and scenario of every bar of Figs. 20 and 21, or 5 and 6."""
+    if paper == "002":
+        return [("rrcd", limit, name) for limit in LIMITS for name in SCENARIOS]
+    alone: list[tuple[str, int | None, str]] = [
+        (name, PUBLISHED_LIMIT, "") for name in ("wc", "argo")
+    ]
+    return alone + [("rc+rar", limit, "") for limit in LIMITS]
+
+
+def slowdowns(paper: str) -> Callable[[Study], Table]:
+    """Extra execution time, by cause."""
+
+    def table(study: Study) -> Table:
+        return [
+            {
+                "kernel": kernel,
+                "technique": _bar(name, limit, faults),
+                **{
+                    cause: _rounded(share)
+                    for cause, share in parts(one.slowdown, np.ones(1)).items()
+                },
+            }
+            for name, limit, faults in _variants_of_costs(paper)
+            for kernel, one in spent(study, paper, name, limit, faults).items()
+        ]
+
+    return table
+
+
+def energies(paper: str) -> Callable[[Study], Table]:
+    """Energy of the slice and of what is added to it, over the conventional slice's, by part."""
+
+    def table(study: Study) -> Table:
+        rows: Table = []
+        for name, limit, faults in _variants_of_costs(paper):
+            for kernel, one in spent(study, paper, name, limit, faults).items():
+                shares = parts(one.energy, one.conventional.total)
+                rows.append(_energy_row(kernel, _bar(name, limit, faults), shares))
+        references = {"conventional": "conventional", "smoothed": "smoothing, 0.6 V"}
+        for attribute, label in references.items():
+            for kernel, one in spent(study, paper, *_variants_of_costs(paper)[0]).items():
+                reference = getattr(one, attribute)
+                if reference is not None:
+                    shares = parts(reference, one.conventional.total)
+                    rows.append(_energy_row(kernel, label, shares))
+        return rows
+
+    return table
+
+
+def _energy_row(kernel: str, label: str, shares: dict[str, float]) -> dict[str, Any]:
+    rounded = {part: _rounded(share) for part, share in shares.items()}
+    return {"kernel": kernel, "technique": label, **rounded}
+
+
+def _bar(name: str, limit: int | None, faults: str) -> str:
+    return f"{faults}, {_limit_words(limit)}" if faults else _label(name, limit)
+
+
+def _limit_words(limit: int | None) -> str:
+    return "no limit" if limit is None else f"limit {limit}"
+
+
+PLOTS = (
+    Plot("000", 12, "Mean duty cycles by bit position", duty_of_bits),
+    Plot("000", 13, "Cell with the longest '0' of the slice", most_stressed(ZERO)),
+    Plot(
+        "000",
+        14,
+        "Cell with the longest '0' of each entry, BlackScholes",
+        most_stressed_of_entries(ZERO, "BlackScholes"),
+    ),
+    Plot(
+        "000",
+        15,
+        "Cell with the longest '0' of each entry, DCT",
+        most_stressed_of_entries(ZERO, "DCT"),
+    ),
+    Plot("000", 16, "Cell with the longest '1' of the slice", most_stressed(ONE)),
+    Plot(
+        "000",
+        17,
+        "Cell with the longest '1' of each entry, BlackScholes",
+        most_stressed_of_entries(ONE, "BlackScholes"),
+    ),
+    Plot(
+        "000",
+        18,
+        "Cell with the longest '1' of each entry, DCT",
+        most_stressed_of_entries(ONE, "DCT"),
+    ),
+    Plot("000", 19, "Largest threshold shift over the largest possible", normalised_dvth),
+    Plot("000", 20, "Slowdown", slowdowns("000")),
+    Plot("000", 21, "Energy over the conventional slice's", energies("000")),
+    Plot("002", 2, "Occupied entries, scenario common", occupied_entries),
+    Plot("002", 4, "Register writes under RRCD", kinds_of_writes),
+    Plot("002", 5, "Slowdown under RRCD", slowdowns("002")),
+    Plot("002", 6, "Energy over the conventional slice's under RRCD", energies("002")),
+)

@@ -1,0 +1,195 @@
+"""Replays of the ten kernels that the papers' figures are computed from.
+
+The same traces, techniques, fault maps and engines as in a sweep, one steady pass of each kernel,
+with nothing that is chosen kernel by kernel.
+"""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.costs import Activity, activity_of, conventional
+from mcage.engines.interface import Counters, Engine, clean_maps
+from mcage.geometry import SLICE
+from mcage.replay.prepare import PreparedReplay, prepare
+from mcage.replay.schedule import Schedule, Windows, make_schedule
+from mcage.studies.reproduction.duty_summary import CellDuties, cell_duties
+from mcage.techniques import technique
+from mcage.traces import KERNELS, Trace, open_trace
+from mcage.traces.release import WAVEFRONT, checked_release, released
+from mcage.variation import FaultModel, fault_map, scenario
+
+PUBLISHED_LIMIT = 64
+LIMITS: tuple[int | None, ...] = (PUBLISHED_LIMIT, None)
+"""Largest delta of a compressible value: as published, and none."""
+
+DIES = 100
+"""Fault maps for each scenario, each with exactly the shares of Table I of RRCD."""
+
+SEED = 2019
+
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A technique on one kernel: one steady pass.
+
+    Attributes
+    ----------
+    compressible, mispredicted, movs : float
+        Shares of all writes: contents with a pattern; wrong speculations; writes that a MOV must
+        precede.
+    reads, writes : int
+        Accesses of registers.
+    counters : Counters
+        One instance for each die, or one without faults.
+    activity : Activity
+        What energy and slowdown are computed from.
+    duties : CellDuties or None
+        On a slice without faults; None for techniques that redirect.
+    """
+
+    compressible: float
+    mispredicted: float
+    movs: float
+    reads: int
+    writes: int
+    counters: Counters
+    activity: Activity
+    duties: CellDuties | None
+
+    def share(self, events: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Events of `counters` a write: float64[instances]."""
+        return events / (self.counters.passes * self.writes)
+
+
+class Study:
+    """Runs of techniques on the ten kernels, computed when first asked for.
+
+    Parameters
+    ----------
+    engine : Engine
+        What computes.
+    dies : int
+        Fault maps for each scenario.
+    release : str
+        With what windows are released, as in `mcage.traces.release.released`.
+
+    Raises
+    ------
+    UserError
+        There is no such release.
+    """
+
+    def __init__(self, engine: Engine, dies: int = DIES, release: str = WAVEFRONT) -> None:
+        self._engine = engine
+        self._dies = dies
+        self.release = checked_release(release)
+        self._made: dict[Hashable, Any] = {}
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What ``make`` makes, made only the first time that a key is asked for."""
+        if key not in self._made:
+            self._made[key] = make()
+        made: Made = self._made[key]
+        return made
+
+    @cached_property
+    def traces(self) -> dict[str, Trace]:
+        """The bundled traces by name, their windows released as the study asks."""
+        return {name: released(open_trace(name), self.release) for name in KERNELS}
+
+    @cached_property
+    def conventional(self) -> dict[str, Activity]:
+        """What the conventional slice does on every kernel, by kernel."""
+        return {name: conventional(trace) for name, trace in self.traces.items()}
+
+    def runs(
+        self, name: str, limit: int | None = PUBLISHED_LIMIT, faults: str = ""
+    ) -> dict[str, Run]:
+        """A technique on every kernel, by kernel.
+
+        Parameters
+        ----------
+        name : str
+            Technique.
+        limit : int or None
+            Largest delta of a compressible value.
+        faults : str
+            Scenario; empty: no faults.
+        """
+        return self.once(("runs", name, limit, faults), lambda: self._all(name, limit, faults))
+
+    def _all(self, name: str, limit: int | None, faults: str) -> dict[str, Run]:
+        self._engine.check(technique(name))
+        maps = self.fault_maps(faults) if faults else clean_maps()
+        return {
+            kernel: self._run(prepare(trace, technique(name), limit), maps)
+            for kernel, trace in self.traces.items()
+        }
+
+    def _run(self, replay: PreparedReplay, maps: NDArray[np.uint8]) -> Run:
+        schedule = replay.schedule
+        counters = self._engine.count(replay, maps)
+        duties = None
+        if not replay.technique.redirects:
+            times = self._engine.cell_times(replay, clean_maps())
+            duties = cell_duties(times, used_entries(schedule.windows))
+        return Run(
+            compressible=schedule.compressible_writes / schedule.writes,
+            mispredicted=schedule.mispredicted_writes / schedule.writes,
+            movs=schedule.mov_writes / schedule.writes,
+            reads=schedule.reads,
+            writes=schedule.writes,
+            counters=counters,
+            activity=activity_of(replay, counters),
+            duties=duties,
+        )
+
+    def held(self, limit: int | None) -> dict[str, NDArray[np.float64]]:
+        """Share of the time that each entry holds a register, if windows keep their slots.
+
+        Returns
+        -------
+        dict of str to float64[2, 256]
+            By kernel: holding an uncompressed register, and a compressible one (RC's rule).
+        """
+        rc = technique("rc")
+        return self.once(
+            ("held", limit),
+            lambda: {
+                kernel: _held(make_schedule(trace, rc, limit))
+                for kernel, trace in self.traces.items()
+            },
+        )
+
+    def fault_maps(self, name: str) -> NDArray[np.uint8]:
+        """Fault maps of the dies of a scenario: uint8[dies, 256]."""
+        return self.once(("fault maps", name), lambda: _fault_maps(name, self._dies))
+
+
+def used_entries(windows: Windows) -> NDArray[np.bool_]:
+    """Entries that belong to a window at some time, if windows keep their slots: bool[256]."""
+    used = np.zeros(SLICE.entries, dtype=bool)
+    for base, size in zip(windows.base, windows.size, strict=True):
+        used[base : base + size] = True
+    return used
+
+
+def _held(schedule: Schedule) -> NDArray[np.float64]:
+    cycles = np.zeros((2, SLICE.entries))
+    lasting = schedule.end_cycle - schedule.cycle
+    np.add.at(cycles, (schedule.compressed.astype(int), schedule.row), lasting)
+    return cycles / schedule.cycles
+
+
+def _fault_maps(name: str, dies: int) -> NDArray[np.uint8]:
+    chosen = scenario(name)
+    cells = FaultModel(chosen, "table-exact").sample(SEED, np.arange(dies), chosen.vdd_volts)
+    return fault_map(cells, cells.vmin_volts > chosen.vdd_volts)

@@ -1,0 +1,120 @@
+"""Figures of Toca-Diaz et al., "RRCD: Redireccion de Registros Basada en Compresion de Datos".
+
+Register files below their safe supply voltage, with a third of the entries faulty.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from mcage.geometry import SLICE
+from mcage.studies.reproduction.kernel_replays import Run, Study
+from mcage.studies.reproduction.measured import Measured, Metric, Samples, of_kernels
+from mcage.studies.reproduction.published import Published
+from mcage.variation import SCENARIOS, expected_classes, scenario
+
+SLICES = 40
+"""Of the register file whose worst cell sets its safe voltage: 10 compute units, 4 slices each."""
+
+
+def _expected_class(bits: int) -> Metric:
+    """Metric that is the share of entries with so many faulty bits, by the spatial model."""
+
+    def measure(study: Study, figure: Published, limit: int | None) -> Measured:
+        chosen = scenario(figure.scenario)
+        return Measured(float(100 * expected_classes(chosen, chosen.vdd_volts)[bits]))
+
+    return measure
+
+
+def _faulty_entries(study: Study, figure: Published, limit: int | None) -> Measured:
+    chosen = scenario(figure.scenario)
+    return Measured(float(100 * expected_classes(chosen, chosen.vdd_volts)[2:].sum()))
+
+
+def _vdd(study: Study, figure: Published, limit: int | None) -> Measured:
+    return Measured(1000 * scenario(figure.scenario).vdd_volts)
+
+
+def _safe_vdd(study: Study, figure: Published, limit: int | None) -> Measured:
+    """Median over register files of the Vmin of their worst cell: of the scenarios, the furthest.
+
+    The worst of n cells is below the voltage where ln 2 cells are expected above in half of the
+    register files.
+    """
+    tail = np.log(2) / (SLICES * SLICE.cells)
+    medians = []
+    for name in SCENARIOS:
+        chosen = scenario(name)
+        spread = np.hypot(chosen.sigma_systematic_volts, chosen.sigma_random_volts)
+        medians.append(float(1000 * (chosen.mu_volts - ndtri(tail) * spread)))
+    return Measured(max(medians, key=lambda one: abs(figure.difference(one))))
+
+
+def _per_die(value: Callable[[Run], NDArray[np.float64]]) -> Metric:
+    """Metric that is a share of each kernel on each die; without a scenario, of all of them."""
+
+    def measure(study: Study, figure: Published, limit: int | None) -> Measured:
+        names = [figure.scenario] if figure.scenario else list(SCENARIOS)
+        values: dict[str, list[Samples]] = {}
+        for name in names:
+            for kernel, run in study.runs(figure.technique, limit, name).items():
+                values.setdefault(kernel, []).append(100 * value(run))
+        return of_kernels(figure, {name: np.concatenate(of) for name, of in values.items()})
+
+    return measure
+
+
+OCCUPANCIES = {
+    "reliable_compressed": (True, True),
+    "reliable_uncompressed": (True, False),
+    "faulty_compressed": (False, True),
+    "faulty_uncompressed": (False, False),
+}
+"""Kinds of occupied entries in Fig. 2: is the entry reliable, is its register compressed?"""
+
+
+def occupancies(
+    study: Study, scenario_name: str, limit: int | None, reliable: bool, compressed: bool
+) -> dict[str, Samples]:
+    """Share of the entries that are of a kind and hold a register of a kind, by kernel and die.
+
+    Registers keep their own entries, as before any redirection.
+    """
+    chosen = (study.fault_maps(scenario_name) == 0) == reliable
+    return {
+        kernel: chosen @ held[int(compressed)] / SLICE.entries
+        for kernel, held in study.held(limit).items()
+    }
+
+
+def _occupancy(reliable: bool, compressed: bool) -> Metric:
+    """Metric that is the share of one kind."""
+
+    def measure(study: Study, figure: Published, limit: int | None) -> Measured:
+        shares = occupancies(study, figure.scenario, limit, reliable, compressed)
+        return of_kernels(figure, {kernel: 100 * share for kernel, share in shares.items()})
+
+    return measure
+
+
+def _all_occupied(study: Study, figure: Published, limit: int | None) -> Measured:
+    shares = {
+        name: held.sum(keepdims=True)[0] / SLICE.entries for name, held in study.held(limit).items()
+    }
+    return of_kernels(figure, {kernel: 100 * share for kernel, share in shares.items()})
+
+
+METRICS: dict[str, Metric] = {
+    **{f"entries_with_{bits}_faulty_bits": _expected_class(bits) for bits in range(5)},
+    "faulty_entries": _faulty_entries,
+    "vdd": _vdd,
+    "safe_vdd": _safe_vdd,
+    **{name: _occupancy(*kind) for name, kind in OCCUPANCIES.items()},
+    "occupancy": _all_occupied,
+    "regular_writes": _per_die(lambda run: run.share(run.counters.regular)),
+    "lds_writes": _per_die(lambda run: run.share(run.counters.lds)),
+    "mispredicted_writes": _per_die(lambda run: np.array([run.mispredicted])),
+}

@@ -1,0 +1,189 @@
+"""One at a time: each parameter at the ends of its range, all others as the spec says."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mcage.random import stream
+from mcage.stats.estimates import CONFIDENCE, Estimate, Floats, life_quantile, mean, proportion
+from mcage.stats.paired import compare_means
+from mcage.studies.sensitivity.parameters import Choice, Parameter, Value
+from mcage.studies.sensitivity.quantities import Quantity
+from mcage.studies.sensitivity.study import Study
+
+RESAMPLES = 2000
+"""Bootstrap samples of a difference of medians."""
+
+
+ROUNDING = 1e-9
+"""Relative difference that is none: fitting an amplitude again does not restore its last bits."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What one setting of one parameter does.
+
+    Parameters
+    ----------
+    setting : float or str
+        The value.
+    value : Estimate
+        The quantity with it; infinity for "after the horizon".
+    difference : Estimate
+        Less the quantity of the nominal setting, on the same dies. Infinite, with its sign, where
+        one of the two lies beyond the horizon; NaN where both do.
+    least_difference : float
+        Size of the difference as far as it is known: up to the horizon.
+    """
+
+    setting: Value
+    value: Estimate
+    difference: Estimate
+    least_difference: float
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A parameter and what its settings do: one bar of a tornado.
+
+    Parameters
+    ----------
+    parameter : Parameter or Choice
+        What varies.
+    effects : tuple of Effect
+        One for each setting but the nominal one.
+    """
+
+    parameter: Parameter | Choice
+    effects: tuple[Effect, ...]
+
+    @property
+    def size(self) -> float:
+        """Span of the quantity over all settings, as far as it is known."""
+        ends = [0.0, *(effect.least_difference for effect in self.effects)]
+        return max(ends) - min(ends)
+
+
+@dataclass(frozen=True)
+class OneAtATime:
+    """Bars, the largest first.
+
+    Parameters
+    ----------
+    label, quantity, unit : str
+        Case and quantity.
+    instances : int
+        Dies.
+    horizon_years : float
+        End of the simulated time.
+    refit : bool
+        Whether amplitude and mu were fitted again.
+    nominal : Estimate
+        The quantity as the spec says.
+    bars : tuple of Bar
+        By falling size.
+    """
+
+    label: str
+    quantity: str
+    unit: str
+    instances: int
+    horizon_years: float
+    refit: bool
+    nominal: Estimate
+    bars: tuple[Bar, ...]
+
+
+def one_at_a_time(study: Study, parameters: Sequence[Parameter | Choice]) -> OneAtATime:
+    """Vary each parameter alone.
+
+    Parameters
+    ----------
+    study : Study
+        The case, its dies and the quantity.
+    parameters : sequence
+        What to vary.
+
+    Raises
+    ------
+    UserError
+        A setting makes no sense.
+
+    Notes
+    -----
+    Differences are of the same dies under both settings. The interval of a difference of means is
+    Student's; of medians, the percentiles of a bootstrap over dies (Efron and Tibshirani, 1993),
+    which is not exact where many lives end at one age.
+    """
+    study.check(parameters)
+    settings = [(one, value) for one in parameters for value in one.settings]
+    nominal, *found = study.values([{}, *({one.key: value} for one, value in settings)])
+    horizon = study.spec.life.horizon_years
+    effects: dict[str, list[Effect]] = {one.name: [] for one in parameters}
+    for (one, value), dies in zip(settings, found, strict=True):
+        effects[one.name].append(_effect(study.quantity, value, dies, nominal, horizon))
+    bars = [Bar(one, tuple(effects[one.name])) for one in parameters]
+    return OneAtATime(
+        label=study.label,
+        quantity=study.quantity.name,
+        unit=study.quantity.unit,
+        instances=study.spec.instances,
+        horizon_years=horizon,
+        refit=study.refit,
+        nominal=summary(study.quantity, nominal),
+        bars=tuple(sorted(bars, key=lambda bar: -bar.size)),
+    )
+
+
+def summary(quantity: Quantity, dies: Floats) -> Estimate:
+    """What stands for all dies, with its interval."""
+    if quantity.is_median:
+        died = np.isfinite(dies)
+        return life_quantile(np.where(died, dies, np.inf), died)
+    if quantity.is_share:
+        share = proportion(int(np.count_nonzero(dies)), dies.size)
+        return Estimate(100.0 * share.value, 100.0 * share.lower, 100.0 * share.upper)
+    return mean(dies)
+
+
+def _effect(
+    quantity: Quantity, setting: Value, dies: Floats, nominal: Floats, horizon_years: float
+) -> Effect:
+    value = summary(quantity, dies)
+    if np.allclose(dies, nominal, rtol=ROUNDING, atol=0.0, equal_nan=True) and value.value < np.inf:
+        return Effect(setting, value, Estimate(0.0, 0.0, 0.0), 0.0)
+    if not quantity.is_median:
+        difference = compare_means(dies, nominal).difference
+        least = 0.0 if math.isnan(difference.value) else difference.value
+        return Effect(setting, value, difference, least)
+    before = summary(quantity, nominal).value
+    least = min(value.value, horizon_years) - min(before, horizon_years)
+    return Effect(setting, value, _difference_of_medians(dies, nominal), least)
+
+
+def _difference_of_medians(dies: Floats, nominal: Floats) -> Estimate:
+    """Difference of the medians of paired lives; infinite lives end after the horizon."""
+    count = dies.size
+    chosen = stream(0, "sensitivity.medians", count).integers(count, size=(RESAMPLES, count))
+    # Both beyond the horizon: their difference is not known.
+    with np.errstate(invalid="ignore"):
+        value = _median(dies[None])[0] - _median(nominal[None])[0]
+        differences = _median(dies[chosen]) - _median(nominal[chosen])
+    tail = (1.0 - CONFIDENCE) / 2.0
+    # So few dies may all lie on one side of the true median: no interval, as of the median itself.
+    if not math.isfinite(value) or 0.5**count > tail:
+        return Estimate(float(value), math.nan, math.nan)
+    ranked = np.sort(np.where(np.isnan(differences), np.inf, differences))
+    lower, upper = (ranked[round(share * (RESAMPLES - 1))] for share in (tail, 1.0 - tail))
+    if np.isnan(differences).mean() > tail:
+        upper = math.nan
+    return Estimate(float(value), float(lower), float(upper))
+
+
+def _median(lives: Floats) -> Floats:
+    """Lower median of each row, as that of `life_quantile`."""
+    middle = (lives.shape[1] + 1) // 2 - 1
+    medians: Floats = np.partition(lives, middle, axis=1)[:, middle]
+    return medians

@@ -1,0 +1,256 @@
+"""Sobol' indices: which parameter makes how much of the variance, alone and with others."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mcage.errors import UserError
+from mcage.random import stream
+from mcage.stats.estimates import CONFIDENCE, Estimate, Floats
+from mcage.studies.sensitivity.one_at_a_time import summary
+from mcage.studies.sensitivity.parameters import Choice, Parameter
+from mcage.studies.sensitivity.study import Setting, Study
+
+RESAMPLES = 999
+"""Bootstrap samples of the indices."""
+
+MOST_SAMPLES = 2**16
+
+
+@dataclass(frozen=True)
+class Index:
+    """Indices of one parameter.
+
+    Parameters
+    ----------
+    parameter : Parameter
+        What varies.
+    first_order : Estimate
+        Share of the variance that is its own: by how much the variance would shrink on average
+        if it were known.
+    total : Estimate
+        Share that it has a part in: what would be left on average if all others were known.
+    """
+
+    parameter: Parameter
+    first_order: Estimate
+    total: Estimate
+
+
+@dataclass(frozen=True)
+class Sobol:
+    """Indices of all parameters, the largest total first.
+
+    Parameters
+    ----------
+    label, quantity, unit : str
+        Case and quantity.
+    instances, samples, evaluations : int
+        Dies; points of each of the two designs; settings that were tried.
+    horizon_years : float
+        End of the simulated time.
+    refit : bool
+        Whether amplitude and mu were fitted again.
+    mean, deviation, lowest, highest : float
+        Of the quantity, over the two designs.
+    indices : tuple of Index
+        By falling total index.
+    """
+
+    label: str
+    quantity: str
+    unit: str
+    instances: int
+    samples: int
+    evaluations: int
+    horizon_years: float
+    refit: bool
+    mean: float
+    deviation: float
+    lowest: float
+    highest: float
+    indices: tuple[Index, ...]
+
+
+def check_samples(samples: int) -> None:
+    """Refuse a number of points for which the design is not balanced.
+
+    Raises
+    ------
+    UserError
+        It is no power of two, or out of range.
+    """
+    if not (2 <= samples <= MOST_SAMPLES and samples.bit_count() == 1):
+        raise UserError(f"samples = {samples}: a power of two is needed, 2 ... {MOST_SAMPLES}")
+
+
+def sobol(study: Study, parameters: Sequence[Parameter | Choice], samples: int) -> Sobol:
+    """Indices of parameters that are uniform and independent within their ranges.
+
+    Parameters
+    ----------
+    study : Study
+        The case, its dies and the quantity.
+    parameters : sequence of Parameter
+        What to vary, two at least.
+    samples : int
+        A power of two; ``samples * (parameters + 2)`` settings are tried.
+
+    Raises
+    ------
+    UserError
+        A choice is among the parameters; ``samples`` is no power of two; a setting makes no sense;
+        or the quantity is cut at the horizon, or missing, or does not vary.
+    """
+    check_samples(samples)
+    ranges = [one for one in parameters if isinstance(one, Parameter)]
+    for one in parameters:
+        if isinstance(one, Choice):
+            raise UserError(f"{one.name}: a choice has no Sobol' index; leave it out")
+    if len(ranges) < 2:
+        raise UserError("Sobol' indices compare parameters: two or more are needed")
+    study.check(ranges)
+
+    def evaluate(points: Floats) -> Floats:
+        settings = [
+            {one.key: float(x) for one, x in zip(ranges, point, strict=True)} for point in points
+        ]
+        return np.array(study.each(settings, lambda setting, dies: _one(study, setting, dies)))
+
+    found = evaluated(evaluate, ranges, samples, study.spec.seed)
+    first, total = indices(samples, found, study.spec.seed)
+    order = np.argsort([-estimate.value for estimate in total], kind="stable")
+    own = found[: 2 * samples]
+    return Sobol(
+        label=study.label,
+        quantity=study.quantity.name,
+        unit=study.quantity.unit,
+        instances=study.spec.instances,
+        samples=samples,
+        evaluations=len(found),
+        horizon_years=study.spec.life.horizon_years,
+        refit=study.refit,
+        mean=float(own.mean()),
+        deviation=float(own.std()),
+        lowest=float(found.min()),
+        highest=float(found.max()),
+        indices=tuple(Index(ranges[i], first[i], total[i]) for i in order),
+    )
+
+
+def _one(study: Study, setting: Setting, dies: Floats) -> float:
+    """The quantity of a lot; refused where a number would not say it."""
+    quantity = study.quantity
+    value = summary(quantity, dies).value
+    horizon = study.spec.life.horizon_years
+    if np.isinf(value):
+        raise UserError(
+            f"{quantity.name} lies beyond the horizon of {horizon:g} years, and indices of lives "
+            "cut there would be of the cut; give a longer --horizon, or ask for mean_life, which "
+            "is defined up to the horizon"
+        )
+    if np.isnan(dies).any() and quantity.changes:
+        raise UserError(
+            f"{np.count_nonzero(np.isnan(dies))} of {dies.size} dies die before the horizon of "
+            f"{horizon:g} years: {quantity.name} would be of the others only; give a shorter "
+            "--horizon, or ask for mean_life"
+        )
+    if np.isnan(value):
+        raise UserError(f"no die has a {quantity.name}")
+    return value
+
+
+def evaluated(
+    function: Callable[[Floats], Floats],
+    ranges: Sequence[Parameter],
+    samples: int,
+    seed: int,
+) -> Floats:
+    """Evaluate a function at the points of Saltelli's design.
+
+    Parameters
+    ----------
+    function : callable
+        From points, float64[n, parameters], to values, float64[n].
+    ranges : sequence of Parameter
+        Within which the points lie.
+    samples : int
+        A power of two.
+    seed : int
+        Of the random shift of the design.
+
+    Returns
+    -------
+    float64[(parameters + 2) * samples]
+        Values at A, at B, and at A with each column from B.
+
+    Notes
+    -----
+    A and B are halves of the columns of a Sobol' sequence, shifted by random numbers modulo 1
+    (Cranley and Patterson, 1976), so that no point is at the end of a range by design.
+    """
+    from scipy.stats import qmc
+
+    count = len(ranges)
+    sequence = qmc.Sobol(2 * count, scramble=False).random_base2(samples.bit_length() - 1)
+    shift = stream(seed, "sensitivity.design", 0).random(2 * count)
+    unit = (sequence + shift) % 1.0
+    low, high = (np.array([getattr(one, end) for one in ranges]) for end in ("low", "high"))
+    one, other = (low + (high - low) * half for half in (unit[:, :count], unit[:, count:]))
+    mixed = np.repeat(one[None], count, axis=0)
+    for column in range(count):
+        mixed[column, :, column] = other[:, column]
+    points = np.concatenate([one, other, *mixed])
+    return function(points)
+
+
+def indices(samples: int, values: Floats, seed: int) -> tuple[list[Estimate], list[Estimate]]:
+    """First-order and total indices, with bootstrap intervals.
+
+    Parameters
+    ----------
+    samples : int
+        Points of A.
+    values : float64[(parameters + 2) * samples]
+        As `evaluated` returns them.
+    seed : int
+        Of the bootstrap.
+
+    Raises
+    ------
+    UserError
+        The values do not vary.
+
+    Notes
+    -----
+    Estimators of Saltelli et al., Comput. Phys. Commun. 181 (2010), as `scipy.stats.sobol_indices`
+    has them. Intervals are percentiles over points drawn anew; they are of the design, not of the
+    lot of dies.
+    """
+    if np.ptp(values[: 2 * samples]) == 0.0:
+        raise UserError(
+            f"the quantity is {values[0]:g} whatever the parameters: nothing to explain"
+        )
+    of_a, of_b, *of_mixed = values.reshape(-1, samples)
+    best = _saltelli(of_a, of_b, np.array(of_mixed))
+    drawn = stream(seed, "sensitivity.bootstrap", 0).integers(samples, size=(RESAMPLES, samples))
+    resampled = np.array(
+        [_saltelli(of_a[one], of_b[one], np.array(of_mixed)[:, one]) for one in drawn]
+    )
+    tail = 100 * (1.0 - CONFIDENCE) / 2.0
+    lower, upper = np.percentile(resampled, (tail, 100 - tail), axis=0)
+    return (
+        [Estimate(*map(float, three)) for three in zip(best[0], lower[0], upper[0], strict=True)],
+        [Estimate(*map(float, three)) for three in zip(best[1], lower[1], upper[1], strict=True)],
+    )
+
+
+def _saltelli(of_a: Floats, of_b: Floats, of_mixed: Floats) -> Floats:
+    """First-order and total indices: float64[2, parameters]."""
+    from scipy.stats import sobol_indices
+
+    found = sobol_indices(
+        func={"f_A": of_a[None], "f_B": of_b[None], "f_AB": of_mixed[:, None]}, n=of_a.size
+    )
+    return np.stack([np.ravel(found.first_order), np.ravel(found.total_order)])

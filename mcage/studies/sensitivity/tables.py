@@ -1,0 +1,142 @@
+"""A study in words: tornado tables and tables of indices for people, rows for files."""
+
+import math
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from mcage.stats.estimates import CONFIDENCE, Estimate
+from mcage.stats.wording import DASH, life, with_bounds
+from mcage.studies.sensitivity.one_at_a_time import Effect, OneAtATime
+from mcage.studies.sensitivity.parameters import Value
+from mcage.studies.sensitivity.sobol import Sobol
+
+REFIT = "amplitude and mu fitted again to the published delay and share of faulty cells"
+NO_REFIT = "amplitude and mu as they are, whatever varies"
+
+
+def print_one_at_a_time(found: OneAtATime, console: Console) -> None:
+    """Print one line for each setting, those of a parameter together, the largest bar first."""
+    table = Table(
+        title=f"{found.quantity} of {found.label}, {found.instances} dies, "
+        f"horizon {found.horizon_years:g} years\n"
+        f"nominal: {_number(found.nominal, found.horizon_years)} {found.unit}",
+        caption=f"{CONFIDENCE:.0%} intervals; differences from the nominal setting die by die; "
+        f"{REFIT if found.refit else NO_REFIT}",
+        box=box.SIMPLE_HEAD,
+    )
+    for heading in ("parameter", "status", "nominal", "setting"):
+        table.add_column(heading, justify="left" if heading in ("parameter", "status") else "right")
+    table.add_column(f"{found.quantity}\n[{found.unit}]".replace("[", r"\["), justify="right")
+    table.add_column(f"difference\n[{found.unit}]".replace("[", r"\["), justify="right")
+    for bar in found.bars:
+        one = bar.parameter
+        for place, effect in enumerate(bar.effects):
+            first = place == 0
+            table.add_row(
+                one.name if first else "",
+                one.status if first else "",
+                f"{setting(one.nominal)} {_unit(one.unit)}".rstrip() if first else "",
+                setting(effect.setting),
+                _number(effect.value, found.horizon_years),
+                _difference(effect),
+            )
+    console.print(table)
+
+
+def print_sobol(found: Sobol, console: Console) -> None:
+    """Print one line for each parameter, the largest total index first."""
+    table = Table(
+        title=f"Sobol' indices of {found.quantity} of {found.label}, {found.instances} dies, "
+        f"horizon {found.horizon_years:g} years\n"
+        f"{found.evaluations} settings, N = {found.samples}: mean {found.mean:.4g}, deviation "
+        f"{found.deviation:.3g}, {found.lowest:.4g} ... {found.highest:.4g} {found.unit}",
+        caption=f"{CONFIDENCE:.0%} bootstrap intervals over the settings; "
+        f"{REFIT if found.refit else NO_REFIT}",
+        box=box.SIMPLE_HEAD,
+    )
+    for heading in ("parameter", "status", "range", "first order", "total"):
+        table.add_column(heading, justify="left" if heading in ("parameter", "status") else "right")
+    for index in found.indices:
+        one = index.parameter
+        table.add_row(
+            one.name,
+            one.status,
+            f"{one.low:.4g} ... {one.high:.4g} {_unit(one.unit)}".rstrip(),
+            _index(index.first_order),
+            _index(index.total),
+        )
+    console.print(table)
+
+
+def rows(found: OneAtATime | Sobol) -> list[dict[str, Any]]:
+    """One flat row for each setting, or each index."""
+    if isinstance(found, Sobol):
+        return [
+            {
+                "parameter": index.parameter.name,
+                "key": index.parameter.key,
+                "status": index.parameter.status,
+                "low": index.parameter.low,
+                "high": index.parameter.high,
+                "unit": index.parameter.unit,
+                **_flat("first_order", index.first_order),
+                **_flat("total", index.total),
+            }
+            for index in found.indices
+        ]
+    return [
+        {
+            "parameter": bar.parameter.name,
+            "key": bar.parameter.key,
+            "status": bar.parameter.status,
+            "nominal": bar.parameter.nominal,
+            "setting": effect.setting,
+            "unit": bar.parameter.unit,
+            **_flat(found.quantity, effect.value),
+            **_flat("difference", effect.difference),
+        }
+        for bar in found.bars
+        for effect in bar.effects
+    ]
+
+
+def setting(value: Value) -> str:
+    """A value of a parameter for people."""
+    return value if isinstance(value, str) else f"{value:.4g}"
+
+
+def _index(estimate: Estimate) -> str:
+    """Two digits: more do not hold, and what is 0 but for rounding shows as that."""
+    numbers = (round(bound, 2) + 0.0 for bound in vars(estimate).values())
+    return "{:.2f} [{:.2f}, {:.2f}]".format(*numbers)
+
+
+def _unit(unit: str) -> str:
+    return "" if unit == "1" else unit
+
+
+def _flat(name: str, estimate: Estimate) -> dict[str, float]:
+    return {name: estimate.value, f"{name}_lower": estimate.lower, f"{name}_upper": estimate.upper}
+
+
+def _number(estimate: Estimate, horizon_years: float) -> str:
+    """Value and bounds; only ages are ever infinite."""
+    if any(math.isinf(bound) for bound in vars(estimate).values()):
+        return life(estimate, horizon_years)
+    return with_bounds(estimate)
+
+
+def _difference(effect: Effect) -> str:
+    value = effect.difference.value
+    if math.isnan(value):
+        return "not known"
+    if math.isinf(value):
+        return f"{'>' if value > 0 else '<'} {effect.least_difference:+.2f}"
+    bounds = (effect.difference.lower, effect.difference.upper)
+    if any(math.isinf(bound) for bound in bounds):  # beyond the horizon, and so not known
+        lower, upper = (DASH if math.isinf(bound) else f"{bound:.2f}" for bound in bounds)
+        return f"{value:.2f} [{lower}, {upper}]"
+    return with_bounds(effect.difference)

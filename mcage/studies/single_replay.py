@@ -1,0 +1,274 @@
+"""What `mcage replay` tells of one steady pass of a trace."""
+
+import math
+from dataclasses import fields
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.costs import (
+    CONVENTIONAL,
+    Costs,
+    Energy,
+    Slowdown,
+    activity_of,
+    conventional,
+    energy,
+    load_costs,
+    slowdown,
+)
+from mcage.engines.interface import Counters, Engine, clean_maps
+from mcage.engines.select import select_engine
+from mcage.errors import UserError
+from mcage.files.inputs import MIB, UnreadableFileError, read_regular
+from mcage.geometry import SLICE
+from mcage.plain_text import shortened
+from mcage.replay.prepare import PreparedReplay, prepare
+from mcage.techniques import Technique
+from mcage.traces import Trace
+from mcage.traces.release import WAVEFRONT, released
+
+BATCH = 16
+"""Instances whose cell times are held in memory at once."""
+
+MOST_FAULT_MAP_BYTES = 64 * MIB
+"""Largest file of fault maps: 262,143 instances."""
+
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+def parse_delta_limit(text: str) -> int | None:
+    """Delta limit from its text: a power of two, or "none".
+
+    Raises
+    ------
+    UserError
+        If it is neither.
+    """
+    if text == "none":
+        return None
+    number = int(text) if text.isdecimal() and len(text) < 20 else 0
+    if 1 <= number <= 2**31 and number.bit_count() == 1:
+        return number
+    raise UserError(f"delta limit {shortened(text)}: a power of two up to 2**31, or none")
+
+
+def load_fault_maps(path: Path) -> NDArray[np.uint8]:
+    """Fault maps from a NumPy file: uint8[instances, 256], 64 MiB at most.
+
+    Raises
+    ------
+    UserError
+        If it cannot be read, or is anything else.
+    """
+    try:
+        maps = _array(path, read_regular(path, MOST_FAULT_MAP_BYTES))
+    except UnreadableFileError as error:
+        raise UserError(f"{path}: no NumPy file with a fault map ({error.reason})") from error
+    if not len(maps):
+        raise UserError(f"{path}: no instance in it")
+    if maps.max() >= 1 << SLICE.blocks:
+        instance, entry = np.argwhere(maps >= 1 << SLICE.blocks)[0]
+        raise UserError(
+            f"{path}: value {maps[instance, entry]} of instance {instance}, entry {entry}: "
+            f"only bits 0 ... {SLICE.blocks - 1} stand for blocks"
+        )
+    return np.ascontiguousarray(maps)
+
+
+def _array(path: Path, content: bytes) -> NDArray[np.uint8]:
+    """Array of a NumPy file; type and shape are looked at before memory is taken for it."""
+    if content.startswith(b"PK"):
+        raise UserError(f"{path}: an archive of several arrays; one array is needed (.npy)")
+    try:
+        stream = BytesIO(content)
+        shape, _, dtype = _HEADERS[np.lib.format.read_magic(stream)](stream)
+        if dtype.hasobject:
+            raise ValueError("its elements are Python objects")
+        if dtype == np.uint8 and len(content) - stream.tell() != math.prod(shape):
+            raise ValueError("its data is not as long as its header says")
+    except Exception as error:  # of a damaged header, NumPy raises whatever its parsers do
+        reason = " ".join(str(error).split())
+        raise UserError(f"{path}: no NumPy file with a fault map ({reason:.100})") from error
+    if dtype != np.uint8 or len(shape) != 2 or shape[1] != SLICE.entries:
+        raise UserError(
+            f"{path}: {dtype!s:.60}{list(shape)!s:.60}, where uint8[instances, {SLICE.entries}] "
+            "is needed"
+        )
+    maps: NDArray[np.uint8] = np.load(BytesIO(content), allow_pickle=False)
+    return maps
+
+
+def replay(
+    trace: Trace,
+    technique: Technique,
+    fault_maps: NDArray[np.uint8] | None = None,
+    delta_limit: int | None = 64,
+    engine: Engine | None = None,
+    technology: str = "28nm",
+    vdd_volts: float | None = None,
+    release: str = WAVEFRONT,
+) -> dict[str, Any]:
+    """Counters, duty cycles, slowdown and energy of a steady pass, ready for JSON.
+
+    Parameters
+    ----------
+    trace, technique : Trace, Technique
+        What runs, and on which register file.
+    fault_maps : uint8[instances, 256], optional
+        Bit b set: block b of that entry is unusable. None: one instance without faults.
+    delta_limit : int or None
+        Largest delta of a compressible value: 64 as published, None for any power of two.
+    engine : Engine, optional
+        By default the one that `mcage.engines.select` chooses.
+    technology : str
+        Constants of energy and slowdown, ``28nm`` or ``32nm``.
+    vdd_volts : float, optional
+        Supply voltage of the slice; by default the nominal one of the technology.
+    release : str
+        With what windows are released: ``wavefront``, or ``work-group`` as recorded.
+
+    What a fault map can change is a list with one value per instance, also without fault maps
+    (then there is one instance, without faults). Counters of rotating selectors are means over
+    their starting entries. Slowdown and energy are None where the kernel cannot run at all.
+
+    Raises
+    ------
+    UserError
+        If there is no such technology or release, the Vdd cannot be meant, the engine does not
+        implement a policy of the technique, or the technique cannot run the trace.
+    """
+    costs = load_costs()
+    costs.technology(technology).slice_at(vdd_volts)  # refuses both before anything is replayed
+    maps = clean_maps() if fault_maps is None else fault_maps
+    engine = engine or select_engine()[0]
+    engine.check(technique)
+    prepared = prepare(released(trace, release), technique, delta_limit)
+    schedule = prepared.schedule
+    counters = engine.count(prepared, maps)
+    zero, one = _longest_duties(engine, prepared, maps)
+    waits = _waits(prepared, maps)
+
+    def each(values: NDArray[np.generic]) -> list[int | float]:
+        return [_plain(value) for value in values]
+
+    def mean(name: str) -> NDArray[np.float64]:
+        counts: NDArray[np.float64] = getattr(counters, name) / counters.passes
+        return counts
+
+    return {
+        "trace": trace.name,
+        "technique": technique.name,
+        "engine": engine.name,
+        "delta_limit": delta_limit,
+        "release": release,
+        "instances": len(maps),
+        "writes": {
+            kind: each(mean(kind)) for kind in ("regular", "to_reliable", "to_faulty", "lds")
+        },
+        "reads": {
+            "slice": each(schedule.reads * np.isfinite(waits) - mean("lds_reads")),
+            "lds": each(mean("lds_reads")),
+        },
+        "peak_spilled_rows": each(counters.peak_spilled_rows),
+        "mean_spilled_rows": _mean_spilled_rows(prepared, counters).tolist(),
+        "mov_writes": schedule.mov_writes,
+        "wakeups": each(mean("wakeups")),
+        "mispredicted_writes": schedule.mispredicted_writes,
+        "longest_zero_duty": zero.tolist(),
+        "longest_one_duty": one.tolist(),
+        "compressible_write_share": schedule.compressible_writes / schedule.writes,
+        "window_size": _single(trace.window_sizes),
+        "concurrent_windows": _concurrent_windows(prepared, maps),
+        "cycles": schedule.cycles,
+        "needed_faulty_entries": each(((maps != 0) & prepared.needed).sum(axis=1)),
+        **_costs_of(prepared, counters, waits, costs, technology, vdd_volts),
+    }
+
+
+def _costs_of(
+    replay: PreparedReplay,
+    counters: Counters,
+    waits: NDArray[np.float64],
+    costs: Costs,
+    technology: str,
+    vdd_volts: float | None,
+) -> dict[str, Any]:
+    technique, node = replay.technique, costs.technology(technology)
+    did, reference = activity_of(replay, counters), conventional(replay.schedule.trace)
+    slower, runs = slowdown(did, technique, node, costs.penalties), np.isfinite(waits)
+    longer = (1 + slower.total) * (1 + waits) - 1
+    spent = energy(did, technique, node, vdd_volts, np.where(runs, longer, 0.0))
+    before = energy(reference, CONVENTIONAL, node, vdd_volts)
+    nominal = energy(reference, CONVENTIONAL, node)
+
+    def each(values: NDArray[np.float64]) -> list[float | None]:
+        return [float(one) if run else None for one, run in zip(values, runs, strict=True)]
+
+    return {
+        "technology": technology,
+        "vdd_volts": node.nominal_vdd_volts if vdd_volts is None else vdd_volts,
+        "slowdown": {
+            **{cause: each(values) for cause, values in _parts(slower)},
+            "waiting": each(waits),
+            "total": each(longer),
+        },
+        "energy": {
+            **{f"{part}_pj": each(values) for part, values in _parts(spent)},
+            "total_pj": each(spent.total),
+            "saving": each(1 - spent.total / before.total),
+            "saving_over_nominal_vdd": each(1 - spent.total / nominal.total),
+        },
+    }
+
+
+def _parts(of: Slowdown | Energy) -> list[tuple[str, NDArray[np.float64]]]:
+    return [(field.name, getattr(of, field.name)) for field in fields(of)]
+
+
+def _waits(replay: PreparedReplay, maps: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Cycles lost to waiting for a window, per recorded cycle; infinite where there is none."""
+    return np.zeros(len(maps)) if replay.packing is None else replay.packing.slowdown(maps)
+
+
+def _concurrent_windows(replay: PreparedReplay, maps: NDArray[np.uint8]) -> int | list[Any]:
+    """Windows open at once; under pack placement those that fit, of each size, per instance."""
+    if replay.packing is None:
+        return replay.schedule.trace.concurrent_windows
+    return [_single(replay.packing.places(one)) for one in maps]
+
+
+def _mean_spilled_rows(replay: PreparedReplay, counters: Counters) -> NDArray[np.float64]:
+    mean: NDArray[np.float64] = counters.spilled_row_cycles / (
+        counters.passes * replay.schedule.cycles
+    )
+    return mean
+
+
+def _longest_duties(
+    engine: Engine, replay: PreparedReplay, maps: NDArray[np.uint8]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    parts = []
+    for start in range(0, len(maps), BATCH):
+        times = engine.cell_times(replay, maps[start : start + BATCH])
+        parts.append((times.longest_zero_duty, times.longest_one_duty))
+        if not replay.technique.heeds_faults:
+            return parts[0][0].repeat(len(maps)), parts[0][1].repeat(len(maps))
+    return np.concatenate([zero for zero, _ in parts]), np.concatenate([one for _, one in parts])
+
+
+def _plain(value: Any) -> int | float:
+    """Integer where it is one."""
+    number = float(value)
+    whole = isinstance(value, np.floating) and not number.is_integer()
+    return number if whole else int(number)
+
+
+def _single(sizes: tuple[int, ...]) -> int | list[int]:
+    return sizes[0] if len(sizes) == 1 else list(sizes)

@@ -1,0 +1,185 @@
+"""The fault model of a sweep: which scenario, and how its maps come about."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.errors import UserError
+from mcage.variation.cells import TailCells
+from mcage.variation.die import die_of
+from mcage.variation.expected import check_vdd
+from mcage.variation.published_table import sample_table
+from mcage.variation.scenarios import Scenario, scenario
+from mcage.variation.selected import select_attempts
+from mcage.variation.vmin_tail import sample_tail
+
+MODES = ("varius", "varius-selected", "table", "table-exact")
+"""Ways to make a fault map; see `FaultModel`."""
+
+GROWING_MODES = ("varius", "varius-selected")
+"""Those in which every cell has a Vmin, so that ageing can add faults."""
+
+DEFAULT_TOLERANCE = 0.05
+"""Tolerance of selected maps: five percentage points in the worst class."""
+
+
+@dataclass(frozen=True)
+class FaultModel:
+    """Where the faults of an instance come from.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Of `mcage.variation.scenario`, or changed by `dataclasses.replace`.
+    mode : str
+        ``varius``: Vmin of every cell from the spatial model; any Vdd, faults grow with age.
+        ``varius-selected``: the same, but only slices whose new map is close to the scenario's
+        table; its own Vdd only. ``table``: class of every entry drawn from the table; its own Vdd
+        only, faults never grow. ``table-exact``: the same with exactly the table's shares in
+        every map.
+    spread_blocks : bool
+        Hand it on to `mcage.variation.fault_map`.
+    slices_per_chip : int
+        Slices with successive ids that share a die; see `mcage.variation.die_of`.
+    tolerance : float
+        Of ``varius-selected``: largest deviation of a class from the table, as a share of the
+        entries.
+
+    Raises
+    ------
+    UserError
+        If ``mode`` is not one of `MODES`, a value cannot be meant, or the mode has no room for
+        a die part.
+    """
+
+    scenario: Scenario
+    mode: str = "varius"
+    spread_blocks: bool = False
+    slices_per_chip: int = 1
+    tolerance: float = DEFAULT_TOLERANCE
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise UserError(f"unknown fault mode {self.mode!r}; choose one of {', '.join(MODES)}")
+        if self.slices_per_chip < 1:
+            raise UserError(f"slices_per_chip = {self.slices_per_chip}, expected 1 or more")
+        if not 0 < self.tolerance <= 1:
+            raise UserError(f"tolerance = {self.tolerance:g}, expected a share: 0 < share <= 1")
+        if self.mode != "varius" and self.scenario.sigma_die_volts > 0:
+            raise UserError(
+                f"sigma_die_volts = {self.scenario.sigma_die_volts:g}: mode {self.mode} holds "
+                "slices to one table, whatever their die; use 0, or mode varius"
+            )
+
+    @property
+    def grows(self) -> bool:
+        """Whether ageing can add faults."""
+        return self.mode in GROWING_MODES
+
+    def check_vdd(self, vdd_volts: float) -> None:
+        """Refuse a Vdd at which this model has nothing to say.
+
+        Raises
+        ------
+        UserError
+            If the Vdd cannot be meant, leaves no reliable entry, or is not the table's.
+        """
+        check_vdd(self.scenario, vdd_volts)
+        if self.mode != "varius" and abs(vdd_volts - self.scenario.vdd_volts) > 1e-9:
+            raise UserError(
+                f"vdd = {vdd_volts:g} V: mode {self.mode} knows scenario {self.scenario.name} "
+                f"at {self.scenario.vdd_volts:g} V only; use that, or mode varius"
+            )
+
+    def attempts(self, seed: int, instances: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Slices drawn and rejected for each instance; none unless maps are selected.
+
+        Raises
+        ------
+        UserError
+            If no map comes close enough to the table.
+        """
+        if self.mode == "varius-selected":
+            return select_attempts(self.scenario, seed, instances, self.tolerance)
+        return np.zeros(len(instances), np.int64)
+
+    def dies(self, instances: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Die of each instance."""
+        return die_of(instances, self.slices_per_chip)
+
+    def sample(self, seed: int, instances: NDArray[np.int64], floor_volts: float) -> TailCells:
+        """Cells of each instance that are faulty at some Vdd above the floor.
+
+        Parameters
+        ----------
+        seed : int
+            Seed of the whole sweep.
+        instances : int64[I]
+            Instance ids.
+        floor_volts : float
+            Lowest Vdd to be asked about, less the largest shift by ageing.
+
+        Raises
+        ------
+        UserError
+            If the floor is too low for ``varius``, or above the Vdd that a table speaks of; if
+            no map comes close enough to the table.
+        """
+        if self.grows:
+            attempts = self.attempts(seed, instances)
+            return sample_tail(
+                self.scenario, seed, instances, floor_volts, self.slices_per_chip, attempts
+            )
+        if not floor_volts <= self.scenario.vdd_volts:
+            self.check_vdd(floor_volts)
+        return sample_table(self.scenario, seed, instances, exact=self.mode == "table-exact")
+
+
+def fault_model(
+    scenario_name: str,
+    mode: str = "varius",
+    *,
+    spread_blocks: bool = False,
+    slices_per_chip: int = 1,
+    tolerance: float | None = None,
+    **changes: float | None,
+) -> FaultModel:
+    """Fault model of a shipped scenario, some of whose parameters may be changed.
+
+    Parameters
+    ----------
+    scenario_name, mode, spread_blocks, slices_per_chip
+        See `mcage.variation.scenario` and `FaultModel`.
+    tolerance : float, optional
+        Of ``varius-selected``; 0.05 by default.
+    **changes : float, optional
+        Parameters of the scenario, such as ``sigma_die_volts``, ``sigma_systematic_volts``,
+        ``sigma_random_volts`` or ``phi``; None leaves the shipped one.
+
+    Raises
+    ------
+    UserError
+        As `FaultModel` and `mcage.variation.Scenario`; and if an option is given that the mode
+        would not use.
+    """
+    changed = {key: value for key, value in changes.items() if value is not None}
+    chosen = FaultModel(
+        replace(scenario(scenario_name), **changed),  # type: ignore[arg-type]
+        mode,
+        spread_blocks,
+        slices_per_chip,
+        DEFAULT_TOLERANCE if tolerance is None else tolerance,
+    )
+    if changed and not chosen.grows:
+        key, value = next(iter(changed.items()))
+        raise UserError(
+            f"{key} = {value:g}: mode {mode} takes classes from a table and would not use it; "
+            "leave it out, or use mode varius"
+        )
+    if tolerance is not None and mode != "varius-selected":
+        raise UserError(
+            f"tolerance = {tolerance:g}: mode {mode} rejects no map and would not use it; "
+            "leave it out, or use mode varius-selected"
+        )
+    return chosen

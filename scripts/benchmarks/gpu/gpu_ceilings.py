@@ -1,0 +1,277 @@
+"""What a card can do at most, by kernels that do nothing else; what our kernels take of it.
+
+`add` is what the compiler makes of integer additions: half of them run where multiplications do.
+"""
+
+import re
+from collections import defaultdict
+from importlib import resources
+
+import numpy as np
+from phases import covered
+
+from mcage.engines.cuda_engine.programs import compilations
+from mcage.geometry import SLICE
+
+COPY = """
+extern "C" __global__ void copy(const int4 *from, int4 *to, long long count) {
+    const long long step = (long long)gridDim.x * blockDim.x;
+    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
+        to[i] = from[i];
+    }
+}
+"""
+# Eight sums that depend on each other in a ring, so that nothing can be left out or hoisted.
+RATE = """
+#define STEP(i, j, k) sum[i] = OPERATION(sum[i], sum[j], sum[k]);
+extern "C" __global__ void __launch_bounds__(256) rate(unsigned *sink, long long *cycles,
+                                                       int rounds, unsigned seed) {
+    unsigned sum[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++) sum[i] = seed * (threadIdx.x + 7 * i + 1);
+    __syncthreads();
+    const long long begun = clock64();
+    for (int round = 0; round < rounds; round++) {
+#pragma unroll
+        for (int repeat = 0; repeat < 16; repeat++) {
+            STEP(0, 1, 2) STEP(1, 2, 3) STEP(2, 3, 4) STEP(3, 4, 5)
+            STEP(4, 5, 6) STEP(5, 6, 7) STEP(6, 7, 0) STEP(7, 0, 1)
+        }
+    }
+    __syncthreads();
+    const long long taken = clock64() - begun;
+    unsigned all = 0;
+#pragma unroll
+    for (int i = 0; i < 8; i++) all ^= sum[i];
+    if (all == 0x9E3779B9u) sink[0] = all;
+    if (threadIdx.x == 0) cycles[blockIdx.x] = taken;
+}
+"""
+OPERATIONS = {
+    "add": "a + b",
+    "lop3": "(a ^ b) & ~c",
+    "dp2a": "__dp2a_lo(b, c, a)",
+}
+STEPS = 128
+"""Operations of a thread in a round of `RATE`."""
+
+_ROUNDS = 2000
+_THREADS = 256
+_LAUNCHES = 5
+_COPY_BYTES = 1 << 31
+
+BLOCK_THREADS = {
+    "probe": 64,
+    "place": 128,
+    "sort_visits": 256,
+    "cell_times": 64,
+    "expose": 64,
+    "look_back": 64,
+    "begin": 256,
+    "set_longest": 256,
+    "look_up": 256,
+}
+_KERNEL = re.compile(r"__global__\s+void(?:\s+__launch_bounds__\([^)]*\))?\s+(\w+)\(")
+
+
+def rate_source(operation):
+    """CUDA C++ of the kernel that repeats an operation of `OPERATIONS`."""
+    return f"#define OPERATION(a, b, c) ({OPERATIONS[operation]})\n{RATE}"
+
+
+class TimedDevice:
+    """A device of CuPy that tells when each of its kernels ran."""
+
+    def __init__(self, cupy, device):
+        self._cupy, self._device = cupy, device
+        self._launches = []
+        self._origin = self.event()
+
+    def __getattr__(self, name):
+        return getattr(self._device, name)
+
+    def event(self):
+        """Moment at which the work of this thread so far is done."""
+        with self._device.current() as stream:
+            event = self._cupy.cuda.Event()
+            event.record(stream)
+            return event
+
+    def module(self, source, constants):
+        """See `Device.module`."""
+        return _TimedModule(self, self._device.module(source, constants))
+
+    def forget(self):
+        """Begin a new measurement."""
+        self._launches.clear()
+        self._origin = self.event()
+
+    def spans(self):
+        """Kernel, beginning and end of each launch, in seconds."""
+        elapsed = self._cupy.cuda.get_elapsed_time
+        with self._device.current():
+            self._cupy.cuda.runtime.deviceSynchronize()
+            return [
+                (kernel, 1e-3 * elapsed(self._origin, begun), 1e-3 * elapsed(self._origin, ended))
+                for kernel, begun, ended in tuple(self._launches)
+            ]
+
+    def busy_seconds(self):
+        """Time during which a kernel ran."""
+        return covered((begun, ended) for _, begun, ended in self.spans())
+
+    def kernel_seconds(self):
+        """Time of each kernel; meant for one thread of the host, whose kernels do not overlap."""
+        taken = defaultdict(float)
+        for kernel, begun, ended in self.spans():
+            taken[kernel] += ended - begun
+        return dict(taken)
+
+
+class _TimedModule:
+    def __init__(self, device, module):
+        self._device, self._module = device, module
+
+    def launch(self, kernel, *arguments, **named):
+        begun = self._device.event()
+        self._module.launch(kernel, *arguments, **named)
+        self._device._launches.append((kernel, begun, self._device.event()))
+
+
+def measure_ceilings(cupy, device):
+    """Bytes and operations per second that simple kernels reach on a device.
+
+    Operations are those of one thread; `per_clock_and_multiprocessor` is by the card's own cycle
+    counter.
+    """
+    with device.current():
+        size = min(_COPY_BYTES, device.free_bytes() // 8) // 16 * 16
+        copied = _copy_seconds(cupy, device, size)
+        found = {
+            "copy": {
+                "bytes_per_second": 2 * size / copied,
+                "bytes_copied": size,
+                "seconds": copied,
+            }
+        }
+        for operation in OPERATIONS:
+            found[operation] = _rate(cupy, device, operation)
+    return found
+
+
+def _copy_seconds(cupy, device, size):
+    kernel = cupy.RawModule(code=COPY, backend="nvrtc").get_function("copy")
+    source, target = device.zeros((size // 4,), np.uint32), device.empty((size // 4,), np.uint32)
+    blocks = 8 * _attribute(cupy, "MultiProcessorCount")
+    arguments = (source, target, np.int64(size // 16))
+    return _best_seconds(cupy, device, lambda: kernel((blocks,), (_THREADS,), arguments))
+
+
+def _rate(cupy, device, operation):
+    kernel = cupy.RawModule(code=rate_source(operation), backend="nvrtc").get_function("rate")
+    multiprocessors = _attribute(cupy, "MultiProcessorCount")
+    resident = _attribute(cupy, "MaxThreadsPerMultiProcessor") // _THREADS
+    blocks = multiprocessors * resident
+    sink, cycles = device.zeros((1,), np.uint32), device.zeros((blocks,), np.int64)
+    arguments = (sink, cycles, np.int32(_ROUNDS), np.uint32(12345))
+    seconds = _best_seconds(cupy, device, lambda: kernel((blocks,), (_THREADS,), arguments))
+    of_thread = STEPS * _ROUNDS
+    of_multiprocessor = of_thread * resident * _THREADS
+    clocks = float(np.median(device.download(cycles)))
+    return {
+        "operations_per_second": of_thread * blocks * _THREADS / seconds,
+        "per_clock_and_multiprocessor": of_multiprocessor / clocks,
+        "seconds": seconds,
+    }
+
+
+def _best_seconds(cupy, device, launch):
+    taken = []
+    with device.current() as stream:
+        for number in range(_LAUNCHES + 1):
+            begun, ended = cupy.cuda.Event(), cupy.cuda.Event()
+            begun.record(stream)
+            launch()
+            ended.record(stream)
+            ended.synchronize()
+            if number:
+                taken.append(1e-3 * cupy.cuda.get_elapsed_time(begun, ended))
+    return min(taken)
+
+
+def _attribute(cupy, name):
+    return int(cupy.cuda.Device().attributes[name])
+
+
+def kernel_resources(cupy, device):
+    """Registers, memory and occupancy of every kernel as compiled for a device."""
+    occupancy = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor
+    with device.current():
+        most_warps = _attribute(cupy, "MaxThreadsPerMultiProcessor") // 32
+        for source, constants in compilations():
+            compiled = device.module(source, constants)
+            for name in kernels_of(source):
+                kernel = compiled._module.get_function(name)  # as CuPy knows it
+                threads = BLOCK_THREADS[name]
+                blocks = int(occupancy(kernel.kernel.ptr, threads, 0))
+                yield {
+                    "source": source,
+                    "kernel": name,
+                    "constants": constants,
+                    "registers_per_thread": int(kernel.num_regs),
+                    "shared_bytes_per_block": int(kernel.shared_size_bytes),
+                    "local_bytes_per_thread": int(kernel.local_size_bytes),
+                    "threads_per_block": threads,
+                    "blocks_per_multiprocessor": blocks,
+                    "occupancy": blocks * threads / 32 / most_warps,
+                }
+
+
+def kernels_of(source):
+    """Kernels of a source file of `mcage/kernels`."""
+    return _KERNEL.findall((resources.files("mcage") / "kernels" / source).read_text())
+
+
+# ---- floors ----------------------------------------------------------------------------------
+
+IDP_OF_FOUR_WORDS = 64
+ALU_OF_FOUR_WORDS = 32 + 28 + 12
+"""`add_products` of kernels/stress.cu for cycles below 65536: products of 32 cells and two halves;
+masks, shifts and byte permutations."""
+
+
+def floor_of_expose(replay, slices, entries_touched, ceilings):
+    """Least time for `expose` by bytes and by operations: seconds of each, and the largest.
+
+    Bytes: the seconds at '0' and '1' of all touched cells, read and written. Operations: each word
+    of 32 cells added once, four at a time; nothing of the walk itself, nor of cycles above 65535.
+
+    Parameters
+    ----------
+    replay : PreparedReplay
+        Without gating; a redirecting technique.
+    slices : int
+        Instances.
+    entries_touched : float
+        Entries of a slice that anything lands in.
+    ceilings : dict
+        As `measure_ceilings` returns.
+    """
+    schedule = replay.schedule
+    whole, compressed = int((~schedule.compressed).sum()), int(schedule.compressed.sum())
+    warps = 2 * whole
+    if replay.technique.stores_in_blocks:
+        warps += compressed  # a block of an entry is half a warp
+    words = slices * replay.passes * warps * 32
+    moved = slices * entries_touched * SLICE.entry_bits * 8 * 2 * 2
+    seconds = {
+        "by_bytes": moved / ceilings["copy"]["bytes_per_second"],
+        "by_dp2a": words / 4 * IDP_OF_FOUR_WORDS / ceilings["dp2a"]["operations_per_second"],
+        "by_logic": words / 4 * ALU_OF_FOUR_WORDS / ceilings["lop3"]["operations_per_second"],
+    }
+    return {
+        "bytes": moved,
+        "words_added": words,
+        "floor_seconds": seconds,
+        "floor_seconds_largest": max(seconds.values()),
+    }

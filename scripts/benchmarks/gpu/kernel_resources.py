@@ -1,0 +1,170 @@
+"""What the CUDA kernels take of a GPU, as NVIDIA's compiler tells: registers, memory, spills.
+
+    python scripts/benchmarks/gpu/kernel_resources.py [architecture ...]
+
+Prints a Markdown table for some architectures (75 is sm_75), or for those named. It needs no GPU
+and no driver, only the compiler: ``pip install nvidia-cuda-nvrtc``.
+"""
+
+import ctypes
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+KERNELS = Path(__file__).parents[3] / "kernels"
+_WHEELS = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu13", "nvidia-cuda-nvrtc-cu12")
+_USED = re.compile(r"Used (\d+) registers(?:.*?(\d+) bytes smem)?")
+_STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+
+
+class NvrtcError(Exception):
+    """The compiler is missing or refuses; the message has its log."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one kernel takes; bytes of stack and spills are those of a thread.
+
+    Attributes
+    ----------
+    kernel : str
+        Its name.
+    registers : int
+        Of a thread.
+    shared_bytes : int
+        Shared memory of a block, without what a launch adds.
+    stack_bytes, spill_bytes : int
+        Local memory of the kernel and the functions that it calls; bytes of its spills' stores
+        and loads.
+    """
+
+    kernel: str
+    registers: int
+    shared_bytes: int
+    stack_bytes: int
+    spill_bytes: int
+
+
+def architectures() -> list[int]:
+    """Architectures that the compiler knows, 75 for sm_75, oldest first."""
+    nvrtc = _nvrtc()
+    count = ctypes.c_int()
+    _check(nvrtc.nvrtcGetNumSupportedArchs(ctypes.byref(count)))
+    found = (ctypes.c_int * count.value)()
+    _check(nvrtc.nvrtcGetSupportedArchs(found))
+    return sorted(found)
+
+
+def compile_kernels(
+    text: str, name: str, constants: Mapping[str, int], architecture: int
+) -> tuple[bytes, list[Resources]]:
+    """CUBIN of a source and what each of its kernels takes.
+
+    Parameters
+    ----------
+    text : str
+        CUDA C++.
+    name : str
+        What the compiler's messages call it.
+    constants : mapping of str to int
+        Macros, as by ``-D``.
+    architecture : int
+        75 for sm_75.
+    """
+    options = [f"--gpu-architecture=sm_{architecture}", "--std=c++17", "--ptxas-options=-v"]
+    options += [f"--include-path={KERNELS}", *(f"-D{key}={constants[key]}" for key in constants)]
+    nvrtc = _nvrtc()
+    program = ctypes.c_void_p()
+    made = nvrtc.nvrtcCreateProgram(
+        ctypes.byref(program), text.encode(), name.encode(), 0, None, None
+    )
+    _check(made)
+    try:
+        flags = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+        refused = nvrtc.nvrtcCompileProgram(program, len(flags), flags)
+        log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program).decode()
+        if refused:
+            raise NvrtcError(f"{name} for sm_{architecture}:\n{log}")
+        return _text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program), _resources(log)
+    finally:
+        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def _resources(log: str) -> list[Resources]:
+    """Resources of the kernels, by their order in the log of ``ptxas -v``."""
+    found = []
+    for part in log.split("Compiling entry function ")[1:]:
+        used = _USED.search(part)
+        if not used:
+            raise NvrtcError(f"no registers in the compiler's log:\n{log}")
+        functions = [tuple(map(int, numbers)) for numbers in _STACK.findall(part)]
+        stack, stores, loads = (sum(numbers) for numbers in zip(*functions, strict=True))
+        kernel, registers, shared = part.split("'")[1], int(used[1]), int(used[2] or 0)
+        found.append(Resources(kernel, registers, shared, stack, stores + loads))
+    if not found:
+        raise NvrtcError(f"no kernel in the compiler's log:\n{log}")
+    return found
+
+
+@cache
+def _nvrtc() -> ctypes.CDLL:
+    for wheel in _WHEELS:
+        try:
+            files = metadata.files(wheel) or []
+        except metadata.PackageNotFoundError:
+            continue
+        for file in files:
+            if re.match(r"libnvrtc\.so\.\d+$|nvrtc64_\d+_0\.dll$", file.name):
+                return ctypes.CDLL(str(file.locate()))
+    raise NvrtcError("no NVRTC: pip install nvidia-cuda-nvrtc")
+
+
+def _text(size_of: Callable[..., int], get: Callable[..., int], program: ctypes.c_void_p) -> bytes:
+    size = ctypes.c_size_t()
+    _check(size_of(program, ctypes.byref(size)))
+    buffer = ctypes.create_string_buffer(size.value)
+    _check(get(program, buffer))
+    return buffer.raw
+
+
+def _check(status: int) -> None:
+    if status:
+        _nvrtc().nvrtcGetErrorString.restype = ctypes.c_char_p
+        raise NvrtcError(_nvrtc().nvrtcGetErrorString(status).decode())
+
+
+def _rows(chosen: list[int]) -> Iterator[str]:
+    from mcage.engines.cuda_engine.programs import compilations
+
+    yield "| kernel | constants | " + " | ".join(f"sm_{one}" for one in chosen) + " |"
+    yield "|---|---|" + "---|" * len(chosen)
+    for source, constants in compilations():
+        text = (KERNELS / source).read_text(encoding="utf-8")
+        compiled = [compile_kernels(text, source, constants, one)[1] for one in chosen]
+        given = ", ".join(f"{key}={value}" for key, value in constants.items())
+        for kernel in sorted({one.kernel for one in compiled[0]}):
+            cells = [
+                f"{one.registers} / {one.shared_bytes} / {one.stack_bytes + one.spill_bytes}"
+                for resources in compiled
+                for one in resources
+                if one.kernel == kernel
+            ]
+            yield f"| `{source}` `{kernel}` | {given} | " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+    known = architectures()
+    chosen = [int(text) for text in sys.argv[1:]] or [75, 80, 90, known[-1]]
+    print(
+        "Registers of a thread / bytes of shared memory of a block / bytes of stack and spills.\n"
+    )
+    for row in _rows(chosen):
+        print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Do plain samples and rare events agree where both can see, and what does the weighting gain?
+
+Cases whose chance of death is 1e-2 to 1e-4, once from plain slices and once weighted, with other
+random numbers. Plain slices live as in a sweep (`tests/unit/studies/rare_events/test_case.py` holds
+them against one, die by die), but only up to the age that is asked about.
+
+For techniques that cannot move data, the chance to be dead as manufactured is also computed from
+fields alone, without drawing a cell.
+
+    python scripts/validation/check_rare_agreement.py           # some minutes on two cores
+    python scripts/validation/check_rare_agreement.py --fields  # the last only
+    python scripts/validation/check_rare_agreement.py --quick   # a tenth of the slices
+
+Exits with 1 if two estimates differ by more than four standard errors.
+"""
+
+import argparse
+import os
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.select import select_engine
+from mcage.lifetime.end_cause import EndCause
+from mcage.spec import SweepSpec
+from mcage.stats.estimates import wilson
+from mcage.studies.rare_events import failure_probability
+from mcage.studies.rare_events.case import RareCase, rare_case
+from mcage.studies.rare_events.exact import dead_at_start
+from mcage.variation import sample_tail
+
+SIGMAS = 4.0
+PLAIN_SEED, WEIGHTED_SEED = 101, 1
+BATCH = 128
+FIELDS, FIELD_SEED = 64 * BATCH, 5
+
+DIFFERENT = {
+    "life": {"temperature_kelvin": "normal(353.15, 8)"},
+    "aging": {"shift_factor": "normal(1, 0.2)"},
+    "faults": {"sigma_die_volts": 0.02},
+}
+"""Instances and dies that differ."""
+
+Checked = tuple[str, str, float, float, int, int, dict[str, Any]]
+
+CASES: tuple[Checked, ...] = (
+    # technique, environment, low Vdd, age, plain slices, weighted slices, further fields
+    ("baseline", "undervolted", 0.54, 0.0, 24_000, 4000, {}),
+    ("baseline", "undervolted", 0.55, 0.0, 24_000, 4000, {}),
+    ("rc+rar", "dvfs", 0.55, 3.0, 24_000, 4000, {}),
+    ("baseline", "dvfs", 0.56, 6.0, 16_000, 4000, DIFFERENT),
+    ("rrcd", "undervolted", 0.432, 0.0, 16_000, 4000, {}),
+    ("rrcd", "dvfs", 0.439, 3.0, 4000, 2000, {}),
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the slices")
+    parser.add_argument("--fields", action="store_true", help="from fields only")
+    options = parser.parse_args()
+    for case in CASES:
+        if case[0] == "baseline" and case[3] == 0.0:
+            print_from_fields(case)
+    if options.fields:
+        return 0
+    share = 10 if options.quick else 1
+    off = [check(case, share) for case in CASES]
+    return 1 if max(off) > SIGMAS else 0
+
+
+def spec_of(case: Checked) -> SweepSpec:
+    technique, environment, vdd_volts, *_, fields = case
+    given = {
+        "seed": WEIGHTED_SEED,
+        "techniques": [technique],
+        "environments": [environment],
+        "vdd_volts": [vdd_volts],
+    }
+    return SweepSpec.from_mapping(given | fields)
+
+
+def print_from_fields(case: Checked) -> None:
+    """Print the mean chance, over fields, to be dead as manufactured."""
+    rare = rare_case(spec_of(case), 0.0, select_engine("numba")[0])
+    normals = np.random.default_rng(FIELD_SEED).standard_normal((FIELDS, rare.law.normals))
+    chances = [
+        dead_at_start(rare.law, rare.law.node_volts(some), case[2], rare.shared.needed)
+        for some in np.split(normals, FIELDS // BATCH)
+    ]
+    given = np.concatenate(chances)
+    error = given.std() / np.sqrt(len(given))
+    print(f"{rare.label}: {given.mean():.3e} +- {error:.1e} from {FIELDS} fields", flush=True)
+
+
+def check(case: Checked, share: int) -> float:
+    """Print both estimates; return by how many standard errors they differ."""
+    technique, environment, vdd_volts, age_years, plain, weighted, fields = case
+    spec = spec_of(case)
+    engine, _ = select_engine("numba")
+    began = time.monotonic()
+    dead, count = plain_deaths(rare_case(spec, age_years, engine), plain // share), plain // share
+    between = time.monotonic()
+    found = failure_probability(spec, age_years, weighted // share, engine=engine)
+    lower, upper = (
+        float(bound) for bound in wilson(np.array(dead / count), np.array(float(count)))
+    )
+    # As if the weighted estimate were the truth: zero deaths have no error of their own.
+    error = np.hypot(
+        np.sqrt(found.probability * (1 - found.probability) / count),
+        found.probability * found.relative_error,
+    )
+    off = abs(dead / count - found.probability) / float(error)
+    equal = (1 - found.probability) / (found.probability * found.relative_error**2)
+    print(
+        f"| `{technique}` {environment} {vdd_volts:g} V, {age_years:g} years"
+        f"{', dies differ' if fields else ''} "
+        f"| {dead} of {count} "
+        f"| {dead / count:.2e} [{lower:.2e}, {upper:.2e}] "
+        f"| {found.probability:.3e} [{found.lower:.3e}, {found.upper:.3e}] "
+        f"| {off:.1f} | {equal / found.instances:.3g} "
+        f"| {between - began:.0f} s, {time.monotonic() - between:.0f} s |",
+        flush=True,
+    )
+    return off
+
+
+def plain_deaths(case: RareCase, count: int) -> int:
+    """How many of so many plain slices are dead by the age of a case."""
+
+    def deaths(ids: NDArray[np.int64]) -> int:
+        tail = sample_tail(case.law.scenario, PLAIN_SEED, ids, case.floor_volts)
+        cause = case.cause(PLAIN_SEED, ids, case.kernels(ids), tail)
+        return int((cause != EndCause.CENSORED).sum())
+
+    batches = [np.arange(first, min(first + BATCH, count)) for first in range(0, count, BATCH)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return sum(pool.map(deaths, batches))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,209 @@
+"""Do 95 % intervals of rare events hold 95 % of the time?
+
+Estimates probabilities that are known exactly, each 1,000 times from slices of its own, and counts
+how often the interval encloses the truth. The promise is 93.5 to 96.5 %.
+
+    python scripts/validation/check_rare_coverage.py # a quarter of an hour on one core
+    python scripts/validation/check_rare_coverage.py --repetitions 200   # a first look
+
+- A toy: a normal number above five deviations, from numbers shifted there.
+- Slices dead as manufactured under a technique that cannot move data, with lives as in a sweep:
+  independent cells (exact), and cells that share one normal number (by quadrature).
+- Slices with many faulty entries, drawn as for techniques that move data, for the same two laws.
+
+Exits with 1 if a coverage is out of its limits.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom, norm
+
+from mcage.engines.select import select_engine
+from mcage.geometry import SLICE
+from mcage.spec import SweepSpec
+from mcage.studies.rare_events.bumps import Bumps
+from mcage.studies.rare_events.case import RareCase, rare_case
+from mcage.studies.rare_events.entry_proposal import EntryLaw
+from mcage.studies.rare_events.estimate import estimate
+from mcage.studies.rare_events.estimator import PLAIN_SHARE, Sampler, sample, sampler_for
+from mcage.studies.rare_events.exact import dead_at_start
+from mcage.studies.rare_events.field_proposal import FaultyFields
+from mcage.studies.rare_events.mixture_proposal import (
+    Proposal,
+    SliceTilt,
+    draw_dies,
+    faulty_entries,
+)
+from mcage.studies.rare_events.smc import climb
+from mcage.studies.rare_events.vmin_gaussian import SliceLaw
+from mcage.variation import scenario
+
+LIMITS = 0.935, 0.965
+BATCH = 128
+
+Weighted = tuple[NDArray[np.float64], NDArray[np.bool_]]
+
+
+@dataclass(frozen=True)
+class Known:
+    """A probability that is known, and how to draw for it.
+
+    Attributes
+    ----------
+    name : str
+        What it is the probability of.
+    truth : float
+        The probability.
+    size : int
+        Samples of one estimate.
+    draw : callable
+        Weights and failures of samples with given ids.
+    """
+
+    name: str
+    truth: float
+    size: int
+    draw: Callable[[NDArray[np.int64]], Weighted]
+
+
+def shared_law() -> SliceLaw:
+    """A slice whose cells share one normal number: what depends on it is a quadrature."""
+    common = scenario("common")
+    return SliceLaw(replace(common, node_rows=1, node_columns=8, phi=1e6))
+
+
+def over_shared(
+    law: SliceLaw, value: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+) -> float:
+    """Mean of a function of the nodes of a slice whose cells share one normal number."""
+    number, step = np.linspace(-12, 12, 4001, retstep=True)
+    sigma, shape = law.scenario.sigma_systematic_volts, (len(number), 1, law.scenario.node_columns)
+    nodes = np.broadcast_to((law.scenario.mu_volts + sigma * number)[:, None, None], shape)
+    return float((value(nodes) * norm.pdf(number)).sum() * step)
+
+
+def toy(limit: float, size: int) -> Known:
+    def draw(ids: NDArray[np.int64]) -> Weighted:
+        generator = np.random.default_rng([11, int(ids[0])])
+        plain = generator.random(len(ids)) < PLAIN_SHARE
+        number = generator.standard_normal(len(ids)) + np.where(plain, 0.0, limit)
+        ratio = np.exp(limit * number - 0.5 * limit**2)
+        return 1 / (PLAIN_SHARE + (1 - PLAIN_SHARE) * ratio), number > limit
+
+    return Known(f"toy, {limit:g} deviations", float(norm.sf(limit)), size, draw)
+
+
+def baseline(scenario_name: str, vdd_volts: float, seed: int) -> RareCase:
+    spec = SweepSpec.from_mapping(
+        {
+            "seed": seed,
+            "techniques": ["baseline"],
+            "environments": ["undervolted"],
+            "scenarios": [scenario_name],
+            "vdd_volts": [vdd_volts],
+            "workload": {"kernels": ["BlackScholes", "MatrixTranspose"], "generations": 2},
+        }
+    )
+    return rare_case(spec, 0.0, select_engine("numba")[0])
+
+
+def lives_of(sampler: Sampler) -> Callable[[NDArray[np.int64]], Weighted]:
+    def draw(ids: NDArray[np.int64]) -> Weighted:
+        lives = sample(sampler, ids)
+        return lives.weights, lives.dead
+
+    return draw
+
+
+def independent_pairs(vdd_volts: float, size: int) -> Known:
+    case = baseline("dispersed", vdd_volts, seed=1)
+    nodes = case.law.node_volts(np.zeros((1, case.law.normals)))
+    (truth,) = dead_at_start(case.law, nodes, vdd_volts, case.shared.needed)
+    sampler = sampler_for(case)
+    return Known("baseline, independent cells", truth, size, lives_of(sampler))
+
+
+def shared_pairs(vdd_volts: float, size: int) -> Known:
+    case = replace(baseline("common", vdd_volts, seed=2), law=shared_law())
+    truth = over_shared(
+        case.law, lambda nodes: dead_at_start(case.law, nodes, vdd_volts, case.shared.needed)
+    )
+    sampler = sampler_for(case)
+    return Known("baseline, shared part", truth, size, lives_of(sampler))
+
+
+def many_faulty(name: str, law: SliceLaw, vdd_volts: float, most: int, size: int) -> Known:
+    """More than that many faulty entries."""
+
+    def chance(nodes: NDArray[np.float64]) -> NDArray[np.float64]:
+        return binom.sf(most, SLICE.entries, EntryLaw.of(law, nodes, vdd_volts).faulty[:, 0])
+
+    if law.factor.any():
+        truth = over_shared(law, chance)
+    else:
+        truth = float(chance(law.node_volts(np.zeros((1, law.normals))))[0])
+    fields = FaultyFields(law, vdd_volts)
+    climbed = climb(fields, most + 1.0, 5)
+    bumps = Bumps.like(law, climbed, np.ones(len(climbed)))
+    tilt = SliceTilt(fields, bumps, most + 1.0)
+    proposal = Proposal(law, vdd_volts, tilt, tilt_share=1 - PLAIN_SHARE)
+
+    def draw(ids: NDArray[np.int64]) -> Weighted:
+        dies = draw_dies(proposal, 3, "check", ids, vdd_volts)
+        return dies.weights, faulty_entries(dies.tail, vdd_volts) > most
+
+    return Known(name, truth, size, draw)
+
+
+def check(known: Known, repetitions: int) -> float:
+    """Print and return how often the interval encloses the truth."""
+    began = time.monotonic()
+    below = above = 0
+    effective, values = [], []
+    per_call = max(1, BATCH // known.size)
+    for first in range(0, repetitions, per_call):
+        count = min(per_call, repetitions - first)
+        weights, failed = known.draw(np.arange(first * known.size, (first + count) * known.size))
+        for weight, fails in zip(np.split(weights, count), np.split(failed, count), strict=True):
+            found = estimate(weight, fails, PLAIN_SHARE)
+            below += found.upper < known.truth
+            above += found.lower > known.truth
+            effective.append(found.effective_samples)
+            values.append(found.probability)
+    coverage = 1 - (below + above) / repetitions
+    print(
+        f"{known.name:34} {known.truth:9.3g}  mean {np.mean(values) / known.truth:6.3f} of it  "
+        f"effective {np.median(effective):6.4g}  covered {coverage:6.1%}  "
+        f"too low {below / repetitions:5.1%}  too high {above / repetitions:5.1%}  "
+        f"{time.monotonic() - began:4.0f} s",
+        flush=True,
+    )
+    return coverage
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repetitions", type=int, default=1000)
+    repetitions = parser.parse_args().repetitions
+    dispersed = SliceLaw(scenario("dispersed"))
+    coverages = [
+        check(known, repetitions)
+        for known in (
+            toy(5.0, 1000),
+            independent_pairs(0.655, 150),
+            shared_pairs(0.64, 150),
+            many_faulty("many faulty, independent cells", dispersed, 0.4, 43, 400),
+            many_faulty("many faulty, shared part", shared_law(), 0.47, 40, 400),
+        )
+    ]
+    return 0 if all(LIMITS[0] <= one <= LIMITS[1] for one in coverages) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,175 @@
+"""Laws that hold for every replay, whatever the trace: what is conserved, what cannot happen."""
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+from engine_cases import COUNTED, WRITE_KINDS, fault_map_batch, seeded_fault_maps, with_full_masks
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trace_strategies import SPILLING, random_trace, traces
+
+from mcage.engines.interface import clean_maps
+from mcage.engines.numba_engine import NativeEngine
+from mcage.engines.numpy_engine.engine import ReferenceEngine
+from mcage.engines.numpy_engine.redirection import IN_TABLE, NOWHERE, SPILLED, place_writes
+from mcage.replay.prepare import prepare
+from mcage.replay.schedule import DEATH
+from mcage.techniques import TECHNIQUES, Storage
+from mcage.traces.model import ALLOC, RELEASE
+
+ENGINES = [pytest.param(engine(), id=engine.name) for engine in (ReferenceEngine, NativeEngine)]
+REDIRECTING = [name for name, technique in TECHNIQUES.items() if technique.redirects]
+SHAPE = {"window_sizes": (3, 9), "slots": (1, 3)}
+
+
+def spilling_replays(name):
+    """Replays of a redirecting technique with many rows alive, and fault maps of all sorts."""
+    for seed in range(2):
+        trace = random_trace(random.Random(seed), **SPILLING)
+        yield prepare(trace, TECHNIQUES[name]), seeded_fault_maps(seed)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", TECHNIQUES)
+def test_duty_cycles_make_one(engine, name):
+    """d0 + d1 + off = 1 with none of them below 0; in a clean slice every value finds a home."""
+    for seed in range(2):
+        replay = prepare(random_trace(random.Random(seed), **SHAPE), TECHNIQUES[name])
+        times = engine.cell_times(replay, clean_maps())
+        off = times.period - times.powered
+        for share in (times.zeros, times.ones, off):
+            assert share.min() >= 0
+        assert (times.zeros + times.ones + off == replay.passes * replay.schedule.cycles).all()
+        if not replay.technique.gates_released:  # a cell is on for whole passes or not at all
+            assert (times.powered % replay.schedule.cycles == 0).all()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", REDIRECTING)
+def test_every_write_is_of_one_kind(engine, name):
+    for replay, fault_maps in spilling_replays(name):
+        counters = engine.count(replay, fault_maps)
+        kinds = sum(getattr(counters, kind) for kind in WRITE_KINDS)
+        assert (kinds == replay.passes * replay.schedule.writes).all()
+        assert (counters.lds_reads <= replay.passes * replay.schedule.reads).all()
+        assert (counters.spilled_row_cycles <= counters.peak_spilled_rows * replay.period).all()
+        clean, hopeless = 0, -1
+        assert counters.to_faulty[clean] == 0
+        assert counters.lds[clean] == 0
+        assert counters.to_reliable[hopeless] == counters.to_faulty[hopeless] == 0
+        in_table = replay.schedule.compressed & (replay.technique.storage is Storage.TABLE)
+        assert counters.regular[hopeless] == replay.passes * in_table.sum()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_techniques_that_cannot_move_data_count_all_alike(engine):
+    trace, fault_maps = random_trace(random.Random(0), **SHAPE), seeded_fault_maps(0)
+    for technique in TECHNIQUES.values():
+        if technique.heeds_faults:
+            continue
+        counters = engine.count(prepare(trace, technique), fault_maps)
+        assert counters.regular.tolist() == [trace.writes] * len(fault_maps)
+        nothing = set(COUNTED) - {"regular", "wakeups"}
+        assert not any(getattr(counters, name).any() for name in nothing)
+
+
+@pytest.mark.parametrize("name", REDIRECTING)
+def test_homes_are_possible(name):
+    """No uncompressed value in a faulty entry, none in a bad block, no block held twice."""
+    for replay, fault_maps in spilling_replays(name):
+        homes = place_writes(replay, fault_maps)
+        assert not (homes.entry == NOWHERE).any()
+        maps_of_lanes = np.repeat(fault_maps, replay.passes, axis=0)
+        for fault_map, entry, block in zip(maps_of_lanes, homes.entry, homes.block, strict=True):
+            assert_homes_of_a_pass_are_possible(replay.schedule, fault_map, entry, block)
+
+
+def assert_homes_of_a_pass_are_possible(schedule, fault_map, entry, block):
+    live: dict[int, dict[int, list[tuple[int, int]]]] = {}  # window, register, its blocks
+    for kind, which in zip(schedule.op_kind.tolist(), schedule.op.tolist(), strict=True):
+        if kind == ALLOC:
+            live[which] = {}
+        elif kind == RELEASE:
+            del live[which]
+        elif kind == DEATH:
+            del live[int(schedule.window[which])][int(schedule.reg[which])]
+        else:
+            blocks = [int(block[which])] if schedule.compressed[which] else range(4)
+            if entry[which] == SPILLED:
+                blocks = []
+            elif entry[which] == IN_TABLE:
+                assert schedule.compressed[which]
+                blocks = []
+            home = [(int(entry[which]), one) for one in blocks]
+            assert not any(fault_map[number] >> one & 1 for number, one in home)
+            live[int(schedule.window[which])][int(schedule.reg[which])] = home
+        held = Counter(place for rows in live.values() for home in rows.values() for place in home)
+        assert not held or max(held.values()) == 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_powered_entries_are_the_live_rows(engine):
+    """With whole writes and gated entries, as many entries are on as rows live in the slice."""
+    techniques = [TECHNIQUES[name] for name in ("rc", "rc+rar", "rrcd+rc+rar")]
+    for seed, shape in enumerate([SHAPE, SPILLING]):
+        trace = with_full_masks(random_trace(random.Random(seed), **shape))
+        for technique in techniques:
+            replay, fault_maps = prepare(trace, technique), seeded_fault_maps(seed)[2:3]
+            schedule = replay.schedule
+            alive = (schedule.end_cycle - schedule.cycle)[~schedule.compressed].sum()
+            spilled = engine.count(replay, fault_maps).spilled_row_cycles
+            powered = engine.cell_times(replay, fault_maps).powered.sum(axis=(1, 2))
+            # Only uncompressed rows are counted, and only they may be spilled: others have a table.
+            assert (powered == 2048 * (replay.passes * alive - spilled)).all()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_rotation_conserves_stress(engine):
+    """It moves stress to other entries, cell by cell, and makes none and loses none."""
+
+    @given(trace=traces(**SHAPE), delta_limit=st.sampled_from([64, None]))
+    @settings(max_examples=6, deadline=None)
+    def check(trace, delta_limit):
+        trace = with_full_masks(trace)
+        direct = prepare(trace, TECHNIQUES["rc"], delta_limit)
+        rotating = prepare(trace, TECHNIQUES["rc+rar"], delta_limit)
+        still, moved = (engine.cell_times(one, clean_maps()) for one in (direct, rotating))
+        for before, after in [(still.ones, moved.ones), (still.powered, moved.powered)]:
+            assert (after.sum(axis=1) == rotating.passes * before.sum(axis=1)).all()
+
+    check()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_rotation_wears_entries_of_a_window_alike(engine):
+    """All windows of one size: no entry of a slot is any different from another."""
+    shape = {"window_sizes": (5, 5), "slots": (2, 3), "phases": (1, 1)}
+    trace = random_trace(random.Random(1), **shape)
+    for name in ("rar", "rc+rar"):
+        times = engine.cell_times(prepare(trace, TECHNIQUES[name]), clean_maps())
+        for slot in np.unique(trace.slot):
+            entries = times.ones[0, 5 * slot : 5 * slot + 5]
+            assert entries.any()
+            assert (entries == entries[0]).all()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", REDIRECTING)
+def test_an_instance_does_not_depend_on_its_batch(engine, name):
+    @given(trace=traces(**SHAPE), maps=st.randoms(use_true_random=False))
+    @settings(max_examples=2, deadline=None)
+    def check(trace, maps):
+        replay, fault_maps = prepare(trace, TECHNIQUES[name]), fault_map_batch(maps)[1:4]
+        together, counted = engine.cell_times(replay, fault_maps), engine.count(replay, fault_maps)
+        for instance in (2, 0):
+            one = fault_maps[instance : instance + 1]
+            alone = engine.cell_times(replay, one)
+            assert np.array_equal(alone.ones[0], together.ones[instance])
+            assert np.array_equal(alone.powered[0], together.powered[instance])
+            counters = engine.count(replay, one)
+            for count in COUNTED:
+                assert getattr(counters, count)[0] == getattr(counted, count)[instance]
+
+    check()

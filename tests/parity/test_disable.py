@@ -1,0 +1,224 @@
+"""Disable by hand: windows between faulty entries, and what waiting for a place costs."""
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+from engine_cases import COUNTED
+from life_cases import YEAR, cell, lived, random_values, steady_trace, tail_of, whole_entries
+from trace_strategies import SPILLING, alloc, random_trace, read, release, trace_of, write
+
+from mcage.engines.interface import clean_maps
+from mcage.engines.numba_engine import NativeEngine
+from mcage.engines.numpy_engine.engine import ReferenceEngine
+from mcage.errors import UserError
+from mcage.lifetime.end_cause import EndCause
+from mcage.replay.packing import packed_bases
+from mcage.replay.prepare import prepare
+from mcage.techniques import TECHNIQUES
+from mcage.traces.library import bundled_trace
+from mcage.traces.model import ALLOC, WRITE
+from mcage.traces.validation import validate_trace
+
+ENGINES = [pytest.param(engine(), id=engine.name) for engine in (ReferenceEngine, NativeEngine)]
+DISABLE = TECHNIQUES["disable"]
+
+
+def faulty(*entries):
+    fault_map = np.zeros(256, dtype=np.uint8)
+    fault_map[list(entries)] = 0b0011
+    return fault_map
+
+
+def reliable(*entries):
+    return np.where(np.isin(np.arange(256), entries), 0, 15).astype(np.uint8)
+
+
+def window(begin, slot, size, end, value=1):
+    return [alloc(begin, slot, size), write(begin + 1, slot, 0, value), release(end, slot)]
+
+
+@pytest.mark.parametrize(
+    ("fault_map", "size", "bases"),
+    [
+        (faulty(), 100, [0, 100]),
+        (faulty(0), 100, [1, 101]),
+        (faulty(99), 100, [100]),
+        (faulty(255), 128, [0]),
+        (faulty(3, 4, 9), 2, [0, 5, 7, *range(10, 256, 2)]),
+        (reliable(7, 8, 9, 255), 1, [7, 8, 9, 255]),
+        (reliable(7, 8, 9, 255), 3, [7]),
+        (reliable(7, 8, 9, 255), 4, []),
+        (reliable(), 1, []),
+    ],
+)
+def test_windows_lie_in_runs_of_reliable_entries(fault_map, size, bases):
+    assert packed_bases(fault_map, size).tolist() == bases
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_packing_has_more_windows(seed):
+    """The most windows that end before each entry, one entry after the other."""
+    rng = np.random.default_rng(seed)
+    fault_map = (rng.random(256) < rng.choice([0.02, 0.1, 0.4])).astype(np.uint8)
+    for size in (1, 2, 3, 7, 20):
+        most = [0] * 257
+        for end in range(1, 257):
+            usable = end >= size and not fault_map[end - size : end].any()
+            most[end] = max(most[end - 1], most[end - size] + 1 if usable else 0)
+        bases = packed_bases(fault_map, size)
+        assert len(bases) == most[256]
+        assert (np.diff(bases) >= size).all()
+        assert not any(fault_map[base : base + size].any() for base in bases)
+
+
+def three_windows():
+    """Two at first, then a third one in the slot of the second."""
+    events = [*window(0, 0, 4, 20, 1), *window(5, 1, 4, 10, 2), *window(12, 1, 4, 18, 4)]
+    return trace_of(events, cycles=25)
+
+
+def test_windows_wait_in_line_for_a_place():
+    packing = prepare(three_windows(), DISABLE).packing
+    assert packing.slots == (2,)
+    everywhere, one = packing.timing((2,)), packing.timing((1,))
+    assert everywhere.start_cycle.tolist() == [0, 5, 12]
+    assert everywhere.place.tolist() == [0, 1, 1]
+    assert one.start_cycle.tolist() == [0, 21, 27]  # from the cycle after a release on
+    assert one.place.tolist() == [0, 0, 0]
+    assert (everywhere.cycles, one.cycles) == (25, 25 + 33 - 20)
+    maps = np.stack([faulty(), faulty(5), reliable(*range(9, 13)), reliable(*range(9, 12))])
+    assert packing.slowdown(maps).tolist() == [0, 0, 38 / 25 - 1, np.inf]
+    assert packing.fits(maps).tolist() == [True, True, True, False]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_cells_hold_where_windows_lie(engine):
+    replay = prepare(three_windows(), DISABLE)
+    maps = np.stack([faulty(0, 6), reliable(*range(9, 13)), reliable()])
+    times = engine.cell_times(replay, maps)
+    ones, powered = (one.reshape(3, 256, 64, 32) for one in (times.ones, times.powered))
+    assert times.period.tolist() == [25, 38, 25]
+    # Two places, from entries 1 and 7 on: 2 from cycle 6 to 13, then 4.
+    assert (ones[0, 1, :, :3] == [25, 0, 0]).all()
+    assert (ones[0, 7, :, :3] == [0, 7, 18]).all()
+    assert sorted(set(np.flatnonzero(powered[0].any(axis=(1, 2))))) == [1, 7]
+    # One place: 1 from cycle 1, 2 from 22, 4 from 28 to 1 of the next pass.
+    assert (ones[1, 9, :, :3] == [21, 6, 11]).all()
+    assert not powered[2].any()
+    assert times.longest_one_duty.tolist() == [1.0, 21 / 38, 0.0]
+    counted = engine.count(replay, maps)
+    assert counted.regular.tolist() == [3, 3, 0]
+    assert not any(getattr(counted, name).any() for name in COUNTED if name != "regular")
+
+
+def test_a_launch_waits_for_what_it_waited_for():
+    """The second kernel needs what the first one wrote, whether or not there is a place for it."""
+    events = [
+        *window(0, 0, 3, 9),
+        *window(0, 1, 3, 9),
+        *window(12, 0, 2, 15),
+        *window(12, 1, 2, 15),
+    ]
+    packing = prepare(trace_of(events), DISABLE).packing
+    assert packing.sizes == (2, 3)
+    assert packing.timing((2, 2)).start_cycle.tolist() == [0, 0, 12, 12]
+    assert packing.timing((2, 1)).start_cycle.tolist() == [0, 10, 20, 20]
+    assert packing.timing((1, 2)).start_cycle.tolist() == [0, 0, 12, 16]
+
+
+def test_a_window_waits_for_those_of_other_sizes():
+    """It is of the launch before: only its size keeps it from starting at once."""
+    events = [*window(0, 0, 3, 9), *window(0, 1, 3, 9), *window(12, 0, 2, 15)]
+    trace = trace_of(events)
+    trace = dataclasses.replace(trace, alloc_launch=np.zeros_like(trace.alloc_launch))
+    packing = prepare(trace, DISABLE).packing
+    assert packing.timing((1, 2)).start_cycle.tolist() == [0, 0, 12]
+    assert packing.timing((1, 1)).start_cycle.tolist() == [0, 10, 20]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_windows_of_two_kernels_lie_on_each_other_as_the_map_says(engine):
+    """A window of 3 at entry 5, then two of 2 at entries 1 and 5: the latter finds the former."""
+    events = [*window(0, 0, 3, 9, 1), *window(12, 0, 2, 15, 2), *window(12, 1, 2, 15, 4)]
+    fault_maps = reliable(1, 2, 5, 6, 7)[None]
+    times = engine.cell_times(prepare(trace_of(events, cycles=20), DISABLE), fault_maps)
+    ones = times.ones.reshape(256, 64, 32)
+    assert (ones[1, :, :3] == [0, 20, 0]).all()
+    assert (ones[5, :, :3] == [12, 0, 8]).all()  # 1 from cycle 1, 4 from 13 to 1 of the next pass
+    assert sorted(set(np.flatnonzero(times.powered[0].any(axis=1)))) == [1, 5]
+
+
+def test_windows_of_different_size_at_once_are_refused():
+    events = [*window(0, 0, 2, 9), *window(5, 1, 3, 12)]
+    with pytest.raises(UserError, match="windows of different size are open at once"):
+        prepare(trace_of(events, name="mixed"), DISABLE)
+    prepare(trace_of(events), TECHNIQUES["baseline"])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_without_faults_it_is_the_baseline(engine):
+    for seed in range(3):
+        trace = random_trace(random.Random(seed), **(SPILLING if seed else {}))
+        packed, baseline = (prepare(trace, TECHNIQUES[name]) for name in ("disable", "baseline"))
+        for name in COUNTED:
+            same = (engine.count(replay, clean_maps()) for replay in (packed, baseline))
+            assert np.array_equal(*(getattr(one, name) for one in same)), name
+        found, meant = (engine.cell_times(replay, clean_maps()) for replay in (packed, baseline))
+        assert found.period.tolist() == [meant.period]
+        assert np.array_equal(found.ones, meant.ones)
+        assert np.array_equal(found.powered, meant.powered)
+
+
+@pytest.mark.parametrize("name", ["Reduction", "ScanLargeArrays"])
+def test_retimed_traces_are_traces(name):
+    """All events of a window in their order and at their distances, the fewer places the later."""
+    trace = bundled_trace(name).first_generations(2)
+    packing = prepare(trace, DISABLE).packing
+    cycles = []
+    for count in (16, 9, 4, 1):
+        places = tuple(min(count, slots) for slots in packing.slots)
+        retimed = packing.retimed(places)
+        validate_trace(retimed)
+        assert retimed.windows == trace.windows
+        assert np.array_equal(retimed.alloc_launch, trace.alloc_launch)
+        again = prepare(retimed, DISABLE).packing
+        assert (again.windows.slot < max(places)).all()
+        for window_number in range(0, trace.windows, 7):
+            mine = packing.window_of_event == window_number
+            moved = again.window_of_event == window_number
+            for column in ("kind", "reg", "value", "exec_mask"):
+                after, before = getattr(retimed, column)[moved], getattr(trace, column)[mine]
+                assert np.array_equal(after, before)
+            assert np.array_equal(np.diff(retimed.cycle[moved]), np.diff(trace.cycle[mine]))
+        cycles.append(retimed.cycles)
+    assert cycles[0] == trace.cycles
+    assert cycles == sorted(cycles)
+    assert cycles[-1] > 2 * cycles[0]
+
+
+def test_a_life_ends_when_no_window_fits():
+    trace = steady_trace(random_values(10))
+    every_tenth = tail_of(whole_entries(range(9, 256, 10)), whole_entries(range(10, 256, 10)))
+    life = lived([trace], "disable", every_tenth)
+    assert life.end_cause.tolist() == [EndCause.NO_HOME, EndCause.CENSORED]
+    assert life.life_seconds.tolist() == [0, 10 * YEAR]
+    assert life.writes[1].tolist() == [1, 0, 0, 0]
+    assert life.peak_spilled_rows.tolist() == [0, 0]
+
+
+def test_stress_follows_the_windows():
+    """The only window lies behind the faulty entry, where its cells are under stress."""
+    values = np.zeros((3, 64), dtype=np.uint32)
+    life = lived([steady_trace(values)], "disable", tail_of(whole_entries([1])), [cell(0), cell(4)])
+    assert life.sampled_dvth_volts[0, 0].tolist() == [0, 0]
+    assert life.sampled_dvth_volts[0, 1, 0] > 0
+    assert life.longest_duty[0].tolist() == [1, 0]
+
+
+def test_reads_and_writes_keep_their_order_in_a_cycle():
+    events = [alloc(0, 0, 1), write(1, 0, 0, 1), read(1, 0, 0), release(1, 0)]
+    packing = prepare(trace_of(events), DISABLE).packing
+    kinds = packing.retimed((1,)).kind.tolist()
+    assert kinds[:2] == [ALLOC, WRITE]

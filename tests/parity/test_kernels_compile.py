@@ -1,0 +1,79 @@
+"""Does NVIDIA's compiler take every kernel for every architecture, and without spills?"""
+
+import sys
+
+import pytest
+from kernel_resources import KERNELS, NvrtcError, architectures, compile_kernels
+
+from mcage.engines.cuda_engine.programs import compilations
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="NVRTC's wheel is for Linux")
+
+COMPILATIONS = list(compilations())
+
+
+def name_of(compilation):
+    source, constants = compilation
+    return ",".join([source, *(f"{key}={value}" for key, value in constants.items())])
+
+
+def test_all_sources_are_compiled():
+    assert {source for source, _ in COMPILATIONS} == {path.name for path in KERNELS.glob("*.cu")}
+
+
+def test_architectures_begin_with_turing():
+    assert architectures()[0] == 75
+    assert {80, 90, 100} <= set(architectures())
+
+
+@pytest.mark.parametrize("compilation", COMPILATIONS, ids=name_of)
+def test_kernels_compile_without_spills(compilation):
+    source, constants = compilation
+    text = (KERNELS / source).read_text(encoding="utf-8")
+    spilling = []
+    for architecture in architectures():
+        cubin, resources = compile_kernels(text, source, constants, architecture)
+        assert cubin.startswith(b"\x7fELF")
+        for kernel in resources:
+            assert kernel.shared_bytes <= 48 * 1024
+            if kernel.stack_bytes or kernel.spill_bytes:
+                spilling.append((architecture, kernel))
+    assert not spilling, "\n".join(f"sm_{one}: {kernel}" for one, kernel in spilling)
+
+
+SPILLING = """
+extern "C" __global__ void __launch_bounds__(1024, 2) spills(const float *in, float *out) {
+    __shared__ float row[1024];
+    float values[100];
+    for (int i = 0; i < 100; i++) values[i] = in[i * 1024 + threadIdx.x];
+    row[threadIdx.x] = in[threadIdx.x];
+    __syncthreads();
+    for (int round = 0; round < 9; round++)
+#pragma unroll
+        for (int i = 0; i < 100; i++) values[i] = values[i] * row[i] + values[(i + 1) % 100];
+#pragma unroll
+    for (int i = 0; i < 100; i++) out[i * 1024 + threadIdx.x] = values[i];
+}
+extern "C" __global__ void stack(const int *in, int *out) {
+    int counts[32] = {};
+    for (int i = 0; i < 32; i++) counts[in[i] & 31] += i;
+    out[threadIdx.x] = counts[in[threadIdx.x] & 31];
+}
+extern "C" __global__ void plain(int *out) { out[threadIdx.x] = WHAT; }
+"""
+
+
+def test_resources_are_told():
+    resources = compile_kernels(SPILLING, "spilling.cu", {"WHAT": 3}, 90)[1]
+    found = {one.kernel: one for one in resources}
+    spills, stack, plain = found["spills"], found["stack"], found["plain"]
+    assert spills.registers == 32  # 65,536 of them for twice 1,024 threads
+    assert spills.spill_bytes > 0
+    assert spills.shared_bytes == 4096
+    assert (stack.stack_bytes, stack.spill_bytes) == (128, 0)
+    assert (plain.stack_bytes, plain.spill_bytes, plain.shared_bytes) == (0, 0, 0)
+
+
+def test_error_has_the_compilers_line():
+    with pytest.raises(NvrtcError, match=r"bad\.cu\(2\): error"):
+        compile_kernels("\nnonsense", "bad.cu", {}, 90)

@@ -1,0 +1,117 @@
+"""The shortcuts of the Numba engine's exposure against sums over all cells, on real traces.
+
+Short random traces leave few bits open; these reach every way in which the engine looks for the
+most stressed cell, that of many entries abreast included.
+"""
+
+from itertools import chain
+
+import numpy as np
+import pytest
+
+from mcage.engines.numba_engine import NativeEngine
+from mcage.engines.stress import DenseExposure, SharedDuties, Watched
+from mcage.geometry import SLICE
+from mcage.replay.most_stressed import group_by_duty
+from mcage.replay.prepare import prepare
+from mcage.techniques import TECHNIQUES
+from mcage.traces.library import bundled_trace
+
+NUMBA = NativeEngine()
+KERNELS = ("Reduction", "DCT", "ScanLargeArrays", "Histogram")
+INSTANCES = 3
+WATCHED = 400
+
+
+class AllCells(DenseExposure):
+    """Every cell summed up, from the engine's own cell times."""
+
+    def _times(self, replay, fault_map):
+        times = NUMBA.cell_times(replay, fault_map[None])
+        return times.ones[0], times.powered[0], times.period
+
+
+@pytest.fixture(scope="module", params=["gr-guard", "rrcd", "rrcd+pg", "rrcd+rc+rar"])
+def duties(request):
+    replays = tuple(prepare(bundled_trace(one), TECHNIQUES[request.param]) for one in KERNELS)
+    clean = np.zeros((1, SLICE.entries), dtype=np.uint8)
+    times = [NUMBA.cell_times(replay, clean) for replay in replays]
+    zero = np.stack([(one.zeros[0] / one.period).ravel() for one in times])
+    one = np.stack([(one.ones[0] / one.period).ravel() for one in times])
+    return SharedDuties(replays, group_by_duty(zero), group_by_duty(one))
+
+
+def lives(duties, seed):
+    """Both exposures of the same lives, stretch after stretch."""
+    rng = np.random.default_rng(seed)
+    cells = rng.choice(SLICE.cells, (INSTANCES, WATCHED), replace=False)
+    watched = Watched(np.repeat(np.arange(INSTANCES), WATCHED), cells.ravel())
+    both = AllCells(duties, watched, INSTANCES), NUMBA.exposure(duties, watched, INSTANCES)
+    faulty = np.where(rng.random((INSTANCES, SLICE.entries)) < 0.3, 1, 0)
+    blocks = 1 << rng.integers(0, 4, (INSTANCES, SLICE.entries))
+    fault_maps = np.zeros((INSTANCES, SLICE.entries), dtype=np.uint8)
+    for stretch in range(4):
+        running = rng.permutation(INSTANCES)[: INSTANCES - stretch % 2]
+        kernel = rng.integers(len(KERNELS), size=len(running))
+        seconds = rng.uniform(1e6, 1e8)
+        for exposure in both:
+            exposure.add(running, kernel, fault_maps[running], seconds)
+        yield both, (running, kernel, fault_maps[running], seconds)
+        fault_maps = (faulty * blocks).astype(np.uint8)  # from the second stretch on
+        faulty |= rng.random(faulty.shape) < 0.02
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_longest_and_watched_times_are_those_of_all_cells(duties, seed):
+    for stretch, ((dense, native), _) in enumerate(lives(duties, seed)):
+        assert np.array_equal(dense.longest, native.longest), stretch
+        assert np.array_equal(dense.watched_seconds, native.watched_seconds), stretch
+    assert dense.longest.all()
+    assert dense.watched_seconds.any()
+
+
+def test_longest_times_within_a_stretch_are_those_of_all_cells(duties):
+    """Also after looking within, which must leave what is known of the cells as it was."""
+    below = 0
+    for (dense, native), (running, kernel, fault_maps, seconds) in chain(
+        lives(duties, 1), lives(duties, 2)
+    ):
+        before = dense.longest_earlier(running, kernel, fault_maps, np.full(len(running), seconds))
+        for part in (0.9, 0.5, 0.002):
+            back = np.full(len(running), seconds * (1 - part))
+            exact, found = (
+                exposure.longest_earlier(running, kernel, fault_maps, back)
+                for exposure in (dense, native)
+            )
+            assert np.array_equal(exact, found)
+            line = (1 - part) * before + part * dense.longest[:, running]
+            assert (exact <= line * (1 + 1e-9)).all()
+            below += (exact < line * (1 - 1e-6)).sum()
+    assert below, "the same cells are the longest throughout: a line would do"
+
+
+def test_bits_are_worked_out_abreast(duties):
+    """Otherwise the test above would not see that way of looking."""
+    technique = duties.replays[0].technique
+    if not (technique.gates_released and technique.rotating_selectors):
+        pytest.skip("only for tables and released places that are off")
+    *_, ((_, native), _) = lives(duties, 1)
+    done = [room.abreast.done.any() for room in native._rooms._spare]
+    assert any(done)
+
+
+@pytest.mark.parametrize("kernel", ["Reduction", "DCT"])
+def test_longest_times_of_many_fault_maps(kernel):
+    """Some bits of an entry looked at alone, others next to them with all entries."""
+    replay = prepare(bundled_trace(kernel), TECHNIQUES["rrcd+rc+rar"])
+    groups = group_by_duty(np.zeros((1, SLICE.cells)))
+    duties = SharedDuties((replay,), groups, groups)
+    nobody = Watched(*np.zeros((2, 0), dtype=np.int64))
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        fault_map = rng.random((1, SLICE.entries)) < rng.uniform(0.25, 0.36)
+        fault_map = fault_map.astype(np.uint8)
+        exposure = NUMBA.exposure(duties, nobody, 1)
+        exposure.add(np.array([0]), np.array([0]), fault_map, float(replay.period))
+        times = NUMBA.cell_times(replay, fault_map)
+        assert exposure.longest[:, 0].tolist() == [times.zeros.max(), times.ones.max()], seed

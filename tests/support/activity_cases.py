@@ -1,0 +1,54 @@
+"""What a slice does on traces of a few events."""
+
+import numpy as np
+from trace_strategies import (
+    alloc,
+    pattern,
+    read,
+    release,
+    trace_of,
+    write,
+)
+
+from mcage.costs import activity_of
+from mcage.engines.interface import clean_maps
+from mcage.engines.numpy_engine.engine import ReferenceEngine
+from mcage.replay.prepare import prepare
+from mcage.techniques import TECHNIQUES
+
+ENGINE = ReferenceEngine()
+
+
+COUNTER = pattern(0, 1, 8)  # single-delta; 63 one-byte deltas inline
+
+
+NOISE = np.random.default_rng(0).integers(0, 2**32, 64, dtype=np.uint32)
+
+
+HALF = np.where(np.arange(64) < 32, pattern(0, 1, 8), NOISE)  # two blocks fit, two do not
+
+
+def activity(trace, name, fault_maps=None, delta_limit=64):
+    technique = TECHNIQUES[name] if isinstance(name, str) else name
+    fault_maps = clean_maps() if fault_maps is None else fault_maps
+    replay = prepare(trace, technique, delta_limit)
+    return activity_of(replay, ENGINE.count(replay, fault_maps))
+
+
+def life_of_a_register():
+    """One window of two registers, open for 100 of 120 cycles; register 1 is never written."""
+    return trace_of(
+        [
+            alloc(0, 0, 2),
+            write(10, 0, 0, COUNTER),  # compressed for 20 cycles
+            read(12, 0, 0),
+            read(14, 0, 0),
+            write(30, 0, 0, NOISE),  # uncompressed for 10
+            read(32, 0, 0),
+            write(40, 0, 0, 7),  # constant, for 20
+            write(60, 0, 0, NOISE, lanes=1),  # divergent: a MOV first; uncompressed for 10
+            write(70, 0, 0, HALF),  # first block fits: mispredicted; uncompressed for 30
+            release(100, 0),
+        ],
+        cycles=120,
+    )

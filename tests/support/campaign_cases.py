@@ -1,0 +1,70 @@
+"""Campaigns that are interrupted and continued."""
+
+import fake_campaign
+import pytest
+
+from mcage.campaign.run import run_campaign
+from mcage.campaign.shard_folder import shard_folder
+from mcage.errors import UserError
+
+CAMPAIGN = fake_campaign.campaign(instances=20)
+
+
+class Listener:
+    """Progress that remembers."""
+
+    def __init__(self):
+        self.said, self.advanced, self.begin = [], 0, None
+
+    def start(self, total, done):
+        self.begin = (total, done)
+
+    def advance(self, instances):
+        self.advanced += instances
+
+    def say(self, message):
+        self.said.append(message)
+
+    def finish(self):
+        self.finished = True
+
+
+class Computer:
+    """Fake compute that remembers its ranges and stops after some of them."""
+
+    def __init__(self, stop_after=None, error=KeyboardInterrupt):
+        self.ranges, self.stop_after, self.error = [], stop_after, error
+
+    def __call__(self, first, last):
+        if len(self.ranges) == self.stop_after:
+            raise self.error
+        self.ranges.append((first, last))
+        return fake_campaign.compute(first, last)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    out = tmp_path_factory.mktemp("uninterrupted") / "r.h5"
+    run_campaign(CAMPAIGN, out, fake_campaign.compute, 20)
+    return out.read_bytes()
+
+
+def interrupt(out, shard_size=3, finished=2):
+    """Leave the folder of a campaign that was stopped."""
+    with pytest.raises(KeyboardInterrupt):
+        run_campaign(CAMPAIGN, out, Computer(finished), shard_size)
+    return shard_folder(out)
+
+
+def refused(out, match, campaign=CAMPAIGN):
+    """Check that nothing is computed, lost, or left behind."""
+
+    def files():
+        return {p: p.read_bytes() for p in out.parent.rglob("*") if p.is_file()}
+
+    before = files()
+    computer = Computer()
+    with pytest.raises(UserError, match=match):
+        run_campaign(campaign, out, computer, 5)
+    assert computer.ranges == []
+    assert files() == before

@@ -1,0 +1,130 @@
+"""A campaign whose results cost nothing to compute; as a script, one that can be killed."""
+
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from mcage.campaign.run import run_campaign
+from mcage.files.atomic import _new_temporary
+from mcage.lifetime.end_cause import EndCause
+from mcage.results.header import Campaign, CaseName, StoppingRule
+from mcage.results.schema import DVTH_BIN_EDGES_MV
+
+OF_INSTANCES = (
+    "workload",
+    "temperature_kelvin",
+    "temperature_swing_kelvin",
+    "vt0_volts",
+    "shift_factor",
+    "activity",
+)
+HORIZON_YEARS = 10.0
+EPOCHS = 5
+
+CAMPAIGN = Campaign(
+    spec_toml='technique = ["baseline", "rrcd"]\n# µ, °C: any text\n',
+    spec_digest="0123456789abcdef" * 4,
+    seed=7,
+    instances=100,
+    cases=(
+        CaseName("baseline nominal common 1 V", "baseline", "nominal", "common", 1.0, 1.0),
+        CaseName("rrcd nominal common 1 V", "rrcd", "nominal", "common", 1.0, 1.0),
+        CaseName("rrcd dvfs common 0.8/0.419 V", "rrcd", "dvfs", "common", 0.419, 0.8),
+    ),
+    kernels=("BlackScholes", "MatrixMultiplication", "Reduction"),
+    workload_periods=4,
+    epoch_edges_years=tuple(HORIZON_YEARS * k / EPOCHS for k in range(EPOCHS + 1)),
+    operating_points=2,
+    engine="numba",
+    engine_reason="no CUDA device",
+    device="a test",
+)
+
+
+def campaign(**fields) -> Campaign:
+    return replace(CAMPAIGN, **fields)
+
+
+def compute(first: int, last: int) -> dict[str, np.ndarray]:
+    """Results of instances that are pure functions of their id."""
+    parts = [_instance(i) for i in range(first, last)]
+    arrays = {}
+    for name in parts[0]:
+        values = [part[name] for part in parts]
+        if name == "dvth_histogram":
+            arrays[name] = np.sum(values, axis=0)
+        elif name in OF_INSTANCES:
+            arrays[name] = np.stack(values)
+        else:
+            arrays[name] = np.stack(values, axis=1)
+    return arrays
+
+
+def _instance(i: int) -> dict[str, np.ndarray]:
+    draw = np.random.default_rng([CAMPAIGN.seed, i])
+    cases = len(CAMPAIGN.cases)
+    life = np.minimum(draw.exponential(8.0, cases), HORIZON_YEARS)
+    dead = life < HORIZON_YEARS
+    ends = np.array(CAMPAIGN.epoch_edges_years[1:])
+    after_death = ends[None, :] - HORIZON_YEARS / EPOCHS >= life[:, None]
+    epoch = np.where(after_death, np.nan, draw.random((cases, EPOCHS)))
+    cells = draw.integers(0, 1000, (cases, 2, DVTH_BIN_EDGES_MV.size - 1))
+    return {
+        "workload": draw.integers(0, len(CAMPAIGN.kernels), CAMPAIGN.workload_periods),
+        "temperature_kelvin": 340 + 20 * draw.random(),
+        "temperature_swing_kelvin": draw.normal(0, 5, EPOCHS),
+        "vt0_volts": 0.3,
+        "shift_factor": 1.0,
+        "activity": 0.5 + 0.5 * draw.random(),
+        "operating_point_share": np.array([[1.0, np.nan], [1.0, np.nan], [0.5, 0.5]]),
+        "life_years": life,
+        "end_cause": np.where(dead, EndCause.DELAY, EndCause.CENSORED).astype(np.int8),
+        "max_dvth_mv": 60 + draw.random((cases, 2)),
+        "longest_duty": draw.random((cases, 2)),
+        "write_share": draw.dirichlet([1, 1, 1, 1], cases),
+        "spill_rate": draw.random(cases),
+        "peak_spilled_rows": draw.integers(0, 32, cases),
+        "faulty_entries_start": draw.integers(0, 20, cases),
+        "faulty_entries_end": draw.integers(20, 40, cases),
+        "wakeups_per_write": draw.random(cases),
+        "movs_per_write": draw.random(cases),
+        "mispredictions_per_write": draw.random(cases),
+        "delay_increase": draw.random(cases),
+        "slowdown": draw.random(cases),
+        "power_mw": 100 * draw.random(cases),
+        "energy_saving": draw.random(cases),
+        "conventional_power_mw": 100 + draw.random(cases),
+        "energy_saving_nominal": draw.random(cases),
+        "epoch_max_dvth_mv": np.stack([epoch, epoch], axis=-1),
+        "epoch_faulty_entries": epoch,
+        "epoch_peak_spilled_rows": epoch,
+        "dvth_histogram": cells,
+    }
+
+
+def abandoned(path: Path) -> Path:
+    """What a process leaves that is killed while it writes ``path``."""
+    temporary, stream = _new_temporary(path)
+    with stream:
+        stream.write(b"half")
+    return temporary
+
+
+def main() -> None:
+    out, instances, shard_size, seconds_per_shard, *rel_ci = sys.argv[1:]
+    rule = StoppingRule(float(rel_ci[0]), "spill_rate") if rel_ci else None
+
+    def slow(first: int, last: int) -> dict[str, np.ndarray]:
+        print(first, flush=True)
+        time.sleep(float(seconds_per_shard))
+        return compute(first, last)
+
+    whole = campaign(instances=int(instances), stopping=rule)
+    run_campaign(whole, Path(out), slow, int(shard_size))
+
+
+if __name__ == "__main__":
+    main()

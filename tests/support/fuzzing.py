@@ -1,0 +1,248 @@
+"""Mutated inputs of every kind, given to commands, and a judge of what the commands do.
+
+Input number n of a kind depends on the seed, the kind and n alone, so that a complaint names all
+that is needed to see it again.
+"""
+
+import atexit
+import hashlib
+import os
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+import damaged_files
+import fake_campaign
+import numpy as np
+from commands import CommandServer, Ended
+from mutated_specs import SMALL, failing_plugin, mutated_spec, mutated_toml, option_list
+from result_files import write as write_results
+from small_traces import small_trace
+from tomli_w import dumps
+
+from mcage.campaign.shard import write_shard
+from mcage.traces import save_trace
+
+SECONDS = 10.0
+PEAK_BYTES = 1_000_000_000
+MOST_LINES, MOST_LETTERS = 2, 1000
+
+Mutation = Callable[[random.Random, Path], list[str]]
+"""Writes the files of one input into a folder; returns the command's arguments."""
+
+
+class Judge:
+    """Compares what a command did with what it may do.
+
+    Parameters
+    ----------
+    folder : Path
+        The current folder of the command. All in it but ``out`` must stay as it is.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._before = _content(folder)
+
+    def complaint(self, ended: Ended) -> str | None:
+        """What the command did wrong; None if it did nothing wrong."""
+        before, after = self._before, _content(self._folder)
+        names = sorted(before.keys() | after.keys())
+        changed = [name for name in names if before.get(name) != after.get(name)]
+        lines = ended.stderr.strip().splitlines()
+        refused = ended.code == 2
+        complaints = (
+            (ended.code < 0, f"killed by signal {-ended.code}"),
+            (ended.code not in (0, 2), f"exit code {ended.code}"),
+            (ended.seconds > SECONDS, f"{ended.seconds:.1f} seconds"),
+            (ended.peak_bytes > PEAK_BYTES, f"{ended.peak_bytes / 1e6:.0f} MB"),
+            ("defect of mcage" in ended.stderr or "Traceback" in ended.stderr, "a defect"),
+            (refused and not lines, "refuses without a word"),
+            (refused and len(lines) > MOST_LINES, f"refuses in {len(lines)} lines"),
+            (refused and len(ended.stderr) > MOST_LETTERS, "a long message"),
+            (_has_controls(ended.stdout + ended.stderr), "control characters"),
+            (changed, f"touches {', '.join(changed)}"),
+        )
+        return next((words for is_so, words in complaints if is_so), None)
+
+
+def fuzz(
+    server: CommandServer, kind: str, seed: int, numbers: Iterable[int], folder: Path
+) -> Iterator[str]:
+    """Give inputs of a kind to commands, and yield the complaints.
+
+    Parameters
+    ----------
+    server : CommandServer
+        Runs the commands.
+    kind : str
+        One of `KINDS`.
+    seed : int
+        Of all inputs.
+    numbers : iterable of int
+        Which inputs of the kind.
+    folder : Path
+        An empty one, for files.
+    """
+    for number in numbers:
+        rng = random.Random(f"{seed} {kind} {number}")
+        work = folder / "work"
+        (work / "out").mkdir(parents=True)
+        arguments = KINDS[kind](rng, work)
+        judge = Judge(work)
+        ended = server.run(arguments, work, folder, SECONDS + 2)
+        if complaint := judge.complaint(ended):
+            shown = " ".join(arguments)[:300]
+            yield f"{kind} {number}: {complaint}: mcage {shown!a}\n  {ended.stderr[-600:]!a}"
+        shutil.rmtree(work)
+
+
+def _content(folder: Path) -> dict[str, str]:
+    """Every file but those below ``out``, with a digest of what it is."""
+    content = {}
+    for place, folders, names in os.walk(folder):
+        if Path(place) == folder:
+            folders[:] = [name for name in folders if name not in ("out", "__pycache__")]
+        for name in names:
+            path = Path(place) / name
+            shown = os.fsencode(path.relative_to(folder)).decode(errors="replace")
+            if path.is_symlink() or not path.is_file():
+                content[shown] = "no regular file"
+            else:
+                content[shown] = hashlib.blake2b(path.read_bytes()).hexdigest()
+    return content
+
+
+def _has_controls(text: str) -> bool:
+    return any(ord(letter) < 32 and letter not in "\n\r\t" for letter in text)
+
+
+# ---- inputs ----------------------------------------------------------------------------------
+
+
+@cache
+def _sound_files() -> Path:
+    """Folder of a small trace, results file, shards and fault map, made once for all inputs."""
+    folder = Path(tempfile.mkdtemp(prefix="mcage-sound-"))
+    atexit.register(shutil.rmtree, folder)
+    save_trace(small_trace(), folder / "t.h5")
+    damaged_files.store_as_recorders_do(folder / "t.h5")
+    write_results(folder / "r.h5", (8,))
+    (folder / "r.h5.shards").mkdir()
+    campaign = fake_campaign.campaign(instances=6)
+    for part in (range(3), range(3, 6)):
+        arrays = fake_campaign.compute(part.start, part.stop)
+        write_shard(folder / "r.h5.shards", campaign, part, arrays)
+    np.save(folder / "m.npy", np.ones((2, 256, 4), dtype=bool))
+    return folder
+
+
+def _damaged(rng: random.Random, content: bytes) -> bytes:
+    """Content with damage by byte."""
+    mutate = damaged_files.BYTE_MUTATIONS[rng.choice(sorted(damaged_files.BYTE_MUTATIONS))]
+    damaged: bytes = mutate(content, np.random.default_rng(rng.getrandbits(64)))
+    return damaged
+
+
+def _trace_command(rng: random.Random, name: str) -> list[str]:
+    replay = ["replay", name, "--technique", rng.choice(("rrcd", "wc")), "--engine", "numpy"]
+    return rng.choice((["trace", "show", name], ["trace", "validate", name], replay))
+
+
+def _trace_bytes(rng: random.Random, folder: Path) -> list[str]:
+    (folder / "t.h5").write_bytes(_damaged(rng, (_sound_files() / "t.h5").read_bytes()))
+    return _trace_command(rng, "t.h5")
+
+
+def _trace_structure(rng: random.Random, folder: Path) -> list[str]:
+    path = folder / "t.h5"
+    shutil.copy(_sound_files() / "t.h5", path)
+    rng.choice(list(damaged_files.trace_mutations().values()))(path)
+    return _trace_command(rng, path.name)
+
+
+def _results(rng: random.Random, folder: Path) -> list[str]:
+    path = folder / "r.h5"
+    shutil.copy(_sound_files() / "r.h5", path)
+    _damage_sealed(rng, path, damaged_files.results_mutations())
+    options = ([], ["--json"], ["--causes"], ["--fit"], ["--figure", "out/f.png"])
+    return ["show", path.name, *rng.choice(options)]
+
+
+def _shards(rng: random.Random, folder: Path) -> list[str]:
+    shards = folder / "out" / "r.h5.shards"
+    shutil.copytree(_sound_files() / shards.name, shards)
+    victim = rng.choice(sorted(shards.iterdir()))
+    if rng.random() < 0.1:
+        shutil.copy(_sound_files() / "r.h5", victim)
+    else:
+        _damage_sealed(rng, victim, damaged_files.shard_mutations())
+    return ["merge", "out/r.h5"]
+
+
+def _damage_sealed(rng: random.Random, path: Path, forgeries: dict[str, Callable]) -> None:
+    """Damage a sealed file by byte, under a seal that is broken or right, or forge it."""
+    kind = rng.choice(("bytes", "sealed bytes", "forged", "forged"))
+    if kind == "bytes":
+        path.write_bytes(_damaged(rng, path.read_bytes()))
+    elif kind == "sealed bytes":
+        damaged_files.forge(path, lambda file: file.write_bytes(_damaged(rng, file.read_bytes())))
+    else:
+        damaged_files.forge(path, rng.choice(list(forgeries.values())))
+
+
+def _fault_map(rng: random.Random, folder: Path) -> list[str]:
+    path = folder / "m.npy"
+    if rng.random() < 0.5:
+        path.write_bytes(_damaged(rng, (_sound_files() / "m.npy").read_bytes()))
+    else:
+        shape = rng.choice(((2, 256, 4), (256, 4), (0, 256, 4), (), (2, 4, 256), (1, 256, 5)))
+        dtype = rng.choice(("bool", "int8", "float64", "complex128", "O", "U3", "M8[s]"))
+        np.save(path, np.ones(shape, dtype=bool).astype(dtype), allow_pickle=True)
+    options = ["--technique", "rrcd", "--engine", "numpy", "--fault-map", path.name]
+    return ["replay", str(_sound_files() / "t.h5"), *options]
+
+
+def _spec(rng: random.Random, folder: Path) -> list[str]:
+    if rng.random() < 0.5:
+        (folder / "s.toml").write_bytes(mutated_toml(rng))
+    else:
+        try:
+            text = dumps(mutated_spec(rng))
+        except (TypeError, ValueError, RecursionError):  # no TOML can say that
+            text = "instances = 0"
+        (folder / "s.toml").write_text(text, encoding="utf-8", errors="surrogatepass")
+    return ["sweep", "s.toml", "--show-spec"]
+
+
+def _options(rng: random.Random, folder: Path) -> list[str]:
+    (folder / "s.toml").write_text(dumps(SMALL))
+    commands = ("sweep", "sweep", "nbti", "trace show", "show", "techniques", "merge")
+    arguments = option_list(rng, *commands)
+    return [*arguments, "--show-spec"] if arguments[0] == "sweep" else arguments
+
+
+def _plugin(rng: random.Random, folder: Path) -> list[str]:
+    plugin = failing_plugin(rng)
+    (folder / f"{plugin.module}.py").write_text(plugin.source)
+    (folder / "s.toml").write_text(dumps(SMALL))
+    command = rng.choice((["sweep", "s.toml", "--out", "out/r.h5"], ["nbti"]))
+    if plugin.option == "--technique":
+        command = ["replay", str(_sound_files() / "t.h5")]
+    engine = [] if command == ["nbti"] else ["--engine", "numpy"]
+    return [*command, plugin.option, plugin.name, *engine]
+
+
+KINDS: dict[str, Mutation] = {
+    "trace bytes": _trace_bytes,
+    "trace structure": _trace_structure,
+    "results": _results,
+    "shards": _shards,
+    "fault maps": _fault_map,
+    "specs": _spec,
+    "options": _options,
+    "plug-ins": _plugin,
+}

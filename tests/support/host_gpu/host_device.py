@@ -1,0 +1,261 @@
+"""A device for CUDA kernels where there is no GPU: a host compiler, and fibers for threads.
+
+    device = HostDevice(seed=7)
+    words = device.upload(np.arange(64, dtype=np.uint32))
+    module = device.module("sum.cu", {"WARPS": 2})          # a file of mcage/kernels
+    module = device.module_from_text('extern "C" __global__ ...', {})
+    module.launch("sum", (1, 1, 1), (64, 1, 1), [words, np.int32(64)])
+    device.download(words)
+
+It answers what `mcage.engines.cuda_engine.devices.device.Device` asks, and finds what a GPU may
+hide. The order of blocks and of the threads that can run is drawn from ``seed``, so that a missing
+barrier gives results that differ from seed to seed. Shared memory and ``empty`` arrays begin with
+poison. A `LaunchError` says kernel, block and thread of: a barrier or an operation of a warp that
+threads reach from different places, or that some never reach; memory outside every array, read or
+written; writes beyond dynamic shared memory; an index outside an array whose size the compiler
+knows; a misaligned access; a shift by the width or more; overflow of signed integers; a failed
+``assert``.
+
+Not simulated: threads that wait for each other through memory (a thread runs until its next
+barrier or operation of its warp; so such a wait never ends), blocks that run at the same time
+(each runs to its end before the next), fast approximate mathematics (``__expf`` is ``expf``).
+"""
+
+import ctypes
+import threading
+from collections.abc import Mapping, Sequence
+from importlib import resources
+
+import numpy as np
+
+from host_gpu.compiler import compile_kernels
+from host_gpu.memory import DeviceArray, Memory, Stacks
+
+_MOST_THREADS = 1024
+_MOST_BLOCKS = (2**31 - 1, 65535, 65535)
+_MOST_BLOCK = (1024, 1024, 64)
+_MOST_SHARED_BYTES = 227 * 1024
+_STACK_BYTES = 256 * 1024
+
+# Fibers live in the libraries' own variables and share their stacks: one launch at a time.
+_launching = threading.Lock()
+_stacks = None
+
+
+class LaunchError(Exception):
+    """A launch that a GPU would refuse, or a kernel that did what it must not do."""
+
+
+class HostDevice:
+    """A device whose kernels run on the host.
+
+    Parameters
+    ----------
+    seed : int
+        Of the order in which threads and blocks run, and of what unwritten memory holds.
+    memory_bytes : int
+        Memory of the device; may be set at any time. Arrays beyond it raise MemoryError.
+    architecture : int
+        Compute capability times 10: ``__CUDA_ARCH__`` is ten times this.
+    """
+
+    def __init__(self, seed: int = 0, memory_bytes: int = 2**30, architecture: int = 90):
+        self.seed = seed
+        self.architecture = architecture
+        self.launches = 0
+        self._memory = Memory(memory_bytes, seed)
+
+    @property
+    def description(self):
+        """Name of the device."""
+        return f"host compiler in place of a GPU (sm_{self.architecture})"
+
+    @property
+    def memory_bytes(self):
+        """Memory of the device, used or not."""
+        return self._memory.total_bytes
+
+    @memory_bytes.setter
+    def memory_bytes(self, total):
+        self._memory.total_bytes = total
+
+    def free_bytes(self):
+        """Memory that may be asked for."""
+        return max(0, self._memory.total_bytes - self._memory.used_bytes)
+
+    def upload(self, array):
+        """Copy of an array on the device."""
+        copy = self._memory.allocate(np.shape(array), np.asarray(array).dtype)
+        copy[...] = array
+        return copy
+
+    def zeros(self, shape, dtype):
+        """Array of zeros on the device."""
+        array = self._memory.allocate(shape, dtype)
+        array.view(np.ndarray)[...] = 0
+        return array
+
+    def empty(self, shape, dtype):
+        """Array on the device, filled with poison."""
+        return self._memory.allocate(shape, dtype)
+
+    def download(self, array):
+        """Copy of an array of the device."""
+        if not isinstance(array, DeviceArray):
+            raise TypeError("not an array of the device")
+        return np.array(array.view(np.ndarray))
+
+    def module(self, source: str, constants: Mapping[str, int]):
+        """Kernels of the file ``source`` of `mcage/kernels`, compiled with ``-D`` constants."""
+        with resources.as_file(resources.files("mcage") / "kernels") as folder:
+            path = folder / source
+            return self._load(path.read_text(encoding="utf-8"), path, folder, constants)
+
+    def module_from_text(self, text: str, constants: Mapping[str, int] | None = None):
+        """Kernels of a source that is not in a file."""
+        return self._load(text, "kernels.cu", ".", constants or {})
+
+    def _load(self, text, name, folder, constants):
+        library = compile_kernels(text, name, folder, constants, self.architecture)
+        return HostModule(self, library)
+
+    def check(self, array, what):
+        """Address of an array that a kernel may use, and where it is allocated."""
+        if not isinstance(array, DeviceArray):
+            raise LaunchError(f"{what} is no array of the device: {type(array).__name__}")
+        if not array.flags.c_contiguous:
+            raise LaunchError(f"{what} is not contiguous")
+        address = array.__array_interface__["data"][0]
+        allocation = self._memory.find(address, array.nbytes)
+        if allocation is None:
+            raise LaunchError(f"{what} is an array of another device")
+        return address, allocation
+
+    def where(self, address):
+        """An address that a kernel must not use, in words."""
+        if _stacks.holds(address):
+            return f"in a stack: a thread needs more than {_STACK_BYTES} bytes of its own"
+        return self._memory.near(address)
+
+
+class HostModule:
+    """Compiled kernels of one source under one set of constants."""
+
+    def __init__(self, device, library):
+        self._device = device
+        self._library = ctypes.CDLL(str(library))
+        self._kernels = {}
+        text = ctypes.create_string_buffer(4096)
+        while self._library.host_gpu_describe(len(self._kernels), text):
+            name, most_threads, *types = text.value.decode().split()
+            self._kernels[name] = len(self._kernels), int(most_threads), types
+
+    def launch(
+        self,
+        kernel: str,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        arguments: Sequence,
+        shared_bytes: int = 0,
+    ):
+        """Run a kernel to its end; raises LaunchError."""
+        if kernel not in self._kernels:
+            raise LaunchError(f"no kernel {kernel}; there are {', '.join(self._kernels)}")
+        number, most_threads, types = self._kernels[kernel]
+        _check_sizes(kernel, grid, block, most_threads, shared_bytes)
+        pointers, values, allocations = self._arguments(kernel, types, arguments)
+        device = self._device
+        device.launches += 1
+        message = ctypes.create_string_buffer(4096)
+        launch = _Launch(
+            kernel=number,
+            grid=(ctypes.c_uint * 3)(*grid),
+            block=(ctypes.c_uint * 3)(*block),
+            shared_bytes=shared_bytes,
+            seed=(device.seed * 1_000_003 + device.launches) % 2**64,
+            arguments=pointers,
+            message=ctypes.addressof(message),
+            message_bytes=len(message),
+        )
+        global _stacks
+        with _launching:
+            _stacks = _stacks or Stacks(_MOST_THREADS, _STACK_BYTES)
+            launch.stacks, launch.stack_bytes = _stacks.address, _stacks.size_bytes
+            completed = self._library.host_gpu_launch(ctypes.byref(launch))
+        del values
+        if not completed:
+            text = message.value.decode()
+            if launch.faulted:
+                text += f": {device.where(launch.fault_address or 0)}"
+            raise LaunchError(text)
+        for allocation in allocations:
+            damage = allocation.damage()
+            if damage:
+                raise LaunchError(f"kernel {kernel}: {damage}")
+
+    def _arguments(self, kernel, types, arguments):
+        """Pointers to the arguments, the values pointed to, and the arrays' allocations."""
+        if len(arguments) != len(types):
+            raise LaunchError(f"kernel {kernel} has {len(types)} parameters, not {len(arguments)}")
+        values, allocations = [], []
+        for place, (argument, expected) in enumerate(zip(arguments, types, strict=True)):
+            what = f"argument {place} of kernel {kernel}"
+            if expected.startswith("*"):
+                address, allocation = self._device.check(argument, what)
+                if not _alike(argument.dtype, expected[1:]):
+                    raise LaunchError(f"{what}: {argument.dtype} for a pointer to {expected[1:]}")
+                values.append(ctypes.c_void_p(address))
+                allocations.append(allocation)
+            else:
+                if not isinstance(argument, np.generic) or _code(argument.dtype) != expected:
+                    given = getattr(argument, "dtype", type(argument).__name__)
+                    raise LaunchError(f"{what}: {given} for a value of type {expected}")
+                values.append((ctypes.c_char * argument.nbytes).from_buffer_copy(argument))
+        pointers = (ctypes.c_void_p * max(1, len(values)))(*map(ctypes.addressof, values))
+        return pointers, values, allocations
+
+
+class _Launch(ctypes.Structure):
+    _fields_ = (
+        ("kernel", ctypes.c_uint),
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared_bytes", ctypes.c_uint),
+        ("seed", ctypes.c_uint64),
+        ("arguments", ctypes.POINTER(ctypes.c_void_p)),
+        ("stacks", ctypes.c_void_p),
+        ("stack_bytes", ctypes.c_uint64),
+        ("message", ctypes.c_void_p),
+        ("message_bytes", ctypes.c_uint64),
+        ("fault_address", ctypes.c_void_p),
+        ("faulted", ctypes.c_uint),
+    )
+
+
+def _code(dtype):
+    """A type as the library describes it: kind and bytes."""
+    return f"{dtype.kind}{dtype.itemsize}"
+
+
+def _alike(dtype, expected):
+    """Whether an array's elements are what a pointer points to, be it signed or not.
+
+    Structures may lie in arrays of what they are made of.
+    """
+    kind, size_bytes = expected[0], int(expected[1:])
+    if kind == "V":
+        return size_bytes % dtype.itemsize == 0
+    return dtype.itemsize == size_bytes and (dtype.kind in "biu") == (kind in "biu")
+
+
+def _check_sizes(kernel, grid, block, most_threads, shared_bytes):
+    threads = int(np.prod(block))
+    for name, sizes, most in (("grid", grid, _MOST_BLOCKS), ("block", block, _MOST_BLOCK)):
+        if len(sizes) != 3 or any(
+            not 0 < size <= limit for size, limit in zip(sizes, most, strict=True)
+        ):
+            raise LaunchError(f"kernel {kernel}: {name} {sizes} is not within 1..{most}")
+    if threads > most_threads:
+        raise LaunchError(f"kernel {kernel}: blocks of {threads} threads, {most_threads} at most")
+    if not 0 <= shared_bytes <= _MOST_SHARED_BYTES:
+        raise LaunchError(f"kernel {kernel}: {shared_bytes} bytes of shared memory")

@@ -1,0 +1,115 @@
+"""What the tests of lives have in common: traces whose duty cycles are known, and tails by hand."""
+
+from functools import cache
+
+import numpy as np
+from trace_strategies import alloc, release, trace_of, write
+
+from mcage.aging.environment import environment
+from mcage.aging.nbti import SECONDS_PER_YEAR, facelift
+from mcage.aging.sampling import InstanceLaws
+from mcage.engines.numba_engine import NativeEngine
+from mcage.engines.numpy_engine.engine import ReferenceEngine
+from mcage.lifetime.conditions import LifeRules
+from mcage.lifetime.fault_free import share
+from mcage.lifetime.simulator import live
+from mcage.replay.prepare import prepare
+from mcage.techniques import TECHNIQUES
+from mcage.variation import TailCells
+
+NUMPY, NUMBA = ReferenceEngine(), NativeEngine()
+YEAR = SECONDS_PER_YEAR
+MODEL = facelift()
+CYCLES = 100
+NEVER = 100.0
+"""A guardband that no life of these tests uses up."""
+
+
+def random_values(rows, seed=0):
+    """Contents that no rule compresses, uint32[rows, 64]."""
+    values = np.random.default_rng(seed).integers(0, 2**32, (rows, 64), dtype=np.uint32)
+    values[:, 0] = values[:, 1] + 3  # no power of two
+    return values
+
+
+def steady_trace(values, first_slot=0):
+    """One window whose registers hold one value each, all the time, pass after pass."""
+    rows = len(values)
+    events = [alloc(0, first_slot, rows), release(CYCLES - 1, first_slot)]
+    events += [write(0, first_slot, reg, value) for reg, value in enumerate(values)]
+    return trace_of(events, CYCLES)
+
+
+def alternating_trace(value, cycles_before, other):
+    """One register that holds `value` for so many of 100 cycles, then `other`."""
+    events = [alloc(0, 0, 1), write(0, 0, 0, value), write(cycles_before, 0, 0, other)]
+    return trace_of([*events, release(CYCLES - 1, 0)], CYCLES)
+
+
+def cell(entry, bit=0):
+    return 2048 * entry + bit
+
+
+def tail_of(*instances):
+    """Tail cells of instances, each a dict from cell to Vmin."""
+    parts = [
+        (np.array(list(one), dtype=np.int32), np.array(list(one.values()), dtype=float))
+        for one in instances
+    ]
+    return TailCells.join(parts)
+
+
+def whole_entries(entries):
+    """Tail in which these entries have a faulty cell in each of their blocks at any Vdd."""
+    return {cell(entry, 512 * block): np.inf for entry in entries for block in range(4)}
+
+
+def rules(**changes):
+    """Rules of a life at 1.0 V for ten years of ten epochs, which ends by faults only."""
+    given = {
+        "environment": environment("nominal", 0.419),
+        "nbti": MODEL,
+        "epoch_edges_years": tuple(float(year) for year in range(11)),
+        "delay_guardband": NEVER,
+        "vmin_coefficient": 1.0,
+        "lds_rows": 32,
+        "spread_blocks": False,
+    } | changes
+    given.setdefault("laws", InstanceLaws.nominal(given["nbti"], 353.15))
+    return LifeRules(**given)
+
+
+@cache
+def shared_replays(engine, traces, technique):
+    return share(engine, tuple(prepare(trace, technique) for trace in traces))
+
+
+def lived(
+    traces, technique, tail=None, sample=(), kernels=None, engine=None, constants=None, **changes
+):
+    """Lives of the instances of a tail: one healthy instance by default.
+
+    `kernels` is the kernel of every epoch of every instance; the first one by default.
+    """
+    engine = engine or NUMPY
+    tail = tail or tail_of({})
+    given = rules(**changes)
+    technique = TECHNIQUES[technique] if isinstance(technique, str) else technique
+    shared = shared_replays(engine, tuple(traces), technique)
+    if kernels is None:
+        kernels = np.zeros((tail.instances, len(given.epoch_edges_years) - 1), dtype=np.int64)
+    sampled = np.tile(np.array(sample, dtype=np.int64), (tail.instances, 1))
+    return live(given, engine, shared, np.asarray(kernels), tail, sampled, constants)
+
+
+def dvth(seconds, duty_cycle=1.0, prefactor=None):
+    """Closed form of the shift after one life at one duty cycle, in volts."""
+    prefactor = prefactor or MODEL.prefactor(1.0, 353.15)
+    recovered = np.sqrt(MODEL.eta * (1 - duty_cycle))
+    return prefactor * (duty_cycle * seconds) ** 0.25 * (1 - recovered)
+
+
+def seconds_to_delay(guardband, duty_cycle=1.0, vdd_volts=1.0, prefactor=None):
+    """Closed form of the life of a transistor whose delay may grow by the guardband."""
+    limit = (vdd_volts - 0.3) * (1 - (1 + guardband) ** (-1 / 1.3))
+    return (limit / dvth(1.0, duty_cycle, prefactor)) ** 4

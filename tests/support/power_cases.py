@@ -1,0 +1,45 @@
+"""Power and costs of lives that are known by hand."""
+
+import numpy as np
+from life_cases import (
+    NUMBA,
+)
+
+from mcage.costs import (
+    CONVENTIONAL,
+    activity_of,
+    conventional,
+    energy,
+    load_costs,
+    slowdown,
+)
+from mcage.geometry import SLICE
+from mcage.replay.prepare import prepare
+
+COSTS = load_costs()
+
+
+NODE = COSTS.technology("28nm")
+
+
+def power(trace, technique, fault_maps, technology=NODE, vdd_volts=None, waits=0.0):
+    """Power in mW and slowdown on fault maps, by `mcage.costs` alone."""
+    replay = prepare(trace, technique)
+    did = activity_of(replay, NUMBA.count(replay, fault_maps))
+    slower = slowdown(did, technique, technology, COSTS.penalties).total
+    longer = (1 + slower) * (1 + waits)
+    spent = energy(did, technique, technology, vdd_volts, longer - 1)
+    return spent.total / (trace.cycles * longer), longer - 1
+
+
+def conventional_power(trace, technology=NODE, vdd_volts=None):
+    spent = energy(conventional(trace), CONVENTIONAL, technology, vdd_volts)
+    return spent.total[0] / trace.cycles
+
+
+def map_of(tail):
+    """Fault map of the only instance of a tail whose cells are all faulty."""
+    blocks = np.zeros((1, 256), dtype=np.uint8)
+    for entry, bit in zip(*np.divmod(tail.cell, SLICE.entry_bits), strict=True):
+        blocks[0, entry] |= 1 << (bit // SLICE.block_bits)
+    return blocks

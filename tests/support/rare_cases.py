@@ -1,0 +1,56 @@
+"""What the tests of rare events have in common: cases that are ready in a second."""
+
+from functools import cache
+
+import numpy as np
+
+from mcage.engines.select import select_engine
+from mcage.spec import SweepSpec
+from mcage.studies.rare_events.case import rare_case
+from mcage.studies.rare_events.vmin_gaussian import SliceLaw
+from mcage.variation import scenario
+
+KERNELS = ("BlackScholes", "MatrixTranspose")
+
+
+@cache
+def engine():
+    return select_engine("numba")[0]
+
+
+def spec_of(technique="baseline", scenario_name="common", vdd_volts=0.5, **fields):
+    """One case of two kernels, cut short; without a voltage where the environment has its own.
+
+    Windows are released as recorded: one of the kernels then all but fills the slice.
+    """
+    given = {
+        "seed": 7,
+        "techniques": [technique],
+        "environments": ["undervolted"],
+        "scenarios": [scenario_name],
+        "vdd_volts": [] if vdd_volts is None else [vdd_volts],
+        "workload": {
+            "kernels": list(KERNELS),
+            "periods": 2,
+            "generations": 2,
+            "release": "work-group",
+        },
+        "life": {"epochs": 3},
+    }
+    return SweepSpec.from_mapping(given | fields)
+
+
+@cache
+def case_of(technique="baseline", scenario_name="common", vdd_volts=0.5, age_years=0.0):
+    return rare_case(spec_of(technique, scenario_name, vdd_volts), age_years, engine())
+
+
+@cache
+def law_of(scenario_name="common"):
+    return SliceLaw(scenario(scenario_name))
+
+
+@cache
+def fields(law, count, seed=1):
+    """Mean Vmin at the nodes of slices."""
+    return law.node_volts(np.random.default_rng(seed).standard_normal((count, law.normals)))

@@ -1,0 +1,88 @@
+"""Reads files as mcage does and says what became of each, so that a crash ends this program only.
+
+``python read_files.py FOLDER`` reads every file below the folder: ``*.trace``, ``*.results`` and
+shards, which have the names that mcage gives them, ``*.h5``. It writes lines of JSON: for each file
+one when it begins, and one with ``name``, ``outcome`` (``begun``, ``read``, ``refused`` or
+``defect``), ``message`` and ``seconds`` when it is done; at the end ``megabytes``, the largest
+memory of this process and of those that it has started.
+"""
+
+import contextlib
+import json
+import os
+import resource
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+from mcage.campaign.shard import read_owner, read_shard
+from mcage.errors import UserError
+from mcage.files.checksum import DamagedFileError
+from mcage.report.dies import note_on_shared_dies
+from mcage.report.tables.causes import summarize_causes_of_file
+from mcage.report.tables.comparison import compare_in_file
+from mcage.report.tables.fits import summarize_fits_of_file
+from mcage.report.tables.summary import summarize_file
+from mcage.stats.chips import summarize_chips_of_file
+from mcage.traces.storage import load_trace
+
+SHOWN = (
+    summarize_file,
+    summarize_causes_of_file,
+    summarize_fits_of_file,
+    partial(summarize_chips_of_file, slices_per_chip=2, spare_slices=0),
+    partial(compare_in_file, first="base", second="rrcd nom"),
+    note_on_shared_dies,
+)
+"""All that `mcage show` takes from a results file."""
+
+
+def read(path):
+    if path.suffix == ".trace":
+        load_trace(path).digest()
+    elif path.suffix == ".results":
+        for taken in SHOWN:
+            taken(path)
+    else:
+        read_owner(path)
+        read_shard(path)
+
+
+def outcome(path):
+    begun = time.monotonic()
+    try:
+        read(path)
+        kind, message = "read", ""
+    except (UserError, DamagedFileError) as error:
+        kind, message = "refused", str(error)
+    except Exception as error:
+        kind, message = "defect", f"{type(error).__name__}: {error}"
+    seconds = time.monotonic() - begun
+    return {"outcome": kind, "message": message, "seconds": seconds}
+
+
+def main():
+    folder = Path(sys.argv[1])
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in (".trace", ".results", ".h5"):
+            name = str(path.relative_to(folder))
+            print(json.dumps({"name": name, "outcome": "begun"}), flush=True)
+            print(json.dumps({"name": name} | outcome(path)), flush=True)
+    print(json.dumps({"megabytes": megabytes()}), flush=True)
+
+
+def megabytes():
+    """Largest memory of this process, and of the processes that it has started."""
+    status = [Path("/proc/self/status"), *Path("/proc").glob("[0-9]*/status")]
+    kilobytes = [resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss]
+    for place in status:
+        with contextlib.suppress(OSError):
+            fields = dict(line.split(":", 1) for line in place.read_text().splitlines())
+            if int(fields["PPid"]) == os.getpid() or int(fields["Pid"]) == os.getpid():
+                kilobytes.append(int(fields["VmHWM"].split()[0]))
+    return max(kilobytes) / 1024
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""What the tests of sweeps have in common: specs that take a second, and arrays to compare."""
+
+import h5py
+import numpy as np
+
+from mcage.engines.select import select_engine
+from mcage.results.schema import VARIABLES
+from mcage.spec import SweepSpec
+from mcage.sweep.plan import Sweep
+
+SMALL_KERNELS = ("MatrixTranspose", "QuasiRandomSequence", "ScanLargeArrays")
+ADDRESSES = {"REFERENCE_LIST", "DIMENSION_LIST"}
+"""Attributes that say where in the file something lies."""
+
+
+def small_spec(**fields):
+    """Three short kernels, three techniques, two environments, a few instances."""
+    given = {
+        "instances": 20,
+        "seed": 5,
+        "techniques": ["baseline", "rrcd", "rrcd+rc+rar"],
+        "workload": {"kernels": list(SMALL_KERNELS), "periods": 3, "generations": 2},
+        "life": {"epochs": 4},
+    }
+    return SweepSpec.from_mapping(given | fields)
+
+
+def small_sweep(engine="numba", **fields):
+    return Sweep(small_spec(**fields), *select_engine(engine))
+
+
+def joined(parts):
+    """Arrays of several ranges of instances as those of one."""
+    parts = list(parts)
+    together = {}
+    for variable in VARIABLES:
+        arrays = [part[variable.name] for part in parts]
+        if variable.per_instance:
+            axis = variable.dims.index("instance")
+            together[variable.name] = np.concatenate(arrays, axis)
+        else:
+            together[variable.name] = np.sum(arrays, axis=0)
+    return together
+
+
+def assert_same_arrays(one, other):
+    assert set(one) == set(other)
+    for name, array in one.items():
+        assert np.array_equal(array, other[name], equal_nan=array.dtype.kind == "f"), name
+
+
+def file_content(path):
+    """Every array and attribute of a results file, as bytes and text that can be compared."""
+    content = {}
+
+    def keep(name, item):
+        for key in set(item.attrs) - ADDRESSES:
+            content[f"{name}@{key}"] = repr(np.asarray(item.attrs[key]).tolist())
+        if isinstance(item, h5py.Dataset):
+            content[name] = (item.shape, str(item.dtype), np.asarray(item[()]).tobytes())
+            if item.dtype.kind == "O":
+                content[name] = item.asstr()[()].tolist()
+
+    with h5py.File(path) as file:
+        keep("", file)
+        file.visititems(keep)
+    return content

@@ -1,0 +1,284 @@
+"""Do the pages say what mcage does? Commands, links, examples and tables of README and docs."""
+
+import json
+import os
+import re
+import shlex
+import stat
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from places import ROOT
+from typer.testing import CliRunner
+
+from mcage.cli.main import app
+from mcage.spec import SweepSpec
+from mcage.techniques import TECHNIQUES
+
+PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("**/*.md")])
+MCAGE = [sys.executable, "-c", "from mcage.cli.main import main; main()"]
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INLINE_CODE = re.compile(r"`([^`\n]+)`")
+LINK = re.compile(r"!?\[[^]]*\]\(([^)\s]+)\)")
+
+
+def name_of(page):
+    return str(page.relative_to(ROOT))
+
+
+def blocks(page, language):
+    return [code for found, code in FENCE.findall(page.read_text()) if found == language]
+
+
+def marked_command(marker):
+    """The one line of the fenced block of the README after an HTML comment."""
+    found = re.findall(
+        rf"^<!-- {marker} -->\n```bash\n([^\n]+)\n```$", (ROOT / "README.md").read_text(), re.M
+    )
+    assert len(found) == 1
+    return found[0]
+
+
+def prose(page):
+    return FENCE.sub("", page.read_text())
+
+
+def commands(page):
+    """Arguments of every mcage command that a page shows, as a shell would split them."""
+    lines = [line for _, code in FENCE.findall(page.read_text()) for line in code.splitlines()]
+    shown = [part for line in lines for part in line.split("&&")] + INLINE_CODE.findall(prose(page))
+    for line in shown:
+        match = re.match(r"\s*(?:\.venv/bin/)?mcage(?:\s+(.*))?$", line)
+        if match and match[1]:
+            yield shlex.split(match[1], comments=True)
+
+
+def in_shell(*arguments, folder):
+    """Output of a command run in a process of its own."""
+    done = subprocess.run(
+        [*MCAGE, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_pages_show_commands():
+    """The search for commands finds what it should: the others rest on it."""
+    shown = [command for page in PAGES for command in commands(page)]
+    assert ["sweep", "--instances", "10000"] in shown
+    assert {command[0] for command in shown} >= {
+        "faults",
+        "merge",
+        "replay",
+        "show",
+        "sweep",
+        "techniques",
+        "trace",
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_commands_exist(page):
+    """Every command and option is known; --help stops it before it runs."""
+    for command in commands(page):
+        result = CliRunner().invoke(app, [*command, "--help"])
+        assert result.exit_code == 0, f"mcage {shlex.join(command)}\n{result.output}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_resolve(page):
+    for target in LINK.findall(prose(page)):
+        if target.startswith("https://"):
+            continue
+        path, _, anchor = target.partition("#")
+        linked = (page.parent / path) if path else page
+        assert linked.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", linked.read_text(), re.M)
+            slugs = [re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings]
+            assert anchor in slugs, target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_files_named_exist(page):
+    """Paths in code type, such as `scripts/docs/readme_figure.py`, are there."""
+    for code in INLINE_CODE.findall(prose(page)):
+        if re.fullmatch(r"(?:mcage|engines|scripts|tests|docs|aging)/[\w./*-]+", code):
+            base = ROOT if code.split("/")[0] not in ("engines", "aging") else ROOT / "mcage"
+            assert list(base.glob(code.rstrip("/"))), code
+
+
+def test_the_two_commands_of_the_readme():
+    install, run_main, run_tests = (
+        r"python3 -m venv \.venv && \.venv/bin/pip install ",
+        r"\. && \.venv/bin/mcage sweep --instances 10000",
+        r"'\.\[test\]' && \.venv/bin/pytest -n 2",
+    )
+    assert re.fullmatch(install + run_main, marked_command("main job"))
+    assert re.fullmatch(install + run_tests, marked_command("tests"))
+
+
+@pytest.fixture
+def ci(tmp_path):
+    """A copy of .ci/run among tools that do nothing but say their arguments."""
+    script = ROOT / ".ci" / "run"
+    assert script.stat().st_mode & stat.S_IXUSR
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci" / "run").write_text(script.read_text())
+    tools = tmp_path / ".venv" / "bin"
+    tools.mkdir(parents=True)
+    for tool in ("pip", "ruff", "mypy", "python3"):
+        (tools / tool).write_text('#!/bin/sh\necho "$(basename "$0") $*"\n')
+        (tools / tool).chmod(0o755)
+
+    def run(test_command):
+        (tmp_path / "README.md").write_text(f"<!-- tests -->\n```bash\n{test_command}\n```\n")
+        return subprocess.run(
+            ["bash", ".ci/run"],
+            cwd=tmp_path,
+            env=os.environ | {"PATH": f"{tools}:{os.environ['PATH']}"},
+            capture_output=True,
+            text=True,
+        )
+
+    return run, tools
+
+
+@pytest.mark.parametrize(("command", "code"), [("echo the tests", 0), ("false; true", 1)])
+def test_ci_runs_the_command_of_the_readme(ci, command, code):
+    done = ci[0](command)
+    assert done.returncode == code, done.stderr
+    assert f"ruff check\nruff format --check\nmypy --strict\n{command}\n" in done.stdout
+    assert done.stdout.endswith("\nthe tests\n") == (code == 0)
+
+
+@pytest.mark.parametrize("linter", ["ruff", "mypy"])
+def test_ci_stops_at_a_linter(ci, linter):
+    run, tools = ci
+    (tools / linter).write_text("#!/bin/sh\nexit 3\n")
+    done = run("echo the tests")
+    assert done.returncode == 3
+    assert "the tests" not in done.stdout
+
+
+@pytest.mark.parametrize("command", ["", "echo one\necho two"])
+def test_ci_wants_one_command(ci, command):
+    done = ci[0](command)
+    assert done.returncode == 1
+    assert "no single command" in done.stderr
+
+
+def test_defaults_of_the_model_page():
+    """The table of options in docs/model.md has every key of a sweep, with its default."""
+    page = (ROOT / "docs" / "model.md").read_text()
+    shown = dict(re.findall(r"^\| `([\w.]+)` \| (.*?) \|", page, re.M))
+    defaults = {}
+    for key, value in SweepSpec().model_dump(mode="json").items():
+        for name, one in value.items() if isinstance(value, dict) else [(None, value)]:
+            defaults[f"{key}.{name}" if name else key] = in_words(one)
+    assert shown == defaults
+
+
+def in_words(value):
+    if value is None:
+        return "none"
+    if isinstance(value, list):
+        return ", ".join(f"`{one}`" for one in value) or "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"`{value}`" if isinstance(value, str) else f"{value:.10g}"
+
+
+def test_techniques_of_the_page():
+    """The table in docs/techniques.md is the catalogue."""
+    page = (ROOT / "docs" / "techniques.md").read_text()
+    rows = re.findall(r"^\| `([a-z+-]+)` \| (.*?) \| (.*?) \| (.*?) \| (.*?) \|$", page, re.M)
+    assert rows == [
+        (
+            one.name,
+            one.placement.value + (", rotating" if one.rotating_selectors else ""),
+            one.storage.value,
+            one.gating.value,
+            one.source,
+        )
+        for one in TECHNIQUES.values()
+    ]
+
+
+@pytest.fixture
+def own_technique(tmp_path):
+    """Folder with the file that docs/techniques.md shows."""
+    page = (ROOT / "docs" / "techniques.md").read_text()
+    ((name, code),) = re.findall(r"<!-- file: (\S+) -->\n```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / name).write_text(code)
+    return tmp_path
+
+
+def test_own_technique_replays(own_technique):
+    """The example runs, and shows what the page says: rotation gains from gating alone."""
+    (example,) = [
+        command
+        for command in commands(ROOT / "docs" / "techniques.md")
+        if command[0] == "replay" and "rar_pg:RAR_PG" in command
+    ]
+    gated = json.loads(in_shell(*example, "--json", folder=own_technique))
+    plain = json.loads(in_shell("replay", "Reduction", "--technique", "rar", "--json", folder="."))
+    assert gated["technique"] == "rar+pg"
+    assert gated["longest_zero_duty"] < plain["longest_zero_duty"]
+    assert gated["longest_one_duty"] < plain["longest_one_duty"]
+
+
+def test_own_technique_sweeps(own_technique):
+    (example,) = [
+        command
+        for command in commands(ROOT / "docs" / "techniques.md")
+        if command[0] == "sweep" and "rar_pg:RAR_PG" in command
+    ]
+    example[example.index("--instances") + 1] = "2"
+    out = in_shell(*example, "--kernel", "Reduction", folder=own_technique)
+    assert "rar_pg:RAR_PG" in out
+    assert (own_technique / "rar_pg.h5").exists()
+
+
+def test_main_job_and_the_python_that_reads_its_file(tmp_path):
+    """The main job, small, and the Python that reads its file."""
+    sweep = shlex.split(marked_command("main job").split("mcage ")[-1])
+    sweep[sweep.index("--instances") + 1] = "2"
+    table = in_shell(*sweep, "--kernel", "Reduction", folder=tmp_path)
+    assert "results/sweep.h5" in table
+    (tmp_path / "results.h5").symlink_to("results/sweep.h5")
+    sample = (ROOT / "README.md").read_text().split("<!-- sample table")[1]
+    assert set(re.findall(r"^  (\S+) +(nominal|dvfs) ", sample, re.M)) == set(
+        re.findall(r"^  (\S+) +(nominal|dvfs) ", table, re.M)
+    )
+    for page in ("README.md", "docs/results-format.md"):
+        (code,) = blocks(ROOT / page, "python")
+        subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+
+
+def test_fault_maps_of_the_model_page(tmp_path):
+    """The maps are made and replayed, and BlackScholes fits on as many dies as the page says."""
+    page = ROOT / "docs" / "model.md"
+    (code,) = blocks(page, "python")
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    (example,) = [one for one in commands(page) if one[0] == "replay" and "--fault-map" in one]
+    report = json.loads(in_shell(*example, folder=tmp_path))
+    assert report["instances"] == 100
+    fits = np.array(report["peak_spilled_rows"]) <= SweepSpec().registers.lds_rows
+    writes = {kind: np.array(counts) for kind, counts in report["writes"].items()}
+    spilled = 100 * np.mean(writes["lds"] / sum(writes.values()))
+    text = page.read_text()
+    assert f"fits on {fits.sum()} of the first hundred Common dies" in text
+    assert f"{spilled:.1f} % of its writes go to the LDS on average" in text
+
+
+def test_pages_name_no_machine():
+    """No path of the machine on which a page was written."""
+    for page in PAGES:
+        assert not re.search(r"(?<![\w.])/(?:home|work|tmp|root|Users)/", page.read_text()), page

@@ -1,0 +1,250 @@
+"""``scripts/gpu_check.py`` without a GPU: on the host device and a pretended CuPy."""
+
+import itertools
+import json
+import struct
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import gpu_ceilings
+import gpu_check
+import numpy as np
+import pytest
+from gpu_ceilings import OPERATIONS, STEPS, TimedDevice, floor_of_expose, kernels_of, rate_source
+from host_gpu.compiler import needs_host_compiler
+from host_gpu.host_device import HostDevice
+from kernel_resources import compile_kernels
+
+from mcage.engines.cuda_engine.devices.errors import NoDeviceError
+from mcage.engines.cuda_engine.engine import CudaEngine
+from mcage.engines.cuda_engine.programs import compilations
+from mcage.engines.numpy_engine.engine import ReferenceEngine
+from mcage.engines.parity import excerpt
+from mcage.replay.prepare import prepare
+from mcage.techniques import TECHNIQUES
+
+FEW = {name: TECHNIQUES[name] for name in ("baseline", "rrcd")}
+
+
+class PretendedCard(HostDevice):
+    """A host device with what the script asks of CuPy's devices."""
+
+    @contextmanager
+    def current(self):
+        yield None
+
+    def module(self, source, constants):
+        module = super().module(source, constants)
+        kernel = SimpleNamespace(
+            num_regs=40, shared_size_bytes=512, local_size_bytes=0, kernel=SimpleNamespace(ptr=0)
+        )
+        module._module = SimpleNamespace(get_function=lambda name: kernel)
+        return module
+
+
+def pretended_cupy():
+    moments = itertools.count()
+
+    class Event:
+        def record(self, stream):
+            self.moment = next(moments)
+
+        def synchronize(self):
+            pass
+
+    def launch(grid, block, arguments):
+        if len(arguments) == 4:  # `rate` says how many cycles it took
+            arguments[1].view(np.ndarray)[:] = 1000
+
+    return SimpleNamespace(
+        __version__="0",
+        RawModule=lambda code, backend: SimpleNamespace(get_function=lambda name: launch),
+        cuda=SimpleNamespace(
+            Event=Event,
+            get_elapsed_time=lambda begun, ended: ended.moment - begun.moment,
+            runtime=SimpleNamespace(
+                deviceSynchronize=lambda: None, runtimeGetVersion=lambda: 13000
+            ),
+            driver=SimpleNamespace(
+                occupancyMaxActiveBlocksPerMultiprocessor=lambda function, threads, shared: 4
+            ),
+            Device=lambda: SimpleNamespace(
+                attributes={"MultiProcessorCount": 2, "MaxThreadsPerMultiProcessor": 512}
+            ),
+        ),
+    )
+
+
+@pytest.fixture
+def card(monkeypatch):
+    """A machine with a card, as far as the script can tell, and little to do."""
+    device = PretendedCard()
+    check = gpu_check.Check(CudaEngine([device]), pretended_cupy(), device)
+    monkeypatch.setattr(gpu_check, "_open", lambda kind: check)
+    monkeypatch.setattr(gpu_check, "open_trace", lambda name: excerpt())
+    monkeypatch.setattr(gpu_check, "KERNELS", ("MatrixTranspose",))
+    monkeypatch.setattr(gpu_check, "TECHNIQUES", FEW)
+    monkeypatch.setattr(gpu_check, "TIMED_TECHNIQUES", ("rrcd",))
+    monkeypatch.setattr(gpu_check, "INSTANCES", 3)
+    monkeypatch.setattr(gpu_check, "REPETITIONS", 1)
+    monkeypatch.setattr(gpu_check, "HOST_THREADS", 1)
+    monkeypatch.setattr(gpu_ceilings, "_COPY_BYTES", 1 << 16)
+    monkeypatch.setattr(
+        gpu_check, "ProcessPoolExecutor", lambda workers, mp_context: ThreadPoolExecutor(1)
+    )
+    monkeypatch.setattr(gpu_check, "sampled_maps", lambda first, n: gpu_check.demanding_maps(3))
+    return check
+
+
+def run(monkeypatch, tmp_path, stages):
+    out = tmp_path / "check.json"
+    monkeypatch.setattr(sys, "argv", ["gpu_check.py", "--stages", stages, "--out", str(out)])
+    code = gpu_check.main()
+    return code, json.loads(out.read_text())["stages"]
+
+
+@needs_host_compiler
+def test_parity_and_rates_on_a_pretended_card(card, monkeypatch, tmp_path):
+    code, stages = run(monkeypatch, tmp_path, "parity,throughput,ceilings")
+    assert code == 0
+    assert [row["technique"] for row in stages["parity"]["result"]] == list(FEW)
+    assert all(row["bit_equal"] and row["against"] == "numpy" for row in stages["parity"]["result"])
+    for row in stages["throughput"]["result"]:
+        assert row["wall_seconds"] > 0
+        assert row["times_numba_per_instance"] > 0
+    ceilings = stages["ceilings"]["result"]
+    assert len({one["kernel"] for one in ceilings["resources"]}) == 9
+    assert set(ceilings["kernels"][0]["kernel_seconds"]) >= {"place", "sort_visits", "expose"}
+
+
+@needs_host_compiler
+def test_an_engine_that_is_wrong(card, monkeypatch, tmp_path, capsys):
+    right = card.engine.count
+
+    def wrong(replay, fault_maps):
+        counters = right(replay, fault_maps)
+        counters.lds[-1] += 1
+        return counters
+
+    card.engine.count = wrong
+    monkeypatch.setitem(gpu_check.STAGES, "sweep", (0.1, lambda check: {"went": "on"}))
+    code, stages = run(monkeypatch, tmp_path, "parity,sweep")
+    assert code == 1
+    assert stages["parity"]["status"] == "failed"
+    assert stages["parity"]["error"] == "2 of 2 comparisons disagree"
+    assert not any(row["integers_equal"] for row in stages["parity"]["result"])
+    assert stages["sweep"]["result"] == {"went": "on"}
+    assert "FAILED: parity" in capsys.readouterr().out
+
+
+def test_a_reference_that_is_too_slow_is_replaced_and_said_to_be():
+    slow = gpu_check.Future()
+    replay = prepare(excerpt(), TECHNIQUES["baseline"])
+    maps = gpu_check.demanding_maps(1)
+    _, by = gpu_check._meant(slow, ReferenceEngine(), replay, maps, 0.01)
+    assert by == "numba"
+
+
+def test_the_default_sweep_is_extrapolated_only_where_it_says_so(card, monkeypatch, tmp_path):
+    def timed(spec, engine):
+        share = 2e-3 if engine.name == "numba" else 1e-5
+        return {
+            "instances": spec.instances,
+            "wall_seconds": 10 * share * spec.instances,
+            "engine_wall_seconds": share * spec.instances,
+        }
+
+    monkeypatch.setattr(gpu_check, "run_timed_sweep", timed)
+    monkeypatch.setattr(gpu_check, "INSTANCES", 10_000)
+    code, stages = run(monkeypatch, tmp_path, "default")
+    found = stages["default"]["result"]
+    assert code == 0
+    assert [row["instances"] for row in found["runs"]][:2] == [512, 10_000]
+    assert found["times_numba_engine_wall_per_instance"] == pytest.approx(200)
+    assert list(found["extrapolated_to_10000_engine_wall_seconds"]) == ["numba"]
+
+
+@pytest.mark.parametrize(("status", "verdict"), [(0, "no errors"), (99, "exit code 99")])
+def test_the_sanitizer(card, monkeypatch, tmp_path, status, verdict):
+    program = tmp_path / "compute-sanitizer"
+    program.write_text(f"#!/bin/sh\necho $2\nexit {status}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    code, stages = run(monkeypatch, tmp_path, "sanitizer")
+    rows = stages["sanitizer"]["result"]
+    assert code == (1 if status else 0)
+    assert [row["verdict"] for row in rows] == [verdict] * 3
+    assert [row["output_end"].strip() for row in rows] == ["memcheck", "racecheck", "synccheck"]
+
+
+def test_without_a_gpu(monkeypatch, capsys):
+    def refuse(kind):
+        raise NoDeviceError("CuPy is not installed")
+
+    monkeypatch.setattr(gpu_check, "_open", refuse)
+    monkeypatch.setattr(sys, "argv", ["gpu_check.py"])
+    assert gpu_check.main() == 2
+    output = capsys.readouterr().out
+    assert output.startswith("no GPU to check: ")
+    assert output.count("\n") == 1
+
+
+# ---- ceilings --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_rate_kernel_does_what_it_counts(operation):
+    """By the machine code: its loop has as many of the instructions as are counted for it."""
+    wanted = {"add": (0x210, 0x224, 0x235), "lop3": (0x212,), "dp2a": (0x226,)}[operation]
+    for architecture in (75, 90, 120):
+        cubin, _ = compile_kernels(rate_source(operation), operation, {}, architecture)
+        found = opcodes(cubin)
+        number = sum(found[one & 0x1FF] for one in wanted)
+        assert STEPS <= number <= STEPS + 32, (architecture, found)
+
+
+def opcodes(cubin):
+    """How often each operation occurs, by the low 9 bits of its code (sm_75 and newer)."""
+    start, count = (
+        struct.unpack_from("<Q", cubin, 0x28)[0],
+        struct.unpack_from("<H", cubin, 0x3C)[0],
+    )
+    sections = [struct.unpack_from("<IIQQQQ", cubin, start + 64 * i) for i in range(count)]
+    names = sections[struct.unpack_from("<H", cubin, 0x3E)[0]][4]
+    found = Counter()
+    for name, _, _, _, offset, size in sections:
+        if cubin[names + name :].startswith(b".text."):
+            for place in range(offset, offset + size, 16):
+                found[struct.unpack_from("<H", cubin, place)[0] & 0x1FF] += 1
+    return found
+
+
+def test_kernels_and_their_blocks_are_known():
+    names = {name for source, _ in compilations() for name in kernels_of(source)}
+    assert names == set(gpu_ceilings.BLOCK_THREADS)
+
+
+def test_times_of_kernels_that_overlap():
+    timed = TimedDevice(pretended_cupy(), PretendedCard())
+    spans = [("a", 0.0, 2.0), ("b", 1.0, 3.0), ("a", 5.0, 6.0)]
+    timed.spans = lambda: spans
+    assert timed.busy_seconds() == 4
+    assert timed.kernel_seconds() == {"a": 3, "b": 2}
+
+
+def test_floors():
+    replay = prepare(excerpt(), TECHNIQUES["rrcd"])
+    ceilings = {
+        "copy": {"bytes_per_second": 1e12},
+        "dp2a": {"operations_per_second": 1e12},
+        "lop3": {"operations_per_second": 1e13},
+    }
+    floor = floor_of_expose(replay, 10, 40.0, ceilings)
+    compressed = int(replay.schedule.compressed.sum())
+    assert floor["words_added"] == 10 * 32 * (2 * (593 - compressed) + compressed)
+    assert floor["bytes"] == 10 * 40 * 2048 * 32
+    assert floor["floor_seconds"]["by_dp2a"] == 16 * floor["words_added"] / 1e12
+    assert floor["floor_seconds_largest"] == max(floor["floor_seconds"].values())

@@ -1,0 +1,72 @@
+"""Where the time of a sweep goes, as ``scripts/benchmarks/phases.py`` measures it."""
+
+import itertools
+import json
+import sys
+
+import bench_engines
+import pytest
+from phases import ENGINE_PHASES, Stopwatch, TimedEngine, forget_peak, peak_bytes, run_timed_sweep
+from sweep_cases import assert_same_arrays, small_spec
+
+from mcage.engines.numba_engine import NativeEngine
+from mcage.sweep.plan import Sweep
+
+
+def test_a_phase_in_a_phase_is_charged_once():
+    watch = Stopwatch(clock=itertools.count().__next__)
+    with watch.phase("outer"):
+        with watch.phase("inner"):
+            pass
+        with watch.phase("outer"):
+            pass
+    assert watch.seconds == {"outer": 4, "inner": 1}
+
+
+def test_spans_that_overlap_count_once():
+    watch = Stopwatch()
+    watch._spans += [("a", 1, 4), ("b", 2, 3), ("a", 3, 5), ("other", 0, 99), ("b", 7, 8)]
+    assert watch.wall_seconds(("a", "b")) == 5
+    assert watch.wall_seconds(("b",)) == 2
+
+
+def test_a_timed_engine_computes_the_same():
+    spec = small_spec(instances=3)
+    timed, plain = (
+        Sweep(spec, engine).compute(0, 3)
+        for engine in (TimedEngine(NativeEngine(), Stopwatch()), NativeEngine())
+    )
+    assert_same_arrays(timed, plain)
+
+
+def test_all_phases_of_a_sweep_are_found():
+    found = run_timed_sweep(small_spec(instances=3), NativeEngine())
+    for phase in (*ENGINE_PHASES, "preparation", "sampling", "lives", "files"):
+        assert found["core_seconds"][phase] > 0, phase
+    assert sum(found["core_seconds"].values()) == pytest.approx(found["core_seconds_total"])
+    assert 0 < found["engine_wall_seconds"] < found["wall_seconds"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells")
+def test_peak_memory_is_that_of_now():
+    big = bytearray(b"1") * 200_000_000
+    with_it = peak_bytes()
+    del big
+    forget_peak()
+    assert with_it - peak_bytes() > 150_000_000
+
+
+def test_the_benchmark_runs(monkeypatch, tmp_path, capsys):
+    out = tmp_path / "bench.json"
+    few = "--engines numba,numpy --techniques rrcd --traces MatrixTranspose --instances 2"
+    few += " --budget-s 0 --sweep-instances 0 --scale-to 0 --same-work 1"
+    monkeypatch.setattr(sys, "argv", ["bench_engines.py", *few.split(), "--json", str(out)])
+    bench_engines.main()
+    rows = json.loads(out.read_text())["replays"]
+    phases = ("cell times", "counting", "exposure")
+    found = {(row["engine"], row["phase"]): row for row in rows}
+    assert found.keys() == set(itertools.product(("numba", "numpy"), phases))
+    assert all(found["numba", phase]["times_numpy_on_the_same_work"] > 1 for phase in phases)
+    assert found["numba", "exposure"]["write_events"] == 2 * 10322
+    assert found["numpy", "exposure"]["write_events"] == 10322
+    assert "ns/event" in capsys.readouterr().out

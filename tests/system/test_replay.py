@@ -1,0 +1,457 @@
+"""``mcage replay`` as scripts use it: keys, types, numbers by hand, and refusals."""
+
+import json
+import subprocess
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from places import ROOT
+from trace_strategies import alloc, pattern, read, release, trace_of, write
+from typer.testing import CliRunner
+
+from mcage.cli import main
+from mcage.costs import (
+    CONVENTIONAL,
+    Energy,
+    Slowdown,
+    activity_of,
+    conventional,
+    energy,
+    load_costs,
+    slowdown,
+)
+from mcage.engines.numpy_engine.engine import ReferenceEngine
+from mcage.replay.prepare import prepare
+from mcage.techniques import TECHNIQUES
+from mcage.traces import open_trace, save_trace
+
+PER_INSTANCE = {
+    "writes": {"regular", "to_reliable", "to_faulty", "lds"},
+    "reads": {"slice", "lds"},
+    "peak_spilled_rows": None,
+    "mean_spilled_rows": None,
+    "wakeups": None,
+    "longest_zero_duty": None,
+    "longest_one_duty": None,
+    "needed_faulty_entries": None,
+    "slowdown": {field.name for field in fields(Slowdown)} | {"waiting", "total"},
+    "energy": {f"{field.name}_pj" for field in fields(Energy)}
+    | {"total_pj", "saving", "saving_over_nominal_vdd"},
+}
+SCALARS = {
+    "trace": str,
+    "technique": str,
+    "engine": str,
+    "delta_limit": int,
+    "release": str,
+    "instances": int,
+    "mov_writes": int,
+    "mispredicted_writes": int,
+    "compressible_write_share": float,
+    "window_size": int,
+    "concurrent_windows": int,
+    "cycles": int,
+    "technology": str,
+    "vdd_volts": float,
+}
+ENGINES = ("numpy", "numba")
+RANDOM = np.random.default_rng(3).integers(1, 2**32, 64, dtype=np.uint32)
+
+
+@pytest.fixture(scope="module")
+def trace_file(tmp_path_factory):
+    """One window: register 0 never compresses, register 1 does, both are read once."""
+    events = [
+        alloc(0, 0, 2),
+        *(write(0, 0, 0, RANDOM), write(10, 0, 1, 7)),
+        *(read(20, 0, 0), read(30, 0, 1)),
+        release(99, 0),
+    ]
+    path = tmp_path_factory.mktemp("traces") / "mine.h5"
+    save_trace(trace_of(events, 100, name="mine"), path)
+    return str(path)
+
+
+@pytest.fixture
+def three_maps(tmp_path):
+    """No fault; block 0 of entry 0; everything."""
+    maps = np.zeros((3, 256), dtype=np.uint8)
+    maps[1, 0], maps[2] = 0b0001, 0b1111
+    np.save(tmp_path / "maps.npy", maps)
+    return str(tmp_path / "maps.npy")
+
+
+def run(*arguments):
+    result = CliRunner().invoke(main.app, ["replay", *arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def run_json(*arguments):
+    return json.loads(run(*arguments, "--json"))
+
+
+def assert_shape(report, instances):
+    """Lists where the fault map matters, scalars elsewhere."""
+    assert report.keys() == PER_INSTANCE.keys() | SCALARS.keys()
+    for key, parts in PER_INSTANCE.items():
+        values = report[key]
+        assert (set(values) if parts else None) == parts, key
+        for one in values.values() if parts else [values]:
+            assert isinstance(one, list), key
+            assert len(one) == instances, key
+            assert all(isinstance(number, int | float) for number in one), key
+    for key, kind in SCALARS.items():
+        assert type(report[key]) is kind, key
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("technique", ["baseline", "rc+rar", "rrcd", "rrcd+rc+rar"])
+def test_keys_and_types(engine, technique, trace_file, three_maps):
+    arguments = (trace_file, "--technique", technique, "--engine", engine)
+    assert_shape(run_json(*arguments), 1)
+    report = run_json(*arguments, "--fault-map", three_maps)
+    assert_shape(report, 3)
+    assert (report["trace"], report["technique"]) == ("mine", technique)
+    assert (report["engine"], report["instances"]) == (engine, 3)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_numbers_by_hand(engine, trace_file, three_maps):
+    report = run_json(
+        *(trace_file, "--technique", "rrcd", "--engine", engine, "--fault-map", three_maps)
+    )
+    assert report["writes"] == {
+        "regular": [0, 0, 0],
+        "to_reliable": [2, 1, 0],
+        "to_faulty": [0, 1, 0],
+        "lds": [0, 0, 2],
+    }
+    assert report["reads"] == {"slice": [2, 2, 0], "lds": [0, 0, 2]}
+    assert report["peak_spilled_rows"] == [0, 0, 2]
+    assert report["mean_spilled_rows"] == pytest.approx([0, 0, (99 + 89) / 100])
+    assert report["longest_zero_duty"] == report["longest_one_duty"] == [1, 1, 0]
+    assert report["wakeups"] == [0, 0, 0]
+    assert report["needed_faulty_entries"] == [0, 0, 0]
+    assert report["mov_writes"] == report["mispredicted_writes"] == 0
+    assert report["compressible_write_share"] == 0.5
+    assert (report["window_size"], report["concurrent_windows"], report["cycles"]) == (2, 1, 100)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_technique_that_cannot_move_data(engine, trace_file, three_maps):
+    report = run_json(
+        *(trace_file, "--technique", "baseline", "--engine", engine, "--fault-map", three_maps)
+    )
+    assert report["writes"]["regular"] == [2, 2, 2]
+    assert report["longest_zero_duty"] == [1, 1, 1]
+    assert report["needed_faulty_entries"] == [0, 1, 2]
+
+
+def test_wakeups_and_movs_by_hand(tmp_path):
+    """Register 0: constant, random, constant, then one lane of it, which takes a MOV."""
+    events = [
+        alloc(0, 0, 1),
+        *(write(0, 0, 0, pattern(1)), write(20, 0, 0, RANDOM), write(40, 0, 0, pattern(2))),
+        write(60, 0, 0, pattern(5), lanes=1),
+        release(99, 0),
+    ]
+    save_trace(trace_of(events, 100), tmp_path / "t.h5")
+    for engine in ENGINES:
+        report = run_json(str(tmp_path / "t.h5"), "--technique", "rc", "--engine", engine)
+        assert report["wakeups"] == [2]
+        assert report["mov_writes"] == 1
+        assert report["compressible_write_share"] == 0.5
+
+
+def test_zero_is_zero_and_one_is_one(tmp_path):
+    """All cells at '0' for 70 of 100 cycles, and at '1' for 30."""
+    events = [alloc(0, 0, 1), write(0, 0, 0, 0), write(70, 0, 0, 2**32 - 1), release(99, 0)]
+    save_trace(trace_of(events, 100), tmp_path / "t.h5")
+    report = run_json(str(tmp_path / "t.h5"), "--technique", "baseline")
+    assert (report["longest_zero_duty"], report["longest_one_duty"]) == ([0.7], [0.3])
+
+
+def test_the_delta_limit(tmp_path):
+    events = [alloc(0, 0, 1), write(0, 0, 0, pattern(1, 128, 1024)), release(99, 0)]
+    save_trace(trace_of(events, 100), tmp_path / "t.h5")
+    shares = {}
+    for text in ("1", "64", "128", "1024", "none"):
+        report = run_json(str(tmp_path / "t.h5"), "--technique", "rc", "--delta-limit", text)
+        assert report["delta_limit"] == (None if text == "none" else int(text))
+        shares[text] = report["compressible_write_share"]
+    assert shares == {"1": 0, "64": 0, "128": 0, "1024": 1, "none": 1}
+
+
+def test_a_trace_of_several_kernels_has_several_window_sizes():
+    report = run_json("ScanLArr", "--technique", "baseline")
+    assert report["window_size"] == [3, 10]
+    assert report["trace"] == "ScanLargeArrays"
+
+
+def test_more_instances_than_are_held_at_once(trace_file, tmp_path):
+    maps = np.zeros((40, 256), dtype=np.uint8)
+    maps[17] = 15
+    np.save(tmp_path / "maps.npy", maps)
+    report = run_json(trace_file, "--technique", "rrcd", "--fault-map", str(tmp_path / "maps.npy"))
+    assert_shape(report, 40)
+    assert [i for i, duty in enumerate(report["longest_zero_duty"]) if not duty] == [17]
+
+
+def test_means_over_starting_entries(trace_file):
+    """Rotating selectors: eight passes, of which the counters are means."""
+    report = run_json(trace_file, "--technique", "rrcd+rc+rar")
+    assert report["writes"]["to_reliable"] == [1]
+    assert 0 < report["longest_zero_duty"][0] < 1
+
+
+def test_the_table_for_readers(trace_file, three_maps):
+    text = run(trace_file, "--technique", "rrcd", "--fault-map", three_maps)
+    assert "mine under rrcd" in text
+    assert "per instance" in text
+    assert "2, 1, 0" in text
+
+
+# ---- slowdown and energy -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("technique", ["baseline", "rc+rar", "gr-guard", "rrcd", "rrcd+rc+rar"])
+@pytest.mark.parametrize(("technology", "vdd_volts"), [("28nm", 0.419), ("32nm", 0.9)])
+def test_costs_are_those_of_the_package(technique, technology, vdd_volts, trace_file, three_maps):
+    trace, named = open_trace(trace_file), TECHNIQUES[technique]
+    replay = prepare(trace, named)
+    did = activity_of(replay, ReferenceEngine().count(replay, np.load(three_maps)))
+    costs = load_costs()
+    node = costs.technology(technology)
+    slower = slowdown(did, named, node, costs.penalties)
+    spent = energy(did, named, node, vdd_volts, slower.total)
+    before = [
+        energy(conventional(trace), CONVENTIONAL, node, vdd).total for vdd in (vdd_volts, None)
+    ]
+    report = run_json(
+        *(trace_file, "--technique", technique, "--fault-map", three_maps),
+        *("--technology", technology, "--vdd", str(vdd_volts)),
+    )
+    assert (report["technology"], report["vdd_volts"]) == (technology, vdd_volts)
+    assert report["energy"]["total_pj"] == pytest.approx(spent.total)
+    assert report["energy"]["saving"] == pytest.approx(1 - spent.total / before[0])
+    assert report["energy"]["saving_over_nominal_vdd"] == pytest.approx(1 - spent.total / before[1])
+    assert report["slowdown"]["total"] == pytest.approx(slower.total)
+    parts = [values for name, values in report["energy"].items() if name.endswith("_pj")]
+    assert 2 * np.array(report["energy"]["total_pj"]) == pytest.approx(np.sum(parts, axis=0))
+    assert 2 * np.array(report["slowdown"]["total"]) == pytest.approx(
+        np.sum(list(report["slowdown"].values()), axis=0)
+    )
+
+
+def test_28_nm_at_its_nominal_vdd_by_default(trace_file):
+    report = run_json(trace_file, "--technique", "baseline")
+    assert (report["technology"], report["vdd_volts"]) == ("28nm", 0.8)
+    parts = report["energy"]
+    assert parts["saving"] == parts["saving_over_nominal_vdd"]
+    assert parts["slice_reads_pj"] == pytest.approx([2 * 4 * 247.38])
+    assert parts["slice_writes_pj"] == pytest.approx([2 * 4 * 302.23])
+    assert parts["slice_leakage_pj"] == pytest.approx([58.58 * 100 * 2 / 256])
+
+
+def test_windows_are_released_with_their_wavefronts_by_default(tmp_path):
+    """Of two wavefronts, one ends half-way: ARGO has its window on for half of the time."""
+    events = []
+    for slot, busy in ((0, 10), (1, 25)):
+        events += [alloc(0, slot, 2), write(2, slot, 1, 7), read(busy, slot, 1), release(30, slot)]
+    trace = replace(trace_of(events, 40), alloc_work_group=np.zeros(2, dtype=np.uint32))
+    save_trace(trace, tmp_path / "t.h5")
+    words = (str(tmp_path / "t.h5"), "--technique", "argo")
+    by_default, by_wavefront, by_work_group = (
+        run_json(*words, *option)
+        for option in ((), ("--release", "wavefront"), ("--release", "work-group"))
+    )
+    assert by_default == by_wavefront
+    assert (by_default["release"], by_work_group["release"]) == ("wavefront", "work-group")
+    leakage = [one["energy"]["slice_leakage_pj"][0] for one in (by_default, by_work_group)]
+    assert leakage[0] / leakage[1] == pytest.approx((15 + 30) / (30 + 30))
+
+
+def test_windows_that_wait(tmp_path):
+    """Two windows of 40 entries in turn take 9 of 100 cycles more; without room nothing runs."""
+    events = []
+    for slot in range(2):
+        events += [alloc(0, slot, 40), write(1, slot, 0, 1), read(3, slot, 0), release(8, slot)]
+    save_trace(trace_of(events, 100), tmp_path / "t.h5")
+    maps = np.zeros((3, 256), dtype=np.uint8)
+    maps[1], maps[2] = 1, 1
+    maps[1, 100:179] = 0  # one entry less than two windows need
+    np.save(tmp_path / "maps.npy", maps)
+    words = (str(tmp_path / "t.h5"), "--technique", "disable")
+    report = run_json(*words, "--fault-map", str(tmp_path / "maps.npy"))
+    assert report["concurrent_windows"] == [2, 1, 0]
+    assert report["writes"]["regular"] == report["reads"]["slice"] == [2, 2, 0]
+    assert report["slowdown"]["waiting"] == report["slowdown"]["total"]
+    assert report["slowdown"]["total"] == [0, pytest.approx(0.09), None]
+    leakage, _, none = report["energy"]["slice_leakage_pj"]
+    assert report["energy"]["slice_leakage_pj"] == pytest.approx([leakage, 1.09 * leakage, none])
+    assert none is None
+    assert all(values[2] is None for values in report["energy"].values())
+    assert "0, 0.09, none" in run(*words, "--fault-map", str(tmp_path / "maps.npy"))
+
+
+# ---- refusals ----------------------------------------------------------------------------------
+
+
+def refused(arguments, monkeypatch, capsys):
+    """Message of a refusal: exit code 2, one line on stderr, nothing on stdout."""
+    monkeypatch.setattr(sys, "argv", ["mcage", "replay", *arguments])
+    with pytest.raises(SystemExit) as caught:
+        main.main()
+    captured = capsys.readouterr()
+    assert caught.value.code == 2, captured.err
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert len(captured.err.splitlines()) == 1
+    return captured.err
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "word"),
+    [
+        ("--technology", "30nm", "technology '30nm' is unknown; choose from 32nm, 28nm"),
+        ("--release", "windows", "release 'windows' is unknown; choose from wavefront, work-group"),
+        ("--vdd", "0", "vdd = 0.0 V of the slice"),
+        ("--vdd", "419", "vdd = 419.0 V of the slice"),
+        ("--vdd", "nan", "vdd = nan V of the slice"),
+    ],
+)
+def test_options_that_cannot_be_meant(option, value, word, trace_file, monkeypatch, capsys):
+    arguments = [trace_file, "--technique", "disable", option, value]
+    assert word in refused(arguments, monkeypatch, capsys)
+
+
+def damaged(path, kind):
+    """A fault map file with one thing wrong with it."""
+    good = np.zeros((2, 256), dtype=np.uint8)
+    arrays = {
+        "int64": good.astype(np.int64),
+        "bool": good.astype(bool),
+        "float": good.astype(float),
+        "one axis": good[0],
+        "three axes": good[None],
+        "255 entries": good[:, :255],
+        "no instance": good[:0],
+        "value 16": good + np.uint8(16),
+        "records": np.zeros((2, 256), dtype=[("a", "u1")]),
+        "a number": np.uint8(3),
+    }
+    if kind in arrays:
+        np.save(path, arrays[kind])
+        return
+    np.save(path, good)
+    content = path.read_bytes()
+    match kind:
+        case "pickled":
+            np.save(path, np.array([good, None], dtype=object), allow_pickle=True)
+        case "truncated header":
+            path.write_bytes(content[:40])
+        case "truncated data":
+            path.write_bytes(content[:-1])
+        case "empty":
+            path.write_bytes(b"")
+        case "text":
+            path.write_text("0 0 0 1\n")
+        case "archive":
+            np.savez(path.with_suffix(".npz"), good)
+            path.with_suffix(".npz").rename(path)
+        case "damaged header":
+            path.write_bytes(content.replace(b"'descr'", b"'desc(("))
+        case "open bracket":
+            path.write_bytes(content.replace(b"(2, 256)", b"(2, 256 "))
+        case "a folder":
+            path.unlink()
+            path.mkdir()
+        case "missing":
+            path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("int64", "int64[2, 256], where uint8[instances, 256] is needed"),
+        ("bool", "bool[2, 256], where uint8"),
+        ("float", "float64[2, 256], where uint8"),
+        ("one axis", "uint8[256], where uint8[instances, 256]"),
+        ("three axes", "uint8[1, 2, 256], where"),
+        ("255 entries", "uint8[2, 255], where"),
+        ("no instance", "no instance in it"),
+        ("value 16", "value 16 of instance 0, entry 0: only bits 0 ... 3 stand for blocks"),
+        ("records", "where uint8"),
+        ("a number", "uint8[], where"),
+        ("pickled", "no NumPy file with a fault map"),
+        ("truncated header", "no NumPy file with a fault map"),
+        ("truncated data", "no NumPy file with a fault map"),
+        ("empty", "no NumPy file with a fault map"),
+        ("text", "no NumPy file with a fault map"),
+        ("archive", "an archive of several arrays; one array is needed"),
+        ("damaged header", "no NumPy file with a fault map"),
+        ("open bracket", "no NumPy file with a fault map"),
+        ("a folder", "no NumPy file with a fault map"),
+        ("missing", "no NumPy file with a fault map"),
+    ],
+)
+def test_fault_maps_that_are_none(kind, message, trace_file, tmp_path, monkeypatch, capsys):
+    path = tmp_path / "maps.npy"
+    damaged(path, kind)
+    arguments = (trace_file, "--technique", "rrcd", "--fault-map", str(path))
+    error = refused(arguments, monkeypatch, capsys)
+    assert error.startswith(f"error: {path}: ")
+    assert message in error
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"--delta-limit": "63"}, "delta limit '63': a power of two up to 2**31, or none"),
+        ({"--delta-limit": "0"}, "delta limit '0'"),
+        ({"--delta-limit": "-64"}, "delta limit '-64'"),
+        ({"--delta-limit": "nan"}, "delta limit 'nan'"),
+        ({"--delta-limit": "64.0"}, "delta limit '64.0'"),
+        ({"--delta-limit": "4294967296"}, "delta limit '4294967296'"),
+        ({"--delta-limit": "None"}, "delta limit 'None'"),
+        ({"--technique": "rrdc"}, "technique 'rrdc' is unknown; choose from baseline"),
+        ({"--technique": "nowhere:X"}, "cannot import 'nowhere'"),
+        ({"--engine": "metal"}, "engine 'metal' is unknown; choose from auto, numpy, numba, cuda"),
+        ({"--engine": ""}, "engine '' is unknown"),
+        ({"TRACE": "NoKernel"}, "no trace 'NoKernel': neither a file nor one of BlackScholes"),
+        ({"TRACE": "missing/file.h5"}, "no trace 'missing/file.h5'"),
+        ({"TRACE": __file__}, __file__),
+        ({"TRACE": str(ROOT)}, str(ROOT)),
+    ],
+)
+def test_words_that_mean_nothing(changes, message, trace_file, monkeypatch, capsys):
+    given = {"TRACE": trace_file, "--technique": "baseline"} | changes
+    arguments = [given.pop("TRACE"), *(word for both in given.items() for word in both)]
+    assert message in refused(arguments, monkeypatch, capsys)
+
+
+@pytest.mark.parametrize("where", [0, 0.3, 0.999])
+def test_traces_that_are_damaged(where, trace_file, tmp_path, monkeypatch, capsys):
+    content = Path(trace_file).read_bytes()
+    byte = int(where * len(content))
+    changed = content[:byte] + bytes([content[byte] ^ 0x55]) + content[byte + 1 :]
+    for name, damage in [("truncated", content[:byte]), ("changed", changed)]:
+        path = tmp_path / f"{name}.h5"
+        path.write_bytes(damage)
+        error = refused([str(path), "--technique", "baseline"], monkeypatch, capsys)
+        assert str(path) in error
+
+
+def test_the_real_command_fails_the_same_way(tmp_path):
+    words = ["DCT", "--technique", "rrcd", "--fault-map", str(tmp_path / "no.npy")]
+    program = "from mcage.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "replay", *words], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no.npy: no NumPy file" in done.stderr
+    assert "Traceback" not in done.stderr

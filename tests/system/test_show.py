@@ -1,0 +1,364 @@
+"""Does the table say what the file holds, for people and for scripts?"""
+
+import io
+import json
+import math
+import subprocess
+import sys
+from dataclasses import replace
+
+import fake_campaign
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from mcage.campaign.run import run_campaign
+from mcage.cli.main import app
+from mcage.errors import UserError
+from mcage.report.cases import find_case
+from mcage.report.console import WIDTH_WITHOUT_TERMINAL, PlainConsole
+from mcage.report.tables.causes import CauseSummary, print_causes
+from mcage.report.tables.summary import CaseSummary, print_summaries, summarize_file
+from mcage.stats.estimates import Estimate
+from mcage.stats.wording import plain
+
+MCAGE = [sys.executable, "-c", "from mcage.cli.main import main; main()"]
+
+
+def summary(**fields):
+    known = {
+        "label": "rrcd nominal common 1 V",
+        "technique": "rrcd",
+        "environment": "nominal",
+        "scenario": "common",
+        "vdd_volts": 1.0,
+        "highest_vdd_volts": 1.0,
+        "voltages": "1 V",
+        "instances": 1000,
+        "worked": 800,
+        "horizon_years": 10.0,
+        "b10_life_years": Estimate(2.5, 2.0, 2.75),
+        "median_life_years": Estimate(6.4321, 6.3, 6.55),
+        "censored_share": Estimate(0.025, 0.02, 0.03),
+        "dead_on_arrival": Estimate(0.2, 0.18, 0.22),
+        "max_dvth_mv": {"T0": Estimate(66.687, 66.4, 66.974), "T1": Estimate(40.0, 39.0, 41.0)},
+        "spill_rate": Estimate(0.01234, 0.0120, 0.01268),
+        "slowdown": Estimate(0.0037, 0.0036, 0.0038),
+        "energy_saving": Estimate(-0.1234, -0.13, -0.1168),
+        "energy_saving_nominal": Estimate(0.2712, 0.2700, 0.2724),
+        "nominal_vdd_volts": 0.8,
+        "end_cause_share": {
+            "delay": Estimate(0.9, 0.8, 1.0),
+            "faulty entry": Estimate(0.0, 0.0, 0.01),
+            "no home": Estimate(0.075, 0.07, 0.08),
+            "spill limit": Estimate(0.0, 0.0, 0.01),
+        },
+    }
+    return CaseSummary(**{**known, **fields})
+
+
+def printed(*summaries):
+    stream = io.StringIO()
+    print_summaries(summaries, PlainConsole(file=stream, width=WIDTH_WITHOUT_TERMINAL))
+    return "\n".join(line.rstrip() for line in stream.getvalue().rstrip().splitlines())
+
+
+def row(**fields):
+    lines = [line for line in printed(summary(**fields)).splitlines() if "rrcd" in line]
+    return [cell.strip() for cell in lines[0].split("  ") if cell.strip()]
+
+
+def test_a_row_by_hand():
+    assert row() == [
+        "rrcd",
+        "nominal 1 V",
+        "2.50 [2.00, 2.75]",
+        "6.43 [6.30, 6.55]",
+        "2.5 %",
+        "20 %",
+        "66.69 ±0.29",
+        "40.0 ±1.0",
+        "1.234 ±0.034",
+        "0.370 ±0.010",
+        "-12.34 ±0.66",
+        "27.12 ±0.12",
+        "delay 90 %, no home 7.5 %",
+    ]
+
+
+def test_a_median_beyond_the_horizon():
+    inf, nan = math.inf, math.nan
+    assert row(median_life_years=Estimate(inf, inf, inf))[3] == "> 10"
+    assert row(median_life_years=Estimate(inf, 9.5, inf))[3] == "> 10 [9.50, > 10]"
+    assert row(median_life_years=Estimate(9.8, 9.5, inf))[3] == "9.80 [9.50, > 10]"
+    assert row(median_life_years=Estimate(inf, nan, nan))[3] == "> 10"
+    assert row(median_life_years=Estimate(6.0, nan, nan))[3] == "6.00 [–, –]"
+
+
+def test_unknown_intervals_and_values_are_dashes():
+    nan = math.nan
+    assert row(spill_rate=Estimate(0.0123, nan, nan))[8] == "1.23 ±–"
+    assert row(spill_rate=Estimate(nan, nan, nan))[8] == "–"
+    assert row(spill_rate=Estimate(0.0, 0.0, 0.0))[8] == "0 ±0"
+
+
+def test_rounding_is_no_uncertainty():
+    """Equal values, whose mean and deviation are off by last bits; a small interval stays one."""
+    assert row(slowdown=Estimate(0.0022508700, 0.0022508699999999, 0.0022508700000001))[9] == (
+        "0.225 ±0"
+    )
+    assert row(spill_rate=Estimate(0.01, 0.01 - 1e-8, 0.01 + 1e-8))[8] == "1.000000 ±0.000001"
+
+
+def test_headings_name_their_units():
+    heading = printed(summary()).splitlines()
+    assert sum(line.count("[years]") for line in heading) == 2
+    assert sum(line.count("[mV]") for line in heading) == 2
+
+
+def test_scenarios_that_differ_get_a_column_and_one_the_title():
+    assert printed(summary()).splitlines()[0].endswith("horizon 10 years, scenario common")
+    low = summary(scenario="clustered", environment="dvfs", voltages="0.8/0.497 V")
+    first, other = [line for line in printed(summary(), low).splitlines() if " rrcd " in line]
+    assert first.split()[1:5] == ["nominal", "1", "V", "common"]
+    assert other.split()[1:5] == ["dvfs", "0.8/0.497", "V", "clustered"]
+
+
+def test_headings_say_against_which_slice_energy_is_saved():
+    lines = printed(summary(nominal_vdd_volts=1.0)).splitlines()
+    above = next(number for number, line in enumerate(lines) if "lives end by" in line)
+    assert lines[above - 2].split() == ["energy", "saving", "energy", "saving"]
+    assert lines[above - 1].count("vs. slice at") == 2
+    assert "same Vdd [%]" in lines[above]
+    assert "1 V [%]" in lines[above]
+    assert lines[-1].rstrip().endswith("and at the technology's nominal 1 V")
+
+
+def test_the_widest_table_is_whole():
+    """In a pipe, with every cause of death: no cell is cut or wrapped."""
+    causes = {name: Estimate(0.225, 0.22, 0.23) for name in summary().end_cause_share}
+    wide = summary(technique="rrcd+rc+rar", end_cause_share=causes)
+    low = summary(scenario="clustered", environment="dvfs", voltages="0.8/0.497 V")
+    shown = printed(wide, replace(low, technique="rrcd+rc+rar", end_cause_share=causes))
+    assert "…" not in shown
+    assert shown.count("delay 22.5 %, faulty entry 22.5 %, no home 22.5 %, spill limit 22.5 %") == 2
+
+
+def test_json_says_what_is_unknown_and_what_lies_beyond_the_horizon():
+    (shown,) = plain([summary(median_life_years=Estimate(math.inf, 9.5, math.nan))])
+    assert shown["median_life_years"] == {
+        "value": None,
+        "lower": 9.5,
+        "upper": None,
+        "beyond_horizon": ["value"],
+    }
+    assert shown["spill_rate"] == {"value": 0.01234, "lower": 0.0120, "upper": 0.01268}
+    json.dumps(shown, allow_nan=False)
+
+
+@pytest.mark.parametrize("instances", [1, 2, 50])
+def test_summaries_follow_the_arrays(instances, tmp_path):
+    campaign = fake_campaign.campaign(instances=instances)
+    out = run_campaign(campaign, tmp_path / "r.h5", fake_campaign.compute, 20)
+    arrays = fake_campaign.compute(0, instances)
+    summaries = summarize_file(out)
+    assert [s.label for s in summaries] == [case.label for case in campaign.cases]
+    for index, case in enumerate(summaries):
+        assert case.instances == instances
+        dvth = arrays["max_dvth_mv"][index].mean(axis=0)
+        assert case.max_dvth_mv["T0"].value == pytest.approx(dvth[0])
+        assert case.max_dvth_mv["T1"].value == pytest.approx(dvth[1])
+        for name in ("spill_rate", "slowdown", "energy_saving", "energy_saving_nominal"):
+            assert getattr(case, name).value == pytest.approx(arrays[name][index].mean())
+        alive = arrays["end_cause"][index] == 0
+        assert case.censored_share.value == alive.mean()
+        assert case.end_cause_share["delay"].value == pytest.approx(1 - alive.mean())
+        life = np.sort(arrays["life_years"][index])[(instances - 1) // 2]
+        assert case.median_life_years.value == (life if life < 10 else math.inf)
+        life = np.sort(arrays["life_years"][index])[(instances - 1) // 10]
+        assert case.b10_life_years.value == (life if life < 10 else math.inf)
+    assert str(instances) in printed(*summaries)
+
+
+def test_the_command(tmp_path):
+    out = run_campaign(fake_campaign.CAMPAIGN, tmp_path / "r.h5", fake_campaign.compute, 50)
+    shown = subprocess.run([*MCAGE, "show", out], capture_output=True, text=True)
+    assert shown.returncode == 0
+    assert "100 instances per case, horizon 10 years" in shown.stdout
+    assert "baseline" in shown.stdout
+    script = subprocess.run([*MCAGE, "show", out, "--json"], capture_output=True, text=True)
+    cases = json.loads(script.stdout)
+    assert [case["technique"] for case in cases] == ["baseline", "rrcd", "rrcd"]
+
+
+def test_the_command_on_something_else(tmp_path):
+    shown = subprocess.run(
+        [*MCAGE, "show", tmp_path / "none.h5"], capture_output=True, text=True, check=False
+    )
+    assert shown.returncode == 2
+    assert shown.stderr.startswith("error: cannot read")
+    assert shown.stdout == ""
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    out = tmp_path_factory.mktemp("results") / "r.h5"
+    return run_campaign(fake_campaign.CAMPAIGN, out, fake_campaign.compute, 50)
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    return fake_campaign.compute(0, fake_campaign.CAMPAIGN.instances)
+
+
+def shown(*arguments):
+    return CliRunner().invoke(app, ["show", *map(str, arguments)])
+
+
+def from_json(*arguments):
+    result = shown(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_a_comparison_says_what_the_arrays_say(path, arrays):
+    found = from_json(path, "--compare", "rrcd nominal", "rrcd dvfs")
+    assert (found["first"], found["second"]) == (
+        "rrcd nominal common 1 V",
+        "rrcd dvfs common 0.8/0.419 V",
+    )
+    one, other = arrays["life_years"][1:]
+    lives = found["life_to_horizon_years"]
+    assert lives["dies"] == found["instances"] == 100
+    assert lives["difference"]["value"] == pytest.approx((one - other).mean())
+    assert lives["difference"]["lower"] < (one - other).mean() < lives["difference"]["upper"]
+    assert lives["ratio"]["value"] == pytest.approx(one.mean() / other.mean())
+    assert found["outliving"]["first"]["value"] == (one > other).mean()
+    assert found["outliving"]["unknown"]["value"] == ((one == 10) & (other == 10)).mean()
+    one, other = arrays["max_dvth_mv"][1:, :, 1]
+    expected = pytest.approx((one - other).mean(), abs=1e-6)  # single precision
+    assert found["max_dvth_mv"]["T1"]["difference"]["value"] == expected
+    one, other = arrays["spill_rate"][1:]
+    assert found["spill_rate"]["first"]["value"] == pytest.approx(one.mean())
+
+
+def test_shifts_at_equal_age_are_those_of_the_last_epoch_that_both_end(path, arrays):
+    found = from_json(path, "--compare", "rrcd nominal", "rrcd dvfs")["max_dvth_mv_at_equal_age"]
+    differences = []
+    for die in range(100):
+        whole = int(arrays["life_years"][1:, die].min() // 2)  # epochs of two years
+        if whole:
+            one, other = arrays["epoch_max_dvth_mv"][1:, die, whole - 1, 0]
+            differences.append(one - other)
+    assert found["T0"]["dies"] == len(differences) < 100
+    assert found["T0"]["difference"]["value"] == pytest.approx(np.mean(differences))
+
+
+def test_the_comparison_is_printed(path):
+    text = shown(path, "--compare", "rrcd nominal", "rrcd dvfs common 0.8/0.419 V").stdout
+    for words in ("A: rrcd nominal", "B: rrcd dvfs", "100 dies", "life up to the horizon [years]"):
+        assert words in text
+    for words in ("dVth T1 at equal age [mV]", "A lives longer", "sign test p = "):
+        assert words in text
+    assert "NaN" not in text
+    assert "nan" not in text
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (("rrcd", "baseline"), "'rrcd nominal common 1 V', 'rrcd dvfs common 0.8/0.419 V'"),
+        (("rrcd x", "baseline"), "no case 'rrcd x'; there are 'baseline nominal"),
+        (("", "baseline"), "case '' may be"),
+        (("baseline", "baseline nom"), "two are needed"),
+    ],
+)
+def test_names_that_mean_no_pair_are_refused(path, names, words):
+    result = shown(path, "--compare", *names)
+    assert isinstance(result.exception, UserError)
+    message = str(result.exception)
+    assert message.startswith(f"{path}: ")
+    assert words in message
+    assert "\n" not in message
+    assert result.stdout == ""
+
+
+def test_cases_are_found_by_words_before_letters():
+    labels = ["rrcd dvfs", "rrcd+pg dvfs", "rrcd+pg dvfs2", "baseline dvfs"]
+    assert find_case(labels, "rrcd") == 0
+    assert find_case(labels, "rrcd+pg dvfs") == 1
+    assert find_case(labels, "rrcd+pg dvfs2") == 2
+    assert find_case(labels, "base") == 3
+    with pytest.raises(UserError, match="may be"):
+        find_case(labels, "rrcd+")
+
+
+def test_causes_add_up_and_end_where_the_table_says(path, arrays):
+    cases = from_json(path, "--causes")
+    for index, case in enumerate(cases):
+        assert case["years"] == [0, 2, 4, 6, 8, 10]
+        lives = arrays["life_years"][index]
+        for place, age in enumerate(case["years"]):
+            dead = ((lives <= age) & (lives < 10)).mean()
+            assert case["dead_by"]["delay"][place]["value"] == pytest.approx(dead)
+            assert case["alive"][place]["value"] == pytest.approx(1 - dead)
+            assert case["alive"][place]["lower"] <= 1 - dead <= case["alive"][place]["upper"]
+            assert case["dead_by"]["no home"][place]["value"] == 0
+
+
+def test_causes_that_end_no_life_are_not_printed(path):
+    text = shown(path, "--causes").stdout
+    assert "delay" in text
+    assert "no home" not in text
+
+
+def test_a_cause_that_ends_no_life_of_a_case_is_a_dash():
+    def case(label, dead):
+        share = [Estimate(0.0, 0.0, 0.1), Estimate(dead, 0.0, 1.0)]
+        nobody = [Estimate(0.0, 0.0, 0.1)] * 2
+        causes = {"delay": share, "faulty entry": nobody, "no home": nobody, "spill limit": nobody}
+        return CauseSummary(label, 10, (0.0, 10.0), causes, nobody)
+
+    stream = io.StringIO()
+    print_causes([case("first", 0.5), case("other", 0.0)], PlainConsole(file=stream, width=120))
+    first, other = stream.getvalue().split("other", 1)
+    assert "faulty" not in first
+    assert "50 [0, 100]" in first
+    assert "–" in other.splitlines()[0]
+
+
+def test_fits_say_their_verdict(path):
+    cases = from_json(path, "--fit")
+    assert len(cases) == 3
+    for case in cases:
+        weibull, lognormal = case["fits"]
+        assert (weibull["law"], lognormal["law"]) == ("weibull", "lognormal")
+        assert weibull["verdict"] == "not rejected", "the lives are exponential"
+        shape = weibull["parameters"]["shape"]
+        assert shape["lower"] < 1 < shape["upper"]
+    text = shown(path, "--fit").stdout
+    assert "shape" in text
+    assert "not rejected at 5 %" in text
+
+
+def test_the_three_tables_are_not_mixed(path):
+    result = shown(path, "--causes", "--fit")
+    assert isinstance(result.exception, UserError)
+    assert "give one of them" in str(result.exception)
+
+
+@pytest.mark.parametrize("option", [["--causes"], ["--fit"], ["--compare", "a", "b"]])
+def test_every_table_refuses_another_file(option, tmp_path):
+    (tmp_path / "r.h5").write_text("no results")
+    result = shown(tmp_path / "r.h5", *option)
+    assert isinstance(result.exception, UserError)
+    assert "r.h5" in str(result.exception)
+
+
+def test_one_die_is_compared_without_intervals(tmp_path):
+    out = run_campaign(
+        fake_campaign.campaign(instances=1), tmp_path / "r.h5", fake_campaign.compute, 5
+    )
+    for option in (["--compare", "rrcd n", "base"], ["--causes"], ["--fit"]):
+        assert shown(out, *option).exit_code == 0
+        from_json(out, *option)

@@ -1,0 +1,435 @@
+"""The command line of a sweep: what it refuses, what it leaves behind, what it imports."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sweep_cases import small_spec
+from trace_strategies import alloc, release, trace_of, write
+
+from mcage.aging.nbti import facelift
+from mcage.cli import main
+from mcage.results.reader import open_results, read_campaign
+from mcage.sweep.plan import run_sweep
+from mcage.traces import save_trace
+
+HEAVY = ("numpy", "numba", "pydantic", "matplotlib", "h5py", "scipy", "xarray", "rich.console")
+SMALL = ("--kernel", "MatrixTranspose", "--generations", "1", "--periods", "1", "--epochs", "1")
+QUICK = (*SMALL, "--instances", "1", "--technique", "baseline", "--environment", "nominal")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """`mcage` with arguments: exit code, text on stdout, text on stderr."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["mcage", *map(str, arguments)])
+        try:
+            main.main()
+            code = 0
+        except SystemExit as leaving:
+            code = leaving.code or 0
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def snapshot(folder):
+    """Every file of a folder and its content."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in folder.rglob("*")
+    }
+
+
+def assert_refused(command, folder, arguments, *words):
+    """Exit code 2, one line that names the thing, nothing printed, nothing written."""
+    before = snapshot(folder)
+    code, out, error = command("sweep", *arguments)
+    lines = [line for line in error.splitlines() if not line.startswith("engine ")]
+    assert code == 2, error
+    assert out == ""
+    assert len(lines) == 1, error
+    assert lines[0].startswith("error: ")
+    for word in words:
+        assert str(word) in lines[0]
+    assert snapshot(folder) == before
+
+
+# ---- values -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "word"),
+    [
+        ("--instances", "0", "instances = 0"),
+        ("--instances", "-5", "instances = -5"),
+        ("--instances", "99999999999", "instances = 99999999999"),
+        ("--seed", "-1", "seed = -1"),
+        ("--seed", str(2**63), "seed"),
+        ("--vdd", "0", "vdd_volts.0 = 0"),
+        ("--vdd", "-0.4", "vdd_volts.0 = -0.4"),
+        ("--vdd", "nan", "vdd_volts.0 = nan"),
+        ("--vdd", "inf", "vdd_volts.0 = inf"),
+        ("--vdd", "419", "vdd_volts.0 = 419"),
+        ("--vdd", "0.3", "every entry of a slice would be faulty in scenario common"),
+        ("--periods", "0", "workload.periods = 0"),
+        ("--generations", "-1", "workload.generations = -1"),
+        ("--mix", "dirichlet(0)", "workload.mix = 'dirichlet(0)': alpha = 0 must be"),
+        ("--mix", "weights(DCT: 1)", "workload.mix: no weight for 'BlackScholes'"),
+        ("--period-years", "3", "workload.period_years = 3.0 must divide life.horizon_years = 10"),
+        ("--period-years", "1", "life.epochs = 6 must be at least workload.periods = 10"),
+        ("--release", "wave", "workload.release = 'wave'"),
+        ("--horizon", "0", "life.horizon_years = 0"),
+        ("--horizon", "nan", "life.horizon_years = nan"),
+        ("--horizon", "1e300", "life.horizon_years"),
+        ("--epochs", "0", "life.epochs = 0"),
+        ("--epochs", "2", "life.epochs = 2"),  # fewer than periods
+        ("--guardband", "-0.1", "life.delay_guardband = -0.1"),
+        ("--guardband", "nan", "life.delay_guardband = nan"),
+        ("--temperature", "80", "life.temperature_kelvin = 80"),
+        ("--temperature", "inf", "life.temperature_kelvin = inf"),
+        ("--vmin-coefficient", "-1", "life.vmin_coefficient = -1"),
+        ("--nbti", "facelifted", "NBTI model 'facelifted' is unknown"),
+        ("--nbti", "nowhere:MINE", "cannot import 'nowhere'"),
+        ("--slices-per-chip", "0", "faults.slices_per_chip = 0"),
+        ("--sigma-die", "-0.1", "sigma_die_volts = -0.1"),
+        ("--sigma-systematic", "nan", "faults.sigma_systematic_volts = nan"),
+        ("--sigma-random", "0", "sigma_random_volts = 0.0"),
+        ("--phi", "0", "phi = 0.0"),
+        ("--temperature", "normal(353, 60)", "must stay within 200 ... 450 K, but it draws from"),
+        ("--temperature", "norm(353, 5)", "life.temperature_kelvin = 'norm(353, 5)': 'norm' is no"),
+        ("--temperature-swing", "uniform(-60, 99)", "they add up to 293.15 ... 452.15 K"),
+        ("--temperature-swing", "hot", "life.temperature_swing_kelvin = 'hot'"),
+        ("--activity", "0", "life.activity = 0"),
+        ("--idle", "retained", "no source gives a retention voltage"),
+        ("--vt0", "uniform(0.3)", "uniform(a, b) takes 2 numbers, not 1"),
+        ("--vt0", "uniform(0.2, 0.9)", "must stay below the highest Vdd of environment 'dvfs'"),
+        ("--shift-factor", "discrete(1: 0.5)", "shares above 0 that sum to 1, not to 0.5"),
+        ("--lds-rows", "-1", "registers.lds_rows = -1"),
+        ("--selector-offsets", "7", "registers.selector_offsets = 7"),
+        ("--delta-limit", "63", "registers.delta_limit = 63"),
+        ("--delta-limit", "some", "registers.delta_limit = 'some'"),
+        ("--technology", "30nm", "costs.technology = '30nm'"),
+        ("--rel-ci", "0", "stopping.rel_ci = 0.0: input should be greater than 0"),
+        ("--rel-ci", "1", "stopping.rel_ci = 1.0: input should be less than 1"),
+        ("--rel-ci", "nan", "stopping.rel_ci = nan"),
+        ("--of", "spill_rate", "stopping = {'of': 'spill_rate'}: says nothing of how well it must"),
+        ("--technique", "rrdc", "technique 'rrdc' is unknown"),
+        ("--technique", "nowhere:MINE", "cannot import 'nowhere'"),
+        ("--environment", "usual", "environments: unknown 'usual'; choose from nominal"),
+        ("--scenario", "Común", "scenarios.0 = 'Común'"),
+        ("--kernel", "MatrixTransposed", "no trace 'MatrixTransposed'"),
+        ("--fault-mode", "drawn", "faults.mode = 'drawn'"),
+        ("--engine", "metal", "engine 'metal' is unknown; choose from auto, numpy, numba, cuda"),
+        ("--devices", "0,x", "--devices 0,x: must be numbers separated by commas"),
+    ],
+)
+def test_values_that_cannot_be_meant(option, value, word, here, command):
+    assert_refused(command, here, [option, value], word)
+
+
+def test_values_that_contradict_each_other(here, command):
+    for arguments, word in [
+        (["--environment", "dvfs", "--vdd", "0.9"], "'dvfs'"),
+        (["--fault-mode", "table", "--environment", "nominal"], "knows those at 0.419 V only"),
+        (["--fault-mode", "table"], "'nominal' asks for the faults at 1 V"),
+        (["--fault-mode", "table", "--environment", "dvfs", "--vdd", "0.5"], "at 0.419 V only"),
+        (["--fault-mode", "table", "--phi", "0.2"], "phi = 0.2: mode table takes classes from"),
+        (["--tolerance", "0.2"], "tolerance = 0.2: mode varius rejects no map"),
+        (["--fault-mode", "varius-selected", "--sigma-die", "0.01"], "sigma_die_volts = 0.01"),
+        (["--technique", "rrcd", "--technique", "rrcd"], "techniques = ['rrcd', 'rrcd']"),
+        (["--rel-ci", "0.1", "--of", "mean_life"], "stopping.of = 'mean_life': input should be '"),
+        (["--rel-ci", "0.1", "--of", "life"], "'median_life', 'b10_life', 'life_to_horizon', 'max"),
+        (
+            ["--rel-ci", "0.1", "--slices-per-chip", "4", "--sigma-die", "0.01"],
+            "stopping.rel_ci = 0.1: 4 slices share each die, and dies differ",
+        ),
+        (["--vmin-coefficient", "10", "--scenario", "clustered"], "the model speaks about"),
+    ]:
+        assert_refused(command, here, [*SMALL, *arguments], word)
+
+
+def test_words_that_are_no_numbers(here, command):
+    """What the parser of the command line finds by itself it reports in its own form."""
+    for arguments in (
+        ["--instances", "many"],
+        ["--vdd", "low"],
+        ["--shard-size", "0"],
+        ["--no-such-option"],
+        ["one.toml", "two.toml"],
+    ):
+        code, out, error = command("sweep", *arguments)
+        assert (code, out) == (2, "")
+        assert arguments[0].strip("-") in error or "two.toml" in error
+        assert "Traceback" not in error
+    assert not list(here.iterdir())
+
+
+def test_specs(here, command):
+    Path("unknown.toml").write_text("[life]\nepoch = 5\n")
+    Path("nan.toml").write_text("vdd_volts = [nan]\n")
+    Path("no.toml").write_text("instances : 5\n")
+    Path("part.toml").write_text("life = 5\n")
+    assert_refused(command, here, ["unknown.toml"], "unknown.toml", "unknown key 'life.epoch'")
+    assert_refused(command, here, ["nan.toml"], "nan.toml", "vdd_volts.0 = nan")
+    assert_refused(command, here, ["no.toml"], "no.toml: not TOML")
+    assert_refused(command, here, ["part.toml", "--epochs", "9"], "part.toml: life = 5")
+    assert_refused(command, here, ["missing.toml"], "missing.toml: cannot read")
+    assert_refused(command, here, ["."], ".: cannot read the spec (Is a directory)")
+
+
+# ---- traces -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def good_trace(here):
+    events = [alloc(0, 0, 1), write(0, 0, 0, 5), release(99, 0)]
+    save_trace(trace_of(events, 100), here / "good.h5")
+    return (here / "good.h5").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "kind", ["missing", "truncated", "foreign", "empty", "corrupted", "folder"]
+)
+def test_traces_that_are_none(kind, good_trace, here, command):
+    bad = here / "bad.h5"
+    match kind:
+        case "truncated":
+            bad.write_bytes(good_trace[: len(good_trace) // 2])
+        case "foreign":
+            bad.write_text("cycle,kind\n0,alloc\n")
+        case "empty":
+            bad.write_bytes(b"")
+        case "corrupted":
+            middle = len(good_trace) // 2
+            bad.write_bytes(good_trace[:middle] + b"\x55\xaa" + good_trace[middle + 2 :])
+        case "folder":
+            bad.mkdir()
+    assert_refused(command, here, ["--kernel", "bad.h5", "--out", "r.h5"], "bad.h5")
+
+
+def test_results_are_no_trace(here, command):
+    assert command("sweep", *QUICK, "--out", "r.h5")[0] == 0
+    assert_refused(command, here, ["--kernel", "r.h5", "--out", "s.h5"], "r.h5")
+
+
+def test_windows_that_find_no_room(here, command):
+    """ARGO hands windows out in turn: those of 100 and 101 registers get in each other's way."""
+    events = [alloc(0, slot, size) for slot, size in ((0, 100), (1, 101))]
+    events += [write(1, slot, 0, 5) for slot in (0, 1)] + [release(50, slot) for slot in (0, 1)]
+    save_trace(trace_of(events, 100), here / "tight.h5")
+    arguments = ["--kernel", "tight.h5", "--technique", "argo", "--out", "r.h5"]
+    assert_refused(command, here, arguments, "no room for a window of 101 registers", "argo")
+
+
+def test_a_trace_of_ones_own(good_trace, here, command):
+    code, _, error = command(
+        "sweep", "--kernel", "good.h5", "--instances", "2", "--technique", "rar", "--out", "r.h5"
+    )
+    assert code == 0, error
+    assert read_campaign(here / "r.h5").kernels == ("by hand",)
+
+
+# ---- where the results go ---------------------------------------------------------------------
+
+
+def test_destinations_that_cannot_be_written(here, command):
+    (here / "folder").mkdir()
+    (here / "file").write_text("mine")
+    for out, word in [
+        ("folder", "folder is a folder"),
+        ("missing/r.h5", "no folder missing"),
+        ("file/r.h5", "no folder file"),
+        ("", "is a folder"),
+    ]:
+        assert_refused(command, here, [*QUICK, "--out", out], word)
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="a folder that not even root writes to")
+def test_a_folder_that_nobody_can_write_to(here, command):
+    assert_refused(command, here, [*QUICK, "--out", "/proc/r.h5"], "cannot write", "/proc/r.h5")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_folder(here, command):
+    (here / "shut").mkdir(mode=0o555)
+    assert_refused(command, here, [*QUICK, "--out", "shut/r.h5"], "cannot write", "shut/r.h5")
+
+
+@pytest.mark.parametrize("content", [b"", b"my notes", b"\x89HDF\r\n\x1a\n" + bytes(100)])
+def test_a_file_of_something_else_is_kept(content, here, command):
+    (here / "r.h5").write_bytes(content)
+    assert_refused(command, here, [*QUICK, "--out", "r.h5"], "r.h5")
+
+
+def test_results_of_another_sweep_are_kept(here, command):
+    assert command("sweep", *QUICK, "--out", "r.h5")[0] == 0
+    for change in (["--seed", "2"], ["--instances", "2"], ["--engine", "numpy"], ["--epochs", "2"]):
+        assert_refused(command, here, [*QUICK, "--out", "r.h5", *change], "r.h5 already holds")
+
+
+@pytest.mark.parametrize("where", [0.1, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("damage", ["truncated", "changed"])
+def test_damaged_results_are_kept(where, damage, here, command, one_result):
+    content = one_result
+    byte = min(int(where * len(content)), len(content) - 1)
+    changed = content[:byte] + bytes([content[byte] ^ 0x55]) + content[byte + 1 :]
+    (here / "r.h5").write_bytes(content[:byte] if damage == "truncated" else changed)
+    assert_refused(command, here, [*QUICK, "--out", "r.h5"], "r.h5")
+    code, out, error = command("show", "r.h5")
+    assert (code, out) == (2, "")
+    assert "r.h5" in error
+
+
+@pytest.fixture(scope="module")
+def one_result(tmp_path_factory):
+    out = tmp_path_factory.mktemp("one") / "r.h5"
+    fields = {"kernels": ["MatrixTranspose"], "generations": 1, "periods": 1}
+    run_sweep(small_spec(instances=1, techniques=["baseline"], workload=fields), out)
+    return out.read_bytes()
+
+
+def test_a_refused_sweep_leaves_the_default_folder_as_it_was(here, command):
+    assert_refused(command, here, ["--technique", "rrdc"], "rrdc")
+    (here / "results").mkdir()
+    (here / "results" / "mine.txt").write_text("kept")
+    assert_refused(command, here, ["--technique", "rrdc"], "rrdc")
+    (here / "results" / "sweep.h5").write_text("kept, too")
+    assert_refused(command, here, list(QUICK), "results/sweep.h5")
+
+
+def test_a_file_in_the_place_of_the_default_folder(here, command):
+    (here / "results").write_text("mine")
+    assert_refused(command, here, list(QUICK), "results")
+
+
+# ---- what works -------------------------------------------------------------------------------
+
+
+def test_one_instance_into_the_default_folder(here, command):
+    code, out, error = command("sweep", *QUICK)
+    assert code == 0
+    assert [str(path) for path in Path().rglob("*.h5*")] == ["results/sweep.h5"]
+    assert "baseline" in out
+    assert out.endswith("results/sweep.h5\n")
+    assert "engine numba" in error
+    results = open_results("results/sweep.h5")
+    assert results.sizes["instance"] == 1
+    assert float(results.life_years[0, 0]) == pytest.approx(3.0, abs=1e-4)
+    results.close()
+    assert "baseline" in command("show", "results/sweep.h5")[1]
+
+
+def test_twice_is_once(here, command):
+    assert command("sweep", *QUICK, "--out", "r.h5")[0] == 0
+    before = snapshot(here), os.stat("r.h5").st_mtime_ns
+    code, out, error = command("sweep", *QUICK, "--out", "r.h5")
+    assert code == 0
+    assert "nothing to compute" in error
+    assert "baseline" in out
+    assert (snapshot(here), os.stat("r.h5").st_mtime_ns) == before
+
+
+def test_every_option_reaches_the_results(here, command):
+    """Guardband and horizon by their effect: full stress at 1.0 V."""
+    code, _, error = command("sweep", *QUICK, "--guardband", "0.1", "--out", "r.h5")
+    assert code == 0, error
+    model = facelift()
+    limit = 0.7 * (1 - 1.1 ** (-1 / 1.3))
+    seconds = (limit / model.prefactor(1.0, 353.15)) ** 4
+    with open_results("r.h5") as results:
+        assert results.life_years.item() == pytest.approx(seconds / 31_536_000, rel=1e-5)
+    assert command("sweep", *QUICK, "--horizon", "2", "--out", "s.h5")[0] == 0
+    with open_results("s.h5") as results:
+        assert results.life_years.item() == 2.0
+        assert results.end_cause.item() == 0
+
+
+# ---- the program itself -----------------------------------------------------------------------
+
+
+def imported_by(code):
+    """Heavy modules that a fresh process has loaded after some code."""
+    answer = f"print(sorted(set({HEAVY}) & sys.modules.keys()), file=sys.stderr)"
+    program = f"import sys\n{code}\n{answer}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stderr.splitlines()[-1]
+
+
+def test_help_and_import_load_nothing_heavy():
+    run_help = "import mcage.cli.main as m\nsys.argv = ['mcage', '--help']\n"
+    run_help += "try: m.main()\nexcept SystemExit: pass"
+    assert "numpy" in imported_by("import numpy")
+    assert imported_by("import mcage") == "[]"
+    loaded = imported_by(run_help)
+    assert not [
+        name for name in HEAVY[:-1] if f"'{name}'" in loaded
+    ]  # help itself is drawn by rich
+
+
+def test_debug_shows_where_it_happened(monkeypatch):
+    for arguments in (
+        ["--debug", "sweep"],
+        ["sweep", "--debug"],
+        ["sweep", "--seed", "3", "--debug"],
+    ):
+        monkeypatch.setattr(sys, "argv", ["mcage", *arguments, "--technique", "rrdc"])
+        with pytest.raises(main.UserError, match="rrdc"):
+            main.main()
+
+
+def test_a_defect_is_not_the_users_mistake(command, here, monkeypatch):
+    def fail(*_):
+        raise ZeroDivisionError("of ours")
+
+    monkeypatch.setattr("mcage.sweep.plan.Sweep.compute", fail)
+    code, _, error = command("sweep", *QUICK, "--out", "r.h5")
+    assert code == 1
+    assert "internal error: ZeroDivisionError: of ours" in error
+    assert "--debug" in error
+    assert "Traceback" not in error
+    assert not (here / "r.h5").exists()
+    with pytest.raises(ZeroDivisionError):
+        command("sweep", "--debug", *QUICK, "--out", "r.h5")
+
+
+# ---- stopping ---------------------------------------------------------------------------------
+
+
+def test_a_sweep_that_stops_when_it_knows_enough(here, command):
+    """It says so on stderr and in the file, is left alone when finished, and equals a plain one."""
+    asked = (*SMALL, "--technique", "rrcd", "--environment", "dvfs")
+    asked += ("--temperature", "normal(353, 5)", "--out", "stopped.h5")
+    stopping = ("--instances", "900", "--rel-ci", "0.2", "--of", "max_dvth")
+    code, out, error = command("sweep", *asked, *stopping)
+    assert code == 0, error
+    assert "500 instances per case" in out
+    said = error.splitlines()[-1]
+    assert said.startswith(
+        "max_dvth to ±20 % in every case with 500 of at most 900 instances; worst: rrcd dvfs "
+    )
+    assert said in command("show", "stopped.h5")[1].splitlines()
+    code, json, error = command("show", "stopped.h5", "--json")
+    assert (said in json, said in error.splitlines()) == (False, True)
+
+    before = snapshot(here)
+    assert "already holds this sweep" in command("sweep", *asked, *stopping)[2]
+    assert snapshot(here) == before
+
+    plain = [*asked[:-1], "plain.h5", "--instances", "500"]
+    assert command("sweep", *plain)[0] == 0
+    with open_results("stopped.h5") as one, open_results("plain.h5") as other:
+        assert one.identical(other.assign_attrs(one.attrs))
+        assert one.attrs.keys() - other.attrs.keys() == {"stopping", "stopped"}

@@ -1,0 +1,299 @@
+"""Does a campaign with a stopping rule end at the right instance, and with the same bits always?"""
+
+import math
+
+import fake_campaign
+import numpy as np
+import pytest
+from campaign_cases import Computer, Listener
+from scipy.stats import t
+from sweep_cases import file_content
+
+from mcage.campaign import stopping
+from mcage.campaign.merge import merge
+from mcage.campaign.precision import CampaignPrecision
+from mcage.campaign.ranges import shards
+from mcage.campaign.run import run_campaign
+from mcage.campaign.shard import shard_name, write_shard
+from mcage.campaign.shard_folder import shard_folder
+from mcage.campaign.stopping import Watch, checkpoints, stopping_rule
+from mcage.errors import UserError
+from mcage.lifetime.end_cause import EndCause
+from mcage.results.header import Campaign, StoppingRule
+from mcage.results.reader import read_campaign
+from mcage.spec import Stopping, SweepSpec
+from mcage.stats.estimates import Estimate
+from mcage.stats.precision import Precision
+from mcage.sweep.stopping_quantities import QUANTITIES
+
+MOST = 900
+RULE = StoppingRule(0.047, "spill_rate")
+CAMPAIGN = fake_campaign.campaign(instances=MOST, stopping=RULE)
+LEARNT = {"@stopping", "@stopped"}
+
+
+def half_over_mean(values):
+    half = t.ppf(0.975, values.size - 1) * values.std(ddof=1) / math.sqrt(values.size)
+    return half / values.mean()
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    out = tmp_path_factory.mktemp("uninterrupted") / "r.h5"
+    return run_campaign(CAMPAIGN, out, fake_campaign.compute, 1000).read_bytes()
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """Instances after which the rule is kept, found without the code under test."""
+    rates = fake_campaign.compute(0, MOST)["spill_rate"]
+    looked_at = (500, 630, 800, 900)
+    return next(n for n in looked_at if max(half_over_mean(r[:n]) for r in rates) <= RULE.rel_ci)
+
+
+# ---- where it may end --------------------------------------------------------------------------
+
+
+def test_checkpoints():
+    ladder = [500, 630, 800, 1000, 1250, 1600, 2000, 2500, 3200, 4000, 5000, 6300, 8000, 10_000]
+    assert checkpoints(10_000) == ladder
+    assert checkpoints(10_001) == [*ladder, 10_001]
+    assert checkpoints(499) == [499]
+    assert checkpoints(900, slices_per_chip=7) == [504, 630, 805, 900]
+    assert checkpoints(9000, slices_per_chip=4000) == [4000, 8000, 9000]
+    assert Watch(fake_campaign.campaign(instances=2000)).checkpoint == 2000
+
+
+def test_it_ends_at_the_first_checkpoint_that_is_precise_enough(expected, uninterrupted, tmp_path):
+    assert 500 < expected < MOST, "choose a rule that this sample keeps in between"
+    computer, listener = Computer(), Listener()
+    out = run_campaign(CAMPAIGN, tmp_path / "r.h5", computer, 1000, listener)
+    assert max(last for _, last in computer.ranges) == expected
+    assert read_campaign(out).instances == expected
+    assert read_campaign(out).stopping == RULE
+    assert listener.begin == (MOST, 0)
+    assert listener.advanced == expected
+    assert [line.split(":")[0] for line in listener.said[:-1]] == ["500 instances"]
+    last = f"spill_rate to ±4.7 % in every case with {expected} of at most {MOST} instances; worst:"
+    assert listener.said[-1].startswith(last)
+    assert read_campaign(out).stopped == listener.said[-1]
+
+
+def test_it_holds_what_a_plain_campaign_of_as_many_holds(expected, uninterrupted, tmp_path):
+    stopped = tmp_path / "stopped.h5"
+    stopped.write_bytes(uninterrupted)
+    plain = run_campaign(
+        fake_campaign.campaign(instances=expected), tmp_path / "p.h5", fake_campaign.compute, 300
+    )
+    found = file_content(stopped)
+    assert {key: found[key] for key in found.keys() - LEARNT} == file_content(plain)
+
+
+@pytest.mark.parametrize("of", QUANTITIES)
+def test_every_quantity_can_stop_it(of, tmp_path):
+    campaign = fake_campaign.campaign(instances=2000, stopping=StoppingRule(0.3, of))
+    if of == "b10_life":
+        campaign = fake_campaign.campaign(instances=2000, stopping=StoppingRule(0.6, of))
+    out = run_campaign(campaign, tmp_path / "r.h5", fake_campaign.compute, 1000)
+    assert read_campaign(out).instances == 500
+    assert read_campaign(out).stopped.startswith(f"{of} to ±")
+
+
+def test_the_spec_knows_the_quantities():
+    assert QUANTITIES.keys() == set(Stopping.model_fields["of"].annotation.__args__)
+
+
+# ---- whatever happens on the way ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shard_size", [97, 250])
+def test_the_size_of_shards_does_not_matter(shard_size, uninterrupted, tmp_path):
+    out = run_campaign(CAMPAIGN, tmp_path / "r.h5", fake_campaign.compute, shard_size)
+    assert out.read_bytes() == uninterrupted
+    assert list(tmp_path.iterdir()) == [out]
+
+
+@pytest.mark.parametrize("finished", [2, 8])
+def test_stopped_and_continued(finished, uninterrupted, tmp_path):
+    out = tmp_path / "r.h5"
+    with pytest.raises(KeyboardInterrupt):
+        run_campaign(CAMPAIGN, out, Computer(finished), 70)
+    computer, listener = Computer(), Listener()
+    run_campaign(CAMPAIGN, out, computer, 200, listener)
+    assert min(first for first, _ in computer.ranges) == (140 if finished == 2 else 500)
+    assert listener.begin[1] == min(70 * finished, 500)
+    assert out.read_bytes() == uninterrupted
+
+
+def test_a_damaged_shard_before_a_checkpoint_that_was_passed(uninterrupted, tmp_path):
+    out = tmp_path / "r.h5"
+    with pytest.raises(KeyboardInterrupt):
+        run_campaign(CAMPAIGN, out, Computer(6), 100)
+    victim = shard_folder(out) / shard_name(CAMPAIGN.spec_digest, range(100, 200))
+    victim.write_bytes(victim.read_bytes()[:-100])
+    computer = Computer()
+    run_campaign(CAMPAIGN, out, computer, 1000, Listener())
+    assert computer.ranges == [(100, 200), (600, 630)]
+    assert out.read_bytes() == uninterrupted
+
+
+def test_a_shard_that_is_damaged_while_the_campaign_runs(tmp_path):
+    out = tmp_path / "r.h5"
+
+    def spoiling(task, ranges):
+        for instances in ranges:
+            task(instances)
+            path = shard_folder(out) / shard_name(CAMPAIGN.spec_digest, instances)
+            path.write_bytes(path.read_bytes()[:-100])
+            yield instances
+
+    with pytest.raises(UserError, match=r"truncated.*: run the same sweep again"):
+        run_campaign(CAMPAIGN, out, fake_campaign.compute, 1000, executor=spoiling)
+    assert not out.exists()
+
+
+def test_a_finished_one_is_left_alone(uninterrupted, tmp_path):
+    out = tmp_path / "r.h5"
+    out.write_bytes(uninterrupted)
+    computer, listener = Computer(), Listener()
+    run_campaign(CAMPAIGN, out, computer, 50, listener)
+    assert computer.ranges == []
+    assert "nothing to compute" in listener.said[0]
+    assert out.read_bytes() == uninterrupted
+
+
+def test_another_rule_is_another_sweep(uninterrupted, tmp_path):
+    out = tmp_path / "r.h5"
+    out.write_bytes(uninterrupted)
+    tighter = fake_campaign.campaign(instances=MOST, stopping=StoppingRule(0.01, "spill_rate"))
+    with pytest.raises(UserError, match="already holds another sweep"):
+        run_campaign(tighter, out, fake_campaign.compute, 50)
+
+
+def test_shards_of_several_machines(expected, uninterrupted, tmp_path):
+    out = tmp_path / "r.h5"
+    folder = shard_folder(out)
+    folder.mkdir()
+
+    def compute(*ranges):
+        for part in ranges:
+            write_shard(folder, CAMPAIGN, part, fake_campaign.compute(part.start, part.stop))
+
+    compute(range(300), range(300, 500))
+    with pytest.raises(UserError, match=f"400 of at most {MOST} instances are missing.*: 500-899"):
+        merge(out)
+    compute(*shards(range(500, expected), 60))
+    assert merge(out).read_bytes() == uninterrupted
+    assert not folder.exists()
+
+
+def test_each_shard_is_read_once_and_for_its_quantity_only(monkeypatch, tmp_path):
+    read = []
+    original = stopping.read_shard
+
+    def counted(path, names):
+        arrays = original(path, names)
+        read.append((path.name, *arrays))
+        return arrays
+
+    monkeypatch.setattr(stopping, "read_shard", counted)
+    run_campaign(CAMPAIGN, tmp_path / "r.h5", Computer(), 100)
+    looked_at_while_running = read[: len(read) // 2]  # the other half while merging
+    assert len(set(looked_at_while_running)) == len(looked_at_while_running) >= 6
+    assert {names for _, *names in map(tuple, read) for names in names} == {"spill_rate"}
+
+
+# ---- what it says ------------------------------------------------------------------------------
+
+
+def test_all_instances_without_the_precision(tmp_path):
+    campaign = fake_campaign.campaign(instances=520, stopping=StoppingRule(0.01, "spill_rate"))
+    listener = Listener()
+    out = run_campaign(campaign, tmp_path / "r.h5", fake_campaign.compute, 1000, listener)
+    assert read_campaign(out).instances == 520
+    said = read_campaign(out).stopped
+    assert said == listener.said[-1]
+    assert said.startswith(
+        "NOT spill_rate to ±1 % in every case: all 520 instances are computed, and 3 of 3 fall "
+        "short; worst: "
+    )
+    rates = fake_campaign.compute(0, 520)["spill_rate"]
+    needed = 520 * (max(map(half_over_mean, rates)) / 0.01) ** 2
+    (about,) = (int(part.split()[-1]) for part in said.split(", ") if "±1 % needs" in part)
+    assert needed <= about < 1.1 * needed
+
+
+def test_cases_that_cannot_become_tighter_keep_no_sweep_from_stopping(tmp_path):
+    """One case lives beyond the horizon, one is dead on arrival; the third decides."""
+
+    def compute(first, last):
+        arrays = fake_campaign.compute(first, last)
+        arrays["life_years"][0], arrays["end_cause"][0] = 10.0, EndCause.CENSORED
+        arrays["life_years"][1], arrays["end_cause"][1] = 0.0, EndCause.FAULTY_ENTRY
+        arrays["spill_rate"][1] = np.nan
+        return arrays
+
+    for of, known in (("median_life", 2), ("spill_rate", 1), ("life_to_horizon", 2)):
+        campaign = fake_campaign.campaign(instances=700, stopping=StoppingRule(0.25, of))
+        out = run_campaign(campaign, tmp_path / f"{of}.h5", compute, 1000)
+        said = read_campaign(out).stopped
+        assert read_campaign(out).instances == 500
+        assert f"; {known} of 3 cannot become tighter; " in said
+        assert f"worst: {campaign.cases[2].label} " in said or of == "spill_rate"
+
+
+def state(*relatives, value=5.0, instances=1000):
+    half = 0.2
+    cases = {
+        f"case {place}": Precision(Estimate(value, value - half, value + half), relative)
+        for place, relative in enumerate(relatives)
+    }
+    return CampaignPrecision(
+        fake_campaign.campaign(instances=4000),
+        StoppingRule(0.05, "median_life"),
+        instances,
+        cases,
+    )
+
+
+def test_words_by_hand():
+    assert state(0.04, 0.02).at_the_end() == (
+        "median_life to ±5 % in every case with 1000 of at most 4000 instances; "
+        "worst: case 0 5.00 [4.80, 5.20] years (±4 %); "
+        "±2.5 % needs about 2600, ±0.5 % needs about 64000"
+    )
+    words = state(0.02, 0.0).at_the_end()
+    assert "(±2 %); 1 of 2 cannot become tighter; ±2.5 % is reached, too, ±0.5 % needs" in words
+    assert state(0.0, 0.0).at_the_end() == (
+        "median_life to ±5 % in every case with 1000 of at most 4000 instances; "
+        "no case can become tighter"
+    )
+    assert state(0.04, 0.1).on_the_way() == (
+        "1000 instances: case 1 5.00 [4.80, 5.20] years (±10 %); ±5 % needs about 4000"
+    )
+    assert state(0.04, math.inf, value=math.inf, instances=4000).at_the_end() == (
+        "NOT median_life to ±5 % in every case: all 4000 instances are computed, and 1 of 2 fall "
+        "short; worst: case 1 > 10 years (no relative precision); "
+        "how many instances would do cannot be told"
+    )
+
+
+# ---- what asks for it --------------------------------------------------------------------------
+
+
+def test_the_rule_of_a_spec():
+    def rule(**fields):
+        return stopping_rule(SweepSpec.from_mapping(fields))
+
+    asked = {"rel_ci": 0.02, "of": "b10_life"}
+    assert rule() is None
+    assert rule(stopping={"rel_ci": 0.02}) == StoppingRule(0.02, "median_life", 1)
+    assert rule(stopping=asked, faults={"slices_per_chip": 4}) == StoppingRule(0.02, "b10_life", 4)
+    alone = {"sigma_die_volts": 0.01}
+    assert rule(stopping=asked, faults=alone) == StoppingRule(0.02, "b10_life", 1)
+    with pytest.raises(UserError, match=r"stopping.rel_ci = 0.02: 4 slices share each die"):
+        rule(stopping=asked, faults={"slices_per_chip": 4, "sigma_die_volts": 0.01})
+
+
+def test_a_campaign_with_a_rule_survives_its_text():
+    assert Campaign.from_json(CAMPAIGN.to_json()) == CAMPAIGN

@@ -1,0 +1,256 @@
+"""Slowdown and power of lives: against mcage.costs, against each other, and by hand."""
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+from engine_cases import possible_techniques, seeded_fault_maps
+from life_cases import (
+    NUMBA,
+    YEAR,
+    cell,
+    lived,
+    random_values,
+    rules,
+    shared_replays,
+    steady_trace,
+    tail_of,
+    whole_entries,
+)
+from power_cases import COSTS, NODE, conventional_power, map_of, power
+from sweep_cases import SMALL_KERNELS, small_sweep
+from trace_strategies import SPILLING, alloc, random_trace, read, release, trace_of, write
+
+from mcage.aging.environment import environment
+from mcage.costs import (
+    CONVENTIONAL,
+    Activity,
+    activity_of,
+    conventional,
+)
+from mcage.engines.interface import Counters
+from mcage.engines.numpy_engine.engine import ReferenceEngine
+from mcage.lifetime.costs import Meter
+from mcage.replay.event_rates import EVENTS, Event, KernelActivity, events_per_cycle
+from mcage.replay.prepare import prepare
+from mcage.spec.epoch_weights import growth_weights
+from mcage.techniques import TECHNIQUES
+from mcage.traces import open_trace
+from mcage.traces.release import released
+
+
+def consumed(traces, technique, tail=None, kernels=None, conditions=None, **changes):
+    """What lives on some traces take, at 1.0 V by default."""
+    conditions = conditions or environment("nominal", 0.419)
+    tail = tail or tail_of({})
+    given = rules(environment=conditions, **changes)
+    epochs = len(given.epoch_edges_years) - 1
+    if kernels is None:
+        kernels = np.zeros((tail.instances, epochs), dtype=np.int64)
+    given = {"environment": conditions, **changes}
+    life = lived(traces, technique, tail, kernels=kernels, engine=NUMBA, **given)
+    meter = Meter(
+        shared=shared_replays(NUMBA, tuple(traces), technique),
+        conventional=tuple(conventional(trace) for trace in traces),
+        environment=conditions,
+        technology=NODE,
+        penalties=COSTS.penalties,
+    )
+    return meter.read(np.asarray(kernels), life.moment_seconds, life.moment_events), life
+
+
+# ---- counters to activity ----------------------------------------------------------------------
+
+
+def random_counters(replay, rng):
+    """Any counts up to the most that there can be, many of which no engine would find."""
+    schedule = replay.schedule
+    lasting = int((schedule.end_cycle - schedule.cycle).sum())
+    most = [schedule.writes] * 4 + [schedule.reads, 256, lasting, schedule.writes]
+    return Counters(replay.passes, *(rng.integers(0, replay.passes * one + 1, 40) for one in most))
+
+
+@pytest.mark.parametrize("name", possible_techniques())
+def test_activity_is_that_of_the_counters(name):
+    """All of `Activity`, also where more is spilled than there are uncompressed values."""
+    technique, rng = possible_techniques()[name], np.random.default_rng(0)
+    for seed, shape in enumerate([{}, SPILLING]):
+        replay = prepare(random_trace(random.Random(seed), **shape), technique)
+        activity = KernelActivity.of(replay)
+        counted = ReferenceEngine().count(replay, seeded_fault_maps(seed))
+        for counters in [counted] + [random_counters(replay, rng)] * technique.redirects:
+            expected = activity_of(replay, counters)
+            found = activity.under(events_per_cycle(replay, counters))
+            assert_same_activity(found, expected, len(counters.lds))
+
+
+def assert_same_activity(found, expected, instances):
+    for field in dataclasses.fields(Activity):
+        one, other = getattr(found, field.name), getattr(expected, field.name)
+        if field.name in ("reads", "writes"):
+            assert vars(one).keys() == vars(other).keys()
+            pairs = list(zip(vars(one).values(), vars(other).values(), strict=True))
+        else:
+            pairs = [(one, other)]
+        for mine, theirs in pairs:
+            assert mine == pytest.approx(theirs, rel=1e-12, abs=1e-6), field.name
+            assert np.shape(mine) in ((), (instances,)), field.name
+
+
+# ---- power of a life ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    return [released(open_trace(name)).first_generations(2) for name in SMALL_KERNELS]
+
+
+@pytest.mark.parametrize("name", ["baseline", "rc+rar", "wc", "rrcd", "rrcd+rc+rar", "gr-guard"])
+def test_power_is_that_of_the_replays(name, kernels):
+    """Four, one and five of ten years on three kernels, on one map: means of their powers."""
+    technique = TECHNIQUES[name]
+    moves = technique.heeds_faults
+    tail = tail_of(whole_entries(set(range(256)) - set(range(3, 256, 40))) if moves else {})
+    years = [0] * 4 + [1] + [2] * 5
+    found, life = consumed(kernels, technique, tail, np.array([years]), lds_rows=256)
+    assert life.life_seconds == pytest.approx([10 * YEAR])
+    alone = [power(trace, technique, map_of(tail), vdd_volts=1.0) for trace in kernels]
+    mean = np.average([mw[0] for mw, _ in alone], weights=[4, 1, 5])
+    assert found.power_mw == pytest.approx([mean], rel=1e-12)
+    speed = np.array([1 / (1 + slower[0]) for _, slower in alone])
+    work = speed * [0.4, 0.1, 0.5]
+    assert 1 + found.slowdown == pytest.approx([1 / work.sum()], rel=1e-12)
+    reference = np.array([conventional_power(trace, vdd_volts=1.0) for trace in kernels])
+    assert 1 - found.energy_saving == pytest.approx([mean / (work @ reference)], rel=1e-12)
+    nominal = np.array([conventional_power(trace) for trace in kernels])
+    expected = work @ nominal / work.sum()
+    assert found.conventional_power_mw == pytest.approx([expected], rel=1e-12)
+    assert (life.writes[0, 3] > 0) == moves, "spills, where there can be any"
+
+
+def test_only_the_slice_runs_at_the_operating_points(kernels):
+    """Half of a life at 0.8 V, half at 0.419 V: the power is half-way between."""
+    technique, (trace, *_) = TECHNIQUES["rrcd"], kernels
+    found, _ = consumed([trace], technique, conditions=environment("dvfs", 0.419))
+    clean = np.zeros((1, 256), dtype=np.uint8)
+    high, low = (power(trace, technique, clean, vdd_volts=vdd)[0] for vdd in (0.8, 0.419))
+    assert found.power_mw == pytest.approx((high + low) / 2, rel=1e-12)
+    both = [conventional_power(trace, vdd_volts=vdd) for vdd in (0.8, 0.419)]
+    slower = found.slowdown
+    expected = 1 - found.power_mw * (1 + slower) / np.mean(both)
+    assert found.energy_saving == pytest.approx(expected, rel=1e-12)
+    assert found.conventional_power_mw == pytest.approx([both[0]], rel=1e-12), "0.8 V is nominal"
+
+
+def test_power_follows_the_faults_as_they_grow():
+    """200 registers, of which 30 are spilled once 86 entries have failed, after some years."""
+    technique, trace = TECHNIQUES["rrcd"], steady_trace(random_values(200))
+    from_start = whole_entries(range(8, 180, 2))
+    growing = dict.fromkeys(from_start, 0.93)
+    lives = tail_of({}, growing, from_start)
+    found, life = consumed([trace], technique, lives, lds_rows=256)
+    assert life.faulty_start.tolist() == [0, 0, 86]
+    assert life.faulty_end.tolist() == [0, 86, 86]
+    assert life.peak_spilled_rows.tolist() == [0, 30, 30]
+    edges = YEAR * np.arange(11.0)
+    assert np.array_equal(life.moment_seconds[1], growth_weights(edges[:-1], edges[1:]).T)
+    assert (np.diff(life.moment_events[1, ..., Event.LDS].ravel()) >= 0).all(), "in their order"
+    assert found.slowdown[0] < found.slowdown[1] < found.slowdown[2]
+    low, high = sorted(found.power_mw[[0, 2]])
+    assert low < found.power_mw[1] < high
+
+
+def test_waiting_by_hand():
+    """Two windows of 40 entries, one after the other if but one fits: 9 of 100 cycles more."""
+    events = []
+    for slot in range(2):
+        events += [alloc(0, slot, 40), write(1, slot, 0, 1), read(3, slot, 0), release(8, slot)]
+    trace, disable = trace_of(events, 100), TECHNIQUES["disable"]
+    one_window = whole_entries(set(range(256)) - set(range(100, 140)))
+    found, life = consumed([trace], disable, tail_of({}, one_window))
+    assert life.life_seconds == pytest.approx([10 * YEAR] * 2)
+    assert found.slowdown == pytest.approx([0, 0.09])
+    cells = NODE.slice_at(1.0)
+    leakage = cells.leakage_mw * 80 / 256
+    accesses = 2 * 4 * (cells.read_pj + cells.write_pj) / 100
+    assert found.power_mw == pytest.approx([leakage + accesses, leakage + accesses / 1.09])
+    reference = cells.leakage_mw + accesses
+    expected = 1 - (1.09 * leakage + accesses) / reference
+    assert found.energy_saving[1] == pytest.approx(expected)
+
+
+def test_a_life_that_ends_without_a_window_does_not_wait_for_ever():
+    trace, disable = steady_trace(random_values(40)), TECHNIQUES["disable"]
+    but_one = whole_entries(set(range(256)) - set(range(40)))
+    last = {cell(5, 512 * block): 0.98 for block in range(4)}
+    found, life = consumed([trace], disable, tail_of(but_one | last))
+    assert 0 < life.life_seconds[0] < 10 * YEAR
+    assert found.slowdown == [0]
+    assert np.isfinite(found.power_mw).all()
+
+
+def test_the_conventional_slice_saves_nothing(kernels):
+    found, _ = consumed(kernels, CONVENTIONAL)
+    assert (found.slowdown[0], found.energy_saving[0]) == (0, 0)
+
+
+def test_dead_on_arrival(kernels):
+    found, life = consumed(kernels, TECHNIQUES["baseline"], tail_of(whole_entries([0]), {}))
+    assert life.life_seconds.tolist() == [0, 10 * YEAR]
+    for field in dataclasses.fields(found):
+        assert np.isnan(getattr(found, field.name)).tolist() == [True, False], field.name
+
+
+def test_events_have_a_column_each():
+    assert sorted(Event) == list(range(EVENTS))
+
+
+# ---- sweeps ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("technology", ["28nm", "32nm"])
+def test_power_of_a_sweep(technology, kernels):
+    """Of techniques that ignore faults: mcage.costs of each kernel, weighted by the workload."""
+    names = ["conventional", "rc+rar", "argo"]
+    sweep = small_sweep(
+        techniques=["mcage.costs:CONVENTIONAL", "rc+rar", "argo"],
+        environments=["nominal"],
+        costs={"technology": technology},
+        life={"epochs": 3, "delay_guardband": 10.0},
+    )
+    arrays, node = sweep.compute(0, 6), COSTS.technology(technology)
+    assert (arrays["life_years"] == 10).all()
+    clean = np.zeros((1, 256), dtype=np.uint8)
+    for case, name in enumerate(names):
+        technique = TECHNIQUES.get(name, CONVENTIONAL)
+        of_kernel = np.array([power(trace, technique, clean, node, 1.0)[0][0] for trace in kernels])
+        expected = of_kernel[arrays["workload"]].mean(axis=1)
+        assert arrays["power_mw"][case] == pytest.approx(expected, rel=1e-12)
+    assert not arrays["slowdown"][0].any()
+    assert not arrays["energy_saving"][0].any()
+    at_nominal = arrays["power_mw"][0] == pytest.approx(arrays["conventional_power_mw"][0])
+    assert at_nominal == (technology == "32nm"), "1.0 V is nominal at 32 nm only"
+
+
+def test_the_saving_of_a_paper_follows_from_the_file(kernels):
+    """An undervolted RRCD over a conventional slice at nominal Vdd, with slowdown 1 + s."""
+    sweep = small_sweep(
+        techniques=["rrcd", "mcage.costs:CONVENTIONAL"],
+        environments=["undervolted"],
+        vdd_volts=[0.419, 0.8],
+        workload={"kernels": ["MatrixTranspose"], "periods": 1, "generations": 2},
+        life={"epochs": 2, "horizon_years": 1.0, "delay_guardband": 10.0},
+    )
+    arrays, (trace, *_) = sweep.compute(0, 4), kernels
+    labels = [(case.technique, case.vdd_volts) for case in sweep.campaign.cases]
+    low = labels.index(("rrcd", 0.419))
+    nominal = labels.index(("mcage.costs:CONVENTIONAL", 0.8))
+    assert (arrays["life_years"][[low, nominal]] == 1).all()
+    spent = arrays["power_mw"][low] * (1 + arrays["slowdown"][low])
+    assert arrays["conventional_power_mw"][low] == pytest.approx(arrays["power_mw"][nominal])
+    saving = 1 - spent / arrays["conventional_power_mw"][low]
+    assert np.array_equal(arrays["energy_saving_nominal"][low], saving)
+    assert (saving > arrays["energy_saving"][low]).all()
+    same = conventional_power(trace, vdd_volts=0.419)
+    assert arrays["energy_saving"][low] == pytest.approx(1 - spent / same, rel=1e-12)

@@ -1,0 +1,370 @@
+"""Lives that faults end: from the start, or at a moment that can be computed by hand."""
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from fault_cases import assert_ends_at, becomes_faulty_at
+from life_cases import (
+    CYCLES,
+    MODEL,
+    NUMBA,
+    NUMPY,
+    YEAR,
+    alternating_trace,
+    cell,
+    dvth,
+    lived,
+    random_values,
+    seconds_to_delay,
+    steady_trace,
+    tail_of,
+    whole_entries,
+)
+from trace_strategies import alloc, pattern, release, trace_of, write
+
+from mcage.aging.delay import delay_increase
+from mcage.aging.environment import environment
+from mcage.lifetime.end_cause import EndCause
+from mcage.lifetime.simulator import Lives
+
+ROWS = random_values(3)
+STEADY = steady_trace([np.zeros(64, dtype=np.uint32)])
+"""Entry 0 at '0' throughout: its cells are under full stress, T0 alone."""
+
+FAULTY_AT_ONCE = {cell(0, 3): np.inf, cell(0, 900): np.inf}
+
+
+# ---- from the start ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("technique", ["baseline", "rar", "wc", "argo", "rc", "rc+rar"])
+def test_a_faulty_entry_in_use_ends_a_life_before_it_begins(technique):
+    rows = steady_trace(ROWS)
+    life = lived([rows], technique, tail_of(FAULTY_AT_ONCE, {}), sample=[cell(0)])
+    assert life.end_cause.tolist() == [EndCause.FAULTY_ENTRY, EndCause.CENSORED]
+    assert life.life_seconds.tolist() == [0.0, 10 * YEAR]
+    assert life.faulty_start.tolist() == life.faulty_end.tolist() == [1, 0]
+    for rates in (life.writes, life.wakeups, life.movs, life.mispredictions):
+        assert np.isnan(rates[0]).all()
+        assert not np.isnan(rates[1]).any()
+    for history in (life.epoch_max_dvth_volts, life.epoch_faulty, life.epoch_peak_spilled):
+        assert np.isnan(history[0]).all()
+        assert not np.isnan(history[1]).any()
+    for nothing in (life.max_dvth_volts, life.longest_duty, life.sampled_dvth_volts):
+        assert not nothing[0].any()
+        assert nothing[1].any()
+    assert life.delay_increase[0] == 0
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        {cell(0, 3): np.inf},  # one bit: error-correcting pointers repair it
+        {cell(0, 3): np.inf, cell(1, 3): np.inf},  # one bit each
+        whole_entries(range(1, 256)),  # entries that no window covers
+        {cell(0, 3): 0.9, cell(0, 900): 0.9},  # that work at 1.0 V, and do not age that far
+    ],
+)
+def test_faults_that_do_no_harm(harmless):
+    life = lived([STEADY], "baseline", tail_of(harmless))
+    assert life.end_cause == [EndCause.CENSORED]
+
+
+def test_faults_are_judged_at_the_lowest_voltage():
+    weak = {cell(0, 3): 0.5, cell(0, 900): 0.5}
+    for name, cause in [
+        ("nominal", EndCause.CENSORED),
+        ("undervolted", EndCause.FAULTY_ENTRY),
+        ("dvfs", EndCause.FAULTY_ENTRY),
+    ]:
+        conditions = environment(name, 0.419)
+        life = lived([STEADY], "baseline", tail_of(weak), environment=conditions)
+        assert life.end_cause == [cause], name
+        assert life.life_seconds == [10 * YEAR if name == "nominal" else 0]
+
+
+def test_the_compression_table_leaves_entries_untouched():
+    """Register 0 never compresses, register 1 always does; under rc+rar both use both entries."""
+    trace = steady_trace([ROWS[0], pattern(7)])
+    first, second = whole_entries([0]), whole_entries([1])
+    for technique, entry, cause in [
+        ("rc", first, EndCause.FAULTY_ENTRY),
+        ("rc", second, EndCause.CENSORED),
+        ("rc+rar", second, EndCause.FAULTY_ENTRY),
+        ("baseline", second, EndCause.FAULTY_ENTRY),
+    ]:
+        assert lived([trace], technique, tail_of(entry)).end_cause == [cause], technique
+    compressible = steady_trace([pattern(5), pattern(7)])
+    everywhere = tail_of(whole_entries(range(256)))
+    assert lived([compressible], "rc+rar", everywhere).end_cause == [EndCause.CENSORED]
+
+
+def test_a_kernel_that_does_not_need_the_faulty_entry():
+    """The second kernel uses entries 0 and 1, of which 1 is faulty: life ends when it comes."""
+    traces = [steady_trace(ROWS[:1]), steady_trace(ROWS[:2])]
+    kernels = [[0, 0, 0, 1, 0, 0, 0, 0, 0, 0], [0] * 10]
+    life = lived(traces, "baseline", tail_of(*2 * [whole_entries([1])]), kernels=kernels)
+    assert life.end_cause.tolist() == [EndCause.FAULTY_ENTRY, EndCause.CENSORED]
+    assert life.life_seconds.tolist() == [3 * YEAR, 10 * YEAR]
+    assert np.isnan(life.epoch_faulty[0]).tolist() == [False] * 3 + [True] * 7
+    assert life.max_dvth_volts[0, 0] == pytest.approx(dvth(3 * YEAR), rel=1e-6)
+    assert life.longest_duty[0] == pytest.approx([1, 1])
+
+
+# ---- at a moment inside an epoch ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", [NUMPY, NUMBA])
+@pytest.mark.parametrize("years", [0.01, 0.7, 7.3])
+def test_the_entry_fails_when_its_second_cell_does(engine, years):
+    moment = years * YEAR
+    cells = {cell(0, 3): becomes_faulty_at(0.3 * moment), cell(0, 900): becomes_faulty_at(moment)}
+    life = lived([STEADY], "baseline", tail_of(cells), engine=engine)
+    assert_ends_at(life, moment, EndCause.FAULTY_ENTRY)
+    assert (life.faulty_start, life.faulty_end) == (0, 1)
+    whole_epochs = int(years)
+    assert not life.epoch_faulty[0, : whole_epochs + 1].any()
+    assert np.isnan(life.epoch_faulty[0, whole_epochs + 1 :]).all()
+    assert life.max_dvth_volts[0, 0] == pytest.approx(dvth(life.life_seconds[0]), rel=1e-6)
+
+
+def test_each_transistor_of_a_cell_can_bring_it_down():
+    """'0' for 30 and '1' for 70 of 100 cycles: T1 goes first."""
+    zero = np.zeros(64, dtype=np.uint32)
+    trace = alternating_trace(zero, 30, ~zero)
+    moment = 2.6 * YEAR
+    cells = {cell(0, bit): becomes_faulty_at(moment, 0.7) for bit in (3, 900)}
+    assert_ends_at(lived([trace], "baseline", tail_of(cells)), moment, EndCause.FAULTY_ENTRY)
+
+
+def test_vmin_grows_by_its_coefficient():
+    moment = 4.5 * YEAR
+    cells = {cell(0, bit): 1.0 - 0.5 * dvth(moment) for bit in (3, 900)}
+    life = lived([STEADY], "baseline", tail_of(cells), vmin_coefficient=0.5)
+    assert_ends_at(life, moment, EndCause.FAULTY_ENTRY)
+    life = lived([STEADY], "baseline", tail_of(cells), vmin_coefficient=0.0)
+    assert life.end_cause == [EndCause.CENSORED]
+
+
+def test_what_comes_first_ends_the_life():
+    """Delay and faults in the same epoch."""
+    delay = seconds_to_delay(0.139)  # 3.0 years: the last moments of an epoch of two years
+    for years, cause in [(2.4, EndCause.FAULTY_ENTRY), (3.6, EndCause.DELAY)]:
+        cells = {cell(0, bit): becomes_faulty_at(years * YEAR) for bit in (3, 900)}
+        life = lived(
+            [STEADY],
+            "baseline",
+            tail_of(cells),
+            delay_guardband=0.139,
+            epoch_edges_years=(0.0, 2.0, 4.0, 6.0),
+        )
+        assert_ends_at(life, min(years * YEAR, delay), cause, epoch_years=2.0)
+        assert life.faulty_end == [cause == EndCause.FAULTY_ENTRY]
+
+
+def test_room_that_runs_out_at_the_border_is_left_to_the_next_kernel():
+    """An hour before the end of a year entry 1 fails; the kernel that begins then can do without.
+
+    Bisection looks at moments down to two hours before the end.
+    """
+    traces = [steady_trace(ROWS[:1]), steady_trace(ROWS[:2])]
+    kernels = [[1] + 9 * [0], 10 * [1]]
+    hour = YEAR / 8760
+    for hours, ends in [(1, [10 * YEAR, YEAR]), (4, 2 * [YEAR - 4 * hour])]:
+        moment = YEAR - hours * hour
+        cells = {cell(1, bit): becomes_faulty_at(moment) for bit in (3, 900)}
+        life = lived(traces, "baseline", tail_of(cells, cells), kernels=kernels)
+        assert life.life_seconds == pytest.approx(ends, abs=3 * hour)
+
+
+def test_instances_do_not_hear_of_each_other():
+    """Those that end in different epochs, by different causes, or never, live as they do alone."""
+    years = (0.3, 0.8, 3.3, 4.9, 12.0)
+    weak = [{cell(0, bit): becomes_faulty_at(one * YEAR) for bit in (3, 900)} for one in years]
+    rng = np.random.default_rng(4)
+    weak.append({cell(0, int(bit)): rng.uniform(0.9, 1.0) for bit in rng.choice(2048, 50)})
+    weak.append({cell(0, 5): np.inf, cell(0, 600): np.inf})
+    kernels = rng.integers(2, size=(len(weak), 10))
+    traces = [STEADY, steady_trace(ROWS)]
+    guardband = delay_increase(dvth(4.2 * YEAR), 1.0, 0.3, 1.3)
+    for technique in ("baseline", "rrcd"):
+        given = {"sample": [cell(0, 3), cell(1, 9)], "delay_guardband": float(guardband)}
+        together = lived(traces, technique, tail_of(*weak), kernels=kernels, **given)
+        assert len(set(together.life_seconds)) >= (5 if technique == "baseline" else 1)
+        for one, tail in enumerate(weak):
+            alone = lived(traces, technique, tail_of(tail), kernels=kernels[one, None], **given)
+            for field in fields(together):
+                all_of_them = getattr(together, field.name)
+                found = getattr(alone, field.name)
+                assert np.array_equal(found[0], all_of_them[one], equal_nan=True), field.name
+
+
+def test_no_map_is_counted_twice_in_a_row():
+    """A kernel goes on through eight epochs; its map changes in two of them."""
+
+    class Counting(type(NUMPY)):
+        def count(self, replay, fault_maps):
+            counted.extend(bytes(one) for one in fault_maps if one.any())
+            return super().count(replay, fault_maps)
+
+    counted = []
+    tail = whole_entries([7])
+    for entry, years in [(20, 2.4), (30, 5.6)]:
+        tail |= {cell(entry, bit): becomes_faulty_at(years * YEAR) for bit in (3, 900)}
+    trace = steady_trace(random_values(40))
+    life = lived([trace], "rrcd", tail_of(tail), engine=Counting())
+    assert life.epoch_faulty[0].tolist() == [1] * 3 + [2] * 3 + [3] * 4
+    assert len(set(counted)) == len(counted) == 3
+
+
+def test_the_conservative_rule_counts_blocks():
+    """Two bits in one block: under the rule a second block is lost, and with it the last room."""
+    tail = whole_entries(range(2, 256)) | {cell(0, 3): np.inf, cell(0, 4): np.inf}
+    trace = steady_trace([ROWS[0], pattern(1), pattern(2), pattern(3)])  # a row and three records
+    fits, spills = (
+        lived([trace], "rrcd", tail_of(tail), spread_blocks=rule, lds_rows=0).end_cause[0]
+        for rule in (False, True)
+    )
+    assert (fits, spills) == (EndCause.CENSORED, EndCause.NO_HOME)
+
+
+# ---- techniques that move data -----------------------------------------------------------------
+
+
+def test_rows_that_find_no_home_go_to_the_lds_while_there_is_room():
+    """Three rows, two reliable entries."""
+    tail = tail_of(whole_entries(set(range(256)) - {10, 20}))
+    trace = steady_trace(ROWS)
+    no_room = lived([trace], "rrcd", tail, lds_rows=0)
+    assert no_room.end_cause == [EndCause.NO_HOME]
+    assert no_room.life_seconds == [0]
+    assert no_room.peak_spilled_rows == [0]
+    room = lived([trace], "rrcd", tail, lds_rows=1, sample=[cell(10, 7), cell(20, 7), cell(30, 7)])
+    assert room.end_cause == [EndCause.CENSORED]
+    assert room.writes[0] == pytest.approx([0, 2 / 3, 0, 1 / 3])
+    assert room.peak_spilled_rows == [1]
+    assert (room.epoch_peak_spilled == 1).all()
+    assert (room.epoch_faulty == 254).all()
+    full = dvth(10 * YEAR)
+    held = [ROWS[row, 0] >> 7 & 1 for row in (0, 1)]
+    expected = [[full * (bit == 0), full * (bit == 1)] for bit in held]
+    assert room.sampled_dvth_volts[0] == pytest.approx(np.array([*expected, [0, 0]]), rel=1e-6)
+
+
+def test_each_kernel_is_replayed_for_itself_on_the_same_map():
+    """Two rows fit into the two reliable entries, of three one is spilled."""
+    tail = tail_of(whole_entries(set(range(256)) - {10, 20}))
+    traces = [steady_trace(ROWS[:2]), steady_trace(ROWS)]
+    life = lived(traces, "rrcd", tail, kernels=[5 * [0, 1]])
+    assert life.epoch_peak_spilled[0].tolist() == 5 * [0, 1]
+    assert life.writes[0] == pytest.approx([0, 4 / 5, 0, 1 / 5])
+
+
+def test_the_last_room_goes_inside_an_epoch():
+    moment = 3.4 * YEAR
+    tail = whole_entries(set(range(256)) - {10, 20})
+    tail |= {cell(20, bit): becomes_faulty_at(moment) for bit in range(0, 2048, 512)}
+    life = lived([steady_trace(ROWS)], "rrcd", tail_of(tail), lds_rows=1)
+    assert_ends_at(life, moment, EndCause.NO_HOME)
+    assert (life.faulty_start, life.faulty_end) == (254, 255)
+    assert life.writes[0] == pytest.approx([0, 2 / 3, 0, 1 / 3], abs=1e-2)
+    assert life.peak_spilled_rows == [1], "the row without room never lived in the LDS"
+    room = lived([steady_trace(ROWS)], "rrcd", tail_of(tail), lds_rows=2)
+    assert room.end_cause == [EndCause.CENSORED]
+    assert room.epoch_peak_spilled[0].tolist() == 3 * [1] + 7 * [2]
+    assert room.peak_spilled_rows == [2]
+    share = (3.4 * 1 / 3 + 6.6 * 2 / 3) / 10
+    assert room.writes[0, 3] == pytest.approx(share, abs=0.02)
+
+
+def test_no_share_of_writes_is_negative():
+    """A sudden end: no spill at all until two rows at once find no home."""
+    for part in (0.1, 0.3, 0.6, 0.9):
+        tail = whole_entries(set(range(256)) - {10, 20, 30})
+        for entry in (10, 20):
+            tail |= {cell(entry, 512 * b): becomes_faulty_at(part * YEAR) for b in range(4)}
+        life = lived([steady_trace(ROWS)], "rrcd", tail_of(tail), lds_rows=1)
+        assert_ends_at(life, part * YEAR, EndCause.NO_HOME)
+        assert (life.writes >= 0).all(), part
+        assert life.writes.sum() == pytest.approx(1)
+        assert life.writes[0, 3] > 0
+        assert life.peak_spilled_rows == [1], "what was spilled was somewhere"
+
+
+def test_what_would_come_after_the_end_does_not_count():
+    """The same life, whether or not further entries would have failed later in its last epoch."""
+    healthy = whole_entries(set(range(256)) - {10, 20, 30})
+    for entry in (10, 20):
+        healthy |= {cell(entry, 512 * b): becomes_faulty_at(0.3 * YEAR) for b in range(4)}
+    doomed = healthy | {cell(30, 512 * b): becomes_faulty_at(0.31 * YEAR) for b in range(4)}
+    life = lived([steady_trace(ROWS)], "rrcd", tail_of(healthy, doomed), lds_rows=1)
+    alone = lived([steady_trace(ROWS)], "rrcd", tail_of(doomed), lds_rows=1)
+    assert_ends_at(alone, 0.3 * YEAR, EndCause.NO_HOME)
+    for field in fields(Lives):
+        one, other = getattr(life, field.name)
+        assert np.array_equal(one, other, equal_nan=True), field.name
+
+
+@pytest.mark.parametrize("engine", [NUMPY, NUMBA])
+def test_a_row_moves_out_of_an_entry_that_fails_and_the_entry_stays_faulty(engine):
+    """Rows 0 and 1 live in entries 0 and 1 for a year, then in 1 and 2; entry 0 recovers."""
+    pair = {cell(0, bit): becomes_faulty_at(0.5 * YEAR) for bit in (3, 900)}
+    bits = [3, 4, 5, 6, 7, 8]
+    sample = [cell(entry, bit) for entry in (0, 1, 2) for bit in bits]
+    life = lived([steady_trace(ROWS[:2])], "rrcd", tail_of(pair), sample, engine=engine)
+    assert life.end_cause == [EndCause.CENSORED]
+    assert life.epoch_faulty[0].tolist() == [0] + 9 * [1]
+    assert life.faulty_end == [1]
+
+    def shift(stressed_years):
+        stressed = stressed_years * YEAR
+        recovered = np.sqrt(MODEL.eta * (1 - stressed_years / 10))
+        return MODEL.prefactor(1.0, 353.15) * stressed**0.25 * (1 - recovered)
+
+    held = (ROWS[:2, 0, None] >> np.array(bits) & 1).astype(int)
+    expected = np.zeros((3, len(bits), 2))
+    for entry, row, years in [(0, 0, 1), (1, 1, 1), (1, 0, 9), (2, 1, 9)]:
+        for index in range(len(bits)):
+            expected[entry, index, held[row, index]] += years
+    expected = np.where(expected > 0, shift(expected), 0).reshape(-1, 2)
+    assert life.sampled_dvth_volts[0] == pytest.approx(expected, rel=1e-6)
+    # The pair has recovered below the shift that brought it down: it is faulty all the same.
+    assert shift(1) < dvth(0.5 * YEAR)
+    assert life.longest_duty[0] == pytest.approx([1, 1])  # entry 1 holds some bits in both rows
+
+
+def test_faults_never_heal_in_a_slice_with_many():
+    rng = np.random.default_rng(1)
+    cells = rng.choice(3 * 2048, 300, replace=False)
+    tail = dict(zip(cells.tolist(), rng.uniform(0.93, 1.0, 300).tolist(), strict=True))
+    life = lived([steady_trace(ROWS[:2])], "rrcd", tail_of(tail))
+    faulty = life.epoch_faulty[0][~np.isnan(life.epoch_faulty[0])]
+    assert len(faulty) > 3
+    assert (np.diff(faulty) >= 0).all()
+    assert faulty[-1] > faulty[0]
+
+
+def test_a_slice_without_faults_is_never_replayed_for_itself():
+    class Shared(type(NUMPY)):
+        def exposure(self, *arguments):
+            exposure = super().exposure(*arguments)
+            exposure._run = exposure._begin = None
+            return exposure
+
+    weak = {cell(0, 3): 0.95, cell(0, 900): 0.2}  # one bit fails, and is repaired
+    for technique in ("disable", "gr-guard", "rrcd", "rrcd+pg", "rrcd+rc+rar"):
+        life = lived([steady_trace(ROWS)], technique, tail_of({}, weak), engine=Shared())
+        assert life.end_cause.tolist() == [EndCause.CENSORED] * 2
+        assert (life.life_seconds == 10 * YEAR).all()
+        assert life.max_dvth_volts[0].tolist() == life.max_dvth_volts[1].tolist()
+
+
+def test_a_released_window_leaves_its_entry_under_stress():
+    """Two slots take turns: entry 0 is written for half of the pass, and holds all the time."""
+    events = [alloc(0, 0, 1), write(0, 0, 0, 0), release(49, 0)]
+    events += [alloc(50, 1, 1), write(50, 1, 0, 0), release(99, 1)]
+    life = lived([trace_of(events, CYCLES)], "baseline", sample=[cell(0), cell(1)])
+    assert life.sampled_dvth_volts[0, :, 0] == pytest.approx(dvth(10 * YEAR), rel=1e-6)
+    gated = lived([trace_of(events, CYCLES)], "argo", sample=[cell(0)])
+    assert gated.sampled_dvth_volts[0, 0, 0] < 0.9 * dvth(10 * YEAR)

@@ -1,0 +1,307 @@
+"""Constants of instances: what each draws, and lives that follow from it in closed form."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from life_cases import (
+    MODEL,
+    YEAR,
+    alternating_trace,
+    cell,
+    lived,
+    rules,
+    seconds_to_delay,
+    steady_trace,
+    tail_of,
+)
+from nbti_cases import ADDITIVE, MODELS
+from sweep_cases import assert_same_arrays, joined, small_sweep
+
+from mcage.aging.environment import environment
+from mcage.aging.nbti import Transistors, facelift
+from mcage.aging.nbti.facelift import Facelift
+from mcage.aging.sampling import OF_SLICES, InstanceConstants, InstanceLaws
+from mcage.distributions import Law
+from mcage.errors import UserError
+from mcage.lifetime.end_cause import EndCause
+
+ZERO = np.zeros(64, dtype=np.uint32)
+NOMINAL = environment("nominal", 0.419)
+WIDE = InstanceLaws(
+    Law.of("uniform(300, 420)"),
+    Law.of("uniform(0.1, 0.5)"),
+    Law.of("uniform(0.5, 2)"),
+    Law.of("uniform(0.01, 1)"),
+)
+
+
+def constants(temperature=353.15, vt0=0.3, factor=1.0, activity=1.0, swing=0.0):
+    given = (temperature, vt0, factor, activity)
+    return InstanceConstants(
+        *(np.asarray(one, dtype=float) for one in given),
+        temperature_swing_kelvin=np.asarray(swing, dtype=float),
+    )
+
+
+def lives(count, trace=None, laws=WIDE, **options):
+    """Lives of healthy instances of which some constants differ."""
+    given = {name: options.pop(name) for name in ("guardband",) if name in options}
+    traces = [steady_trace([ZERO]) if trace is None else trace]
+    tail = options.pop("tail", None) or tail_of(*({} for _ in range(count)))
+    return lived(
+        traces,
+        "baseline",
+        tail,
+        laws=laws,
+        constants=constants(**options),
+        delay_guardband=given.get("guardband", 0.05),
+    )
+
+
+# ---- closed form -------------------------------------------------------------------------------
+
+
+def test_each_temperature_has_its_life():
+    life = lives(3, temperature=[340, 353.15, 366])
+    expected = [
+        seconds_to_delay(0.05, prefactor=MODEL.prefactor(1.0, kelvin))
+        for kelvin in (340, 353.15, 366)
+    ]
+    assert life.life_seconds == pytest.approx(expected, rel=1e-9)
+    assert expected[0] > expected[1] > expected[2]
+
+
+def test_a_factor_shifts_every_transistor():
+    life = lives(2, factor=[1.0, 1.1])
+    assert life.life_seconds[0] == pytest.approx(1.1**4 * life.life_seconds[1], rel=1e-9)
+
+
+def test_each_threshold_has_its_stress_and_its_delay():
+    life = lives(3, vt0=[0.27, 0.3, 0.33])
+    assert (life.end_cause == EndCause.DELAY).all()
+    for vt0, seconds, increase in zip(
+        (0.27, 0.3, 0.33), life.life_seconds, life.delay_increase, strict=True
+    ):
+        shift = MODEL.largest_dvth(NOMINAL, seconds, Transistors(vt0_volts=vt0))
+        assert shift == pytest.approx((1 - vt0) * (1 - 1.05 ** (-1 / 1.3)), rel=1e-9)
+        assert increase == pytest.approx(0.05, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ADDITIVE)
+def test_idle_cells_recover(name):
+    """A cell at '0' for half of the time that a slice is busy for 60 %: duties 0.3 and 0.3."""
+    trace = alternating_trace(ZERO, 50, ~ZERO)
+    life = lived(
+        [trace],
+        "baseline",
+        laws=WIDE,
+        nbti=MODELS[name],
+        constants=constants(vt0=MODELS[name].vt0_volts, activity=[0.6]),
+        sample=[cell(0)],
+    )
+    shift = MODELS[name].dvth_at(NOMINAL, 0.3, 10 * YEAR)
+    assert life.max_dvth_volts[0] == pytest.approx([shift, shift], rel=1e-9)
+    assert life.sampled_dvth_volts[0, 0] == pytest.approx([shift, shift], rel=1e-9)
+    assert life.longest_duty[0] == pytest.approx([0.3, 0.3])
+
+
+def test_a_slice_that_is_busy_less_lives_longer():
+    life = lives(3, activity=[1.0, 0.999, 0.9], guardband=0.1)
+    expected = [seconds_to_delay(0.1, duty) for duty in (1.0, 0.999, 0.9)]
+    assert life.life_seconds == pytest.approx(np.minimum(expected, 10 * YEAR), rel=1e-9)
+
+
+def test_faults_appear_when_the_shift_of_the_instance_brings_them():
+    """The same weak cells in slices that differ: each fails at a moment of its own."""
+    shift = MODEL.largest_dvth(NOMINAL, 3.0 * YEAR)
+    weak = {cell(0, bit): 1.0 - shift for bit in (3, 900)}
+    life = lives(3, tail=tail_of(weak, weak, weak), factor=[1.0, 1.2, 0.9], guardband=50)
+    assert life.end_cause.tolist() == [EndCause.FAULTY_ENTRY] * 3
+    expected = [3.0 / factor**4 for factor in (1.0, 1.2, 0.9)]
+    assert life.life_seconds / YEAR == pytest.approx(expected, abs=2 / 2**12)
+
+
+def test_a_number_for_all_is_a_number_for_each():
+    """The same to the last bit, whether instances share a constant or happen to have it."""
+    both = [lives(2), lives(2, temperature=[353.15] * 2, vt0=[0.3] * 2, activity=[1.0] * 2)]
+    for name in ("life_seconds", "max_dvth_volts", "delay_increase", "epoch_max_dvth_volts"):
+        one, other = (getattr(life, name) for life in both)
+        assert np.array_equal(one, other, equal_nan=True), name
+
+
+# ---- temperatures that change from epoch to epoch ----------------------------------------------
+
+SWINGING = replace(WIDE, temperature_swing_kelvin=Law.of("uniform(-40, 30)"))
+
+
+def test_each_epoch_has_its_temperature():
+    """A cell under full stress adds up what each of ten years does to it, up to the guardband."""
+    swing = np.random.default_rng(1).uniform(-40, 30, (3, 10))
+    kelvin = np.array([340.0, 353.15, 366.0])
+    life = lives(3, laws=SWINGING, temperature=kelvin, swing=swing, guardband=50)
+    stress = np.array([MODEL.prefactor(1.0, one) ** 4 for one in (kelvin[:, None] + swing).flat])
+    every = np.cumsum(stress.reshape(3, 10), axis=1) * YEAR
+    assert life.epoch_max_dvth_volts[..., 0] == pytest.approx(every**0.25, rel=1e-12)
+
+    life = lives(3, laws=SWINGING, temperature=kelvin, swing=swing, guardband=0.139)
+    assert (life.end_cause == EndCause.DELAY).all()
+    limit = 0.7 * (1 - 1.139 ** (-1 / 1.3))
+    for one, seconds in enumerate(life.life_seconds):
+        years = np.clip(seconds / YEAR - np.arange(10), 0, 1)
+        assert stress.reshape(3, 10)[one] @ years * YEAR == pytest.approx(limit**4, rel=1e-10)
+
+
+def test_a_cell_that_was_stressed_less_may_have_shifted_further():
+    """Half of a slice is at '0' in a cool year, the other one in a hot one that is shorter."""
+    zero = np.zeros(64, dtype=np.uint32)
+    traces = [steady_trace([zero]), steady_trace([~zero])]
+    life = lived(
+        traces,
+        "baseline",
+        kernels=[[0, 1]],
+        epoch_edges_years=(0.0, 1.1, 2.0),
+        laws=SWINGING,
+        constants=constants(swing=[[-40.0, 30.0]]),
+    )
+    stressed = YEAR * np.array([1.1, 0.9])
+    heat = np.array([MODEL.prefactor(1.0, 353.15 + swing) ** 4 for swing in (-40.0, 30.0)])
+    recovered = 1 - np.sqrt(MODEL.eta * stressed[::-1] / stressed.sum())
+    expected = (heat * stressed) ** 0.25 * recovered
+    assert expected[1] > expected[0]
+    assert life.max_dvth_volts[0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_same_swing_in_every_epoch_is_another_temperature():
+    constant = replace(WIDE, temperature_swing_kelvin=Law.of(7))
+    swung = lives(2, laws=constant, temperature=[340.0, 350.0], swing=7.0)
+    plain = lives(2, temperature=[347.0, 357.0])
+    assert swung.life_seconds == pytest.approx(plain.life_seconds, rel=1e-11)
+
+
+# ---- bounds ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ADDITIVE)
+def test_no_instance_drifts_beyond_the_floor(name):
+    given = rules(nbti=MODELS[name], laws=WIDE)
+    own = WIDE.draw(1, np.arange(200))
+    drift = given.drift(own)
+    ages = np.full(200, 10 * YEAR)
+    shift = drift.dvth(np.stack([ages, ages]), ages).max()
+    assert given.floor_volts <= 1.0 - shift
+
+
+def test_no_swing_drifts_beyond_the_floor():
+    given = rules(laws=SWINGING)
+    own = SWINGING.draw(1, np.arange(100), 10)
+    hottest = own.temperature_kelvin + own.temperature_swing_kelvin.max(axis=1)
+    most = MODEL.dvth_at(
+        NOMINAL, 1.0, 10 * YEAR, Transistors(own.vt0_volts, hottest, own.shift_factor)
+    )
+    assert given.floor_volts <= 1.0 - most.max()
+    assert given.floor_volts < rules(laws=WIDE).floor_volts
+    given.course(own)
+    narrow = replace(WIDE, temperature_swing_kelvin=Law.of("uniform(-40, 20)"))
+    beyond = constants(factor=2.0, vt0=0.1, temperature=420.0, swing=[[0.0, 25.0]])
+    with pytest.raises(UserError, match="rises or falls with each of them"):
+        rules(laws=narrow, epoch_edges_years=(0.0, 1.0, 10.0)).course(beyond)
+
+
+def test_a_model_that_peaks_between_the_bounds_is_refused():
+    class Peak(Facelift):
+        def stress_per_second(self, vdd_volts, temperature_kelvin, vt0_volts):
+            stress = super().stress_per_second(vdd_volts, temperature_kelvin, vt0_volts)
+            return stress * np.exp(-(((np.asarray(temperature_kelvin) - 360) / 5) ** 2))
+
+    given = rules(nbti=Peak(**vars(facelift())), laws=WIDE)
+    with pytest.raises(UserError, match="rises or falls with each of them"):
+        given.drift(constants(temperature=[359.0]))
+
+
+def test_lives_without_draws_are_refused_where_instances_differ():
+    with pytest.raises(UserError, match=r"temperature_kelvin = uniform\(300.0, 420.0\) differs"):
+        lived([steady_trace([ZERO])], "baseline", laws=WIDE)
+
+
+def test_drifts_of_some_instances():
+    drift = rules(laws=WIDE).drift(WIDE.draw(1, np.arange(9)))
+    ages = np.full(3, YEAR)
+    busy = np.tile(ages, (2, 1))
+    which = np.array([7, 2, 2])
+    every = drift.dvth(np.full((2, 9), YEAR), np.full(9, YEAR))
+    assert np.array_equal(drift.of(which).dvth(busy, ages), every[:, which])
+    shared = rules().drift()
+    assert shared.of(which) is shared
+
+
+# ---- sweeps ------------------------------------------------------------------------------------
+
+LAWS = {
+    "life": {"epochs": 4, "temperature_kelvin": "normal(353, 5)", "activity": "uniform(0.5, 1)"},
+    "aging": {"vt0_volts": "uniform(0.29, 0.31)", "shift_factor": "discrete(0.9: 0.5, 1.1: 0.5)"},
+}
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    return small_sweep(**LAWS).compute(0, 20)
+
+
+def test_draws_are_recorded_and_follow_their_laws(arrays):
+    every = small_sweep(**LAWS)._laws.draw(5, np.arange(4000))
+    for name, law in small_sweep(**LAWS)._laws.of_slices.items():
+        assert np.array_equal(arrays[name], getattr(every, name)[:20])
+        ranks = np.sort(getattr(every, name))
+        expected = np.array([law.at((rank + 0.5) / 4000) for rank in range(4000)])
+        low, high = law.bounds
+        assert np.mean(np.abs(ranks - expected)) < 0.02 * (high - low), name
+    columns = np.array([getattr(every, name) for name in OF_SLICES])
+    assert np.abs(np.corrcoef(columns) - np.eye(4)).max() < 0.06, "draws that go together"
+
+
+def test_batches_and_shards_do_not_matter(arrays, monkeypatch):
+    sweep = small_sweep(**LAWS)
+    monkeypatch.setattr(sweep._engine, "batch", 3)
+    assert_same_arrays(joined([sweep.compute(0, 8), sweep.compute(8, 20)]), arrays)
+
+
+SWING = {"life": {"epochs": 4, "temperature_swing_kelvin": "normal(0, 10)"}}
+
+
+def test_swings_are_drawn_for_each_epoch_and_recorded(arrays, monkeypatch):
+    assert np.array_equal(arrays["temperature_swing_kelvin"], np.zeros((20, 4)))
+    sweep = small_sweep(**SWING)
+    swung = sweep.compute(0, 20)
+    every = sweep._laws.draw(5, np.arange(4000), 4).temperature_swing_kelvin
+    assert np.array_equal(swung["temperature_swing_kelvin"], every[:20])
+    assert np.array_equal(
+        sweep._laws.draw(5, np.arange(9), 2).temperature_swing_kelvin, every[:9, :2]
+    )
+    assert every.std() == pytest.approx(10, rel=0.03)
+    assert np.abs(np.corrcoef(every.T) - np.eye(4)).max() < 0.06, "epochs that go together"
+    monkeypatch.setattr(sweep._engine, "batch", 3)
+    assert_same_arrays(joined([sweep.compute(0, 8), sweep.compute(8, 20)]), swung)
+    plain = small_sweep().compute(0, 20)
+    for name in ("temperature_kelvin", "workload", "faulty_entries_start"):
+        assert np.array_equal(plain[name], swung[name]), name
+    assert not np.array_equal(plain["max_dvth_mv"], swung["max_dvth_mv"])
+
+
+def test_other_laws_leave_the_dies_as_they_are(arrays):
+    plain = small_sweep().compute(0, 20)
+    assert np.array_equal(plain["workload"], arrays["workload"])
+    assert np.array_equal(plain["faulty_entries_start"], arrays["faulty_entries_start"])
+    assert not np.array_equal(plain["max_dvth_mv"], arrays["max_dvth_mv"])
+    for name, value in (("temperature_kelvin", 353.15), ("vt0_volts", 0.3), ("activity", 1.0)):
+        assert (plain[name] == value).all()
+
+
+def test_numbers_replace_those_of_model_and_environment():
+    aging = {"vt0_volts": 0.25, "shift_factor": 0.5}
+    life = {"epochs": 4, "temperature_kelvin": 330, "activity": 1.0}
+    options = {"techniques": ["baseline"], "environments": ["nominal"]}
+    arrays = small_sweep(**options, aging=aging, life=life).compute(0, 2)
+    shift = MODEL.largest_dvth(NOMINAL, 10 * YEAR, Transistors(0.25, 330, 0.5))
+    assert arrays["max_dvth_mv"][0, :, 0] == pytest.approx(1e3 * shift, rel=1e-6)
+    assert (arrays["end_cause"] == EndCause.CENSORED).all()

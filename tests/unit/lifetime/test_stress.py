@@ -1,0 +1,144 @@
+"""Times of cells: shared or of one's own, alone or in a batch, they are the same."""
+
+import random
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from engine_cases import seeded_fault_maps
+from life_cases import NUMBA, NUMPY, YEAR, lived, shared_replays, tail_of
+from trace_strategies import SPILLING, random_trace
+
+from mcage.engines.interface import clean_maps
+from mcage.engines.stress import Watched
+from mcage.geometry import SLICE
+from mcage.lifetime.simulator import Lives
+from mcage.techniques import TECHNIQUES
+
+REDIRECTING = [name for name, technique in TECHNIQUES.items() if technique.redirects]
+TRACES = tuple(random_trace(random.Random(seed), **SPILLING) for seed in (11, 12))
+LENGTHS = (0.7 * YEAR, 2.1 * YEAR, 0.4 * YEAR, 1.3 * YEAR, 0.2 * YEAR)
+KERNELS = (0, 1, 0, 1, 0)
+CLEAN, MILD, HEAVY = clean_maps(), seeded_fault_maps(3)[1:2], seeded_fault_maps(3)[2:3]
+
+
+def new_exposure(engine, technique, instances=1, watched=()):
+    shared = shared_replays(engine, TRACES, TECHNIQUES[technique])
+    cells = np.array(watched, dtype=np.int64)
+    pairs = Watched(np.repeat(np.arange(instances), len(cells)), np.tile(cells, instances))
+    return shared, engine.exposure(shared.duties, pairs, instances)
+
+
+def dense(engine, shared, maps):
+    """Seconds of every cell, each stretch exposed as if the slice were faulty: float64[2, n]."""
+    seconds = np.zeros((2, SLICE.cells))
+    for kernel, length, one in zip(KERNELS, LENGTHS, maps, strict=True):
+        times = engine.cell_times(shared.replays[kernel], one)
+        seconds[0] += times.zeros[0].ravel() * (length / times.period)
+        seconds[1] += times.ones[0].ravel() * (length / times.period)
+    return seconds
+
+
+def assert_follows(exposure, watched, times):
+    """Up to rounding, of which each stretch may add its own."""
+    tolerance = {"rtol": 1e-12, "atol": 1e-12 * sum(LENGTHS)}
+    assert np.allclose(exposure.watched_seconds, times[:, watched], **tolerance)
+    assert np.allclose(exposure.longest[:, 0], times.max(axis=1), **tolerance)
+
+
+@pytest.mark.parametrize(
+    ("engine", "technique"), [(NUMPY, "rrcd"), *((NUMBA, name) for name in REDIRECTING)]
+)
+def test_shared_times_are_those_of_a_clean_slice(engine, technique):
+    watched = np.random.default_rng(1).choice(SLICE.cells, 5000, replace=False)
+    shared, exposure = new_exposure(engine, technique, watched=watched)
+    for kernel, length in zip(KERNELS, LENGTHS, strict=True):
+        exposure.add(np.array([0]), np.array([kernel]), CLEAN, length)
+    times = dense(engine, shared, [CLEAN] * 5)
+    assert times[:, watched].any(axis=1).all()
+    assert_follows(exposure, watched, times)
+
+
+@pytest.mark.parametrize("technique", REDIRECTING)
+def test_the_past_goes_along_when_the_first_fault_comes(technique):
+    """Two kernels on a clean slice, then a fault map, a worse one, and a clean one again."""
+    watched = np.random.default_rng(2).choice(SLICE.cells, 5000, replace=False)
+    maps = [CLEAN, CLEAN, MILD, HEAVY, CLEAN]
+    shared, exposure = new_exposure(NUMBA, technique, watched=watched)
+    for kernel, length, one in zip(KERNELS, LENGTHS, maps, strict=True):
+        exposure.add(np.array([0]), np.array([kernel]), one, length)
+    assert_follows(exposure, watched, dense(NUMBA, shared, maps))
+
+
+def test_techniques_that_cannot_move_data_do_not_look_at_the_map():
+    watched = np.arange(4096)
+    maps = [CLEAN, CLEAN, MILD, HEAVY, CLEAN]
+    _, clean = new_exposure(NUMPY, "rc+rar", watched=watched)
+    _, faulty = new_exposure(NUMPY, "rc+rar", watched=watched)
+    for kernel, length, one in zip(KERNELS, LENGTHS, maps, strict=True):
+        clean.add(np.array([0]), np.array([kernel]), CLEAN, length)
+        faulty.add(np.array([0]), np.array([kernel]), one, length)
+    assert clean.watched_seconds.any()
+    assert np.array_equal(clean.watched_seconds, faulty.watched_seconds)
+    assert np.array_equal(clean.longest, faulty.longest)
+
+
+def test_instances_that_do_not_run_stay_as_they_are():
+    _, exposure = new_exposure(NUMBA, "rrcd", instances=3, watched=range(2048))
+    maps = np.concatenate([CLEAN, MILD, HEAVY])
+    exposure.add(np.arange(3), np.array([0, 1, 0]), maps, YEAR)
+    before = exposure.watched_seconds.copy(), exposure.longest.copy()
+    exposure.add(np.array([1]), np.array([1]), maps[1:2], YEAR)
+    changed = exposure.watched_seconds.reshape(2, 3, -1) != before[0].reshape(2, 3, -1)
+    assert changed.any(axis=(0, 2)).tolist() == [False, True, False]
+    assert (exposure.longest != before[1]).any(axis=0).tolist() == [False, True, False]
+    assert exposure.longest[:, 1] == pytest.approx(2 * before[1][:, 1])
+
+
+# ---- batches -----------------------------------------------------------------------------------
+
+
+def random_tail(instance):
+    """Weak cells of one instance, the more the higher its number; none of instance 0."""
+    rng = np.random.default_rng(instance)
+    count = 600 * instance
+    cells = rng.choice(SLICE.cells, count, replace=False)
+    return dict(zip(cells.tolist(), rng.uniform(0.93, 1.002, count).tolist(), strict=True))
+
+
+def random_kernels(instance):
+    return np.random.default_rng(100 + instance).integers(2, size=10)
+
+
+@pytest.mark.parametrize("technique", ["baseline", "disable", "gr-guard", "rrcd", "rrcd+rc+rar"])
+def test_an_instance_does_not_depend_on_its_batch(technique):
+    instances = range(16)
+    options = {"engine": NUMBA, "delay_guardband": 0.18, "lds_rows": 8}
+
+    def lives(some):
+        tail = tail_of(*(random_tail(one) for one in some))
+        kernels = np.stack([random_kernels(one) for one in some])
+        return lived(TRACES, technique, tail, range(0, 40000, 97), kernels, **options)
+
+    together = lives(instances)
+    assert len(set(together.end_cause.tolist())) > 1, "all lives end alike"
+    alone = [lives([one]) for one in instances]
+    backwards = lives(list(reversed(instances)))
+    for field in fields(Lives):
+        batch = getattr(together, field.name)
+        single = np.concatenate([getattr(one, field.name) for one in alone])
+        assert np.array_equal(batch, single, equal_nan=True), field.name
+        assert np.array_equal(batch, getattr(backwards, field.name)[::-1], equal_nan=True)
+
+
+@pytest.mark.parametrize("technique", ["disable", "rrcd+pg"])
+def test_engines_live_the_same_lives(technique):
+    kernels = np.stack([random_kernels(one) for one in (1, 7, 12)])
+    tail = tail_of(*(random_tail(one) for one in (1, 7, 12)))
+    numpy, numba = (
+        lived(TRACES, technique, tail, range(100), kernels, engine=engine, lds_rows=8)
+        for engine in (NUMPY, NUMBA)
+    )
+    for field in fields(Lives):
+        one, other = getattr(numpy, field.name), getattr(numba, field.name)
+        assert np.array_equal(one, other, equal_nan=True), field.name

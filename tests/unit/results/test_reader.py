@@ -1,0 +1,141 @@
+"""Is every file that is not a whole results file refused, with one clear line?"""
+
+import subprocess
+import sys
+
+import fake_campaign
+import h5py
+import numpy as np
+import pytest
+from result_files import write
+
+from mcage.errors import UserError
+from mcage.files.atomic import whole_file
+from mcage.files.checksum import DamagedFileError, check_seal, seal
+from mcage.files.kinds import JSON
+from mcage.results.reader import open_results
+from mcage.results.schema import SCHEMA_VERSION
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    path = tmp_path_factory.mktemp("good") / "r.h5"
+    write(path, (5,))
+    return path.read_bytes()
+
+
+def refuse(path, match):
+    with pytest.raises(UserError, match=match) as refusal:
+        open_results(path)
+    assert str(path) in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_missing_and_unreadable(tmp_path):
+    refuse(tmp_path / "none.h5", "No such file")
+    refuse(tmp_path, "Is a directory")
+
+
+@pytest.mark.parametrize("content", [b"", b"time,life\n1,2\n" * 50])
+def test_foreign(tmp_path, content):
+    path = tmp_path / "r.h5"
+    path.write_bytes(content)
+    refuse(path, "not written by mcage")
+
+
+def test_foreign_hdf5(tmp_path):
+    with h5py.File(tmp_path / "r.h5", "w") as file:
+        file["life_years"] = np.ones(3)
+    refuse(tmp_path / "r.h5", "not written by mcage")
+
+
+def test_truncated_anywhere(good, tmp_path):
+    path = tmp_path / "r.h5"
+    for length in np.linspace(0, len(good) - 1, 40).astype(int):
+        path.write_bytes(good[:length])
+        refuse(path, "truncated")
+
+
+def test_damaged_anywhere(good, tmp_path):
+    path = tmp_path / "r.h5"
+    draw = np.random.default_rng(3)
+    for place in draw.integers(0, len(good), 100):
+        damaged = bytearray(good)
+        damaged[place] ^= 1 << draw.integers(8)
+        path.write_bytes(damaged)
+        refuse(path, "damaged|truncated")
+
+
+def test_a_changed_file_is_no_longer_what_a_sweep_wrote(good, tmp_path):
+    path = tmp_path / "r.h5"
+    path.write_bytes(good)
+    with h5py.File(path, "r+") as file:
+        file["life_years"][0, 0] = 3.0
+    refuse(path, "truncated|changed")
+
+
+def reseal(path, good, **attributes):
+    path.write_bytes(good)
+    with h5py.File(path, "r+") as file:
+        file.attrs.update(attributes)
+    seal(path)
+
+
+def test_a_newer_schema(good, tmp_path):
+    path = tmp_path / "r.h5"
+    reseal(path, good, schema_version=SCHEMA_VERSION + 1, mcage_version="9.9")
+    refuse(path, f"by mcage 9.9 with schema {SCHEMA_VERSION + 1}; this one reads")
+
+
+def test_a_sealed_file_of_another_type(good, tmp_path):
+    path = tmp_path / "r.h5"
+    reseal(path, good, filetype="mcage-trace")
+    refuse(path, "holds mcage-trace, not mcage-results")
+
+
+def test_the_seal_covers_every_piece_of_a_large_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("mcage.files.checksum._PIECE_BYTES", 10)
+    path = tmp_path / "large"
+    path.write_bytes(bytes(range(35)))
+    seal(path)
+    check_seal(path)
+    sealed = path.read_bytes()
+    for place in range(len(sealed)):
+        path.write_bytes(sealed[:place] + bytes([sealed[place] ^ 1]) + sealed[place + 1 :])
+        with pytest.raises(DamagedFileError):
+            check_seal(path)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    path = tmp_path / "r.h5"
+    path.write_text("{}")
+
+    def write_half():
+        with whole_file(path, JSON) as stream:
+            stream.write(b"half")
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(UserError, match=r"cannot write .*r\.h5: No space left"):
+        write_half()
+    assert path.read_text() == "{}"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_is_one_clear_line_and_leaves_nothing(tmp_path):
+    script = (
+        "import resource, sys\n"
+        f"sys.path.insert(0, {str(fake_campaign.__file__.rsplit('/', 1)[0])!r})\n"
+        "from result_files import write\n"
+        "from pathlib import Path\n"
+        "from mcage.errors import UserError\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
+        "try:\n"
+        f"    write(Path({str(tmp_path / 'r.h5')!r}), (20,))\n"
+        "except UserError as error:\n"
+        "    print(error)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("cannot write")
+    assert run.stdout.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []

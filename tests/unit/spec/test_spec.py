@@ -1,0 +1,460 @@
+"""The spec of a sweep: every field of it, from TOML, from the command line, and refused."""
+
+import math
+import tomllib
+from datetime import date
+from itertools import pairwise
+from unittest import mock
+
+import pytest
+from typer.testing import CliRunner
+
+from mcage.cli.main import app
+from mcage.costs import load_costs
+from mcage.errors import UserError
+from mcage.spec import PAPER_GUARDBAND, SweepSpec
+from mcage.spec.environments import PRESETS
+
+NAN, INFINITE = math.nan, math.inf
+NO_NUMBERS = ("7", True, NAN, INFINITE, -INFINITE, [1], {}, date(2026, 1, 2))
+NO_NAMES = (3, "", True, {}, [])
+
+FIELDS = {
+    "instances": (7, (0, -1, 1.5, 10**9 + 1, *NO_NUMBERS)),
+    "seed": (0, (-1, 2**63, 0.5, *NO_NUMBERS)),
+    "techniques": (["wc", "rar"], ([], "wc", [""], [3], ["wc", "wc"], 3, {})),
+    "environments": (["undervolted"], ([], "dvfs", ["Nominal"], ["dvfs", "dvfs"], [0], {})),
+    "scenarios": (["clustered", "dispersed"], ([], ["usual"], ["common", "common"], "common", 1)),
+    "vdd_volts": (
+        [0.45, 0.5],
+        (0.45, [0], [-0.4], [2.001], [NAN], [INFINITE], ["0.4"], [0.4, 0.4], [True], [[0.4]], {}),
+    ),
+    "workload.kernels": (["DCT", "a/file.h5"], ("DCT", [""], [1], {}, 5)),
+    "workload.periods": (2, (0, -1, 1001, 2.0, *NO_NUMBERS)),
+    "workload.mix": ("dirichlet(0.5)", ("", "two", "dirichlet(0)", 1, True, [], {}, {"DCT": 0})),
+    "workload.generations": (4, (-1, 10**6 + 1, 0.5, *NO_NUMBERS)),
+    "workload.release": ("work-group", ("", "wavefronts", "Wavefront", 1, [], {}, True)),
+    "life.horizon_years": (5, (0, -1.0, 0.0009, 101.0, 1e300, *NO_NUMBERS)),
+    "life.epochs": (8, (0, -5, 1001, 10.0, *NO_NUMBERS)),
+    "life.delay_guardband": (0.1, (0, -0.1, 101.0, *NO_NUMBERS)),
+    "life.temperature_kelvin": (300.0, (80, 0, -10.0, 199.9, 451.0, *NO_NUMBERS)),
+    "life.temperature_swing_kelvin": (
+        -2.5,
+        (-251, 100, -160.0, "normal(0, 70)", "swing(3)", *NO_NUMBERS),
+    ),
+    "life.activity": (
+        0.25,
+        (0, -0.5, 1.5, "uniform(0.5, 1.5)", "normal(0.9, 0.1)", *NO_NUMBERS),
+    ),
+    "life.idle": ("held", ("", "off", "retained", 1, [], {}, True)),
+    "life.spill_limit": (0.05, (-0.1, 1.1, *NO_NUMBERS)),
+    "life.vmin_coefficient": (0.0, (-0.1, 10.5, *NO_NUMBERS)),
+    "aging.model": ("finfet", ("", 1, [], {}, True)),
+    "aging.vt0_volts": ("normal(0.3, 0.01, 0.25, 0.35)", (-0.1, 1.1, "uniform(0, 2)", *NO_NUMBERS)),
+    "aging.shift_factor": (
+        "discrete(0.9: 0.25, 1.1: 0.75)",
+        (-1.0, 10.5, "normal(1, 0.3)", *NO_NUMBERS),
+    ),
+    "aging.constants": (
+        {"eta": 0.3, "amplitude": "calibrated"},
+        (
+            {"eta": "x"},
+            {"eta": "calibrated"},
+            {"eta": True},
+            {"eta": NAN},
+            {"eta": [1]},
+            [],
+            "x",
+            3,
+        ),
+    ),
+    "faults.mode": ("table-exact", ("", "Varius", 1, [], {}, True)),
+    "faults.spread_blocks": (True, (1, 0, "true", [], {}, NAN)),
+    "faults.slices_per_chip": (40, (0, -1, 10_001, 2.0, *NO_NUMBERS)),
+    "faults.mu_volts": (0.2, NO_NUMBERS),
+    "faults.sigma_die_volts": (0.01, NO_NUMBERS),
+    "faults.sigma_systematic_volts": (0.03, NO_NUMBERS),
+    "faults.sigma_random_volts": (0.02, NO_NUMBERS),
+    "faults.phi": (0.25, NO_NUMBERS),
+    "faults.tolerance": (0.1, NO_NUMBERS),
+    "registers.delta_limit": (
+        "none",
+        (0, -64, 63, 65, 2**32, 64.0, "64", "None", "", True, NAN, INFINITE, [64], {}),
+    ),
+    "registers.lds_rows": (0, (-1, 257, 1.5, *NO_NUMBERS)),
+    "registers.selector_offsets": (16, (0, -8, 3, 512, 8.0, *NO_NUMBERS)),
+    "costs.technology": ("32nm", ("", "28 nm", "22nm", 28, [], {}, True)),
+    "environment": (
+        {
+            "phone": [
+                {"vdd_volts": 0.9, "share": 0.25, "temperature_offset_kelvin": 12.5},
+                {"vdd_volts": "scenario", "share": 0.75, "temperature_offset_kelvin": 0.0},
+            ]
+        },
+        ("phone", 3, [], True, {"phone": []}, {"phone": 3}, {"phone": {}}, {"": [{}]}),
+    ),
+    "stopping": (
+        {"rel_ci": 0.01, "of": "spill_rate"},
+        (
+            0.01,
+            "median_life",
+            [],
+            {},
+            {"of": "spill_rate"},
+            *({"rel_ci": wrong} for wrong in (0, 1, -0.01, 5, *NO_NUMBERS)),
+            *({"rel_ci": 0.01, "of": wrong} for wrong in ("", "median", "life_years", 1, [])),
+            {"rel_ci": 0.01, "at_least": 500},
+        ),
+    ),
+}
+"""Every field: a value that is not its default, and values to be refused."""
+
+PARTS = ("workload", "life", "aging", "faults", "registers", "costs")
+
+
+def nested(key, value):
+    part, _, name = key.rpartition(".")
+    return {part: {name: value}} if part else {name: value}
+
+
+def every_field_changed():
+    fields = {}
+    for key, (value, _) in FIELDS.items():
+        part, _, name = key.rpartition(".")
+        (fields.setdefault(part, {}) if part else fields)[name] = value
+    return fields
+
+
+def leaves(fields, prefix=""):
+    for key, value in fields.items():
+        if key in PARTS and not prefix:
+            yield from leaves(value, f"{key}.")
+        else:
+            yield prefix + key, value
+
+
+def said(spec):
+    """Every field that has a value."""
+    fields = leaves(spec.model_dump(mode="json"))
+    return {key: value for key, value in fields if value is not None}
+
+
+def refusal(fields):
+    with pytest.raises(UserError) as caught:
+        SweepSpec.from_mapping(fields, "my.toml")
+    message = str(caught.value)
+    assert message.startswith("my.toml: ")
+    assert "\n" not in message
+    return message
+
+
+# ---- fields ------------------------------------------------------------------------------------
+
+
+def test_the_table_of_this_test_knows_every_field():
+    assert dict(leaves(SweepSpec().model_dump(mode="json"))).keys() == FIELDS.keys()
+
+
+def test_defaults():
+    spec = SweepSpec()
+    assert spec.life.delay_guardband == PAPER_GUARDBAND == 0.139
+    assert set(spec.techniques) >= {"baseline", "rc+rar", "rrcd", "rrcd+rc+rar"}
+    assert spec.environments == ("nominal", "dvfs")
+    assert spec.scenarios == ("common",)
+    assert (spec.life.horizon_years, spec.instances) == (10.0, 10_000)
+    assert spec.delta_limit == 64
+
+
+@pytest.mark.parametrize("key", FIELDS)
+def test_a_good_value(key):
+    value, _ = FIELDS[key]
+    changed = dict(leaves(SweepSpec.from_mapping(nested(key, value)).model_dump(mode="json")))
+    default = dict(leaves(SweepSpec().model_dump(mode="json")))
+    assert changed[key] == value
+    assert value != default[key]
+    assert changed == default | {key: value}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [(key, value) for key, (_, bad) in FIELDS.items() for value in bad]
+)
+def test_a_bad_value_is_refused_by_name(key, value):
+    message = refusal(nested(key, value))
+    assert key in message
+    if not isinstance(value, list | dict | date):
+        assert repr(value) in message
+
+
+@pytest.mark.parametrize("part", ["", *PARTS])
+@pytest.mark.parametrize("name", ["instance", "Seed", "", "kernel s", "int"])
+def test_an_unknown_key_is_refused_at_every_level(part, name):
+    key = f"{part}.{name}" if part else name
+    assert refusal(nested(key, 1)).startswith(f"my.toml: unknown key {key!r}; there are ")
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("value", [3, "text", [], True])
+def test_a_part_is_a_table(part, value):
+    assert f"{part} = {value!r}" in refusal({part: value})
+
+
+def test_fewer_epochs_than_periods():
+    message = refusal({"workload": {"periods": 7}, "life": {"epochs": 6}})
+    assert "life.epochs = 6" in message
+    assert "workload.periods = 7" in message
+
+
+def test_held_idle_time_is_the_same_for_all():
+    law = {"idle": "held", "activity": "uniform(0.5, 1)"}
+    message = refusal({"life": law})
+    assert message.startswith("my.toml: life.activity = 'uniform(0.5, 1.0)' must be one number")
+    assert (
+        SweepSpec.from_mapping({"life": law | {"activity": "constant(0.5)"}}).life.activity == 0.5
+    )
+
+
+def test_no_retention_voltage():
+    message = refusal({"life": {"idle": "retained"}})
+    assert message == (
+        "my.toml: life.idle = 'retained': is not supported, since no source gives a retention "
+        "voltage; use gated or held"
+    )
+
+
+def test_every_technology_can_be_chosen():
+    for name in load_costs().technologies:
+        assert SweepSpec.from_mapping({"costs": {"technology": name}}).costs.technology == name
+
+
+def test_limit_none():
+    assert SweepSpec.from_mapping({"registers": {"delta_limit": "none"}}).delta_limit is None
+    assert SweepSpec.from_mapping({"registers": {"delta_limit": 2**31}}).delta_limit == 2**31
+
+
+# ---- TOML --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fields", [{}, every_field_changed()])
+def test_toml_there_and_back(fields, tmp_path):
+    spec = SweepSpec.from_mapping(fields)
+    path = tmp_path / "sweep.toml"
+    path.write_text(spec.to_toml(), encoding="utf-8")
+    again = SweepSpec.from_toml(path)
+    assert again == spec
+    assert again.digest() == spec.digest()
+    assert dict(leaves(tomllib.loads(spec.to_toml()))) == said(spec)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("instances = ", "not TOML"),
+        ("instances = 3\ninstances = 4\n", "not TOML"),
+        ("seed = " + "9" * 5000, "not TOML"),
+        ("[life]\nhorizon_years = nan\n", "life.horizon_years = nan must be a finite number"),
+        ("vdd_volts = [0.4, -inf]\n", "vdd_volts.1 = -inf must be a finite number"),
+        ("vdd_volts = [[nan]]\n", "vdd_volts.0.0 = nan must be a finite number"),
+        ("[lifes]\nepochs = 5\n", "unknown key 'lifes'"),
+        ("seed = 2026-01-02\n", "seed = '2026-01-02'"),
+    ],
+)
+def test_bad_toml(text, message, tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_text(text)
+    with pytest.raises(UserError) as caught:
+        SweepSpec.from_toml(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert message in str(caught.value)
+
+
+def test_files_that_are_no_toml(tmp_path):
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
+    for name, message in [
+        ("bytes", "not TOML"),
+        ("missing", "cannot read the spec (No such file or directory)"),
+        (".", "cannot read the spec (Is a directory)"),
+    ]:
+        with pytest.raises(UserError) as caught:
+            SweepSpec.from_toml(tmp_path / name)
+        assert message in str(caught.value)
+
+
+# ---- digest ------------------------------------------------------------------------------------
+
+
+def test_the_digest_changes_with_every_field():
+    digests = {
+        key: SweepSpec.from_mapping(nested(key, good)).digest() for key, (good, _) in FIELDS.items()
+    }
+    digests["default"] = SweepSpec().digest()
+    assert len(set(digests.values())) == len(FIELDS) + 1
+
+
+def test_the_digest_does_not_depend_on_the_order_of_keys():
+    fields = every_field_changed()
+    backwards = {
+        key: dict(reversed(value.items())) if isinstance(value, dict) else value
+        for key, value in reversed(fields.items())
+    }
+    assert list(backwards) != list(fields)
+    assert SweepSpec.from_mapping(backwards).digest() == SweepSpec.from_mapping(fields).digest()
+
+
+def test_the_digest_is_the_same_in_every_process():
+    assert SweepSpec(seed=4).digest() == SweepSpec.from_mapping({"seed": 4}).digest()
+    assert len(SweepSpec().digest()) == 64
+    assert SweepSpec().digest("a", "b") != SweepSpec().digest("b", "a") != SweepSpec().digest()
+
+
+# ---- grid and epochs ---------------------------------------------------------------------------
+
+
+def test_the_grid_is_every_combination():
+    spec = SweepSpec.from_mapping(
+        {"techniques": ["wc", "rar"], "scenarios": ["common", "clustered"], "vdd_volts": [0.5, 0.6]}
+    )
+    volts = {"common": 0.41, "clustered": 0.49}
+    cases = spec.cases(volts)
+    low = [one for one in cases if one.environment == "dvfs"]
+    assert len(set(low)) == len(low) == 2 * 2 * 2
+    fixed = [one for one in cases if one.environment == "nominal"]
+    assert len(set(fixed)) == len(fixed) == 2 * 2, "no use for a low Vdd: each once"
+    assert {(one.scenario, one.scenario_vdd_volts) for one in fixed} == set(volts.items())
+    assert len(low) + len(fixed) == len(cases)
+    own = SweepSpec.from_mapping({"scenarios": ["common", "clustered"], "techniques": ["wc"]})
+    assert {(c.scenario, c.scenario_vdd_volts) for c in own.cases(volts)} == set(volts.items())
+
+
+def test_environments_that_use_the_low_vdd():
+    own = {"mixed": [{"vdd_volts": 0.9}], "low": [{"vdd_volts": "scenario"}]}
+    spec = SweepSpec.from_mapping({"environment": own})
+    uses = {name: spec.uses_scenario_vdd(name) for name in (*PRESETS, *own)}
+    assert uses == {
+        "nominal": False,
+        "undervolted": True,
+        "dvfs": True,
+        "mixed": False,
+        "low": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("periods", "epochs"), [(1, 1), (1, 9), (3, 3), (5, 6), (7, 40), (4, 1000)]
+)
+def test_every_epoch_lies_in_one_period(periods, epochs):
+    spec = SweepSpec.from_mapping(
+        {
+            "workload": {"periods": periods},
+            "life": {"epochs": epochs, "horizon_years": 7.3},
+        }
+    )
+    edges, period = spec.epoch_edges_years, spec.period_of_epoch
+    assert (edges[0], edges[-1], len(edges)) == (0, 7.3, epochs + 1)
+    assert set(period) == set(range(periods))
+    for (start, end), number in zip(pairwise(edges), period, strict=True):
+        assert 7.3 * number / periods <= start < end <= 7.3 * (number + 1) / periods
+
+
+def test_epochs_are_short_while_faults_grow_fast():
+    """None of 64 epochs has much more than a 64th of the growth, the first one included."""
+    edges = SweepSpec.from_mapping({"life": {"epochs": 64}}).epoch_edges_years
+    growth = [end**0.25 - start**0.25 for start, end in pairwise(edges)]
+    assert max(growth) < 2 / 64 * sum(growth)
+    assert growth[0] == pytest.approx(max(growth), rel=0.6)
+
+
+# ---- command line ------------------------------------------------------------------------------
+
+FLAGS = {
+    "--instances": ("instances", "11", 11),
+    "--seed": ("seed", "9", 9),
+    "--technique": ("techniques", "wc", ["wc"]),
+    "--environment": ("environments", "dvfs", ["dvfs"]),
+    "--scenario": ("scenarios", "dispersed", ["dispersed"]),
+    "--vdd": ("vdd_volts", "0.44", [0.44]),
+    "--kernel": ("workload.kernels", "Reduction", ["Reduction"]),
+    "--periods": ("workload.periods", "3", 3),
+    "--mix": ("workload.mix", "one", "one"),
+    "--generations": ("workload.generations", "6", 6),
+    "--release": ("workload.release", "wavefront", "wavefront"),
+    "--horizon": ("life.horizon_years", "4", 4.0),
+    "--epochs": ("life.epochs", "30", 30),
+    "--guardband": ("life.delay_guardband", "0.2", 0.2),
+    "--temperature": ("life.temperature_kelvin", "310.5", 310.5),
+    "--temperature-swing": ("life.temperature_swing_kelvin", "1.5", 1.5),
+    "--activity": ("life.activity", "0.5", 0.5),
+    "--idle": ("life.idle", "gated", "gated"),
+    "--vt0": ("aging.vt0_volts", "constant(0.31)", 0.31),
+    "--shift-factor": ("aging.shift_factor", "uniform(0.9,1.1)", "uniform(0.9, 1.1)"),
+    "--fault-mode": ("faults.mode", "table", "table"),
+    "--nbti": ("aging.model", "planar", "planar"),
+    "--spill-limit": ("life.spill_limit", "0.25", 0.25),
+    "--constant": ("aging.constants", "xi1=0.8", {"xi1": 0.8}),
+    "--vmin-coefficient": ("life.vmin_coefficient", "0.5", 0.5),
+    "--keep-blocks": ("faults.spread_blocks", None, False),
+    "--slices-per-chip": ("faults.slices_per_chip", "4", 4),
+    "--mu": ("faults.mu_volts", "0.15", 0.15),
+    "--sigma-die": ("faults.sigma_die_volts", "0.02", 0.02),
+    "--sigma-systematic": ("faults.sigma_systematic_volts", "0.05", 0.05),
+    "--sigma-random": ("faults.sigma_random_volts", "0.04", 0.04),
+    "--phi": ("faults.phi", "0.5", 0.5),
+    "--tolerance": ("faults.tolerance", "0.2", 0.2),
+    "--delta-limit": ("registers.delta_limit", "128", 128),
+    "--lds-rows": ("registers.lds_rows", "16", 16),
+    "--selector-offsets": ("registers.selector_offsets", "4", 4),
+    "--technology": ("costs.technology", "28nm", "28nm"),
+}
+
+
+def test_every_field_has_a_flag():
+    assert sorted(key for key, _, _ in FLAGS.values()) == sorted(
+        FIELDS.keys() - {"stopping", "environment"}
+    )
+
+
+def shown(*arguments):
+    """The spec of a command line, whether or not a sweep could make sense of it as a whole."""
+    command = ["sweep", *arguments, "--show-spec"]
+    with mock.patch("mcage.cli.sweep._check"):
+        result = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return dict(leaves(tomllib.loads(result.stdout)))
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+def test_a_flag_overrides_the_file_and_nothing_else(flag, tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_text(SweepSpec.from_mapping(every_field_changed()).to_toml())
+    key, text, value = FLAGS[flag]
+    in_file = shown(str(path))
+    assert in_file[key] != value
+    words = [flag, text] if text else [flag]
+    assert shown(str(path), *words) == in_file | {key: value}
+    assert shown(*words, str(path)) == in_file | {key: value}
+    assert shown(*words) == said(SweepSpec()) | {key: value}
+
+
+def test_the_two_flags_of_stopping(tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_text('[stopping]\nrel_ci = 0.01\nof = "spill_rate"\n')
+    assert shown(str(path), "--rel-ci", "0.02")["stopping"] == {"rel_ci": 0.02, "of": "spill_rate"}
+    assert shown(str(path), "--of", "b10_life")["stopping"] == {"rel_ci": 0.01, "of": "b10_life"}
+    assert shown("--rel-ci", "0.02") == said(SweepSpec()) | {
+        "stopping": {"rel_ci": 0.02, "of": "median_life"}
+    }
+    assert SweepSpec.from_mapping({"stopping": {"rel_ci": 0.01}}).stopping.of == "median_life"
+
+
+def test_repeated_flags_are_a_list(tmp_path):
+    assert shown("--technique", "wc", "--technique", "rar")["techniques"] == ["wc", "rar"]
+    assert shown("--vdd", "0.5", "--vdd", "0.4")["vdd_volts"] == [0.5, 0.4]
+    assert shown("--spread-blocks")["faults.spread_blocks"] is True
+    assert shown("--delta-limit", "none")["registers.delta_limit"] == "none"
+
+
+def test_flags_reach_parts_that_the_file_lacks(tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_text("seed = 3\n[life]\nepochs = 8\n")
+    spec = shown(str(path), "--horizon", "2", "--fault-mode", "table")
+    assert (spec["seed"], spec["life.epochs"], spec["life.horizon_years"]) == (3, 8, 2.0)
+    assert spec["faults.mode"] == "table"

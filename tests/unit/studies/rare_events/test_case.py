@@ -1,0 +1,118 @@
+"""Lives of rare events: those of a sweep, die by die, whatever differs between dies."""
+
+import numpy as np
+import pytest
+from rare_cases import engine, spec_of
+
+from mcage.lifetime.end_cause import EndCause
+from mcage.studies.rare_events.case import rare_case
+from mcage.studies.rare_events.estimate import estimate
+from mcage.studies.rare_events.estimator import failure_probability, sample, sampler_for
+from mcage.sweep.plan import Sweep
+from mcage.variation import sample_tail
+
+BORDER_YEARS = 5.0
+"""Age at which the second kernel of a life of ten years begins."""
+
+DIFFERENT = {
+    "life": {"epochs": 3, "temperature_kelvin": "normal(353, 10)", "activity": "uniform(0.2, 1)"},
+    "aging": {"vt0_volts": "uniform(0.17, 0.23)", "shift_factor": "discrete(0.5: 0.8, 3: 0.2)"},
+}
+DIES = {"faults": {"sigma_die_volts": 0.02}}
+COUNT = 80
+SIGMAS = 4.0
+"""Standard errors that an estimate may be off: one false alarm in 16,000 for each."""
+
+
+def swept(spec, age_years):
+    """What the dies of a sweep have died of by an age."""
+    arrays = Sweep(spec, engine()).compute(0, COUNT)
+    in_time = arrays["life_years"][0] <= age_years
+    return np.where(in_time, arrays["end_cause"][0], EndCause.CENSORED)
+
+
+@pytest.mark.parametrize("age_years", [0.0, BORDER_YEARS, 7.3, 10.0])
+@pytest.mark.parametrize(
+    ("case", "fields", "causes"),
+    [
+        (("baseline", "common", 0.45), DIFFERENT | DIES, {EndCause.FAULTY_ENTRY}),
+        (("rrcd", "common", 0.419), DIFFERENT | DIES, {EndCause.NO_HOME}),
+        (
+            ("baseline", "common", None),
+            DIFFERENT | {"environments": ["nominal"]},
+            {EndCause.DELAY},
+        ),
+    ],
+)
+def test_dies_of_a_sweep_die_alike(case, fields, causes, age_years):
+    spec = spec_of(*case, **fields)
+    rare = rare_case(spec, age_years, engine())
+    ids = np.arange(COUNT)
+    tail = sample_tail(rare.law.scenario, spec.seed, ids, rare.floor_volts)
+    found = rare.cause(spec.seed, ids, rare.kernels(ids), tail)
+    assert np.array_equal(found, swept(spec, age_years))
+    if age_years > 0:
+        assert set(found) == {EndCause.CENSORED} | causes
+
+
+def test_who_dies_when_the_next_kernel_begins_is_dead_by_then():
+    spec = spec_of("baseline", "common", 0.45)
+    ids = np.arange(COUNT)
+    at, before = (
+        rare_case(spec, age, engine()) for age in (BORDER_YEARS, np.nextafter(BORDER_YEARS, 0))
+    )
+    tail = sample_tail(at.law.scenario, spec.seed, ids, at.floor_volts)
+    dead_at, dead_before = (
+        one.cause(spec.seed, ids, one.kernels(ids), tail) != EndCause.CENSORED
+        for one in (at, before)
+    )
+    assert (dead_at & ~dead_before).any()
+    assert not (dead_before & ~dead_at).any()
+
+
+@pytest.mark.parametrize(
+    ("case", "fields", "age_years"),
+    [
+        (("baseline", "common", 0.545), DIFFERENT | DIES, 8.0),
+        (("baseline", "dispersed", 0.52), DIES, 0.0),
+        (("rrcd", "dispersed", 0.435), DIFFERENT | DIES, 4.0),
+    ],
+)
+def test_plain_slices_that_differ_agree(case, fields, age_years):
+    rare = rare_case(spec_of(*case, **fields), age_years, engine())
+    sampler = sampler_for(rare)
+    lives = sample(sampler, np.arange(1000))
+    found = estimate(lives.weights, lives.dead, sampler.proposal.plain_share)
+    ids = np.arange(3000)
+    tail = sample_tail(rare.law.scenario, 3, ids, rare.floor_volts)
+    dead = (rare.cause(3, ids, rare.kernels(ids), tail) != EndCause.CENSORED).sum()
+    expected = len(ids) * found.probability
+    error = np.hypot(np.sqrt(expected), expected * found.relative_error)
+    assert 1e-3 < found.probability < 3e-2
+    assert abs(dead - expected) < SIGMAS * error
+    assert found.relative_error < 0.2
+
+
+@pytest.mark.parametrize(
+    ("shift_factor", "warned"), [(1.0, False), ("discrete(1: 0.9999, 2: 0.0001)", True)]
+)
+def test_possible_deaths_of_delay_are_warned_of(shift_factor, warned):
+    spec = spec_of(
+        vdd_volts=None,
+        environments=["nominal"],
+        life={"epochs": 3, "horizon_years": 2.0},
+        aging={"shift_factor": shift_factor},
+    )
+    found = failure_probability(spec, 2.0, 50, engine=engine())
+    about_delay = [one for one in found.warnings if "die of delay" in one]
+    assert len(about_delay) == warned
+    # Of 50 slices 5 are plain: by the rule of three, a chance of 3/5 shows itself.
+    assert all("0 effective samples did: a chance of that below 0.6 " in one for one in about_delay)
+
+
+def test_kernels_that_hardly_run_are_warned_of():
+    mix = {"BlackScholes": 1e-6, "MatrixTranspose": 1}
+    workload = {"kernels": list(mix), "mix": mix, "periods": 2, "generations": 2}
+    found = failure_probability(spec_of(workload=workload), 0.0, 50, engine=engine())
+    (about_kernels,) = (one for one in found.warnings if "slices drawn run" in one)
+    assert "0 of the slices drawn run BlackScholes" in about_kernels

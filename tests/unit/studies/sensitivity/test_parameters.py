@@ -1,0 +1,230 @@
+"""What a study varies: the shipped ranges, a user's own, and what is refused."""
+
+import re
+
+import pytest
+from places import ROOT
+
+from mcage.aging.nbti import constants
+from mcage.errors import UserError
+from mcage.spec import SweepSpec
+from mcage.studies.sensitivity.parameters import (
+    Choice,
+    Parameter,
+    check_keys,
+    chosen,
+    from_file,
+    own_range,
+    shipped,
+    value_of,
+)
+
+
+def spec(environment="dvfs", **fields):
+    return SweepSpec.from_mapping({"environments": [environment]} | fields)
+
+
+@pytest.mark.parametrize("scenario", ["common", "clustered", "dispersed"])
+def test_the_shipped_ranges_hold_what_a_sweep_has(scenario):
+    given = spec(scenarios=[scenario])
+    entries = shipped()
+    if scenario == "dispersed":  # without a systematic part, half of it is no range
+        del entries["sigma_systematic"]
+    for one in chosen(given, entries):
+        assert one.status in {"printed", "reconstructed", "assumed"}
+        assert one.source
+        assert one.nominal == value_of(given, one.key)
+        if isinstance(one, Parameter):
+            assert one.low <= one.nominal <= one.high
+            assert one.unit
+        else:
+            assert one.nominal not in one.settings
+            assert one.settings
+
+
+def test_constants_have_the_status_that_their_model_states():
+    for entry in shipped().values():
+        if entry.model:
+            described = constants(entry.model)[entry.key.rpartition(".")[2]]
+            assert (entry.status, entry.unit) == (described.status, described.unit)
+
+
+def test_the_page_lists_what_ships():
+    page = (ROOT / "docs" / "sensitivity.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| `([\w.]+)` \| (.*?) \| (\w+) \|$", page, re.M)
+    entries = shipped()
+    assert [(name, key, status) for name, key, _, status in rows] == [
+        (entry.name, entry.key, entry.status) for entry in entries.values()
+    ]
+    for name, _, shown, _ in rows:
+        if ends := entries[name].range or entries[name].factors:
+            scale = 1000 if "mV" in shown else 1
+            assert [float(x) for x in re.findall(r"[\d.]+", shown)] == pytest.approx(
+                [scale * end for end in ends]
+            )
+        else:
+            assert shown == ", ".join(map(str, entries[name].alternatives))
+
+
+def names(given):
+    return {one.name for one in chosen(given, shipped())}
+
+
+def test_what_cannot_matter_is_left_out():
+    everything = names(spec())
+    assert everything == set(shipped())
+    faults = {"sigma_die", "sigma_systematic", "sigma_random", "phi"}
+    without_faults = faults | {"vmin_coefficient", "lds_rows"}
+    assert names(spec("nominal")) == everything - without_faults
+    assert names(spec(faults={"mode": "table"})) >= everything - without_faults
+    assert not names(spec(faults={"mode": "table"})) & faults
+    of_facelift = {"vt0", "eta", "e0", "ea"}
+    assert names(spec(aging={"model": "finfet"})) == everything - of_facelift
+
+
+def test_what_the_spec_has_vary_is_left_out():
+    given = spec(
+        life={"temperature_kelvin": "normal(353, 5)"},
+        workload={"kernels": ["DCT"], "mix": {"DCT": 1.0}},
+    )
+    assert names(given) == set(shipped()) - {"temperature", "mix"}
+    with pytest.raises(UserError, match=r"temperature: life\.temperature_kelvin = 'normal\(353"):
+        chosen(given, shipped(), ["temperature"])
+
+
+def test_a_threshold_voltage_of_ones_own_is_left_alone():
+    """aging.vt0_volts and the model's constant are one thing under two keys; a spec has one."""
+    given = spec(aging={"vt0_volts": 0.31})
+    assert names(given) == set(shipped()) - {"vt0"}
+    with pytest.raises(UserError, match=r"the spec gives aging\.vt0_volts in its place"):
+        chosen(given, shipped(), ["vt0"])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("temperature=340..360", ("life.temperature_kelvin", 340.0, 360.0)),
+        ("e0 = 0.15 .. 0.3", ("aging.constants.field_volts_per_nm", 0.15, 0.3)),
+        ("sigma_random=0.07..0.09", ("faults.sigma_random_volts", 0.07, 0.09)),
+        ("aging.constants.alpha=1.2..1.6", ("aging.constants.alpha", 1.2, 1.6)),
+        ("life.spill_limit=0.5..1", None),
+    ],
+)
+def test_own_ranges(text, expected):
+    entry = own_range(text, shipped())
+    if expected is None:
+        with pytest.raises(UserError, match=r"'life\.spill_limit' is no key of a sweep that holds"):
+            entry.of(spec())
+        return
+    one = entry.of(spec())
+    assert isinstance(one, Parameter)
+    assert (one.key, one.low, one.high) == expected
+
+
+def test_own_choices():
+    one = own_range("aging.model=facelift,finfet,planar", shipped()).of(spec())
+    assert one == Choice(
+        "aging.model", "aging.model", "facelift", ("finfet", "planar"), status="one's own"
+    )
+    assert own_range("lds_rows=0,16", shipped()).of(spec()).settings == (0, 16)
+    assert own_range("temperature=340,353.15", shipped()).of(spec()).settings == (340,)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("temperature", "--range temperature: NAME=LOW..HIGH is needed"),
+        ("=1..2", "NAME=LOW..HIGH is needed"),
+        ("temperature=360..340", "must be two numbers, the lower one first"),
+        ("temperature=a..b", "must be two numbers"),
+        ("temperature=340..", "must be two numbers"),
+        ("temperature=340..nan", "must be two numbers"),
+        ("lds_rows=1,1", "must be a list of different numbers or texts"),
+    ],
+)
+def test_refused_texts(text, message):
+    with pytest.raises(UserError) as caught:
+        own_range(text, shipped())
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("temperature=360..370", "temperature: life.temperature_kelvin = 353.15 lies outside"),
+        ("warmth=1..2", "'warmth' is no key of a sweep"),
+        ("life=1..2", "'life' is no key of a sweep"),
+        ("faults.spread_blocks=0..1", "holds a number or a word"),
+        ("aging.constants.xi1=0..1", "NBTI model 'facelift' has no such constant; it has amplit"),
+        ("aging.model=1..2", "aging.model = 'facelift' is no number, and has no range"),
+    ],
+)
+def test_ranges_that_no_spec_allows(text, message):
+    entry = own_range(text, shipped())
+    with pytest.raises(UserError) as caught:
+        entry.of(spec())
+    assert message in str(caught.value)
+
+
+def test_names():
+    assert [one.name for one in chosen(spec(), shipped(), ["eta", "e0"])] == ["eta", "e0"]
+    with pytest.raises(UserError, match="parameter 'eto' is unknown; choose from temperature, "):
+        chosen(spec(), shipped(), ["eto"])
+    with pytest.raises(UserError, match="one is named twice"):
+        chosen(spec(), shipped(), ["eta", "eta"])
+
+
+def test_a_file_of_ranges(tmp_path):
+    path = tmp_path / "ranges.toml"
+    path.write_text('[hot]\nkey = "life.temperature_kelvin"\nrange = [350.0, 400.0]\n')
+    (one,) = chosen(spec(), from_file(path))
+    assert (one.name, one.low, one.high, one.status) == ("hot", 350, 400, "one's own")
+
+
+@pytest.mark.parametrize(
+    ("key", "known"),
+    [
+        ("life.temperature_kelvin", True),
+        ("life.temprature_kelvin", False),
+        ("lives.temperature_kelvin", False),
+        ("faults.mu_volts", True),
+        ("aging.constants.xi1", True),  # of another model: the file may be of several
+        ("aging.constants.xi3", False),
+        ("environment.half.0.share", False),  # of an environment that the spec does not have
+    ],
+)
+def test_keys_of_a_file_are_those_of_a_sweep(key, known, tmp_path):
+    path = tmp_path / "ranges.toml"
+    path.write_text(f"[mine]\nkey = '{key}'\nrange = [1, 2]\n")
+    entries = from_file(path)
+    if known:
+        check_keys(entries, spec(), str(path))
+        return
+    with pytest.raises(UserError, match=rf"ranges\.toml: mine: '{key}' is no key of a sweep"):
+        check_keys(entries, spec(), str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hot = 3", "hot = 3: a table is needed"),
+        ("[hot]\nrange = [1, 2]", "hot: key = '' must be a text"),
+        ("[hot]\nkey = 3\nrange = [1, 2]", "hot: key = 3 must be a text"),
+        ("[hot]\nkey = 'a'", "hot: one of range, factors and alternatives is needed"),
+        ("[hot]\nkey = 'a'\nrange = [1, 2]\nfactors = [1, 2]", "one of range, factors and alter"),
+        ("[hot]\nkey = 'a'\nrange = [2, 1]", "hot: range = [2, 1] must be two numbers"),
+        ("[hot]\nkey = 'a'\nrange = 'x'", "hot: range = 'x' must be two numbers"),
+        ("[hot]\nkey = 'a'\nalternatives = []", "hot: alternatives = [] must be a list"),
+        ("[hot]\nkey = 'a'\nranges = [1, 2]", "hot: unknown key 'ranges'"),
+        ("[hot]\nkey = 'a'\nrange = [1, nan]", "nan must be a finite number"),
+        ("[hot]\nkey = 'a'\nrange = [1, 2]\nnot_in = 3", "hot: not_in = 3 must be a list"),
+        ("[hot", "not TOML"),
+    ],
+)
+def test_refused_files(text, message, tmp_path):
+    path = tmp_path / "ranges.toml"
+    path.write_text(text)
+    with pytest.raises(UserError) as caught:
+        from_file(path)
+    assert str(caught.value).startswith(str(path))
+    assert message in str(caught.value)

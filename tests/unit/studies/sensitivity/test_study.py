@@ -1,0 +1,459 @@
+"""Studies of small cases: against closed forms, against sweeps, and the same dies throughout."""
+
+import csv
+import json
+import math
+
+import numpy as np
+import pytest
+from sweep_cases import small_spec
+from typer.testing import CliRunner
+
+from mcage.aging.delay import dvth_at_delay
+from mcage.aging.nbti import BOLTZMANN_EV_PER_KELVIN, facelift
+from mcage.cli.main import app
+from mcage.engines.select import select_engine
+from mcage.errors import UserError
+from mcage.studies.sensitivity import QUANTITIES, Study, one_at_a_time, own_range, shipped, sobol
+from mcage.studies.sensitivity.one_at_a_time import _difference_of_medians
+from mcage.studies.sensitivity.parameters import value_of
+from mcage.sweep.plan import Sweep
+
+ENGINE, _ = select_engine("numba")
+FACELIFT = facelift()
+
+
+def spec(technique="baseline", environment="nominal", **fields):
+    return small_spec(techniques=[technique], environments=[environment], **fields)
+
+
+def study(given, of="median_life", **options):
+    return Study(given, QUANTITIES[of], ENGINE, **options)
+
+
+def varied(given, *ranges):
+    entries = [own_range(text, shipped()) for text in ranges]
+    return [entry.of(given) for entry in entries]
+
+
+def effects(given, *ranges, of="median_life", **options):
+    """Effects by parameter and setting."""
+    found = one_at_a_time(study(given, of, **options), varied(given, *ranges))
+    return found, {
+        (bar.parameter.name, effect.setting): effect for bar in found.bars for effect in bar.effects
+    }
+
+
+# ---- closed forms ------------------------------------------------------------------------------
+
+ONE_KERNEL = {"workload": {"kernels": ["ScanLargeArrays"], "periods": 1, "generations": 2}}
+"""One kernel for life: the worst shift grows as the fourth root of time."""
+
+
+def test_lives_that_end_by_delay_follow_the_fourth_power():
+    """At nominal voltage a life is (shift at the guardband / prefactor)^4, in closed form."""
+    given = spec(**ONE_KERNEL)
+    found, by = effects(
+        given,
+        "guardband=0.11..0.16",
+        "shift_factor=0.9..1.1",
+        "temperature=350..373.15",
+        "vmin_coefficient=0.5..1.5",
+    )
+    life = found.nominal.value
+    assert 0 < life < 10
+
+    def limit(guardband):
+        return dvth_at_delay(guardband, 1.0, FACELIFT.vt0_volts, FACELIFT.alpha)
+
+    def warmth(kelvin):
+        return math.exp(-FACELIFT.activation_energy_ev / (BOLTZMANN_EV_PER_KELVIN * kelvin))
+
+    expected = {
+        ("guardband", 0.11): (limit(0.11) / limit(0.139)) ** 4,
+        ("guardband", 0.16): (limit(0.16) / limit(0.139)) ** 4,
+        ("shift_factor", 0.9): 0.9**-4,
+        ("shift_factor", 1.1): 1.1**-4,
+        ("temperature", 350.0): (warmth(353.15) / warmth(350)) ** 4,
+        ("temperature", 373.15): (warmth(353.15) / warmth(373.15)) ** 4,
+        ("vmin_coefficient", 0.5): 1.0,
+        ("vmin_coefficient", 1.5): 1.0,
+    }
+    assert by.keys() == expected.keys()
+    for key, factor in expected.items():
+        assert by[key].value.value == pytest.approx(life * factor, rel=1e-6), key
+        assert by[key].difference.value == pytest.approx(life * (factor - 1), rel=1e-6, abs=1e-9)
+    assert [bar.parameter.name for bar in found.bars[-1:]] == ["vmin_coefficient"]
+    sizes = [bar.size for bar in found.bars]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_operating_points_of_ones_own_vary():
+    """Stress comes from the high point only: a life goes as the inverse of its share."""
+    points = [{"vdd_volts": 1.0, "share": 0.5}, {"vdd_volts": 0.29}]
+    given = small_spec(
+        techniques=["baseline"],
+        environments=["half"],
+        environment={"half": points},
+        faults={"mode": "varius", "mu_volts": 0.0, "sigma_random_volts": 0.01},
+        **ONE_KERNEL,
+    )
+    found, by = effects(given, "environment.half.0.share=0.4..0.8")
+    for (_, share), effect in by.items():
+        assert effect.value.value == pytest.approx(found.nominal.value * 0.5 / share, rel=1e-6)
+    with pytest.raises(UserError, match=r"'environment\.half\.2\.share' is no key of a sweep"):
+        effects(given, "environment.half.2.share=0.4..0.8")
+
+
+def test_what_is_fitted_again_leaves_the_calibrated_voltage_alone():
+    """At 1.0 V and 353.15 K the field constant does nothing, unless the amplitude stays."""
+    given = spec(**ONE_KERNEL)
+    found, by = effects(given, "e0=0.18..0.25", "ea=0.1..0.16", "vt0=0.25..0.35")
+    for effect in by.values():
+        assert effect.difference.value == pytest.approx(0, abs=1e-6)
+    life = found.nominal.value
+    _, by = effects(given, "e0=0.18..0.25", refit=False)
+    thickness = FACELIFT.oxide_thickness_nm
+    for field in (0.18, 0.25):
+        growth = math.exp((1 / field - 1 / FACELIFT.field_volts_per_nm) / thickness)
+        value = by["e0", field].value.value
+        assert value == pytest.approx(life * growth**-4, rel=1e-6) if growth > 1 else value > 10
+
+
+def test_stretching_the_law_of_vmin_is_a_smaller_coefficient():
+    """Both deviations times f about the Vdd of the table: the same faults, which grow 1/f as fast.
+
+    This is what fitting mu again is for, and the closed form that it is held against.
+    """
+    given = spec("rrcd", "dvfs", **ONE_KERNEL)
+    sigmas = {
+        key: 1.25 * value_of(given, key)
+        for key in ("faults.sigma_systematic_volts", "faults.sigma_random_volts")
+    }
+
+    base = Sweep(given, ENGINE)
+
+    def faulty_entries(setting, **options):
+        sweep = Sweep(study(given, **options).at(setting), ENGINE, like=base)
+        arrays = sweep.compute(0, 6)
+        return arrays["faulty_entries_start"], arrays["epoch_faulty_entries"]
+
+    start, slower = faulty_entries({"life.vmin_coefficient": 1 / 1.25})
+    for one, other in zip(faulty_entries(sigmas), (start, slower), strict=True):
+        assert np.array_equal(one, other)
+    _, nominal = faulty_entries({})
+    assert (slower <= nominal).all()
+    assert (slower < nominal).any()
+    # At the same mu, many more cells are faulty from the start.
+    unfitted, _ = faulty_entries(sigmas, refit=False)
+    assert (unfitted > 1.5 * start).all()
+
+
+# ---- the same as sweeps ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"aging.constants.eta": 0.2},
+        {"registers.delta_limit": "none"},
+        {"life.activity": 0.5},
+    ],
+)
+def test_an_evaluation_is_the_sweep_of_its_spec(setting):
+    """To the last bit, though replays are taken over where they would be the same."""
+    given = spec("rc+rar", workload=ONE_KERNEL["workload"] | {"kernels": ["MatrixTranspose"]})
+    its = study(given.model_copy(update={"instances": 3}), "max_dvth", refit=False)
+    base, changed = its.values([{}, setting])
+    for dies, spec_of in ((base, its.at({})), (changed, its.at(setting))):
+        arrays = Sweep(spec_of, ENGINE).compute(0, 3)
+        assert np.array_equal(dies, arrays["max_dvth_mv"][0].max(axis=-1))
+    assert not np.allclose(base, changed, rtol=1e-3)
+
+
+def test_replays_are_taken_over_only_where_they_are_the_same():
+    base = Sweep(spec("rrcd", **ONE_KERNEL), ENGINE)
+    base.prepare()
+    workload = ONE_KERNEL["workload"]
+    aged = {"life": {"epochs": 5, "activity": 0.5}, "registers": {"lds_rows": 3}}
+    same = Sweep(spec("rrcd", "dvfs", workload=workload, **aged), ENGINE, like=base)
+    assert same._shared["rrcd"] is base._shared["rrcd"]
+    for fields in (
+        {"workload": workload | {"kernels": ["MatrixTranspose"]}},
+        {"workload": workload | {"generations": 3}},
+        {"workload": workload | {"release": "work-group"}},
+        {"workload": workload, "registers": {"delta_limit": "none"}},
+        {"workload": workload, "registers": {"selector_offsets": 4}},
+    ):
+        other = Sweep(spec("rrcd", **fields), ENGINE, like=base)
+        assert other._shared["rrcd"] is not base._shared["rrcd"]
+    held = {"epochs": 4, "idle": "held", "activity": 0.5}
+    other = Sweep(spec("rrcd", workload=workload, life=held), ENGINE, like=base)
+    assert other._shared["rrcd"] is not base._shared["rrcd"]
+    longer = Sweep(spec("rrcd", workload=workload, life=held | {"activity": 0.6}), ENGINE)
+    assert Sweep(longer.spec, ENGINE, like=other)._like is None
+    mixed = Sweep(spec("rc", workload=workload), ENGINE, like=base)
+    assert mixed._shared["rc"].replays[0].technique.name == "rc"
+
+
+# ---- medians and the horizon -------------------------------------------------------------------
+
+
+def test_lives_beyond_the_horizon_are_said_to_be():
+    """A guardband that nobody uses up: a bound, no number; both beyond: nothing is known."""
+    given = spec(**ONE_KERNEL)
+    _, by = effects(given, "guardband=0.139..0.5")
+    (effect,) = by.values()
+    assert effect.value.value == math.inf
+    assert effect.difference.value == math.inf
+    assert effect.least_difference == pytest.approx(10 - 3.0, abs=0.5)
+    beyond = spec(**ONE_KERNEL, life={"delay_guardband": 0.5, "epochs": 4})
+    _, by = effects(beyond, "guardband=0.45..0.6")
+    assert all(math.isnan(effect.difference.value) for effect in by.values())
+    assert all(effect.least_difference == 0 for effect in by.values())
+
+
+def test_differences_of_medians_are_paired():
+    """Dies that all live a year longer: a year, without an interval."""
+    lives = np.random.default_rng(1).exponential(3.0, 51)
+    gained = _difference_of_medians(lives + 1.0, lives)
+    assert vars(gained) == pytest.approx({"value": 1.0, "lower": 1.0, "upper": 1.0})
+    other = _difference_of_medians(np.random.default_rng(2).exponential(3.0, 51), lives)
+    assert other.lower < other.value < other.upper
+
+
+def test_few_dies_give_no_interval_of_a_difference_of_medians():
+    """Five dies lie all on one side of their true median in 6 % of the lots; six, in 3 %."""
+    lives = np.random.default_rng(1).exponential(3.0, 6)
+    few, enough = (_difference_of_medians(lives[:n] + 1.0, lives[:n]) for n in (5, 6))
+    assert few.value == pytest.approx(1.0)
+    assert math.isnan(few.lower)
+    assert math.isnan(few.upper)
+    assert enough.lower == pytest.approx(1.0)
+
+
+def test_intervals_of_differences_of_medians_cover():
+    """Of 200 lots whose medians differ by nothing, 95 % intervals hold 0 on 180 at least.
+
+    The percentile bootstrap is a little wide for medians; at 95 %, 1 set of lots in 500 would have
+    fewer.
+    """
+    hits = 0
+    for seed in range(200):
+        one, other = np.random.default_rng(seed).exponential(3.0, (2, 60))
+        found = _difference_of_medians(one, other)
+        hits += found.lower <= 0 <= found.upper
+    assert hits >= 180
+
+
+def test_shifts_are_of_one_age():
+    """No guardband ends a life: all dies reach the horizon, and have drifted as far as they do."""
+    given = spec(**ONE_KERNEL)
+    found, by = effects(given, "shift_factor=0.5..2", of="max_dvth")
+    assert by["shift_factor", 2.0].value.value == pytest.approx(2 * found.nominal.value, rel=1e-6)
+    with pytest.raises(UserError, match="guardband: max_dvth does not depend on it"):
+        effects(given, "guardband=0.1..0.2", of="max_dvth")
+
+
+# ---- Sobol' ------------------------------------------------------------------------------------
+
+
+def test_indices_of_a_shift_follow_its_closed_form():
+    """The shift is a product of the factor and of exp(-Ea/(k T)): its indices are known.
+
+    With c the coefficients of variation of the factors of a product, the first-order indices are
+    c_i^2 / (prod (1 + c_j^2) - 1).
+    """
+    given = spec(**ONE_KERNEL, instances=1)
+    ranges = varied(given, "shift_factor=0.5..1.5", "temperature=300..400")
+    found = sobol(study(given, "max_dvth"), ranges, 64)
+    kelvin = np.linspace(300, 400, 20_001)
+    warmth = np.exp(-FACELIFT.activation_energy_ev / (BOLTZMANN_EV_PER_KELVIN * kelvin))
+    of_factor, of_warmth = 1 / 12, (warmth.std() / warmth.mean()) ** 2
+    whole = (1 + of_factor) * (1 + of_warmth) - 1
+    expected = {"shift_factor": of_factor / whole, "temperature": of_warmth / whole}
+    assert found.evaluations == 64 * 4
+    for index in found.indices:
+        total = expected[index.parameter.name] + of_factor * of_warmth / whole
+        assert index.total.lower <= total <= index.total.upper
+        assert index.total.value == pytest.approx(total, abs=0.1)
+        assert index.first_order.value == pytest.approx(expected[index.parameter.name], abs=0.1)
+    assert sobol(study(given, "max_dvth"), ranges, 2) == sobol(study(given, "max_dvth"), ranges, 2)
+
+
+@pytest.mark.parametrize(
+    ("of", "ranges", "message"),
+    [
+        (
+            "median_life",
+            ("guardband=0.1..0.6", "shift_factor=0.5..1.5"),
+            "median_life lies beyond the horizon of 10 years, and indices of lives cut there",
+        ),
+        ("mean_life", ("guardband=0.1..0.2",), "two or more are needed"),
+        ("mean_life", ("guardband=0.1..0.2", "lds_rows=0,32"), "a choice has no Sobol' index"),
+        ("survival", ("shift_factor=0.9..1", "temperature=350..355"), "is 0 whatever the param"),
+    ],
+)
+def test_indices_that_would_say_nothing(of, ranges, message):
+    given = spec(**ONE_KERNEL, instances=2)
+    with pytest.raises(UserError) as caught:
+        sobol(study(given, of), varied(given, *ranges), 4)
+    assert message in str(caught.value)
+
+
+def test_indices_of_shifts_need_dies_that_live():
+    given = spec("baseline", "dvfs", **ONE_KERNEL, instances=2)
+    with pytest.raises(UserError, match="dies die before the horizon of 10 years: delay would be"):
+        sobol(study(given, "delay"), varied(given, "eta=0.3..0.4", "e0=0.15..0.25"), 2)
+
+
+# ---- refused -----------------------------------------------------------------------------------
+
+
+def test_a_stopping_rule_is_refused():
+    """It would end no evaluation, and a rule that does nothing must not seem to hold."""
+    with pytest.raises(UserError, match=r"stopping\.rel_ci = 0\.1: a sensitivity study is of all"):
+        study(spec(stopping={"rel_ci": 0.1}))
+
+
+def test_a_study_is_of_one_case():
+    with pytest.raises(UserError, match="of one technique, environment, scenario and vdd at a t"):
+        study(small_spec())
+
+
+@pytest.mark.parametrize(
+    ("ranges", "message"),
+    [
+        ("temperature=300..500", "life.temperature_kelvin = 500"),
+        ("eta=0.3..1.5", "aging.constants.eta = 1.5: must be 0 ... 1"),
+        ("vmin_coefficient=-1..2", "life.vmin_coefficient = -1"),
+        ("aging.model=facelift,face", "NBTI model 'face' is unknown"),
+        ("aging.constants.amplitude=1e5..2e5", "the amplitude is what is fitted again"),
+    ],
+)
+def test_ranges_outside_of_what_a_spec_may_say(ranges, message):
+    given = spec(**ONE_KERNEL, instances=2)
+    with pytest.raises(UserError) as caught:
+        effects(given, ranges)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_amplitude_of_ones_own_is_not_overruled():
+    own = spec(**ONE_KERNEL, aging={"constants": {"amplitude": 1.5e5}}, instances=2)
+    with pytest.raises(UserError, match=r"amplitude = 150000 would be fitted again; leave it out"):
+        effects(own, "eta=0.3..0.4")
+    _, by = effects(own, "eta=0.3..0.4", refit=False)
+    assert len(by) == 2
+
+
+def test_a_model_that_is_fitted_by_another_constant_is_not_fitted_again():
+    """Refused before any life, with the way out; without a fit, its constants vary."""
+    given = spec("rrcd+rc+rar", **ONE_KERNEL, aging={"model": "bhardwaj"}, instances=2)
+    period = "aging.constants.period_seconds=0.005..0.02"
+    with pytest.raises(UserError, match=r"'bhardwaj' is fitted by its scale, .* \(--no-refit\)"):
+        study(given).check(varied(given, period))
+    _, by = effects(given, period, of="max_dvth", refit=False)
+    low, high = (by["aging.constants.period_seconds", value] for value in (0.005, 0.02))
+    assert low.value.value < high.value.value
+
+
+def test_survival_is_a_share_with_its_interval():
+    """Three slices that all reach the horizon: Wilson's bounds, which stay within 0 to 100 %."""
+    given = spec(**ONE_KERNEL, life={"delay_guardband": 0.9}, instances=3)
+    found, _ = effects(given, "temperature=350..360", of="survival")
+    assert found.nominal.value == 100.0
+    assert found.nominal.lower == pytest.approx(100 * 3 / (3 + 1.959964**2), rel=1e-6)
+    assert found.nominal.upper == 100.0
+
+
+# ---- command line ------------------------------------------------------------------------------
+
+SMALL = ["--technique", "baseline", "--environment", "nominal", "--kernel", "ScanLargeArrays"]
+SMALL += ["--generations", "2", "--instances", "3"]
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["sensitivity", *SMALL, *arguments])
+
+
+def test_the_tornado_table():
+    result = run("--parameter", "shift_factor", "--parameter", "eta")
+    assert result.exit_code == 0, result.output
+    lines = [line for line in result.stdout.splitlines() if "reconstructed" in line]
+    assert [line.split()[0] for line in lines] == ["shift_factor", "eta"]
+    assert "fitted again to the published" in " ".join(result.stdout.split())
+
+
+def test_json_csv_and_figures(tmp_path):
+
+    options = ["--parameter", "shift_factor", "--parameter", "guardband"]
+    result = run(*options, "--json", "--out", str(tmp_path / "bars.csv"))
+    assert result.exit_code == 0, result.output
+    printed = json.loads(result.stdout)
+    assert printed["spec"]["techniques"] == ["baseline"]
+    by_name = {bar["parameter"]["name"]: bar for bar in printed["bars"]}
+    with (tmp_path / "bars.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 4
+    for row in rows:
+        found = {e["setting"]: e for e in by_name[row["parameter"]]["effects"]}
+        effect = found[float(row["setting"])]
+        assert float(row["difference"]) == (effect["difference"]["value"] or math.inf)
+    run(
+        *options,
+        "--method",
+        "sobol",
+        "--samples",
+        "2",
+        "--out",
+        str(tmp_path / "indices.json"),
+        "--of",
+        "mean_life",
+    )
+    indices = json.loads((tmp_path / "indices.json").read_text())
+    assert {one["parameter"]["name"] for one in indices["indices"]} == {"shift_factor", "guardband"}
+    for method, suffix in (("one-at-a-time", "png"), ("sobol", "svg")):
+        path = tmp_path / f"figure.{suffix}"
+        of = ["--of", "mean_life", "--samples", "2", "--method", method, "--out", str(path)]
+        result = run(*options, *of)
+        assert result.exit_code == 0, result.output
+        assert path.stat().st_size > 1000
+
+
+def test_the_list_has_every_shipped_parameter():
+    result = CliRunner().invoke(app, ["sensitivity", "--list"])
+    for name, entry in shipped().items():
+        assert f"{name} " in result.stdout
+        assert entry.key in result.stdout
+        assert entry.status in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--method", "morris"], "--method morris: choose from one-at-a-time, sobol"),
+        (["--of", "life"], "--of life: choose from median_life, mean_life,"),
+        (["--samples", "100"], "samples = 100: a power of two is needed"),
+        (["--out", "study.xlsx"], "cannot write study.xlsx: its name must end in .json, .csv,"),
+        (["--out", "nowhere/study.csv"], "there is no folder nowhere"),
+        (["--parameter", "heat"], "parameter 'heat' is unknown"),
+        (["--range", "temperature"], "--range temperature: NAME=LOW..HIGH is needed"),
+        (["--ranges", "none.toml"], "none.toml: cannot read"),
+        (["--vdd", "0"], "vdd_volts.0 = 0.0"),
+        (["--technique", "rrdc"], "technique 'rrdc' is unknown"),
+        (["--method", "sobol", "--parameter", "eta"], "two or more are needed"),
+        (["--range", "temperature=300..500"], "life.temperature_kelvin = 500"),
+        (["--range", "life.temprature=1..2"], "'life.temprature' is no key of a sweep"),
+        (["--range", "eta=0.3..0.4", "--nbti", "finfet"], "'finfet' has no such constant"),
+        (["--range", "guardband=0.1..0.2", "--of", "delay"], "delay does not depend on it"),
+        (["--range", "mix=uniform,one", "--method", "sobol"], "a choice has no Sobol' index"),
+        (["--range", "eta=0.3..0.4", "--parameter", "e0"], "--range eta: it is not among what"),
+    ],
+)
+def test_bad_options(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run(*arguments)
+    assert isinstance(result.exception, UserError), result.output
+    assert message in str(result.exception)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,253 @@
+"""What a sweep computes is a function of its spec and the instance: of nothing else."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sweep_cases import SMALL_KERNELS, assert_same_arrays, joined, small_spec, small_sweep
+
+import mcage.sweep.plan as module
+from mcage.aging.nbti import SECONDS_PER_YEAR
+from mcage.lifetime.end_cause import EndCause
+from mcage.results.conform import conforming
+from mcage.results.schema import DVTH_BIN_EDGES_MV
+from mcage.variation import FaultModel, fault_map, scenario
+
+INSTANCES = 20
+CASES = [
+    (technique, environment)
+    for environment in ("nominal", "dvfs")
+    for technique in ("baseline", "rrcd", "rrcd+rc+rar")
+]
+
+
+@pytest.fixture(scope="module")
+def sweep():
+    return small_sweep()
+
+
+@pytest.fixture(scope="module")
+def arrays(sweep):
+    return sweep.compute(0, INSTANCES)
+
+
+def record_lives(monkeypatch):
+    """Arguments of every call of `live`: rules, kernels of epochs, tails."""
+    calls = []
+    original = module.live
+
+    def recording(rules, engine, shared, kernel_of_epoch, tail, sample, constants):
+        calls.append((rules, kernel_of_epoch, tail, sample))
+        return original(rules, engine, shared, kernel_of_epoch, tail, sample, constants)
+
+    monkeypatch.setattr(module, "live", recording)
+    return calls
+
+
+def test_the_arrays_follow_the_schema(sweep, arrays):
+    assert [(case.technique, case.environment) for case in sweep.campaign.cases] == CASES
+    conforming(sweep.campaign, arrays, INSTANCES)
+    shares = arrays["write_share"]
+    lived = arrays["life_years"] > 0
+    assert np.isnan(shares[~lived]).all()
+    assert (shares[lived] >= 0).all()
+    assert shares[lived].sum(axis=-1) == pytest.approx(1)
+    assert np.array_equal(arrays["spill_rate"], shares[..., 3], equal_nan=True)
+    worked = lived.sum(axis=1)
+    assert 0 < worked.sum() < lived.size
+    assert (arrays["dvth_histogram"].sum(axis=-1) == 1024 * worked[:, None]).all()
+    duty = arrays["longest_duty"]
+    assert ((duty[lived] >= 0) & (duty[lived] <= 1 + 1e-9)).all()
+    for name in ("max_dvth_mv", "longest_duty", "delay_increase", "energy_saving_nominal"):
+        assert np.isnan(arrays[name][~lived]).all(), name
+        assert np.isfinite(arrays[name][lived]).all(), name
+
+
+@pytest.mark.parametrize("borders", [(0, 7, 8, 20), (0, 16, 20), (0, 1, 3, 19, 20)])
+def test_shards_do_not_matter(sweep, arrays, borders):
+    parts = [sweep.compute(*both) for both in pairwise(borders)]
+    assert_same_arrays(joined(parts), arrays)
+
+
+@pytest.mark.parametrize("batch", [1, 6])
+def test_batches_and_threads_do_not_matter(sweep, arrays, batch, monkeypatch):
+    monkeypatch.setattr(sweep._engine, "batch", batch)
+    monkeypatch.setattr(module, "_threads", lambda: 3)
+    assert_same_arrays(sweep.compute(0, INSTANCES), arrays)
+
+
+def test_a_seed_is_another_world(sweep, arrays, monkeypatch):
+    calls = record_lives(monkeypatch)
+    sweep.compute(0, INSTANCES)
+    (*_, tail, cells), before = calls[-1], len(calls)
+    other = small_sweep(seed=6).compute(0, INSTANCES)
+    (*_, other_tail, other_cells) = calls[-1]
+    assert len(calls) == 2 * before
+    for name in ("workload", "faulty_entries_start", "max_dvth_mv", "dvth_histogram"):
+        assert not np.array_equal(other[name], arrays[name]), name
+    assert not np.array_equal(other_cells, cells)
+    assert not np.array_equal(other_tail.cell, tail.cell)
+
+
+def test_a_longer_sweep_begins_with_the_shorter_one(arrays):
+    more = small_sweep(instances=500).compute(0, INSTANCES)
+    assert_same_arrays(more, arrays)
+
+
+def test_every_case_runs_the_same_workloads_and_samples_the_same_cells(sweep, monkeypatch):
+    calls = record_lives(monkeypatch)
+    arrays = sweep.compute(3, 13)
+    workload = arrays["workload"]
+    assert workload.shape == (10, 3)
+    assert set(workload.ravel().tolist()) == set(range(len(SMALL_KERNELS)))
+    assert len({tuple(one) for one in workload.tolist()}) > 5
+    assert len(calls) == len(CASES)
+    # The fourth epoch splits the first period, in which faults grow most.
+    expected = workload[:, [0, 0, 1, 2]]
+    for _, kernel_of_epoch, _, sample in calls:
+        assert np.array_equal(kernel_of_epoch, expected)
+        assert np.array_equal(sample, calls[0][3])
+    assert len({tuple(one) for one in calls[0][3].tolist()}) == 10
+    assert (np.diff(np.sort(calls[0][3], axis=1)) > 0).all(), "a cell sampled twice"
+
+
+def test_each_kernel_comes_as_often_as_the_others():
+    """Of 3 x 2000 draws each gets a third; the limits are five standard errors."""
+    workload = module._workloads(small_spec(), np.arange(2000), 3)
+    shares = np.bincount(workload.ravel()) / workload.size
+    assert shares == pytest.approx(1 / 3, abs=5 * np.sqrt(2 / 9 / workload.size))
+
+
+def test_windows_released_with_their_wavefronts_spill_less():
+    """BlackScholes under RRCD: no room as recorded, room where wavefronts give their rows back."""
+    options = {"techniques": ["rrcd"], "environments": ["dvfs"], "life": {"epochs": 1}}
+    options |= {"registers": {"lds_rows": 64}, "faults": {"mode": "table-exact"}}
+
+    def arrays(release):
+        kernels = {"kernels": ["BlackScholes"], "periods": 1, "release": release}
+        return small_sweep(**options, workload=kernels).compute(0, 4)
+
+    recorded, own = arrays("work-group"), arrays("wavefront")
+    assert (recorded["end_cause"] == EndCause.NO_HOME).all()
+    assert (own["end_cause"] == EndCause.CENSORED).all()
+    assert (own["spill_rate"] < 0.05).all()
+
+
+def test_lives_agree_with_what_is_known(arrays):
+    """Full stress at 1.0 V: three years. Faults at 0.419 V: nothing that cannot move data."""
+    nominal, undervolted = CASES.index(("baseline", "nominal")), CASES.index(("baseline", "dvfs"))
+    assert arrays["life_years"][nominal] == pytest.approx(3.0, abs=1e-4)
+    assert (arrays["end_cause"][nominal] == EndCause.DELAY).all()
+    assert arrays["delay_increase"][nominal] == pytest.approx(0.139, rel=1e-6)
+    assert arrays["longest_duty"][nominal, :, 0] == pytest.approx(1.0)
+    assert not arrays["faulty_entries_start"][nominal].any()
+    assert not arrays["life_years"][undervolted].any()
+    assert (arrays["end_cause"][undervolted] == EndCause.FAULTY_ENTRY).all()
+    composed = CASES.index(("rrcd+rc+rar", "nominal"))
+    assert (arrays["life_years"][composed] == 10).all()
+    histogram = arrays["dvth_histogram"][nominal]
+    mean = (histogram * (np.arange(200) + 0.5)).sum(axis=-1) / histogram.sum(axis=-1)
+    assert (mean < arrays["max_dvth_mv"][nominal].max()).all()
+    assert not histogram[:, 67:].any(), "beyond the shift of full stress for three years"
+
+
+def test_bins_are_those_of_the_schema():
+    """A shift on a border counts above it, one beyond the last border in the last bin."""
+    edges = DVTH_BIN_EDGES_MV
+    rng = np.random.default_rng(0)
+    dvth = np.concatenate([edges, np.nextafter(edges[1:], 0), rng.uniform(0, 250, 599)])
+    counts = module._histogram(dvth.reshape(-1, 10, 2))
+    for transistor in range(2):
+        shifts = np.minimum(dvth[transistor::2], edges[-1])
+        assert counts[transistor].tolist() == np.histogram(shifts, edges)[0].tolist()
+
+
+def test_faults_are_those_of_the_die(arrays):
+    """Faulty entries at 0.419 V, from the variation model alone; none at 1.0 V."""
+    cells = FaultModel(scenario("common")).sample(5, np.arange(INSTANCES), 0.419)
+    maps = fault_map(cells, np.ones(len(cells.cell), dtype=bool))
+    faulty = (maps != 0).sum(axis=1)
+    assert faulty.min() > 0
+    for case, (_, environment) in enumerate(CASES):
+        expected = 0 if environment == "nominal" else faulty
+        assert (arrays["faulty_entries_start"][case] == expected).all()
+
+
+def test_another_voltage_is_the_same_die(monkeypatch):
+    """Faults are nested in Vdd, and an instance is the same whatever else is swept."""
+    options = {"techniques": ["rrcd"], "environments": ["undervolted"], "instances": 6}
+    calls = record_lives(monkeypatch)
+    swept = small_sweep(**options, vdd_volts=[0.40, 0.42, 0.45]).compute(0, 6)
+    dies = [
+        {
+            (one, cell): vmin
+            for one, cell, vmin in zip(t.instance, t.cell, t.vmin_volts, strict=True)
+        }
+        for _, _, t, _ in calls
+    ]
+    low, middle, high = dies
+    assert len(low) > len(middle) > len(high) > 0
+    assert high.items() <= middle.items() <= low.items()
+    start = swept["faulty_entries_start"]
+    assert (start[0] > start[1]).all()
+    assert (start[1] > start[2]).all()
+    alone = small_sweep(**options, vdd_volts=[0.42]).compute(0, 6)
+    for name in ("life_years", "faulty_entries_start", "max_dvth_mv", "write_share"):
+        assert np.array_equal(alone[name][0], swept[name][1], equal_nan=True), name
+
+
+def test_the_table_fixes_the_number_of_faulty_entries():
+    """Table I of RRCD, common: 20 + 10 + 3 % of 256 entries, rounded to whole ones."""
+    options = {"techniques": ["rrcd"], "environments": ["dvfs"], "faults": {"mode": "table-exact"}}
+    arrays = small_sweep(**options).compute(0, 4)
+    assert (arrays["faulty_entries_start"] == 51 + 26 + 8).all()
+    assert (arrays["faulty_entries_end"] == 51 + 26 + 8).all(), "faults of a table do not grow"
+
+
+def test_the_variation_is_that_of_the_spec():
+    """Each option reaches the fault model, and slices of one die share what dies differ by."""
+    faults = {
+        "slices_per_chip": 5,
+        "sigma_die_volts": 0.02,
+        "sigma_systematic_volts": 0.001,
+        "sigma_random_volts": 0.08,
+        "phi": 0.25,
+    }
+    sweep = small_sweep(techniques=["rrcd"], environments=["dvfs"], faults=faults)
+    model = sweep._cases[0].faults
+    assert model.slices_per_chip == 5
+    assert model.scenario == replace(
+        scenario("common"),
+        **{name: value for name, value in faults.items() if name != "slices_per_chip"},
+    )
+    start = sweep.compute(0, INSTANCES)["faulty_entries_start"][0].reshape(-1, 5)
+    assert start.std(axis=1).max() < start.mean(axis=1).std()
+    selected = {"mode": "varius-selected", "tolerance": 0.2}
+    chosen = small_sweep(techniques=["rrcd"], environments=["dvfs"], faults=selected)
+    assert chosen._cases[0].faults == FaultModel(
+        scenario("common"), "varius-selected", tolerance=0.2
+    )
+
+
+def test_epochs_end_at_the_borders_of_the_file(sweep, arrays):
+    """The history of the baseline at 1.0 V is that of full stress, up to its end."""
+    nominal = CASES.index(("baseline", "nominal"))
+    history = arrays["epoch_max_dvth_mv"][nominal, 0, :, 0]
+    edges = np.array(sweep.campaign.epoch_edges_years[1:])
+    rules = sweep._cases[nominal].rules
+    seconds = np.minimum(edges, 3.0) * SECONDS_PER_YEAR
+    expected = 1e3 * rules.drift().dvth(seconds, seconds)
+    lived = edges - np.diff([0, *edges]) < 3
+    assert history[lived] == pytest.approx(expected[lived], rel=1e-5)
+    assert np.isnan(history[~lived]).all()
+
+
+def test_the_end_of_a_life_is_that_of_its_last_epoch(arrays):
+    history = arrays["epoch_max_dvth_mv"]
+    epochs = (~np.isnan(history[..., 0])).sum(axis=-1)
+    lived = epochs > 0
+    last = np.take_along_axis(history, np.maximum(epochs - 1, 0)[..., None, None], axis=2)[:, :, 0]
+    assert np.array_equal(arrays["max_dvth_mv"][lived], last[lived])
+    assert np.isnan(arrays["max_dvth_mv"][~lived]).all()
+    assert (last[lived][:, 0] != last[lived][:, 1]).any()

@@ -1,0 +1,235 @@
+"""Does mcage know its commit, and does its digest cover all that decides results?"""
+
+import ast
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from places import ROOT
+
+import mcage
+from mcage import version
+from mcage.version import Code, code_digest, commit_of_checkout, deciding_sources, running_code
+
+PACKAGE = Path(mcage.__file__).parent
+SITE = PACKAGE.parent
+# Of the checkout: an installed mcage lies elsewhere.
+BUILD_HOOK = ROOT / "hatch_build.py"
+
+with_git = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
+
+
+def modules():
+    """Sources of the package by the names of their modules."""
+    found = {}
+    for path in PACKAGE.rglob("*.py"):
+        parts = path.relative_to(SITE).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imported(path, known):
+    """Modules of the package that a source imports, wherever in it, and their packages."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    parts = [name.split(".") for name in names]
+    prefixes = {".".join(name[:length]) for name in parts for length in range(1, len(name) + 1)}
+    return prefixes & known.keys()
+
+
+def test_everything_that_a_sweep_imports_enters_the_digest():
+    known = modules()
+    reached, to_follow = set(), {"mcage.sweep.plan", "mcage.campaign.merge"}
+    while to_follow:
+        reached |= to_follow
+        to_follow = set().union(*(imported(known[one], known) for one in to_follow)) - reached
+    assert len(reached) > 100
+    names = {known[one].relative_to(PACKAGE).as_posix() for one in reached}
+    packages = {name for name in names if name.endswith("__init__.py")}
+    assert names - packages <= set(deciding_sources())
+
+
+def test_kernels_and_constants_enter_the_digest_and_what_prints_does_not():
+    names = set(deciding_sources())
+    assert {"kernels/stress.cu", "data/costs.toml", "data/nbti.toml", "spec.py"} <= names
+    assert {
+        "engines/numba_engine/cell_times.py",
+        "stats/estimates.py",
+        "techniques/rrcd.py",
+    } <= names
+    assert not {"cli/show.py", "report/tables/summary.py", "studies/reproduction/table.py"} & names
+    assert not {"data/published.csv", "data/sensitivity.toml", "data/differences.toml"} & names
+    assert all(name.endswith((".py", ".cu", ".toml")) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("name", "matters"),
+    [
+        ("engines/numpy_engine/engine.py", True),
+        ("kernels/select.cu", True),
+        ("data/variation.toml", True),
+        ("cli/show.py", False),
+        ("report/figures.py", False),
+    ],
+)
+def test_the_digest_follows_the_sources(name, matters, tmp_path, monkeypatch):
+    ignored = shutil.ignore_patterns("__pycache__", "*.h5")
+    shutil.copytree(PACKAGE, tmp_path / "mcage", ignore=ignored)
+    monkeypatch.setattr(version, "PACKAGE", tmp_path / "mcage")
+    before = code_digest.__wrapped__()
+    assert before == code_digest()
+    with (tmp_path / "mcage" / name).open("a") as source:
+        source.write("# changed\n")
+    assert (code_digest.__wrapped__() != before) is matters
+
+
+def test_the_file_of_a_plug_in_enters_the_code(tmp_path, monkeypatch):
+    plug_in = tmp_path / "my_law_of_wear.py"
+    plug_in.write_text("NAME = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("my_law_of_wear")
+    before = running_code(["my_law_of_wear"])
+    assert re.fullmatch("my_law_of_wear [0-9a-f]{16}", before.plug_ins)
+    plug_in.write_text("NAME = 2\n")
+    after = running_code(["my_law_of_wear"])
+    assert before.digest == after.digest == running_code().digest
+    assert not before.computes_as(after)
+    assert not before.computes_as(running_code())
+
+
+def test_codes_are_the_same_by_what_decides_results():
+    assert Code("0.1.0+g1111111", "ab").computes_as(Code("0.1.0+g2222222", "ab"))
+    assert not Code("0.1.0+g1111111", "ab").computes_as(Code("0.1.0+g1111111", "cd"))
+    assert str(Code("0.1.0+g1111111", "ab")) == "0.1.0+g1111111, digest ab"
+
+
+def git(folder, *words):
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    command = ("git", "-C", str(folder), *identity, *words)
+    run = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    return run.stdout.strip()
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A checkout with one commit, and that commit."""
+    (tmp_path / "mcage").mkdir()
+    for name in ("hatch_build.py", "README.md", "mcage/a.py"):
+        (tmp_path / name).write_text("one\n")
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "-m", "one")
+    return tmp_path, git(tmp_path, "rev-parse", "HEAD")[:7]
+
+
+@with_git
+def test_the_commit_of_a_checkout(checkout, monkeypatch):
+    root, commit = checkout
+    assert commit_of_checkout(root) == commit
+    (root / "README.md").write_text("two\n")
+    (root / "notes.txt").write_text("two\n")
+    assert commit_of_checkout(root) == commit
+    monkeypatch.setenv("GIT_DIR", str(root / "nowhere"))
+    assert commit_of_checkout(root) == commit
+
+
+@with_git
+@pytest.mark.parametrize("name", ["mcage/a.py", "mcage/new.py"])
+def test_changes_to_the_package_make_it_dirty(name, checkout):
+    root, commit = checkout
+    (root / name).write_text("two\n")
+    assert commit_of_checkout(root) == f"{commit}.dirty"
+    git(root, "add", ".")
+    assert commit_of_checkout(root) == f"{commit}.dirty"
+    git(root, "commit", "--quiet", "-m", "two")
+    assert re.fullmatch("[0-9a-f]{7}", commit_of_checkout(root))
+
+
+@with_git
+def test_a_linked_worktree_and_a_checkout_without_a_commit(checkout):
+    root, commit = checkout
+    git(root, "worktree", "add", "--quiet", "--detach", str(root / "linked"))
+    assert commit_of_checkout(root / "linked") == commit
+    empty = root / "empty"
+    empty.mkdir()
+    git(empty, "init", "--quiet")
+    (empty / "hatch_build.py").touch()
+    assert commit_of_checkout(empty) == ""
+
+
+@with_git
+def test_no_commit_is_made_up(checkout, monkeypatch, tmp_path):
+    root, _ = checkout
+    assert commit_of_checkout(root / "mcage") == ""  # within a checkout, not its top
+    (root / "hatch_build.py").unlink()
+    assert commit_of_checkout(root) == ""  # somebody else's repository
+    (root / "hatch_build.py").touch()
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    assert commit_of_checkout(root) == ""  # no git
+
+
+@with_git
+def test_version_with_the_commit(checkout, monkeypatch):
+    root, commit = checkout
+    monkeypatch.setattr(version, "PACKAGE", root / "mcage")
+    text = version.version_text.__wrapped__
+    assert text() == f"{mcage.__version__}+g{commit}"
+    (root / "mcage" / "a.py").write_text("two\n")
+    assert text() == f"{mcage.__version__}+g{commit}.dirty"
+    (root / "mcage" / "commit.txt").write_text("1234567")
+    assert text() == f"{mcage.__version__}+g1234567"
+    (root / "mcage" / "commit.txt").unlink()
+    shutil.rmtree(root / ".git")
+    assert text() == f"{mcage.__version__} (unknown commit)"
+
+
+def build_hook(monkeypatch, root, target="wheel"):
+    """The build hook, under a stand-in for the interface that the build tool brings."""
+    interface = ModuleType("hatchling.builders.hooks.plugin.interface")
+    interface.BuildHookInterface = object
+    for name in interface.__name__.split("."):
+        parents = interface.__name__.partition(name)
+        monkeypatch.setitem(sys.modules, parents[0] + name, ModuleType(parents[0] + name))
+    monkeypatch.setitem(sys.modules, interface.__name__, interface)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    spec = importlib.util.spec_from_file_location("hatch_build", BUILD_HOOK)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    hook = module.PackageHook()
+    hook.root, hook.target_name = str(root), target
+    return hook
+
+
+@with_git
+def test_wheels_carry_the_commit_and_editable_installs_do_not(checkout, monkeypatch):
+    root, commit = checkout
+    (root / "mcage" / "kernels").mkdir()
+    hook = build_hook(monkeypatch, root)
+    build = {"force_include": {}}
+    hook.initialize("editable", build)
+    assert build == {"force_include": {}}
+    hook.initialize("standard", build)
+    ((file, place),) = build["force_include"].items()
+    assert place == f"mcage/{version.COMMIT_FILE}"
+    assert Path(file).read_text() == commit
+
+
+@pytest.mark.parametrize("target", ["wheel", "sdist"])
+def test_a_wheel_from_a_source_archive_gets_the_kernels_and_no_new_commit(
+    target, tmp_path, monkeypatch
+):
+    build = {"force_include": {}}
+    build_hook(monkeypatch, tmp_path, target).initialize("standard", build)
+    kernels = {str(tmp_path / "kernels"): "mcage/kernels"}
+    assert build == {"force_include": kernels if target == "wheel" else {}}

@@ -1,0 +1,343 @@
+"""Trace files: what is written is read again, and nothing but a sound trace file is read."""
+
+import dataclasses
+import json
+import os
+import stat
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from places import ROOT
+from small_traces import small_trace
+from trace_strategies import traces
+
+from mcage.errors import UserError
+from mcage.traces.library import bundled_trace
+from mcage.traces.model import COLUMNS
+from mcage.traces.storage import load_trace, save_trace
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "trace.h5"
+    save_trace(small_trace(), path)
+    return path
+
+
+def assert_same(one, other):
+    assert (one.name, one.source, one.kernels, one.cycles) == (
+        other.name,
+        other.source,
+        other.kernels,
+        other.cycles,
+    )
+    for column in COLUMNS:
+        a, b = getattr(one, column.attribute), getattr(other, column.attribute)
+        assert a.dtype == b.dtype == column.held
+        assert np.array_equal(a, b)
+    assert one.digest() == other.digest()
+
+
+# ---- round trip ------------------------------------------------------------------------------
+
+
+def test_round_trip(saved):
+    assert_same(load_trace(saved), small_trace())
+
+
+@settings(max_examples=20)
+@given(traces())
+def test_round_trip_of_any_trace(tmp_path_factory, trace):
+    path = tmp_path_factory.mktemp("any") / "trace.h5"
+    save_trace(trace, path)
+    assert_same(load_trace(path), trace)
+
+
+def test_name_and_source_of_any_alphabet(tmp_path):
+    trace = dataclasses.replace(small_trace(), name="Färbung ∆b", source={"ort": "Zürich", "n": []})
+    save_trace(trace, tmp_path / "t.h5")
+    assert_same(load_trace(tmp_path / "t.h5"), trace)
+
+
+def test_empty_name_and_source(tmp_path):
+    trace = dataclasses.replace(small_trace(), name="", source={})
+    save_trace(trace, tmp_path / "t.h5")
+    assert_same(load_trace(tmp_path / "t.h5"), trace)
+
+
+def test_equal_traces_give_equal_files(tmp_path, saved):
+    save_trace(load_trace(saved), tmp_path / "again.h5")
+    assert (tmp_path / "again.h5").read_bytes() == saved.read_bytes()
+
+
+def test_several_chunks(tmp_path, monkeypatch):
+    monkeypatch.setattr("mcage.traces.storage._MOST_CHUNK_BYTES", 256)
+    save_trace(small_trace(), tmp_path / "t.h5")
+    with h5py.File(tmp_path / "t.h5") as file:
+        assert file["values"].chunks == (1, 64)
+    assert_same(load_trace(tmp_path / "t.h5"), small_trace())
+
+
+def test_file_as_recorders_write_it(tmp_path):
+    """Plain datasets, text of variable length, no digest and nothing else that is redundant."""
+    trace = small_trace()
+    path = tmp_path / "recorded.h5"
+    with h5py.File(path, "w") as file:
+        file.attrs["name"] = trace.name
+        file.attrs["source"] = json.dumps(trace.source)
+        file.attrs["kernels"] = '[{"name": "kernel2", "N": 2}, {"name": "kernel3", "N": 3}]'
+        file.attrs["registers"], file.attrs["lanes"], file.attrs["cycles"] = 256, 64, 12
+        for column in COLUMNS:
+            file[column.dataset] = getattr(trace, column.attribute).astype(column.stored)
+        file["alloc"].attrs["kernel_names"] = '["kernel2", "kernel3"]'
+    assert_same(load_trace(path), trace)
+
+
+def test_file_says_what_the_format_asks_for(saved):
+    with h5py.File(saved) as file:
+        attributes = dict(file.attrs)
+        assert file["event/cycle"].dtype == np.uint64
+        assert all(file[column.dataset].compression == "gzip" for column in COLUMNS)
+    assert attributes["max_windows"] == 2
+    assert attributes["max_windows_hw"] == 16
+    assert attributes["window_size"].tolist() == [2, 3]
+    assert json.loads(attributes["kernels"]) == [
+        {"name": "kernel2", "N": 2},
+        {"name": "kernel3", "N": 3},
+    ]
+
+
+# ---- saving is all or nothing ----------------------------------------------------------------
+
+
+def test_saving_replaces_and_leaves_nothing_else(saved):
+    other = dataclasses.replace(small_trace(), name="other")
+    save_trace(other, saved)
+    assert load_trace(saved).name == "other"
+    assert os.listdir(saved.parent) == [saved.name]
+
+
+def test_bad_trace_is_not_saved(saved):
+    with pytest.raises(UserError, match="cycles"):
+        save_trace(dataclasses.replace(small_trace(), cycles=1), saved)
+    assert_same(load_trace(saved), small_trace())
+
+
+def test_source_that_is_no_json(saved):
+    with pytest.raises(UserError, match=r"source: .* JSON"):
+        save_trace(dataclasses.replace(small_trace(), source={"x": {1}}), saved)
+    assert os.listdir(saved.parent) == [saved.name]
+
+
+def test_failure_while_writing_keeps_the_old_file(saved, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(UserError, match=r"cannot write .*: No space left"):
+        save_trace(dataclasses.replace(small_trace(), name="other"), saved)
+    assert load_trace(saved).name == "by hand"
+    assert os.listdir(saved.parent) == [saved.name]
+
+
+def test_full_disk(tmp_path):
+    """As far as a process can be told so: no file may have more than 500 bytes."""
+    script = (
+        "import resource, sys\n"
+        f"sys.path.insert(0, {str(ROOT / 'tests' / 'support')!r})\n"
+        "from mcage.errors import UserError\n"
+        "from mcage.traces import save_trace\n"
+        "from small_traces import small_trace\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))\n"
+        "try:\n"
+        f"    save_trace(small_trace(), {str(tmp_path / 't.h5')!r})\n"
+        "except UserError as error:\n"
+        "    print(error)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == f"cannot write {tmp_path / 't.h5'}: File too large\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_folder_that_does_not_exist(tmp_path):
+    with pytest.raises(UserError, match=r"cannot write .*: there is no folder .*nowhere"):
+        save_trace(small_trace(), tmp_path / "nowhere" / "t.h5")
+
+
+def test_saved_file_can_be_read_by_others(saved):
+    umask = os.umask(0)
+    os.umask(umask)
+    assert stat.S_IMODE(saved.stat().st_mode) == 0o666 & ~umask
+
+
+# ---- what is no trace file -------------------------------------------------------------------
+
+
+def assert_refused(path, message):
+    with pytest.raises(UserError) as caught:
+        load_trace(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+    assert message in str(caught.value)
+
+
+def test_missing_file(tmp_path):
+    assert_refused(tmp_path / "t.h5", "no such file")
+    assert_refused(tmp_path, "no such file, or not a regular one")
+
+
+@pytest.mark.parametrize("content", [b"", b"cycle,kind\n0,0\n", b"\x89HDF\r\n\x1a\n" + bytes(500)])
+def test_foreign_file(tmp_path, content):
+    path = tmp_path / "t.h5"
+    path.write_bytes(content)
+    assert_refused(path, "not a readable HDF5 file, or damaged")
+
+
+def test_hdf5_file_of_something_else(tmp_path):
+    with h5py.File(tmp_path / "t.h5", "w") as file:
+        file["temperature"] = [1.0]
+    assert_refused(tmp_path / "t.h5", "event/cycle: missing; not a trace file")
+
+
+@pytest.mark.parametrize("share", [0.01, 0.2, 0.5, 0.9, 0.999])
+def test_truncated_file(saved, share):
+    content = saved.read_bytes()
+    saved.write_bytes(content[: int(share * len(content))])
+    assert_refused(saved, "not a readable HDF5 file, or damaged")
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.attribute)
+def test_missing_dataset(saved, column):
+    with h5py.File(saved, "a") as file:
+        del file[column.dataset]
+    assert_refused(saved, f"{column.dataset}: missing")
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.attribute)
+def test_dataset_of_another_type(saved, column):
+    with h5py.File(saved, "a") as file:
+        content = file[column.dataset][...]
+        del file[column.dataset]
+        file[column.dataset] = content.astype(np.int16)
+    assert_refused(saved, f"{column.dataset}: has type int16, must be ")
+
+
+@pytest.mark.parametrize("column", COLUMNS[:-1], ids=lambda column: column.attribute)
+def test_dataset_of_another_length(saved, column):
+    with h5py.File(saved, "a") as file:
+        content = file[column.dataset][:-1]
+        del file[column.dataset]
+        file[column.dataset] = content
+    assert_refused(saved, "has shape")
+
+
+def test_group_where_a_dataset_belongs(saved):
+    with h5py.File(saved, "a") as file:
+        del file["values"]
+        file.create_group("values")
+    assert_refused(saved, "values: missing")
+
+
+@pytest.mark.parametrize("attribute", ["name", "source", "kernels", "registers", "lanes", "cycles"])
+def test_missing_attribute(saved, attribute):
+    with h5py.File(saved, "a") as file:
+        del file.attrs[attribute]
+    assert_refused(saved, f"attribute {attribute}: missing")
+
+
+@pytest.mark.parametrize(
+    ("attribute", "content", "message"),
+    [
+        ("name", 5, "must be text"),
+        ("source", "{", "attribute source: is not JSON text"),
+        ("source", 5, "attribute source: is not JSON text"),
+        ("source", "[]", "attribute source: must be a JSON object"),
+        ("kernels", "{}}", "attribute kernels: is not JSON text"),
+        ("kernels", "5", "attribute kernels: must be a JSON list"),
+        ("kernels", '["kernel2"]', "attribute kernels: must be a JSON list"),
+        ("kernels", '[{"name": "kernel2"}]', "attribute kernels: must be a JSON list"),
+        ("kernels", "[]", "attribute kernels: must be a JSON list"),
+        ("kernels", '[{"name": "k", "N": "2"}]', "attribute kernels: must be a JSON list"),
+        ("kernels", '[{"name": "k", "N": 2.5}]', "attribute kernels: must be a JSON list"),
+        ("kernels", '[{"name": 1, "N": 2}]', "attribute kernels: must be a JSON list"),
+        ("kernels", '[{"name": "kernel2", "N": 2}]', "attribute kernel_names of alloc"),
+        (
+            "kernels",
+            '[{"name": "kernel2", "N": 2}, {"name": "kernel3", "N": 4}]',
+            "event/reg row 7: the window has 3 registers, but its kernel 'kernel3'",
+        ),
+        ("registers", 512, "attribute registers: is 512, must be 256"),
+        ("registers", "many", "attribute registers: is many, must be an integer"),
+        ("lanes", 32, "attribute lanes: is 32, must be 64"),
+        ("cycles", 12.5, "attribute cycles: is 12.5"),
+        ("cycles", 5, "cycles: 5 ends before the last event"),
+        ("cycles", 2**31, "cycles: 2147483648 is too long"),
+        ("cycles", [12, 12], "must be an integer"),
+        ("max_windows", 3, "attribute max_windows: is 3, but 2 windows are open at once"),
+        ("max_windows", [2, 2], "must be an integer"),
+        ("window_size", 2, "attribute window_size: is (2,), but the kernels have (2, 3)"),
+        ("digest", "0" * 32, "attribute digest: does not belong to this content"),
+        ("digest", [1, 2], "attribute digest: does not belong to this content"),
+    ],
+)
+def test_wrong_attribute(saved, attribute, content, message):
+    with h5py.File(saved, "a") as file:
+        file.attrs[attribute] = content
+    assert_refused(saved, message)
+
+
+def test_kernel_names_missing(saved):
+    with h5py.File(saved, "a") as file:
+        del file["alloc"].attrs["kernel_names"]
+    assert_refused(saved, "attribute kernel_names of alloc: is not JSON text")
+
+
+@pytest.mark.parametrize("cycle", [2**31, 2**63 + 5, 2**64 - 1])
+def test_cycle_beyond_32_bits(saved, cycle):
+    with h5py.File(saved, "a") as file:
+        file["event/cycle"][8] = cycle
+    assert_refused(saved, f"event/cycle row 8: cycle {cycle} is too late")
+
+
+def test_values_beyond_memory(saved):
+    with h5py.File(saved, "a") as file:
+        del file["values"]
+        file.create_dataset("values", (2**40, 64), np.uint32, chunks=(1024, 64))
+    assert_refused(saved, "values")
+
+
+def test_content_changed_without_its_digest(saved):
+    with h5py.File(saved, "a") as file:
+        file["event/cycle"][8] = 10
+    assert_refused(saved, "attribute digest: does not belong to this content; damaged")
+
+
+def test_flipped_bits_are_noticed(tmp_path):
+    """Wherever a bit flips in a file: an error, or the very same content."""
+    path = tmp_path / "t.h5"
+    trace = bundled_trace("QuasiRandomSequence").first_generations(1)
+    save_trace(trace, path)
+    sound = path.read_bytes()
+    random = np.random.default_rng(20)
+    refused = 0
+    for position in random.integers(0, len(sound), 300):
+        damaged = bytearray(sound)
+        damaged[position] ^= 1 << random.integers(8)
+        path.write_bytes(damaged)
+        content = content_of(path)
+        refused += content is None
+        assert content in (None, trace.digest())
+    assert refused > 150
+
+
+def content_of(path):
+    """Digest of a trace file, None if it is refused."""
+    try:
+        return load_trace(path).digest()
+    except UserError:
+        return None

@@ -1,0 +1,192 @@
+"""The part of Vmin that slices of one die share: its law, and what it leaves as it was.
+
+Statistical tests accept 4.4 standard errors; four of them, with fixed seeds.
+"""
+
+import hashlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mcage.errors import UserError
+from mcage.variation import (
+    FaultModel,
+    check_vdd,
+    class_shares,
+    die_of,
+    expected_classes,
+    expected_reliable_entries,
+    fault_model,
+    faulty_bits,
+    sample_die,
+    sample_tail,
+    scenario,
+)
+from mcage.variation.vmin_tail import expected_tail_cells
+
+CLUSTERED = scenario("clustered")
+SPREAD = replace(CLUSTERED, sigma_die_volts=0.02)
+
+
+def test_die_of_by_hand() -> None:
+    assert die_of(np.arange(7), 3).tolist() == [0, 0, 0, 1, 1, 1, 2]
+    assert die_of(np.array([41, 2, 40]), 1).tolist() == [41, 2, 40]
+    assert die_of(np.array([2**63 - 1]), 40).tolist() == [(2**63 - 1) // 40]
+    with pytest.raises(UserError, match="slices_per_chip = 0, expected 1 or more"):
+        die_of(np.arange(3), 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "floor", "cells", "digest", "vmin_sum"),
+    [  # recorded before there was a die part; four instances, up to id 2**62
+        ("common", 0.40, 2569, "41dde9970f0cd0c2", 1087.5656474797113),
+        ("clustered", 0.48, 5065, "1da716d18f9eae1f", 2493.4769240543033),
+        ("dispersed", 0.35, 2864, "c1b6271c062105ec", 1085.669723195264),
+    ],
+)
+def test_without_a_die_part_slices_are_what_they_were(
+    name: str, floor: float, cells: int, digest: str, vmin_sum: float
+) -> None:
+    instances = np.array([0, 1, 12345, 2**62])
+    for slices_per_chip in (1, 40):
+        tail = sample_tail(scenario(name), 7, instances, floor, slices_per_chip)
+        assert len(tail.cell) == cells
+        numbers = tail.cell.astype("<i4").tobytes()
+        assert hashlib.blake2b(numbers, digest_size=8).hexdigest() == digest
+        assert tail.vmin_volts.sum() == pytest.approx(vmin_sum, rel=1e-13)
+
+
+def test_slices_of_a_die_share_its_shift_and_nothing_else() -> None:
+    """Each slice is the one without a die part, on a mu moved by the shift of its die."""
+    instances = np.array([5, 6, 7, 8, 9, 10])  # the last slice of die 1, die 2, a slice of die 3
+    tail = sample_tail(SPREAD, 3, instances, 0.47, slices_per_chip=3)
+    dies = die_of(instances, 3)
+    assert dies.tolist() == [1, 2, 2, 2, 3, 3]
+    shifts = sample_die(SPREAD, 3, dies)
+    assert shifts[1] == shifts[2] == shifts[3]
+    assert len(set(shifts.tolist())) == 3
+    for i, (instance, shift) in enumerate(zip(instances.tolist(), shifts.tolist(), strict=True)):
+        moved = replace(CLUSTERED, mu_volts=CLUSTERED.mu_volts + shift)
+        alone = sample_tail(moved, 3, np.array([instance]), 0.47)
+        mine = slice(*tail.offsets[i : i + 2])
+        np.testing.assert_array_equal(tail.cell[mine], alone.cell)
+        np.testing.assert_allclose(tail.vmin_volts[mine], alone.vmin_volts, rtol=1e-14)
+
+
+def test_model_hands_its_dies_on() -> None:
+    model = FaultModel(SPREAD, slices_per_chip=3)
+    assert model.dies(np.array([2, 3])).tolist() == [0, 1]
+    found = model.sample(3, np.arange(4), 0.48)
+    expected = sample_tail(SPREAD, 3, np.arange(4), 0.48, slices_per_chip=3)
+    np.testing.assert_array_equal(found.vmin_volts, expected.vmin_volts)
+    alone = FaultModel(SPREAD).sample(3, np.arange(4), 0.48)
+    assert len(alone.cell) != len(found.cell)
+
+
+def test_die_part_depends_on_seed_and_die_only() -> None:
+    whole = sample_die(SPREAD, 1, np.arange(6))
+    np.testing.assert_array_equal(
+        sample_die(SPREAD, 1, np.array([5, 0, 0, 3])), whole[[5, 0, 0, 3]]
+    )
+    wider = sample_die(replace(scenario("common"), sigma_die_volts=0.04), 1, np.arange(6))
+    np.testing.assert_allclose(wider, 2 * whole, rtol=1e-14)
+    assert not np.any(sample_die(SPREAD, 2, np.arange(6)) == whole)
+    assert sample_die(SPREAD, 1, np.arange(0)).shape == (0,)
+
+
+def test_law_of_the_die_part() -> None:
+    shifts = sample_die(SPREAD, 5, np.arange(4000)) / 0.02
+    assert stats.kstest(shifts, "norm").pvalue > 1e-5
+    assert abs(np.corrcoef(shifts[:-1], shifts[1:])[0, 1]) < 4.4 / np.sqrt(4000)
+
+
+def test_higher_floor_still_only_truncates() -> None:
+    low = sample_tail(SPREAD, 2, np.arange(6), 0.47, slices_per_chip=2)
+    high = sample_tail(SPREAD, 2, np.arange(6), 0.50, slices_per_chip=2)
+    kept = low.vmin_volts > 0.50
+    np.testing.assert_array_equal(high.cell, low.cell[kept])
+    np.testing.assert_array_equal(high.vmin_volts, low.vmin_volts[kept])
+
+
+@pytest.mark.parametrize(
+    ("name", "sigma_die", "points"),
+    [("common", 0.05, 25), ("clustered", 0.03, 31), ("dispersed", 0.004, 7)],
+)
+def test_theory_against_a_sum_over_dies(name: str, sigma_die: float, points: int) -> None:
+    """Gauss-Hermite quadrature of what is expected of dies with a known shift."""
+    this = scenario(name)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(points)
+    by_die = [
+        expected_classes(replace(this, mu_volts=this.mu_volts + sigma_die * x), this.vdd_volts)
+        for x in nodes
+    ]
+    expected = np.array(weights) @ np.array(by_die) / weights.sum()
+    spread = replace(this, sigma_die_volts=sigma_die)
+    found = expected_classes(spread, this.vdd_volts)
+    np.testing.assert_allclose(found, expected, atol=8e-4)  # each lattice sum: 6e-4
+    assert found.sum() == pytest.approx(1)
+
+
+def test_theory_against_sampled_dies() -> None:
+    """Classes of 300 dies of two slices; the standard error is that of means over dies."""
+    tail = sample_tail(SPREAD, 4, np.arange(600), 0.497, slices_per_chip=2)
+    shares = class_shares(faulty_bits(tail, np.ones(len(tail.cell), bool)))
+    of_dies = shares.reshape(300, 2, 5).mean(axis=1)
+    error = of_dies.std(axis=0, ddof=1) / np.sqrt(300)
+    assert np.all(np.abs(of_dies.mean(axis=0) - expected_classes(SPREAD, 0.497)) < 4.4 * error)
+    # What a die shares, its slices share: they differ less than slices of different dies.
+    faulty = shares[:, 2:].sum(axis=1).reshape(300, 2)
+    assert np.corrcoef(faulty.T)[0, 1] > 0.3
+
+
+def test_more_cells_lie_above_the_floor() -> None:
+    spread = replace(CLUSTERED, sigma_die_volts=0.05)
+    z = (0.6 - 0.3583) / np.sqrt(0.05**2 + 0.0233**2 + 0.0382**2)
+    assert expected_tail_cells(spread, 0.6) == pytest.approx(256 * 2048 * stats.norm.sf(z))
+
+
+def test_vdd_is_judged_with_the_die_part() -> None:
+    """Good dies keep reliable entries where the typical die has none left."""
+    with pytest.raises(UserError, match="every entry"):
+        check_vdd(CLUSTERED, 0.43)
+    check_vdd(SPREAD, 0.43)
+    assert expected_reliable_entries(SPREAD, 0.43) > 1
+
+
+@pytest.mark.parametrize("mode", ["varius-selected", "table", "table-exact"])
+def test_modes_of_the_table_have_no_room_for_a_die_part(mode: str) -> None:
+    with pytest.raises(UserError, match=rf"sigma_die_volts = 0.02: mode {mode} .* mode varius"):
+        FaultModel(SPREAD, mode)
+
+
+def test_changed_parameters() -> None:
+    model = fault_model(
+        "common",
+        slices_per_chip=40,
+        sigma_die_volts=0.01,
+        sigma_systematic_volts=None,
+        sigma_random_volts=0.09,
+        phi=0.25,
+    )
+    changed = replace(scenario("common"), sigma_die_volts=0.01, sigma_random_volts=0.09, phi=0.25)
+    assert model == FaultModel(changed, slices_per_chip=40)
+    assert fault_model("common", sigma_die_volts=None) == FaultModel(scenario("common"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mode": "table", "phi": 0.2}, "phi = 0.2: mode table .* would not use it"),
+        ({"mode": "table-exact", "sigma_random_volts": 0.1}, "sigma_random_volts = 0.1"),
+        ({"tolerance": 0.1}, "tolerance = 0.1: mode varius rejects no map"),
+        ({"slices_per_chip": 0}, "slices_per_chip = 0, expected 1 or more"),
+        ({"sigma_die_volts": -0.1}, "sigma_die_volts = -0.1, expected 0 ... 1 volts"),
+        ({"mode": "varius-selected", "tolerance": 0.0}, "tolerance = 0, expected a share"),
+        ({"mode": "varius-selected", "tolerance": 5.0}, "tolerance = 5, expected a share"),
+    ],
+)
+def test_options_that_cannot_be_meant(options: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        fault_model("common", **options)  # type: ignore[arg-type]

@@ -1,0 +1,209 @@
+"""Table modes, error-correcting pointers, and the fault model that joins them."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mcage.errors import UserError
+from mcage.variation import (
+    MODES,
+    SCENARIOS,
+    EntryFaults,
+    FaultModel,
+    TailCells,
+    class_shares,
+    fault_map,
+    faulty_bits,
+    sample_table,
+    sample_tail,
+    scenario,
+)
+from mcage.variation.published_table import exact_counts
+
+
+def all_of(cells: TailCells) -> np.ndarray:
+    return np.ones(len(cells.cell), bool)
+
+
+def count_blocks(blocks: np.ndarray) -> np.ndarray:
+    return np.unpackbits(blocks[..., None], axis=-1).sum(axis=-1)
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [  # by hand: 256 * 0.34 = 87.04, 84.48, 51.20, 25.60, 7.68; the two left go to .68 and .60
+        ("common", [87, 84, 51, 26, 8]),
+        ("clustered", [110, 51, 31, 26, 38]),  # 110.08, 51.20, 30.72, 25.60, 38.40
+        ("dispersed", [66, 90, 59, 31, 10]),  # 66.56, 89.60, 58.88, 30.72, 10.24
+    ],
+)
+def test_exact_table(name: str, counts: list[int]) -> None:
+    cells = sample_table(scenario(name), 1, np.arange(20), exact=True)
+    bits = faulty_bits(cells, all_of(cells))
+    assert exact_counts(scenario(name).table_shares, 256).tolist() == counts
+    for one in bits:
+        assert np.bincount(one).tolist() == counts
+    assert not np.array_equal(bits[0], bits[1])
+    # No entry is preferred: mean bits of each entry, 4.4 standard errors of 256 entries.
+    assert abs(np.diff(bits.mean(axis=0)[:2])) < 4.4 * bits.std() * np.sqrt(2 / 20)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_drawn_table(name: str) -> None:
+    """Classes, blocks and bits against their laws; four tests a scenario at p > 1e-5."""
+    cells = sample_table(scenario(name), 3, np.arange(300), exact=False)
+    bits = faulty_bits(cells, all_of(cells))
+    expected = np.array(scenario(name).table_shares) * bits.size
+    assert stats.chisquare(np.bincount(bits.ravel()), expected).pvalue > 1e-5
+    assert len(np.unique(class_shares(bits), axis=0)) > 200
+    assert stats.chisquare(np.bincount(cells.block, minlength=4)).pvalue > 1e-5
+    assert stats.chisquare(np.bincount(cells.cell % 512, minlength=512)).pvalue > 1e-5
+    assert np.all(np.isinf(cells.vmin_volts))
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_table_puts_every_bit_in_a_block_of_its_own(exact: bool) -> None:
+    cells = sample_table(scenario("clustered"), 4, np.arange(30), exact)
+    assert np.all(np.diff(cells.cell)[np.diff(cells.instance) == 0] > 0)
+    bits = faulty_bits(cells, all_of(cells))
+    unusable = count_blocks(fault_map(cells, all_of(cells)))
+    np.testing.assert_array_equal(unusable, np.where(bits >= 2, bits, 0))
+    pairs = fault_map(cells, all_of(cells))[bits == 2]
+    found = np.unique(pairs, return_counts=True)[1]
+    assert len(found) == 6
+    assert stats.chisquare(found).pvalue > 1e-5
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_instance_does_not_depend_on_its_batch(mode: str) -> None:
+    model = FaultModel(scenario("common"), mode)
+    whole = model.sample(1, np.arange(5), 0.419)
+    alone = model.sample(1, np.array([3]), 0.419)
+    np.testing.assert_array_equal(alone.cell, whole.cell[slice(*whole.offsets[3:5])])
+
+
+# Two instances by hand: entry 0 one bit; entry 2 two bits in block 1; entry 255 bits in blocks
+# 0 and 3, and a third that is not faulty; in the second instance entry 2 five bits in blocks 2, 3.
+BIT = np.array([7, 512, 1023, 0, 1000, 2047, 1024, 1025, 1026, 1536, 1537])
+ENTRY = np.array([0, 2, 2, 255, 255, 255, 2, 2, 2, 2, 2])
+HAND = TailCells(np.array([0, 6, 11]), (ENTRY * 2048 + BIT).astype(np.int32), np.full(11, np.inf))
+HAND_FAULTY = np.array([1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1], bool)
+
+
+def test_numbering_of_cells() -> None:
+    assert HAND.instances == 2
+    assert HAND.instance.tolist() == [0] * 6 + [1] * 5
+    assert HAND.entry.tolist() == ENTRY.tolist()
+    assert HAND.block.tolist() == [0, 1, 1, 0, 1, 3, 2, 2, 2, 3, 3]
+
+
+def test_faulty_bits_by_hand() -> None:
+    bits = faulty_bits(HAND, HAND_FAULTY)
+    assert bits.dtype == np.int16
+    assert bits.shape == (2, 256)
+    assert bits[0, [0, 1, 2, 255]].tolist() == [1, 0, 2, 2]
+    assert bits[1, [0, 2]].tolist() == [0, 5]
+    shares = class_shares(bits)
+    np.testing.assert_allclose(shares[0] * 256, [253, 1, 2, 0, 0])
+    np.testing.assert_allclose(shares[1] * 256, [255, 0, 0, 0, 1])
+
+
+def test_fault_map_by_hand() -> None:
+    blocks = fault_map(HAND, HAND_FAULTY)
+    assert blocks.dtype == np.uint8
+    expected = np.zeros((2, 256), np.uint8)
+    expected[0, 2] = 0b0010
+    expected[0, 255] = 0b1001
+    expected[1, 2] = 0b1100
+    np.testing.assert_array_equal(blocks, expected)
+
+
+def test_spread_blocks_by_hand() -> None:
+    """Min(i, 4) blocks: those with faulty bits, then the lowest others."""
+    blocks = fault_map(HAND, HAND_FAULTY, spread_blocks=True)
+    assert np.count_nonzero(blocks) == 3
+    assert blocks[0, 2] == 0b0011
+    assert blocks[0, 255] == 0b1001
+    assert blocks[1, 2] == 0b1111
+
+
+def test_spread_blocks_adds_blocks_only() -> None:
+    cells = sample_tail(scenario("common"), 1, np.arange(30), 0.419)
+    faulty = all_of(cells)
+    plain, spread = fault_map(cells, faulty), fault_map(cells, faulty, spread_blocks=True)
+    bits = faulty_bits(cells, faulty)
+    assert np.all(plain & ~spread == 0)
+    assert np.any(plain != spread)
+    np.testing.assert_array_equal(count_blocks(spread), np.where(bits >= 2, np.minimum(bits, 4), 0))
+
+
+@pytest.mark.parametrize("spread_blocks", [False, True])
+def test_faults_that_come_later_are_added(spread_blocks: bool) -> None:
+    """In any number of steps, for all instances or for some."""
+    cells = sample_tail(scenario("common"), 1, np.arange(6), 0.40)
+    step = np.random.default_rng(2).integers(3, size=len(cells.cell))
+    faults = EntryFaults.none(6)
+    for one in range(3):
+        faults = faults.more(cells, step == one)
+        expected = fault_map(cells, step <= one, spread_blocks)
+        np.testing.assert_array_equal(faults.fault_maps(spread_blocks), expected)
+    some = np.array([1, 4])
+    places = np.flatnonzero(np.isin(cells.instance, some) & (step == 2))
+    earlier = EntryFaults.none(6).more(cells, step < 2)
+    of_some = earlier.of(some).more(cells.at(places, some), np.ones(len(places), bool))
+    np.testing.assert_array_equal(of_some.fault_maps(spread_blocks), expected[some])
+    earlier.keep(some, of_some)
+    np.testing.assert_array_equal(earlier.fault_maps(spread_blocks)[some], expected[some])
+    np.testing.assert_array_equal(
+        earlier.fault_maps(spread_blocks)[0], fault_map(cells, step < 2, spread_blocks)[0]
+    )
+
+
+def test_cells_at_some_places() -> None:
+    """Three instances, the second of which has no cells."""
+    cells = TailCells(np.array([0, 2, 2, 5]), np.arange(5, dtype=np.int32), np.arange(5.0))
+    some = cells.at(np.array([2, 4]), np.array([1, 2]))
+    assert some.offsets.tolist() == [0, 0, 2]
+    assert some.cell.tolist() == [2, 4]
+    assert some.vmin_volts.tolist() == [2, 4]
+    assert some.instance.tolist() == [1, 1]
+    everyone = cells.at(np.array([1, 2]), np.arange(3))
+    assert everyone.offsets.tolist() == [0, 1, 1, 2]
+    nothing = cells.at(np.empty(0, np.int64), np.array([0, 2]))
+    assert nothing.offsets.tolist() == [0, 0, 0]
+
+
+def test_faults_grow_with_a_falling_vdd() -> None:
+    cells = sample_tail(scenario("clustered"), 1, np.arange(10), 0.46)
+    maps = [fault_map(cells, cells.vmin_volts > vdd) for vdd in (0.52, 0.50, 0.48, 0.46)]
+    for higher, lower in pairwise(maps):
+        assert np.all(higher & ~lower == 0)
+        assert np.any(higher != lower)
+
+
+def test_unknown_mode() -> None:
+    with pytest.raises(UserError, match=r"'Table'.*varius, varius-selected, table, table-exact"):
+        FaultModel(scenario("common"), "Table")
+
+
+@pytest.mark.parametrize("mode", ["table", "table-exact"])
+def test_table_speaks_about_its_own_vdd_only(mode: str) -> None:
+    model = FaultModel(scenario("common"), mode)
+    assert not model.grows
+    model.check_vdd(0.419)
+    for vdd in (0.418, 0.42, 0.6):
+        with pytest.raises(UserError, match=rf"mode {mode} knows scenario common at 0.419 V only"):
+            model.check_vdd(vdd)
+    with pytest.raises(UserError, match=r"at 0.419 V only"):
+        model.sample(1, np.arange(1), 0.45)
+    assert len(model.sample(1, np.arange(1), 0.35).cell) > 100
+
+
+def test_varius_model_takes_any_vdd() -> None:
+    model = FaultModel(scenario("common"))
+    assert model.grows
+    model.check_vdd(0.45)
+    with pytest.raises(UserError, match="every entry"):
+        model.check_vdd(0.3)

@@ -1,0 +1,111 @@
+"""The page on low-voltage life: are its tables chosen as it says, and from the committed data?"""
+
+import csv
+import math
+import re
+
+import pytest
+from low_voltage import CSV, PAGE, REFERENCE, EnergyPoint, LifeLine, energy_table, life_table
+
+from mcage.stats.estimates import Estimate
+
+
+def exactly(value):
+    return Estimate(value, value, value)
+
+
+def point(vdd_volts, saving, technique="rrcd", alive=1.0, b10=math.inf, years=10.0):
+    return EnergyPoint(
+        technique=technique,
+        vdd_volts=vdd_volts,
+        instances=100,
+        alive_at_start=exactly(alive),
+        b10=exactly(b10),
+        years=exactly(years),
+        saving_over_nominal=exactly(saving),
+        slowdown=exactly(0.01),
+    )
+
+
+def cells(table, begin):
+    (line,) = [line for line in table.splitlines() if line.startswith(f"| {begin}")]
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def energies(*points):
+    others = [point(0.7, 0.0, name) for name in ("baseline", "rc+rar", "disable", "gr-guard")]
+    others += [point(0.7, 0.0, name) for name in ("rrcd+pg", "rrcd+rc+rar")]
+    return cells(energy_table([*points, *others]), "`rrcd` ")
+
+
+def test_a_budget_is_met_at_the_highest_voltage_that_meets_it():
+    shown = energies(point(0.45, 0.36, years=3), point(0.5, 0.31, years=7), point(0.6, 0.2))
+    assert shown[1:4] == ["7 ±0 (0.5 V)", "7 ±0 (0.5 V)", "3 ±0 (0.45 V)"]
+    assert shown[4] == "–", "nothing saves 40 %"
+
+
+def test_voltages_at_which_few_slices_live_do_not_count():
+    shown = energies(point(0.4, 0.6, alive=0.5, years=1, b10=0.0), point(0.5, 0.31))
+    assert shown[3:7] == ["–"] * 4
+
+
+def test_the_most_that_lasts_looks_at_nine_slices_of_ten():
+    shown = energies(point(0.45, 0.36, b10=9.9), point(0.5, 0.31), point(0.6, 0.2))
+    assert shown[-1] == "31 ±0 % (0.5 V)"
+
+
+def test_lives_by_hand():
+    line = LifeLine(
+        release="wavefront",
+        scenario="common",
+        vdd_volts=0.419,
+        technique="rrcd+pg",
+        instances=100,
+        b10=Estimate(0.0, 0.0, 0.5),
+        median=Estimate(math.inf, 9.0, math.inf),
+        reach=exactly(0.6),
+        years=Estimate(6.0, 5.0, 7.0),
+        lost_to_aging=Estimate(2.0, 1.5, 2.5),
+        over_reference=Estimate(0.5, 0.4, 0.6),
+    )
+    assert cells(life_table([line], "wavefront"), "common") == [
+        "common 0.419 V",
+        "`rrcd+pg`",
+        "0.00 [0.00, 0.50]",
+        "> 10 [9.00, > 10]",
+        "60 %",
+        "6.0 ±1.0",
+        "2.00 ±0.50",
+        "0.50 ±0.10",
+    ]
+    assert "rrcd+pg" not in life_table([line], "work-group")
+
+
+@pytest.mark.parametrize("release", ["work-group", "wavefront"])
+def test_the_page_shows_the_committed_lives(release):
+    page = PAGE.read_text(encoding="utf-8")
+    table = re.search(rf"<!-- lives {release} -->\n(.*?)<!-- end", page, re.DOTALL)[1]
+    shown = [line.strip("|").split("|") for line in table.splitlines()[2:]]
+    with (CSV / "lives.csv").open(encoding="utf-8", newline="") as file:
+        lines = [line for line in csv.DictReader(file) if line["release"] == release]
+    assert len(shown) == len(lines) == 21
+    for cells_shown, line in zip(shown, lines, strict=True):
+        setting, technique, *_, reach, years, lost, more = (one.strip() for one in cells_shown)
+        assert setting == f"{line['scenario']} {float(line['vdd_volts']):g} V"
+        assert technique == f"`{line['technique']}`"
+        assert _percent(reach) == pytest.approx(100 * float(line["reach_value"]), abs=0.05)
+        for text, name in ((years, "years"), (lost, "lost_to_aging"), (more, "over_reference")):
+            value, lower, upper = (float(line[f"{name}_{key}"]) for key in ESTIMATE)
+            if text == "–":
+                assert value == 0 or (name, line["technique"]) == ("over_reference", REFERENCE)
+                continue
+            assert [float(part) for part in text.split("±")] == pytest.approx(
+                [value, (upper - lower) / 2], abs=0.06
+            )
+
+
+ESTIMATE = ("value", "lower", "upper")
+
+
+def _percent(text):
+    return float(text.removesuffix(" %"))

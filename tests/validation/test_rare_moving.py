@@ -1,0 +1,66 @@
+"""Techniques that move data: rare events against plain slices, and how they are drawn."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from rare_cases import case_of
+
+from mcage.lifetime.end_cause import EndCause
+from mcage.studies.rare_events.estimate import estimate
+from mcage.studies.rare_events.estimator import sample, sampler_for
+from mcage.studies.rare_events.workload import favoured
+from mcage.variation import sample_tail
+
+SIGMAS = 4.0
+"""Standard errors that an estimate may be off: one false alarm in 16,000 for each."""
+
+
+@cache
+def sampler_of(technique, scenario_name, vdd_volts):
+    return sampler_for(case_of(technique, scenario_name, vdd_volts))
+
+
+def plain_deaths(case, count, seed=3):
+    """Deaths among slices drawn as sweeps draw them."""
+    ids = np.arange(count)
+    tail = sample_tail(case.law.scenario, seed, ids, case.floor_volts)
+    return (case.cause(seed, ids, case.kernels(ids), tail) != EndCause.CENSORED).sum()
+
+
+@pytest.mark.parametrize(
+    ("scenario_name", "vdd_volts"), [("clustered", 0.535), ("dispersed", 0.394)]
+)
+def test_plain_slices_of_a_sweep_agree(scenario_name, vdd_volts):
+    sampler = sampler_of("rrcd", scenario_name, vdd_volts)
+    case = sampler.case
+    lives = sample(sampler, np.arange(1000))
+    found = estimate(lives.weights, lives.dead, sampler.proposal.plain_share)
+    count = 3000
+    expected = count * found.probability
+    error = np.hypot(np.sqrt(expected), expected * found.relative_error)
+    assert 1e-3 < found.probability < 2e-2
+    assert abs(plain_deaths(case, count) - expected) < SIGMAS * error
+    assert found.relative_error < 0.2
+    assert found.mean_weight == pytest.approx(1.0, abs=SIGMAS * found.mean_weight_error)
+
+
+def test_what_becomes_of_a_slice_does_not_depend_on_the_others():
+    sampler = sampler_of("rrcd", "clustered", 0.535)
+    together = sample(sampler, np.arange(200))
+    parts = [sample(sampler, ids) for ids in (np.arange(199, 200), np.arange(5, 40))]
+    for some, few in zip((slice(199, None), slice(5, 40)), parts, strict=True):
+        assert np.array_equal(together.weights[some], few.weights)
+        assert np.array_equal(together.cause[some], few.cause)
+
+
+def test_a_kernel_may_be_favoured_at_no_price():
+    case = case_of("rrcd", "clustered", 0.55, 6.0)
+    ids = np.arange(4000)
+    kernels, weights = favoured(case, 0, ids)
+    plain = case.kernels(ids)
+    assert (kernels == 0).any(axis=1).mean() > 1.2 * (plain == 0).any(axis=1).mean()
+    for epoch in range(case.epochs):
+        weighted = weights * (kernels[:, epoch] == 0)
+        assert abs(weighted.mean() - 0.5) < SIGMAS * np.hypot(weighted.std(), 0.5) / 4000**0.5
+    assert abs(weights.mean() - 1) < SIGMAS * weights.std() / 4000**0.5
