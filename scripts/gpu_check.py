@@ -58,7 +58,7 @@ from mcage.engines.parity import (
     excerpt,
     largest_difference,
 )
-from mcage.replay.prepare import prepare
+from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS, open_trace
 

@@ -87,7 +87,7 @@ def versions() -> dict[str, str | None]:
 def self_test(engines: dict[str, Engine]) -> Iterator[dict[str, Any]]:
     """Hold each engine against the reference under every technique; one row for each."""
     from mcage.engines.parity import ask, compare, demanding_maps, excerpt
-    from mcage.replay.prepare import prepare
+    from mcage.replays.prepare import prepare
     from mcage.techniques import TECHNIQUES
 
     trace, fault_maps = excerpt(), demanding_maps(INSTANCES)

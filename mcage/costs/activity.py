@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from mcage.engines.interface import Counters, clean_maps
 from mcage.engines.numpy_engine.engine import ReferenceEngine
 from mcage.geometry import SLICE
-from mcage.replay.prepare import PreparedReplay, prepare
-from mcage.replay.schedule import Schedule
+from mcage.replays.prepare import PreparedReplay, prepare
+from mcage.replays.schedule import Schedule
 from mcage.techniques import Gating, Placement, Storage, Technique, refuse_policy
 from mcage.traces.model import ALLOC, READ, RELEASE, WRITE, Trace
 from mcage.traces.patterns import classify, compressible, wc_bytes

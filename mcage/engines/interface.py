@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from mcage.engines.policies import Policies
 from mcage.engines.stress import Exposure, SharedDuties, Watched
 from mcage.geometry import SLICE
-from mcage.replay.prepare import PreparedReplay
+from mcage.replays.prepare import PreparedReplay
 from mcage.techniques import Technique
 
 

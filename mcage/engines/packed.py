@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from mcage.engines.interface import CellTimes, Engine, clean_maps
 from mcage.engines.stress import DenseExposure, SharedDuties, SliceTimes, Watched
 from mcage.geometry import SLICE
-from mcage.replay.layout import Layout
-from mcage.replay.packing import Packing, Places
-from mcage.replay.prepare import PreparedReplay, prepare
+from mcage.replays.layout import Layout
+from mcage.replays.packing import Packing, Places
+from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.techniques import Placement
 
 

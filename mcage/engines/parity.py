@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from mcage.engines.interface import Counters, Engine, clean_maps
 from mcage.engines.stress import SharedDuties, Watched
 from mcage.geometry import SLICE
-from mcage.replay.most_stressed import group_by_duty
-from mcage.replay.prepare import PreparedReplay
+from mcage.replays.most_stressed import group_by_duty
+from mcage.replays.prepare import PreparedReplay
 from mcage.traces import Trace
 from mcage.traces.library import bundled_trace
 from mcage.traces.model import ALLOC, ALLOC_COLUMNS, EVENT_COLUMNS

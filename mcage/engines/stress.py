@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.replay.most_stressed import DutyGroups, longest_total
-from mcage.replay.prepare import PreparedReplay
+from mcage.replays.most_stressed import DutyGroups, longest_total
+from mcage.replays.prepare import PreparedReplay
 
 SliceTimes = tuple[NDArray[np.integer], NDArray[np.integer], int]
 """Of every cell of a slice, cycles at '1' and powered, [256, 2048] each; cycles of the replay."""

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from mcage.engines.interface import Engine, clean_maps
 from mcage.engines.stress import SharedDuties
 from mcage.geometry import SLICE
-from mcage.replay.event_rates import KernelActivity, events_per_cycle
-from mcage.replay.most_stressed import group_by_duty
-from mcage.replay.prepare import PreparedReplay
+from mcage.replays.event_rates import KernelActivity, events_per_cycle
+from mcage.replays.most_stressed import group_by_duty
+from mcage.replays.prepare import PreparedReplay
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ from mcage.errors import UserError
 from mcage.files.inputs import MIB, UnreadableFileError, read_regular
 from mcage.geometry import SLICE
 from mcage.plain_text import shortened
-from mcage.replay.prepare import PreparedReplay, prepare
+from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.techniques import Technique
 from mcage.traces import Trace
 from mcage.traces.release import WAVEFRONT, released

@@ -32,7 +32,7 @@ from mcage.lifetime.degradation.stepwise import most_instances
 from mcage.lifetime.fault_free import SharedReplays, share
 from mcage.lifetime.simulator import Lives, live
 from mcage.random import stream
-from mcage.replay.prepare import PreparedReplay, prepare
+from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.results.conform import Arrays
 from mcage.results.header import Campaign, CaseName
 from mcage.results.schema import DVTH_BIN_EDGES_MV, SCHEMA_VERSION, VARIABLES

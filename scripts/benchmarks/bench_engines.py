@@ -38,8 +38,8 @@ from mcage.engines.select import device_of, select_engine
 from mcage.engines.stress import SharedDuties, Watched
 from mcage.errors import UserError
 from mcage.geometry import SLICE
-from mcage.replay.most_stressed import group_by_duty
-from mcage.replay.prepare import prepare
+from mcage.replays.most_stressed import group_by_duty
+from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS, open_trace
 from mcage.variation import EntryFaults, FaultModel, scenario

@@ -20,10 +20,10 @@ from explore_traces import (
 from mcage.engines.interface import CellTimes, Engine, clean_maps
 from mcage.engines.select import select_engine
 from mcage.geometry import SLICE
-from mcage.replay.layout import Layout, window_layout
-from mcage.replay.live_ranges import lives_of
-from mcage.replay.prepare import PreparedReplay
-from mcage.replay.schedule import Schedule, make_schedule
+from mcage.replays.layout import Layout, window_layout
+from mcage.replays.live_ranges import lives_of
+from mcage.replays.prepare import PreparedReplay
+from mcage.replays.schedule import Schedule, make_schedule
 from mcage.techniques import technique
 from mcage.traces import ALLOC, KERNELS, RELEASE, WRITE, Trace, load_trace, open_trace
 from mcage.traces.release import released_with_wavefronts

@@ -17,9 +17,9 @@ from explore_traces import (
 from mcage.engines.numpy_engine.redirection import SPILLED, count_writes, place_writes
 from mcage.engines.select import select_engine
 from mcage.geometry import SLICE
-from mcage.replay.live_ranges import lives_of
-from mcage.replay.prepare import prepare
-from mcage.replay.schedule import DEATH, Schedule, make_schedule
+from mcage.replays.live_ranges import lives_of
+from mcage.replays.prepare import prepare
+from mcage.replays.schedule import DEATH, Schedule, make_schedule
 from mcage.techniques import technique
 from mcage.traces import KERNELS, READ, Trace, open_trace
 from mcage.traces.release import last_accesses, release_cycles, released_with_wavefronts

@@ -19,7 +19,7 @@ import numpy as np
 from mcage.costs import Penalty, Slowdown, activity_of, load_costs, slowdown
 from mcage.engines.interface import clean_maps
 from mcage.engines.select import select_engine
-from mcage.replay.prepare import prepare
+from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS, open_trace
 from mcage.traces.release import released

@@ -14,8 +14,8 @@ from mcage.engines.interface import clean_maps
 from mcage.engines.numba_engine import NativeEngine
 from mcage.engines.numpy_engine.engine import ReferenceEngine
 from mcage.engines.numpy_engine.redirection import IN_TABLE, NOWHERE, SPILLED, place_writes
-from mcage.replay.prepare import prepare
-from mcage.replay.schedule import DEATH
+from mcage.replays.prepare import prepare
+from mcage.replays.schedule import DEATH
 from mcage.techniques import TECHNIQUES, Storage
 from mcage.traces.model import ALLOC, RELEASE
 

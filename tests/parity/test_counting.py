@@ -11,7 +11,7 @@ from mcage.engines.numba_engine.placement.count import Counts
 from mcage.engines.numba_engine.placement.homes import count
 from mcage.engines.numba_engine.placement.redirect import COUNTERS
 from mcage.engines.numba_engine.placement.residencies import runs_of
-from mcage.replay.prepare import prepare
+from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 
 

@@ -31,8 +31,8 @@ from mcage.engines.numpy_engine.engine import ReferenceEngine
 from mcage.engines.select import device_of, parse_devices, select_engine
 from mcage.engines.stress import SharedDuties, Watched
 from mcage.errors import UserError
-from mcage.replay.most_stressed import group_by_duty
-from mcage.replay.prepare import prepare
+from mcage.replays.most_stressed import group_by_duty
+from mcage.replays.prepare import prepare
 from mcage.spec import SweepSpec
 from mcage.sweep.plan import Sweep
 from mcage.techniques import TECHNIQUES, Placement

@@ -14,8 +14,8 @@ from mcage.engines.numba_engine import NativeEngine
 from mcage.engines.numpy_engine.engine import ReferenceEngine
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
-from mcage.replay.packing import packed_bases
-from mcage.replay.prepare import prepare
+from mcage.replays.packing import packed_bases
+from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces.library import bundled_trace
 from mcage.traces.model import ALLOC, WRITE

@@ -20,8 +20,8 @@ from trace_strategies import SPILLING, random_trace, traces
 from mcage.engines.numba_engine import NativeEngine
 from mcage.engines.numpy_engine.engine import ReferenceEngine
 from mcage.engines.stress import SharedDuties, Watched
-from mcage.replay.most_stressed import group_by_duty
-from mcage.replay.prepare import prepare
+from mcage.replays.most_stressed import group_by_duty
+from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES, Placement
 from mcage.traces.library import bundled_trace
 

@@ -34,7 +34,7 @@ from trace_strategies import (
 
 from mcage.engines.numba_engine import NativeEngine
 from mcage.engines.numpy_engine.engine import ReferenceEngine
-from mcage.replay.prepare import prepare
+from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES, Placement
 
 ENGINES = (ReferenceEngine(), NativeEngine())

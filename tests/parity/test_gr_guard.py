@@ -12,9 +12,9 @@ from mcage.engines.interface import clean_maps
 from mcage.engines.numba_engine import NativeEngine
 from mcage.engines.numpy_engine.engine import ReferenceEngine
 from mcage.engines.numpy_engine.redirection import SPILLED, place_writes
-from mcage.replay.live_ranges import lives_of
-from mcage.replay.prepare import prepare
-from mcage.replay.schedule import DEATH
+from mcage.replays.live_ranges import lives_of
+from mcage.replays.prepare import prepare
+from mcage.replays.schedule import DEATH
 from mcage.techniques import TECHNIQUES
 from mcage.traces.model import ALLOC, WRITE
 

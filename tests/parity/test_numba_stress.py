@@ -12,8 +12,8 @@ import pytest
 from mcage.engines.numba_engine import NativeEngine
 from mcage.engines.stress import DenseExposure, SharedDuties, Watched
 from mcage.geometry import SLICE
-from mcage.replay.most_stressed import group_by_duty
-from mcage.replay.prepare import prepare
+from mcage.replays.most_stressed import group_by_duty
+from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces.library import bundled_trace
 

@@ -13,7 +13,7 @@ from trace_strategies import (
 from mcage.costs import activity_of
 from mcage.engines.interface import clean_maps
 from mcage.engines.numpy_engine.engine import ReferenceEngine
-from mcage.replay.prepare import prepare
+from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 
 ENGINE = ReferenceEngine()

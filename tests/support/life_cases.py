@@ -13,7 +13,7 @@ from mcage.engines.numpy_engine.engine import ReferenceEngine
 from mcage.lifetime.conditions import LifeRules
 from mcage.lifetime.fault_free import share
 from mcage.lifetime.simulator import live
-from mcage.replay.prepare import prepare
+from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.variation import TailCells
 

@@ -14,7 +14,7 @@ from mcage.costs import (
     slowdown,
 )
 from mcage.geometry import SLICE
-from mcage.replay.prepare import prepare
+from mcage.replays.prepare import prepare
 
 COSTS = load_costs()
 

@@ -1,7 +1,6 @@
 """Results files of a few instances, written without computing."""
 
 import fake_campaign
-import pytest
 
 from mcage.results.conform import conforming
 from mcage.results.writer import new_results
@@ -19,10 +18,3 @@ def write(path, sizes=(INSTANCES,)):
             results.append(conforming(campaign, arrays, size))
             first += size
     return campaign
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    path = tmp_path_factory.mktemp("results") / "r.h5"
-    write(path)
-    return path

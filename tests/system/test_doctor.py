@@ -23,7 +23,7 @@ from mcage.engines.parity import (
     excerpt,
     largest_difference,
 )
-from mcage.replay.prepare import prepare
+from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces.validation import validate_trace
 

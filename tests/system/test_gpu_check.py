@@ -23,7 +23,7 @@ from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.cuda_engine.programs import compilations
 from mcage.engines.numpy_engine.engine import ReferenceEngine
 from mcage.engines.parity import excerpt
-from mcage.replay.prepare import prepare
+from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 
 FEW = {name: TECHNIQUES[name] for name in ("baseline", "rrcd")}

@@ -24,7 +24,7 @@ from mcage.costs import (
     slowdown,
 )
 from mcage.engines.numpy_engine.engine import ReferenceEngine
-from mcage.replay.prepare import prepare
+from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import open_trace, save_trace
 

@@ -16,7 +16,7 @@ from mcage.costs import (
 )
 from mcage.engines.interface import clean_maps
 from mcage.engines.numba_engine import NativeEngine
-from mcage.replay.prepare import prepare
+from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS, bundled_trace
 from mcage.traces.release import RELEASES, WAVEFRONT, WORK_GROUP, released

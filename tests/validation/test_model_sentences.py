@@ -22,8 +22,8 @@ from trace_strategies import alloc, pattern, release, trace_of, write
 from mcage.distributions import Law
 from mcage.engines.interface import clean_maps
 from mcage.lifetime.end_cause import EndCause
-from mcage.replay.prepare import prepare
-from mcage.replay.stored_values import record_codes
+from mcage.replays.prepare import prepare
+from mcage.replays.stored_values import record_codes
 from mcage.techniques import TECHNIQUES
 
 

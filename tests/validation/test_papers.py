@@ -15,7 +15,7 @@ from mcage.aging.delay import delay_increase
 from mcage.aging.nbti import SECONDS_PER_YEAR, facelift
 from mcage.engines.interface import clean_maps
 from mcage.engines.numba_engine import NativeEngine
-from mcage.replay.prepare import prepare
+from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS, bundled_trace
 from mcage.traces.release import WAVEFRONT, WORK_GROUP, released

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from mcage.engines.cuda_engine.tables import Columns, columns
 from mcage.geometry import SLICE
-from mcage.replay.layout import Layout
-from mcage.replay.prepare import PreparedReplay
+from mcage.replays.layout import Layout
+from mcage.replays.prepare import PreparedReplay
 
 WHOLE_ENTRY = -1
 """In place of a block."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from mcage.replay.prepare import PreparedReplay
+from mcage.replays.prepare import PreparedReplay
 from mcage.techniques import TECHNIQUES, Technique
 
 Program = tuple[str, dict[str, int]]

@@ -15,7 +15,7 @@ from mcage.engines.cuda_engine.programs import VISITS, Program, select_program, 
 from mcage.engines.cuda_engine.tables import Columns, redirection
 from mcage.engines.stress import SharedDuties
 from mcage.geometry import SLICE
-from mcage.replay.prepare import PreparedReplay
+from mcage.replays.prepare import PreparedReplay
 
 EVENTS = 7
 """Event counts of `kernels/select.cu`."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.replay.prepare import PreparedReplay
-from mcage.replay.schedule import DEATH
+from mcage.replays.prepare import PreparedReplay
+from mcage.replays.schedule import DEATH
 from mcage.traces.model import RELEASE, WRITE
 
 _COMPRESSED, _WAS_COMPRESSED, _BEGINS_STAY = 4, 8, 16
@@ -23,7 +23,7 @@ class Columns:
         In an order in which the writes that come into an entry together are neighbours: time (low
         and high half), row of `contents`, form.
     contents, masks, region_masks : uint32[..., 64]
-        Those of `mcage.replay.stored_values`.
+        Those of `mcage.replays.stored_values`.
     """
 
     writes: NDArray[np.int32]

@@ -36,7 +36,7 @@ from mcage.engines.packed import Packed, PackedExposure
 from mcage.engines.policies import Policies
 from mcage.engines.stress import Exposure, SharedDuties, Watched
 from mcage.geometry import SLICE
-from mcage.replay.prepare import PreparedReplay
+from mcage.replays.prepare import PreparedReplay
 from mcage.techniques import Gating, Placement, Storage
 
 

@@ -16,8 +16,8 @@ from mcage.engines.numba_engine.cell_times import (
 from mcage.engines.numba_engine.jit import compiled, inner
 from mcage.engines.numba_engine.placement.redirect import ENTRIES, WHOLE_ENTRY
 from mcage.engines.numba_engine.placement.residencies import ALL_REGIONS, WHOLE, Runs, runs_of
-from mcage.replay.layout import Layout
-from mcage.replay.prepare import PreparedReplay
+from mcage.replays.layout import Layout
+from mcage.replays.prepare import PreparedReplay
 
 
 def laid_out_times(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.geometry import SLICE
-from mcage.replay.stored_values import CODE_MASK, REGIONS, Images, cell_mask
+from mcage.replays.stored_values import CODE_MASK, REGIONS, Images, cell_mask
 
 _ALL_REGIONS = (1 << REGIONS) - 1
 _RECORD_BITS = SLICE.component_bits + int(CODE_MASK).bit_count()

@@ -17,8 +17,8 @@ from mcage.engines.packed import Packed, PackedExposure
 from mcage.engines.policies import Policies
 from mcage.engines.stress import DenseExposure, Exposure, SharedDuties, SliceTimes, Watched
 from mcage.geometry import SLICE
-from mcage.replay.layout import Layout
-from mcage.replay.prepare import PreparedReplay
+from mcage.replays.layout import Layout
+from mcage.replays.prepare import PreparedReplay
 from mcage.techniques import Gating, Placement, Storage
 
 _EntryVisits = Iterator[tuple[int, Visits]]

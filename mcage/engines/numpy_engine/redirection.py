@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from mcage.engines.interface import Counters
 from mcage.geometry import SLICE
-from mcage.replay.prepare import PreparedReplay
-from mcage.replay.schedule import DEATH
+from mcage.replays.prepare import PreparedReplay
+from mcage.replays.schedule import DEATH
 from mcage.traces.model import ALLOC, RELEASE
 
 NOWHERE, SPILLED, IN_TABLE = -1, -2, -3

@@ -1,6 +1,6 @@
 """Duty cycles of slices in every epoch, cell by cell and in groups whose largest bounds each cell.
 
-Slices without faults share the groups of like cells that `mcage.replay.most_stressed` makes. A
+Slices without faults share the groups of like cells that `mcage.replays.most_stressed` makes. A
 slice whose registers are redirected has duty cycles of its own in every epoch; its groups are one
 bit of one entry, of all 64 components, since these are much alike.
 """
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mcage.engines.interface import CellTimes
 from mcage.geometry import SLICE
-from mcage.replay.most_stressed import BRANCHES, DutyGroups
+from mcage.replays.most_stressed import BRANCHES, DutyGroups
 
 _Times = NDArray[Any]  # unsigned integers, or float64
 

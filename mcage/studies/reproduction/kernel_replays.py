@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from mcage.costs import Activity, activity_of, conventional
 from mcage.engines.interface import Counters, Engine, clean_maps
 from mcage.geometry import SLICE
-from mcage.replay.prepare import PreparedReplay, prepare
-from mcage.replay.schedule import Schedule, Windows, make_schedule
+from mcage.replays.prepare import PreparedReplay, prepare
+from mcage.replays.schedule import Schedule, Windows, make_schedule
 from mcage.studies.reproduction.duty_summary import CellDuties, cell_duties
 from mcage.techniques import technique
 from mcage.traces import KERNELS, Trace, open_trace

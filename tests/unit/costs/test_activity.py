@@ -19,7 +19,7 @@ from trace_strategies import (
 from mcage.costs import conventional
 from mcage.engines.interface import clean_maps
 from mcage.geometry import SLICE
-from mcage.replay.prepare import prepare
+from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES, Gating, Placement, Storage, Technique
 from mcage.traces.patterns import classify, compressible, first_block_fits
 

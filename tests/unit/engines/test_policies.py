@@ -19,12 +19,12 @@ from mcage.cli.main import app
 from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.interface import clean_maps
 from mcage.engines.numba_engine import NativeEngine
-from mcage.engines.numpy_engine import engine
+from mcage.engines.numpy_engine import engine as numpy_engine
 from mcage.engines.numpy_engine.engine import ReferenceEngine
 from mcage.engines.parity import ask, excerpt
 from mcage.engines.policies import Policies
 from mcage.errors import UserError
-from mcage.replay.prepare import prepare
+from mcage.replays.prepare import prepare
 from mcage.studies.reproduction.kernel_replays import Study
 from mcage.sweep.plan import Sweep
 from mcage.techniques import TECHNIQUES, Gating, Placement, Storage, Technique
@@ -72,12 +72,12 @@ def in_the_reference_only(monkeypatch):
     known = ReferenceEngine.policies
     more = Policies({*known.placements, member}, known.storages, known.gatings)
     monkeypatch.setattr(ReferenceEngine, "policies", more)
-    place_writes = engine.place_writes
+    place_writes = numpy_engine.place_writes
 
     def mirrored(replay, fault_maps):
         return place_writes(replay, np.ascontiguousarray(fault_maps[:, ::-1]))
 
-    monkeypatch.setattr(engine, "place_writes", mirrored)
+    monkeypatch.setattr(numpy_engine, "place_writes", mirrored)
     chosen = technique_with(placement=member)
     monkeypatch.setitem(TECHNIQUES, "mine", chosen)
     return chosen

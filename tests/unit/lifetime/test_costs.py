@@ -32,8 +32,8 @@ from mcage.costs import (
 from mcage.engines.interface import Counters
 from mcage.engines.numpy_engine.engine import ReferenceEngine
 from mcage.lifetime.costs import Meter
-from mcage.replay.event_rates import EVENTS, Event, KernelActivity, events_per_cycle
-from mcage.replay.prepare import prepare
+from mcage.replays.event_rates import EVENTS, Event, KernelActivity, events_per_cycle
+from mcage.replays.prepare import prepare
 from mcage.spec.epoch_weights import growth_weights
 from mcage.techniques import TECHNIQUES
 from mcage.traces import open_trace

@@ -24,7 +24,7 @@ from mcage.lifetime.costs import Meter
 from mcage.lifetime.end_cause import EndCause
 from mcage.lifetime.fault_free import share
 from mcage.lifetime.simulator import live
-from mcage.replay.prepare import prepare
+from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import open_trace
 from mcage.traces.idle import held_while_idle

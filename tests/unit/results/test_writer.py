@@ -23,6 +23,13 @@ from mcage.results.schema import COORDINATES, VARIABLES
 from mcage.results.writer import new_results
 
 
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("results") / "r.h5"
+    write(path)
+    return path
+
+
 def test_xarray_reads_back_what_was_computed_without_a_warning(path):
     expected = fake_campaign.compute(0, INSTANCES)
     with warnings.catch_warnings():

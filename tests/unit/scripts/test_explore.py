@@ -19,8 +19,8 @@ from trace_strategies import alloc, pattern, random_value, read, release, trace_
 
 from mcage.engines.interface import clean_maps
 from mcage.engines.select import select_engine
-from mcage.replay.prepare import prepare
-from mcage.replay.schedule import make_schedule
+from mcage.replays.prepare import prepare
+from mcage.replays.schedule import make_schedule
 from mcage.techniques import technique
 from mcage.traces import Kernel, classify, compressible, validate_trace
 from mcage.traces.release import released_with_wavefronts

@@ -13,7 +13,7 @@ from mcage.costs import CONVENTIONAL, activity_of, entries_that_hold
 from mcage.engines.interface import clean_maps
 from mcage.engines.numpy_engine.engine import ReferenceEngine
 from mcage.errors import UserError
-from mcage.replay.prepare import prepare
+from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import validate_trace
 from mcage.traces.idle import held_while_idle

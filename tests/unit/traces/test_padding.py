@@ -10,7 +10,7 @@ import pytest
 
 from mcage.cli.main import main
 from mcage.engines.parity import excerpt
-from mcage.replay.prepare import prepare
+from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS, open_trace, save_trace
 from mcage.traces.model import WRITE

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from mcage.engines.numba_engine.jit import compiled
 from mcage.engines.numba_engine.simd import AT_ONCE, LANES, sum_planes
 from mcage.geometry import SLICE
-from mcage.replay.prepare import PreparedReplay
-from mcage.replay.schedule import DEATH, Schedule
+from mcage.replays.prepare import PreparedReplay
+from mcage.replays.schedule import DEATH, Schedule
 from mcage.techniques import Technique
 from mcage.traces.model import ALLOC, RELEASE, WRITE
 

@@ -50,7 +50,7 @@ from mcage.engines.numba_engine.stress.tracked_cells import (
     start,
 )
 from mcage.engines.stress import Exposure, SharedDuties, Watched
-from mcage.replay.most_stressed import DutyGroups
+from mcage.replays.most_stressed import DutyGroups
 
 _STRETCHES, _EXPECTED = 8, 5
 """Stretches of an instance for which there is room at first, and for the visits of how many."""

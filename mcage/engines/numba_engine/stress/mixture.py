@@ -1,4 +1,4 @@
-"""The most stressed cell of a mixture of kernels: `mcage.replay.most_stressed`, compiled."""
+"""The most stressed cell of a mixture of kernels: `mcage.replays.most_stressed`, compiled."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.jit import compiled, inner
-from mcage.replay.most_stressed import BRANCHES, DutyGroups
+from mcage.replays.most_stressed import BRANCHES, DutyGroups
 
 
 class Tree(NamedTuple):
@@ -46,7 +46,7 @@ def tree_of(groups: DutyGroups) -> Tree:
 
 @compiled
 def longest_total(seconds: NDArray[np.float64], tree: Tree, longest: NDArray[np.float64]) -> None:
-    """As `mcage.replay.most_stressed.longest_total`: the same sums, terms in the same order.
+    """As `mcage.replays.most_stressed.longest_total`: the same sums, terms in the same order.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mcage.errors import UserError
 from mcage.geometry import SLICE
-from mcage.replay.schedule import Schedule, Windows
+from mcage.replays.schedule import Schedule, Windows
 from mcage.techniques import Placement, refuse_policy
 from mcage.traces.model import ALLOC, WRITE
 

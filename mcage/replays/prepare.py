@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.geometry import SLICE
-from mcage.replay.layout import Layout, needed_entries, window_layout
-from mcage.replay.packing import Packing
-from mcage.replay.schedule import Schedule, find_windows, make_schedule
+from mcage.replays.layout import Layout, needed_entries, window_layout
+from mcage.replays.packing import Packing
+from mcage.replays.schedule import Schedule, find_windows, make_schedule
 from mcage.techniques import Technique
 from mcage.traces.model import Trace
 

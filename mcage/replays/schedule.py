@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.geometry import SLICE
-from mcage.replay.live_ranges import lives_of
-from mcage.replay.stored_values import Images, stored_images
+from mcage.replays.live_ranges import lives_of
+from mcage.replays.stored_values import Images, stored_images
 from mcage.techniques import Storage, Technique, refuse_policy
 from mcage.traces.model import READ, RELEASE, WRITE, Trace
 from mcage.traces.patterns import classify, compressible, first_block_fits, wc_bytes
@@ -53,7 +53,7 @@ class Schedule:
     stay_first : int64[writes]
         First write of the stay: the writes of a register, one after the other, that keep its
         compression state and hence its home, unless it was spilled. Under guard placement it is
-        a life (`mcage.replay.live_ranges`): nothing is left of its value when it is over.
+        a life (`mcage.replays.live_ranges`): nothing is left of its value when it is over.
     first, compressed, was_compressed, divergent, mispredicted : bool[writes]
         First write of its register in the window; stored compressed; found the register stored
         compressed; under a partial EXEC mask; fits in the first block but not as a whole.

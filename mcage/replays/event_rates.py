@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mcage.costs import Accesses, Activity, activity_of
 from mcage.engines.interface import Counters
 from mcage.geometry import SLICE
-from mcage.replay.prepare import PreparedReplay
+from mcage.replays.prepare import PreparedReplay
 
 
 class Event(IntEnum):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcage.replay.most_stressed import BLOCK, BRANCHES, GROUP, group_by_duty, longest_total
+from mcage.replays.most_stressed import BLOCK, BRANCHES, GROUP, group_by_duty, longest_total
 
 DUTIES = ("beta", "few values", "zero", "one cell", "all alike", "tiny differences", "close")
 
