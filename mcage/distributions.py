@@ -25,7 +25,7 @@ FORMS = "a number, constant(x), uniform(a, b), normal(mean, sigma), discrete(x: 
 
 
 @dataclass(frozen=True)
-class Law:
+class Distribution:
     """How a number varies from instance to instance.
 
     Parameters

@@ -49,8 +49,8 @@ from mcage.engines.cuda_engine.devices.driver import ask_driver
 from mcage.engines.cuda_engine.devices.errors import NoDeviceError
 from mcage.engines.cuda_engine.devices.opening import open_devices
 from mcage.engines.cuda_engine.engine import CudaEngine
-from mcage.engines.numba_engine import NativeEngine
-from mcage.engines.numpy_engine.engine import ReferenceEngine
+from mcage.engines.numba_engine import NumbaEngine
+from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.parity import (
     ask,
     compare,
@@ -249,7 +249,7 @@ def _parity(check):
     if check.cupy is None:
         for name, technique in TECHNIQUES.items():
             replay = prepare(excerpt(), technique)
-            meant = ask(ReferenceEngine(), replay, maps[:3])
+            meant = ask(NumpyEngine(), replay, maps[:3])
             rows.append(_compared(check, replay, name, "excerpt", meant, "numpy", maps[:3]))
         return _judged(rows)
     workers = min(12, max(1, usable_cores() - 2))
@@ -257,7 +257,7 @@ def _parity(check):
     try:
         pairs = [(trace, name) for trace in KERNELS for name in TECHNIQUES]
         answers = [pool.submit(_reference, *pair, len(maps)) for pair in pairs]
-        numba = NativeEngine()
+        numba = NumbaEngine()
         for number, (trace, name) in enumerate(pairs):
             replay = prepare(open_trace(trace), TECHNIQUES[name])
             meant, by = _meant(answers[number], numba, replay, maps, 0.8 * check.left_s)
@@ -271,7 +271,7 @@ def _parity(check):
 def _reference(trace, technique, instances):
     """In a process of its own."""
     replay = prepare(open_trace(trace), TECHNIQUES[technique])
-    return ask(ReferenceEngine(), replay, demanding_maps(instances))
+    return ask(NumpyEngine(), replay, demanding_maps(instances))
 
 
 def _meant(answer: Future, numba, replay, maps, patience_s):
@@ -312,9 +312,9 @@ def _judged(rows):
 
 def _sweep_parity(check):
     """Two instances by the reference; more, and more work, by the CPU engine."""
-    cases = [("numpy", ReferenceEngine(), 2, 1)]
+    cases = [("numpy", NumpyEngine(), 2, 1)]
     if check.cupy is not None:
-        cases.append(("numba", NativeEngine(), 64, 4))
+        cases.append(("numba", NumbaEngine(), 64, 4))
     return _judged([_compared_sweep(check, *case) for case in cases])
 
 
@@ -407,7 +407,7 @@ def _small_case():
     maps = demanding_maps(3)[1:]
     for technique in TECHNIQUES.values():
         replay = prepare(excerpt(), technique)
-        if not compare(ask(check.engine, replay, maps), ask(NativeEngine(), replay, maps)).agrees:
+        if not compare(ask(check.engine, replay, maps), ask(NumbaEngine(), replay, maps)).agrees:
             return 1
     return 0
 
@@ -417,7 +417,7 @@ def _small_case():
 
 def _throughput(check):
     maps = sampled_maps(0, INSTANCES)
-    numba, threads = NativeEngine(), usable_cores()
+    numba, threads = NumbaEngine(), usable_cores()
     rows = []
     for number, name in enumerate(TIMED_TECHNIQUES):
         until = time.monotonic() + check.left_s / (len(TIMED_TECHNIQUES) - number)
@@ -473,7 +473,7 @@ def _live_batch(engine, work, maps):
     nbti, rate = facelift(), facelift().stress_rate(environment("nominal", 1.0))
     return [
         nbti.dvth(rate * seconds, seconds, YEAR_SECONDS - seconds)
-        for seconds in (exposure.longest, exposure.watched_seconds)
+        for seconds in (exposure.longest, exposure.tracked_seconds)
     ]
 
 
@@ -500,7 +500,7 @@ def _default_sweep(check):
 
     timed = TimedDevice(check.cupy, check.device)
     threads = usable_cores()
-    engines = {"cuda": CudaEngine([timed], threads), "numba": NativeEngine()}
+    engines = {"cuda": CudaEngine([timed], threads), "numba": NumbaEngine()}
     rows = {}
     part = SweepSpec(instances=512)
     for name, engine in engines.items():
@@ -570,7 +570,7 @@ def _ceilings(check):
             f"shared {one['local_bytes_per_thread']:>4} B local, {100 * one['occupancy']:.0f} %"
         )
     timed = TimedDevice(check.cupy, check.device)
-    engine, numba = CudaEngine([timed]), NativeEngine()
+    engine, numba = CudaEngine([timed]), NumbaEngine()
     kernels = []
     for name in TIMED_TECHNIQUES:
         work = Work(open_trace(TRACE), TECHNIQUES[name], numba)

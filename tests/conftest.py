@@ -2,8 +2,11 @@
 
 import sys
 
+import fake_campaign
 import pytest
+from campaign_cases import CAMPAIGN
 
+from mcage.campaign.run import run_campaign
 from mcage.cli import main
 
 
@@ -20,3 +23,10 @@ def command(tmp_path, monkeypatch, capsys):
         return leaving.value.code or 0, captured.out, captured.err
 
     return run
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    out = tmp_path_factory.mktemp("uninterrupted") / "r.h5"
+    run_campaign(CAMPAIGN, out, fake_campaign.compute, 20)
+    return out.read_bytes()

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.aging.nbti import NbtiModel, Transistors
-from mcage.aging.time_fractions import ShareLaws
-from mcage.distributions import Law
+from mcage.aging.time_fractions import TimeFractionDistributions
+from mcage.distributions import Distribution
 from mcage.errors import UserError
 from mcage.random import stream
 
-ONE, ZERO = Law("constant", (1.0,)), Law("constant", (0.0,))
+ONE, ZERO = Distribution("constant", (1.0,)), Distribution("constant", (0.0,))
 
 OF_SLICES = ("temperature_kelvin", "vt0_volts", "shift_factor", "activity")
 """Constants of an instance that are the same in every case, for life."""
@@ -59,7 +59,7 @@ class InstanceConstants:
 
 
 @dataclass(frozen=True)
-class InstanceLaws:
+class InstanceDistributions:
     """Laws of the constants of instances; the same in every case of a sweep, but for the shares.
 
     Parameters
@@ -72,15 +72,15 @@ class InstanceLaws:
         Drawn anew for each epoch.
     """
 
-    temperature_kelvin: Law
-    vt0_volts: Law
-    shift_factor: Law = ONE
-    activity: Law = ONE
-    shares: ShareLaws | None = None
-    temperature_swing_kelvin: Law = ZERO
+    temperature_kelvin: Distribution
+    vt0_volts: Distribution
+    shift_factor: Distribution = ONE
+    activity: Distribution = ONE
+    shares: TimeFractionDistributions | None = None
+    temperature_swing_kelvin: Distribution = ZERO
 
     @property
-    def of_slices(self) -> dict[str, Law]:
+    def of_slices(self) -> dict[str, Distribution]:
         """Laws of what an instance has for life, by name."""
         return {name: getattr(self, name) for name in OF_SLICES}
 
@@ -93,7 +93,8 @@ class InstanceLaws:
     def nominal(cls, nbti: NbtiModel, temperature_kelvin: float) -> Self:
         """All instances alike, and like the nominal transistor."""
         return cls(
-            Law("constant", (temperature_kelvin,)), Law("constant", (float(nbti.vt0_volts),))
+            Distribution("constant", (temperature_kelvin,)),
+            Distribution("constant", (float(nbti.vt0_volts),)),
         )
 
     def draw(self, seed: int, instances: NDArray[np.int64], epochs: int = 1) -> InstanceConstants:
@@ -158,7 +159,7 @@ class InstanceLaws:
 
 
 def _drawn(
-    law: Law, seed: int, name: str, instances: NDArray[np.int64], epochs: int | None = None
+    law: Distribution, seed: int, name: str, instances: NDArray[np.int64], epochs: int | None = None
 ) -> NDArray[np.float64]:
     """A number for each instance, or for each of its epochs; one for all if it is constant."""
     if law.is_constant:

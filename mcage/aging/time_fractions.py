@@ -6,12 +6,12 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.distributions import Law
+from mcage.distributions import Distribution
 from mcage.random import stream
 
 
 @dataclass(frozen=True)
-class ShareLaws:
+class TimeFractionDistributions:
     """Laws of the shares of the time at the operating points of an environment.
 
     Parameters
@@ -23,7 +23,7 @@ class ShareLaws:
     """
 
     environment: str
-    laws: tuple[Law | None, ...]
+    laws: tuple[Distribution | None, ...]
 
     @property
     def vary(self) -> bool:

@@ -19,7 +19,7 @@ from mcage.errors import UserError
 from mcage.files.atomic import make_ready, remove_abandoned_beside
 from mcage.files.checksum import DamagedFileError
 from mcage.files.destination import OccupiedError, place_of
-from mcage.results.header import Campaign
+from mcage.results.header import SweepHeader
 from mcage.results.reader import read_campaign
 from mcage.results.writer import new_results
 
@@ -63,7 +63,7 @@ def merge(out_path: Path, accept_other_code: bool = False) -> Path:
     return out_path
 
 
-def write_merged(out_path: Path, campaign: Campaign, shards: dict[range, Path]) -> None:
+def write_merged(out_path: Path, campaign: SweepHeader, shards: dict[range, Path]) -> None:
     """Write the results file from verified shards, one shard in memory at a time.
 
     Parameters
@@ -90,7 +90,7 @@ def write_merged(out_path: Path, campaign: Campaign, shards: dict[range, Path]) 
         pool.submit(_write, out_path, whole, shards).result()
 
 
-def _write(out_path: Path, whole: Campaign, shards: dict[range, Path]) -> None:
+def _write(out_path: Path, whole: SweepHeader, shards: dict[range, Path]) -> None:
     try:
         with new_results(out_path, whole) as results:
             for path in shards.values():
@@ -105,7 +105,7 @@ def _write(out_path: Path, whole: Campaign, shards: dict[range, Path]) -> None:
         ) from error
 
 
-def _what_is_missing(out_path: Path, campaign: Campaign, shards: dict[range, Path]) -> str:
+def _what_is_missing(out_path: Path, campaign: SweepHeader, shards: dict[range, Path]) -> str:
     missing = unfinished(campaign.instances, shards)
     count = sum(len(instances) for instances in missing)
     most = "at most " if campaign.stopping else ""
@@ -116,8 +116,8 @@ def _what_is_missing(out_path: Path, campaign: Campaign, shards: dict[range, Pat
 
 
 def finished_campaign(
-    out_path: Path, campaign: Campaign, accept_other_code: bool = False
-) -> Campaign | None:
+    out_path: Path, campaign: SweepHeader, accept_other_code: bool = False
+) -> SweepHeader | None:
     """Campaign of which ``out_path`` is the finished results file, if it exists.
 
     Parameters

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from mcage.results.header import Campaign, StoppingRule
+from mcage.results.header import StoppingRule, SweepHeader
 from mcage.stats.precision import Precision
 from mcage.sweep.stopping_quantities import QUANTITIES, Case
 
@@ -27,7 +27,7 @@ class CampaignPrecision:
         By label of the case, with the name of the part where the quantity has several.
     """
 
-    campaign: Campaign
+    campaign: SweepHeader
     rule: StoppingRule
     instances: int
     cases: dict[str, Precision]
@@ -85,7 +85,9 @@ class CampaignPrecision:
         return ", ".join(needed(self.rule.rel_ci / factor) for factor in factors)
 
 
-def campaign_precision(campaign: Campaign, rule: StoppingRule, sample: Case) -> CampaignPrecision:
+def campaign_precision(
+    campaign: SweepHeader, rule: StoppingRule, sample: Case
+) -> CampaignPrecision:
     """Precision of the first instances of a campaign.
 
     Parameters

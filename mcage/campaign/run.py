@@ -23,14 +23,14 @@ from mcage.files.atomic import make_ready, remove_abandoned_beside
 from mcage.files.checksum import DamagedFileError
 from mcage.files.destination import place_of
 from mcage.results.conform import Arrays
-from mcage.results.header import Campaign, code_in_words
+from mcage.results.header import SweepHeader, code_in_words
 
 Compute = Callable[[int, int], Arrays]
 """Results of instances first ... last - 1 of every case, as `mcage.results.schema` declares."""
 
 
 def run_campaign(
-    campaign: Campaign,
+    campaign: SweepHeader,
     out_path: Path,
     compute: Compute,
     shard_size: int,
@@ -91,7 +91,7 @@ def run_campaign(
     return out_path
 
 
-def _nothing_to_compute(out_path: Path, campaign: Campaign, header: Campaign) -> str:
+def _nothing_to_compute(out_path: Path, campaign: SweepHeader, header: SweepHeader) -> str:
     others = campaign.other_codes(header)
     by_whom = f", computed by other code ({code_in_words(others)})" if others else ""
     return f"{out_path} already holds this sweep{by_whom}: nothing to compute"
@@ -106,7 +106,7 @@ def _what_stays(folder: Path) -> str:
 
 
 def _complete(
-    campaign: Campaign,
+    campaign: SweepHeader,
     out_path: Path,
     compute: Compute,
     shard_size: int,
@@ -152,7 +152,7 @@ class _ShardWriter:
     as soon as it is ready. Closing waits for one that is being written.
     """
 
-    def __init__(self, folder: Path, campaign: Campaign, compute: Compute) -> None:
+    def __init__(self, folder: Path, campaign: SweepHeader, compute: Compute) -> None:
         self._folder, self._campaign, self._compute = folder, campaign, compute
         self._writing = Lock()
         self._open = True
@@ -169,7 +169,7 @@ class _ShardWriter:
 
 
 def _compute_until_the_end(
-    campaign: Campaign,
+    campaign: SweepHeader,
     folder: Path,
     task: Callable[[range], None],
     shard_size: int,

@@ -19,7 +19,7 @@ from mcage.files.hdf5 import new_hdf5
 from mcage.files.sealed import SealedFile
 from mcage.plain_text import shown
 from mcage.results.conform import Arrays, conforming
-from mcage.results.header import Campaign
+from mcage.results.header import SweepHeader
 from mcage.results.schema import SCHEMA_VERSION, VARIABLES, dimension_sizes
 
 FILETYPE = "mcage-shard"
@@ -49,7 +49,7 @@ def shard_range(path: Path) -> range:
     return range(int(match["first"]), int(match["last"]) + 1)
 
 
-def write_shard(folder: Path, campaign: Campaign, instances: range, arrays: Arrays) -> Path:
+def write_shard(folder: Path, campaign: SweepHeader, instances: range, arrays: Arrays) -> Path:
     """Write the results of ``instances``, all or nothing.
 
     Parameters
@@ -82,7 +82,7 @@ def write_shard(folder: Path, campaign: Campaign, instances: range, arrays: Arra
     return path
 
 
-def read_owner(path: Path) -> Campaign:
+def read_owner(path: Path) -> SweepHeader:
     """Sweep that a shard belongs to, after verifying the whole shard.
 
     Raises
@@ -117,7 +117,7 @@ def read_shard(path: Path, names: Collection[str] | None = None) -> dict[str, np
 
 
 @contextmanager
-def _verified(path: Path) -> Iterator[tuple[h5py.File, Campaign]]:
+def _verified(path: Path) -> Iterator[tuple[h5py.File, SweepHeader]]:
     """The open file and the header of a shard that is in every point as mcage writes it."""
     promised = shard_range(path)
     sealed = SealedFile(path)
@@ -145,8 +145,8 @@ def _verified(path: Path) -> Iterator[tuple[h5py.File, Campaign]]:
         yield file, campaign
 
 
-def _campaign(sealed: SealedFile) -> Campaign:
+def _campaign(sealed: SealedFile) -> SweepHeader:
     try:
-        return Campaign.from_json(sealed.attribute("campaign", str))
+        return SweepHeader.from_json(sealed.attribute("campaign", str))
     except ValueError as error:
         sealed.refuse("attribute campaign", str(error))

@@ -14,7 +14,7 @@ from mcage.campaign.shard import LONGEST_NAME, read_owner, shard_range
 from mcage.errors import UserError
 from mcage.files.atomic import flush_folder, is_temporary, remove_abandoned
 from mcage.files.checksum import DamagedFileError
-from mcage.results.header import Campaign, code_in_words
+from mcage.results.header import SweepHeader, code_in_words
 
 LOCK_NAME = "lock"
 SUFFIX = ".shards"
@@ -84,10 +84,10 @@ def _lock(folder: Path, descriptor: int) -> None:
 
 def finished_shards(
     folder: Path,
-    campaign: Campaign | None,
+    campaign: SweepHeader | None,
     on_damage: Callable[[Path, DamagedFileError], None],
     accept_other_code: bool = False,
-) -> tuple[Campaign | None, dict[range, Path]]:
+) -> tuple[SweepHeader | None, dict[range, Path]]:
     """Verify every shard of a folder that this process has locked.
 
     Parameters
@@ -123,7 +123,7 @@ def finished_shards(
         if instances in paths:
             raise UserError(f"{paths[instances]} and {path} hold the same instances: remove one")
         paths[instances] = path
-    first: Campaign | None = None
+    first: SweepHeader | None = None
     shards: dict[range, Path] = {}
     for instances, path in sorted(paths.items(), key=lambda item: (item[0].start, item[0].stop)):
         try:
@@ -156,7 +156,7 @@ def refuse(_: Path, damage: DamagedFileError) -> NoReturn:
 
 
 def _check_owner(
-    path: Path, header: Campaign, owner: Campaign | None, accept_other_code: bool
+    path: Path, header: SweepHeader, owner: SweepHeader | None, accept_other_code: bool
 ) -> None:
     if owner is None:
         return
@@ -170,7 +170,7 @@ def _check_owner(
 
 
 def refuse_other_code(
-    path: Path, campaign: Campaign, header: Campaign, accept_other_code: bool
+    path: Path, campaign: SweepHeader, header: SweepHeader, accept_other_code: bool
 ) -> None:
     """Refuse results of other code, unless the user accepts them.
 

@@ -20,7 +20,7 @@ from mcage.campaign.shard import read_shard
 from mcage.campaign.shard_folder import refuse
 from mcage.errors import UserError
 from mcage.files.checksum import DamagedFileError
-from mcage.results.header import Campaign, StoppingRule
+from mcage.results.header import StoppingRule, SweepHeader
 from mcage.spec import SweepSpec
 from mcage.sweep.stopping_quantities import QUANTITIES
 from mcage.variation import scenario
@@ -85,7 +85,7 @@ class Watch:
         Instances that must be finished before the next look.
     """
 
-    def __init__(self, campaign: Campaign) -> None:
+    def __init__(self, campaign: SweepHeader) -> None:
         self._campaign = campaign
         rule, most = campaign.stopping, campaign.instances
         self._to_come = iter(checkpoints(most, rule.slices_per_chip) if rule else [most])
@@ -93,7 +93,7 @@ class Watch:
         self._read = 0
         self.checkpoint = next(self._to_come)
 
-    def look(self, shards: Mapping[range, Path]) -> tuple[Campaign | None, str]:
+    def look(self, shards: Mapping[range, Path]) -> tuple[SweepHeader | None, str]:
         """Look at the instances up to the checkpoint; if they are not enough, go on to the next.
 
         Parameters
@@ -141,7 +141,7 @@ def _arrays(path: Path, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
         refuse(path, damage)
 
 
-def ended(campaign: Campaign, shards: Mapping[range, Path]) -> Campaign | None:
+def ended(campaign: SweepHeader, shards: Mapping[range, Path]) -> SweepHeader | None:
     """The campaign as it has ended with these shards, or None if instances are missing.
 
     Parameters

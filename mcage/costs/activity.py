@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.interface import Counters, clean_maps
-from mcage.engines.numpy_engine.engine import ReferenceEngine
+from mcage.engines.interface import Counters, fault_free_maps
+from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.geometry import SLICE
 from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.replays.schedule import Schedule
@@ -165,7 +165,7 @@ def conventional(trace: Trace) -> Activity:
         A valid trace.
     """
     replay = prepare(trace, CONVENTIONAL)
-    return activity_of(replay, ReferenceEngine().count(replay, clean_maps()))
+    return activity_of(replay, NumpyEngine().count(replay, fault_free_maps()))
 
 
 def activity_of(replay: PreparedReplay, counters: Counters) -> Activity:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.policies import Policies
-from mcage.engines.stress import Exposure, SharedDuties, Watched
+from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells
 from mcage.geometry import SLICE
 from mcage.replays.prepare import PreparedReplay
 from mcage.techniques import Technique
@@ -116,7 +116,9 @@ class Engine(ABC):
         """Integer cell times of a small batch, for inspection and for replays shared by all."""
 
     @abstractmethod
-    def exposure(self, duties: SharedDuties, watched: Watched, instances: int) -> Exposure:
+    def stress(
+        self, duties: FaultFreeDuties, tracked: TrackedCells, instances: int
+    ) -> StressAccumulator:
         """Times of the cells of a batch of new instances, all zero so far."""
 
     def count(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
@@ -148,6 +150,6 @@ class Engine(ABC):
         )
 
 
-def clean_maps(instances: int = 1) -> NDArray[np.uint8]:
+def fault_free_maps(instances: int = 1) -> NDArray[np.uint8]:
     """Fault maps without a fault: uint8[instances, 256]."""
     return np.zeros((instances, SLICE.entries), dtype=np.uint8)

@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.interface import CellTimes, Engine, clean_maps
-from mcage.engines.stress import DenseExposure, SharedDuties, SliceTimes, Watched
+from mcage.engines.interface import CellTimes, Engine, fault_free_maps
+from mcage.engines.stress import DenseStress, FaultFreeDuties, SliceTimes, TrackedCells
 from mcage.geometry import SLICE
 from mcage.replays.layout import Layout
 from mcage.replays.packing import Packing, Places
@@ -95,11 +95,11 @@ class Packed:
             return known[places]
 
     def _replayed(self, replay: PreparedReplay) -> SliceTimes:
-        times = self._engine.cell_times(replay, clean_maps())
+        times = self._engine.cell_times(replay, fault_free_maps())
         return times.ones[0], times.powered[0], replay.period
 
 
-class PackedExposure(DenseExposure):
+class PackedStress(DenseStress):
     """Exposure of instances whose windows are packed.
 
     Parameters
@@ -107,13 +107,13 @@ class PackedExposure(DenseExposure):
     packed : Packed
         Replays.
     duties, watched, instances
-        As for `Exposure`.
+        As for `StressAccumulator`.
     """
 
     def __init__(
-        self, packed: Packed, duties: SharedDuties, watched: Watched, instances: int
+        self, packed: Packed, duties: FaultFreeDuties, tracked: TrackedCells, instances: int
     ) -> None:
-        super().__init__(duties, watched, instances)
+        super().__init__(duties, tracked, instances)
         self._packed = packed
 
     def _times(self, replay: PreparedReplay, fault_map: NDArray[np.uint8]) -> SliceTimes:

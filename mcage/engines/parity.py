@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.interface import Counters, Engine, clean_maps
-from mcage.engines.stress import SharedDuties, Watched
+from mcage.engines.interface import Counters, Engine, fault_free_maps
+from mcage.engines.stress import FaultFreeDuties, TrackedCells
 from mcage.geometry import SLICE
 from mcage.replays.most_stressed import group_by_duty
 from mcage.replays.prepare import PreparedReplay
@@ -19,7 +19,7 @@ FLOAT_TOLERANCE = 1e-5
 """Largest relative difference between floats of engines that agree."""
 
 _COUNTED = [field.name for field in dataclasses.fields(Counters) if field.name != "passes"]
-_WATCHED_CELLS = 256
+_TRACKED_CELLS = 256
 _EXCERPT, _EXCERPT_SLOTS = "ScanLargeArrays", 4
 _SECONDS = (3.0e7, 1.7e7)
 """Lengths of the stretches that instances live through, with and without faults."""
@@ -89,7 +89,7 @@ def ask(engine: Engine, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -
     """
     engine.check(replay.technique)
     instances = len(fault_maps)
-    clean = engine.cell_times(replay, clean_maps())
+    clean = engine.cell_times(replay, fault_free_maps())
     times = engine.cell_times(replay, fault_maps) if replay.technique.heeds_faults else clean
     counters = engine.count(replay, fault_maps)
     integers = {name: getattr(counters, name) for name in _COUNTED}
@@ -98,23 +98,23 @@ def ask(engine: Engine, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -
     integers |= {"clean cycles at '1'": clean.ones, "clean cycles powered": clean.powered}
 
     duties = (group_by_duty(at.reshape(1, -1) / clean.period) for at in (clean.zeros, clean.ones))
-    exposure = engine.exposure(SharedDuties((replay,), *duties), _watched(instances), instances)
+    stress = engine.stress(FaultFreeDuties((replay,), *duties), _tracked(instances), instances)
     everyone, kernel = np.arange(instances), np.zeros(instances, dtype=np.int64)
     floats = {}
-    for stretch, maps in enumerate((clean_maps(instances), fault_maps)):
-        exposure.add(everyone, kernel, maps, _SECONDS[stretch])
-        floats[f"longest seconds {stretch}"] = exposure.longest.copy()
-        floats[f"seconds of cells {stretch}"] = exposure.watched_seconds.copy()
+    for span, maps in enumerate((fault_free_maps(instances), fault_maps)):
+        stress.add(everyone, kernel, maps, _SECONDS[span])
+        floats[f"longest seconds {span}"] = stress.longest.copy()
+        floats[f"seconds of cells {span}"] = stress.tracked_seconds.copy()
     return Answers(integers, floats)
 
 
-def _watched(instances: int) -> Watched:
+def _tracked(instances: int) -> TrackedCells:
     """Cells of every instance: half of them in entries that every kernel uses."""
     draw = np.random.default_rng(1)
-    anywhere = draw.integers(SLICE.cells, size=(instances, _WATCHED_CELLS // 2))
+    anywhere = draw.integers(SLICE.cells, size=(instances, _TRACKED_CELLS // 2))
     in_use = draw.integers(8 * SLICE.entry_bits, size=anywhere.shape)
     cell = np.hstack([anywhere, in_use])
-    return Watched(np.repeat(np.arange(instances), _WATCHED_CELLS), cell.ravel())
+    return TrackedCells(np.repeat(np.arange(instances), _TRACKED_CELLS), cell.ravel())
 
 
 def compare(found: Answers, meant: Answers) -> Parity:
@@ -152,7 +152,7 @@ def excerpt() -> Trace:
 def demanding_maps(instances: int) -> NDArray[np.uint8]:
     """Fault maps uint8[instances, 256]: none, some faults, so many that registers spill, ..."""
     draw = np.random.default_rng(2)
-    maps = clean_maps(instances)
+    maps = fault_free_maps(instances)
     for number in range(1, instances):
         unusable = draw.integers(1, 1 << SLICE.blocks, SLICE.entries)
         some = draw.random(SLICE.entries) < 0.15

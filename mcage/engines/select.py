@@ -34,13 +34,13 @@ def select_engine(
     if devices is not None and name not in ("auto", "cuda"):
         raise UserError(f"--devices is for the engine 'cuda', not for {name!r}")
     if name == "numpy":
-        from mcage.engines.numpy_engine.engine import ReferenceEngine
+        from mcage.engines.numpy_engine.engine import NumpyEngine
 
-        return ReferenceEngine(), "asked for"
+        return NumpyEngine(), "asked for"
     if name == "numba":
-        from mcage.engines.numba_engine import NativeEngine
+        from mcage.engines.numba_engine import NumbaEngine
 
-        return NativeEngine(), "asked for"
+        return NumbaEngine(), "asked for"
 
     if name == "cuda" or devices is not None:
         return _cuda(devices, threads), "asked for"
@@ -65,9 +65,9 @@ def _whatever_answers(threads: int) -> tuple[Engine, str]:
     try:
         devices = ask_devices()
     except NoDeviceError as error:
-        from mcage.engines.numba_engine import NativeEngine
+        from mcage.engines.numba_engine import NumbaEngine
 
-        return NativeEngine(), f"the CPU engine; no GPU: {error.why}"
+        return NumbaEngine(), f"the CPU engine; no GPU: {error.why}"
     left_out = f"; left out: {in_words(devices.refused)}" if devices.refused else ""
     return CudaEngine(devices.usable, threads), f"a GPU answers{left_out}"
 

@@ -17,12 +17,12 @@ from mcage.replays.prepare import PreparedReplay
 SliceTimes = tuple[NDArray[np.integer], NDArray[np.integer], int]
 """Of every cell of a slice, cycles at '1' and powered, [256, 2048] each; cycles of the replay."""
 
-WATCHED_TOGETHER = 1 << 14
+TRACKED_TOGETHER = 1 << 14
 """Watched cells whose times are added to together, so that they stay in the cache."""
 
 
 @dataclass(frozen=True)
-class Watched:
+class TrackedCells:
     """Cells whose times are followed one by one; arrays [n], in any order.
 
     Attributes
@@ -38,7 +38,7 @@ class Watched:
 
 
 @dataclass(frozen=True, eq=False)
-class SharedDuties:
+class FaultFreeDuties:
     """A technique on every kernel of a sweep, and its duty cycles on a slice without faults.
 
     Attributes
@@ -54,7 +54,7 @@ class SharedDuties:
     one: DutyGroups
 
 
-class Exposure(ABC):
+class StressAccumulator(ABC):
     """Seconds at '0' and at '1' of the cells of a batch of instances.
 
     Every engine keeps the times of instances of their own in its own way; what it tells of them is
@@ -71,12 +71,12 @@ class Exposure(ABC):
         Size of the batch.
     """
 
-    def __init__(self, duties: SharedDuties, watched: Watched, instances: int) -> None:
+    def __init__(self, duties: FaultFreeDuties, tracked: TrackedCells, instances: int) -> None:
         self._duties = duties
-        self._watched = watched
+        self._tracked = tracked
         self._mixture = np.zeros((instances, len(duties.replays)))
         self._has_own = np.zeros(instances, dtype=bool)
-        self.watched_seconds = np.zeros((2, len(watched.cell)))
+        self.tracked_seconds = np.zeros((2, len(tracked.cell)))
         """Seconds at '0' and at '1' of the watched cells."""
         self.longest = np.zeros((2, instances))
         """Longest seconds at '0' and at '1' among all cells of each instance."""
@@ -123,13 +123,13 @@ class Exposure(ABC):
             longest[instances] = self._longest_of_mixtures(mixtures, of_cells)
         first_cell = np.full(len(self._has_own), -1, dtype=np.int64)
         first_cell[instances] = kernel * self._duties.zero.duty.shape[1]
-        for first in range(0, len(self._watched.cell), WATCHED_TOGETHER):
-            some = slice(first, first + WATCHED_TOGETHER)
-            place = first_cell[self._watched.instance[some]]
+        for first in range(0, len(self._tracked.cell), TRACKED_TOGETHER):
+            some = slice(first, first + TRACKED_TOGETHER)
+            place = first_cell[self._tracked.instance[some]]
             mine = slice(None) if place.min() >= 0 else np.flatnonzero(place >= 0)
-            place = place[mine] + self._watched.cell[some][mine]
-            for watched, of_cells in zip(self.watched_seconds, duties, strict=True):
-                watched[some][mine] += seconds * of_cells.duty.take(place)
+            place = place[mine] + self._tracked.cell[some][mine]
+            for tracked, of_cells in zip(self.tracked_seconds, duties, strict=True):
+                tracked[some][mine] += seconds * of_cells.duty.take(place)
 
     def longest_earlier(
         self,
@@ -214,21 +214,21 @@ class Exposure(ABC):
         """
         raise NotImplementedError
 
-    def _watched_of(self, instances: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _tracked_of(self, instances: NDArray[np.int64]) -> NDArray[np.int64]:
         """Positions of the watched cells of some instances."""
         chosen = np.zeros(len(self._has_own), dtype=bool)
         chosen[instances] = True
-        return np.flatnonzero(chosen[self._watched.instance])
+        return np.flatnonzero(chosen[self._tracked.instance])
 
 
-class DenseExposure(Exposure):
+class DenseStress(StressAccumulator):
     """Two sums for each of the 524,288 cells of an instance: simple, and 8 MB.
 
     `_times` says what a stretch adds to them.
     """
 
-    def __init__(self, duties: SharedDuties, watched: Watched, instances: int) -> None:
-        super().__init__(duties, watched, instances)
+    def __init__(self, duties: FaultFreeDuties, tracked: TrackedCells, instances: int) -> None:
+        super().__init__(duties, tracked, instances)
         # Pages that are never touched take no memory.
         self._own = np.zeros((2, instances, duties.zero.duty.shape[1]))
 
@@ -278,6 +278,6 @@ class DenseExposure(Exposure):
         """Times of a slice with a fault map uint8[256]."""
 
     def _follow(self, instances: NDArray[np.int64]) -> None:
-        mine = self._watched_of(instances)
-        instance, cell = self._watched.instance[mine], self._watched.cell[mine]
-        self.watched_seconds[:, mine] = self._own[:, instance, cell]
+        mine = self._tracked_of(instances)
+        instance, cell = self._tracked.instance[mine], self._tracked.cell[mine]
+        self.tracked_seconds[:, mine] = self._own[:, instance, cell]

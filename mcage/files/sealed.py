@@ -16,7 +16,7 @@ from mcage.errors import UserError
 from mcage.files.checksum import MOST_BYTES, check_seal
 from mcage.files.foreign_hdf5 import ForeignFile
 from mcage.plain_text import shown
-from mcage.results.header import Campaign
+from mcage.results.header import SweepHeader
 from mcage.results.schema import Variable
 
 _NETCDF_ATTRIBUTES = {"CLASS", "NAME"}
@@ -94,7 +94,7 @@ class SealedFile:
             if dataset["low"] not in known or dataset["high"] not in known:
                 self.refuse(name, f"has values other than {list(map(int, variable.flags))}")
 
-    def require_values_of(self, campaign: Campaign) -> None:
+    def require_values_of(self, campaign: SweepHeader) -> None:
         """Refuse kernels that the campaign does not have, and lives beyond its horizon."""
         for name, most in (
             ("workload", len(campaign.kernels) - 1),

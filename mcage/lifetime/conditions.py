@@ -10,15 +10,15 @@ from mcage.aging.delay import dvth_at_delay
 from mcage.aging.environment import Environment
 from mcage.aging.nbti import SECONDS_PER_YEAR, AdditiveModel, NbtiModel
 from mcage.aging.nbti.monotonicity import check_model
-from mcage.aging.sampling import InstanceConstants, InstanceLaws
+from mcage.aging.sampling import InstanceConstants, InstanceDistributions
 from mcage.errors import UserError
-from mcage.lifetime.degradation.history import Course
+from mcage.lifetime.degradation.history import History
 from mcage.lifetime.degradation.shifts import Drift
-from mcage.lifetime.failure_criteria import Limits
+from mcage.lifetime.failure_criteria import FailureCriteria
 
 
 @dataclass(frozen=True)
-class LifeRules:
+class LifeConditions:
     """What holds for every instance of a case.
 
     Parameters
@@ -52,7 +52,7 @@ class LifeRules:
     vmin_coefficient: float
     lds_rows: int
     spread_blocks: bool
-    laws: InstanceLaws
+    laws: InstanceDistributions
     spill_limit: float = 1.0
     holds_while_idle: bool = False
 
@@ -110,10 +110,10 @@ class LifeRules:
             activity=self._switched_on(own),
         )
 
-    def course(self, constants: InstanceConstants | None = None) -> Course:
+    def history(self, constants: InstanceConstants | None = None) -> History:
         """What epochs do to the transistors of instances; arguments and errors as of `drift`."""
         own = self._own(constants)
-        return Course(
+        return History(
             nbti=self.nbti,
             rates=tuple(
                 self.nbti.rates(self.environment, own.in_epoch(epoch).transistors)
@@ -123,10 +123,10 @@ class LifeRules:
             activity=self._switched_on(own),
         )
 
-    def limits(self, constants: InstanceConstants | None = None) -> Limits:
+    def limits(self, constants: InstanceConstants | None = None) -> FailureCriteria:
         """How far the transistors of instances may shift; arguments and errors as of `drift`."""
         own = self._own(constants)
-        return Limits(
+        return FailureCriteria(
             vt0_volts=own.vt0_volts,
             dvth_limit_volts=np.asarray(
                 dvth_at_delay(

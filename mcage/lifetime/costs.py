@@ -24,7 +24,7 @@ from mcage.costs import (
 )
 from mcage.costs.components import Penalties
 from mcage.geometry import SLICE
-from mcage.lifetime.fault_free import SharedReplays
+from mcage.lifetime.fault_free import FaultFreeReplays
 from mcage.replays.event_rates import Event
 
 
@@ -72,7 +72,7 @@ class Meter:
         Whether instances differ in their shares of the time at the operating points.
     """
 
-    shared: SharedReplays
+    shared: FaultFreeReplays
     conventional: tuple[Activity, ...]
     environment: Environment
     technology: Technology

@@ -9,7 +9,7 @@ from mcage.lifetime.vmin_growth import aged_vmin
 
 
 @dataclass(frozen=True, eq=False)
-class Limits:
+class FailureCriteria:
     """What shifts of n instances are held against; arrays [n], or one number for all.
 
     Parameters
@@ -27,7 +27,7 @@ class Limits:
     vmin_coefficient: float
     lowest_vdd_volts: float
 
-    def of(self, which: NDArray[np.int64]) -> "Limits":
+    def of(self, which: NDArray[np.int64]) -> "FailureCriteria":
         """Those of some instances, also repeated."""
         vt0, limit = self.vt0_volts, self.dvth_limit_volts
         if not vt0.ndim and not limit.ndim:

@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.interface import Engine, clean_maps
-from mcage.engines.stress import SharedDuties
+from mcage.engines.interface import Engine, fault_free_maps
+from mcage.engines.stress import FaultFreeDuties
 from mcage.geometry import SLICE
 from mcage.replays.event_rates import KernelActivity, events_per_cycle
 from mcage.replays.most_stressed import group_by_duty
@@ -19,7 +19,7 @@ from mcage.replays.prepare import PreparedReplay
 
 
 @dataclass(frozen=True, eq=False)
-class SharedReplays:
+class FaultFreeReplays:
     """A technique on every kernel of a sweep, and its results on a slice without faults.
 
     Attributes
@@ -37,7 +37,7 @@ class SharedReplays:
     """
 
     replays: tuple[PreparedReplay, ...]
-    duties: SharedDuties
+    duties: FaultFreeDuties
     events: NDArray[np.float64]
     activities: tuple[KernelActivity, ...]
     peak_spilled_rows: NDArray[np.int64]
@@ -68,7 +68,7 @@ def share(
     engine: Engine,
     replays: tuple[PreparedReplay, ...],
     with_idle: tuple[PreparedReplay, ...] | None = None,
-) -> SharedReplays:
+) -> FaultFreeReplays:
     """Replay every kernel once without faults.
 
     Parameters
@@ -81,16 +81,16 @@ def share(
         The same with the idle time in which the slice holds; by default there is none.
     """
     aging = replays if with_idle is None else with_idle
-    counters = [engine.count(replay, clean_maps()) for replay in replays]
+    counters = [engine.count(replay, fault_free_maps()) for replay in replays]
     zero = np.empty((len(aging), SLICE.cells))
     one = np.empty_like(zero)
     for kernel, replay in enumerate(aging):
-        times = engine.cell_times(replay, clean_maps())
+        times = engine.cell_times(replay, fault_free_maps())
         zero[kernel] = (times.zeros[0] / times.period).ravel()
         one[kernel] = (times.ones[0] / times.period).ravel()
-    return SharedReplays(
+    return FaultFreeReplays(
         replays=replays,
-        duties=SharedDuties(aging, group_by_duty(zero), group_by_duty(one)),
+        duties=FaultFreeDuties(aging, group_by_duty(zero), group_by_duty(one)),
         events=np.concatenate(
             [events_per_cycle(*both) for both in zip(replays, counters, strict=True)]
         ),

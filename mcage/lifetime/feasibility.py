@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from mcage.engines.interface import Engine
 from mcage.geometry import SLICE
 from mcage.lifetime.end_cause import EndCause
-from mcage.lifetime.fault_free import SharedReplays
+from mcage.lifetime.fault_free import FaultFreeReplays
 from mcage.replays.event_rates import COUNTED, EVENTS, Event, counted
 
 
@@ -90,7 +90,7 @@ class Room:
     """
 
     engine: Engine
-    shared: SharedReplays
+    shared: FaultFreeReplays
     lds_rows: int
     spill_limit: float
 

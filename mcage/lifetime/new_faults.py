@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.lifetime.degradation.base import CellWear
-from mcage.lifetime.degradation.span import Stretch
-from mcage.lifetime.failure_criteria import Limits
+from mcage.lifetime.degradation.base import CellDegradation
+from mcage.lifetime.degradation.span import EpochSpan
+from mcage.lifetime.failure_criteria import FailureCriteria
 from mcage.variation import EntryFaults, TailCells
 
 
@@ -31,12 +31,12 @@ class NewFaults:
         Shifts of these cells.
     """
 
-    limits: Limits
+    limits: FailureCriteria
     spread_blocks: bool
-    stretch: Stretch
+    span: EpochSpan
     earlier: EntryFaults
     cells: TailCells
-    wear: CellWear
+    degradation: CellDegradation
 
     def of(self, which: NDArray[np.int64]) -> "NewFaults":
         """Those of some instances, in rising order."""
@@ -46,10 +46,10 @@ class NewFaults:
         return NewFaults(
             self.limits.of(which),
             self.spread_blocks,
-            self.stretch.of(which),
+            self.span.of(which),
             self.earlier.of(which),
             self.cells.at(kept, which),
-            self.wear.of(kept),
+            self.degradation.of(kept),
         )
 
     def faults_at(self, moment: NDArray[np.float64]) -> EntryFaults:
@@ -57,7 +57,7 @@ class NewFaults:
         if not len(self.cells.cell):
             return self.earlier
         instance = self.cells.instance
-        shift = self.wear.dvth(moment[instance])
+        shift = self.degradation.dvth(moment[instance])
         faulty = self.limits.of(instance).are_faulty(self.cells.vmin_volts, shift)
         return self.earlier.more(self.cells, faulty)
 

@@ -15,13 +15,13 @@ from mcage.aging.delay import delay_increase
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.sampling import InstanceConstants
 from mcage.engines.interface import Engine
-from mcage.engines.stress import Watched
-from mcage.lifetime.conditions import LifeRules
-from mcage.lifetime.degradation.additive import SummedWear
-from mcage.lifetime.degradation.base import Wear
-from mcage.lifetime.degradation.stepwise import FollowedWear
+from mcage.engines.stress import TrackedCells
+from mcage.lifetime.conditions import LifeConditions
+from mcage.lifetime.degradation.additive import AdditiveDegradation
+from mcage.lifetime.degradation.base import Degradation
+from mcage.lifetime.degradation.stepwise import StepwiseDegradation
 from mcage.lifetime.end_cause import EndCause
-from mcage.lifetime.fault_free import SharedReplays
+from mcage.lifetime.fault_free import FaultFreeReplays
 from mcage.lifetime.feasibility import Replayed, Room
 from mcage.lifetime.new_faults import NewFaults
 from mcage.replays.event_rates import EVENTS, Event
@@ -84,9 +84,9 @@ class Lives:
 
 
 def live(
-    rules: LifeRules,
+    rules: LifeConditions,
     engine: Engine,
-    shared: SharedReplays,
+    shared: FaultFreeReplays,
     kernel_of_epoch: NDArray[np.int64],
     tail: TailCells,
     sample: NDArray[np.int64],
@@ -115,7 +115,7 @@ def live(
     Raises
     ------
     UserError
-        As `LifeRules.drift`.
+        As `LifeConditions.drift`.
     """
     return _Batch(rules, constants, engine, shared, kernel_of_epoch, tail, sample).run()
 
@@ -129,10 +129,10 @@ class _Batch:
 
     def __init__(
         self,
-        rules: LifeRules,
+        rules: LifeConditions,
         constants: InstanceConstants | None,
         engine: Engine,
-        shared: SharedReplays,
+        shared: FaultFreeReplays,
         kernel_of_epoch: NDArray[np.int64],
         tail: TailCells,
         sample: NDArray[np.int64],
@@ -146,16 +146,16 @@ class _Batch:
         self.kernel_of_epoch = kernel_of_epoch
         self.sampled_cells = sample.shape[1]
         self.room = Room(engine, shared, rules.lds_rows, rules.spill_limit)
-        watched = Watched(
+        tracked = TrackedCells(
             np.concatenate([self.tail.instance, np.repeat(np.arange(count), sample.shape[1])]),
             np.concatenate([self.tail.cell.astype(np.int64), sample.ravel()]),
         )
-        given = (engine, shared.duties, watched, self.sampled_cells, count)
-        self.wear: Wear
+        given = (engine, shared.duties, tracked, self.sampled_cells, count)
+        self.degradation: Degradation
         if rules.sums_suffice:
-            self.wear = SummedWear(rules.drift(constants), *given)
+            self.degradation = AdditiveDegradation(rules.drift(constants), *given)
         else:
-            self.wear = FollowedWear(rules.course(constants), *given)
+            self.degradation = StepwiseDegradation(rules.history(constants), *given)
 
         # The last epoch of each instance so far, and the replays at both its ends.
         self.epoch = np.zeros(count, dtype=np.int64)
@@ -206,14 +206,14 @@ class _Batch:
         self, running: NDArray[np.int64], first: Replayed, start: float, end: float
     ) -> NDArray[np.int64]:
         """Let instances live through an epoch; return those that do not end in it."""
-        self.wear.add(running, first.kernel, first.fault_maps, start, end)
+        self.degradation.add(running, first.kernel, first.fault_maps, start, end)
         found, places = self._new_faults(running)
-        faults = found.faults_at(found.stretch.end)
+        faults = found.faults_at(found.span.end)
         fault_maps = faults.fault_maps(self.rules.spread_blocks)
         last = self.room.replay(first.kernel, fault_maps, first)
         self.last.keep(running, last)
         limit = self.limits.of(running).dvth_limit_volts
-        self.ended_by_delay[running] = self.wear.exceeds(running, limit)
+        self.ended_by_delay[running] = self.degradation.exceeds(running, limit)
         without_room = np.flatnonzero(~last.fits)
         if len(without_room):
             self.ended_by_faults[running[without_room]] = self._runs_out(
@@ -227,7 +227,7 @@ class _Batch:
             first, last = first.of(going), last.of(going)
             faults, fault_maps = faults.of(going), fault_maps[going]
             places = places[self._chosen(running)[self.tail.instance[places]]]
-        self._live_until(running, found.stretch.end, found, first, last)
+        self._live_until(running, found.span.end, found, first, last)
         self.entries.keep(running, faults)
         self.fault_maps[running] = fault_maps
         self.faulty[places] = True
@@ -241,17 +241,17 @@ class _Batch:
         """
         chosen = self._chosen(instances)
         healthy = self.healthy[chosen[self.tail.instance[self.healthy]]]
-        instance, wear = self.tail.instance[healthy], self.wear.cells(healthy)
-        shift = wear.dvth(self.wear.stretch.end[instance])
+        instance, degradation = self.tail.instance[healthy], self.degradation.cells(healthy)
+        shift = degradation.dvth(self.degradation.span.end[instance])
         fails = self.limits.of(instance).are_faulty(self.tail.vmin_volts[healthy], shift)
         places = healthy[fails]
         found = NewFaults(
             limits=self.limits.of(instances),
             spread_blocks=self.rules.spread_blocks,
-            stretch=self.wear.stretch.of(instances),
+            span=self.degradation.span.of(instances),
             earlier=self.entries.of(instances),
             cells=self.tail.at(places, instances),
-            wear=wear.of(fails),
+            degradation=degradation.of(fails),
         )
         return found, places
 
@@ -260,7 +260,7 @@ class _Batch:
 
         What fits up to the last moment that bisection looks at leaves the rest to the next epoch.
         """
-        moment, end = found.stretch.start, found.stretch.end
+        moment, end = found.span.start, found.span.end
         for _ in range(BISECTIONS):
             moment = 0.5 * (moment + end)
         return ~self.room.replay(first.kernel, found.fault_maps_at(moment), last, first).fits
@@ -274,7 +274,7 @@ class _Batch:
         last: Replayed,
     ) -> None:
         """Account for the last epochs of some instances, up to a moment of each."""
-        start, epoch = found.stretch.start, self.epoch[instances]
+        start, epoch = found.span.start, self.epoch[instances]
         halfway = found.fault_maps_at(middles_of_growth(start, moment))
         middle = self.room.replay(first.kernel, halfway, first, last)
         self.moment_seconds[instances, epoch] = growth_weights(start, moment).T
@@ -285,7 +285,7 @@ class _Batch:
         peak = np.maximum(first.peak, np.minimum(last.peak, self.rules.lds_rows))
         self.epoch_peak[instances, epoch] = peak
         self.peak[instances] = np.maximum(self.peak[instances], peak)
-        self.epoch_max_dvth[instances, epoch] = self.wear.worst_dvth(instances, moment).T
+        self.epoch_max_dvth[instances, epoch] = self.degradation.worst_dvth(instances, moment).T
         self.faulty_end[instances] = (last.fault_maps != 0).sum(axis=1)
 
     def _end(self) -> None:
@@ -294,10 +294,10 @@ class _Batch:
         if not len(ended):
             return
         found, _ = self._new_faults(ended)
-        moment, cause = found.stretch.end.copy(), np.full(len(ended), EndCause.DELAY)
+        moment, cause = found.span.end.copy(), np.full(len(ended), EndCause.DELAY)
         late = np.flatnonzero(self.ended_by_delay[ended])
         limit = self.limits.of(ended[late]).dvth_limit_volts
-        moment[late] = self.wear.reaching(ended[late], limit)
+        moment[late] = self.degradation.reaching(ended[late], limit)
         failed = np.flatnonzero(self.ended_by_faults[ended])
         by_faults, failure = self._end_by_faults(ended[failed], found.of(failed))
         sooner = by_faults < moment[failed]
@@ -313,7 +313,7 @@ class _Batch:
     ) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
         """Moments at which kernels can run no longer, and why."""
         fits, full = self.first.of(instances), self.last.of(instances)
-        low, high = found.stretch.start, found.stretch.end
+        low, high = found.span.start, found.span.end
         for _ in range(BISECTIONS):
             middle = 0.5 * (low + high)
             tried = self.room.replay(fits.kernel, found.fault_maps_at(middle), fits, full)
@@ -333,9 +333,9 @@ class _Batch:
         count = len(self.end_seconds)
         dvth, duty = np.zeros((count, 2)), np.zeros((count, 2))
         sampled = np.zeros((2, count, self.sampled_cells))
-        dvth[lived] = self.wear.worst_dvth(lived, age).T
-        duty[lived] = self.wear.longest_duty(lived, age).T
-        sampled[:, lived] = self.wear.sampled_dvth(lived, age)
+        dvth[lived] = self.degradation.worst_dvth(lived, age).T
+        duty[lived] = self.degradation.longest_duty(lived, age).T
+        sampled[:, lived] = self.degradation.sampled_dvth(lived, age)
         events = (self.moment_seconds[..., None] * self.moment_events).sum(axis=(1, 2))
         writes = events[:, : Event.LDS + 1].sum(axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):

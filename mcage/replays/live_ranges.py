@@ -15,7 +15,7 @@ from mcage.traces.model import ALL_LANES, READ, WRITE, Trace
 
 
 @dataclass(frozen=True)
-class Lives:
+class LiveRanges:
     """Which writes share a life, and when it is over; arrays int64[writes] in trace order.
 
     Attributes
@@ -34,7 +34,7 @@ class Lives:
     death_event: NDArray[np.int64]
 
 
-def lives_of(trace: Trace, window_of_event: NDArray[np.int64]) -> Lives:
+def lives_of(trace: Trace, window_of_event: NDArray[np.int64]) -> LiveRanges:
     """Follow every register from its writes to their last reads.
 
     Parameters
@@ -64,7 +64,7 @@ def lives_of(trace: Trace, window_of_event: NDArray[np.int64]) -> Lives:
     death = np.where(read_later, last_read, place)
     end = np.minimum(death, next_write)
     number = np.cumsum(trace.kind == WRITE) - 1
-    lives = Lives(*(np.empty(trace.writes, dtype=np.int64) for _ in range(3)))
+    lives = LiveRanges(*(np.empty(trace.writes, dtype=np.int64) for _ in range(3)))
     write = number[event[is_write]]
     lives.first[write] = number[event[first[is_write]]]
     lives.end_event[write] = event[end[is_write]]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mcage.geometry import SLICE
 from mcage.replays.live_ranges import lives_of
-from mcage.replays.stored_values import Images, stored_images
+from mcage.replays.stored_values import StoredValues, stored_stored_values
 from mcage.techniques import Storage, Technique, refuse_policy
 from mcage.traces.model import READ, RELEASE, WRITE, Trace
 from mcage.traces.patterns import classify, compressible, first_block_fits, wc_bytes
@@ -88,7 +88,7 @@ class Schedule:
     reads_after: NDArray[np.int64]
     op_kind: NDArray[np.uint8]
     op: NDArray[np.int32]
-    images: Images
+    stored_values: StoredValues
     compressible_writes: int
     reads: int
 
@@ -107,7 +107,7 @@ class Schedule:
         """Whether every entry that is written is overwritten as a whole."""
         match self.technique.storage:
             case Storage.PLAIN | Storage.TABLE:
-                return bool((self.images.mask[~self.compressed] == 0).all())
+                return bool((self.stored_values.mask[~self.compressed] == 0).all())
             case Storage.INLINE | Storage.BLOCK:
                 return False
             case unknown:
@@ -203,7 +203,7 @@ def make_schedule(trace: Trace, technique: Technique, delta_limit: int | None) -
         reads_after=_reads_after(trace, window_of_event, events),
         op_kind=op_kind,
         op=op,
-        images=stored_images(
+        stored_values=stored_stored_values(
             trace.values,
             value,
             _lanes(exec_mask, order, first_sorted),

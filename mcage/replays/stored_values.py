@@ -21,7 +21,7 @@ CODE_MASK = np.uint32(0xFF)
 
 
 @dataclass(frozen=True)
-class Images:
+class StoredValues:
     """Stored form of every write.
 
     Attributes
@@ -55,13 +55,13 @@ class Images:
     region_masks: NDArray[np.uint32]
 
 
-def stored_images(
+def stored_stored_values(
     values: NDArray[np.uint32],
     value: NDArray[np.int64],
     lanes: NDArray[np.uint64],
     compressed: NDArray[np.bool_],
     storage: Storage,
-) -> Images:
+) -> StoredValues:
     """Stored form of every write under a storage policy.
 
     Parameters
@@ -103,7 +103,7 @@ def stored_images(
             region_ends = [8 * size for size in WC_SIZES]
         case unknown:
             refuse_policy(unknown, "stored_images")
-    return Images(
+    return StoredValues(
         contents=np.ascontiguousarray(contents, dtype=np.uint32),
         image=image,
         masks=masks,

@@ -1,10 +1,10 @@
 """Which code computed the results of a file, if it is not this one."""
 
-from mcage.results.header import Campaign, code_in_words
+from mcage.results.header import SweepHeader, code_in_words
 from mcage.version import running_code
 
 
-def note_on_code(campaign: Campaign) -> str:
+def note_on_code(campaign: SweepHeader) -> str:
     """Sentence on the codes that computed a campaign; empty if all are the running one.
 
     Plug-ins are left out of the comparison: they are not imported to show a file.

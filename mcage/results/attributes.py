@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from mcage.results.header import Campaign
+from mcage.results.header import SweepHeader
 from mcage.results.schema import COORDINATES, FILETYPE, SCHEMA_VERSION, Variable
 
 
-def root_attributes(campaign: Campaign) -> dict[str, Any]:
+def root_attributes(campaign: SweepHeader) -> dict[str, Any]:
     """Attributes of the file: all of the campaign that is not in coordinates."""
     stopping: dict[str, Any] = {}
     if campaign.stopping:

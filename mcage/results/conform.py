@@ -5,14 +5,14 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from mcage.results.header import Campaign
+from mcage.results.header import SweepHeader
 from mcage.results.schema import VARIABLES, Variable, dimension_sizes
 
 Arrays = Mapping[str, npt.NDArray[np.generic]]
 
 
 def conforming(
-    campaign: Campaign, arrays: Arrays, instances: int
+    campaign: SweepHeader, arrays: Arrays, instances: int
 ) -> dict[str, npt.NDArray[np.generic]]:
     """Return the computed arrays of ``instances`` instances in the types of the schema.
 

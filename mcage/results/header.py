@@ -56,7 +56,7 @@ class StoppingRule:
 
 
 @dataclass(frozen=True)
-class Campaign:
+class SweepHeader:
     """A sweep as the files know it: everything but the numbers that it computes.
 
     Parameters
@@ -136,7 +136,7 @@ class Campaign:
         return json.dumps(asdict(self), sort_keys=True, allow_nan=False)
 
     @classmethod
-    def from_json(cls, text: str) -> "Campaign":
+    def from_json(cls, text: str) -> "SweepHeader":
         """Campaign out of the text of `to_json`.
 
         Raises
@@ -152,7 +152,7 @@ class Campaign:
             message = problem["msg"].removeprefix("Value error, ")
             raise ValueError(f"{field}: {message}" if field else message) from error
 
-    def difference(self, other: "Campaign") -> str | None:
+    def difference(self, other: "SweepHeader") -> str | None:
         """Say why results of ``other`` may not join those of this campaign; None if they may.
 
         Device and reason may differ (a sweep may continue on another machine); the engine may
@@ -169,7 +169,7 @@ class Campaign:
             theirs = replace(theirs, instances=self.instances, stopped=self.stopped)
         return None if theirs == self else "another grid of cases, kernels or epochs"
 
-    def other_codes(self, other: "Campaign") -> tuple[Code, ...]:
+    def other_codes(self, other: "SweepHeader") -> tuple[Code, ...]:
         """Codes of ``other`` that differ, in what decides results, from all of this campaign."""
         return tuple(
             theirs
@@ -182,7 +182,7 @@ class Campaign:
         """Whether these are results of several codes that may differ, as the user has accepted."""
         return not all(code.computes_as(self.codes[0]) for code in self.codes)
 
-    def joined_by(self, other: "Campaign") -> "Campaign":
+    def joined_by(self, other: "SweepHeader") -> "SweepHeader":
         """Return this campaign with the codes of ``other`` added to its own."""
         return replace(self, codes=tuple(dict.fromkeys((*self.codes, *other.codes))))
 
@@ -193,5 +193,5 @@ def code_in_words(codes: Iterable[Code]) -> str:
 
 
 @cache
-def _campaign_type() -> TypeAdapter[Campaign]:
-    return TypeAdapter(Campaign)
+def _campaign_type() -> TypeAdapter[SweepHeader]:
+    return TypeAdapter(SweepHeader)

@@ -13,7 +13,7 @@ from mcage.files.checksum import DamagedFileError
 from mcage.files.sealed import SealedFile
 from mcage.plain_text import shown
 from mcage.results.attributes import description, root_attributes, variable_attributes
-from mcage.results.header import Campaign, CaseName
+from mcage.results.header import CaseName, SweepHeader
 from mcage.results.schema import COORDINATES, FILETYPE, SCHEMA_VERSION, VARIABLES
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def open_results(path: Path | str) -> "xarray.Dataset":
     return xarray.open_dataset(path, engine="h5netcdf")
 
 
-def read_campaign(path: Path) -> Campaign:
+def read_campaign(path: Path) -> SweepHeader:
     """Validate a results file and return the campaign whose results it holds.
 
     Raises
@@ -85,7 +85,7 @@ def _require_declared(sealed: SealedFile) -> None:
         sealed.require_dims(variable)
 
 
-def _campaign(sealed: SealedFile, file: h5py.File) -> Campaign:
+def _campaign(sealed: SealedFile, file: h5py.File) -> SweepHeader:
     names = [field.name for field in fields(CaseName)]
     columns = (_content(file, "case" if name == "label" else name) for name in names)
     cases = [dict(zip(names, case, strict=True)) for case in zip(*columns, strict=True)]
@@ -108,7 +108,7 @@ def _campaign(sealed: SealedFile, file: h5py.File) -> Campaign:
     try:
         header["stopping"] = json.loads(stopping) if stopping else None
         header["codes"] = json.loads(sealed.attribute("codes", str))
-        return Campaign.from_json(json.dumps(header))
+        return SweepHeader.from_json(json.dumps(header))
     except (ValueError, RecursionError) as error:
         sealed.refuse("header", str(error))
 
@@ -120,7 +120,7 @@ def _content(file: h5py.File, name: str) -> list[Any]:
     return content
 
 
-def _require_coordinates(sealed: SealedFile, file: h5py.File, campaign: Campaign) -> None:
+def _require_coordinates(sealed: SealedFile, file: h5py.File, campaign: SweepHeader) -> None:
     """Every coordinate says what follows from the campaign."""
     for coordinate in COORDINATES:
         name, values = coordinate.variable.name, coordinate.values(campaign)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mcage.lifetime.end_cause import EndCause
-from mcage.results.header import Campaign
+from mcage.results.header import SweepHeader
 
 FILETYPE = "mcage-results"
 SCHEMA_VERSION = 6
@@ -309,15 +309,20 @@ class Coordinate:
     """
 
     variable: Variable
-    values: Callable[[Campaign], Any]
+    values: Callable[[SweepHeader], Any]
 
 
-def _text(name: str, dim: str, long_name: str, values: Callable[[Campaign], Any]) -> Coordinate:
+def _text(name: str, dim: str, long_name: str, values: Callable[[SweepHeader], Any]) -> Coordinate:
     return Coordinate(Variable(name, (dim,), "text", "1", long_name), values)
 
 
 def _number(
-    name: str, dim: str, dtype: str, units: str, long_name: str, values: Callable[[Campaign], Any]
+    name: str,
+    dim: str,
+    dtype: str,
+    units: str,
+    long_name: str,
+    values: Callable[[SweepHeader], Any],
 ) -> Coordinate:
     return Coordinate(Variable(name, (dim,), dtype, units, long_name), values)
 
@@ -402,7 +407,7 @@ COORDINATES = (
 )
 
 
-def dimension_sizes(campaign: Campaign) -> dict[str, int]:
+def dimension_sizes(campaign: SweepHeader) -> dict[str, int]:
     """Size of every dimension of a results file of ``campaign``."""
     scales = (c for c in COORDINATES if c.variable.dims == (c.variable.name,))
     return {scale.variable.name: len(scale.values(campaign)) for scale in scales}

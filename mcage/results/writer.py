@@ -17,14 +17,14 @@ import numpy.typing as npt
 from mcage.files.hdf5 import new_hdf5
 from mcage.results.attributes import description, root_attributes, variable_attributes
 from mcage.results.conform import Arrays
-from mcage.results.header import Campaign
+from mcage.results.header import SweepHeader
 from mcage.results.schema import COORDINATES, VARIABLES, Variable, dimension_sizes
 
 INSTANCES_PER_CHUNK = 2048
 
 
 @contextmanager
-def new_results(path: Path, campaign: Campaign) -> Iterator["ResultsWriter"]:
+def new_results(path: Path, campaign: SweepHeader) -> Iterator["ResultsWriter"]:
     """Open a writer for the results of ``campaign``; ``path`` appears when the block succeeds.
 
     Raises
@@ -45,7 +45,7 @@ def new_results(path: Path, campaign: Campaign) -> Iterator["ResultsWriter"]:
 class ResultsWriter:
     """Takes arrays of any number of instances, in order; memory does not grow with them."""
 
-    def __init__(self, file: h5py.File, campaign: Campaign) -> None:
+    def __init__(self, file: h5py.File, campaign: SweepHeader) -> None:
         self._file = file
         self._sizes = dimension_sizes(campaign)
         self._written = 0
@@ -125,7 +125,7 @@ class ResultsWriter:
             dataset.dims[axis].attach_scale(self._file[dim])
 
 
-def _write_coordinates(file: h5py.File, campaign: Campaign) -> None:
+def _write_coordinates(file: h5py.File, campaign: SweepHeader) -> None:
     for coordinate in COORDINATES:
         variable, values = coordinate.variable, coordinate.values(campaign)
         if isinstance(values, range):  # not by way of a list: there may be a million instances

@@ -25,7 +25,7 @@ from pydantic import (
     model_validator,
 )
 
-from mcage.distributions import FORMS, Law
+from mcage.distributions import FORMS, Distribution
 from mcage.errors import UserError
 from mcage.files.inputs import MIB, UnreadableFileError, read_regular
 from mcage.plain_text import one_line, shortened
@@ -67,7 +67,7 @@ def _law_within(lowest: float, highest: float, unit: str) -> BeforeValidator:
     def canonical(given: Any) -> float | str:
         if isinstance(given, bool) or not isinstance(given, int | float | str):
             raise ValueError(f"must be {FORMS}")
-        law = Law.of(given)
+        law = Distribution.of(given)
         low, high = law.bounds
         if not lowest <= low <= high <= highest:
             draws = "" if law.is_constant else f", but it draws from {low:g} ... {high:g}"
@@ -162,9 +162,9 @@ class Point(_Part):
         return case.scenario_vdd_volts if isinstance(self.vdd_volts, str) else self.vdd_volts
 
     @property
-    def share_law(self) -> Law | None:
+    def share_law(self) -> Distribution | None:
         """Law of the share."""
-        return None if self.share is None else Law.of(self.share)
+        return None if self.share is None else Distribution.of(self.share)
 
 
 class Aging(_Part):
@@ -339,8 +339,8 @@ class SweepSpec(_Part):
 
     @model_validator(mode="after")
     def _environments_make_sense(self) -> Self:
-        temperature = Law.of(self.life.temperature_kelvin)
-        swing = Law.of(self.life.temperature_swing_kelvin)
+        temperature = Distribution.of(self.life.temperature_kelvin)
+        swing = Distribution.of(self.life.temperature_swing_kelvin)
         own = self.environment or {}
         for name, points in own.items():
             check_name(name)
@@ -359,7 +359,7 @@ class SweepSpec(_Part):
     @model_validator(mode="after")
     def _swings_stay_in_range(self) -> Self:
         kelvin, swing = self.life.temperature_kelvin, self.life.temperature_swing_kelvin
-        (low, high), (down, up) = (Law.of(one).bounds for one in (kelvin, swing))
+        (low, high), (down, up) = (Distribution.of(one).bounds for one in (kelvin, swing))
         coldest, hottest = low + down, high + up
         if not 200 <= coldest <= hottest <= 450:
             raise ValueError(

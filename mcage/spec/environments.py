@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from mcage.distributions import Law
+from mcage.distributions import Distribution
 from mcage.plain_text import one_line, shortened
 
 PRESETS = ("nominal", "undervolted", "dvfs")
@@ -33,7 +33,7 @@ def check_name(name: str) -> None:
         )
 
 
-def check_shares(name: str, shares: Sequence[Law | None]) -> None:
+def check_shares(name: str, shares: Sequence[Distribution | None]) -> None:
     """Refuse shares of the time that cannot sum to 1.
 
     Parameters
@@ -79,7 +79,7 @@ def check_shares(name: str, shares: Sequence[Law | None]) -> None:
 
 
 def check_offset(
-    name: str, number: int, offset_kelvin: float, temperature: Law, swing: Law
+    name: str, number: int, offset_kelvin: float, temperature: Distribution, swing: Distribution
 ) -> None:
     """Refuse a point that may be colder than 200 K or hotter than 450 K.
 

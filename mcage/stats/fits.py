@@ -16,7 +16,7 @@ from mcage.stats.estimates import (
     proportion,
 )
 from mcage.stats.location_scale import (
-    Law,
+    LocationScale,
     LogLives,
     anderson_darling,
     lognormal,
@@ -175,7 +175,7 @@ def _refusal(death_years: Floats) -> tuple[Verdict, str] | None:
 
 
 def _fit(
-    law: Law, lives: LogLives, confidence: float, replicates: int
+    law: LocationScale, lives: LogLives, confidence: float, replicates: int
 ) -> tuple[dict[str, Estimate], float, float]:
     """Parameters, distance and its p-value."""
     mu, sigma = (float(one[0]) for one in maximum_likelihood(law, lives))
@@ -199,7 +199,7 @@ def _fit(
 
 
 def _replicated(
-    law: Law, lives: LogLives, mu: float, sigma: float, replicates: int
+    law: LocationScale, lives: LogLives, mu: float, sigma: float, replicates: int
 ) -> tuple[Floats, Floats, Floats]:
     """Location, scale and distance of samples of the law: each float [sample]."""
     count = lives.log_life.shape[-1]

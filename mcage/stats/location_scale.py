@@ -21,7 +21,7 @@ _DECREMENT = 1e-13
 
 
 @dataclass(frozen=True)
-class Law:
+class LocationScale:
     """Law of Z for lives with log T = mu + sigma Z.
 
     Parameters
@@ -68,7 +68,7 @@ class LogLives:
     log_horizon: float
 
 
-def weibull() -> Law:
+def weibull() -> LocationScale:
     """Weibull law, shape k and scale in years: Z has the law of the smallest extreme value."""
 
     def log_density(z: Floats) -> Derivatives:
@@ -79,7 +79,7 @@ def weibull() -> Law:
         hazard = np.exp(z)
         return -hazard, -hazard, -hazard
 
-    return Law(
+    return LocationScale(
         name="weibull",
         parameters=("shape", "scale_years"),
         natural=lambda mu, sigma: (1.0 / sigma, math.exp(mu)),
@@ -90,7 +90,7 @@ def weibull() -> Law:
     )
 
 
-def lognormal() -> Law:
+def lognormal() -> LocationScale:
     """Lognormal law, sigma of log T and median in years: Z is normal."""
     from scipy.special import log_ndtr, ndtri
 
@@ -102,7 +102,7 @@ def lognormal() -> Law:
         hazard = np.exp(log_density(z)[0] - survival)
         return survival, -hazard, -hazard * (hazard - z)
 
-    return Law(
+    return LocationScale(
         name="lognormal",
         parameters=("sigma", "median_years"),
         natural=lambda mu, sigma: (sigma, math.exp(mu)),
@@ -113,7 +113,7 @@ def lognormal() -> Law:
     )
 
 
-def maximum_likelihood(law: Law, lives: LogLives) -> tuple[Floats, Floats]:
+def maximum_likelihood(law: LocationScale, lives: LogLives) -> tuple[Floats, Floats]:
     """Location mu and scale sigma of the law that makes the lives most likely.
 
     Parameters
@@ -170,7 +170,7 @@ def maximum_likelihood(law: Law, lives: LogLives) -> tuple[Floats, Floats]:
     raise ArithmeticError(f"no maximum of the likelihood within {_MOST_STEPS} steps")
 
 
-def anderson_darling(law: Law, lives: LogLives, mu: Floats, sigma: Floats) -> Floats:
+def anderson_darling(law: LocationScale, lives: LogLives, mu: Floats, sigma: Floats) -> Floats:
     """Distance of lives from a law over the ages up to the horizon, weighted towards its tails.
 
     Parameters

@@ -20,7 +20,7 @@ from mcage.costs import (
     load_costs,
     slowdown,
 )
-from mcage.engines.interface import Counters, Engine, clean_maps
+from mcage.engines.interface import Counters, Engine, fault_free_maps
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
 from mcage.files.inputs import MIB, UnreadableFileError, read_regular
@@ -146,7 +146,7 @@ def replay(
     """
     costs = load_costs()
     costs.technology(technology).slice_at(vdd_volts)  # refuses both before anything is replayed
-    maps = clean_maps() if fault_maps is None else fault_maps
+    maps = fault_free_maps() if fault_maps is None else fault_maps
     engine = engine or select_engine()[0]
     engine.check(technique)
     prepared = prepare(released(trace, release), technique, delta_limit)

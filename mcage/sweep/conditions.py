@@ -1,14 +1,14 @@
 """Environments of a sweep: presets, or points as its spec defines them; cases named by them."""
 
 from mcage.aging.environment import Environment, OperatingPoint, environment
-from mcage.aging.time_fractions import ShareLaws
+from mcage.aging.time_fractions import TimeFractionDistributions
 from mcage.results.header import CaseName
 from mcage.spec import Case, SweepSpec
 
 
 def conditions_of(
     spec: SweepSpec, case: Case, temperature_kelvin: float
-) -> tuple[Environment, ShareLaws | None]:
+) -> tuple[Environment, TimeFractionDistributions | None]:
     """Operating points of a case, and the laws of their shares where instances differ in them.
 
     Parameters
@@ -29,7 +29,7 @@ def conditions_of(
     points = spec.own_points(name)
     if not points:
         return environment(name, case.scenario_vdd_volts, temperature_kelvin), None
-    shares = ShareLaws(name, tuple(point.share_law for point in points))
+    shares = TimeFractionDistributions(name, tuple(point.share_law for point in points))
     own = Environment(
         name,
         tuple(

@@ -14,27 +14,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.aging.nbti import SECONDS_PER_YEAR, NbtiModel, nbti_model
-from mcage.aging.sampling import OF_SLICES, InstanceConstants, InstanceLaws
+from mcage.aging.sampling import OF_SLICES, InstanceConstants, InstanceDistributions
 from mcage.campaign.progress import Progress, Silent
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import BESIDE
 from mcage.campaign.stopping import stopping_rule
 from mcage.costs import Activity, conventional, load_costs
-from mcage.distributions import Law
+from mcage.distributions import Distribution
 from mcage.engines.interface import Engine
 from mcage.engines.select import device_of, select_engine
 from mcage.errors import UserError
 from mcage.files.destination import place_of
 from mcage.geometry import SLICE
-from mcage.lifetime.conditions import LifeRules
+from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.costs import Consumption, Meter
 from mcage.lifetime.degradation.stepwise import most_instances
-from mcage.lifetime.fault_free import SharedReplays, share
+from mcage.lifetime.fault_free import FaultFreeReplays, share
 from mcage.lifetime.simulator import Lives, live
 from mcage.random import stream
 from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.results.conform import Arrays
-from mcage.results.header import Campaign, CaseName
+from mcage.results.header import CaseName, SweepHeader
 from mcage.results.schema import DVTH_BIN_EDGES_MV, SCHEMA_VERSION, VARIABLES
 from mcage.spec import Aging, Case, Faults, SweepSpec, Workload
 from mcage.spec.workload_mix import draw_kernels
@@ -63,7 +63,7 @@ class _PlannedCase:
     case: Case
     technique: Technique
     faults: FaultModel
-    rules: LifeRules
+    rules: LifeConditions
 
     @property
     def name(self) -> CaseName:
@@ -140,10 +140,10 @@ class Sweep:
                 self._prepared(one.technique, self._traces)
 
     @cached_property
-    def campaign(self) -> Campaign:
+    def campaign(self) -> SweepHeader:
         """The sweep as its files know it."""
         spec = self.spec
-        return Campaign(
+        return SweepHeader(
             spec_toml=spec.to_toml(),
             spec_digest=spec.digest(
                 str(SCHEMA_VERSION),
@@ -170,10 +170,10 @@ class Sweep:
         return max(len(one.rules.environment.points) for one in self._cases)
 
     @cached_property
-    def _shared(self) -> dict[str, SharedReplays]:
+    def _shared(self) -> dict[str, FaultFreeReplays]:
         """Replays of each technique that all instances share."""
 
-        def replays(one: Technique) -> SharedReplays:
+        def replays(one: Technique) -> FaultFreeReplays:
             busy, whole = self._prepared(one, self._traces), None
             if self._traces_with_idle:
                 whole = self._prepared(one, self._traces_with_idle)
@@ -415,18 +415,20 @@ def _nbti_model(aging: Aging) -> NbtiModel:
     return model
 
 
-def _laws(spec: SweepSpec, nbti: NbtiModel) -> InstanceLaws:
+def _laws(spec: SweepSpec, nbti: NbtiModel) -> InstanceDistributions:
     vt0_volts = spec.aging.vt0_volts
-    return InstanceLaws(
-        temperature_kelvin=Law.of(spec.life.temperature_kelvin),
-        vt0_volts=Law.of(float(nbti.vt0_volts) if vt0_volts is None else vt0_volts),
-        shift_factor=Law.of(spec.aging.shift_factor),
-        activity=Law.of(spec.life.activity),
-        temperature_swing_kelvin=Law.of(spec.life.temperature_swing_kelvin),
+    return InstanceDistributions(
+        temperature_kelvin=Distribution.of(spec.life.temperature_kelvin),
+        vt0_volts=Distribution.of(float(nbti.vt0_volts) if vt0_volts is None else vt0_volts),
+        shift_factor=Distribution.of(spec.aging.shift_factor),
+        activity=Distribution.of(spec.life.activity),
+        temperature_swing_kelvin=Distribution.of(spec.life.temperature_swing_kelvin),
     )
 
 
-def _planned(spec: SweepSpec, case: Case, nbti: NbtiModel, laws: InstanceLaws) -> _PlannedCase:
+def _planned(
+    spec: SweepSpec, case: Case, nbti: NbtiModel, laws: InstanceDistributions
+) -> _PlannedCase:
     life = spec.life
     faults = _fault_model(spec.faults, case.scenario)
     faults.check_vdd(case.scenario_vdd_volts)
@@ -461,7 +463,7 @@ def _planned(spec: SweepSpec, case: Case, nbti: NbtiModel, laws: InstanceLaws) -
         case=case,
         technique=technique(case.technique),
         faults=faults,
-        rules=LifeRules(
+        rules=LifeConditions(
             environment=conditions,
             nbti=nbti,
             epoch_edges_years=spec.epoch_edges_years,

@@ -33,9 +33,9 @@ import numpy as np
 from phases import run_timed_sweep
 
 from mcage.cli.doctor import usable_cores, versions
-from mcage.engines.interface import clean_maps
+from mcage.engines.interface import fault_free_maps
 from mcage.engines.select import device_of, select_engine
-from mcage.engines.stress import SharedDuties, Watched
+from mcage.engines.stress import FaultFreeDuties, TrackedCells
 from mcage.errors import UserError
 from mcage.geometry import SLICE
 from mcage.replays.most_stressed import group_by_duty
@@ -47,7 +47,7 @@ from mcage.variation import EntryFaults, FaultModel, scenario
 TRACES = ("MatrixTranspose", "ScanLargeArrays", "BlackScholes")
 SWEPT = ("baseline", "rc+rar", "rrcd", "rrcd+rc+rar")
 YEAR_SECONDS = 3.0e7
-WATCHED_CELLS = 1024
+TRACKED_CELLS = 1024
 TURNS = 5
 CHEAP_SPEC = """
 techniques = ["baseline"]
@@ -162,17 +162,17 @@ class Work:
 
     def __init__(self, trace, technique, engine):
         self.replay = prepare(trace, technique)
-        clean = engine.cell_times(self.replay, clean_maps())
+        clean = engine.cell_times(self.replay, fault_free_maps())
         groups = (
             group_by_duty(at.reshape(1, -1) / clean.period) for at in (clean.zeros, clean.ones)
         )
-        self.duties = SharedDuties((self.replay,), *groups)
+        self.duties = FaultFreeDuties((self.replay,), *groups)
         self.events_per_slice = self.replay.passes * self.replay.schedule.writes
 
     @property
     def phases(self):
         """Phases that depend on the fault map; what all slices share is done once."""
-        return ("cell times", "counting", "exposure")[: 3 if self.replay.technique.redirects else 1]
+        return ("cell times", "counting", "stress")[: 3 if self.replay.technique.redirects else 1]
 
     def slices(self, phase, slices):
         """Slices that a phase is measured on: times of all cells are not for many."""
@@ -184,21 +184,21 @@ class Work:
             return _timed(engine, lambda: engine.cell_times(self.replay, maps))
         if phase == "counting":
             return _timed(engine, lambda: engine.count(self.replay, maps))
-        exposure = self.new_slices(engine, len(maps))
+        stress = self.new_slices(engine, len(maps))
         # What happens once: from the shared past to times of their own.
-        self.run(exposure, maps[:, ::-1].copy())
-        return _timed(engine, lambda: self.run(exposure, maps))
+        self.run(stress, maps[:, ::-1].copy())
+        return _timed(engine, lambda: self.run(stress, maps))
 
     def new_slices(self, engine, count):
         """Exposure of slices that have not run yet."""
-        cells = np.random.default_rng(1).integers(SLICE.cells, size=count * WATCHED_CELLS)
-        watched = Watched(np.repeat(np.arange(count), WATCHED_CELLS), cells)
-        return engine.exposure(self.duties, watched, count)
+        cells = np.random.default_rng(1).integers(SLICE.cells, size=count * TRACKED_CELLS)
+        tracked = TrackedCells(np.repeat(np.arange(count), TRACKED_CELLS), cells)
+        return engine.stress(self.duties, tracked, count)
 
-    def run(self, exposure, maps):
+    def run(self, stress, maps):
         """Let each slice run on its fault map for about a year."""
         kernel = np.zeros(len(maps), dtype=np.int64)
-        exposure.add(np.arange(len(maps)), kernel, maps, YEAR_SECONDS)
+        stress.add(np.arange(len(maps)), kernel, maps, YEAR_SECONDS)
 
 
 def _timed(engine, work):

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from mcage.engines.interface import Engine
 
-ENGINE_PHASES = ("counting", "cell times", "exposure")
+ENGINE_PHASES = ("counting", "cell times", "stress")
 _PHASE_OF = {
     "mcage.sweep.plan.open_trace": "preparation",
     "mcage.sweep.plan.prepare": "preparation",
@@ -110,11 +110,11 @@ class TimedEngine(Engine):
         with self._stopwatch.phase("cell times"):
             return self._engine.cell_times(replay, fault_maps)
 
-    def exposure(self, duties, watched, instances):
-        with self._stopwatch.phase("exposure"):
-            exposure = self._engine.exposure(duties, watched, instances)
-        exposure.add = self._stopwatch.timed(exposure.add, "exposure")
-        return exposure
+    def stress(self, duties, tracked, instances):
+        with self._stopwatch.phase("stress"):
+            stress = self._engine.stress(duties, tracked, instances)
+        stress.add = self._stopwatch.timed(stress.add, "stress")
+        return stress
 
 
 def run_timed_sweep(spec, engine, shard_size=None):

@@ -17,7 +17,7 @@ from explore_traces import (
     together,
 )
 
-from mcage.engines.interface import CellTimes, Engine, clean_maps
+from mcage.engines.interface import CellTimes, Engine, fault_free_maps
 from mcage.engines.select import select_engine
 from mcage.geometry import SLICE
 from mcage.replays.layout import Layout, window_layout
@@ -185,7 +185,9 @@ def cell_times(
 ) -> CellTimes:
     """Cell times of a technique under assumptions."""
     schedule = schedule_under(assumed.changed(trace), name, delta_limit, assumed)
-    return summed(engine.cell_times(one, clean_maps()) for one in replays_under(schedule, assumed))
+    return summed(
+        engine.cell_times(one, fault_free_maps()) for one in replays_under(schedule, assumed)
+    )
 
 
 def summed(parts: Iterable[CellTimes]) -> CellTimes:

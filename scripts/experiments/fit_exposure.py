@@ -17,7 +17,7 @@ import dataclasses
 import numpy as np
 
 from mcage.costs import Penalty, Slowdown, activity_of, load_costs, slowdown
-from mcage.engines.interface import clean_maps
+from mcage.engines.interface import fault_free_maps
 from mcage.engines.select import select_engine
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
@@ -68,7 +68,7 @@ def main() -> None:
         wakeup=Penalty(costs.penalties.wakeup.cycles, 1.0),
         pipeline=Penalty(costs.penalties.pipeline.cycles, 1.0),
     )
-    wakeup = fitted(mean_losses("wc", old, full, clean_maps()), "wakeup", WC_LOSS)
+    wakeup = fitted(mean_losses("wc", old, full, fault_free_maps()), "wakeup", WC_LOSS)
     rrcd = mean_losses("rrcd", new, full, maps_of("common"))
     pipeline = fitted(rrcd, "pipeline", RRCD_LOSS, without="lds")
     print(f"exposure: wakeup = {wakeup:.4f}, pipeline = {pipeline:.4f}")
@@ -84,7 +84,7 @@ def main() -> None:
     for limit in (64, None):
         print(f"delta limit {limit}; mean of ten kernels")
         for name in ("wc", "rc+rar", "argo"):
-            show(name, mean_losses(name, old, penalties, clean_maps(), limit))
+            show(name, mean_losses(name, old, penalties, fault_free_maps(), limit))
         for name in SCENARIOS:
             losses = mean_losses("rrcd", new, penalties, maps_of(name), limit)
             lds = losses.pop("lds")

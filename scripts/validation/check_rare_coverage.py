@@ -29,7 +29,7 @@ from mcage.geometry import SLICE
 from mcage.spec import SweepSpec
 from mcage.studies.rare_events.bumps import Bumps
 from mcage.studies.rare_events.case import RareCase, rare_case
-from mcage.studies.rare_events.entry_proposal import EntryLaw
+from mcage.studies.rare_events.entry_proposal import EntryProposal
 from mcage.studies.rare_events.estimate import estimate
 from mcage.studies.rare_events.estimator import PLAIN_SHARE, Sampler, sample, sampler_for
 from mcage.studies.rare_events.exact import dead_at_start
@@ -41,7 +41,7 @@ from mcage.studies.rare_events.mixture_proposal import (
     faulty_entries,
 )
 from mcage.studies.rare_events.smc import climb
-from mcage.studies.rare_events.vmin_gaussian import SliceLaw
+from mcage.studies.rare_events.vmin_gaussian import VminGaussian
 from mcage.variation import scenario
 
 LIMITS = 0.935, 0.965
@@ -72,14 +72,14 @@ class Known:
     draw: Callable[[NDArray[np.int64]], Weighted]
 
 
-def shared_law() -> SliceLaw:
+def shared_law() -> VminGaussian:
     """A slice whose cells share one normal number: what depends on it is a quadrature."""
     common = scenario("common")
-    return SliceLaw(replace(common, node_rows=1, node_columns=8, phi=1e6))
+    return VminGaussian(replace(common, node_rows=1, node_columns=8, phi=1e6))
 
 
 def over_shared(
-    law: SliceLaw, value: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    law: VminGaussian, value: Callable[[NDArray[np.float64]], NDArray[np.float64]]
 ) -> float:
     """Mean of a function of the nodes of a slice whose cells share one normal number."""
     number, step = np.linspace(-12, 12, 4001, retstep=True)
@@ -138,11 +138,11 @@ def shared_pairs(vdd_volts: float, size: int) -> Known:
     return Known("baseline, shared part", truth, size, lives_of(sampler))
 
 
-def many_faulty(name: str, law: SliceLaw, vdd_volts: float, most: int, size: int) -> Known:
+def many_faulty(name: str, law: VminGaussian, vdd_volts: float, most: int, size: int) -> Known:
     """More than that many faulty entries."""
 
     def chance(nodes: NDArray[np.float64]) -> NDArray[np.float64]:
-        return binom.sf(most, SLICE.entries, EntryLaw.of(law, nodes, vdd_volts).faulty[:, 0])
+        return binom.sf(most, SLICE.entries, EntryProposal.of(law, nodes, vdd_volts).faulty[:, 0])
 
     if law.factor.any():
         truth = over_shared(law, chance)
@@ -191,7 +191,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=1000)
     repetitions = parser.parse_args().repetitions
-    dispersed = SliceLaw(scenario("dispersed"))
+    dispersed = VminGaussian(scenario("dispersed"))
     coverages = [
         check(known, repetitions)
         for known in (

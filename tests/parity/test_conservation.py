@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trace_strategies import SPILLING, random_trace, traces
 
-from mcage.engines.interface import clean_maps
-from mcage.engines.numba_engine import NativeEngine
-from mcage.engines.numpy_engine.engine import ReferenceEngine
+from mcage.engines.interface import fault_free_maps
+from mcage.engines.numba_engine import NumbaEngine
+from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.numpy_engine.redirection import IN_TABLE, NOWHERE, SPILLED, place_writes
 from mcage.replays.prepare import prepare
 from mcage.replays.schedule import DEATH
 from mcage.techniques import TECHNIQUES, Storage
 from mcage.traces.model import ALLOC, RELEASE
 
-ENGINES = [pytest.param(engine(), id=engine.name) for engine in (ReferenceEngine, NativeEngine)]
+ENGINES = [pytest.param(engine(), id=engine.name) for engine in (NumpyEngine, NumbaEngine)]
 REDIRECTING = [name for name, technique in TECHNIQUES.items() if technique.redirects]
 SHAPE = {"window_sizes": (3, 9), "slots": (1, 3)}
 
@@ -37,7 +37,7 @@ def test_duty_cycles_make_one(engine, name):
     """d0 + d1 + off = 1 with none of them below 0; in a clean slice every value finds a home."""
     for seed in range(2):
         replay = prepare(random_trace(random.Random(seed), **SHAPE), TECHNIQUES[name])
-        times = engine.cell_times(replay, clean_maps())
+        times = engine.cell_times(replay, fault_free_maps())
         off = times.period - times.powered
         for share in (times.zeros, times.ones, off):
             assert share.min() >= 0
@@ -135,7 +135,7 @@ def test_rotation_conserves_stress(engine):
         trace = with_full_masks(trace)
         direct = prepare(trace, TECHNIQUES["rc"], delta_limit)
         rotating = prepare(trace, TECHNIQUES["rc+rar"], delta_limit)
-        still, moved = (engine.cell_times(one, clean_maps()) for one in (direct, rotating))
+        still, moved = (engine.cell_times(one, fault_free_maps()) for one in (direct, rotating))
         for before, after in [(still.ones, moved.ones), (still.powered, moved.powered)]:
             assert (after.sum(axis=1) == rotating.passes * before.sum(axis=1)).all()
 
@@ -148,7 +148,7 @@ def test_rotation_wears_entries_of_a_window_alike(engine):
     shape = {"window_sizes": (5, 5), "slots": (2, 3), "phases": (1, 1)}
     trace = random_trace(random.Random(1), **shape)
     for name in ("rar", "rc+rar"):
-        times = engine.cell_times(prepare(trace, TECHNIQUES[name]), clean_maps())
+        times = engine.cell_times(prepare(trace, TECHNIQUES[name]), fault_free_maps())
         for slot in np.unique(trace.slot):
             entries = times.ones[0, 5 * slot : 5 * slot + 5]
             assert entries.any()

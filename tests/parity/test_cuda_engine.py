@@ -27,9 +27,9 @@ from trace_strategies import SPILLING, random_trace, traces
 
 from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.cuda_engine.programs import compilations, select_program, stress_program
-from mcage.engines.numpy_engine.engine import ReferenceEngine
+from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.select import device_of, parse_devices, select_engine
-from mcage.engines.stress import SharedDuties, Watched
+from mcage.engines.stress import FaultFreeDuties, TrackedCells
 from mcage.errors import UserError
 from mcage.replays.most_stressed import group_by_duty
 from mcage.replays.prepare import prepare
@@ -38,7 +38,7 @@ from mcage.sweep.plan import Sweep
 from mcage.techniques import TECHNIQUES, Placement
 from mcage.traces.library import bundled_trace
 
-NUMPY = ReferenceEngine()
+NUMPY = NumpyEngine()
 SMALL = {"window_sizes": (1, 9), "slots": (1, 3)}
 FEW_PLACES = {"window_sizes": (30, 60), "slots": (1, 2), "accesses": (0, 20)}
 LITTLE_MEMORY = 40 * 2**20
@@ -166,15 +166,15 @@ def duties_of(replays):
         for kind, all_cells in duty.items():
             all_cells.append((getattr(times, kind)[0] / times.period).ravel())
     zero, one = (group_by_duty(np.stack(all_cells)) for all_cells in duty.values())
-    return SharedDuties(replays, zero, one)
+    return FaultFreeDuties(replays, zero, one)
 
 
 def live(engine, duties, seed):
     """Slices that go from a shared past to worse and worse faults, kernel after kernel."""
     rng = np.random.default_rng(seed)
     instances = 5
-    watched = Watched(rng.integers(instances, size=300), rng.integers(8 * 2048, size=300))
-    exposure = engine.exposure(duties, watched, instances)
+    tracked = TrackedCells(rng.integers(instances, size=300), rng.integers(8 * 2048, size=300))
+    stress = engine.stress(duties, tracked, instances)
     mild, heavy = (seeded_fault_maps(seed)[which] for seed, which in ((5, 1), (6, 2)))
     history = []
     for fault_map in (np.zeros_like(mild), mild, mild, heavy):
@@ -182,10 +182,10 @@ def live(engine, duties, seed):
         kernel = rng.integers(len(duties.replays), size=4)
         maps = np.where(running[:, None] % 3 == 0, 0, fault_map).astype(np.uint8)
         seconds = rng.uniform(1e6, 1e9)
-        exposure.add(running, kernel, maps, seconds)
+        stress.add(running, kernel, maps, seconds)
         back = seconds * rng.uniform(size=4)
-        earlier = exposure.longest_earlier(running, kernel, maps, back)
-        history += [exposure.longest.copy(), exposure.watched_seconds.copy(), earlier]
+        earlier = stress.longest_earlier(running, kernel, maps, back)
+        history += [stress.longest.copy(), stress.tracked_seconds.copy(), earlier]
     return history
 
 
@@ -198,7 +198,7 @@ def random_replays(technique, longer=1):
 
 @with_compiler
 @pytest.mark.parametrize("name", possible_fault_heeding_techniques())
-def test_exposure(name):
+def test_stress(name):
     duties = duties_of(random_replays(possible_fault_heeding_techniques()[name]))
     meant, found = live(NUMPY, duties, 5), live(cuda_engine(), duties, 5)
     assert all(one.any() for one in meant[-3:])
@@ -208,7 +208,7 @@ def test_exposure(name):
 
 @with_compiler
 @pytest.mark.parametrize("name", ["rrcd", "rrcd+rc+rar"])
-def test_exposure_beyond_32_bits(name):
+def test_stress_beyond_32_bits(name):
     duties = duties_of(random_replays(TECHNIQUES[name], longer=2**27))
     for one, other in zip(live(NUMPY, duties, 6), live(cuda_engine(), duties, 6), strict=True):
         assert np.array_equal(one, other)

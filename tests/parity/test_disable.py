@@ -9,9 +9,9 @@ from engine_cases import COUNTED
 from life_cases import YEAR, cell, lived, random_values, steady_trace, tail_of, whole_entries
 from trace_strategies import SPILLING, alloc, random_trace, read, release, trace_of, write
 
-from mcage.engines.interface import clean_maps
-from mcage.engines.numba_engine import NativeEngine
-from mcage.engines.numpy_engine.engine import ReferenceEngine
+from mcage.engines.interface import fault_free_maps
+from mcage.engines.numba_engine import NumbaEngine
+from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
 from mcage.replays.packing import packed_bases
@@ -21,7 +21,7 @@ from mcage.traces.library import bundled_trace
 from mcage.traces.model import ALLOC, WRITE
 from mcage.traces.validation import validate_trace
 
-ENGINES = [pytest.param(engine(), id=engine.name) for engine in (ReferenceEngine, NativeEngine)]
+ENGINES = [pytest.param(engine(), id=engine.name) for engine in (NumpyEngine, NumbaEngine)]
 DISABLE = TECHNIQUES["disable"]
 
 
@@ -163,9 +163,11 @@ def test_without_faults_it_is_the_baseline(engine):
         trace = random_trace(random.Random(seed), **(SPILLING if seed else {}))
         packed, baseline = (prepare(trace, TECHNIQUES[name]) for name in ("disable", "baseline"))
         for name in COUNTED:
-            same = (engine.count(replay, clean_maps()) for replay in (packed, baseline))
+            same = (engine.count(replay, fault_free_maps()) for replay in (packed, baseline))
             assert np.array_equal(*(getattr(one, name) for one in same)), name
-        found, meant = (engine.cell_times(replay, clean_maps()) for replay in (packed, baseline))
+        found, meant = (
+            engine.cell_times(replay, fault_free_maps()) for replay in (packed, baseline)
+        )
         assert found.period.tolist() == [meant.period]
         assert np.array_equal(found.ones, meant.ones)
         assert np.array_equal(found.powered, meant.powered)

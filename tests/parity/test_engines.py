@@ -17,15 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trace_strategies import SPILLING, random_trace, traces
 
-from mcage.engines.numba_engine import NativeEngine
-from mcage.engines.numpy_engine.engine import ReferenceEngine
-from mcage.engines.stress import SharedDuties, Watched
+from mcage.engines.numba_engine import NumbaEngine
+from mcage.engines.numpy_engine.engine import NumpyEngine
+from mcage.engines.stress import FaultFreeDuties, TrackedCells
 from mcage.replays.most_stressed import group_by_duty
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES, Placement
 from mcage.traces.library import bundled_trace
 
-NUMBA, NUMPY = NativeEngine(), ReferenceEngine()
+NUMBA, NUMPY = NumbaEngine(), NumpyEngine()
 SMALL = {"window_sizes": (1, 9), "slots": (1, 3)}
 FEW_PLACES = {"window_sizes": (30, 60), "slots": (1, 3), "accesses": (0, 20)}
 
@@ -87,7 +87,9 @@ def test_random_cases_reach_what_they_are_meant_to_reach():
     """Partial lanes, two kernels, every kind of write: parity of nothing proves nothing."""
     shapes = [random_trace(random.Random(seed), **SMALL) for seed in range(8)]
     assert any(len(trace.window_sizes) == 2 for trace in shapes)
-    assert any((prepare(t, TECHNIQUES["baseline"]).schedule.images.mask > 0).any() for t in shapes)
+    assert any(
+        (prepare(t, TECHNIQUES["baseline"]).schedule.stored_values.mask > 0).any() for t in shapes
+    )
     replay = prepare(random_trace(random.Random(1), **SPILLING), TECHNIQUES["rrcd+pg"])
     counters = NUMPY.count(replay, seeded_fault_maps(1))
     assert all(getattr(counters, name).any() for name in COUNTED)
@@ -130,11 +132,11 @@ def duties_of(replays):
         for kind, all_cells in duty.items():
             all_cells.append((getattr(times, kind)[0] / times.period).ravel())
     zero, one = (group_by_duty(np.stack(all_cells)) for all_cells in duty.values())
-    return SharedDuties(tuple(replays), zero, one)
+    return FaultFreeDuties(tuple(replays), zero, one)
 
 
 @pytest.mark.parametrize("name", possible_fault_heeding_techniques())
-def test_exposure_agrees_to_the_last_bit(name):
+def test_stress_agrees_to_the_last_bit(name):
     """Slices that go from a shared past to worse and worse faults, kernel after kernel."""
     technique = possible_fault_heeding_techniques()[name]
     shapes = (SPILLING, SMALL, SPILLING)
@@ -142,43 +144,43 @@ def test_exposure_agrees_to_the_last_bit(name):
     duties = duties_of([prepare(trace, technique) for trace in traces])
     rng = np.random.default_rng(5)
     instances = 7
-    watched = Watched(rng.integers(instances, size=500), rng.integers(8 * 2048, size=500))
-    exposures = [engine.exposure(duties, watched, instances) for engine in (NUMPY, NUMBA)]
+    tracked = TrackedCells(rng.integers(instances, size=500), rng.integers(8 * 2048, size=500))
+    stresses = [engine.stress(duties, tracked, instances) for engine in (NUMPY, NUMBA)]
     mild, heavy = (seeded_fault_maps(seed)[which] for seed, which in ((5, 1), (6, 2)))
     for fault_map in (np.zeros_like(mild), np.zeros_like(mild), mild, mild, heavy):
         running = rng.permutation(instances)[:5]  # in any order, not all
         kernel = rng.integers(len(traces), size=5)
         maps = np.where(running[:, None] % 3 == 0, 0, fault_map).astype(np.uint8)
         seconds = rng.uniform(1e6, 1e9)
-        for exposure in exposures:
-            exposure.add(running, kernel, maps, seconds)
-        numpy, numba = exposures
+        for stress in stresses:
+            stress.add(running, kernel, maps, seconds)
+        numpy, numba = stresses
         back = seconds * rng.uniform(size=5)
-        earlier = [one.longest_earlier(running, kernel, maps, back) for one in exposures]
+        earlier = [one.longest_earlier(running, kernel, maps, back) for one in stresses]
         assert np.array_equal(*earlier)
         assert (earlier[0] <= numpy.longest[:, running]).all()
         assert np.array_equal(numpy.longest, numba.longest)
-        assert np.array_equal(numpy.watched_seconds, numba.watched_seconds)
+        assert np.array_equal(numpy.tracked_seconds, numba.tracked_seconds)
     assert numpy.longest.all()
-    assert numpy.watched_seconds.any()
+    assert numpy.tracked_seconds.any()
 
 
 def test_longest_of_mixtures_agrees_to_the_last_bit():
     rng = np.random.default_rng(6)
     groups = group_by_duty(rng.beta(0.3, 3, (3, 64 * 64)))
     replay = prepare(random_trace(random.Random(6), **SMALL), TECHNIQUES["baseline"])
-    duties = SharedDuties((replay,) * 3, groups, groups)
-    nobody = Watched(*np.zeros((2, 0), dtype=np.int64))
+    duties = FaultFreeDuties((replay,) * 3, groups, groups)
+    nobody = TrackedCells(*np.zeros((2, 0), dtype=np.int64))
     maps = np.zeros((20, 256), dtype=np.uint8)
-    exposures = [engine.exposure(duties, nobody, 20) for engine in (NUMPY, NUMBA)]
+    stresses = [engine.stress(duties, nobody, 20) for engine in (NUMPY, NUMBA)]
     seconds = np.zeros((3, 20))
     for _ in range(5):
         kernel, length = rng.integers(3, size=20), rng.uniform(0, 1e9)
-        for exposure in exposures:
-            exposure.add(np.arange(20), kernel, maps, length)
+        for stress in stresses:
+            stress.add(np.arange(20), kernel, maps, length)
         seconds[kernel, np.arange(20)] += length
         of_cells = seconds[0][:, None] * groups.duty[0]
         for one in (1, 2):
             of_cells += seconds[one][:, None] * groups.duty[one]
-        for exposure in exposures:
-            assert np.array_equal(exposure.longest, np.stack([of_cells.max(axis=1)] * 2))
+        for stress in stresses:
+            assert np.array_equal(stress.longest, np.stack([of_cells.max(axis=1)] * 2))

@@ -32,12 +32,12 @@ from trace_strategies import (
     write,
 )
 
-from mcage.engines.numba_engine import NativeEngine
-from mcage.engines.numpy_engine.engine import ReferenceEngine
+from mcage.engines.numba_engine import NumbaEngine
+from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES, Placement
 
-ENGINES = (ReferenceEngine(), NativeEngine())
+ENGINES = (NumpyEngine(), NumbaEngine())
 LIMITS = st.sampled_from([64, None])
 SMALL = {"window_sizes": (1, 5), "slots": (1, 3), "accesses": (0, 10)}
 FEW_PLACES = {"window_sizes": (30, 70), "slots": (1, 3), "accesses": (0, 20)}

@@ -8,9 +8,9 @@ from engine_cases import COUNTED, possible_techniques, seeded_fault_maps, with_f
 from oracle import last_uses
 from trace_strategies import SPILLING, alloc, random_trace, read, release, trace_of, write
 
-from mcage.engines.interface import clean_maps
-from mcage.engines.numba_engine import NativeEngine
-from mcage.engines.numpy_engine.engine import ReferenceEngine
+from mcage.engines.interface import fault_free_maps
+from mcage.engines.numba_engine import NumbaEngine
+from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.numpy_engine.redirection import SPILLED, place_writes
 from mcage.replays.live_ranges import lives_of
 from mcage.replays.prepare import prepare
@@ -18,7 +18,7 @@ from mcage.replays.schedule import DEATH
 from mcage.techniques import TECHNIQUES
 from mcage.traces.model import ALLOC, WRITE
 
-ENGINES = [pytest.param(engine(), id=engine.name) for engine in (ReferenceEngine, NativeEngine)]
+ENGINES = [pytest.param(engine(), id=engine.name) for engine in (NumpyEngine, NumbaEngine)]
 GUARD = TECHNIQUES["gr-guard"]
 SMALL = {"window_sizes": (3, 9), "slots": (1, 3)}
 
@@ -80,14 +80,16 @@ def test_the_lowest_entry_without_a_live_value_is_borrowed(engine):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_without_faults_nothing_moves(engine):
-    assert homes(borrowing(), clean_maps()) == [0, 1, 1]
+    assert homes(borrowing(), fault_free_maps()) == [0, 1, 1]
     for seed in range(3):
         trace = random_trace(random.Random(seed), **(SPILLING if seed else SMALL))
         guard, baseline = (prepare(trace, TECHNIQUES[name]) for name in ("gr-guard", "baseline"))
         for name in COUNTED:
-            same = (engine.count(replay, clean_maps()) for replay in (guard, baseline))
+            same = (engine.count(replay, fault_free_maps()) for replay in (guard, baseline))
             assert np.array_equal(*(getattr(one, name) for one in same)), name
-        found, meant = (engine.cell_times(replay, clean_maps()) for replay in (guard, baseline))
+        found, meant = (
+            engine.cell_times(replay, fault_free_maps()) for replay in (guard, baseline)
+        )
         assert found.period == meant.period
         assert np.array_equal(found.ones, meant.ones)
         assert np.array_equal(found.powered, meant.powered)

@@ -9,21 +9,21 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from mcage.engines.numba_engine import NativeEngine
-from mcage.engines.stress import DenseExposure, SharedDuties, Watched
+from mcage.engines.numba_engine import NumbaEngine
+from mcage.engines.stress import DenseStress, FaultFreeDuties, TrackedCells
 from mcage.geometry import SLICE
 from mcage.replays.most_stressed import group_by_duty
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces.library import bundled_trace
 
-NUMBA = NativeEngine()
+NUMBA = NumbaEngine()
 KERNELS = ("Reduction", "DCT", "ScanLargeArrays", "Histogram")
 INSTANCES = 3
-WATCHED = 400
+TRACKED = 400
 
 
-class AllCells(DenseExposure):
+class AllCells(DenseStress):
     """Every cell summed up, from the engine's own cell times."""
 
     def _times(self, replay, fault_map):
@@ -38,39 +38,39 @@ def duties(request):
     times = [NUMBA.cell_times(replay, clean) for replay in replays]
     zero = np.stack([(one.zeros[0] / one.period).ravel() for one in times])
     one = np.stack([(one.ones[0] / one.period).ravel() for one in times])
-    return SharedDuties(replays, group_by_duty(zero), group_by_duty(one))
+    return FaultFreeDuties(replays, group_by_duty(zero), group_by_duty(one))
 
 
 def lives(duties, seed):
     """Both exposures of the same lives, stretch after stretch."""
     rng = np.random.default_rng(seed)
-    cells = rng.choice(SLICE.cells, (INSTANCES, WATCHED), replace=False)
-    watched = Watched(np.repeat(np.arange(INSTANCES), WATCHED), cells.ravel())
-    both = AllCells(duties, watched, INSTANCES), NUMBA.exposure(duties, watched, INSTANCES)
+    cells = rng.choice(SLICE.cells, (INSTANCES, TRACKED), replace=False)
+    tracked = TrackedCells(np.repeat(np.arange(INSTANCES), TRACKED), cells.ravel())
+    both = AllCells(duties, tracked, INSTANCES), NUMBA.stress(duties, tracked, INSTANCES)
     faulty = np.where(rng.random((INSTANCES, SLICE.entries)) < 0.3, 1, 0)
     blocks = 1 << rng.integers(0, 4, (INSTANCES, SLICE.entries))
     fault_maps = np.zeros((INSTANCES, SLICE.entries), dtype=np.uint8)
-    for stretch in range(4):
-        running = rng.permutation(INSTANCES)[: INSTANCES - stretch % 2]
+    for span in range(4):
+        running = rng.permutation(INSTANCES)[: INSTANCES - span % 2]
         kernel = rng.integers(len(KERNELS), size=len(running))
         seconds = rng.uniform(1e6, 1e8)
-        for exposure in both:
-            exposure.add(running, kernel, fault_maps[running], seconds)
+        for stress in both:
+            stress.add(running, kernel, fault_maps[running], seconds)
         yield both, (running, kernel, fault_maps[running], seconds)
         fault_maps = (faulty * blocks).astype(np.uint8)  # from the second stretch on
         faulty |= rng.random(faulty.shape) < 0.02
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_longest_and_watched_times_are_those_of_all_cells(duties, seed):
-    for stretch, ((dense, native), _) in enumerate(lives(duties, seed)):
-        assert np.array_equal(dense.longest, native.longest), stretch
-        assert np.array_equal(dense.watched_seconds, native.watched_seconds), stretch
+def test_longest_and_tracked_times_are_those_of_all_cells(duties, seed):
+    for span, ((dense, native), _) in enumerate(lives(duties, seed)):
+        assert np.array_equal(dense.longest, native.longest), span
+        assert np.array_equal(dense.tracked_seconds, native.tracked_seconds), span
     assert dense.longest.all()
-    assert dense.watched_seconds.any()
+    assert dense.tracked_seconds.any()
 
 
-def test_longest_times_within_a_stretch_are_those_of_all_cells(duties):
+def test_longest_times_within_a_span_are_those_of_all_cells(duties):
     """Also after looking within, which must leave what is known of the cells as it was."""
     below = 0
     for (dense, native), (running, kernel, fault_maps, seconds) in chain(
@@ -80,8 +80,8 @@ def test_longest_times_within_a_stretch_are_those_of_all_cells(duties):
         for part in (0.9, 0.5, 0.002):
             back = np.full(len(running), seconds * (1 - part))
             exact, found = (
-                exposure.longest_earlier(running, kernel, fault_maps, back)
-                for exposure in (dense, native)
+                stress.longest_earlier(running, kernel, fault_maps, back)
+                for stress in (dense, native)
             )
             assert np.array_equal(exact, found)
             line = (1 - part) * before + part * dense.longest[:, running]
@@ -105,13 +105,13 @@ def test_longest_times_of_many_fault_maps(kernel):
     """Some bits of an entry looked at alone, others next to them with all entries."""
     replay = prepare(bundled_trace(kernel), TECHNIQUES["rrcd+rc+rar"])
     groups = group_by_duty(np.zeros((1, SLICE.cells)))
-    duties = SharedDuties((replay,), groups, groups)
-    nobody = Watched(*np.zeros((2, 0), dtype=np.int64))
+    duties = FaultFreeDuties((replay,), groups, groups)
+    nobody = TrackedCells(*np.zeros((2, 0), dtype=np.int64))
     for seed in range(50):
         rng = np.random.default_rng(seed)
         fault_map = rng.random((1, SLICE.entries)) < rng.uniform(0.25, 0.36)
         fault_map = fault_map.astype(np.uint8)
-        exposure = NUMBA.exposure(duties, nobody, 1)
-        exposure.add(np.array([0]), np.array([0]), fault_map, float(replay.period))
+        stress = NUMBA.stress(duties, nobody, 1)
+        stress.add(np.array([0]), np.array([0]), fault_map, float(replay.period))
         times = NUMBA.cell_times(replay, fault_map)
-        assert exposure.longest[:, 0].tolist() == [times.zeros.max(), times.ones.max()], seed
+        assert stress.longest[:, 0].tolist() == [times.zeros.max(), times.ones.max()], seed

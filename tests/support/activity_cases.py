@@ -11,12 +11,12 @@ from trace_strategies import (
 )
 
 from mcage.costs import activity_of
-from mcage.engines.interface import clean_maps
-from mcage.engines.numpy_engine.engine import ReferenceEngine
+from mcage.engines.interface import fault_free_maps
+from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 
-ENGINE = ReferenceEngine()
+ENGINE = NumpyEngine()
 
 
 COUNTER = pattern(0, 1, 8)  # single-delta; 63 one-byte deltas inline
@@ -30,7 +30,7 @@ HALF = np.where(np.arange(64) < 32, pattern(0, 1, 8), NOISE)  # two blocks fit, 
 
 def activity(trace, name, fault_maps=None, delta_limit=64):
     technique = TECHNIQUES[name] if isinstance(name, str) else name
-    fault_maps = clean_maps() if fault_maps is None else fault_maps
+    fault_maps = fault_free_maps() if fault_maps is None else fault_maps
     replay = prepare(trace, technique, delta_limit)
     return activity_of(replay, ENGINE.count(replay, fault_maps))
 

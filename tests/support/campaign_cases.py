@@ -42,13 +42,6 @@ class Computer:
         return fake_campaign.compute(first, last)
 
 
-@pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory):
-    out = tmp_path_factory.mktemp("uninterrupted") / "r.h5"
-    run_campaign(CAMPAIGN, out, fake_campaign.compute, 20)
-    return out.read_bytes()
-
-
 def interrupt(out, shard_size=3, finished=2):
     """Leave the folder of a campaign that was stopped."""
     with pytest.raises(KeyboardInterrupt):

@@ -10,7 +10,7 @@ import numpy as np
 from mcage.campaign.run import run_campaign
 from mcage.files.atomic import _new_temporary
 from mcage.lifetime.end_cause import EndCause
-from mcage.results.header import Campaign, CaseName, StoppingRule
+from mcage.results.header import CaseName, StoppingRule, SweepHeader
 from mcage.results.schema import DVTH_BIN_EDGES_MV
 
 OF_INSTANCES = (
@@ -24,7 +24,7 @@ OF_INSTANCES = (
 HORIZON_YEARS = 10.0
 EPOCHS = 5
 
-CAMPAIGN = Campaign(
+CAMPAIGN = SweepHeader(
     spec_toml='technique = ["baseline", "rrcd"]\n# µ, °C: any text\n',
     spec_digest="0123456789abcdef" * 4,
     seed=7,
@@ -44,7 +44,7 @@ CAMPAIGN = Campaign(
 )
 
 
-def campaign(**fields) -> Campaign:
+def campaign(**fields) -> SweepHeader:
     return replace(CAMPAIGN, **fields)
 
 

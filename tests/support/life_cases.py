@@ -7,17 +7,17 @@ from trace_strategies import alloc, release, trace_of, write
 
 from mcage.aging.environment import environment
 from mcage.aging.nbti import SECONDS_PER_YEAR, facelift
-from mcage.aging.sampling import InstanceLaws
-from mcage.engines.numba_engine import NativeEngine
-from mcage.engines.numpy_engine.engine import ReferenceEngine
-from mcage.lifetime.conditions import LifeRules
+from mcage.aging.sampling import InstanceDistributions
+from mcage.engines.numba_engine import NumbaEngine
+from mcage.engines.numpy_engine.engine import NumpyEngine
+from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.fault_free import share
 from mcage.lifetime.simulator import live
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.variation import TailCells
 
-NUMPY, NUMBA = ReferenceEngine(), NativeEngine()
+NUMPY, NUMBA = NumpyEngine(), NumbaEngine()
 YEAR = SECONDS_PER_YEAR
 MODEL = facelift()
 CYCLES = 100
@@ -75,8 +75,8 @@ def rules(**changes):
         "lds_rows": 32,
         "spread_blocks": False,
     } | changes
-    given.setdefault("laws", InstanceLaws.nominal(given["nbti"], 353.15))
-    return LifeRules(**given)
+    given.setdefault("laws", InstanceDistributions.nominal(given["nbti"], 353.15))
+    return LifeConditions(**given)
 
 
 @cache

@@ -7,7 +7,7 @@ import numpy as np
 from mcage.engines.select import select_engine
 from mcage.spec import SweepSpec
 from mcage.studies.rare_events.case import rare_case
-from mcage.studies.rare_events.vmin_gaussian import SliceLaw
+from mcage.studies.rare_events.vmin_gaussian import VminGaussian
 from mcage.variation import scenario
 
 KERNELS = ("BlackScholes", "MatrixTranspose")
@@ -47,7 +47,7 @@ def case_of(technique="baseline", scenario_name="common", vdd_volts=0.5, age_yea
 
 @cache
 def law_of(scenario_name="common"):
-    return SliceLaw(scenario(scenario_name))
+    return VminGaussian(scenario(scenario_name))
 
 
 @cache

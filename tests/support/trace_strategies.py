@@ -194,7 +194,7 @@ def random_trace(
     if isinstance(rng, np.random.Generator):
         rng = random.Random(int(rng.integers(2**63)))
     kernels = [_random_kernel(rng, window_sizes) for _ in range(2)]
-    stretch = rng.choice([1, 1, 1, 97])
+    span = rng.choice([1, 1, 1, 97])
     drawn: list[Event] = []
     begin = rng.choice([0, 0, 0, 5])
     for phase in range(rng.randint(*phases)):
@@ -213,7 +213,7 @@ def random_trace(
         begin = max(event.cycle for event in drawn) + rng.randint(1, 4)
     if all(event.kind != WRITE for event in drawn):  # a trace without a write is none
         drawn.append(write(drawn[0].cycle, drawn[0].slot, 0, random_value(rng)))
-    drawn = [event._replace(cycle=event.cycle * stretch) for event in drawn]
+    drawn = [event._replace(cycle=event.cycle * span) for event in drawn]
     cycles = max(event.cycle for event in drawn) + rng.choice([1, 1, 1, 8])
     return trace_of(drawn, cycles, name="random")
 

@@ -14,7 +14,7 @@ from mcage.cli.main import app
 from mcage.engines.cuda_engine.devices import driver as driver_file
 from mcage.engines.cuda_engine.devices.driver import Card, Driver, ask_driver
 from mcage.engines.cuda_engine.devices.errors import NoDeviceError
-from mcage.engines.numpy_engine.engine import ReferenceEngine
+from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.parity import (
     Answers,
     ask,
@@ -37,18 +37,18 @@ def few_techniques(monkeypatch):
 
 
 def with_engines(monkeypatch, **engines):
-    opened = {"numpy": ReferenceEngine(), **engines}
+    opened = {"numpy": NumpyEngine(), **engines}
     monkeypatch.setattr(doctor, "_open_engines", lambda _: (opened, {"cuda": "why"}))
 
 
-class WrongEngine(ReferenceEngine):
+class WrongEngine(NumpyEngine):
     def cell_times(self, replay, fault_maps):
         times = super().cell_times(replay, fault_maps)
         times.ones[-1, 0, 0] += 1
         return times
 
 
-class BrokenEngine(ReferenceEngine):
+class BrokenEngine(NumpyEngine):
     def count(self, replay, fault_maps):
         raise RuntimeError("kernel place refused")
 
@@ -76,7 +76,7 @@ def test_an_engine_that_is_wrong(monkeypatch):
 
 @pytest.mark.usefixtures("few_techniques")
 def test_an_engine_that_raises(monkeypatch):
-    with_engines(monkeypatch, cuda=BrokenEngine(), numba=ReferenceEngine())
+    with_engines(monkeypatch, cuda=BrokenEngine(), numba=NumpyEngine())
     result = CliRunner().invoke(app, ["doctor", "--json"])
     report = json.loads(result.stdout)
     assert result.exit_code == 1
@@ -104,7 +104,7 @@ def test_the_excerpt_is_a_trace_with_all_that_engines_must_do():
     trace = excerpt()
     validate_trace(trace)
     assert trace.window_sizes == (3, 10)
-    counters = ReferenceEngine().count(prepare(trace, TECHNIQUES["rrcd+pg"]), demanding_maps(3))
+    counters = NumpyEngine().count(prepare(trace, TECHNIQUES["rrcd+pg"]), demanding_maps(3))
     assert counters.lds.tolist()[:2] == [0, 0]
     assert counters.lds[2] > 0
     assert counters.to_faulty[1] > 0
@@ -112,7 +112,7 @@ def test_the_excerpt_is_a_trace_with_all_that_engines_must_do():
 
 def test_verdicts():
     replay = prepare(excerpt(), TECHNIQUES["rrcd"])
-    meant = ask(ReferenceEngine(), replay, demanding_maps(2))
+    meant = ask(NumpyEngine(), replay, demanding_maps(2))
     assert compare(meant, meant).bit_equal
     for name, array in meant.integers.items():
         changed = array.copy()

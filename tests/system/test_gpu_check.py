@@ -21,7 +21,7 @@ from kernel_resources import compile_kernels
 from mcage.engines.cuda_engine.devices.errors import NoDeviceError
 from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.cuda_engine.programs import compilations
-from mcage.engines.numpy_engine.engine import ReferenceEngine
+from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.parity import excerpt
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
@@ -144,7 +144,7 @@ def test_a_reference_that_is_too_slow_is_replaced_and_said_to_be():
     slow = gpu_check.Future()
     replay = prepare(excerpt(), TECHNIQUES["baseline"])
     maps = gpu_check.demanding_maps(1)
-    _, by = gpu_check._meant(slow, ReferenceEngine(), replay, maps, 0.01)
+    _, by = gpu_check._meant(slow, NumpyEngine(), replay, maps, 0.01)
     assert by == "numba"
 
 

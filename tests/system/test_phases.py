@@ -9,7 +9,7 @@ import pytest
 from phases import ENGINE_PHASES, Stopwatch, TimedEngine, forget_peak, peak_bytes, run_timed_sweep
 from sweep_cases import assert_same_arrays, small_spec
 
-from mcage.engines.numba_engine import NativeEngine
+from mcage.engines.numba_engine import NumbaEngine
 from mcage.sweep.plan import Sweep
 
 
@@ -34,13 +34,13 @@ def test_a_timed_engine_computes_the_same():
     spec = small_spec(instances=3)
     timed, plain = (
         Sweep(spec, engine).compute(0, 3)
-        for engine in (TimedEngine(NativeEngine(), Stopwatch()), NativeEngine())
+        for engine in (TimedEngine(NumbaEngine(), Stopwatch()), NumbaEngine())
     )
     assert_same_arrays(timed, plain)
 
 
 def test_all_phases_of_a_sweep_are_found():
-    found = run_timed_sweep(small_spec(instances=3), NativeEngine())
+    found = run_timed_sweep(small_spec(instances=3), NumbaEngine())
     for phase in (*ENGINE_PHASES, "preparation", "sampling", "lives", "files"):
         assert found["core_seconds"][phase] > 0, phase
     assert sum(found["core_seconds"].values()) == pytest.approx(found["core_seconds_total"])
@@ -63,10 +63,10 @@ def test_the_benchmark_runs(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(sys, "argv", ["bench_engines.py", *few.split(), "--json", str(out)])
     bench_engines.main()
     rows = json.loads(out.read_text())["replays"]
-    phases = ("cell times", "counting", "exposure")
+    phases = ("cell times", "counting", "stress")
     found = {(row["engine"], row["phase"]): row for row in rows}
     assert found.keys() == set(itertools.product(("numba", "numpy"), phases))
     assert all(found["numba", phase]["times_numpy_on_the_same_work"] > 1 for phase in phases)
-    assert found["numba", "exposure"]["write_events"] == 2 * 10322
-    assert found["numpy", "exposure"]["write_events"] == 10322
+    assert found["numba", "stress"]["write_events"] == 2 * 10322
+    assert found["numpy", "stress"]["write_events"] == 10322
     assert "ns/event" in capsys.readouterr().out

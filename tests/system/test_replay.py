@@ -23,7 +23,7 @@ from mcage.costs import (
     load_costs,
     slowdown,
 )
-from mcage.engines.numpy_engine.engine import ReferenceEngine
+from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import open_trace, save_trace
@@ -223,7 +223,7 @@ def test_the_table_for_readers(trace_file, three_maps):
 def test_costs_are_those_of_the_package(technique, technology, vdd_volts, trace_file, three_maps):
     trace, named = open_trace(trace_file), TECHNIQUES[technique]
     replay = prepare(trace, named)
-    did = activity_of(replay, ReferenceEngine().count(replay, np.load(three_maps)))
+    did = activity_of(replay, NumpyEngine().count(replay, np.load(three_maps)))
     costs = load_costs()
     node = costs.technology(technology)
     slower = slowdown(did, named, node, costs.penalties)

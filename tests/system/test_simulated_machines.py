@@ -14,7 +14,7 @@ from sweep_cases import assert_same_arrays, joined
 
 from mcage.cli.main import main
 from mcage.engines.cuda_engine.devices.errors import DeviceError, NoDeviceError
-from mcage.engines.numpy_engine.engine import ReferenceEngine
+from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
 from mcage.spec import SweepSpec
@@ -127,7 +127,7 @@ def small_spec(instances=4):
 @pytest.fixture(scope="module")
 def expected():
     """The small sweep by the reference."""
-    return Sweep(small_spec(), ReferenceEngine()).compute(0, 4)
+    return Sweep(small_spec(), NumpyEngine()).compute(0, 4)
 
 
 @pytest.fixture

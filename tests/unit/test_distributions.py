@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from mcage.distributions import Law
+from mcage.distributions import Distribution
 
 numbers = st.floats(-1e3, 1e3).map(lambda value: round(value, 6))
 widths = st.floats(1e-3, 1e3).map(lambda value: round(value, 6))
@@ -40,7 +40,7 @@ def laws(draw):
 
 @given(laws(), uniforms, uniforms)
 def test_draws_rise_within_the_bounds(text, one, other):
-    law = Law.of(text)
+    law = Distribution.of(text)
     low, high = law.bounds
     least, most = law.at(min(one, other)), law.at(max(one, other))
     assert low <= least <= most <= high
@@ -49,8 +49,8 @@ def test_draws_rise_within_the_bounds(text, one, other):
 
 @given(laws(), uniforms)
 def test_its_text_stands_for_it(text, uniform):
-    law = Law.of(text)
-    again = Law.of(str(law))
+    law = Distribution.of(text)
+    again = Distribution.of(str(law))
     assert again.at(uniform) == law.at(uniform)
     assert (again.bounds, str(again)) == (law.bounds, str(law))
 
@@ -59,13 +59,13 @@ RANKS = (np.arange(20_000) + 0.5) / 20_000
 
 
 def drawn(text):
-    return np.array([Law.of(text).at(rank) for rank in RANKS])
+    return np.array([Distribution.of(text).at(rank) for rank in RANKS])
 
 
 def test_constants():
     for text in (353, 353.0, "constant(353)", "discrete(353: 1)"):
         assert set(drawn(text)) == {353.0}
-    assert Law.of(353).is_constant
+    assert Distribution.of(353).is_constant
 
 
 def test_uniform():
@@ -75,7 +75,7 @@ def test_uniform():
 def test_normal_laws_are_truncated_at_four_deviations():
     law, values = stats.truncnorm(-4, 4, 353, 5), drawn("normal(353, 5)")
     assert values == pytest.approx(law.ppf(RANKS), abs=1e-9)
-    assert Law.of("normal(353, 5)").bounds == (333, 373)
+    assert Distribution.of("normal(353, 5)").bounds == (333, 373)
     assert values.std() == pytest.approx(5, rel=2e-3)
 
 
@@ -91,7 +91,7 @@ def test_discrete_laws_have_their_shares():
 
 
 def test_shares_that_round_below_one_miss_no_draw():
-    law = Law.of(f"discrete({', '.join(f'{n}: 0.1' for n in range(10))})")
+    law = Distribution.of(f"discrete({', '.join(f'{n}: 0.1' for n in range(10))})")
     assert law.at(math.nextafter(1, 0)) == 9
 
 
@@ -128,4 +128,4 @@ def test_shares_that_round_below_one_miss_no_draw():
 )
 def test_texts_that_stand_for_no_law(text, words):
     with pytest.raises(ValueError, match=words):
-        Law.of(text)
+        Distribution.of(text)

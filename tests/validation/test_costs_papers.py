@@ -14,8 +14,8 @@ from mcage.costs import (
     slowdown,
     suav,
 )
-from mcage.engines.interface import clean_maps
-from mcage.engines.numba_engine import NativeEngine
+from mcage.engines.interface import fault_free_maps
+from mcage.engines.numba_engine import NumbaEngine
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS, bundled_trace
@@ -23,7 +23,7 @@ from mcage.traces.release import RELEASES, WAVEFRONT, WORK_GROUP, released
 
 COSTS = load_costs()
 OLD, NEW = COSTS.technology("32nm"), COSTS.technology("28nm")
-ENGINE = NativeEngine()
+ENGINE = NumbaEngine()
 
 usual = cache(lambda kernel: conventional(released(bundled_trace(kernel))))
 
@@ -31,7 +31,7 @@ usual = cache(lambda kernel: conventional(released(bundled_trace(kernel))))
 @cache
 def activity(kernel, name, release=WAVEFRONT):
     replay = prepare(released(bundled_trace(kernel), release), TECHNIQUES[name])
-    return activity_of(replay, ENGINE.count(replay, clean_maps()))
+    return activity_of(replay, ENGINE.count(replay, fault_free_maps()))
 
 
 def lost(kernel, name, technology, release=WAVEFRONT):

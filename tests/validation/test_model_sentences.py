@@ -19,8 +19,8 @@ from life_cases import (
 )
 from trace_strategies import alloc, pattern, release, trace_of, write
 
-from mcage.distributions import Law
-from mcage.engines.interface import clean_maps
+from mcage.distributions import Distribution
+from mcage.engines.interface import fault_free_maps
 from mcage.lifetime.end_cause import EndCause
 from mcage.replays.prepare import prepare
 from mcage.replays.stored_values import record_codes
@@ -65,7 +65,7 @@ def test_cells_return_with_what_they_held_when_they_were_switched_off(technique,
     events = [alloc(0, 0, 200), write(0, 0, 0, ones), release(50, 0)]
     events += [alloc(60, 0, 200), write(60, 0, 0, ones & ~np.uint32(1), lanes=1), release(90, 0)]
     replay = prepare(trace_of(events, 100), TECHNIQUES[technique])
-    times = engine.cell_times(replay, clean_maps())
+    times = engine.cell_times(replay, fault_free_maps())
     first, other = times.ones[0][:, 0].sum(), times.ones[0][:, 32].sum()
     passes = times.period // 100
     assert (first, other) == (50 * passes, (50 + 30) * passes)
@@ -75,6 +75,6 @@ def test_a_slice_that_idles_off_goes_on_as_if_it_had_not():
     """A register that holds a '1' from one pass to its write in the next: all the busy time."""
     ones = ~np.zeros(64, dtype=np.uint32)
     events = [alloc(0, 0, 1), write(50, 0, 0, ones), release(99, 0)]
-    laws = replace(rules().laws, activity=Law.of(0.4))
+    laws = replace(rules().laws, activity=Distribution.of(0.4))
     life = lived([trace_of(events, 100)], "baseline", laws=laws)
     assert life.longest_duty[0] == pytest.approx([0, 0.4])

@@ -13,15 +13,15 @@ import pytest
 
 from mcage.aging.delay import delay_increase
 from mcage.aging.nbti import SECONDS_PER_YEAR, facelift
-from mcage.engines.interface import clean_maps
-from mcage.engines.numba_engine import NativeEngine
+from mcage.engines.interface import fault_free_maps
+from mcage.engines.numba_engine import NumbaEngine
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS, bundled_trace
 from mcage.traces.release import WAVEFRONT, WORK_GROUP, released
 from mcage.variation import FaultModel, fault_map, scenario
 
-ENGINE = NativeEngine()
+ENGINE = NumbaEngine()
 
 OCCUPANCY = {
     "BlackScholes": (62, 4, 97),
@@ -65,7 +65,7 @@ def replay(kernel, technique, delta_limit=64, release=WAVEFRONT):
 def longest_duties(technique, delta_limit=64, release=WAVEFRONT):
     """Longest '0' and '1' duty of every kernel on a slice without faults, float64[10, 2]."""
     times = [
-        ENGINE.cell_times(replay(kernel, technique, delta_limit, release), clean_maps())
+        ENGINE.cell_times(replay(kernel, technique, delta_limit, release), fault_free_maps())
         for kernel in KERNELS
     ]
     return np.array([[t.longest_zero_duty[0], t.longest_one_duty[0]] for t in times])
@@ -204,7 +204,7 @@ def test_compressed_values_live_in_faulty_entries():
     """The point of RRCD: where there are faulty entries, what compresses goes there."""
     replayed = replay("QuasiRandomSequence", "rrcd")
     faulty = ENGINE.redirect(replayed, faulty_slices(8))
-    clean = ENGINE.redirect(replayed, clean_maps(8))
+    clean = ENGINE.redirect(replayed, fault_free_maps(8))
     assert (faulty.to_faulty > faulty.to_reliable).all()
     assert not clean.to_faulty.any()
     assert (faulty.to_faulty + faulty.to_reliable == clean.to_reliable).all()
@@ -212,6 +212,8 @@ def test_compressed_values_live_in_faulty_entries():
 
 def test_composition_ages_slowest():
     """No paper has it: redirection, table and rotation together wear no cell more than RC+RAR."""
-    duties = [ENGINE.cell_times(replay(kernel, "rrcd+rc+rar"), clean_maps()) for kernel in KERNELS]
+    duties = [
+        ENGINE.cell_times(replay(kernel, "rrcd+rc+rar"), fault_free_maps()) for kernel in KERNELS
+    ]
     longest = np.array([[t.longest_zero_duty[0], t.longest_one_duty[0]] for t in duties])
     assert (longest.mean(axis=0) < longest_duties("rc+rar").mean(axis=0)).all()

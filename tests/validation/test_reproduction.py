@@ -8,7 +8,7 @@ import pytest
 from reproduce import OTHER_TABLE, PAGE, README, RESULTS, TABLE, with_sample, with_tables
 
 from mcage.cli.main import main
-from mcage.engines.numba_engine import NativeEngine
+from mcage.engines.numba_engine import NumbaEngine
 from mcage.studies.reproduction.figure_data import PLOTS
 from mcage.studies.reproduction.kernel_replays import LIMITS, PUBLISHED_LIMIT, Study
 from mcage.studies.reproduction.published import Reasons
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    return Study(NativeEngine())
+    return Study(NumbaEngine())
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def rows(study) -> list[Row]:
 
 @pytest.fixture(scope="module")
 def rows_by_work_group() -> list[Row]:
-    return reproduce(Study(NativeEngine(), release=WORK_GROUP))
+    return reproduce(Study(NumbaEngine(), release=WORK_GROUP))
 
 
 def test_the_table_is_what_mcage_computes(rows):

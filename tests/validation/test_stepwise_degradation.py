@@ -23,8 +23,8 @@ from nbti_cases import MODELS, constant_environment
 from trace_strategies import SPILLING, random_trace
 
 from mcage.aging.nbti import NbtiModel, facelift
-from mcage.aging.sampling import InstanceLaws
-from mcage.distributions import Law
+from mcage.aging.sampling import InstanceDistributions
+from mcage.distributions import Distribution
 from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.geometry import SLICE
 from mcage.lifetime.end_cause import EndCause
@@ -148,8 +148,10 @@ def test_lives_are_those_of_all_cells(technique, model, swings):
     options = {"nbti": model, "epoch_edges_years": UNEVEN, "engine": NUMBA, "lds_rows": 256}
     swing = np.zeros((3, 5))
     if swings:
-        law = Law.of("uniform(-30, 30)")
-        options["laws"] = replace(InstanceLaws.nominal(model, 353.15), temperature_swing_kelvin=law)
+        law = Distribution.of("uniform(-30, 30)")
+        options["laws"] = replace(
+            InstanceDistributions.nominal(model, 353.15), temperature_swing_kelvin=law
+        )
         options["constants"] = options["laws"].draw(1, np.arange(3), 5)
         swing = options["constants"].temperature_swing_kelvin
     life = lived(TRACES, technique, tail_of(*tails), SAMPLE, kernels, **options)

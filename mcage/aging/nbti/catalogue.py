@@ -11,7 +11,7 @@ from mcage.aging.nbti.constants import MODEL_NAMES, check_constants, values
 from mcage.aging.nbti.facelift import Facelift
 from mcage.aging.nbti.finfet_planar import FinFetPlanar
 from mcage.aging.nbti.model import NbtiModel
-from mcage.aging.nbti.user_defined import watched
+from mcage.aging.nbti.user_defined import tracked
 from mcage.errors import UserError
 from mcage.plain_text import shortened
 from mcage.plugins import is_plugin, load_plugin, plugin_label
@@ -58,7 +58,7 @@ def nbti_model(name: str, constants: Mapping[str, float | str] | None = None) ->
             "and so are its constants; change them there (docs/aging.md)"
         )
     loaded = load_plugin("NBTI model", name, NbtiModel)  # type: ignore[type-abstract]
-    return watched(loaded, plugin_label("NBTI model", name))
+    return tracked(loaded, plugin_label("NBTI model", name))
 
 
 def can_be_calibrated(name: str) -> bool:

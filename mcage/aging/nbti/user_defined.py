@@ -15,7 +15,7 @@ from mcage.plain_text import said_by, shortened
 from mcage.plugins import blamed_on
 
 
-def watched(model: NbtiModel, label: str) -> NbtiModel:
+def tracked(model: NbtiModel, label: str) -> NbtiModel:
     """Return the model of a user, its attributes checked, each answer to be checked.
 
     Parameters
@@ -43,14 +43,14 @@ def watched(model: NbtiModel, label: str) -> NbtiModel:
         names = ["__repr__"] if kind.__repr__ is not object.__repr__ else []
         names += [name for name in _EXPECTED_SHAPES if hasattr(kind, name)]
         members: dict[str, Any]
-        members = {name: _watched_method(getattr(kind, name), name, label) for name in names}
+        members = {name: _tracked_method(getattr(kind, name), name, label) for name in names}
         members |= {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
         # Without slots of its own, so that an instance of the class may become one of this.
         members |= {"__slots__": (), "_label": label}
         metaclass: Any = type(kind)
-        kind_watched = metaclass(kind.__name__, (kind,), members)
+        kind_tracked = metaclass(kind.__name__, (kind,), members)
         copied = copy.copy(model)
-        object.__setattr__(copied, "__class__", kind_watched)
+        object.__setattr__(copied, "__class__", kind_tracked)
         return copied
 
 
@@ -86,7 +86,7 @@ _ATTRIBUTES: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 
 
-def _watched_method(method: Callable[..., Any], name: str, label: str) -> Callable[..., Any]:
+def _tracked_method(method: Callable[..., Any], name: str, label: str) -> Callable[..., Any]:
     @functools.wraps(method)
     def checked(model: NbtiModel, *args: Any, **kwargs: Any) -> Any:
         try:

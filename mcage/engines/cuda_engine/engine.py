@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from mcage.engines.cuda_engine.devices.device import Device
 from mcage.engines.cuda_engine.runner import Runner
-from mcage.engines.cuda_engine.stress import CudaExposure
+from mcage.engines.cuda_engine.stress import CudaStress
 from mcage.engines.interface import CellTimes, Counters, Engine
-from mcage.engines.packed import Packed, PackedExposure
+from mcage.engines.packed import Packed, PackedStress
 from mcage.engines.policies import Policies
-from mcage.engines.stress import Exposure, SharedDuties, Watched
+from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells
 from mcage.geometry import SLICE
 from mcage.replays.prepare import PreparedReplay
 from mcage.techniques import Gating, Placement, Storage
@@ -27,9 +27,9 @@ MOST_INSTANCES = 1024
 FEWEST_INSTANCES = 64
 """A device that has no room for that many in a batch is left to others."""
 
-_EXPOSURE_BYTES = 2 * 8 * SLICE.cells
+_STRESS_BYTES = 2 * 8 * SLICE.cells
 
-LEAST_BYTES = 2 * FEWEST_INSTANCES * _EXPOSURE_BYTES
+LEAST_BYTES = 2 * FEWEST_INSTANCES * _STRESS_BYTES
 """Free memory that a device needs. Half of it is for the times of cells; the rest for work space
 and shared tables."""
 
@@ -70,7 +70,7 @@ class CudaEngine(Engine):
         self._taking_turns = threading.Lock()
         self._of_thread = threading.local()
         self._packed = Packed(self)
-        self.batch = max(1, min(MOST_INSTANCES, free // (2 * each * _EXPOSURE_BYTES)))
+        self.batch = max(1, min(MOST_INSTANCES, free // (2 * each * _STRESS_BYTES)))
         self.device = "; ".join(device.description for device in devices)
 
     def _runner(self) -> Runner:
@@ -106,9 +106,11 @@ class CudaEngine(Engine):
             return self._packed.cell_times(replay, fault_maps)
         return CellTimes(*self._runner().cell_times(replay, fault_maps), replay.period)
 
-    def exposure(self, duties: SharedDuties, watched: Watched, instances: int) -> Exposure:
+    def stress(
+        self, duties: FaultFreeDuties, tracked: TrackedCells, instances: int
+    ) -> StressAccumulator:
         """See `Engine.exposure`."""
         self.check(duties.replays[0].technique)
         if duties.replays[0].technique.packs:
-            return PackedExposure(self._packed, duties, watched, instances)
-        return CudaExposure(self._runner(), duties, watched, instances)
+            return PackedStress(self._packed, duties, tracked, instances)
+        return CudaStress(self._runner(), duties, tracked, instances)

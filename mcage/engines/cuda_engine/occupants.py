@@ -19,7 +19,7 @@ WHOLE_ENTRY = -1
 
 
 @dataclass(frozen=True, eq=False)
-class FixedVisits:
+class FixedOccupants:
     """Visits of all entries in all their worlds; a world is an orbit of passes.
 
     Attributes
@@ -38,12 +38,12 @@ class FixedVisits:
 
     columns: Columns
     starts: NDArray[np.int32]
-    visits: NDArray[np.int32]
-    worlds: NDArray[np.int32]
+    occupants: NDArray[np.int32]
+    orbits: NDArray[np.int32]
     periods: NDArray[np.uint64]
 
 
-def fixed_visits(replay: PreparedReplay, layout: Layout) -> FixedVisits:
+def fixed_occupants(replay: PreparedReplay, layout: Layout) -> FixedOccupants:
     """Visits under a window layout.
 
     Pass p is followed by pass (p + step) mod passes. This comes back to p after passes / g turns,
@@ -57,28 +57,28 @@ def fixed_visits(replay: PreparedReplay, layout: Layout) -> FixedVisits:
     first = np.searchsorted(register[order], registers, side="left")
     end = np.searchsorted(register[order], registers, side="right")
 
-    worlds = np.gcd(layout.passes, layout.step)
-    found = [_visits_of(number, replay, layout, first, end) for number in range(SLICE.entries)]
-    world = np.concatenate([one[0] for one in found])
+    orbits = np.gcd(layout.passes, layout.step)
+    found = [_occupants_of(number, replay, layout, first, end) for number in range(SLICE.entries)]
+    orbit = np.concatenate([one[0] for one in found])
     entry = np.repeat(np.arange(SLICE.entries), [len(one[0]) for one in found])
-    visits = np.concatenate([one[1] for one in found])
-    counts = np.zeros((int(worlds.max()), SLICE.entries + 1), dtype=np.int64)
-    np.add.at(counts, (world, entry + 1), 1)
+    occupants = np.concatenate([one[1] for one in found])
+    counts = np.zeros((int(orbits.max()), SLICE.entries + 1), dtype=np.int64)
+    np.add.at(counts, (orbit, entry + 1), 1)
     starts = counts.cumsum(axis=1)
-    sorted_visits = np.zeros((len(starts), max(1, int(starts[:, -1].max())), 4), dtype=np.int32)
-    by_world = np.argsort(world, kind="stable")
-    in_world = np.arange(len(world)) - np.searchsorted(world[by_world], world[by_world])
-    sorted_visits[world[by_world], in_world] = visits[by_world]
-    return FixedVisits(
+    sorted_occupants = np.zeros((len(starts), max(1, int(starts[:, -1].max())), 4), dtype=np.int32)
+    by_orbit = np.argsort(orbit, kind="stable")
+    in_orbit = np.arange(len(orbit)) - np.searchsorted(orbit[by_orbit], orbit[by_orbit])
+    sorted_occupants[orbit[by_orbit], in_orbit] = occupants[by_orbit]
+    return FixedOccupants(
         columns=columns(replay, order),
         starts=starts.astype(np.int32),
-        visits=sorted_visits,
-        worlds=worlds.astype(np.int32),
-        periods=(layout.passes // worlds * schedule.cycles).astype(np.uint64),
+        occupants=sorted_occupants,
+        orbits=orbits.astype(np.int32),
+        periods=(layout.passes // orbits * schedule.cycles).astype(np.uint64),
     )
 
 
-def _visits_of(
+def _occupants_of(
     number: int,
     replay: PreparedReplay,
     layout: Layout,
@@ -96,14 +96,14 @@ def _visits_of(
     shifted = number - base[turn, window] - rotation[turn, window]
     key = window * SLICE.entries + shifted % size[window]
     written = first[key] < end[key]
-    world, turn_in_world = np.divmod(turn[written], turns)
+    orbit, turn_in_orbit = np.divmod(turn[written], turns)
     table = np.stack(
         [
             first[key[written]],
             end[key[written]],
-            np.full(len(world), WHOLE_ENTRY),
-            turn_in_world,
+            np.full(len(orbit), WHOLE_ENTRY),
+            turn_in_orbit,
         ],
         axis=1,
     )
-    return world, table
+    return orbit, table

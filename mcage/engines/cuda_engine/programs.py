@@ -9,8 +9,8 @@ Program = tuple[str, dict[str, int]]
 """A source file of `mcage/kernels` and its constants."""
 
 PROBE: Program = ("probe.cu", {})
-VISITS: Program = ("visits.cu", {})
-EXPOSURE: Program = ("exposure.cu", {})
+OCCUPANTS: Program = ("visits.cu", {})
+STRESS: Program = ("exposure.cu", {})
 
 _MOST_NARROW_CYCLES = 0xFFFF_FFFF
 
@@ -41,7 +41,7 @@ def _stress_program(technique: Technique, wide: bool) -> Program:
 
 def compilations() -> Iterator[Program]:
     """The probe, and every program that the techniques of the catalogue ever ask for, once."""
-    programs = [PROBE, VISITS, EXPOSURE]
+    programs = [PROBE, OCCUPANTS, STRESS]
     for technique in TECHNIQUES.values():
         if technique.redirects:
             programs.append(select_program(technique))

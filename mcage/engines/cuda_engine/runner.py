@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from mcage.concurrency import Once
 from mcage.engines.cuda_engine.devices.device import Device, Module
-from mcage.engines.cuda_engine.occupants import fixed_visits
-from mcage.engines.cuda_engine.programs import VISITS, Program, select_program, stress_program
+from mcage.engines.cuda_engine.occupants import fixed_occupants
+from mcage.engines.cuda_engine.programs import OCCUPANTS, Program, select_program, stress_program
 from mcage.engines.cuda_engine.tables import Columns, redirection
-from mcage.engines.stress import SharedDuties
+from mcage.engines.stress import FaultFreeDuties
 from mcage.geometry import SLICE
 from mcage.replays.prepare import PreparedReplay
 
@@ -24,7 +24,7 @@ DEVICE_CELLS = (SLICE.entries, SLICE.component_bits, SLICE.components)
 """Order of cells on a device: neighbouring threads touch neighbours."""
 
 _WARPS = 4
-_ARRIVAL_AND_VISIT_BYTES = 32
+_ARRIVAL_AND_OCCUPANT_BYTES = 32
 _MOST_SLICES = 1 << 20
 
 
@@ -42,23 +42,23 @@ class _Selecting:
 
 @dataclass(frozen=True, eq=False)
 class _Walking:
-    """What a walk needs besides visits, on the device, after `Columns` and `FixedVisits`."""
+    """What a walk needs besides visits, on the device, after `Columns` and `FixedOccupants`."""
 
     writes: Any
     contents: Any
     masks: Any
     region_masks: Any
-    worlds: Any
+    orbits: Any
     periods: Any
 
 
 @dataclass(frozen=True, eq=False)
-class _Visits:
+class _Occupants:
     """Visits of some slices on the device: `kernels/visits.cu`."""
 
-    most_worlds: int
+    most_orbits: int
     starts: Any
-    visits: Any
+    occupants: Any
     capacity: int
 
 
@@ -92,11 +92,11 @@ class Runner:
                 self._modules[key] = self.device.module(source, constants)
             return self._modules[key]
 
-    def duties(self, duties: SharedDuties) -> Any:
+    def duties(self, duties: FaultFreeDuties) -> Any:
         """Shared duty cycles at '0' and '1' on the device: float64[2, kernels, cells]."""
         return self._duties.of(duties)
 
-    def _upload_duties(self, duties: SharedDuties) -> Any:
+    def _upload_duties(self, duties: FaultFreeDuties) -> Any:
         both = np.stack([duties.zero.duty, duties.one.duty])
         by_bit = both.reshape(2, -1, SLICE.entries, SLICE.components, SLICE.component_bits)
         return self._shared(np.ascontiguousarray(by_bit.swapaxes(3, 4)))
@@ -111,19 +111,19 @@ class Runner:
             scan_starts=self._shared(tables.scan_starts),
             stays=tables.stays,
         )
-        worlds = np.full(SLICE.entries, replay.passes, dtype=np.int32)
+        orbits = np.full(SLICE.entries, replay.passes, dtype=np.int32)
         periods = np.full(SLICE.entries, replay.schedule.cycles, dtype=np.uint64)
-        return selecting, self._walking(tables.columns, worlds, periods)
+        return selecting, self._walking(tables.columns, orbits, periods)
 
     def _walking(
-        self, columns: Columns, worlds: NDArray[np.int32], periods: NDArray[np.uint64]
+        self, columns: Columns, orbits: NDArray[np.int32], periods: NDArray[np.uint64]
     ) -> _Walking:
         return _Walking(
             writes=self._shared(columns.writes),
             contents=self._shared(columns.contents),
             masks=self._shared(columns.masks),
             region_masks=self._shared(columns.region_masks),
-            worlds=self._shared(worlds),
+            orbits=self._shared(orbits),
             periods=self._shared(periods),
         )
 
@@ -152,22 +152,22 @@ class Runner:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Cycles at '1' and powered: two times int64[instances or 1, 256, 2048]."""
         if replay.layout is not None:
-            tables = fixed_visits(replay, replay.layout)
-            walking = self._walking(tables.columns, tables.worlds, tables.periods)
-            visits = _Visits(
-                most_worlds=len(tables.starts),
+            tables = fixed_occupants(replay, replay.layout)
+            walking = self._walking(tables.columns, tables.orbits, tables.periods)
+            occupants = _Occupants(
+                most_orbits=len(tables.starts),
                 starts=self._shared(tables.starts),
-                visits=self._shared(tables.visits),
-                capacity=tables.visits.shape[1],
+                occupants=self._shared(tables.occupants),
+                capacity=tables.occupants.shape[1],
             )
-            return self._cell_times(replay, walking, visits, 1)
+            return self._cell_times(replay, walking, occupants, 1)
         selecting, walking = self._redirections.of(replay)
         shape = (len(fault_maps), SLICE.entries, SLICE.entry_bits)
         ones, powered = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
         per_slice = _work_bytes(replay, selecting.stays) + 16 * SLICE.cells
         for chunk in self._chunks(len(fault_maps), per_slice):
-            visits = self._visits(replay, selecting, fault_maps[chunk])
-            times = self._cell_times(replay, walking, visits, len(fault_maps[chunk]))
+            occupants = self._occupants(replay, selecting, fault_maps[chunk])
+            times = self._cell_times(replay, walking, occupants, len(fault_maps[chunk]))
             ones[chunk], powered[chunk] = times
         return ones, powered
 
@@ -258,8 +258,8 @@ class Runner:
         """Chunks of a batch whose visits are on the device, with the arguments of a walk."""
         selecting, walking = self._redirections.of(replay)
         for chunk in self._chunks(len(fault_maps), _work_bytes(replay, selecting.stays)):
-            visits = self._visits(replay, selecting, fault_maps[chunk])
-            yield chunk, _walk_arguments(replay, walking, visits)
+            occupants = self._occupants(replay, selecting, fault_maps[chunk])
+            yield chunk, _walk_arguments(replay, walking, occupants)
 
     def _chunks(self, slices: int, bytes_each: int) -> Iterator[slice]:
         """Parts of a batch whose work space fits into this thread's share of the free memory."""
@@ -303,26 +303,26 @@ class Runner:
         )
         return events
 
-    def _visits(
+    def _occupants(
         self, replay: PreparedReplay, selecting: _Selecting, fault_maps: NDArray[np.uint8]
-    ) -> _Visits:
+    ) -> _Occupants:
         device, capacity = self.device, selecting.stays
         lanes = len(fault_maps) * replay.passes
         arrivals = device.empty((lanes, capacity, 4), np.int32)
         arrived = device.empty((lanes, SLICE.entries), np.int32)
         starts = device.empty((lanes, SLICE.entries + 1), np.int32)
-        visits = device.empty((lanes, capacity, 4), np.int32)
+        occupants = device.empty((lanes, capacity, 4), np.int32)
         self._place(replay, selecting, fault_maps, capacity, arrivals, arrived)
-        self.module(VISITS).launch(
+        self.module(OCCUPANTS).launch(
             "sort_visits",
             (lanes, 1, 1),
             (SLICE.entries, 1, 1),
-            [arrivals, arrived, np.int32(capacity), starts, visits],
+            [arrivals, arrived, np.int32(capacity), starts, occupants],
         )
-        return _Visits(replay.passes, starts, visits, capacity)
+        return _Occupants(replay.passes, starts, occupants, capacity)
 
     def _cell_times(
-        self, replay: PreparedReplay, walking: _Walking, visits: _Visits, slices: int
+        self, replay: PreparedReplay, walking: _Walking, occupants: _Occupants, slices: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         ones = self.device.empty((slices, *DEVICE_CELLS), np.uint64)
         powered = self.device.empty((slices, *DEVICE_CELLS), np.uint64)
@@ -330,7 +330,7 @@ class Runner:
             "cell_times",
             (slices, SLICE.entries, 1),
             (SLICE.components, 1, 1),
-            [*_walk_arguments(replay, walking, visits), ones, powered],
+            [*_walk_arguments(replay, walking, occupants), ones, powered],
         )
         return self._by_component(ones), self._by_component(powered)
 
@@ -343,10 +343,10 @@ class Runner:
 def _work_bytes(replay: PreparedReplay, stays: int) -> int:
     """Work space for the visits of one slice."""
     tables = 4 * SLICE.entries + 4 * (SLICE.entries + 1) + 8 * EVENTS
-    return SLICE.entries + replay.passes * (stays * _ARRIVAL_AND_VISIT_BYTES + tables)
+    return SLICE.entries + replay.passes * (stays * _ARRIVAL_AND_OCCUPANT_BYTES + tables)
 
 
-def _walk_arguments(replay: PreparedReplay, walking: _Walking, visits: _Visits) -> list[Any]:
+def _walk_arguments(replay: PreparedReplay, walking: _Walking, occupants: _Occupants) -> list[Any]:
     """First arguments of the kernels of `kernels/stress.cu`."""
     return [
         walking.writes,
@@ -354,10 +354,10 @@ def _walk_arguments(replay: PreparedReplay, walking: _Walking, visits: _Visits) 
         walking.masks,
         walking.region_masks,
         np.uint64(replay.schedule.cycles),
-        walking.worlds,
+        walking.orbits,
         walking.periods,
-        np.int32(visits.most_worlds),
-        visits.starts,
-        visits.visits,
-        np.int32(visits.capacity),
+        np.int32(occupants.most_orbits),
+        occupants.starts,
+        occupants.occupants,
+        np.int32(occupants.capacity),
     ]

@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.cuda_engine.programs import EXPOSURE
+from mcage.engines.cuda_engine.programs import STRESS
 from mcage.engines.cuda_engine.runner import Runner
-from mcage.engines.stress import Exposure, SharedDuties, Watched
+from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells
 from mcage.geometry import SLICE
 
 _THREADS = 256
 
 
-class CudaExposure(Exposure):
+class CudaStress(StressAccumulator):
     """Two sums for each of the 524,288 cells of an instance, in the memory of a device.
 
     Parameters
@@ -21,33 +21,33 @@ class CudaExposure(Exposure):
     runner : Runner
         The device.
     duties, watched, instances
-        As for `Exposure`.
+        As for `StressAccumulator`.
     """
 
     def __init__(
-        self, runner: Runner, duties: SharedDuties, watched: Watched, instances: int
+        self, runner: Runner, duties: FaultFreeDuties, tracked: TrackedCells, instances: int
     ) -> None:
-        super().__init__(duties, watched, instances)
+        super().__init__(duties, tracked, instances)
         self._runner = runner
         self._instances = instances
         self._seconds: Any = None
         self._longest: Any = None
-        self._watched_instance: Any = None
-        self._watched_cell: Any = None
+        self._tracked_instance: Any = None
+        self._tracked_cell: Any = None
 
     def _allocate(self) -> None:
         """Take memory with the first instance that has times of its own: often none has."""
         device = self._runner.device
         self._seconds = device.empty((2, self._instances, SLICE.cells), np.float64)
         self._longest = device.zeros((2, self._instances), np.uint64)
-        self._watched_instance = device.upload(self._watched.instance.astype(np.int32))
-        self._watched_cell = device.upload(self._watched.cell.astype(np.int32))
+        self._tracked_instance = device.upload(self._tracked.instance.astype(np.int32))
+        self._tracked_cell = device.upload(self._tracked.cell.astype(np.int32))
 
     def _begin(self, instances: NDArray[np.int64]) -> None:
-        """See `Exposure`; watched seconds follow with `_run_each`, which always comes next."""
+        """See `StressAccumulator`; `_run_each`, which always follows, adds tracked seconds."""
         if self._seconds is None:
             self._allocate()
-        device, module = self._runner.device, self._runner.module(EXPOSURE)
+        device, module = self._runner.device, self._runner.module(STRESS)
         chosen = device.upload(instances.astype(np.int32))
         mixtures = self._mixture[instances]
         module.launch(
@@ -119,16 +119,16 @@ class CudaExposure(Exposure):
     def _look_up(self, instances: NDArray[np.int64]) -> None:
         """Bring `longest` and `watched_seconds` of instances up to date."""
         device = self._runner.device
-        mine = self._watched_of(instances)
+        mine = self._tracked_of(instances)
         if len(mine):
             found = device.empty((2, len(mine)), np.float64)
-            self._runner.module(EXPOSURE).launch(
+            self._runner.module(STRESS).launch(
                 "look_up",
                 (_blocks(len(mine)), 1, 1),
                 (_THREADS, 1, 1),
                 [
-                    self._watched_instance,
-                    self._watched_cell,
+                    self._tracked_instance,
+                    self._tracked_cell,
                     device.upload(mine.astype(np.int32)),
                     np.int32(len(mine)),
                     np.int32(self._instances),
@@ -136,7 +136,7 @@ class CudaExposure(Exposure):
                     found,
                 ],
             )
-            self.watched_seconds[:, mine] = device.download(found)
+            self.tracked_seconds[:, mine] = device.download(found)
         longest = device.download(self._longest).view(np.float64)
         self.longest[:, instances] = longest[:, instances]
 

@@ -34,18 +34,20 @@ class Columns:
 
 def columns(replay: PreparedReplay, order: NDArray[np.int64]) -> Columns:
     """Columns of the writes ``order``, in this order."""
-    schedule, images = replay.schedule, replay.schedule.images
+    schedule, stored_values = replay.schedule, replay.schedule.stored_values
     form = np.where(
-        images.is_record, ~images.record_code.astype(np.int64), 16 * images.mask + images.regions
+        stored_values.is_record,
+        ~stored_values.record_code.astype(np.int64),
+        16 * stored_values.mask + stored_values.regions,
     )
     held = schedule.end_cycle - schedule.cycle
     time = held if replay.technique.gates_released else schedule.cycle
     writes = np.zeros((max(1, len(order)), 4), dtype=np.int32)  # of nothing there is no array
     some = writes[: len(order)]
     some[:, :2] = np.ascontiguousarray(time[order].astype("<i8")).view("<i4").reshape(-1, 2)
-    some[:, 2] = images.image[order]
+    some[:, 2] = stored_values.image[order]
     some[:, 3] = form[order]
-    return Columns(writes, images.contents, images.masks, images.region_masks)
+    return Columns(writes, stored_values.contents, stored_values.masks, stored_values.region_masks)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,6 @@ what cells go through, a bit of 64 components at a time. A sweep asks for less t
 says what each costs.
 """
 
-from mcage.engines.numba_engine.engine import NativeEngine
+from mcage.engines.numba_engine.engine import NumbaEngine
 
-__all__ = ["NativeEngine"]
+__all__ = ["NumbaEngine"]

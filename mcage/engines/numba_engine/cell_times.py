@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.jit import compiled, inner
 from mcage.engines.numba_engine.placement.occupants import has_records
-from mcage.engines.numba_engine.placement.redirect import WHOLE_ENTRY, begin_of, block_of, run_of
+from mcage.engines.numba_engine.placement.redirect import (
+    WHOLE_ENTRY,
+    begin_of,
+    block_of,
+    residency_of,
+)
 from mcage.engines.numba_engine.placement.residencies import (
     ALL_REGIONS,
     BITS,
@@ -55,7 +60,7 @@ class Events(NamedTuple):
     Attributes
     ----------
     image, mask, regions : uint32, int64, int64
-        Row of `Runs.planes`, row of `Runs.masks`, set of regions.
+        Row of `Residencies.planes`, row of `Residencies.masks`, set of regions.
     when, held : int64, uint32 or int64
         When the write happens; for how long what it leaves counts.
     worlds : int64[worlds + 1]
@@ -69,7 +74,7 @@ class Events(NamedTuple):
     regions: NDArray[np.int64]
     when: NDArray[np.int64]
     held: NDArray[np.unsignedinteger]
-    worlds: NDArray[np.int64]
+    orbits: NDArray[np.int64]
     lit: NDArray[np.uint64]
     powered: NDArray[np.uint64]
 
@@ -82,7 +87,7 @@ class Times(NamedTuple):
 
 
 @compiled
-def new_events(events: int, worlds: int, sums: Any) -> Any:
+def new_events(events: int, orbits: int, sums: Any) -> Any:
     """Room for so many events; `sums` is an array of the type of sums."""
     return Events(
         np.empty(events, np.uint32),
@@ -90,7 +95,7 @@ def new_events(events: int, worlds: int, sums: Any) -> Any:
         np.empty(events, np.int64),
         np.empty(events, np.int64),
         np.empty(events, sums.dtype),
-        np.zeros(worlds + 1, np.int64),
+        np.zeros(orbits + 1, np.int64),
         np.empty(events, np.uint64),
         np.empty(events, np.uint64),
     )
@@ -103,7 +108,9 @@ def new_times(sums: Any) -> Any:
 
 
 @inner
-def gather_events(runs: Any, kernel: int, visits: Any, entry: int, block: int, events: Any) -> bool:
+def gather_events(
+    residencies: Any, kernel: int, occupants: Any, entry: int, block: int, events: Any
+) -> bool:
     """List what an entry, or a block of it, receives in all passes.
 
     Parameters
@@ -122,92 +129,110 @@ def gather_events(runs: Any, kernel: int, visits: Any, entry: int, block: int, e
     bool
         Whether every event writes all lanes that matter.
     """
-    image, duration, cycle = runs.image, runs.duration, runs.cycle
-    facts, gated, cycles = runs.facts, runs.gated, runs.cycles[kernel]
-    image_at, held_at, worlds = events.image, events.held, events.worlds
-    visit_at, first_at = visits.visit, visits.first
-    passes = len(runs.selector_starts)
+    image, duration, cycle = residencies.image, residencies.duration, residencies.cycle
+    facts, gated, cycles = residencies.facts, residencies.gated, residencies.cycles[kernel]
+    image_at, held_at, orbits = events.image, events.held, events.orbits
+    occupant_at, first_at = occupants.occupant, occupants.first
+    passes = len(residencies.selector_starts)
     count = 0
     whole = True
     for one in range(passes):
         place = entry * passes + one
         start, first_start, previous_end = count, np.int64(0), np.int64(0)
         for i in range(first_at[place], first_at[place + 1]):
-            visit = visit_at[i]
-            if block_of(visit) != WHOLE_ENTRY and block_of(visit) != block:
+            occupant = occupant_at[i]
+            if block_of(occupant) != WHOLE_ENTRY and block_of(occupant) != block:
                 continue
-            run, begin = run_of(visit), begin_of(visit)
-            whole &= block_of(visit) == WHOLE_ENTRY and facts[run, PARTIAL] == 0
+            residency, begin = residency_of(occupant), begin_of(occupant)
+            whole &= block_of(occupant) == WHOLE_ENTRY and facts[residency, PARTIAL] == 0
             if not gated:
                 if count > start:
                     held_at[count - 1] += cycle[begin] - previous_end
                 else:
                     first_start = cycle[begin]
-                previous_end = np.int64(facts[run, END])
-            for write in range(begin, np.int64(facts[run, WRITES_END])):
+                previous_end = np.int64(facts[residency, END])
+            for write in range(begin, np.int64(facts[residency, WRITES_END])):
                 image_at[count] = image[write]
                 held_at[count] = duration[write]
                 count += 1
         if not gated and count > start:
             held_at[count - 1] += first_start + cycles - previous_end
-        worlds[one + 1] = count
+        orbits[one + 1] = count
     if not whole or block != WHOLE_ENTRY:
-        _gather_masks(runs, visits, entry, block, events)
+        _gather_masks(residencies, occupants, entry, block, events)
     return whole
 
 
 @inner
-def _gather_masks(runs: Any, visits: Any, entry: int, block: int, events: Any) -> None:
+def _gather_masks(residencies: Any, occupants: Any, entry: int, block: int, events: Any) -> None:
     """Which lanes each event writes."""
-    passes = len(runs.selector_starts)
+    passes = len(residencies.selector_starts)
     count = 0
-    for i in range(visits.first[entry * passes], visits.first[(entry + 1) * passes]):
-        visit = visits.visit[i]
-        if block_of(visit) == WHOLE_ENTRY or block_of(visit) == block:
-            for write in range(begin_of(visit), runs.write_starts[run_of(visit) + 1]):
-                events.mask[count] = runs.mask[write]
+    for i in range(occupants.first[entry * passes], occupants.first[(entry + 1) * passes]):
+        occupant = occupants.occupant[i]
+        if block_of(occupant) == WHOLE_ENTRY or block_of(occupant) == block:
+            for write in range(
+                begin_of(occupant), residencies.write_starts[residency_of(occupant) + 1]
+            ):
+                events.mask[count] = residencies.mask[write]
                 events.regions[count] = ALL_REGIONS
                 count += 1
 
 
 @inner
 def plane_times(
-    runs: Any, events: Any, whole: bool, chosen: np.uint32, block: int, times: Any
+    residencies: Any, events: Any, whole: bool, chosen: np.uint32, block: int, times: Any
 ) -> None:
     """Add the times of some bits of the 64 components, or of those of a block that is not 4."""
-    count = events.worlds[len(events.worlds) - 1]
+    count = events.orbits[len(events.orbits) - 1]
     if whole and block == WHOLE_ENTRY:
         total = 0
         for i in range(count):
             total += events.held[i]
         for first in range(0, BITS, AT_ONCE):
             if chosen >> np.uint32(first) & AT_ONCE_BITS:
-                sum_planes(runs.planes, events.image, events.held, 0, count, first, times.ones)
+                sum_planes(
+                    residencies.planes, events.image, events.held, 0, count, first, times.ones
+                )
                 for bit in range(first, first + AT_ONCE):
                     add_everywhere(times.powered, bit, total)
     else:
         for bit in range(BITS):
             if chosen >> np.uint32(bit) & np.uint32(1):
-                lit_lanes(runs, events, bit, block)
+                lit_lanes(residencies, events, bit, block)
                 sum_lanes(events.lit, events.held, count, times.ones, bit)
                 sum_lanes(events.powered, events.held, count, times.powered, bit)
 
 
 @inner
 def gathered_times(
-    runs: Any, kernel: int, visits: Any, entry: int, chosen: np.uint32, events: Any, times: Any
+    residencies: Any,
+    kernel: int,
+    occupants: Any,
+    entry: int,
+    chosen: np.uint32,
+    events: Any,
+    times: Any,
 ) -> None:
     """Add the times of some bits of an entry, whatever is written to it."""
-    passes = len(runs.selector_starts)
-    records = has_records(visits, visits.first[entry * passes], visits.first[(entry + 1) * passes])
+    passes = len(residencies.selector_starts)
+    records = has_records(
+        occupants, occupants.first[entry * passes], occupants.first[(entry + 1) * passes]
+    )
     for block in range(BLOCKS) if records else range(WHOLE_ENTRY, WHOLE_ENTRY + 1):
-        whole = gather_events(runs, kernel, visits, entry, block, events)
-        plane_times(runs, events, whole, chosen, block, times)
+        whole = gather_events(residencies, kernel, occupants, entry, block, events)
+        plane_times(residencies, events, whole, chosen, block, times)
 
 
 @inner
 def visited_planes(
-    runs: Any, kernel: int, visits: Any, entry: int, first: int, chosen: np.uint32, times: Any
+    residencies: Any,
+    kernel: int,
+    occupants: Any,
+    entry: int,
+    first: int,
+    chosen: np.uint32,
+    times: Any,
 ) -> None:
     """Add the times of `AT_ONCE` bits of an entry that is always written as a whole.
 
@@ -223,58 +248,72 @@ def visited_planes(
     times : Times
         Added to.
     """
-    facts, cycle, gated = runs.facts, runs.cycle, runs.gated
-    passes, last_bit = len(runs.selector_starts), first + AT_ONCE
+    facts, cycle, gated = residencies.facts, residencies.cycle, residencies.gated
+    passes, last_bit = len(residencies.selector_starts), first + AT_ONCE
     together = _members(chosen >> np.uint32(first) & AT_ONCE_BITS) > _ALONE
     powered = np.int64(0)
-    last_visit = visits.first[(entry + 1) * passes] - 1
+    last_occupant = occupants.first[(entry + 1) * passes] - 1
     for one in range(passes):
         place = entry * passes + one
-        begin, last = visits.first[place], visits.first[place + 1]
+        begin, last = occupants.first[place], occupants.first[place + 1]
         if begin == last:
             continue
         previous = np.int64(-1)
         first_start, previous_end = np.int64(0), np.int64(0)
         for i in range(begin, last):
-            _look_ahead(runs, visits, i, last_visit, first)
-            visit = visits.visit[i]
-            run, write = run_of(visit), begin_of(visit)
-            start, end = cycle[write], np.int64(facts[run, END])
+            _look_ahead(residencies, occupants, i, last_occupant, first)
+            occupant = occupants.occupant[i]
+            residency, write = residency_of(occupant), begin_of(occupant)
+            start, end = cycle[write], np.int64(facts[residency, END])
             if previous < 0:
                 first_start = np.int64(start)
             elif not gated:
-                _add_left(runs, previous, first, start - previous_end, times)
-            writes_end = np.int64(facts[run, WRITES_END])
+                _add_left(residencies, previous, first, start - previous_end, times)
+            writes_end = np.int64(facts[residency, WRITES_END])
             if together:
                 sum_planes(
-                    runs.planes, runs.image, runs.duration, write, writes_end, first, times.ones
+                    residencies.planes,
+                    residencies.image,
+                    residencies.duration,
+                    write,
+                    writes_end,
+                    first,
+                    times.ones,
                 )
             else:
                 for bit in range(first, last_bit):
                     if chosen >> np.uint32(bit) & np.uint32(1):
-                        _add_run(runs, facts[run, EVER], write, writes_end, bit, end - start, times)
+                        _add_residency(
+                            residencies,
+                            facts[residency, EVER],
+                            write,
+                            writes_end,
+                            bit,
+                            end - start,
+                            times,
+                        )
             if gated:
                 powered += end - start
-            previous, previous_end = np.int64(run), end
+            previous, previous_end = np.int64(residency), end
         if not gated:
-            until = np.int64(first_start + runs.cycles[kernel])
-            _add_left(runs, previous, first, until - previous_end, times)
-            powered += np.int64(runs.cycles[kernel])
+            until = np.int64(first_start + residencies.cycles[kernel])
+            _add_left(residencies, previous, first, until - previous_end, times)
+            powered += np.int64(residencies.cycles[kernel])
     for bit in range(first, last_bit):
         add_everywhere(times.powered, bit, powered)
 
 
 @inner
-def _look_ahead(runs: Any, visits: Any, at: int, last: int, bit: int) -> None:
+def _look_ahead(residencies: Any, occupants: Any, at: int, last: int, bit: int) -> None:
     """Ask for what the visits to come will need: their writes, then the planes of these."""
-    far = visits.visit[min(at + _FAR, last)]
-    prefetch(runs.facts, run_of(far), 0)
-    prefetch(runs.image, begin_of(far), 0)
-    prefetch(runs.duration, begin_of(far), 0)
-    prefetch(runs.cycle, begin_of(far), 0)
-    near = visits.visit[min(at + _NEAR, last)]
-    for write in range(begin_of(near), np.int64(runs.facts[run_of(near), WRITES_END])):
-        prefetch(runs.planes, int(runs.image[write]), bit)
+    far = occupants.occupant[min(at + _FAR, last)]
+    prefetch(residencies.facts, residency_of(far), 0)
+    prefetch(residencies.image, begin_of(far), 0)
+    prefetch(residencies.duration, begin_of(far), 0)
+    prefetch(residencies.cycle, begin_of(far), 0)
+    near = occupants.occupant[min(at + _NEAR, last)]
+    for write in range(begin_of(near), np.int64(residencies.facts[residency_of(near), WRITES_END])):
+        prefetch(residencies.planes, int(residencies.image[write]), bit)
 
 
 @inner
@@ -288,33 +327,49 @@ def _members(some: np.uint32) -> int:
 
 
 @inner
-def _add_run(
-    runs: Any, ever: np.uint64, begin: int, end: np.int64, bit: int, own: np.int64, times: Any
+def _add_residency(
+    residencies: Any,
+    ever: np.uint64,
+    begin: int,
+    end: np.int64,
+    bit: int,
+    own: np.int64,
+    times: Any,
 ) -> None:
     """Add what a bit shows during a run."""
     member = np.uint64(1)
     if ever >> np.uint64(bit) & member:
         if ever >> np.uint64(BITS + bit) & member:
-            sum_plane(runs.planes, runs.image, runs.duration, begin, end, bit, times.ones)
+            sum_plane(
+                residencies.planes,
+                residencies.image,
+                residencies.duration,
+                begin,
+                end,
+                bit,
+                times.ones,
+            )
         else:
             add_everywhere(times.ones, bit, own)
 
 
 @inner
-def _add_left(runs: Any, run: np.int64, first: int, cycles: np.int64, times: Any) -> None:
+def _add_left(
+    residencies: Any, residency: np.int64, first: int, cycles: np.int64, times: Any
+) -> None:
     """What a run has left stays for some cycles more."""
-    row = runs.image[np.int64(runs.facts[run, WRITES_END]) - 1]
+    row = residencies.image[np.int64(residencies.facts[residency, WRITES_END]) - 1]
     for bit in range(first, first + AT_ONCE):
-        add_where(times.ones, bit, runs.planes[row, bit], times.ones.dtype.type(cycles))
+        add_where(times.ones, bit, residencies.planes[row, bit], times.ones.dtype.type(cycles))
 
 
 @inner
-def only_whole(runs: Any, visits: Any, entry: int) -> bool:
+def only_whole(residencies: Any, occupants: Any, entry: int) -> bool:
     """Whether an entry is always written as a whole."""
-    passes = len(runs.selector_starts)
-    for i in range(visits.first[entry * passes], visits.first[(entry + 1) * passes]):
-        visit = visits.visit[i]
-        if block_of(visit) != WHOLE_ENTRY or runs.facts[run_of(visit), PARTIAL]:
+    passes = len(residencies.selector_starts)
+    for i in range(occupants.first[entry * passes], occupants.first[(entry + 1) * passes]):
+        occupant = occupants.occupant[i]
+        if block_of(occupant) != WHOLE_ENTRY or residencies.facts[residency_of(occupant), PARTIAL]:
             return False
     return True
 
@@ -326,12 +381,12 @@ def add_everywhere(sums: Any, bit: int, cycles: Any) -> None:
 
 
 @inner
-def hand_over(times: Any, visits: int, ones: Any, powered: Any) -> None:
+def hand_over(times: Any, occupants: int, ones: Any, powered: Any) -> None:
     """Add the times of an entry that so many visits alike have made to int64[64, 32]."""
     for lane in range(LANES):
         for bit in range(BITS):
-            ones[lane, bit] += visits * np.int64(times.ones[bit, lane])
-            powered[lane, bit] += visits * np.int64(times.powered[bit, lane])
+            ones[lane, bit] += occupants * np.int64(times.ones[bit, lane])
+            powered[lane, bit] += occupants * np.int64(times.powered[bit, lane])
 
 
 @inner
@@ -345,18 +400,18 @@ def clear(times: Any, chosen: np.uint32) -> None:
 
 
 @inner
-def lit_lanes(runs: Any, events: Any, bit: int, block: int) -> None:
+def lit_lanes(residencies: Any, events: Any, bit: int, block: int) -> None:
     """What is lit and powered after each event, where some write only some lanes."""
-    worlds, lit, powered = events.worlds, events.lit, events.powered
+    orbits, lit, powered = events.orbits, events.lit, events.powered
     image, mask, regions = events.image, events.mask, events.regions
-    planes, masks, regions_on = runs.planes, runs.masks, runs.regions_on
+    planes, masks, regions_on = residencies.planes, residencies.masks, residencies.regions_on
     lanes = ALL_LANES
     if block != WHOLE_ENTRY:
         lanes = _FIRST_BLOCK << np.uint64(block * BLOCK_LANES)
-    for world in range(len(worlds) - 1):
+    for orbit in range(len(orbits) - 1):
         content, written = _NOTHING, _NOTHING
         for turn in range(2):  # the first one finds out what the last event leaves
-            for i in range(worlds[world], worlds[world + 1]):
+            for i in range(orbits[orbit], orbits[orbit + 1]):
                 shift = np.uint64(0)
                 if mask[i] == RECORD:
                     shift = np.uint64(block * BLOCK_LANES)

@@ -15,7 +15,12 @@ from mcage.engines.numba_engine.cell_times import (
 )
 from mcage.engines.numba_engine.jit import compiled, inner
 from mcage.engines.numba_engine.placement.redirect import ENTRIES, WHOLE_ENTRY
-from mcage.engines.numba_engine.placement.residencies import ALL_REGIONS, WHOLE, Runs, runs_of
+from mcage.engines.numba_engine.placement.residencies import (
+    ALL_REGIONS,
+    WHOLE,
+    Residencies,
+    residencies_of,
+)
 from mcage.replays.layout import Layout
 from mcage.replays.prepare import PreparedReplay
 
@@ -24,18 +29,18 @@ def laid_out_times(
     replay: PreparedReplay, layout: Layout, ones: NDArray[np.int64], powered: NDArray[np.int64]
 ) -> None:
     """Add cell times under a window layout to int64[256, 64, 32]."""
-    schedule, runs = replay.schedule, runs_of((replay,))
+    schedule, residencies = replay.schedule, residencies_of((replay,))
     windows = schedule.windows
-    register = runs.register
+    register = residencies.register
     if replay.technique.rotates and replay.technique.gates_released and schedule.writes_whole:
         first = np.searchsorted(register, np.arange(len(windows.size) + 1) * ENTRIES)
-        _rotated(runs, first, windows.base, windows.size, layout.passes, ones, powered)
+        _rotated(residencies, first, windows.base, windows.size, layout.passes, ones, powered)
         return
-    run_of_register = np.full(len(windows.size) * ENTRIES, -1, dtype=np.int64)
-    run_of_register[register] = np.arange(len(register))
+    residency_of_register = np.full(len(windows.size) * ENTRIES, -1, dtype=np.int64)
+    residency_of_register[register] = np.arange(len(register))
     _laid_out(
-        runs,
-        run_of_register,
+        residencies,
+        residency_of_register,
         windows.size,
         layout.base,
         layout.rotation,
@@ -47,7 +52,7 @@ def laid_out_times(
 
 @compiled
 def _rotated(
-    runs: Runs,
+    residencies: Residencies,
     first: NDArray[np.int64],
     base: NDArray[np.int64],
     size: NDArray[np.int64],
@@ -61,25 +66,28 @@ def _rotated(
     value outlives its write: the total of a window, shared out, is exact. `first` is the first run
     of each window.
     """
-    events = new_events(len(runs.image), 1, runs.longest)
-    times = new_times(runs.longest)
+    events = new_events(len(residencies.image), 1, residencies.longest)
+    times = new_times(residencies.longest)
     for window in range(len(base)):
-        begin, end = runs.write_starts[first[window]], runs.write_starts[first[window + 1]]
+        begin, end = (
+            residencies.write_starts[first[window]],
+            residencies.write_starts[first[window + 1]],
+        )
         for write in range(begin, end):
-            events.image[write - begin] = runs.image[write]
-            events.held[write - begin] = runs.duration[write]
-        events.worlds[1] = end - begin
-        visits = passes // size[window]
+            events.image[write - begin] = residencies.image[write]
+            events.held[write - begin] = residencies.duration[write]
+        events.orbits[1] = end - begin
+        occupants = passes // size[window]
         clear(times, ALL_BITS)
-        plane_times(runs, events, True, ALL_BITS, WHOLE_ENTRY, times)
+        plane_times(residencies, events, True, ALL_BITS, WHOLE_ENTRY, times)
         for entry in range(base[window], base[window] + size[window]):
-            hand_over(times, visits, ones[entry], powered[entry])
+            hand_over(times, occupants, ones[entry], powered[entry])
 
 
 @compiled
 def _laid_out(
-    runs: Runs,
-    run_of_register: NDArray[np.int64],
+    residencies: Residencies,
+    residency_of_register: NDArray[np.int64],
     size: NDArray[np.int64],
     base: NDArray[np.int64],
     rotation: NDArray[np.int64],
@@ -88,12 +96,12 @@ def _laid_out(
     powered: NDArray[np.int64],
 ) -> None:
     """Cell times of every entry; each orbit of passes is a world of its own."""
-    events = new_events(1024, len(base), runs.longest)
-    times = new_times(runs.longest)
+    events = new_events(1024, len(base), residencies.longest)
+    times = new_times(residencies.longest)
     done = np.empty(len(base), np.bool_)
     for entry in range(ENTRIES):
         done[:] = False
-        count, world = 0, 0
+        count, orbit = 0, 0
         whole = True
         for origin in range(len(base)):
             start, current, turn = count, origin, 0
@@ -104,40 +112,45 @@ def _laid_out(
                     if offset < 0 or offset >= size[window]:
                         continue
                     reg = (offset - rotation[current, window]) % size[window]
-                    run = run_of_register[window * ENTRIES + reg]
-                    if run < 0:
+                    residency = residency_of_register[window * ENTRIES + reg]
+                    if residency < 0:
                         continue
-                    begin, end = runs.write_starts[run], runs.write_starts[run + 1]
+                    begin, end = (
+                        residencies.write_starts[residency],
+                        residencies.write_starts[residency + 1],
+                    )
                     if count + end - begin > len(events.image):
-                        events = _more_room(events, count + end - begin, runs.longest)
-                    whole &= _append(runs, events, count, begin, end, turn * runs.cycles[0])
+                        events = _more_room(events, count + end - begin, residencies.longest)
+                    whole &= _append(
+                        residencies, events, count, begin, end, turn * residencies.cycles[0]
+                    )
                     count += end - begin
                 turn += 1
                 current = (current + step[entry]) % len(base)
             if turn:
-                world += 1
-                events.worlds[world] = count
-                if not runs.gated and count > start:
-                    _hold_until_next(events, start, count, turn * runs.cycles[0])
-        events.worlds[world + 1 :] = count
+                orbit += 1
+                events.orbits[orbit] = count
+                if not residencies.gated and count > start:
+                    _hold_until_next(events, start, count, turn * residencies.cycles[0])
+        events.orbits[orbit + 1 :] = count
         if count:
             clear(times, ALL_BITS)
-            plane_times(runs, events, whole, ALL_BITS, WHOLE_ENTRY, times)
+            plane_times(residencies, events, whole, ALL_BITS, WHOLE_ENTRY, times)
             hand_over(times, 1, ones[entry], powered[entry])
 
 
 @inner
-def _append(runs: Any, events: Any, count: int, begin: int, end: int, shift: int) -> bool:
+def _append(residencies: Any, events: Any, count: int, begin: int, end: int, shift: int) -> bool:
     """Add the writes of a run, some passes later; whether all of them are whole."""
     whole = True
     for write in range(begin, end):
         at = count + write - begin
-        events.image[at] = runs.image[write]
-        events.mask[at] = runs.mask[write]
-        events.regions[at] = runs.regions[write]
-        events.held[at] = runs.duration[write]
-        events.when[at] = runs.cycle[write] + shift
-        whole &= runs.mask[write] == WHOLE and runs.regions[write] == ALL_REGIONS
+        events.image[at] = residencies.image[write]
+        events.mask[at] = residencies.mask[write]
+        events.regions[at] = residencies.regions[write]
+        events.held[at] = residencies.duration[write]
+        events.when[at] = residencies.cycle[write] + shift
+        whole &= residencies.mask[write] == WHOLE and residencies.regions[write] == ALL_REGIONS
     return whole
 
 
@@ -155,12 +168,12 @@ def _hold_until_next(events: Any, start: int, end: int, period: int) -> None:
 @compiled
 def _more_room(events: Any, least: int, sums: Any) -> Any:
     """The same events with room for more."""
-    more = new_events(2 * least, len(events.worlds) - 1, sums)
+    more = new_events(2 * least, len(events.orbits) - 1, sums)
     count = len(events.image)
     more.image[:count] = events.image
     more.mask[:count] = events.mask
     more.regions[:count] = events.regions
     more.when[:count] = events.when
     more.held[:count] = events.held
-    more.worlds[:] = events.worlds
+    more.orbits[:] = events.orbits
     return more

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.geometry import SLICE
-from mcage.replays.stored_values import CODE_MASK, REGIONS, Images, cell_mask
+from mcage.replays.stored_values import CODE_MASK, REGIONS, StoredValues, cell_mask
 
 _ALL_REGIONS = (1 << REGIONS) - 1
 _RECORD_BITS = SLICE.component_bits + int(CODE_MASK).bit_count()
@@ -22,7 +22,7 @@ _ALL_CELLS = np.uint32(0xFFFF_FFFF)
 
 
 @dataclass(frozen=True)
-class Visits:
+class Occupants:
     """Writes that land in one entry, world after world, each in order of time.
 
     A world is cyclic: its first visit finds what its last one left.
@@ -40,7 +40,7 @@ class Visits:
     write: NDArray[np.int64]
     block: NDArray[np.int64]
     cycles: NDArray[np.int64]
-    world: NDArray[np.int64]
+    orbit: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -73,29 +73,29 @@ class Imprints:
     powers: NDArray[np.bool_]
 
 
-def make_imprints(images: Images, gates_released: bool) -> Imprints:
+def make_imprints(stored_values: StoredValues, gates_released: bool) -> Imprints:
     """Sort the cells of an entry into classes, and spread records over the blocks.
 
     If released places are switched off, a write powers its own place; otherwise nothing is ever
     switched off, and every visit powers the whole entry.
     """
-    contents, image = _with_records(images)
-    is_record, blocks = images.is_record[:, None], np.arange(SLICE.blocks)
-    masks, regions = [images.masks], np.full((len(image), SLICE.blocks), _ALL_REGIONS)
+    contents, image = _with_records(stored_values)
+    is_record, blocks = stored_values.is_record[:, None], np.arange(SLICE.blocks)
+    masks, regions = [stored_values.masks], np.full((len(image), SLICE.blocks), _ALL_REGIONS)
     if is_record.any():
         starts = range(0, SLICE.entry_bits, SLICE.block_bits)
         masks.append(np.stack([cell_mask(start, start + _RECORD_BITS) for start in starts]))
     region_masks = np.full((REGIONS, SLICE.components), _ALL_CELLS)
     if gates_released:
-        regions = np.where(is_record, 1 << blocks, images.regions[:, None])
-        region_masks = images.region_masks
+        regions = np.where(is_record, 1 << blocks, stored_values.regions[:, None])
+        region_masks = stored_values.region_masks
     columns = _bits(np.concatenate([*masks, region_masks])).astype(bool)
     classes, class_of_cell = np.unique(columns, axis=1, return_inverse=True)
     sets = np.arange(1 << REGIONS)[:, None] >> np.arange(REGIONS) & 1 == 1
     return Imprints(
         contents=contents,
         image=image,
-        mask=np.where(is_record, len(images.masks) + blocks, images.mask[:, None]),
+        mask=np.where(is_record, len(stored_values.masks) + blocks, stored_values.mask[:, None]),
         regions=regions,
         class_of_cell=class_of_cell.reshape(-1),
         overwrites=classes[:-REGIONS],
@@ -103,40 +103,46 @@ def make_imprints(images: Images, gates_released: bool) -> Imprints:
     )
 
 
-def _with_records(images: Images) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+def _with_records(stored_values: StoredValues) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
     """Contents with those of records added, and the row of it that each write stores.
 
     A record is repeated at the start of every block; a mask will pick the one that it goes to.
     """
-    base = images.contents[images.image[images.is_record], 0]
+    base = stored_values.contents[stored_values.image[stored_values.is_record], 0]
     words, record = np.unique(
-        np.stack([base, images.record_code[images.is_record]]), axis=1, return_inverse=True
+        np.stack([base, stored_values.record_code[stored_values.is_record]]),
+        axis=1,
+        return_inverse=True,
     )
     tiles = np.zeros((words.shape[1], SLICE.blocks, SLICE.block_components), dtype=np.uint32)
     tiles[:, :, :2] = words.T[:, None]
-    image = images.image.copy()
-    image[images.is_record] = len(images.contents) + record.reshape(-1)
-    return np.concatenate([images.contents, tiles.reshape(-1, SLICE.components)]), image
+    image = stored_values.image.copy()
+    image[stored_values.is_record] = len(stored_values.contents) + record.reshape(-1)
+    return np.concatenate([stored_values.contents, tiles.reshape(-1, SLICE.components)]), image
 
 
-def cell_times(imprints: Imprints, visits: Visits) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def cell_times(
+    imprints: Imprints, occupants: Occupants
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Cycles that each cell of an entry holds '1' and is powered: two times int64[2048].
 
     Cells that a world never writes are off in it.
     """
     ones = np.zeros(SLICE.entry_bits, dtype=np.int64)
     powered = np.zeros(SLICE.entry_bits, dtype=np.int64)
-    images, image = np.unique(imprints.image[visits.write], return_inverse=True)
-    mask = imprints.mask[visits.write, visits.block]
-    regions = imprints.regions[visits.write, visits.block]
-    first = np.searchsorted(visits.world, visits.world, side="left")
-    final = np.searchsorted(visits.world, visits.world, side="right") - 1
+    stored_values, image = np.unique(imprints.image[occupants.write], return_inverse=True)
+    mask = imprints.mask[occupants.write, occupants.block]
+    regions = imprints.regions[occupants.write, occupants.block]
+    first = np.searchsorted(occupants.orbit, occupants.orbit, side="left")
+    final = np.searchsorted(occupants.orbit, occupants.orbit, side="right") - 1
     for one, cells in _classes_met(imprints, mask, regions):
         last = _last_overwrite(imprints.overwrites[mask, one], first, final)
         on = imprints.powers[regions, one] & (last >= 0)
-        cycles = np.bincount(image[last[on]], weights=visits.cycles[on], minlength=len(images))
-        powered[cells] = visits.cycles[on].sum()
-        ones[cells] = _one_cycles(imprints.contents[images], cycles, cells)
+        cycles = np.bincount(
+            image[last[on]], weights=occupants.cycles[on], minlength=len(stored_values)
+        )
+        powered[cells] = occupants.cycles[on].sum()
+        ones[cells] = _one_cycles(imprints.contents[stored_values], cycles, cells)
     return ones, powered
 
 

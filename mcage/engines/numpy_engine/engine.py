@@ -11,21 +11,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.interface import CellTimes, Counters, Engine
-from mcage.engines.numpy_engine.cell_times import Imprints, Visits, cell_times, make_imprints
+from mcage.engines.numpy_engine.cell_times import Imprints, Occupants, cell_times, make_imprints
 from mcage.engines.numpy_engine.redirection import count_writes, place_writes
-from mcage.engines.packed import Packed, PackedExposure
+from mcage.engines.packed import Packed, PackedStress
 from mcage.engines.policies import Policies
-from mcage.engines.stress import DenseExposure, Exposure, SharedDuties, SliceTimes, Watched
+from mcage.engines.stress import (
+    DenseStress,
+    FaultFreeDuties,
+    SliceTimes,
+    StressAccumulator,
+    TrackedCells,
+)
 from mcage.geometry import SLICE
 from mcage.replays.layout import Layout
 from mcage.replays.prepare import PreparedReplay
 from mcage.techniques import Gating, Placement, Storage
 
-_EntryVisits = Iterator[tuple[int, Visits]]
+_EntryVisits = Iterator[tuple[int, Occupants]]
 _CellTimes = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
-class ReferenceEngine(Engine):
+class NumpyEngine(Engine):
     """NumPy engine. Slow next to the others, which must return the same integers."""
 
     name = "numpy"
@@ -59,20 +65,22 @@ class ReferenceEngine(Engine):
         if replay.layout is None:
             slices = list(_redirected(replay, fault_maps))
         else:
-            imprints = make_imprints(replay.schedule.images, replay.technique.gates_released)
-            slices = [_slice_times(replay, imprints, _fixed_visits(replay, replay.layout))]
+            imprints = make_imprints(replay.schedule.stored_values, replay.technique.gates_released)
+            slices = [_slice_times(replay, imprints, _fixed_occupants(replay, replay.layout))]
         ones, powered = (np.stack(times) for times in zip(*slices, strict=True))
         return CellTimes(ones, powered, replay.period)
 
-    def exposure(self, duties: SharedDuties, watched: Watched, instances: int) -> Exposure:
+    def stress(
+        self, duties: FaultFreeDuties, tracked: TrackedCells, instances: int
+    ) -> StressAccumulator:
         """See `Engine.exposure`."""
         self.check(duties.replays[0].technique)
         if duties.replays[0].technique.packs:
-            return PackedExposure(self._packed, duties, watched, instances)
-        return _ReferenceExposure(duties, watched, instances)
+            return PackedStress(self._packed, duties, tracked, instances)
+        return _NumpyStress(duties, tracked, instances)
 
 
-class _ReferenceExposure(DenseExposure):
+class _NumpyStress(DenseStress):
     def _times(self, replay: PreparedReplay, fault_map: NDArray[np.uint8]) -> SliceTimes:
         return *next(_redirected(replay, fault_map[None])), replay.period
 
@@ -80,36 +88,36 @@ class _ReferenceExposure(DenseExposure):
 def _redirected(replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Iterator[_CellTimes]:
     """Cell times of one slice after the other, each with its own fault map."""
     homes = place_writes(replay, fault_maps)
-    imprints = make_imprints(replay.schedule.images, replay.technique.gates_released)
+    imprints = make_imprints(replay.schedule.stored_values, replay.technique.gates_released)
     for instance in range(len(fault_maps)):
         lanes = slice(instance * replay.passes, (instance + 1) * replay.passes)
-        visits = _redirected_visits(replay, homes.entry[lanes], homes.block[lanes])
-        yield _slice_times(replay, imprints, visits)
+        occupants = _redirected_occupants(replay, homes.entry[lanes], homes.block[lanes])
+        yield _slice_times(replay, imprints, occupants)
 
 
 def _slice_times(
-    replay: PreparedReplay, imprints: Imprints, visits_of_entries: _EntryVisits
+    replay: PreparedReplay, imprints: Imprints, occupants_of_entries: _EntryVisits
 ) -> _CellTimes:
     """Cycles at '1' and powered of a slice: two times int64[256, 2048]."""
     ones = np.zeros((SLICE.entries, SLICE.entry_bits), dtype=np.int64)
     powered = np.zeros_like(ones)
-    for entry, visits in visits_of_entries:
-        ones[entry], powered[entry] = cell_times(imprints, visits)
+    for entry, occupants in occupants_of_entries:
+        ones[entry], powered[entry] = cell_times(imprints, occupants)
     return ones, powered
 
 
-def _redirected_visits(
+def _redirected_occupants(
     replay: PreparedReplay, entry: NDArray[np.int16], block: NDArray[np.int8]
 ) -> _EntryVisits:
     """Visits of redirected writes, int[passes, writes] each; every pass is a world of its own."""
     for number in np.unique(entry[entry >= 0]):
-        world, write = np.nonzero(entry == number)
+        orbit, write = np.nonzero(entry == number)
         when = replay.schedule.cycle[write]
-        cycles = _hold_cycles(replay, write, when, world, replay.schedule.cycles)
-        yield int(number), Visits(write, block[world, write].astype(np.int64), cycles, world)
+        cycles = _hold_cycles(replay, write, when, orbit, replay.schedule.cycles)
+        yield int(number), Occupants(write, block[orbit, write].astype(np.int64), cycles, orbit)
 
 
-def _fixed_visits(replay: PreparedReplay, layout: Layout) -> _EntryVisits:
+def _fixed_occupants(replay: PreparedReplay, layout: Layout) -> _EntryVisits:
     """Visits under a window layout; every orbit of passes is a world of its own.
 
     Pass p is followed by pass (p + step) mod passes. This comes back to p after passes / g turns,
@@ -136,18 +144,18 @@ def _fixed_visits(replay: PreparedReplay, layout: Layout) -> _EntryVisits:
         write = ordered[_ranges(starts[key], counts[key])]
         if not len(write):
             continue
-        world, turn_in_world = np.divmod(np.repeat(turn, counts[key]), turns)
-        when = schedule.cycle[write] + turn_in_world * schedule.cycles
-        cycles = _hold_cycles(replay, write, when, world, turns * schedule.cycles)
-        yield number, Visits(write, np.zeros_like(write), cycles, world)
+        orbit, turn_in_orbit = np.divmod(np.repeat(turn, counts[key]), turns)
+        when = schedule.cycle[write] + turn_in_orbit * schedule.cycles
+        cycles = _hold_cycles(replay, write, when, orbit, turns * schedule.cycles)
+        yield number, Occupants(write, np.zeros_like(write), cycles, orbit)
 
 
 def _hold_cycles(
     replay: PreparedReplay,
     write: NDArray[np.int64],
     when: NDArray[np.int64],
-    world: NDArray[np.int64],
-    world_cycles: int,
+    orbit: NDArray[np.int64],
+    orbit_cycles: int,
 ) -> NDArray[np.int64]:
     """For how long a visit holds: int64[visits].
 
@@ -156,11 +164,11 @@ def _hold_cycles(
     """
     if replay.technique.gates_released:
         return replay.schedule.end_cycle[write] - replay.schedule.cycle[write]
-    first, last = np.ones(len(world), dtype=bool), np.ones(len(world), dtype=bool)
-    first[1:] = last[:-1] = world[1:] != world[:-1]
+    first, last = np.ones(len(orbit), dtype=bool), np.ones(len(orbit), dtype=bool)
+    first[1:] = last[:-1] = orbit[1:] != orbit[:-1]
     until = np.empty_like(when)
     until[~last] = when[~first]
-    until[last] = when[first] + world_cycles
+    until[last] = when[first] + orbit_cycles
     return until - when
 
 

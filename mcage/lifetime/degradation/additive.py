@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.interface import Engine
-from mcage.engines.stress import SharedDuties, Watched
+from mcage.engines.stress import FaultFreeDuties, TrackedCells
 from mcage.geometry import SLICE
 from mcage.lifetime.bisection import crossing
-from mcage.lifetime.degradation.base import CellWear, Wear
+from mcage.lifetime.degradation.base import CellDegradation, Degradation
 from mcage.lifetime.degradation.shifts import Drift
-from mcage.lifetime.degradation.span import Stretch, between
+from mcage.lifetime.degradation.span import EpochSpan, between
 
 SAME = 1e-12
 """Share by which shifts differ that are the same but for rounding."""
@@ -28,7 +28,7 @@ SAMPLED_TOGETHER = 16
 
 
 @dataclass(frozen=True)
-class SummedCells(CellWear):
+class AdditiveCells(CellDegradation):
     """Wear of n cells.
 
     Attributes
@@ -42,25 +42,25 @@ class SummedCells(CellWear):
     """
 
     drift: Drift
-    stretch: Stretch
+    span: EpochSpan
     before: NDArray[np.float64]
     after: NDArray[np.float64]
 
     def dvth(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `CellWear.dvth`."""
-        return self.drift.dvth(between(self.before, self.after, self.stretch.part(moment)), moment)
+        """See `CellDegradation.dvth`."""
+        return self.drift.dvth(between(self.before, self.after, self.span.part(moment)), moment)
 
-    def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "SummedCells":
-        """See `CellWear.of`."""
-        return SummedCells(
+    def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "AdditiveCells":
+        """See `CellDegradation.of`."""
+        return AdditiveCells(
             self.drift.of(which),
-            self.stretch.of(which),
+            self.span.of(which),
             self.before[:, which],
             self.after[:, which],
         )
 
 
-class SummedWear(Wear):
+class AdditiveDegradation(Degradation):
     """Wear by sums of seconds.
 
     Parameters
@@ -83,17 +83,17 @@ class SummedWear(Wear):
         self,
         drift: Drift,
         engine: Engine,
-        duties: SharedDuties,
-        watched: Watched,
+        duties: FaultFreeDuties,
+        tracked: TrackedCells,
         sampled: int,
         instances: int,
     ) -> None:
         super().__init__(instances)
         self._drift = drift
-        self._exposure = engine.exposure(duties, watched, instances)
-        self._instance = watched.instance
+        self._stress = engine.stress(duties, tracked, instances)
+        self._instance = tracked.instance
         self._sampled = sampled
-        self._before = np.zeros((2, len(watched.cell)))
+        self._before = np.zeros((2, len(tracked.cell)))
         self._longest_before = np.zeros((2, instances))
         self._kernel = np.zeros(instances, dtype=np.int64)
         self._fault_maps = np.zeros((instances, SLICE.entries), dtype=np.uint8)
@@ -109,35 +109,35 @@ class SummedWear(Wear):
         start: float,
         end: float,
     ) -> None:
-        """See `Wear.add`."""
-        chosen = np.zeros(len(self.stretch.start), dtype=bool)
+        """See `Degradation.add`."""
+        chosen = np.zeros(len(self.span.start), dtype=bool)
         chosen[instances] = True
         of_cells = chosen[self._instance] if not chosen.all() else True
-        np.copyto(self._before, self._exposure.watched_seconds, where=of_cells)
-        np.copyto(self._longest_before, self._exposure.longest, where=chosen)
-        self.stretch.start[instances], self.stretch.end[instances] = start, end
+        np.copyto(self._before, self._stress.tracked_seconds, where=of_cells)
+        np.copyto(self._longest_before, self._stress.longest, where=chosen)
+        self.span.start[instances], self.span.end[instances] = start, end
         self._kernel[instances], self._fault_maps[instances] = kernel, fault_maps
-        self._exposure.add(instances, kernel, fault_maps, end - start)
+        self._stress.add(instances, kernel, fault_maps, end - start)
 
-    def cells(self, places: NDArray[np.int64]) -> SummedCells:
-        """See `Wear.cells`."""
+    def cells(self, places: NDArray[np.int64]) -> AdditiveCells:
+        """See `Degradation.cells`."""
         instance = self._instance[places]
-        return SummedCells(
+        return AdditiveCells(
             self._drift.of(instance),
-            self.stretch.of(instance),
+            self.span.of(instance),
             self._before[:, places],
-            self._exposure.watched_seconds[:, places],
+            self._stress.tracked_seconds[:, places],
         )
 
     def sampled_dvth(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """See `Wear.sampled_dvth`."""
-        of_instance = (2, len(self.stretch.start), self._sampled)
+        """See `Degradation.sampled_dvth`."""
+        of_instance = (2, len(self.span.start), self._sampled)
         first = self._before.shape[1] - of_instance[1] * of_instance[2]
         before = self._before[:, first:].reshape(of_instance)
-        after = self._exposure.watched_seconds[:, first:].reshape(of_instance)
-        part = self.stretch.of(instances).part(moment)[:, None]
+        after = self._stress.tracked_seconds[:, first:].reshape(of_instance)
+        part = self.span.of(instances).part(moment)[:, None]
         shift = np.empty((2, len(instances), self._sampled))
         for begin in range(0, len(instances), SAMPLED_TOGETHER):
             some = slice(begin, begin + SAMPLED_TOGETHER)
@@ -149,7 +149,7 @@ class SummedWear(Wear):
     def longest_duty(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """See `Wear.longest_duty`."""
+        """See `Degradation.longest_duty`."""
         busy = self._longest_busy(instances, moment) / moment
         if self._drift.is_always_busy:
             return busy
@@ -159,13 +159,13 @@ class SummedWear(Wear):
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Longest seconds at '0' and at '1' if slices were always busy: float64[2, n]."""
-        stretch = self.stretch.of(instances)
+        span = self.span.of(instances)
         longest = np.where(
-            moment > stretch.start,
-            self._exposure.longest[:, instances],
+            moment > span.start,
+            self._stress.longest[:, instances],
             self._longest_before[:, instances],
         )
-        within = np.flatnonzero((stretch.start < moment) & (moment < stretch.end))
+        within = np.flatnonzero((span.start < moment) & (moment < span.end))
         if len(within):
             self._look_within(instances[within], moment[within])
             longest[:, within] = self._longest_then[:, instances[within]]
@@ -176,31 +176,31 @@ class SummedWear(Wear):
         unknown = moment != self._looked_at[instances]
         mine, when = instances[unknown], moment[unknown]
         if len(mine):
-            self._longest_then[:, mine] = self._exposure.longest_earlier(
-                mine, self._kernel[mine], self._fault_maps[mine], self.stretch.end[mine] - when
+            self._longest_then[:, mine] = self._stress.longest_earlier(
+                mine, self._kernel[mine], self._fault_maps[mine], self.span.end[mine] - when
             )
             self._looked_at[mine] = when
 
     def worst_dvth(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """See `Wear.worst_dvth`."""
+        """See `Degradation.worst_dvth`."""
         return self._drift.of(instances).dvth(self._longest_busy(instances, moment), moment)
 
     def reaching(
         self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """See `Wear.reaching`.
+        """See `Degradation.reaching`.
 
         Solved on the line between the longest times at both ends. Where these lie below the line at
         that moment, solved again on the line from there: it can only have been later.
         """
-        moment, end = self.stretch.start[instances], self.stretch.end[instances]
-        longest, after = self._longest_before[:, instances], self._exposure.longest[:, instances]
+        moment, end = self.span.start[instances], self.span.end[instances]
+        longest, after = self._longest_before[:, instances], self._stress.longest[:, instances]
         limit = np.broadcast_to(limit_volts, len(instances))
         open_ = np.arange(len(instances))
         while len(open_):
-            mine, line = instances[open_], Stretch(moment[open_], end[open_])
+            mine, line = instances[open_], EpochSpan(moment[open_], end[open_])
             excess = self._excess_on(mine, line, longest[:, open_], after[:, open_], limit[open_])
             moment[open_] = crossing(excess, line.start, line.end)
             longest[:, open_] = self._longest_busy(mine, moment[open_])
@@ -211,7 +211,7 @@ class SummedWear(Wear):
     def _excess_on(
         self,
         instances: NDArray[np.int64],
-        line: Stretch,
+        line: EpochSpan,
         before: NDArray[np.float64],
         after: NDArray[np.float64],
         limit_volts: NDArray[np.float64],

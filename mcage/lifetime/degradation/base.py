@@ -1,7 +1,8 @@
 """Wear: how far the transistors of a batch of instances have shifted, stretch after stretch.
 
-There are two kinds. Where an NBTI model needs no more than total seconds under stress, `SummedWear`
-keeps those; otherwise `FollowedWear` keeps every stretch, and advances transistors through them.
+There are two kinds. Where an NBTI model needs no more than total seconds under stress,
+`AdditiveDegradation` keeps those; otherwise `StepwiseDegradation` keeps every stretch, and advances
+transistors through them.
 """
 
 from abc import ABC, abstractmethod
@@ -10,10 +11,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.lifetime.degradation.span import Stretch
+from mcage.lifetime.degradation.span import EpochSpan
 
 
-class CellWear(ABC):
+class CellDegradation(ABC):
     """Shifts of n cells within the latest stretches of their instances."""
 
     @abstractmethod
@@ -25,7 +26,7 @@ class CellWear(ABC):
         """Those of some cells."""
 
 
-class Wear(ABC):
+class Degradation(ABC):
     """Wear of a batch of instances; moments lie within the latest stretch of each.
 
     Parameters
@@ -40,7 +41,7 @@ class Wear(ABC):
     """
 
     def __init__(self, instances: int) -> None:
-        self.stretch = Stretch(np.zeros(instances), np.zeros(instances))
+        self.span = EpochSpan(np.zeros(instances), np.zeros(instances))
 
     @abstractmethod
     def add(
@@ -73,7 +74,7 @@ class Wear(ABC):
         """Longest share of the life so far that a cell held '0', and '1': float64[2, n]."""
 
     @abstractmethod
-    def cells(self, places: NDArray[np.int64]) -> CellWear:
+    def cells(self, places: NDArray[np.int64]) -> CellDegradation:
         """Shifts of some of the watched cells: int64[n], their positions."""
 
     @abstractmethod
@@ -103,7 +104,7 @@ class Wear(ABC):
         limit_volts : float64[n] or one number
             Shift of each.
         """
-        worst = self.worst_dvth(instances, self.stretch.end[instances])
+        worst = self.worst_dvth(instances, self.span.end[instances])
         beyond: NDArray[np.bool_] = worst.max(axis=0) - limit_volts >= 0
         return beyond
 

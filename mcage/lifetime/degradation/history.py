@@ -16,7 +16,7 @@ DutyIn = Callable[[int, slice], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class History:
     """What the epochs do to transistors of n instances.
 
     Parameters

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
-class Stretch:
+class EpochSpan:
     """A stretch of life of each of n instances, in which cells age evenly: float64[n] each."""
 
     start: NDArray[np.float64]
@@ -17,9 +17,9 @@ class Stretch:
         """Part of each stretch that has passed at a moment of each: float64[n]."""
         return (moment - self.start) / (self.end - self.start)
 
-    def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "Stretch":
+    def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "EpochSpan":
         """Those of some instances."""
-        return Stretch(self.start[which], self.end[which])
+        return EpochSpan(self.start[which], self.end[which])
 
 
 def between(

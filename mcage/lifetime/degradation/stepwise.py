@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.interface import Engine
-from mcage.engines.stress import SharedDuties, Watched
+from mcage.engines.stress import FaultFreeDuties, TrackedCells
 from mcage.geometry import SLICE
 from mcage.lifetime.bisection import crossing
-from mcage.lifetime.degradation.base import CellWear, Wear
+from mcage.lifetime.degradation.base import CellDegradation, Degradation
 from mcage.lifetime.degradation.duty_tree import (
     OwnSlice,
     SharedSlices,
@@ -22,7 +22,7 @@ from mcage.lifetime.degradation.duty_tree import (
     Slices,
     slice_duty,
 )
-from mcage.lifetime.degradation.history import Course, DutyIn
+from mcage.lifetime.degradation.history import DutyIn, History
 from mcage.lifetime.degradation.worst_cell import worst_cells
 
 OWN_BYTES = 256 << 20
@@ -36,7 +36,7 @@ def most_instances(epochs: int) -> int:
 
 
 @dataclass(frozen=True)
-class FollowedCells(CellWear):
+class StepwiseCells(CellDegradation):
     """Wear of n cells.
 
     Attributes
@@ -51,28 +51,28 @@ class FollowedCells(CellWear):
         Shares of its busy time at '0' and at '1'.
     """
 
-    course: Course
+    history: History
     instance: NDArray[np.int64]
     epoch: NDArray[np.int64]
     past: NDArray[np.float64]
     duty: NDArray[np.float64]
 
     def dvth(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `CellWear.dvth`."""
+        """See `CellDegradation.dvth`."""
         shift = np.empty(self.duty.shape)
         for epoch in np.unique(self.epoch).tolist():
             mine = np.flatnonzero(self.epoch == epoch)
-            seconds = moment[mine] - self.course.edges[epoch]
-            past = self.course.after(
+            seconds = moment[mine] - self.history.edges[epoch]
+            past = self.history.after(
                 self.past[..., mine], epoch, self.instance[mine], self.duty[:, mine], seconds
             )
-            shift[:, mine] = self.course.nbti.dvth_of(past)
+            shift[:, mine] = self.history.nbti.dvth_of(past)
         return shift
 
-    def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "FollowedCells":
-        """See `CellWear.of`."""
-        return FollowedCells(
-            self.course,
+    def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "StepwiseCells":
+        """See `CellDegradation.of`."""
+        return StepwiseCells(
+            self.history,
             self.instance[which],
             self.epoch[which],
             self.past[..., which],
@@ -80,7 +80,7 @@ class FollowedCells(CellWear):
         )
 
 
-class FollowedWear(Wear):
+class StepwiseDegradation(Degradation):
     """Wear epoch by epoch.
 
     Parameters
@@ -101,25 +101,25 @@ class FollowedWear(Wear):
 
     def __init__(
         self,
-        course: Course,
+        history: History,
         engine: Engine,
-        duties: SharedDuties,
-        watched: Watched,
+        duties: FaultFreeDuties,
+        tracked: TrackedCells,
         sampled: int,
         instances: int,
     ) -> None:
         super().__init__(instances)
-        self._course, self._engine = course, engine
+        self._history, self._engine = history, engine
         self._replays, self._groups = duties.replays, (duties.zero, duties.one)
-        self._watched, self._sampled = watched, sampled
-        self._past = course.nbti.fresh((2, len(watched.cell)))
-        self._duty = np.zeros((2, len(watched.cell)))
+        self._tracked, self._sampled = tracked, sampled
+        self._past = history.nbti.fresh((2, len(tracked.cell)))
+        self._duty = np.zeros((2, len(tracked.cell)))
 
-        epochs = len(course.rates)
+        epochs = len(history.rates)
         self._epoch = np.full(instances, -1)
         self._kernel = np.zeros((instances, epochs), dtype=np.int64)
         self._own: list[dict[int, SliceDuty]] = [{} for _ in range(instances)]
-        self._clean: dict[int, SliceDuty] = {}
+        self._fault_free: dict[int, SliceDuty] = {}
         # Cells that have been the worst, and what was found when last looked for.
         self._known = np.zeros((2, instances, epochs), dtype=np.int64)
         self._looked_at = np.full(instances, np.nan)
@@ -134,8 +134,8 @@ class FollowedWear(Wear):
         start: float,
         end: float,
     ) -> None:
-        """See `Wear.add`."""
-        self.stretch.start[instances], self.stretch.end[instances] = start, end
+        """See `Degradation.add`."""
+        self.span.start[instances], self.span.end[instances] = start, end
         epoch = int(self._epoch[instances[0]]) + 1
         self._epoch[instances] = epoch
         self._kernel[instances, epoch] = kernel
@@ -161,20 +161,20 @@ class FollowedWear(Wear):
         """Take watched cells to the start of an epoch, and look up their duty in it."""
         runs = np.zeros(len(self._epoch), dtype=bool)
         runs[instances] = True
-        mine = np.flatnonzero(runs[self._watched.instance])
-        instance, cell = self._watched.instance[mine], self._watched.cell[mine]
+        mine = np.flatnonzero(runs[self._tracked.instance])
+        instance, cell = self._tracked.instance[mine], self._tracked.cell[mine]
         if epoch:
-            begin, end = self._course.edges[epoch - 1 : epoch + 1]
-            self._past[..., mine] = self._course.after(
+            begin, end = self._history.edges[epoch - 1 : epoch + 1]
+            self._past[..., mine] = self._history.after(
                 self._past[..., mine], epoch - 1, instance, self._duty[:, mine], end - begin
             )
         self._duty[:, mine] = self._duty_in(epoch, instance, cell)
 
-    def cells(self, places: NDArray[np.int64]) -> FollowedCells:
-        """See `Wear.cells`."""
-        instance = self._watched.instance[places]
-        return FollowedCells(
-            self._course,
+    def cells(self, places: NDArray[np.int64]) -> StepwiseCells:
+        """See `Degradation.cells`."""
+        instance = self._tracked.instance[places]
+        return StepwiseCells(
+            self._history,
             instance,
             self._epoch[instance],
             self._past[..., places],
@@ -184,8 +184,8 @@ class FollowedWear(Wear):
     def sampled_dvth(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """See `Wear.sampled_dvth`."""
-        first = len(self._watched.cell) - len(self._epoch) * self._sampled
+        """See `Degradation.sampled_dvth`."""
+        first = len(self._tracked.cell) - len(self._epoch) * self._sampled
         places = first + instances[:, None] * self._sampled + np.arange(self._sampled)
         cells = self.cells(places.ravel())
         shift = cells.dvth(np.repeat(moment, self._sampled))
@@ -195,18 +195,18 @@ class FollowedWear(Wear):
     def longest_duty(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """See `Wear.longest_duty`; exact."""
-        longest, _ = self._worst_of(self._course.held, instances, moment)
+        """See `Degradation.longest_duty`; exact."""
+        longest, _ = self._worst_of(self._history.held, instances, moment)
         return longest
 
     def worst_dvth(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """See `Wear.worst_dvth`; exact."""
+        """See `Degradation.worst_dvth`; exact."""
         fresh = moment != self._looked_at[instances]
         mine = instances[fresh]
         if len(mine):
-            worst, cell = self._worst_of(self._course.dvth, mine, moment[fresh])
+            worst, cell = self._worst_of(self._history.dvth, mine, moment[fresh])
             self._worst[:, mine], self._worst_cell[:, mine] = worst, cell
             self._known[:, mine, self._epoch[mine]] = cell
             self._looked_at[mine] = moment[fresh]
@@ -215,13 +215,13 @@ class FollowedWear(Wear):
     def reaching(
         self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """See `Wear.reaching`; exact.
+        """See `Degradation.reaching`; exact.
 
         Solved for the worst cells of the end. While another cell is worse at that moment, solved
         again with it: it can only have been sooner.
         """
-        self.worst_dvth(instances, self.stretch.end[instances])
-        moment = self.stretch.end[instances]
+        self.worst_dvth(instances, self.span.end[instances])
+        moment = self.span.end[instances]
         limit = np.broadcast_to(limit_volts, len(instances))
         tried = self._worst_cell[:, instances].T
         open_ = np.arange(len(instances))
@@ -252,25 +252,25 @@ class FollowedWear(Wear):
             most: NDArray[np.float64] = shift.reshape(count, tried).max(axis=1)
             return most
 
-        stretch = self.stretch.of(instances)
-        moment = crossing(lambda at: largest(at) - limit, stretch.start, stretch.end)
+        span = self.span.of(instances)
+        moment = crossing(lambda at: largest(at) - limit, span.start, span.end)
         return moment, largest(moment)
 
-    def _followed(self, instance: NDArray[np.int64], cell: NDArray[np.int64]) -> FollowedCells:
+    def _followed(self, instance: NDArray[np.int64], cell: NDArray[np.int64]) -> StepwiseCells:
         """Any cells, followed from new to their latest stretches."""
         latest = self._epoch[instance]
-        past = self._course.nbti.fresh((2, len(cell)))
-        for epoch, seconds in enumerate(np.diff(self._course.edges[: latest.max() + 1]).tolist()):
+        past = self._history.nbti.fresh((2, len(cell)))
+        for epoch, seconds in enumerate(np.diff(self._history.edges[: latest.max() + 1]).tolist()):
             mine = np.flatnonzero(latest > epoch)
             duty = self._duty_in(epoch, instance[mine], cell[mine])
-            past[..., mine] = self._course.after(
+            past[..., mine] = self._history.after(
                 past[..., mine], epoch, instance[mine], duty, seconds
             )
         duty = np.empty((2, len(cell)))
         for epoch in np.unique(latest).tolist():
             mine = np.flatnonzero(latest == epoch)
             duty[:, mine] = self._duty_in(epoch, instance[mine], cell[mine])
-        return FollowedCells(self._course, instance, latest, past, duty)
+        return StepwiseCells(self._history, instance, latest, past, duty)
 
     def _duty_in(
         self, epoch: int, instance: NDArray[np.int64], cell: NDArray[np.int64]
@@ -296,7 +296,7 @@ class FollowedWear(Wear):
         Parameters
         ----------
         measure : callable
-            `Course.dvth`, or another of its methods that grows with the duty in each epoch.
+            `History.dvth`, or another of its methods that grows with the duty in each epoch.
         instances : int64[n]
             Positions in the batch.
         moment : float64[n]
@@ -353,7 +353,7 @@ class FollowedWear(Wear):
         if own := self._own[instance].get(epoch):
             return own
         kernel = int(self._kernel[instance, epoch])
-        if kernel not in self._clean:
+        if kernel not in self._fault_free:
             zero, one = (groups.duty[kernel] for groups in self._groups)
-            self._clean[kernel] = SliceDuty.of(zero, one, 1.0)
-        return self._clean[kernel]
+            self._fault_free[kernel] = SliceDuty.of(zero, one, 1.0)
+        return self._fault_free[kernel]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from mcage.studies.rare_events.vmin_gaussian import SliceLaw
+from mcage.studies.rare_events.vmin_gaussian import VminGaussian
 
 PLACES = (8, 5)
 """Places of a bump along the entries and along the bits."""
@@ -36,19 +36,19 @@ class Bumps:
         Deviation of the region's mean, in the same unit, above 0.
     """
 
-    law: SliceLaw
+    law: VminGaussian
     widths: tuple[float, float]
     height: float
     deviation: float
 
     @classmethod
-    def none(cls, law: SliceLaw) -> "Bumps":
+    def none(cls, law: VminGaussian) -> "Bumps":
         """Plain fields."""
         return cls(law, (np.inf, np.inf), 0.0, 1.0)
 
     @classmethod
     def like(
-        cls, law: SliceLaw, normals: NDArray[np.float64], weights: NDArray[np.float64]
+        cls, law: VminGaussian, normals: NDArray[np.float64], weights: NDArray[np.float64]
     ) -> "Bumps":
         """Those that are most likely to have brought about some fields.
 

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.engines.interface import Engine
 from mcage.errors import UserError
-from mcage.lifetime.conditions import LifeRules
+from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation.stepwise import most_instances
 from mcage.lifetime.end_cause import EndCause
-from mcage.lifetime.fault_free import SharedReplays
+from mcage.lifetime.fault_free import FaultFreeReplays
 from mcage.lifetime.simulator import live
 from mcage.spec import SweepSpec
-from mcage.studies.rare_events.vmin_gaussian import SliceLaw
+from mcage.studies.rare_events.vmin_gaussian import VminGaussian
 from mcage.sweep.plan import Sweep, _workloads
 from mcage.sweep.unused_keys import refuse_unused
 from mcage.variation import TailCells
@@ -51,10 +51,10 @@ class RareCase:
     label: str
     spec: SweepSpec
     age_years: float
-    law: SliceLaw
-    rules: LifeRules
+    law: VminGaussian
+    rules: LifeConditions
     engine: Engine
-    shared: SharedReplays
+    shared: FaultFreeReplays
     kernel_names: tuple[str, ...]
 
     @property
@@ -190,7 +190,7 @@ def rare_case(spec: SweepSpec, age_years: float, engine: Engine) -> RareCase:
         label=one.name.label,
         spec=spec,
         age_years=age_years,
-        law=SliceLaw(one.faults.scenario),
+        law=VminGaussian(one.faults.scenario),
         rules=replace(
             one.rules, epoch_edges_years=_edges_up_to(age_years, one.rules.epoch_edges_years)
         ),

@@ -4,11 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
-from mcage.studies.rare_events.vmin_gaussian import SliceLaw
+from mcage.studies.rare_events.vmin_gaussian import VminGaussian
 
 
 def place_cells(
-    law: SliceLaw,
+    law: VminGaussian,
     node_volts: NDArray[np.float64],
     counts: NDArray[np.int64],
     level_volts: float,

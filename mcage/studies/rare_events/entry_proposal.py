@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import betainc, ndtr
 
 from mcage.geometry import SLICE
-from mcage.studies.rare_events.vmin_gaussian import SliceLaw
+from mcage.studies.rare_events.vmin_gaussian import VminGaussian
 from mcage.variation.fault_map import REPAIRED_BITS
 
 FAULTY_BITS = REPAIRED_BITS + 1
@@ -21,7 +21,7 @@ FAULTY_BITS = REPAIRED_BITS + 1
 
 
 @dataclass(frozen=True)
-class EntryLaw:
+class EntryProposal:
     """Law of the cells above a level in the entries of a slice, given its nodes.
 
     Attributes
@@ -39,7 +39,9 @@ class EntryLaw:
     at_least: NDArray[np.float64]
 
     @classmethod
-    def of(cls, law: SliceLaw, node_volts: NDArray[np.float64], level_volts: float) -> "EntryLaw":
+    def of(
+        cls, law: VminGaussian, node_volts: NDArray[np.float64], level_volts: float
+    ) -> "EntryProposal":
         """Law at a level.
 
         Parameters
@@ -71,12 +73,12 @@ class EntryLaw:
         """Probability that an entry is faulty: float64[..., node_rows]."""
         return self.at_least[FAULTY_BITS, ..., 0]
 
-    def at(self, instance: int) -> "EntryLaw":
+    def at(self, instance: int) -> "EntryProposal":
         """Law of one slice out of many."""
-        return EntryLaw(self.bits, self.above[instance], self.at_least[:, instance])
+        return EntryProposal(self.bits, self.above[instance], self.at_least[:, instance])
 
     def draw(
-        self, law: SliceLaw, log_odds: float, generator: np.random.Generator
+        self, law: VminGaussian, log_odds: float, generator: np.random.Generator
     ) -> NDArray[np.int64]:
         """Number of cells above the level in every segment of one slice.
 
@@ -145,8 +147,8 @@ class EntryLaw:
 
 
 def log_ratio(
-    law: SliceLaw,
-    entries: EntryLaw,
+    law: VminGaussian,
+    entries: EntryProposal,
     log_odds: NDArray[np.float64],
     faulty_entries: NDArray[np.int64],
 ) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ from mcage.studies.rare_events.diagnostics import unseen
 from mcage.studies.rare_events.estimate import RareEstimate, estimate
 from mcage.studies.rare_events.lives import WeightedLives
 from mcage.studies.rare_events.mixture_proposal import Proposal, draw_dies
-from mcage.studies.rare_events.pair_proposal import PairLaw
+from mcage.studies.rare_events.pair_proposal import PairProposal
 from mcage.studies.rare_events.pilot import find_tilt
 from mcage.studies.rare_events.workload import favoured
 
@@ -98,7 +98,7 @@ def failure_probability(
 def sampler_for(case: RareCase) -> Sampler:
     """How to draw slices of a case so that many die."""
     if case.needed.any():
-        pairs = PairLaw(case.law, case.weak_volts, case.needed)
+        pairs = PairProposal(case.law, case.weak_volts, case.needed)
         share = 1.0 - PLAIN_SHARE
         return Sampler(case, Proposal(case.law, case.weak_volts, pairs=pairs, pair_share=share))
     pilot = find_tilt(case)

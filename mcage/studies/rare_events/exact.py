@@ -3,15 +3,15 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.studies.rare_events.entry_proposal import EntryLaw
-from mcage.studies.rare_events.vmin_gaussian import SliceLaw
+from mcage.studies.rare_events.entry_proposal import EntryProposal
+from mcage.studies.rare_events.vmin_gaussian import VminGaussian
 
 SURELY = 1.0 - 2.0**-53
 """Largest probability below 1, so that its logarithm remains a number."""
 
 
 def dead_at_start(
-    law: SliceLaw,
+    law: VminGaussian,
     node_volts: NDArray[np.float64],
     vdd_volts: float,
     needed: NDArray[np.bool_],
@@ -37,7 +37,7 @@ def dead_at_start(
     -------
     float64[I]
     """
-    faulty = EntryLaw.of(law, node_volts, vdd_volts).faulty
+    faulty = EntryProposal.of(law, node_volts, vdd_volts).faulty
     entries_of_row = needed.reshape(len(needed), law.scenario.node_rows, -1).sum(axis=2)
     log_alive = np.einsum("kr,ir->ik", entries_of_row, np.log1p(-np.minimum(faulty, SURELY)))
     dead: NDArray[np.float64] = -np.expm1(log_alive).mean(axis=1)

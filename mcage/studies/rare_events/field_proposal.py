@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import gammainc, ndtr
 
 from mcage.geometry import SLICE
-from mcage.studies.rare_events.vmin_gaussian import SliceLaw
+from mcage.studies.rare_events.vmin_gaussian import VminGaussian
 
 WAVES = (8, 4)
 """Waves along the entries and along the bits that fields are moved by."""
@@ -29,7 +29,7 @@ class FaultyFields:
         An entry counts as faulty if two of its cells have a Vmin above this.
     """
 
-    law: SliceLaw
+    law: VminGaussian
     level_volts: float
 
     @cached_property

@@ -1,7 +1,7 @@
 """The law that slices are drawn from instead of their own, and the weight of each.
 
 A mixture. Its parts are the plain law; slices weighted with their pairs of weak cells
-(`PairLaw`); slices with many faulty entries (`SliceTilt`). The weight of a slice is the plain
+(`PairProposal`); slices with many faulty entries (`SliceTilt`). The weight of a slice is the plain
 density over that of the whole mixture, whichever part drew it (Veach and Guibas, SIGGRAPH 1995:
 the balance heuristic), so that the share of the plain law bounds it (Hesterberg, Technometrics
 1995: defensive mixture).
@@ -16,10 +16,10 @@ from mcage.geometry import SLICE
 from mcage.random import stream
 from mcage.studies.rare_events.bumps import Bumps
 from mcage.studies.rare_events.cells import place_cells
-from mcage.studies.rare_events.entry_proposal import FAULTY_BITS, EntryLaw, log_ratio
+from mcage.studies.rare_events.entry_proposal import FAULTY_BITS, EntryProposal, log_ratio
 from mcage.studies.rare_events.field_proposal import FaultyFields
-from mcage.studies.rare_events.pair_proposal import PairLaw
-from mcage.studies.rare_events.vmin_gaussian import SliceLaw
+from mcage.studies.rare_events.pair_proposal import PairProposal
+from mcage.studies.rare_events.vmin_gaussian import VminGaussian
 from mcage.variation import TailCells
 
 
@@ -69,11 +69,11 @@ class Proposal:
         Share of slices drawn from it.
     """
 
-    law: SliceLaw
+    law: VminGaussian
     level_volts: float
     tilt: SliceTilt | None = None
     tilt_share: float = 0.0
-    pairs: PairLaw | None = None
+    pairs: PairProposal | None = None
     pair_share: float = 0.0
 
     @property
@@ -142,7 +142,7 @@ def draw_dies(
         for i in np.flatnonzero(from_tilt).tolist():
             normals[i] = tilt.bumps.draw(normals[i], stream(seed, f"{role}.bump", ids[i]))
     nodes = law.node_volts(normals)
-    entries = EntryLaw.of(law, nodes, level)
+    entries = EntryProposal.of(law, nodes, level)
     log_odds = tilt.log_odds(nodes) if tilt else np.zeros(len(ids))
 
     parts = []

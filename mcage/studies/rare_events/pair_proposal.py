@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
 from mcage.geometry import SLICE
-from mcage.studies.rare_events.vmin_gaussian import SliceLaw
+from mcage.studies.rare_events.vmin_gaussian import VminGaussian
 from mcage.variation import TailCells
 
 STEP, REACH = 0.02, 12.0
@@ -24,7 +24,7 @@ STEP, REACH = 0.02, 12.0
 
 
 @dataclass(frozen=True, eq=False)
-class PairLaw:
+class PairProposal:
     """The law of slices weighted with their pairs of weak cells.
 
     Parameters
@@ -37,7 +37,7 @@ class PairLaw:
         Entries whose pairs count; at least one.
     """
 
-    law: SliceLaw
+    law: VminGaussian
     level_volts: float
     needed: NDArray[np.bool_]
 

@@ -16,7 +16,7 @@ from mcage.variation.field import node_factor
 
 
 @dataclass(frozen=True)
-class SliceLaw:
+class VminGaussian:
     """How Vmin varies over a slice.
 
     Parameters

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.costs import Activity, activity_of, conventional
-from mcage.engines.interface import Counters, Engine, clean_maps
+from mcage.engines.interface import Counters, Engine, fault_free_maps
 from mcage.geometry import SLICE
 from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.replays.schedule import Schedule, Windows, make_schedule
@@ -128,7 +128,7 @@ class Study:
 
     def _all(self, name: str, limit: int | None, faults: str) -> dict[str, Run]:
         self._engine.check(technique(name))
-        maps = self.fault_maps(faults) if faults else clean_maps()
+        maps = self.fault_maps(faults) if faults else fault_free_maps()
         return {
             kernel: self._run(prepare(trace, technique(name), limit), maps)
             for kernel, trace in self.traces.items()
@@ -139,7 +139,7 @@ class Study:
         counters = self._engine.count(replay, maps)
         duties = None
         if not replay.technique.redirects:
-            times = self._engine.cell_times(replay, clean_maps())
+            times = self._engine.cell_times(replay, fault_free_maps())
             duties = cell_duties(times, used_entries(schedule.windows))
         return Run(
             compressible=schedule.compressible_writes / schedule.writes,

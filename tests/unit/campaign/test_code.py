@@ -5,7 +5,7 @@ import json
 import fake_campaign
 import h5py
 import pytest
-from campaign_cases import CAMPAIGN, Computer, Listener, interrupt, refused, uninterrupted
+from campaign_cases import CAMPAIGN, Computer, Listener, interrupt, refused
 from typer.testing import CliRunner
 
 from mcage.campaign.merge import merge
@@ -15,8 +15,6 @@ from mcage.cli.main import app
 from mcage.errors import UserError
 from mcage.results.reader import read_campaign
 from mcage.version import Code, running_code
-
-__all__ = ["uninterrupted"]
 
 OTHER = Code("0.1.0+gabcdef0", "0123456789abcdef")
 PLUG_IN = Code(running_code().version, running_code().digest, "my_techniques 0011223344556677")

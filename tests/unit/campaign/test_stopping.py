@@ -19,7 +19,7 @@ from mcage.campaign.shard_folder import shard_folder
 from mcage.campaign.stopping import Watch, checkpoints, stopping_rule
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
-from mcage.results.header import Campaign, StoppingRule
+from mcage.results.header import StoppingRule, SweepHeader
 from mcage.results.reader import read_campaign
 from mcage.spec import Stopping, SweepSpec
 from mcage.stats.estimates import Estimate
@@ -296,4 +296,4 @@ def test_the_rule_of_a_spec():
 
 
 def test_a_campaign_with_a_rule_survives_its_text():
-    assert Campaign.from_json(CAMPAIGN.to_json()) == CAMPAIGN
+    assert SweepHeader.from_json(CAMPAIGN.to_json()) == CAMPAIGN

@@ -17,7 +17,7 @@ from trace_strategies import (
 )
 
 from mcage.costs import conventional
-from mcage.engines.interface import clean_maps
+from mcage.engines.interface import fault_free_maps
 from mcage.geometry import SLICE
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES, Gating, Placement, Storage, Technique
@@ -187,7 +187,7 @@ def test_powered_time_is_that_of_the_cells(name):
     for trace, fault_maps in random_cases(technique.redirects):
         trace = with_full_masks(trace)
         if technique.placement.value == "pack":  # its windows wait for one another on faults
-            fault_maps = clean_maps(3)
+            fault_maps = fault_free_maps(3)
         replay = prepare(trace, technique)
         did = activity(trace, technique, fault_maps)
         times = ENGINE.cell_times(replay, fault_maps)
@@ -209,7 +209,7 @@ def test_windows_are_on_as_a_whole(name):
     """Where windows are gated, not values, cells are on at least as long as the engine has them."""
     for trace, _ in random_cases():
         replay = prepare(trace, TECHNIQUES[name])
-        cells = ENGINE.cell_times(replay, clean_maps()).powered.sum() / replay.passes / 2048
+        cells = ENGINE.cell_times(replay, fault_free_maps()).powered.sum() / replay.passes / 2048
         assert activity(trace, name).powered_entry_cycles[0] >= cells
 
 
@@ -221,7 +221,7 @@ def test_windows_that_are_written_at_once_are_on_like_their_cells(name):
         events += [write(begin, slot, reg, NOISE) for reg in range(size)]
     trace = trace_of(events)
     replay = prepare(trace, TECHNIQUES[name])
-    cells = ENGINE.cell_times(replay, clean_maps()).powered.sum() / replay.passes / 2048
+    cells = ENGINE.cell_times(replay, fault_free_maps()).powered.sum() / replay.passes / 2048
     assert activity(trace, name).powered_entry_cycles[0] == cells
 
 

@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 import mcage
 from mcage.cli.main import app
 from mcage.engines.cuda_engine.engine import CudaEngine
-from mcage.engines.interface import clean_maps
-from mcage.engines.numba_engine import NativeEngine
+from mcage.engines.interface import fault_free_maps
+from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.numpy_engine import engine as numpy_engine
-from mcage.engines.numpy_engine.engine import ReferenceEngine
+from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.parity import ask, excerpt
 from mcage.engines.policies import Policies
 from mcage.errors import UserError
@@ -31,8 +31,8 @@ from mcage.techniques import TECHNIQUES, Gating, Placement, Storage, Technique
 from mcage.techniques.technique import PLACEMENTS, PlacementTraits
 
 ENGINES = {
-    "numpy": ReferenceEngine,
-    "numba": NativeEngine,
+    "numpy": NumpyEngine,
+    "numba": NumbaEngine,
     "cuda": lambda: CudaEngine([HostDevice(1)]),
 }
 PACKAGE = Path(mcage.__file__).parent
@@ -69,9 +69,9 @@ def in_the_reference_only(monkeypatch):
     """A placement that redirects, with code in the reference engine and nowhere else."""
     member = add_member(monkeypatch, Placement, "mirror")
     monkeypatch.setitem(PLACEMENTS, member, PlacementTraits(redirects=True))
-    known = ReferenceEngine.policies
+    known = NumpyEngine.policies
     more = Policies({*known.placements, member}, known.storages, known.gatings)
-    monkeypatch.setattr(ReferenceEngine, "policies", more)
+    monkeypatch.setattr(NumpyEngine, "policies", more)
     place_writes = numpy_engine.place_writes
 
     def mirrored(replay, fault_maps):
@@ -94,7 +94,7 @@ def test_a_policy_without_code_is_refused_by_every_engine(name, without_code):
 
 @pytest.mark.parametrize("name", ["numba", "cuda"])
 def test_a_placement_of_the_reference_alone_is_refused_by_the_others(name, in_the_reference_only):
-    replay, maps = prepare(excerpt(), in_the_reference_only), clean_maps()
+    replay, maps = prepare(excerpt(), in_the_reference_only), fault_free_maps()
     maps[0, :64] = 15
     engine = ENGINES[name]()
     refusal = f"'mine': engine '{name}' does not implement placement 'mirror'"
@@ -106,12 +106,12 @@ def test_a_placement_of_the_reference_alone_is_refused_by_the_others(name, in_th
         engine.cell_times(replay, maps)
     with pytest.raises(UserError, match=refusal):
         ask(engine, replay, maps)
-    assert ReferenceEngine().count(replay, maps).regular.any()
+    assert NumpyEngine().count(replay, maps).regular.any()
 
 
 def test_every_command_refuses_before_it_computes(in_the_reference_only, monkeypatch, tmp_path):
-    for name in ("count", "cell_times", "exposure", "redirect"):
-        monkeypatch.setattr(NativeEngine, name, None)  # nothing may be asked of the engine
+    for name in ("count", "cell_times", "stress", "redirect"):
+        monkeypatch.setattr(NumbaEngine, name, None)  # nothing may be asked of the engine
     out = tmp_path / "r.h5"
     commands = (
         "replay ScanLargeArrays --technique mine",
@@ -125,9 +125,9 @@ def test_every_command_refuses_before_it_computes(in_the_reference_only, monkeyp
         assert "engine 'numba' does not implement placement 'mirror'" in str(error)
     assert not any(tmp_path.iterdir())
     with pytest.raises(UserError, match="placement 'mirror'"):
-        Study(NativeEngine(), dies=1).runs("mine")
+        Study(NumbaEngine(), dies=1).runs("mine")
     with pytest.raises(UserError, match="placement 'mirror'"):
-        Sweep(small_spec(techniques=["mine"]), NativeEngine())
+        Sweep(small_spec(techniques=["mine"]), NumbaEngine())
 
 
 def test_a_placement_that_an_engine_claims_needs_a_row_and_a_layout(monkeypatch):
@@ -147,7 +147,7 @@ def test_shared_code_ends_in_a_refusal(policy, monkeypatch):
         prepare(excerpt(), technique), technique.gates_released
 
 
-@pytest.mark.parametrize("engine", [ReferenceEngine, NativeEngine, CudaEngine])
+@pytest.mark.parametrize("engine", [NumpyEngine, NumbaEngine, CudaEngine])
 def test_engines_claim_every_technique_that_can_be_made(engine):
     for technique in possible_techniques().values():
         engine.policies.check(technique, engine.name)

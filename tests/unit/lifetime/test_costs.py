@@ -30,7 +30,7 @@ from mcage.costs import (
     conventional,
 )
 from mcage.engines.interface import Counters
-from mcage.engines.numpy_engine.engine import ReferenceEngine
+from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.lifetime.costs import Meter
 from mcage.replays.event_rates import EVENTS, Event, KernelActivity, events_per_cycle
 from mcage.replays.prepare import prepare
@@ -78,7 +78,7 @@ def test_activity_is_that_of_the_counters(name):
     for seed, shape in enumerate([{}, SPILLING]):
         replay = prepare(random_trace(random.Random(seed), **shape), technique)
         activity = KernelActivity.of(replay)
-        counted = ReferenceEngine().count(replay, seeded_fault_maps(seed))
+        counted = NumpyEngine().count(replay, seeded_fault_maps(seed))
         for counters in [counted] + [random_counters(replay, rng)] * technique.redirects:
             expected = activity_of(replay, counters)
             found = activity.under(events_per_cycle(replay, counters))

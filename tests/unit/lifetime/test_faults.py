@@ -347,10 +347,10 @@ def test_faults_never_heal_in_a_slice_with_many():
 
 def test_a_slice_without_faults_is_never_replayed_for_itself():
     class Shared(type(NUMPY)):
-        def exposure(self, *arguments):
-            exposure = super().exposure(*arguments)
-            exposure._run = exposure._begin = None
-            return exposure
+        def stress(self, *arguments):
+            stress = super().stress(*arguments)
+            stress._run = stress._begin = None
+            return stress
 
     weak = {cell(0, 3): 0.95, cell(0, 900): 0.2}  # one bit fails, and is repaired
     for technique in ("disable", "gr-guard", "rrcd", "rrcd+pg", "rrcd+rc+rar"):

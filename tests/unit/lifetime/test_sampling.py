@@ -21,18 +21,18 @@ from sweep_cases import assert_same_arrays, joined, small_sweep
 from mcage.aging.environment import environment
 from mcage.aging.nbti import Transistors, facelift
 from mcage.aging.nbti.facelift import Facelift
-from mcage.aging.sampling import OF_SLICES, InstanceConstants, InstanceLaws
-from mcage.distributions import Law
+from mcage.aging.sampling import OF_SLICES, InstanceConstants, InstanceDistributions
+from mcage.distributions import Distribution
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
 
 ZERO = np.zeros(64, dtype=np.uint32)
 NOMINAL = environment("nominal", 0.419)
-WIDE = InstanceLaws(
-    Law.of("uniform(300, 420)"),
-    Law.of("uniform(0.1, 0.5)"),
-    Law.of("uniform(0.5, 2)"),
-    Law.of("uniform(0.01, 1)"),
+WIDE = InstanceDistributions(
+    Distribution.of("uniform(300, 420)"),
+    Distribution.of("uniform(0.1, 0.5)"),
+    Distribution.of("uniform(0.5, 2)"),
+    Distribution.of("uniform(0.01, 1)"),
 )
 
 
@@ -132,7 +132,7 @@ def test_a_number_for_all_is_a_number_for_each():
 
 # ---- temperatures that change from epoch to epoch ----------------------------------------------
 
-SWINGING = replace(WIDE, temperature_swing_kelvin=Law.of("uniform(-40, 30)"))
+SWINGING = replace(WIDE, temperature_swing_kelvin=Distribution.of("uniform(-40, 30)"))
 
 
 def test_each_epoch_has_its_temperature():
@@ -173,7 +173,7 @@ def test_a_cell_that_was_stressed_less_may_have_shifted_further():
 
 
 def test_the_same_swing_in_every_epoch_is_another_temperature():
-    constant = replace(WIDE, temperature_swing_kelvin=Law.of(7))
+    constant = replace(WIDE, temperature_swing_kelvin=Distribution.of(7))
     swung = lives(2, laws=constant, temperature=[340.0, 350.0], swing=7.0)
     plain = lives(2, temperature=[347.0, 357.0])
     assert swung.life_seconds == pytest.approx(plain.life_seconds, rel=1e-11)
@@ -201,11 +201,11 @@ def test_no_swing_drifts_beyond_the_floor():
     )
     assert given.floor_volts <= 1.0 - most.max()
     assert given.floor_volts < rules(laws=WIDE).floor_volts
-    given.course(own)
-    narrow = replace(WIDE, temperature_swing_kelvin=Law.of("uniform(-40, 20)"))
+    given.history(own)
+    narrow = replace(WIDE, temperature_swing_kelvin=Distribution.of("uniform(-40, 20)"))
     beyond = constants(factor=2.0, vt0=0.1, temperature=420.0, swing=[[0.0, 25.0]])
     with pytest.raises(UserError, match="rises or falls with each of them"):
-        rules(laws=narrow, epoch_edges_years=(0.0, 1.0, 10.0)).course(beyond)
+        rules(laws=narrow, epoch_edges_years=(0.0, 1.0, 10.0)).history(beyond)
 
 
 def test_a_model_that_peaks_between_the_bounds_is_refused():

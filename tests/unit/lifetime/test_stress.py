@@ -9,8 +9,8 @@ from engine_cases import seeded_fault_maps
 from life_cases import NUMBA, NUMPY, YEAR, lived, shared_replays, tail_of
 from trace_strategies import SPILLING, random_trace
 
-from mcage.engines.interface import clean_maps
-from mcage.engines.stress import Watched
+from mcage.engines.interface import fault_free_maps
+from mcage.engines.stress import TrackedCells
 from mcage.geometry import SLICE
 from mcage.lifetime.simulator import Lives
 from mcage.techniques import TECHNIQUES
@@ -19,14 +19,14 @@ REDIRECTING = [name for name, technique in TECHNIQUES.items() if technique.redir
 TRACES = tuple(random_trace(random.Random(seed), **SPILLING) for seed in (11, 12))
 LENGTHS = (0.7 * YEAR, 2.1 * YEAR, 0.4 * YEAR, 1.3 * YEAR, 0.2 * YEAR)
 KERNELS = (0, 1, 0, 1, 0)
-CLEAN, MILD, HEAVY = clean_maps(), seeded_fault_maps(3)[1:2], seeded_fault_maps(3)[2:3]
+FAULT_FREE, MILD, HEAVY = fault_free_maps(), seeded_fault_maps(3)[1:2], seeded_fault_maps(3)[2:3]
 
 
-def new_exposure(engine, technique, instances=1, watched=()):
+def new_stress(engine, technique, instances=1, tracked=()):
     shared = shared_replays(engine, TRACES, TECHNIQUES[technique])
-    cells = np.array(watched, dtype=np.int64)
-    pairs = Watched(np.repeat(np.arange(instances), len(cells)), np.tile(cells, instances))
-    return shared, engine.exposure(shared.duties, pairs, instances)
+    cells = np.array(tracked, dtype=np.int64)
+    pairs = TrackedCells(np.repeat(np.arange(instances), len(cells)), np.tile(cells, instances))
+    return shared, engine.stress(shared.duties, pairs, instances)
 
 
 def dense(engine, shared, maps):
@@ -39,60 +39,60 @@ def dense(engine, shared, maps):
     return seconds
 
 
-def assert_follows(exposure, watched, times):
+def assert_follows(stress, tracked, times):
     """Up to rounding, of which each stretch may add its own."""
     tolerance = {"rtol": 1e-12, "atol": 1e-12 * sum(LENGTHS)}
-    assert np.allclose(exposure.watched_seconds, times[:, watched], **tolerance)
-    assert np.allclose(exposure.longest[:, 0], times.max(axis=1), **tolerance)
+    assert np.allclose(stress.tracked_seconds, times[:, tracked], **tolerance)
+    assert np.allclose(stress.longest[:, 0], times.max(axis=1), **tolerance)
 
 
 @pytest.mark.parametrize(
     ("engine", "technique"), [(NUMPY, "rrcd"), *((NUMBA, name) for name in REDIRECTING)]
 )
 def test_shared_times_are_those_of_a_clean_slice(engine, technique):
-    watched = np.random.default_rng(1).choice(SLICE.cells, 5000, replace=False)
-    shared, exposure = new_exposure(engine, technique, watched=watched)
+    tracked = np.random.default_rng(1).choice(SLICE.cells, 5000, replace=False)
+    shared, stress = new_stress(engine, technique, tracked=tracked)
     for kernel, length in zip(KERNELS, LENGTHS, strict=True):
-        exposure.add(np.array([0]), np.array([kernel]), CLEAN, length)
-    times = dense(engine, shared, [CLEAN] * 5)
-    assert times[:, watched].any(axis=1).all()
-    assert_follows(exposure, watched, times)
+        stress.add(np.array([0]), np.array([kernel]), FAULT_FREE, length)
+    times = dense(engine, shared, [FAULT_FREE] * 5)
+    assert times[:, tracked].any(axis=1).all()
+    assert_follows(stress, tracked, times)
 
 
 @pytest.mark.parametrize("technique", REDIRECTING)
 def test_the_past_goes_along_when_the_first_fault_comes(technique):
     """Two kernels on a clean slice, then a fault map, a worse one, and a clean one again."""
-    watched = np.random.default_rng(2).choice(SLICE.cells, 5000, replace=False)
-    maps = [CLEAN, CLEAN, MILD, HEAVY, CLEAN]
-    shared, exposure = new_exposure(NUMBA, technique, watched=watched)
+    tracked = np.random.default_rng(2).choice(SLICE.cells, 5000, replace=False)
+    maps = [FAULT_FREE, FAULT_FREE, MILD, HEAVY, FAULT_FREE]
+    shared, stress = new_stress(NUMBA, technique, tracked=tracked)
     for kernel, length, one in zip(KERNELS, LENGTHS, maps, strict=True):
-        exposure.add(np.array([0]), np.array([kernel]), one, length)
-    assert_follows(exposure, watched, dense(NUMBA, shared, maps))
+        stress.add(np.array([0]), np.array([kernel]), one, length)
+    assert_follows(stress, tracked, dense(NUMBA, shared, maps))
 
 
 def test_techniques_that_cannot_move_data_do_not_look_at_the_map():
-    watched = np.arange(4096)
-    maps = [CLEAN, CLEAN, MILD, HEAVY, CLEAN]
-    _, clean = new_exposure(NUMPY, "rc+rar", watched=watched)
-    _, faulty = new_exposure(NUMPY, "rc+rar", watched=watched)
+    tracked = np.arange(4096)
+    maps = [FAULT_FREE, FAULT_FREE, MILD, HEAVY, FAULT_FREE]
+    _, clean = new_stress(NUMPY, "rc+rar", tracked=tracked)
+    _, faulty = new_stress(NUMPY, "rc+rar", tracked=tracked)
     for kernel, length, one in zip(KERNELS, LENGTHS, maps, strict=True):
-        clean.add(np.array([0]), np.array([kernel]), CLEAN, length)
+        clean.add(np.array([0]), np.array([kernel]), FAULT_FREE, length)
         faulty.add(np.array([0]), np.array([kernel]), one, length)
-    assert clean.watched_seconds.any()
-    assert np.array_equal(clean.watched_seconds, faulty.watched_seconds)
+    assert clean.tracked_seconds.any()
+    assert np.array_equal(clean.tracked_seconds, faulty.tracked_seconds)
     assert np.array_equal(clean.longest, faulty.longest)
 
 
 def test_instances_that_do_not_run_stay_as_they_are():
-    _, exposure = new_exposure(NUMBA, "rrcd", instances=3, watched=range(2048))
-    maps = np.concatenate([CLEAN, MILD, HEAVY])
-    exposure.add(np.arange(3), np.array([0, 1, 0]), maps, YEAR)
-    before = exposure.watched_seconds.copy(), exposure.longest.copy()
-    exposure.add(np.array([1]), np.array([1]), maps[1:2], YEAR)
-    changed = exposure.watched_seconds.reshape(2, 3, -1) != before[0].reshape(2, 3, -1)
+    _, stress = new_stress(NUMBA, "rrcd", instances=3, tracked=range(2048))
+    maps = np.concatenate([FAULT_FREE, MILD, HEAVY])
+    stress.add(np.arange(3), np.array([0, 1, 0]), maps, YEAR)
+    before = stress.tracked_seconds.copy(), stress.longest.copy()
+    stress.add(np.array([1]), np.array([1]), maps[1:2], YEAR)
+    changed = stress.tracked_seconds.reshape(2, 3, -1) != before[0].reshape(2, 3, -1)
     assert changed.any(axis=(0, 2)).tolist() == [False, True, False]
-    assert (exposure.longest != before[1]).any(axis=0).tolist() == [False, True, False]
-    assert exposure.longest[:, 1] == pytest.approx(2 * before[1][:, 1])
+    assert (stress.longest != before[1]).any(axis=0).tolist() == [False, True, False]
+    assert stress.longest[:, 1] == pytest.approx(2 * before[1][:, 1])
 
 
 # ---- batches -----------------------------------------------------------------------------------

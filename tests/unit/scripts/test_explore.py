@@ -17,7 +17,7 @@ from explore_traces import (
 )
 from trace_strategies import alloc, pattern, random_value, read, release, trace_of, write
 
-from mcage.engines.interface import clean_maps
+from mcage.engines.interface import fault_free_maps
 from mcage.engines.select import select_engine
 from mcage.replays.prepare import prepare
 from mcage.replays.schedule import make_schedule
@@ -136,7 +136,7 @@ def test_the_defaults_are_what_mcage_does(engine):
     trace = work_groups()
     for name in ("baseline", "rc", "rc+rar", "argo"):
         mine = cell_times(engine, trace, name, 64, Assumptions())
-        theirs = engine.cell_times(prepare(trace, technique(name), 64), clean_maps())
+        theirs = engine.cell_times(prepare(trace, technique(name), 64), fault_free_maps())
         assert mine.period == theirs.period
         assert (mine.ones == theirs.ones).all()
         assert (mine.powered == theirs.powered).all()

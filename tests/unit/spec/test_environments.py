@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 
 from mcage.aging.environment import Environment, OperatingPoint
 from mcage.aging.nbti import Transistors
-from mcage.aging.sampling import InstanceLaws
-from mcage.aging.time_fractions import ShareLaws
+from mcage.aging.sampling import InstanceDistributions
+from mcage.aging.time_fractions import TimeFractionDistributions
 from mcage.campaign.run import run_campaign
 from mcage.cli.main import app
-from mcage.distributions import Law
+from mcage.distributions import Distribution
 from mcage.errors import UserError
 from mcage.results.reader import open_results
 from mcage.spec import SweepSpec
@@ -191,7 +191,9 @@ def test_an_environment_that_no_case_names_is_pointed_out(tmp_path):
 
 # ---- laws of shares ----------------------------------------------------------------------------
 
-SHARES = ShareLaws("phone", (Law.of("uniform(0.2, 0.4)"), None, Law.of("normal(0.3, 0.02)")))
+SHARES = TimeFractionDistributions(
+    "phone", (Distribution.of("uniform(0.2, 0.4)"), None, Distribution.of("normal(0.3, 0.02)"))
+)
 
 
 def test_shares_follow_their_laws_and_sum_to_one():
@@ -215,7 +217,9 @@ def test_extremes_are_at_all_bounds():
 
 
 def test_no_instance_drifts_beyond_the_extremes():
-    laws = InstanceLaws(Law.of("uniform(330, 380)"), Law.of("uniform(0.28, 0.32)"), shares=SHARES)
+    laws = InstanceDistributions(
+        Distribution.of("uniform(330, 380)"), Distribution.of("uniform(0.28, 0.32)"), shares=SHARES
+    )
     conditions = Environment(
         "phone",
         tuple(
@@ -232,7 +236,9 @@ def test_no_instance_drifts_beyond_the_extremes():
     assert shifts.max() <= bound
     assert shifts.max() > 0.85 * bound
     with pytest.raises(UserError, match="shares of environment 'phone' differ"):
-        _ = replace(laws, temperature_kelvin=Law.of(350.0), vt0_volts=Law.of(0.3)).constants
+        _ = replace(
+            laws, temperature_kelvin=Distribution.of(350.0), vt0_volts=Distribution.of(0.3)
+        ).constants
 
 
 # ---- lives -------------------------------------------------------------------------------------
@@ -243,7 +249,7 @@ def test_a_point_hotter_than_another():
     conditions = Environment(
         "own", (OperatingPoint(1.0, 0.25, 340.0, 20.0), OperatingPoint(0.6, 0.75, 340.0))
     )
-    laws = InstanceLaws.nominal(MODEL, 340.0)
+    laws = InstanceDistributions.nominal(MODEL, 340.0)
     life = lived(
         [steady_trace([np.zeros(64, dtype=np.uint32)])],
         "baseline",

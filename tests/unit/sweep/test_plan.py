@@ -77,7 +77,7 @@ def test_batches_and_threads_do_not_matter(sweep, arrays, batch, monkeypatch):
     assert_same_arrays(sweep.compute(0, INSTANCES), arrays)
 
 
-def test_a_seed_is_another_world(sweep, arrays, monkeypatch):
+def test_a_seed_is_another_orbit(sweep, arrays, monkeypatch):
     calls = record_lives(monkeypatch)
     sweep.compute(0, INSTANCES)
     (*_, tail, cells), before = calls[-1], len(calls)

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from trace_strategies import ALL_LANES, alloc, pattern, release, trace_of, traces, write
 
 from mcage.costs import CONVENTIONAL, activity_of, entries_that_hold
-from mcage.engines.interface import clean_maps
-from mcage.engines.numpy_engine.engine import ReferenceEngine
+from mcage.engines.interface import fault_free_maps
+from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.errors import UserError
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import validate_trace
 from mcage.traces.idle import held_while_idle
 
-ENGINE = ReferenceEngine()
+ENGINE = NumpyEngine()
 FULL = np.full(64, 2**32 - 1, dtype=np.uint32)
 UNEVEN = np.arange(64, dtype=np.uint32) ** 3 + 5
 
@@ -47,7 +47,7 @@ def tiny_trace():
 
 
 def times(trace, technique):
-    found = ENGINE.cell_times(prepare(trace, TECHNIQUES[technique]), clean_maps())
+    found = ENGINE.cell_times(prepare(trace, TECHNIQUES[technique]), fault_free_maps())
     return found.zeros[0], found.ones[0], found.period
 
 
@@ -100,7 +100,7 @@ def test_entries_on_while_idle_are_those_that_leak_longer(name):
     trace = tiny_trace()
     busy, whole = (prepare(one, TECHNIQUES[name]) for one in (trace, held_while_idle(trace, 0.5)))
     powered = [
-        activity_of(one, ENGINE.count(one, clean_maps())).powered_entry_cycles
+        activity_of(one, ENGINE.count(one, fault_free_maps())).powered_entry_cycles
         for one in (busy, whole)
     ]
     assert entries_that_hold(busy) * 100 == pytest.approx(powered[1] - powered[0])

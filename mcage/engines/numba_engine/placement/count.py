@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.placement.homes import count
 from mcage.engines.numba_engine.placement.redirect import COUNTERS
-from mcage.engines.numba_engine.placement.residencies import ADVANCE, FREE, KINDS, RECORD, Runs
+from mcage.engines.numba_engine.placement.residencies import (
+    ADVANCE,
+    FREE,
+    KINDS,
+    RECORD,
+    Residencies,
+)
 from mcage.geometry import SLICE
 
 _SOUND = np.array([SLICE.blocks - bin(faults).count("1") for faults in range(1 << SLICE.blocks)])
@@ -29,16 +35,18 @@ class Counts:
         A redirecting technique on one kernel.
     """
 
-    def __init__(self, runs: Runs) -> None:
-        self._runs = runs
+    def __init__(self, residencies: Residencies) -> None:
+        self._residencies = residencies
         self._known: dict[int, NDArray[np.int64]] = {}
-        in_block = np.logical_or.reduceat(runs.mask == RECORD, runs.write_starts[:-1])
-        self._entries = _most_living(runs, np.ones_like(in_block))
-        self._blocks = _most_living(runs, in_block) if runs.in_blocks else 0
+        in_block = np.logical_or.reduceat(residencies.mask == RECORD, residencies.write_starts[:-1])
+        self._entries = _most_living(residencies, np.ones_like(in_block))
+        self._blocks = _most_living(residencies, in_block) if residencies.in_blocks else 0
 
     def of(self, fault_maps: NDArray[np.uint8]) -> NDArray[np.int64]:
         """Counters int64[n, 8] of instances with fault maps uint8[n, 256]."""
-        if self._runs.borrows or (self._runs.rotating and self._runs.in_blocks):
+        if self._residencies.borrows or (
+            self._residencies.rotating and self._residencies.in_blocks
+        ):
             return self._count(fault_maps)
         reliable = np.minimum((fault_maps == 0).sum(axis=1), self._entries)
         sound = np.minimum(_SOUND_IF_FAULTY[fault_maps].sum(axis=1), self._blocks)
@@ -53,12 +61,12 @@ class Counts:
 
     def _count(self, fault_maps: NDArray[np.uint8]) -> NDArray[np.int64]:
         counters = np.zeros((len(fault_maps), COUNTERS), dtype=np.int64)
-        count(self._runs, fault_maps, counters)
+        count(self._residencies, fault_maps, counters)
         return counters
 
 
-def _most_living(runs: Runs, chosen: NDArray[np.bool_]) -> int:
+def _most_living(residencies: Residencies, chosen: NDArray[np.bool_]) -> int:
     """How many of some runs have a home at the same time, at most."""
-    ours = runs.operations[runs.operations % KINDS != ADVANCE]
+    ours = residencies.operations[residencies.operations % KINDS != ADVANCE]
     change = np.where(ours % KINDS == FREE, -1, 1) * chosen[ours // KINDS]
     return int(np.cumsum(change).max(initial=0))

@@ -34,35 +34,43 @@ _ONLY = 0
 
 
 @inner
-def borrow(runs: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> None:
+def borrow(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> None:
     """Place the lives of a kernel: parameters as for `redirect.place`."""
     start_passes(fault_map, homes)
     home, found, entry, founds = homes.home, homes.found, homes.entry, homes.founds
-    in_entry, sets, events, own = homes.in_entry, homes.sets, homes.events, runs.own
+    in_entry, sets, events, own = homes.in_entry, homes.sets, homes.events, residencies.own
     spilled, since, peak = homes.spilled, homes.since, homes.peak
-    operations, run_of_write = runs.operations, runs.run_of
-    cycle, run_end, write_starts = runs.cycle, runs.run_end, runs.write_starts
-    reads_after, retry_starts, retries = runs.reads_after, runs.retry_starts, runs.retries
-    first_run = runs.run_starts[kernel]
+    operations, residency_of_write = residencies.operations, residencies.residency_of
+    cycle, residency_end, write_starts = (
+        residencies.cycle,
+        residencies.residency_end,
+        residencies.write_starts,
+    )
+    reads_after, retry_starts, retries = (
+        residencies.reads_after,
+        residencies.retry_starts,
+        residencies.retries,
+    )
+    first_residency = residencies.residency_starts[kernel]
     spilled_now, borrowed = 0, 0
-    for i in range(runs.operation_starts[kernel], runs.operation_starts[kernel + 1]):
-        kind, run = operations[i] & (KINDS - 1), index(operations[i] // KINDS)
-        mine = index(run - first_run)
+    for i in range(residencies.operation_starts[kernel], residencies.operation_starts[kernel + 1]):
+        kind, residency = operations[i] & (KINDS - 1), index(operations[i] // KINDS)
+        mine = index(residency - first_residency)
         if kind == FREE:
             old = home[_ONLY, mine]
             if old >= 0:
                 include(sets, EMPTY_RELIABLE, old >> 3, True)
             else:
-                spill(spilled, since, peak, events, _ONLY, -1, run_end[run])
+                spill(spilled, since, peak, events, _ONLY, -1, residency_end[residency])
                 spilled_now -= 1
         else:
-            write = index(write_starts[run])
-            new = _take(sets, own[run])
+            write = index(write_starts[residency])
+            new = _take(sets, own[residency])
             home[_ONLY, mine] = new
             if new >= 0:
-                visit = packed(run, write, WHOLE_ENTRY)
-                move_in(found, entry, founds, in_entry, _ONLY, visit, new)
-                borrowed += new >> 3 != own[run]
+                occupant = packed(residency, write, WHOLE_ENTRY)
+                move_in(found, entry, founds, in_entry, _ONLY, occupant, new)
+                borrowed += new >> 3 != own[residency]
             else:
                 events[LDS] += 1
                 events[LDS_READS] += reads_after[write]
@@ -71,23 +79,23 @@ def borrow(runs: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) ->
         if spilled_now:
             for retry in range(retry_starts[i], retry_starts[i + 1]):
                 write = index(retries[retry])
-                run = index(run_of_write[write])
-                mine = index(run - first_run)
+                residency = index(residency_of_write[write])
+                mine = index(residency - first_residency)
                 if home[_ONLY, mine] >= 0:
                     continue
-                new = _take(sets, own[run])
+                new = _take(sets, own[residency])
                 home[_ONLY, mine] = new
                 if new >= 0:
-                    visit = packed(run, write, WHOLE_ENTRY)
-                    move_in(found, entry, founds, in_entry, _ONLY, visit, new)
-                    borrowed += new >> 3 != own[run]
+                    occupant = packed(residency, write, WHOLE_ENTRY)
+                    move_in(found, entry, founds, in_entry, _ONLY, occupant, new)
+                    borrowed += new >> 3 != own[residency]
                     spill(spilled, since, peak, events, _ONLY, -1, cycle[write])
                     spilled_now -= 1
                 else:
                     events[LDS] += 1
                     events[LDS_READS] += reads_after[write]
     events[TO_RELIABLE] = borrowed
-    events[REGULAR] = runs.writes[kernel] - borrowed - events[LDS]
+    events[REGULAR] = residencies.writes[kernel] - borrowed - events[LDS]
     hand_in(homes, counters)
 
 

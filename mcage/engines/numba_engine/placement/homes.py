@@ -8,17 +8,17 @@ from mcage.engines.numba_engine.placement.redirect import new_homes, place
 
 
 @inner
-def find_homes(runs: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> None:
+def find_homes(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> None:
     """Place the runs of a kernel: parameters as for `redirect.place`."""
-    if runs.borrows:
-        borrow(runs, kernel, fault_map, homes, counters)
+    if residencies.borrows:
+        borrow(residencies, kernel, fault_map, homes, counters)
     else:
-        place(runs, kernel, fault_map, homes, counters)
+        place(residencies, kernel, fault_map, homes, counters)
 
 
 @compiled
-def count(runs: Any, fault_maps: Any, counters: Any) -> None:
+def count(residencies: Any, fault_maps: Any, counters: Any) -> None:
     """Events of every instance on the first kernel: uint8[n, 256], int64[n, 8]."""
-    homes = new_homes(len(runs.selector_starts), runs.run_starts[1])
+    homes = new_homes(len(residencies.selector_starts), residencies.residency_starts[1])
     for instance in range(len(fault_maps)):
-        find_homes(runs, 0, fault_maps[instance], homes, counters[instance])
+        find_homes(residencies, 0, fault_maps[instance], homes, counters[instance])

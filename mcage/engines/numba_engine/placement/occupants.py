@@ -9,7 +9,7 @@ from mcage.engines.numba_engine.jit import compiled, inner
 from mcage.engines.numba_engine.placement.redirect import ENTRIES, WHOLE_ENTRY, block_of
 
 
-class Visits(NamedTuple):
+class Occupants(NamedTuple):
     """Visits of the runs of one kernel.
 
     Attributes
@@ -22,19 +22,21 @@ class Visits(NamedTuple):
     """
 
     first: NDArray[np.int32]
-    visit: NDArray[np.int64]
+    occupant: NDArray[np.int64]
 
 
 @compiled
-def new_visits(passes: int, runs: int) -> Any:
+def new_occupants(passes: int, residencies: int) -> Any:
     """Room for the visits of up to so many runs in every pass."""
-    return Visits(np.empty(ENTRIES * passes + 1, np.int32), np.empty(passes * runs, np.int64))
+    return Occupants(
+        np.empty(ENTRIES * passes + 1, np.int32), np.empty(passes * residencies, np.int64)
+    )
 
 
 @inner
-def sort_visits(homes: Any, fill: Any, visits: Any) -> None:
+def sort_occupants(homes: Any, fill: Any, occupants: Any) -> None:
     """Sort the homes that were found. `fill` is room to work, int64[256 * passes]."""
-    first, visit_at = visits.first, visits.visit
+    first, occupant_at = occupants.first, occupants.occupant
     found, entry, founds, in_entry = homes.found, homes.entry, homes.founds, homes.in_entry
     passes = len(founds)
     total = np.int64(0)
@@ -46,15 +48,15 @@ def sort_visits(homes: Any, fill: Any, visits: Any) -> None:
     for one in range(passes):
         for i in range(founds[one]):
             bucket = np.int64(entry[one, i]) * passes + one
-            visit_at[fill[bucket]] = found[one, i]
+            occupant_at[fill[bucket]] = found[one, i]
             fill[bucket] += 1
 
 
 @inner
-def has_records(visits: Any, first: int, last: int) -> bool:
+def has_records(occupants: Any, first: int, last: int) -> bool:
     """Whether some of these visits take a block."""
-    visit_at = visits.visit
+    occupant_at = occupants.occupant
     for i in range(first, last):  # noqa: SIM110
-        if block_of(visit_at[i]) != WHOLE_ENTRY:
+        if block_of(occupant_at[i]) != WHOLE_ENTRY:
             return True
     return False

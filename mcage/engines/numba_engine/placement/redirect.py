@@ -72,12 +72,12 @@ class Homes(NamedTuple):
 
 
 @compiled
-def new_homes(passes: int, runs: int) -> Any:
+def new_homes(passes: int, residencies: int) -> Any:
     """Room for the homes of up to so many runs."""
     return Homes(
-        np.empty((runs, passes), np.int16).T,  # passes side by side
-        np.empty((passes, runs), np.int64),
-        np.empty((passes, runs), np.uint8),
+        np.empty((residencies, passes), np.int16).T,  # passes side by side
+        np.empty((passes, residencies), np.int64),
+        np.empty((passes, residencies), np.uint8),
         np.empty(passes, np.int64),
         np.empty(ENTRIES * passes + 1, np.int64),
         np.empty(passes * _SETS * _WORDS, np.uint64),
@@ -90,7 +90,7 @@ def new_homes(passes: int, runs: int) -> Any:
 
 
 @inner
-def place(runs: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> None:
+def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> None:
     """Place the runs of a kernel in every pass, and add up what happens.
 
     Parameters
@@ -108,38 +108,49 @@ def place(runs: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> 
     """
     start_passes(fault_map, homes)
     home, found, entry, founds = homes.home, homes.found, homes.entry, homes.founds
-    in_entry, sets, free, starts = homes.in_entry, homes.sets, homes.free, runs.selector_starts
+    in_entry, sets, free, starts = (
+        homes.in_entry,
+        homes.sets,
+        homes.free,
+        residencies.selector_starts,
+    )
     spilled, since, peak, events = homes.spilled, homes.since, homes.peak, homes.events
     passes = len(founds)
-    operations, run_of_write = runs.operations, runs.run_of
-    cycle, run_end, write_starts = runs.cycle, runs.run_end, runs.write_starts
-    reads_after, wakes, mask = runs.reads_after, runs.wakes, runs.mask
-    retry_starts, retries = runs.retry_starts, runs.retries
-    in_blocks = runs.in_blocks
-    first_run = runs.run_starts[kernel]
+    operations, residency_of_write = residencies.operations, residencies.residency_of
+    cycle, residency_end, write_starts = (
+        residencies.cycle,
+        residencies.residency_end,
+        residencies.write_starts,
+    )
+    reads_after, wakes, mask = residencies.reads_after, residencies.wakes, residencies.mask
+    retry_starts, retries = residencies.retry_starts, residencies.retries
+    in_blocks = residencies.in_blocks
+    first_residency = residencies.residency_starts[kernel]
     turn, spilled_anywhere, wakeups = 0, 0, 0
-    for i in range(runs.operation_starts[kernel], runs.operation_starts[kernel + 1]):
-        kind, run = operations[i] & (KINDS - 1), index(operations[i] // KINDS)
-        mine = index(run - first_run)
+    for i in range(residencies.operation_starts[kernel], residencies.operation_starts[kernel + 1]):
+        kind, residency = operations[i] & (KINDS - 1), index(operations[i] // KINDS)
+        mine = index(residency - first_residency)
         if kind == FREE:
             for one in range(passes):
                 old = home[one, mine]
                 if old >= 0:
                     _give_back(sets, free, one, old)
                 else:
-                    spill(spilled, since, peak, events, one, -1, run_end[run])
+                    spill(spilled, since, peak, events, one, -1, residency_end[residency])
                     spilled_anywhere -= 1
         elif kind == ADVANCE:
             turn += 1
         else:
-            write = index(write_starts[run])
+            write = index(write_starts[residency])
             for one in range(passes):
                 start = (starts[one] + turn) & (ENTRIES - 1)
                 new = _choose(sets, free, one, start, kind == ACQUIRE_BLOCK)
                 home[one, mine] = new
                 if new >= 0:
-                    move_in(found, entry, founds, in_entry, one, packed(run, write, new & 7), new)
-                    wakeups += wakes[run]
+                    move_in(
+                        found, entry, founds, in_entry, one, packed(residency, write, new & 7), new
+                    )
+                    wakeups += wakes[residency]
                 else:
                     events[LDS] += 1
                     events[LDS_READS] += reads_after[write]
@@ -148,8 +159,8 @@ def place(runs: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> 
         if spilled_anywhere:
             for retry in range(retry_starts[i], retry_starts[i + 1]):
                 write = index(retries[retry])
-                run = index(run_of_write[write])
-                mine = index(run - first_run)
+                residency = index(residency_of_write[write])
+                mine = index(residency - first_residency)
                 in_block = in_blocks and mask[write] == RECORD
                 for one in range(passes):
                     if home[one, mine] >= 0:
@@ -159,7 +170,13 @@ def place(runs: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> 
                     if new >= 0:
                         home[one, mine] = new
                         move_in(
-                            found, entry, founds, in_entry, one, packed(run, write, new & 7), new
+                            found,
+                            entry,
+                            founds,
+                            in_entry,
+                            one,
+                            packed(residency, write, new & 7),
+                            new,
                         )
                         spill(spilled, since, peak, events, one, -1, cycle[write])
                         spilled_anywhere -= 1
@@ -171,7 +188,7 @@ def place(runs: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> 
         for one in range(passes):
             events[kind] += in_entry[number * passes + one]
     redirected = events[TO_RELIABLE] + events[_TO_FAULTY] + events[LDS]
-    events[REGULAR] = passes * runs.writes[kernel] - redirected
+    events[REGULAR] = passes * residencies.writes[kernel] - redirected
     events[_WAKEUPS] = wakeups
     hand_in(homes, counters)
 
@@ -304,38 +321,38 @@ def _give_back(sets: Any, free: Any, one: int, home: int) -> None:
 
 @inlined
 def move_in(
-    found: Any, entry_at: Any, founds: Any, in_entry: Any, one: int, visit: int, home: int
+    found: Any, entry_at: Any, founds: Any, in_entry: Any, one: int, occupant: int, home: int
 ) -> None:
     """A run takes its home."""
     entry, last = (home >> 3) & (ENTRIES - 1), index(founds[one])
-    found[one, last] = visit
+    found[one, last] = occupant
     entry_at[one, last] = entry
     founds[one] = last + 1
     in_entry[index(entry * len(founds) + one)] += 1
 
 
 @inlined
-def packed(run: int, begin: int, block: int) -> int:
+def packed(residency: int, begin: int, block: int) -> int:
     """A visit as one number: run, write from which on it lives there, block (4: whole entry)."""
-    return begin << 32 | run << 3 | block
+    return begin << 32 | residency << 3 | block
 
 
 @inlined
-def run_of(visit: int) -> int:
+def residency_of(occupant: int) -> int:
     """Run of a visit."""
-    return visit >> 3 & 0x1FFF_FFFF
+    return occupant >> 3 & 0x1FFF_FFFF
 
 
 @inlined
-def begin_of(visit: int) -> int:
+def begin_of(occupant: int) -> int:
     """First write of a visit."""
-    return visit >> 32
+    return occupant >> 32
 
 
 @inlined
-def block_of(visit: int) -> int:
+def block_of(occupant: int) -> int:
     """Block of a visit, or 4 for the whole entry."""
-    return visit & 7
+    return occupant & 7
 
 
 @inlined

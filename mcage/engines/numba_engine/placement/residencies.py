@@ -20,7 +20,7 @@ from mcage.traces.model import ALLOC, RELEASE, WRITE
 
 BITS = SLICE.component_bits
 WHOLE, RECORD = 0, 1
-"""Rows of `Runs.masks` that mean: all cells; the cells of a record in block 0."""
+"""Rows of `Residencies.masks` that mean: all cells; the cells of a record in block 0."""
 
 KINDS = 4
 ADVANCE, ACQUIRE, ACQUIRE_BLOCK, FREE = range(KINDS)
@@ -28,7 +28,7 @@ ADVANCE, ACQUIRE, ACQUIRE_BLOCK, FREE = range(KINDS)
 home is given back."""
 
 EVER, LAST, END, WRITES_END, PARTIAL = range(5)
-"""Columns of `Runs.facts`."""
+"""Columns of `Residencies.facts`."""
 
 ALL_REGIONS = 15
 _ALL_LANES = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
@@ -37,7 +37,7 @@ _RECORD_LANES = (np.uint64(0b01), np.uint64(0b11))
 CODE_BITS = 8
 
 
-class Runs(NamedTuple):
+class Residencies(NamedTuple):
     """Runs of several kernels. Sums are in cycles, of 32 bits if a whole replay fits into them.
 
     Attributes
@@ -93,12 +93,12 @@ class Runs(NamedTuple):
     selector_starts: NDArray[np.int64]
     cycles: NDArray[np.int64]
     writes: NDArray[np.int64]
-    run_starts: NDArray[np.int64]
+    residency_starts: NDArray[np.int64]
     operation_starts: NDArray[np.int64]
     write_starts: NDArray[np.int64]
     register: NDArray[np.int64]
     own: NDArray[np.int64]
-    run_end: NDArray[np.int64]
+    residency_end: NDArray[np.int64]
     wakes: NDArray[np.bool_]
     longest: NDArray[np.unsignedinteger]
     facts: NDArray[np.uint64]
@@ -114,10 +114,10 @@ class Runs(NamedTuple):
     operations: NDArray[np.uint32]
     retry_starts: NDArray[np.int64]
     retries: NDArray[np.int64]
-    run_of: NDArray[np.int64]
+    residency_of: NDArray[np.int64]
 
 
-def runs_of(replays: tuple[PreparedReplay, ...]) -> Runs:
+def residencies_of(replays: tuple[PreparedReplay, ...]) -> Residencies:
     """Number the runs of a technique on several kernels through."""
     technique = replays[0].technique
     parts = [_Part(replay) for replay in replays]
@@ -130,16 +130,16 @@ def runs_of(replays: tuple[PreparedReplay, ...]) -> Runs:
         columns = [getattr(part, name) + shift for part, shift in zip(parts, shifts, strict=False)]
         return np.concatenate(columns)
 
-    run_starts = starts([len(part.run_end) for part in parts])
+    residency_starts = starts([len(part.residency_end) for part in parts])
     writes = starts([len(part.image) for part in parts])
-    images = starts([len(part.planes) for part in parts])
+    stored_values = starts([len(part.planes) for part in parts])
     retries = starts([len(part.retries) for part in parts])
     masks = starts([len(part.masks) for part in parts], first=_FIRST_PARTIAL)
     mask = joined("mask", masks - _FIRST_PARTIAL)
     of_all = joined("mask") < _FIRST_PARTIAL
     mask[of_all] = joined("mask")[of_all]
     sums = np.uint32 if max(replay.period for replay in replays) < 1 << 32 else np.int64
-    runs = Runs(
+    residencies = Residencies(
         gated=technique.gates_released,
         rotating=technique.rotating_selectors,
         in_blocks=technique.stores_in_blocks,
@@ -147,31 +147,33 @@ def runs_of(replays: tuple[PreparedReplay, ...]) -> Runs:
         selector_starts=replays[0].selector_starts,
         cycles=np.array([replay.schedule.cycles for replay in replays]),
         writes=np.array([replay.schedule.writes for replay in replays]),
-        run_starts=run_starts,
+        residency_starts=residency_starts,
         operation_starts=starts([len(part.kind) for part in parts]),
         write_starts=np.append(joined("write_starts", writes), writes[-1]),
         register=joined("key"),
         own=joined("own"),
-        run_end=joined("run_end"),
+        residency_end=joined("residency_end"),
         wakes=joined("wakes").astype(bool),
-        longest=np.zeros((run_starts[-1], LANES), dtype=sums),
-        facts=np.zeros((run_starts[-1], 8), dtype=np.uint64),
+        longest=np.zeros((residency_starts[-1], LANES), dtype=sums),
+        facts=np.zeros((residency_starts[-1], 8), dtype=np.uint64),
         cycle=joined("cycle"),
         duration=joined("duration").astype(sums),
-        image=joined("image", images).astype(np.uint32),
+        image=joined("image", stored_values).astype(np.uint32),
         mask=mask,
         regions=joined("regions"),
         reads_after=joined("reads_after"),
         planes=np.concatenate([part.planes for part in parts]),
         masks=np.concatenate([_common_masks(), *(part.masks for part in parts)]),
         regions_on=_regions_on(replays[0].schedule),
-        operations=(joined("run", run_starts) * KINDS + joined("kind")).astype(np.uint32),
+        operations=(joined("residency", residency_starts) * KINDS + joined("kind")).astype(
+            np.uint32
+        ),
         retry_starts=np.append(joined("retry_starts", retries), retries[-1]),
         retries=joined("retries", writes),
-        run_of=joined("run_of", run_starts),
+        residency_of=joined("residency_of", residency_starts),
     )
-    _bound_runs(runs)
-    return runs
+    _bound_residencies(residencies)
+    return residencies
 
 
 class _Part:
@@ -189,9 +191,9 @@ class _Part:
         begins[1:] = key[held[1:]] != key[held[:-1]]
         first = np.flatnonzero(begins)
         self.key = key[held[first]]
-        self.run_of = np.cumsum(begins) - 1
+        self.residency_of = np.cumsum(begins) - 1
         self.write_starts = first
-        self.run_end = schedule.end_cycle[held[np.append(first, len(held))[1:] - 1]]
+        self.residency_end = schedule.end_cycle[held[np.append(first, len(held))[1:] - 1]]
         opens = held[first]
         self.own = schedule.row[opens]
         self.wakes = (schedule.was_compressed & ~schedule.compressed)[opens]
@@ -199,15 +201,17 @@ class _Part:
             self.wakes[:] = False
         self.cycle = schedule.cycle[held]
         self.duration = schedule.end_cycle[held] - self.cycle
-        self.regions = schedule.images.regions[held]
+        self.regions = schedule.stored_values.regions[held]
         self.reads_after = schedule.reads_after[held]
         self.planes, self.image = _planes(schedule, held)
-        images = schedule.images
-        self.masks = _lanes_by_bit(images.masks[1:])
-        self.mask = np.where(images.mask > 0, images.mask + 1, images.mask)[held]
-        self.mask[images.is_record[held]] = RECORD
-        self.kind, self.run, self.retry_starts, self.retries = _operations(
-            schedule, held, self.run_of, technique
+        stored_values = schedule.stored_values
+        self.masks = _lanes_by_bit(stored_values.masks[1:])
+        self.mask = np.where(stored_values.mask > 0, stored_values.mask + 1, stored_values.mask)[
+            held
+        ]
+        self.mask[stored_values.is_record[held]] = RECORD
+        self.kind, self.residency, self.retry_starts, self.retries = _operations(
+            schedule, held, self.residency_of, technique
         )
 
 
@@ -215,16 +219,19 @@ def _planes(
     schedule: Schedule, held: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Bit planes of what writes store, records included, and the row of each write."""
-    images = schedule.images
-    record = images.is_record[held]
-    words = np.stack([images.contents[images.image[held], 0], images.record_code[held]], axis=1)
+    stored_values = schedule.stored_values
+    record = stored_values.is_record[held]
+    words = np.stack(
+        [stored_values.contents[stored_values.image[held], 0], stored_values.record_code[held]],
+        axis=1,
+    )
     distinct, which = np.unique(words[record], axis=0, return_inverse=True)
     contents = np.zeros((len(distinct), SLICE.components), dtype=np.uint32)
     contents[:, :2] = distinct
-    used, image = np.unique(images.image[held], return_inverse=True)
+    used, image = np.unique(stored_values.image[held], return_inverse=True)
     image = image.reshape(-1).astype(np.int64)
     image[record] = len(used) + which.reshape(-1)
-    return _transposed(np.concatenate([images.contents[used], contents])), image
+    return _transposed(np.concatenate([stored_values.contents[used], contents])), image
 
 
 def _transposed(contents: NDArray[np.uint32]) -> NDArray[np.uint64]:
@@ -259,7 +266,7 @@ def _common_masks() -> NDArray[np.uint64]:
 
 def _regions_on(schedule: Schedule) -> NDArray[np.uint64]:
     """Lanes of every set of regions: uint64[16, 32]."""
-    each = _lanes_by_bit(schedule.images.region_masks)
+    each = _lanes_by_bit(schedule.stored_values.region_masks)
     sets = np.zeros((ALL_REGIONS + 1, BITS), dtype=np.uint64)
     for chosen in range(ALL_REGIONS + 1):
         for region, lanes in enumerate(each):
@@ -269,7 +276,10 @@ def _regions_on(schedule: Schedule) -> NDArray[np.uint64]:
 
 
 def _operations(
-    schedule: Schedule, held: NDArray[np.int64], run_of: NDArray[np.int64], technique: Technique
+    schedule: Schedule,
+    held: NDArray[np.int64],
+    residency_of: NDArray[np.int64],
+    technique: Technique,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """What the selectors do, and which writes look for a home again in between."""
     if not technique.redirects:
@@ -281,29 +291,29 @@ def _operations(
     rotations = np.flatnonzero((schedule.op_kind == ALLOC) & technique.rotating_selectors)
     position = np.empty(schedule.writes, dtype=np.int64)
     position[held] = np.arange(len(held))
-    opens = held[np.flatnonzero(np.diff(run_of, prepend=-1))]
+    opens = held[np.flatnonzero(np.diff(residency_of, prepend=-1))]
     if technique.borrows:
         freed = _deaths(schedule)
     else:
         freed = _releases(schedule)[schedule.window[opens]]
         follower, before = _changes(schedule)
         in_entry = np.isin(before, opens)
-        freed[run_of[position[before[in_entry]]]] = event_of_write[follower[in_entry]]
-    runs = np.arange(len(opens))
-    in_block = schedule.images.is_record[opens]
+        freed[residency_of[position[before[in_entry]]]] = event_of_write[follower[in_entry]]
+    residencies = np.arange(len(opens))
+    in_block = schedule.stored_values.is_record[opens]
     when = np.concatenate([2 * rotations + 1, 2 * event_of_write[opens] + 1, 2 * freed])
     kind = np.concatenate(
         [
             np.full(len(rotations), ADVANCE),
             np.where(in_block, ACQUIRE_BLOCK, ACQUIRE),
-            np.full(len(runs), FREE),
+            np.full(len(residencies), FREE),
         ]
     )
-    run = np.concatenate([np.zeros(len(rotations), dtype=np.int64), runs, runs])
+    residency = np.concatenate([np.zeros(len(rotations), dtype=np.int64), residencies, residencies])
     order = np.argsort(when, kind="stable")
     later = np.setdiff1d(held, opens)
     retry_starts = np.searchsorted(2 * event_of_write[later], when[order])
-    return kind[order].astype(np.uint8), run[order], retry_starts, position[later]
+    return kind[order].astype(np.uint8), residency[order], retry_starts, position[later]
 
 
 def _deaths(schedule: Schedule) -> NDArray[np.int64]:
@@ -330,21 +340,34 @@ def _changes(schedule: Schedule) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 @compiled
-def _bound_runs(runs: Runs) -> None:
+def _bound_residencies(residencies: Residencies) -> None:
     """Fill in `longest` and `facts`."""
-    longest, facts, planes, masks = runs.longest, runs.facts, runs.planes, runs.masks
-    image, duration, mask, starts = runs.image, runs.duration, runs.mask, runs.write_starts
+    longest, facts, planes, masks = (
+        residencies.longest,
+        residencies.facts,
+        residencies.planes,
+        residencies.masks,
+    )
+    image, duration, mask, starts = (
+        residencies.image,
+        residencies.duration,
+        residencies.mask,
+        residencies.write_starts,
+    )
     sums = np.zeros((BITS, LANES), longest.dtype)
     one = np.uint64(1)
-    for run in range(len(facts)):
-        first, end = starts[run], starts[run + 1]
+    for residency in range(len(facts)):
+        first, end = starts[residency], starts[residency + 1]
         total = duration[first:end].sum()
-        facts[run, END], facts[run, WRITES_END] = runs.run_end[run], end
+        facts[residency, END], facts[residency, WRITES_END] = (
+            residencies.residency_end[residency],
+            end,
+        )
         for write in range(first, end):
-            facts[run, PARTIAL] |= np.uint64(mask[write] >= _FIRST_PARTIAL)
-        if facts[run, PARTIAL]:
-            longest[run] = total
-            facts[run, EVER] = facts[run, LAST] = _ALL_LANES
+            facts[residency, PARTIAL] |= np.uint64(mask[write] >= _FIRST_PARTIAL)
+        if facts[residency, PARTIAL]:
+            longest[residency] = total
+            facts[residency, EVER] = facts[residency, LAST] = _ALL_LANES
             continue
         sums[:] = 0
         for bit in range(0, BITS, AT_ONCE):
@@ -355,11 +378,11 @@ def _bound_runs(runs: Runs) -> None:
             for lane in range(LANES):
                 if written >> np.uint64(lane) & one:
                     least = min(least, sums[bit, lane])
-            longest[run, bit] = most
-            longest[run, BITS + bit] = total - least
-            facts[run, EVER] |= _met(most > 0, total > least, bit)
+            longest[residency, bit] = most
+            longest[residency, BITS + bit] = total - least
+            facts[residency, EVER] |= _met(most > 0, total > least, bit)
             final = planes[image[end - 1], bit]
-            facts[run, LAST] |= _met(final != 0, ~final & written != 0, bit)
+            facts[residency, LAST] |= _met(final != 0, ~final & written != 0, bit)
 
 
 @compiled

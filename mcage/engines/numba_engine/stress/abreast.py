@@ -60,42 +60,46 @@ def forget(abreast: Any) -> None:
 
 
 @inner
-def power(runs: Any, kernel: int, homes: Any, abreast: Any) -> None:
+def power(residencies: Any, kernel: int, homes: Any, abreast: Any) -> None:
     """For how long each entry is powered, and whether it is always written as a whole."""
-    facts, home, passes = runs.facts, homes.home, len(homes.founds)
-    first = runs.run_starts[kernel]
+    facts, home, passes = residencies.facts, homes.home, len(homes.founds)
+    first = residencies.residency_starts[kernel]
     abreast.powered[:] = 0
     abreast.whole[:] = True
-    for run in range(first, runs.run_starts[kernel + 1]):
-        own = np.int64(facts[run, END]) - runs.cycle[runs.write_starts[run]]
+    for residency in range(first, residencies.residency_starts[kernel + 1]):
+        own = (
+            np.int64(facts[residency, END]) - residencies.cycle[residencies.write_starts[residency]]
+        )
         for one in range(passes):
-            entry = home[one, run - first] >> 3
+            entry = home[one, residency - first] >> 3
             abreast.powered[entry] += own
-            abreast.whole[entry] &= facts[run, PARTIAL] == 0
+            abreast.whole[entry] &= facts[residency, PARTIAL] == 0
 
 
 @inner
-def work_out_bit(runs: Any, kernel: int, homes: Any, bit: int, abreast: Any) -> None:
+def work_out_bit(residencies: Any, kernel: int, homes: Any, bit: int, abreast: Any) -> None:
     """Work out a bit of all entries."""
-    facts, home, passes = runs.facts, homes.home, len(homes.founds)
+    facts, home, passes = residencies.facts, homes.home, len(homes.founds)
     ones, sums, member = abreast.ones[bit], abreast.sums, np.uint64(1)
-    first = runs.run_starts[kernel]
+    first = residencies.residency_starts[kernel]
     for entry in range(ENTRIES):
         for lane in range(LANES):
             ones[entry, lane] = 0
-    for run in range(first, runs.run_starts[kernel + 1]):
-        ever = facts[run, EVER] >> np.uint64(bit)
+    for residency in range(first, residencies.residency_starts[kernel + 1]):
+        ever = facts[residency, EVER] >> np.uint64(bit)
         if not ever & member:
             continue
-        begin, end = runs.write_starts[run], runs.write_starts[run + 1]
+        begin, end = residencies.write_starts[residency], residencies.write_starts[residency + 1]
         if ever >> np.uint64(BITS) & member:
             for lane in range(LANES):
                 sums[bit, lane] = 0
-            sum_plane(runs.planes, runs.image, runs.duration, begin, end, bit, sums)
+            sum_plane(
+                residencies.planes, residencies.image, residencies.duration, begin, end, bit, sums
+            )
             for one in range(passes):
-                add_row(ones, home[one, run - first] >> 3, sums, bit)
+                add_row(ones, home[one, residency - first] >> 3, sums, bit)
         else:
-            own = np.int64(facts[run, END]) - runs.cycle[begin]
+            own = np.int64(facts[residency, END]) - residencies.cycle[begin]
             for one in range(passes):
-                add_everywhere(ones, home[one, run - first] >> 3, own)
+                add_everywhere(ones, home[one, residency - first] >> 3, own)
     abreast.done[bit] = True

@@ -14,18 +14,18 @@ from numpy.typing import NDArray
 from mcage.engines.numba_engine.cell_times import Events, Times, new_events, new_times
 from mcage.engines.numba_engine.jit import compiled
 from mcage.engines.numba_engine.placement.homes import find_homes
-from mcage.engines.numba_engine.placement.occupants import sort_visits
+from mcage.engines.numba_engine.placement.occupants import sort_occupants
 from mcage.engines.numba_engine.placement.redirect import COUNTERS, ENTRIES, LDS, Homes, new_homes
-from mcage.engines.numba_engine.placement.residencies import BITS, Runs
+from mcage.engines.numba_engine.placement.residencies import BITS, Residencies
 from mcage.engines.numba_engine.simd import LANES
 from mcage.engines.numba_engine.spares import Spares
 from mcage.engines.numba_engine.stress.abreast import Abreast, forget, new_abreast
-from mcage.engines.numba_engine.stress.bounds import Views, bound_homes, bound_visits, new_views
+from mcage.engines.numba_engine.stress.bounds import Views, bound_homes, bound_occupants, new_views
 from mcage.engines.numba_engine.stress.epoch_log import (
+    EpochLog,
     Pool,
-    Stretches,
-    new_stretches,
-    stretch_of,
+    epoch_span_of,
+    new_epoch_log,
     with_room,
 )
 from mcage.engines.numba_engine.stress.mixture import Tree, longest_total
@@ -49,10 +49,10 @@ from mcage.engines.numba_engine.stress.tracked_cells import (
     new_progress,
     start,
 )
-from mcage.engines.stress import Exposure, SharedDuties, Watched
+from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells
 from mcage.replays.most_stressed import DutyGroups
 
-_STRETCHES, _EXPECTED = 8, 5
+_EPOCH_LOG, _EXPECTED = 8, 5
 """Stretches of an instance for which there is room at first, and for the visits of how many."""
 
 _ABREAST = 16
@@ -78,29 +78,31 @@ class Room(NamedTuple):
 
 
 @compiled
-def new_room(runs: Runs) -> Any:
+def new_room(residencies: Residencies) -> Any:
     """Room for any kernel."""
-    passes = len(runs.selector_starts)
-    most_runs, most_writes = 0, 0
-    for kernel in range(len(runs.cycles)):
-        first, last = runs.run_starts[kernel], runs.run_starts[kernel + 1]
-        most_runs = max(most_runs, last - first)
-        most_writes = max(most_writes, runs.write_starts[last] - runs.write_starts[first])
+    passes = len(residencies.selector_starts)
+    most_residencies, most_writes = 0, 0
+    for kernel in range(len(residencies.cycles)):
+        first, last = residencies.residency_starts[kernel], residencies.residency_starts[kernel + 1]
+        most_residencies = max(most_residencies, last - first)
+        most_writes = max(
+            most_writes, residencies.write_starts[last] - residencies.write_starts[first]
+        )
     return Room(
-        new_homes(passes, most_runs),
+        new_homes(passes, most_residencies),
         np.empty(ENTRIES * passes, np.int64),
-        new_events(passes * most_writes, passes, runs.longest),
-        new_times(runs.longest),
-        new_times(runs.longest),
-        new_abreast(runs.longest),
-        new_views(passes, runs.longest),
-        np.empty((ENTRIES, LANES), runs.longest.dtype),
+        new_events(passes * most_writes, passes, residencies.longest),
+        new_times(residencies.longest),
+        new_times(residencies.longest),
+        new_abreast(residencies.longest),
+        new_views(passes, residencies.longest),
+        np.empty((ENTRIES, LANES), residencies.longest.dtype),
         np.zeros(COUNTERS, np.int64),
-        np.empty((_ABREAST, most_runs, passes), np.int16),
+        np.empty((_ABREAST, most_residencies, passes), np.int16),
     )
 
 
-class SharedExposure(Exposure):
+class FaultFreeStress(StressAccumulator):
     """Exposure of instances that never have times of their own.
 
     Parameters
@@ -108,13 +110,17 @@ class SharedExposure(Exposure):
     trees : tuple of Tree
         Of the duties at '0' and at '1'.
     duties, watched, instances
-        As for `Exposure`.
+        As for `StressAccumulator`.
     """
 
     def __init__(
-        self, trees: tuple[Tree, Tree], duties: SharedDuties, watched: Watched, instances: int
+        self,
+        trees: tuple[Tree, Tree],
+        duties: FaultFreeDuties,
+        tracked: TrackedCells,
+        instances: int,
     ) -> None:
-        super().__init__(duties, watched, instances)
+        super().__init__(duties, tracked, instances)
         self._trees = trees
 
     def _longest_of_mixtures(
@@ -128,7 +134,7 @@ class SharedExposure(Exposure):
         raise NotImplementedError
 
 
-class NativeExposure(SharedExposure):
+class NumbaStress(FaultFreeStress):
     """Exposure of instances that may be redirected.
 
     Parameters
@@ -138,21 +144,21 @@ class NativeExposure(SharedExposure):
     rooms, pool : Spares, Pool
         Memory.
     trees, duties, watched, instances
-        As for `SharedExposure`.
+        As for `FaultFreeStress`.
     """
 
     def __init__(
         self,
-        runs: Runs,
+        residencies: Residencies,
         rooms: Spares[Room],
         pool: Pool,
         trees: tuple[Tree, Tree],
-        duties: SharedDuties,
-        watched: Watched,
+        duties: FaultFreeDuties,
+        tracked: TrackedCells,
         instances: int,
     ) -> None:
-        super().__init__(trees, duties, watched, instances)
-        self._runs, self._rooms, self._pool = runs, rooms, pool
+        super().__init__(trees, duties, tracked, instances)
+        self._residencies, self._rooms, self._pool = residencies, rooms, pool
 
     @cached_property
     def _cells(self) -> Cells:
@@ -160,31 +166,31 @@ class NativeExposure(SharedExposure):
 
     @cached_property
     def _following(self) -> Following:
-        return following_of(self._watched, len(self._has_own), self._runs.in_blocks)
+        return following_of(self._tracked, len(self._has_own), self._residencies.in_blocks)
 
     @cached_property
     def _progress(self) -> Progress:
-        instances, passes = len(self._has_own), len(self._runs.selector_starts)
+        instances, passes = len(self._has_own), len(self._residencies.selector_starts)
         progress: Progress = new_progress(len(self._following.block), instances, passes)
         return progress
 
     @cached_property
-    def _stretches(self) -> Stretches:
-        passes, instances = len(self._runs.selector_starts), len(self._has_own)
-        visits = passes * int(np.diff(self._runs.run_starts).mean())
-        visit = self._pool.take(_EXPECTED * instances * visits)
-        return new_stretches(passes, instances, _STRETCHES, visit)
+    def _epoch_log(self) -> EpochLog:
+        passes, instances = len(self._residencies.selector_starts), len(self._has_own)
+        occupants = passes * int(np.diff(self._residencies.residency_starts).mean())
+        occupant = self._pool.take(_EXPECTED * instances * occupants)
+        return new_epoch_log(passes, instances, _EPOCH_LOG, occupant)
 
     def __del__(self) -> None:
         if "_stretches" in self.__dict__:
-            self._pool.give_back(self._stretches.visit)
+            self._pool.give_back(self._epoch_log.occupant)
 
     def _begin(self, instances: NDArray[np.int64]) -> None:
-        mine = self._watched_of(instances)
-        instance, cell = self._watched.instance[mine], self._watched.cell[mine]
+        mine = self._tracked_of(instances)
+        instance, cell = self._tracked.instance[mine], self._tracked.cell[mine]
         duties = (self._duties.zero.duty, self._duties.one.duty)
         for seconds, bounds, duty in zip(
-            self.watched_seconds, self._cells.bounds, duties, strict=True
+            self.tracked_seconds, self._cells.bounds, duties, strict=True
         ):
             seconds[mine] = 0
             for kernel in np.flatnonzero(self._mixture[instances].any(axis=0)):
@@ -200,26 +206,28 @@ class NativeExposure(SharedExposure):
         fault_maps: NDArray[np.uint8],
         seconds: float,
     ) -> None:
-        runs = self._runs
-        visits = int(np.diff(runs.run_starts)[kernel].sum()) * len(runs.selector_starts)
-        turns = int(self._stretches.turns[instances].max()) + 1
-        self._stretches = with_room(self._stretches, turns, visits, self._pool)
+        residencies = self._residencies
+        occupants = int(np.diff(residencies.residency_starts)[kernel].sum()) * len(
+            residencies.selector_starts
+        )
+        turns = int(self._epoch_log.turns[instances].max()) + 1
+        self._epoch_log = with_room(self._epoch_log, turns, occupants, self._pool)
         # One kernel after the other: what is shared by all instances stays in the caches.
         order = np.argsort(kernel, kind="stable")
         room = self._rooms.take()
         _expose(
-            runs,
+            residencies,
             instances[order],
             kernel[order],
             fault_maps[order],
             seconds / self._periods[kernel[order]],
-            self._stretches,
+            self._epoch_log,
             self._following,
             self._progress,
             self._past,
             self._cells,
             room,
-            self.watched_seconds,
+            self.tracked_seconds,
             self.longest,
         )
         self._rooms.give_back(room)
@@ -231,14 +239,14 @@ class NativeExposure(SharedExposure):
         fault_maps: NDArray[np.uint8],
         seconds: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """See `Exposure`; the visits of the stretch are still known, and no map is needed."""
+        """See `StressAccumulator`; occupants are still known, and no map is needed."""
         room = self._rooms.take()
         longest = np.empty((len(instances), 2))
         _look_earlier(
-            self._runs,
+            self._residencies,
             instances,
             seconds / self._periods[kernel],
-            self._stretches,
+            self._epoch_log,
             self._past,
             self._cells,
             room,
@@ -259,18 +267,18 @@ class NativeExposure(SharedExposure):
 
 @compiled
 def _expose(
-    runs: Runs,
+    residencies: Residencies,
     instances: NDArray[np.int64],
     kernels: NDArray[np.int64],
     fault_maps: NDArray[np.uint8],
     scales: NDArray[np.float64],
-    stretches: Stretches,
+    epoch_log: EpochLog,
     following: Following,
     progress: Progress,
     past: Past,
     cells: Cells,
     room: Room,
-    watched_seconds: NDArray[np.float64],
+    tracked_seconds: NDArray[np.float64],
     longest: NDArray[np.float64],
 ) -> None:
     """Add a stretch to some instances, listed kernel by kernel."""
@@ -281,27 +289,29 @@ def _expose(
         same, others = np.empty(_ABREAST, np.int64), np.empty(_ABREAST, np.int64)
         abreast = 0
         while end < len(instances) and kernels[end] == kernel and end < begin + _ABREAST:
-            instance, turn = instances[end], stretches.turns[instances[end]]
-            find_homes(runs, kernel, fault_maps[end], homes, room.counters)
-            stretches.turns[instance] = turn + 1
-            stretches.kernel[instance, turn] = kernel
-            stretches.scale[instance, turn] = scales[end]
-            stretches.begin[instance, turn] = stretches.used[0]
-            stretches.used[0] += homes.founds.sum()
-            visits = stretch_of(stretches, instance, turn)
-            sort_visits(homes, room.fill, visits)
-            by_itself = runs.gated and not runs.in_blocks and homes.events[LDS] == 0
+            instance, turn = instances[end], epoch_log.turns[instances[end]]
+            find_homes(residencies, kernel, fault_maps[end], homes, room.counters)
+            epoch_log.turns[instance] = turn + 1
+            epoch_log.kernel[instance, turn] = kernel
+            epoch_log.scale[instance, turn] = scales[end]
+            epoch_log.begin[instance, turn] = epoch_log.used[0]
+            epoch_log.used[0] += homes.founds.sum()
+            occupants = epoch_span_of(epoch_log, instance, turn)
+            sort_occupants(homes, room.fill, occupants)
+            by_itself = residencies.gated and not residencies.in_blocks and homes.events[LDS] == 0
             if by_itself:
-                bound_homes(runs, kernel, homes, room.at_most)
+                bound_homes(residencies, kernel, homes, room.at_most)
             else:
-                bound_visits(runs, kernel, homes, room.views, room.at_most)
+                bound_occupants(residencies, kernel, homes, room.views, room.at_most)
             raise_bounds(cells, instance, room.at_most, scales[end])
             forget(room.abreast)
-            guess_longest(runs, instance, stretches, past, cells, room, longest)
+            guess_longest(residencies, instance, epoch_log, past, cells, room, longest)
             if by_itself:
-                narrow(runs, kernel, instance, homes, turn, scales[end], cells, room, longest)
-            find_longest(runs, instance, stretches, past, cells, room, longest)
-            start(instance, visits, following, progress)
+                narrow(
+                    residencies, kernel, instance, homes, turn, scales[end], cells, room, longest
+                )
+            find_longest(residencies, instance, epoch_log, past, cells, room, longest)
+            start(instance, occupants, following, progress)
             if by_itself:
                 same[abreast] = instance
                 room.homes_of_same[abreast] = homes.home.T
@@ -310,7 +320,7 @@ def _expose(
                 others[end - begin - abreast] = instance
             end += 1
         advance_abreast(
-            runs,
+            residencies,
             kernel,
             same[:abreast],
             room.homes_of_same,
@@ -319,30 +329,33 @@ def _expose(
             room.times.ones,
         )
         others = others[: end - begin - abreast]
-        _advance_side_by_side(runs, kernel, others, stretches, following, progress)
+        _advance_side_by_side(residencies, kernel, others, epoch_log, following, progress)
         for instance in instances[begin:end]:
-            turn = stretches.turns[instance] - 1
-            visits, scale = stretch_of(stretches, instance, turn), stretches.scale[instance, turn]
+            turn = epoch_log.turns[instance] - 1
+            occupants, scale = (
+                epoch_span_of(epoch_log, instance, turn),
+                epoch_log.scale[instance, turn],
+            )
             finish(
-                runs,
+                residencies,
                 kernel,
-                visits,
+                occupants,
                 scale,
                 instance,
                 following,
                 progress,
                 room.events,
-                watched_seconds,
+                tracked_seconds,
             )
         begin = end
 
 
 @compiled
 def _look_earlier(
-    runs: Runs,
+    residencies: Residencies,
     instances: NDArray[np.int64],
     backs: NDArray[np.float64],
-    stretches: Stretches,
+    epoch_log: EpochLog,
     past: Past,
     cells: Cells,
     room: Room,
@@ -352,10 +365,10 @@ def _look_earlier(
     """`longest_earlier` of some instances: backs float64[m], earlier float64[m, 2]."""
     for place in range(len(instances)):
         longest_earlier(
-            runs,
+            residencies,
             instances[place],
             backs[place],
-            stretches,
+            epoch_log,
             past,
             cells,
             room,
@@ -366,12 +379,12 @@ def _look_earlier(
 
 @compiled
 def _advance_side_by_side(
-    runs: Any, kernel: int, instances: Any, stretches: Any, following: Any, progress: Any
+    residencies: Any, kernel: int, instances: Any, epoch_log: Any, following: Any, progress: Any
 ) -> None:
     """Take the cells of instances that run the same kernel through their latest stretches."""
-    last = runs.run_starts[kernel + 1]
-    for run in range(runs.run_starts[kernel], last, _TOGETHER):
-        run_end = min(run + _TOGETHER, last)
+    last = residencies.residency_starts[kernel + 1]
+    for residency in range(residencies.residency_starts[kernel], last, _TOGETHER):
+        residency_end = min(residency + _TOGETHER, last)
         for instance in instances:
-            visits = stretch_of(stretches, instance, stretches.turns[instance] - 1)
-            advance(runs, visits, instance, run_end, following, progress)
+            occupants = epoch_span_of(epoch_log, instance, epoch_log.turns[instance] - 1)
+            advance(residencies, occupants, instance, residency_end, following, progress)

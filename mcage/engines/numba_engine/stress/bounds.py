@@ -17,7 +17,7 @@ from mcage.engines.numba_engine.placement.redirect import (
     WHOLE_ENTRY,
     begin_of,
     block_of,
-    run_of,
+    residency_of,
 )
 from mcage.engines.numba_engine.placement.residencies import BITS, END, LAST
 from mcage.engines.numba_engine.prefetch import prefetch
@@ -52,7 +52,7 @@ class Views(NamedTuple):
     since, first : int64[passes * 256 * 5]
         Of each view, end of the latest visit, -1 before; start of the first one.
     held : uint64[passes * 256 * 5]
-        What some component of it holds since then, numbered as `Runs.facts`.
+        What some component of it holds since then, numbered as `Residencies.facts`.
     """
 
     sums: NDArray[np.unsignedinteger]
@@ -79,7 +79,7 @@ def new_views(passes: int, like: Any) -> Any:
 
 
 @inner
-def bound_homes(runs: Any, kernel: int, homes: Any, at_most: Any) -> None:
+def bound_homes(residencies: Any, kernel: int, homes: Any, at_most: Any) -> None:
     """Bounds where released places are off and every run has an entry to itself from its start.
 
     Parameters
@@ -89,18 +89,18 @@ def bound_homes(runs: Any, kernel: int, homes: Any, at_most: Any) -> None:
     at_most : T[256, 64]
         Of each entry, cycles of bit b at '1' in ``[:, b]``, at '0' in ``[:, 32 + b]``.
     """
-    home, longest = homes.home, runs.longest
-    first = runs.run_starts[kernel]
+    home, longest = homes.home, residencies.longest
+    first = residencies.residency_starts[kernel]
     passes = len(homes.founds)
     at_most[:] = 0
-    for mine in range(runs.run_starts[kernel + 1] - first):
-        _load(runs, first + mine + _AHEAD)
+    for mine in range(residencies.residency_starts[kernel + 1] - first):
+        _load(residencies, first + mine + _AHEAD)
         for one in range(passes):
             add_row(at_most, home[one, mine] >> 3, longest, first + mine)
 
 
 @inner
-def bound_visits(runs: Any, kernel: int, homes: Any, views: Any, at_most: Any) -> None:
+def bound_occupants(residencies: Any, kernel: int, homes: Any, views: Any, at_most: Any) -> None:
     """Bounds for any placement: as `bound_homes`.
 
     The cells of a block's record see the visits to the whole entry and the records in their block,
@@ -109,14 +109,14 @@ def bound_visits(runs: Any, kernel: int, homes: Any, views: Any, at_most: Any) -
     founds, position = homes.founds, views.next
     passes = len(founds)
     _start(homes, views, at_most)
-    last = runs.run_starts[kernel + 1]
-    for until in range(runs.run_starts[kernel], last + _SIDE_BY_SIDE, _SIDE_BY_SIDE):
+    last = residencies.residency_starts[kernel + 1]
+    for until in range(residencies.residency_starts[kernel], last + _SIDE_BY_SIDE, _SIDE_BY_SIDE):
         for one in range(passes):
-            position[one] = _take(runs, homes, one, position[one], until, views, at_most)
-    if runs.gated:
+            position[one] = _take(residencies, homes, one, position[one], until, views, at_most)
+    if residencies.gated:
         _add_records(views, at_most)
     else:
-        _come_round(runs.cycles[kernel], passes, views, at_most)
+        _come_round(residencies.cycles[kernel], passes, views, at_most)
     sums, recorded = views.sums, views.recorded
     for entry in range(ENTRIES):
         if recorded[entry]:
@@ -147,48 +147,60 @@ def _start(homes: Any, views: Any, at_most: Any) -> None:
 
 @inner
 def _take(
-    runs: Any, homes: Any, one: int, position: int, until: int, views: Any, at_most: Any
+    residencies: Any, homes: Any, one: int, position: int, until: int, views: Any, at_most: Any
 ) -> int:
     """Add the visits of a pass up to some run; how far that is."""
     found, entry_at, end_of_pass = homes.found, homes.entry, homes.founds[one]
-    facts, cycle, write_starts = runs.facts, runs.cycle, runs.write_starts
+    facts, cycle, write_starts = residencies.facts, residencies.cycle, residencies.write_starts
     sums, recorded, record_cycles = views.sums, views.recorded, views.record_cycles
     first_view = one * ENTRIES * _VIEWS
     while position < end_of_pass:
-        visit, entry = found[one, position], entry_at[one, position]
-        run, begin, block = run_of(visit), begin_of(visit), block_of(visit)
-        if run >= until:
+        occupant, entry = found[one, position], entry_at[one, position]
+        residency, begin, block = residency_of(occupant), begin_of(occupant), block_of(occupant)
+        if residency >= until:
             break
-        _load(runs, run + _AHEAD)
+        _load(residencies, residency + _AHEAD)
         view = first_view + entry * _VIEWS
-        start, end = cycle[begin], np.int64(facts[run, END])
-        complete = begin == write_starts[run]
+        start, end = cycle[begin], np.int64(facts[residency, END])
+        complete = begin == write_starts[residency]
         if block != WHOLE_ENTRY:
             row = entry * BLOCKS + block
-            _add(runs, run, complete, start, end, sums, row, views, view + block)
+            _add(residencies, residency, complete, start, end, sums, row, views, view + block)
             record_cycles[row] += end - start
         else:
-            _add(runs, run, complete, start, end, at_most, entry, views, view + WHOLE_ENTRY)
+            _add(
+                residencies,
+                residency,
+                complete,
+                start,
+                end,
+                at_most,
+                entry,
+                views,
+                view + WHOLE_ENTRY,
+            )
             if recorded[entry]:
                 for other in range(BLOCKS):
                     row = entry * BLOCKS + other
-                    _add(runs, run, complete, start, end, sums, row, views, view + other)
+                    _add(
+                        residencies, residency, complete, start, end, sums, row, views, view + other
+                    )
         position += 1
     return position
 
 
 @inlined
-def _load(runs: Any, run: int) -> None:
+def _load(residencies: Any, residency: int) -> None:
     """Have what is known of a run at hand soon."""
-    prefetch(runs.facts, run, 0)
+    prefetch(residencies.facts, residency, 0)
     for column in range(0, LANES, _LINE):
-        prefetch(runs.longest, run, column)
+        prefetch(residencies.longest, residency, column)
 
 
 @inlined
 def _add(
-    runs: Any,
-    run: int,
+    residencies: Any,
+    residency: int,
     complete: bool,
     start: np.int64,
     end: np.int64,
@@ -199,21 +211,21 @@ def _add(
 ) -> None:
     """Add a visit to a view, and what the view held since the visit before."""
     since, held, first = views.since, views.held, views.first
-    if runs.gated:
+    if residencies.gated:
         if complete:
-            add_row(sums, row, runs.longest, run)
+            add_row(sums, row, residencies.longest, residency)
         else:  # it began in the LDS
             _add_where(sums, row, ALL_LANES, end - start)
         return
     gap = sums.dtype.type(start - since[view])
     if complete:
-        add_row_where(sums, row, runs.longest, run, held[view], gap)
+        add_row_where(sums, row, residencies.longest, residency, held[view], gap)
     else:
         add_where(sums, row, held[view], gap)
         _add_where(sums, row, ALL_LANES, end - start)
     first[view] = start if since[view] < 0 else first[view]
     since[view] = end
-    held[view] = runs.facts[run, LAST]
+    held[view] = residencies.facts[residency, LAST]
 
 
 @inlined

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.jit import compiled
-from mcage.engines.numba_engine.placement.occupants import Visits
+from mcage.engines.numba_engine.placement.occupants import Occupants
 from mcage.engines.numba_engine.placement.redirect import ENTRIES
 from mcage.engines.numba_engine.spares import Spares
 
 
-class Stretches(NamedTuple):
+class EpochLog(NamedTuple):
     """Stretches of the lives of instances; arrays [instances, stretches, ...].
 
     Attributes
@@ -35,7 +35,7 @@ class Stretches(NamedTuple):
     scale: NDArray[np.float64]
     first: NDArray[np.int32]
     begin: NDArray[np.int64]
-    visit: NDArray[np.int64]
+    occupant: NDArray[np.int64]
     used: NDArray[np.int64]
 
 
@@ -45,45 +45,45 @@ class Pool:
     def __init__(self) -> None:
         self._spares: Spares[NDArray[np.int64]] = Spares(lambda: np.empty(0, np.int64))
 
-    def take(self, visits: int) -> NDArray[np.int64]:
+    def take(self, occupants: int) -> NDArray[np.int64]:
         """Memory for at least so many visits."""
         spare = self._spares.take()
-        return spare if len(spare) >= visits else np.empty(visits, np.int64)
+        return spare if len(spare) >= occupants else np.empty(occupants, np.int64)
 
-    def give_back(self, visit: NDArray[np.int64]) -> None:
+    def give_back(self, occupant: NDArray[np.int64]) -> None:
         """Memory that is not needed any more."""
-        self._spares.give_back(visit)
+        self._spares.give_back(occupant)
 
 
-def new_stretches(
-    passes: int, instances: int, stretches: int, visit: NDArray[np.int64]
-) -> Stretches:
+def new_epoch_log(
+    passes: int, instances: int, epoch_log: int, occupant: NDArray[np.int64]
+) -> EpochLog:
     """Room for so many stretches of every instance; `visit` is room for their visits."""
-    shape = (instances, stretches)
+    shape = (instances, epoch_log)
     # Pages that are never touched take no memory.
-    return Stretches(
+    return EpochLog(
         np.zeros(instances, np.int64),
         np.empty(shape, np.int64),
         np.empty(shape),
         np.empty((*shape, ENTRIES * passes + 1), np.int32),
         np.empty(shape, np.int64),
-        visit,
+        occupant,
         np.zeros(1, np.int64),
     )
 
 
-def with_room(before: Stretches, stretches: int, visits: int, pool: Pool) -> Stretches:
+def with_room(before: EpochLog, epoch_log: int, occupants: int, pool: Pool) -> EpochLog:
     """The same with room for so many stretches of every instance, and so many visits more."""
     instances, at_most = before.kernel.shape
     used = int(before.used[0])
-    if stretches <= at_most and used + visits <= len(before.visit):
+    if epoch_log <= at_most and used + occupants <= len(before.occupant):
         return before
-    passes, visit = before.first.shape[2] // ENTRIES, before.visit
-    if used + visits > len(visit):
-        visit = pool.take(2 * (used + visits))
-        visit[:used] = before.visit[:used]
-        pool.give_back(before.visit)
-    more = new_stretches(passes, instances, max(2 * stretches, at_most), visit)
+    passes, occupant = before.first.shape[2] // ENTRIES, before.occupant
+    if used + occupants > len(occupant):
+        occupant = pool.take(2 * (used + occupants))
+        occupant[:used] = before.occupant[:used]
+        pool.give_back(before.occupant)
+    more = new_epoch_log(passes, instances, max(2 * epoch_log, at_most), occupant)
     more.turns[:], more.used[:] = before.turns, before.used
     for name in ("kernel", "scale", "first", "begin"):
         getattr(more, name)[:, :at_most] = getattr(before, name)
@@ -91,7 +91,7 @@ def with_room(before: Stretches, stretches: int, visits: int, pool: Pool) -> Str
 
 
 @compiled
-def stretch_of(stretches: Any, instance: int, turn: int) -> Any:
+def epoch_span_of(epoch_log: Any, instance: int, turn: int) -> Any:
     """Visits of a stretch."""
-    begin = stretches.begin[instance, turn]
-    return Visits(stretches.first[instance, turn], stretches.visit[begin:])
+    begin = epoch_log.begin[instance, turn]
+    return Occupants(epoch_log.first[instance, turn], epoch_log.occupant[begin:])

@@ -22,7 +22,7 @@ from mcage.engines.numba_engine.placement.redirect import ENTRIES
 from mcage.engines.numba_engine.placement.residencies import BITS
 from mcage.engines.numba_engine.simd import AT_ONCE, LANES
 from mcage.engines.numba_engine.stress.abreast import forget, power, work_out_bit
-from mcage.engines.numba_engine.stress.epoch_log import stretch_of
+from mcage.engines.numba_engine.stress.epoch_log import epoch_span_of
 
 KEPT = 2048
 """Bits of entries of one instance whose cells are kept."""
@@ -106,7 +106,7 @@ def raise_bounds(cells: Any, instance: int, at_most: Any, scale: float) -> None:
 
 @compiled
 def find_longest(
-    runs: Any, instance: int, stretches: Any, past: Any, cells: Any, room: Any, longest: Any
+    residencies: Any, instance: int, epoch_log: Any, past: Any, cells: Any, room: Any, longest: Any
 ) -> None:
     """Raise the longest seconds at '0' and at '1' of any cell of an instance.
 
@@ -126,12 +126,12 @@ def find_longest(
     for entry in range(ENTRIES):
         chosen = _exceeding(cells, instance, entry, longest)
         if chosen:
-            _look(runs, instance, stretches, past, cells, room, entry, chosen, longest)
+            _look(residencies, instance, epoch_log, past, cells, room, entry, chosen, longest)
 
 
 @compiled
 def guess_longest(
-    runs: Any, instance: int, stretches: Any, past: Any, cells: Any, room: Any, longest: Any
+    residencies: Any, instance: int, epoch_log: Any, past: Any, cells: Any, room: Any, longest: Any
 ) -> None:
     """Look where the longest seconds are likely to be; parameters as for `find_longest`."""
     for which in range(2):
@@ -140,12 +140,12 @@ def guess_longest(
         for guess in (before, now):
             if cells.bounds[which, instance].flat[guess] > longest[which, instance]:
                 only, entry = _ONE << np.uint32(guess % BITS), int(guess // BITS)
-                _look(runs, instance, stretches, past, cells, room, entry, only, longest)
+                _look(residencies, instance, epoch_log, past, cells, room, entry, only, longest)
 
 
 @compiled
 def narrow(
-    runs: Any,
+    residencies: Any,
     kernel: int,
     instance: int,
     homes: Any,
@@ -167,9 +167,9 @@ def narrow(
         if still_open < _MANY:
             continue
         if not powered:
-            power(runs, kernel, homes, abreast)
+            power(residencies, kernel, homes, abreast)
             powered = True
-        work_out_bit(runs, kernel, homes, bit, abreast)
+        work_out_bit(residencies, kernel, homes, bit, abreast)
         for entry in range(ENTRIES):
             if abreast.whole[entry]:
                 _take_over(abreast, entry, _ONE << np.uint32(bit), room.latest)
@@ -178,10 +178,10 @@ def narrow(
 
 @compiled
 def longest_earlier(
-    runs: Any,
+    residencies: Any,
     instance: int,
     back: float,
-    stretches: Any,
+    epoch_log: Any,
     past: Any,
     cells: Any,
     room: Any,
@@ -199,7 +199,7 @@ def longest_earlier(
     runs, instance, stretches, past, cells, room, longest
         As for `find_longest`.
     """
-    part = 1 - back / stretches.scale[instance, stretches.turns[instance] - 1]
+    part = 1 - back / epoch_log.scale[instance, epoch_log.turns[instance] - 1]
     forget(room.abreast)
     earlier[:] = 0
     for which in range(2):
@@ -210,17 +210,28 @@ def longest_earlier(
                 guess, most = place, bound
         only, entry = _ONE << np.uint32(guess % BITS), guess // BITS
         _look_back(
-            runs, instance, back, part, stretches, past, cells, room, entry, only, longest, earlier
+            residencies,
+            instance,
+            back,
+            part,
+            epoch_log,
+            past,
+            cells,
+            room,
+            entry,
+            only,
+            longest,
+            earlier,
         )
     for entry in range(ENTRIES):
         chosen = _exceeding_at(cells, instance, entry, part, earlier)
         if chosen:
             _look_back(
-                runs,
+                residencies,
                 instance,
                 back,
                 part,
-                stretches,
+                epoch_log,
                 past,
                 cells,
                 room,
@@ -252,11 +263,11 @@ def _exceeding_at(cells: Any, instance: int, entry: int, part: float, earlier: A
 
 @compiled
 def _look_back(
-    runs: Any,
+    residencies: Any,
     instance: int,
     back: float,
     part: float,
-    stretches: Any,
+    epoch_log: Any,
     past: Any,
     cells: Any,
     room: Any,
@@ -266,17 +277,17 @@ def _look_back(
     earlier: Any,
 ) -> None:
     """Look into some bits of an entry at a moment within the latest stretch."""
-    turn = stretches.turns[instance] - 1
-    kernel, scale = stretches.kernel[instance, turn], stretches.scale[instance, turn]
-    visits = stretch_of(stretches, instance, turn)
-    _plane_times(runs, kernel, visits, entry, chosen, room.events, room.latest)
+    turn = epoch_log.turns[instance] - 1
+    kernel, scale = epoch_log.kernel[instance, turn], epoch_log.scale[instance, turn]
+    occupants = epoch_span_of(epoch_log, instance, turn)
+    _plane_times(residencies, kernel, occupants, entry, chosen, room.events, room.latest)
     for bit in range(BITS):
         if chosen >> np.uint32(bit) & _ONE:
             _tighten(instance, turn, scale, cells, room.latest, entry, bit)
     chosen &= _exceeding_at(cells, instance, entry, part, earlier)
     if not chosen:
         return
-    _work_out(runs, instance, stretches, past, cells, room, entry, chosen, longest)
+    _work_out(residencies, instance, epoch_log, past, cells, room, entry, chosen, longest)
     for bit in range(BITS):
         if chosen >> np.uint32(bit) & _ONE:
             kept = cells.kept[instance, entry, bit]
@@ -302,9 +313,9 @@ def _exceeding(cells: Any, instance: int, entry: int, longest: Any) -> np.uint32
 
 @compiled
 def _look(
-    runs: Any,
+    residencies: Any,
     instance: int,
-    stretches: Any,
+    epoch_log: Any,
     past: Any,
     cells: Any,
     room: Any,
@@ -313,11 +324,11 @@ def _look(
     longest: Any,
 ) -> None:
     """Look into some bits of an entry: first the latest stretch, then, if need be, all."""
-    turn = stretches.turns[instance] - 1
-    kernel, scale = stretches.kernel[instance, turn], stretches.scale[instance, turn]
-    visits = stretch_of(stretches, instance, turn)
+    turn = epoch_log.turns[instance] - 1
+    kernel, scale = epoch_log.kernel[instance, turn], epoch_log.scale[instance, turn]
+    occupants = epoch_span_of(epoch_log, instance, turn)
     known = _known(room.abreast, entry, chosen)
-    _plane_times(runs, kernel, visits, entry, chosen & ~known, room.events, room.latest)
+    _plane_times(residencies, kernel, occupants, entry, chosen & ~known, room.events, room.latest)
     _take_over(room.abreast, entry, known, room.latest)
     if turn:
         for bit in range(BITS):
@@ -325,7 +336,7 @@ def _look(
                 _tighten(instance, turn, scale, cells, room.latest, entry, bit)
         chosen &= _exceeding(cells, instance, entry, longest)
     if chosen:
-        _work_out(runs, instance, stretches, past, cells, room, entry, chosen, longest)
+        _work_out(residencies, instance, epoch_log, past, cells, room, entry, chosen, longest)
 
 
 @inner
@@ -374,9 +385,9 @@ def _tighten(
 
 @compiled
 def _work_out(
-    runs: Any,
+    residencies: Any,
     instance: int,
-    stretches: Any,
+    epoch_log: Any,
     past: Any,
     cells: Any,
     room: Any,
@@ -386,19 +397,19 @@ def _work_out(
 ) -> None:
     """Work out the cells of some bits of an entry."""
     begin = _find_places(past, cells, instance, entry, chosen)
-    for turn in range(begin, stretches.turns[instance]):
-        kernel, scale = stretches.kernel[instance, turn], stretches.scale[instance, turn]
+    for turn in range(begin, epoch_log.turns[instance]):
+        kernel, scale = epoch_log.kernel[instance, turn], epoch_log.scale[instance, turn]
         missing = _missing(cells, instance, turn, entry, chosen)
-        if turn < stretches.turns[instance] - 1:
-            visits = stretch_of(stretches, instance, turn)
-            _plane_times(runs, kernel, visits, entry, missing, room.events, room.times)
-            _add_stretch(room.times, scale, instance, cells, entry, missing)
+        if turn < epoch_log.turns[instance] - 1:
+            occupants = epoch_span_of(epoch_log, instance, turn)
+            _plane_times(residencies, kernel, occupants, entry, missing, room.events, room.times)
+            _add_epoch_span(room.times, scale, instance, cells, entry, missing)
         else:
-            _add_stretch(room.latest, scale, instance, cells, entry, missing)
+            _add_epoch_span(room.latest, scale, instance, cells, entry, missing)
     for bit in range(BITS):
         if chosen >> np.uint32(bit) & _ONE:
             kept = cells.kept[instance, entry, bit]
-            cells.turn[instance, kept] = stretches.turns[instance]
+            cells.turn[instance, kept] = epoch_log.turns[instance]
             if kept >= KEPT:
                 cells.kept[instance, entry, bit] = -1
             for which in range(2):
@@ -457,7 +468,7 @@ def _missing(cells: Any, instance: int, turn: int, entry: int, chosen: np.uint32
 
 
 @inner
-def _add_stretch(
+def _add_epoch_span(
     times: Any, scale: float, instance: int, cells: Any, entry: int, missing: np.uint32
 ) -> None:
     """Add what a stretch did to some bits of an entry."""
@@ -474,17 +485,23 @@ def _add_stretch(
 
 @inner
 def _plane_times(
-    runs: Any, kernel: int, visits: Any, entry: int, chosen: np.uint32, events: Any, times: Any
+    residencies: Any,
+    kernel: int,
+    occupants: Any,
+    entry: int,
+    chosen: np.uint32,
+    events: Any,
+    times: Any,
 ) -> None:
     """Times of the cells of some bits of an entry."""
-    passes = len(runs.selector_starts)
-    first, last = visits.first[entry * passes], visits.first[(entry + 1) * passes]
+    passes = len(residencies.selector_starts)
+    first, last = occupants.first[entry * passes], occupants.first[(entry + 1) * passes]
     clear(times, chosen)
     if first == last:
         return
-    if only_whole(runs, visits, entry):
+    if only_whole(residencies, occupants, entry):
         for bit in range(0, BITS, AT_ONCE):
             if chosen >> np.uint32(bit) & AT_ONCE_BITS:
-                visited_planes(runs, kernel, visits, entry, bit, chosen, times)
+                visited_planes(residencies, kernel, occupants, entry, bit, chosen, times)
     else:
-        gathered_times(runs, kernel, visits, entry, chosen, events, times)
+        gathered_times(residencies, kernel, occupants, entry, chosen, events, times)

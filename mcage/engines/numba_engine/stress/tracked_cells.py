@@ -21,7 +21,7 @@ from mcage.engines.numba_engine.placement.redirect import (
     WHOLE_ENTRY,
     begin_of,
     block_of,
-    run_of,
+    residency_of,
 )
 from mcage.engines.numba_engine.placement.residencies import (
     BITS,
@@ -39,7 +39,7 @@ from mcage.engines.numba_engine.simd import (
     sum_cells,
     sum_planes,
 )
-from mcage.engines.stress import Watched
+from mcage.engines.stress import TrackedCells
 from mcage.geometry import SLICE
 
 _FIRST_BITS = np.uint64(FIRST_BITS)
@@ -67,7 +67,7 @@ class Following(NamedTuple):
     column: NDArray[np.int64]
     lane: NDArray[np.uint64]
     place: NDArray[np.uint32]
-    watched: NDArray[np.int64]
+    tracked: NDArray[np.int64]
 
 
 class Progress(NamedTuple):
@@ -101,14 +101,14 @@ class Progress(NamedTuple):
     mixed: NDArray[np.bool_]
 
 
-def following_of(watched: Watched, instances: int, in_blocks: bool) -> Following:
+def following_of(tracked: TrackedCells, instances: int, in_blocks: bool) -> Following:
     """Put watched cells into groups; if values go to blocks, by what overwrites them."""
-    entry, bits = np.divmod(watched.cell, SLICE.entry_bits)
+    entry, bits = np.divmod(tracked.cell, SLICE.entry_bits)
     lane, column = np.divmod(bits, BITS)
     block, within = np.divmod(lane, BLOCK_LANES)
     in_record = (within == 0) | ((within == 1) & (column < CODE_BITS))
     block = np.where(in_record & in_blocks, block, WHOLE_ENTRY)
-    place = watched.instance * ENTRIES + entry
+    place = tracked.instance * ENTRIES + entry
     order = np.lexsort((bits, block, place))
     kind = (place * (WHOLE_ENTRY + 1) + block)[order]
     begins = np.flatnonzero(np.diff(kind, prepend=-1))
@@ -123,12 +123,12 @@ def following_of(watched: Watched, instances: int, in_blocks: bool) -> Following
         column=np.zeros(shape, dtype=np.int64),
         lane=np.zeros(shape, dtype=np.uint64),
         place=np.zeros(shape, dtype=np.uint32),
-        watched=np.full(shape, -1, dtype=np.int64),
+        tracked=np.full(shape, -1, dtype=np.int64),
     )
     where = (group, rank % TOGETHER)
     of_group.column[where], of_group.lane[where] = column[order], lane[order]
     of_group.place[where] = (column * LANES + lane)[order]
-    of_group.watched[where] = order
+    of_group.tracked[where] = order
     return of_group
 
 
@@ -149,10 +149,10 @@ def new_progress(groups: int, instances: int, passes: int) -> Any:
 
 
 @inner
-def start(instance: int, visits: Any, following: Any, progress: Any) -> None:
+def start(instance: int, occupants: Any, following: Any, progress: Any) -> None:
     """Bring the cells of an instance to the start of a stretch."""
     for place in range(progress.following.shape[1]):
-        progress.following[instance, place] = visits.first[place]
+        progress.following[instance, place] = occupants.first[place]
     for entry in range(ENTRIES):
         progress.by_itself[instance, entry] = False
         progress.mixed[instance, entry] = False
@@ -167,11 +167,16 @@ def start(instance: int, visits: Any, following: Any, progress: Any) -> None:
 
 @inner
 def advance(
-    runs: Any, visits: Any, instance: int, run_end: int, following: Any, progress: Any
+    residencies: Any,
+    occupants: Any,
+    instance: int,
+    residency_end: int,
+    following: Any,
+    progress: Any,
 ) -> None:
     """Take the cells of an instance through its visits of the runs before `run_end`."""
-    facts, cycle, visit_at = runs.facts, runs.cycle, visits.visit
-    block_at, gated, passes = following.block, runs.gated, len(runs.selector_starts)
+    facts, cycle, occupant_at = residencies.facts, residencies.cycle, occupants.occupant
+    block_at, gated, passes = following.block, residencies.gated, len(residencies.selector_starts)
     for entry in range(ENTRIES):
         begin = following.first[instance * ENTRIES + entry]
         end = following.first[instance * ENTRIES + entry + 1]
@@ -180,26 +185,26 @@ def advance(
         for one in range(passes):
             place = entry * passes + one
             i = progress.following[instance, place]
-            while i < visits.first[place + 1] and run_of(visit_at[i]) < run_end:
-                run, write, block = (
-                    run_of(visit_at[i]),
-                    begin_of(visit_at[i]),
-                    block_of(visit_at[i]),
+            while i < occupants.first[place + 1] and residency_of(occupant_at[i]) < residency_end:
+                residency, write, block = (
+                    residency_of(occupant_at[i]),
+                    begin_of(occupant_at[i]),
+                    block_of(occupant_at[i]),
                 )
-                now, until = cycle[write], np.int64(facts[run, END])
-                writes_end, shift = np.int64(facts[run, WRITES_END]), np.uint64(0)
+                now, until = cycle[write], np.int64(facts[residency, END])
+                writes_end, shift = np.int64(facts[residency, WRITES_END]), np.uint64(0)
                 if block != WHOLE_ENTRY:
                     shift = np.uint64(block * BLOCK_LANES)
                     progress.mixed[instance, entry] = True
                     # A record powers all of its block, with what its other cells hold.
                     progress.by_itself[instance, entry] |= gated
-                progress.by_itself[instance, entry] |= facts[run, PARTIAL] != 0
+                progress.by_itself[instance, entry] |= facts[residency, PARTIAL] != 0
                 for group in range(begin, end):
                     if block != WHOLE_ENTRY and block != block_at[group]:
                         continue
                     if not gated:
-                        _hold(runs, now, following, progress, group, one)
-                    _add_writes(runs, write, writes_end, shift, following, progress, group)
+                        _hold(residencies, now, following, progress, group, one)
+                    _add_writes(residencies, write, writes_end, shift, following, progress, group)
                     progress.powered[group] += until - now
                     if not gated:
                         progress.since[group, one] = until
@@ -211,7 +216,7 @@ def advance(
 
 @inner
 def advance_abreast(
-    runs: Any,
+    residencies: Any,
     kernel: int,
     instances: Any,
     homes: Any,
@@ -236,17 +241,17 @@ def advance_abreast(
     sums : T[32, 64]
         Room to work.
     """
-    facts, write_starts, powered = runs.facts, runs.write_starts, progress.powered
-    first, passes = runs.run_starts[kernel], homes.shape[2]
-    for run in range(first, runs.run_starts[kernel + 1]):
-        begin, end = write_starts[run], write_starts[run + 1]
-        own = np.int64(facts[run, END]) - runs.cycle[begin]
-        _sum_run(runs, run, begin, end, own, sums)
-        partial = facts[run, PARTIAL] != 0
+    facts, write_starts, powered = residencies.facts, residencies.write_starts, progress.powered
+    first, passes = residencies.residency_starts[kernel], homes.shape[2]
+    for residency in range(first, residencies.residency_starts[kernel + 1]):
+        begin, end = write_starts[residency], write_starts[residency + 1]
+        own = np.int64(facts[residency, END]) - residencies.cycle[begin]
+        _sum_residency(residencies, residency, begin, end, own, sums)
+        partial = facts[residency, PARTIAL] != 0
         for i in range(len(instances)):
             start_place = instances[i] * ENTRIES
             for one in range(passes):
-                entry = homes[i, run - first, one] >> 3
+                entry = homes[i, residency - first, one] >> 3
                 if partial:
                     progress.by_itself[instances[i], entry] = True
                 place = start_place + entry
@@ -256,14 +261,22 @@ def advance_abreast(
 
 
 @inner
-def _sum_run(runs: Any, run: int, begin: int, end: int, own: int, sums: Any) -> None:
+def _sum_residency(
+    residencies: Any, residency: int, begin: int, end: int, own: int, sums: Any
+) -> None:
     """Cycles at '1' of all cells of an entry while a run lives there."""
-    always = runs.facts[run, EVER] & ~(runs.facts[run, EVER] >> np.uint64(BITS))
-    varies = runs.facts[run, EVER] & (runs.facts[run, EVER] >> np.uint64(BITS))
+    always = residencies.facts[residency, EVER] & ~(
+        residencies.facts[residency, EVER] >> np.uint64(BITS)
+    )
+    varies = residencies.facts[residency, EVER] & (
+        residencies.facts[residency, EVER] >> np.uint64(BITS)
+    )
     sums[:] = 0
     for first in range(0, BITS, AT_ONCE):
         if varies >> np.uint64(first) & _FIRST_BITS:
-            sum_planes(runs.planes, runs.image, runs.duration, begin, end, first, sums)
+            sum_planes(
+                residencies.planes, residencies.image, residencies.duration, begin, end, first, sums
+            )
         elif always >> np.uint64(first) & _FIRST_BITS:
             for bit in range(first, first + AT_ONCE):
                 if always >> np.uint64(bit) & np.uint64(1):
@@ -280,15 +293,15 @@ def _add_sums(sums: Any, following: Any, progress: Any, group: int) -> None:
 
 @inner
 def finish(
-    runs: Any,
+    residencies: Any,
     kernel: int,
-    visits: Any,
+    occupants: Any,
     scale: float,
     instance: int,
     following: Any,
     progress: Any,
     events: Any,
-    watched_seconds: Any,
+    tracked_seconds: Any,
 ) -> None:
     """Add the stretch that the cells of an instance have come through.
 
@@ -311,9 +324,9 @@ def finish(
         if progress.by_itself[instance, entry]:
             mixed = progress.mixed[instance, entry]
             _work_out(
-                runs,
+                residencies,
                 kernel,
-                visits,
+                occupants,
                 scale,
                 entry,
                 mixed,
@@ -321,29 +334,35 @@ def finish(
                 end,
                 following,
                 events,
-                watched_seconds,
+                tracked_seconds,
             )
             continue
         for group in range(begin, end):
-            if not runs.gated:
-                _come_round(runs, kernel, following, progress, group)
+            if not residencies.gated:
+                _come_round(residencies, kernel, following, progress, group)
             for cell in range(TOGETHER):
-                watched, ones = following.watched[group, cell], progress.ones[group, cell]
-                if watched >= 0:
+                tracked, ones = following.tracked[group, cell], progress.ones[group, cell]
+                if tracked >= 0:
                     zeros = progress.powered[group] - ones
-                    watched_seconds[0, watched] += zeros * scale
-                    watched_seconds[1, watched] += ones * scale
+                    tracked_seconds[0, tracked] += zeros * scale
+                    tracked_seconds[1, tracked] += ones * scale
 
 
 @inner
 def _add_writes(
-    runs: Any, begin: Any, end: Any, shift: np.uint64, following: Any, progress: Any, group: int
+    residencies: Any,
+    begin: Any,
+    end: Any,
+    shift: np.uint64,
+    following: Any,
+    progress: Any,
+    group: int,
 ) -> None:
     """Add what some writes hold for as long as their values count."""
     sum_cells(
-        runs.planes,
-        runs.image,
-        runs.duration,
+        residencies.planes,
+        residencies.image,
+        residencies.duration,
         begin,
         end,
         shift,
@@ -355,7 +374,7 @@ def _add_writes(
 
 
 @inner
-def _hold(runs: Any, now: int, following: Any, progress: Any, group: int, one: int) -> None:
+def _hold(residencies: Any, now: int, following: Any, progress: Any, group: int, one: int) -> None:
     """What the latest visit has left stays until now; before the first visit, nothing is known."""
     if progress.since[group, one] < 0:
         progress.first[group, one] = now
@@ -363,27 +382,27 @@ def _hold(runs: Any, now: int, following: Any, progress: Any, group: int, one: i
     cycles = now - progress.since[group, one]
     if cycles:
         progress.powered[group] += cycles
-        row, shift = runs.image[progress.write[group, one]], progress.shift[group, one]
+        row, shift = residencies.image[progress.write[group, one]], progress.shift[group, one]
         for cell in range(TOGETHER):
-            word = runs.planes[row, following.column[group, cell]] << shift
+            word = residencies.planes[row, following.column[group, cell]] << shift
             lit = word >> following.lane[group, cell] & np.uint64(1)
             progress.ones[group, cell] += cycles * np.int64(lit)
 
 
 @inner
-def _come_round(runs: Any, kernel: int, following: Any, progress: Any, group: int) -> None:
+def _come_round(residencies: Any, kernel: int, following: Any, progress: Any, group: int) -> None:
     """What a cell holds at the end of a pass, it holds until its first visit in the next."""
-    for one in range(len(runs.selector_starts)):
+    for one in range(len(residencies.selector_starts)):
         if progress.since[group, one] >= 0:
-            until = progress.first[group, one] + runs.cycles[kernel]
-            _hold(runs, until, following, progress, group, one)
+            until = progress.first[group, one] + residencies.cycles[kernel]
+            _hold(residencies, until, following, progress, group, one)
 
 
 @inner
 def _work_out(
-    runs: Any,
+    residencies: Any,
     kernel: int,
-    visits: Any,
+    occupants: Any,
     scale: float,
     entry: int,
     mixed: bool,
@@ -391,26 +410,26 @@ def _work_out(
     end: int,
     following: Any,
     events: Any,
-    watched_seconds: Any,
+    tracked_seconds: Any,
 ) -> None:
     """Times of the cells of an entry of which it matters what was there before a visit."""
     gathered = -1
     for group in range(begin, end):
         for cell in range(TOGETHER):
-            watched = following.watched[group, cell]
-            if watched < 0:
+            tracked = following.tracked[group, cell]
+            if tracked < 0:
                 continue
             bit, lane = following.column[group, cell], int(following.lane[group, cell])
             block = lane // BLOCK_LANES if mixed else WHOLE_ENTRY
             if block != gathered:
-                gather_events(runs, kernel, visits, entry, block, events)
+                gather_events(residencies, kernel, occupants, entry, block, events)
                 gathered = block
-            lit_lanes(runs, events, bit, block)
-            count = events.worlds[len(runs.selector_starts)]
+            lit_lanes(residencies, events, bit, block)
+            count = events.orbits[len(residencies.selector_starts)]
             ones = _sum_lane(events.lit, events.held, count, lane)
             powered = _sum_lane(events.powered, events.held, count, lane)
-            watched_seconds[0, watched] += (powered - ones) * scale
-            watched_seconds[1, watched] += ones * scale
+            tracked_seconds[0, tracked] += (powered - ones) * scale
+            tracked_seconds[1, tracked] += ones * scale
 
 
 @inner

@@ -10,7 +10,7 @@ from scipy.stats import binom, kstest, multivariate_normal, norm
 from mcage.geometry import SLICE
 from mcage.studies.rare_events.bumps import Bumps
 from mcage.studies.rare_events.cells import place_cells
-from mcage.studies.rare_events.entry_proposal import EntryLaw
+from mcage.studies.rare_events.entry_proposal import EntryProposal
 from mcage.studies.rare_events.field_proposal import FaultyFields
 from mcage.studies.rare_events.mixture_proposal import (
     Proposal,
@@ -18,9 +18,9 @@ from mcage.studies.rare_events.mixture_proposal import (
     draw_dies,
     faulty_entries,
 )
-from mcage.studies.rare_events.pair_proposal import PairLaw
+from mcage.studies.rare_events.pair_proposal import PairProposal
 from mcage.studies.rare_events.smc import climb
-from mcage.studies.rare_events.vmin_gaussian import SliceLaw
+from mcage.studies.rare_events.vmin_gaussian import VminGaussian
 from mcage.variation.vmin_tail import expected_tail_cells
 
 SIGMAS = 4.5
@@ -30,7 +30,7 @@ NEEDED = np.arange(SLICE.entries) < 200
 
 
 def with_die(sigma_die_volts=0.01):
-    return SliceLaw(replace(law_of("common").scenario, sigma_die_volts=sigma_die_volts))
+    return VminGaussian(replace(law_of("common").scenario, sigma_die_volts=sigma_die_volts))
 
 
 def assert_mean(values, expected):
@@ -41,7 +41,7 @@ def assert_mean(values, expected):
 def test_faulty_entries_have_two_cells_by_convolution():
     law = law_of("clustered")
     nodes = fields(law, 3)
-    entries = EntryLaw.of(law, nodes, 0.5)
+    entries = EntryProposal.of(law, nodes, 0.5)
     for instance, row in ((0, 0), (1, 17), (2, 31)):
         count = np.ones(1)
         for p in entries.above[instance, row]:
@@ -51,7 +51,7 @@ def test_faulty_entries_have_two_cells_by_convolution():
 
 def test_two_cells_stay_exact_where_they_are_rare():
     law = law_of("dispersed")
-    entries = EntryLaw.of(law, fields(law, 1), 1.0)
+    entries = EntryProposal.of(law, fields(law, 1), 1.0)
     p = norm.sf((1.0 - law.scenario.mu_volts) / law.random_volts)
     assert 1e-40 < p < 1e-19
     assert entries.faulty[0, 0] == pytest.approx(2048 * 2047 / 2 * p**2, rel=1e-9)
@@ -60,7 +60,7 @@ def test_two_cells_stay_exact_where_they_are_rare():
 @pytest.mark.parametrize("log_odds", [0.0, 1.0])
 def test_counts_follow_their_law_whatever_the_odds(log_odds):
     law = law_of("common")
-    entries = EntryLaw.of(law, fields(law, 1), 0.45).at(0)
+    entries = EntryProposal.of(law, fields(law, 1), 0.45).at(0)
     generator = np.random.default_rng(1)
     counts = np.array([entries.draw(law, log_odds, generator) for _ in range(400)])
     faulty = counts.sum(axis=2) >= 2
@@ -77,7 +77,7 @@ def test_counts_follow_their_law_whatever_the_odds(log_odds):
 
 def test_counts_of_faulty_entries_follow_their_law():
     law = law_of("common")
-    entries = EntryLaw.of(law, np.full((1, 32, 16), 0.2), 0.4).at(0)
+    entries = EntryProposal.of(law, np.full((1, 32, 16), 0.2), 0.4).at(0)
     generator = np.random.default_rng(2)
     counts = np.concatenate([entries.draw(law, 60.0, generator) for _ in range(200)])
     assert (counts.sum(axis=1) >= 2).all()
@@ -115,7 +115,7 @@ def test_cells_have_places_of_their_own_and_tails_of_the_normal_law():
 def test_expected_pairs_by_two_normal_numbers():
     law = with_die()
     level = 0.41
-    pairs = PairLaw(law, level, NEEDED)
+    pairs = PairProposal(law, level, NEEDED)
     covariance = np.einsum("in,jn->ij", law.factor[:16], law.factor[:16])
     expected = 0.0
     for i in range(16):
@@ -131,7 +131,7 @@ def test_expected_pairs_by_two_normal_numbers():
 def test_pairs_are_drawn_from_the_law_weighted_with_their_number():
     law = with_die()
     level = 0.53
-    pairs = PairLaw(law, level, NEEDED)
+    pairs = PairProposal(law, level, NEEDED)
     only = Proposal(law, level, pairs=pairs, pair_share=1.0)
     dies = draw_dies(only, 1, "test", np.arange(800), level)
     number = pairs.count(dies.tail)
@@ -156,7 +156,7 @@ def test_weights_bring_back_the_plain_law(scenario_name):
         level,
         tilt=SliceTilt(fields_of, bumps, 8.0),
         tilt_share=0.4,
-        pairs=PairLaw(law, level, NEEDED),
+        pairs=PairProposal(law, level, NEEDED),
         pair_share=0.3,
     )
     floor = level - 0.01
@@ -164,7 +164,7 @@ def test_weights_bring_back_the_plain_law(scenario_name):
     assert dies.weights.max() <= 1 / 0.3 * (1 + 1e-12)
     assert_mean(dies.weights, 1.0)
     assert_mean(dies.weights * np.diff(dies.tail.offsets), expected_tail_cells(law.scenario, floor))
-    each = EntryLaw.of(law, law.node_volts(dies.normals), level).faulty
+    each = EntryProposal.of(law, law.node_volts(dies.normals), level).faulty
     assert_mean(dies.weights * (faulty_entries(dies.tail, level) - 8 * each.sum(axis=1)), 0.0)
     along = dies.normals @ law.mean_direction
     assert_mean(dies.weights * along, 0.0)
@@ -175,8 +175,8 @@ def test_a_climb_ends_where_many_entries_are_faulty():
     level, target = 0.55, 40.0
     fields_of = FaultyFields(law, level)
     normals = climb(fields_of, target, 1)
-    faulty = EntryLaw.of(law, law.node_volts(normals), level).faulty
-    plain = EntryLaw.of(law, fields(law, 1000), level).faulty
+    faulty = EntryProposal.of(law, law.node_volts(normals), level).faulty
+    plain = EntryProposal.of(law, fields(law, 1000), level).faulty
     assert 8 * faulty.sum(axis=1).mean() > 30 > 10 > 8 * plain.sum(axis=1).mean()
     bumps = Bumps.like(law, normals, np.ones(len(normals)))
     assert bumps.height > 2
