@@ -10,7 +10,7 @@ from trace_strategies import SPILLING, random_trace
 from mcage.engines.numba_engine.placement.count import Counts
 from mcage.engines.numba_engine.placement.homes import count
 from mcage.engines.numba_engine.placement.redirect import COUNTERS
-from mcage.engines.numba_engine.placement.residencies import runs_of
+from mcage.engines.numba_engine.placement.residencies import residencies_of
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 
@@ -30,7 +30,7 @@ def scattered_maps(rng):
 @pytest.mark.parametrize("seed", range(3))
 def test_where_free_places_are_makes_no_difference(name, seed):
     rng = random.Random(seed)
-    runs = runs_of((prepare(random_trace(rng, **SPILLING), possible_redirections()[name]),))
+    runs = residencies_of((prepare(random_trace(rng, **SPILLING), possible_redirections()[name]),))
     maps = scattered_maps(rng)
     expected = np.zeros((len(maps), COUNTERS), dtype=np.int64)
     count(runs, maps, expected)
@@ -45,7 +45,11 @@ def test_nothing_in_entries_needs_no_places():
     few = {"window_sizes": (1, 1), "slots": (1, 1), "accesses": (0, 1), "generations": (1, 1)}
     technique = TECHNIQUES["rrcd+rc+rar"]
     replays = [prepare(random_trace(random.Random(i), **few), technique) for i in range(30)]
-    empty = [runs for runs in map(runs_of, zip(replays, strict=True)) if not len(runs.run_end)]
+    empty = [
+        runs
+        for runs in map(residencies_of, zip(replays, strict=True))
+        if not len(runs.residency_end)
+    ]
     assert empty
     for runs in empty:
         no_use = np.full((1, 256), 15, dtype=np.uint8)
