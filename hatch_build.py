@@ -14,7 +14,7 @@ class PackageHook(BuildHookInterface):  # type: ignore[type-arg]
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Add the commit, unless none is known, and kernels that are not in the package."""
+        """Add the commit, unless none is known, and to a wheel the kernels."""
         if version == "editable":
             return
         added, root = build_data["force_include"], Path(self.root)
@@ -27,6 +27,5 @@ class PackageHook(BuildHookInterface):  # type: ignore[type-arg]
             file = Path(self._folder.name) / COMMIT_FILE
             file.write_text(commit, encoding="ascii")
             added[str(file)] = f"mcage/{COMMIT_FILE}"
-        # A source archive has lost the link from the package to the folder of the kernels.
-        if self.target_name == "wheel" and not (root / "mcage" / "kernels").exists():
+        if self.target_name == "wheel":
             added[str(root / "kernels")] = "mcage/kernels"

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from mcage import __version__
+from mcage.kernel_sources import FOLDER, kernels_of
 
 PACKAGE = Path(__file__).resolve().parent
 COMMIT_FILE = "commit.txt"
@@ -99,7 +100,8 @@ def code_digest() -> str:
     """Digest of all sources of mcage that decide what a sweep writes: 16 hexadecimal digits."""
     content = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for name in deciding_sources():
-        source = (PACKAGE / name).read_bytes()
+        folder = kernels_of(PACKAGE).parent if name.startswith(f"{FOLDER}/") else PACKAGE
+        source = (folder / name).read_bytes()
         content.update(f"{name} {len(source)}\n".encode())
         content.update(source)
     return content.hexdigest()
@@ -116,11 +118,13 @@ def _decides(name: str) -> bool:
 
 
 def _sources() -> Iterator[str]:
-    for folder, folders, files in os.walk(PACKAGE, followlinks=True):
-        folders[:] = [name for name in folders if name != "__pycache__"]
-        for name in files:
-            if name.endswith(SOURCES):
-                yield (Path(folder) / name).relative_to(PACKAGE).as_posix()
+    for top in (PACKAGE, kernels_of(PACKAGE)):
+        for folder, folders, files in os.walk(top):
+            folders[:] = sorted(set(folders) - {"__pycache__", FOLDER})
+            for name in files:
+                if name.endswith(SOURCES):
+                    place = Path(folder).relative_to(top) / name
+                    yield (FOLDER / place if top != PACKAGE else place).as_posix()
 
 
 def _module_digest(name: str) -> str:

@@ -3,9 +3,10 @@
 import sys
 
 import pytest
-from kernel_resources import KERNELS, NvrtcError, architectures, compile_kernels
+from kernel_resources import NvrtcError, architectures, compile_kernels
 
 from mcage.engines.cuda_engine.programs import compilations
+from mcage.kernel_sources import KERNELS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="NVRTC's wheel is for Linux")
 

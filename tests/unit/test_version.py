@@ -15,6 +15,7 @@ from places import ROOT
 
 import mcage
 from mcage import version
+from mcage.kernel_sources import KERNELS
 from mcage.version import Code, code_digest, commit_of_checkout, deciding_sources, running_code
 
 PACKAGE = Path(mcage.__file__).parent
@@ -85,6 +86,7 @@ def test_kernels_and_constants_enter_the_digest_and_what_prints_does_not():
 def test_the_digest_follows_the_sources(name, matters, tmp_path, monkeypatch):
     ignored = shutil.ignore_patterns("__pycache__", "*.h5")
     shutil.copytree(PACKAGE, tmp_path / "mcage", ignore=ignored)
+    shutil.copytree(KERNELS, tmp_path / "mcage" / "kernels", dirs_exist_ok=True)
     monkeypatch.setattr(version, "PACKAGE", tmp_path / "mcage")
     before = code_digest.__wrapped__()
     assert before == code_digest()
@@ -214,14 +216,14 @@ def build_hook(monkeypatch, root, target="wheel"):
 @with_git
 def test_wheels_carry_the_commit_and_editable_installs_do_not(checkout, monkeypatch):
     root, commit = checkout
-    (root / "mcage" / "kernels").mkdir()
     hook = build_hook(monkeypatch, root)
     build = {"force_include": {}}
     hook.initialize("editable", build)
     assert build == {"force_include": {}}
     hook.initialize("standard", build)
-    ((file, place),) = build["force_include"].items()
-    assert place == f"mcage/{version.COMMIT_FILE}"
+    added = {place: file for file, place in build["force_include"].items()}
+    assert added.keys() == {f"mcage/{version.COMMIT_FILE}", "mcage/kernels"}
+    file = added[f"mcage/{version.COMMIT_FILE}"]
     assert Path(file).read_text() == commit
 
 

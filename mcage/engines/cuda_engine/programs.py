@@ -6,7 +6,7 @@ from mcage.replays.prepare import PreparedReplay
 from mcage.techniques import TECHNIQUES, Technique
 
 Program = tuple[str, dict[str, int]]
-"""A source file of `mcage/kernels` and its constants."""
+"""A source file of `kernels/` and its constants."""
 
 PROBE: Program = ("probe.cu", {})
 OCCUPANTS: Program = ("visits.cu", {})

@@ -5,13 +5,13 @@
 
 import re
 from collections import defaultdict
-from importlib import resources
 
 import numpy as np
 from phases import covered
 
 from mcage.engines.cuda_engine.programs import compilations
 from mcage.geometry import SLICE
+from mcage.kernel_sources import KERNELS
 
 COPY = """
 extern "C" __global__ void copy(const int4 *from, int4 *to, long long count) {
@@ -228,8 +228,8 @@ def kernel_resources(cupy, device):
 
 
 def kernels_of(source):
-    """Kernels of a source file of `mcage/kernels`."""
-    return _KERNEL.findall((resources.files("mcage") / "kernels" / source).read_text())
+    """Kernels of a source file of `kernels/`."""
+    return _KERNEL.findall((KERNELS / source).read_text())
 
 
 # ---- floors ----------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
     device = HostDevice(seed=7)
     words = device.upload(np.arange(64, dtype=np.uint32))
-    module = device.module("sum.cu", {"WARPS": 2})          # a file of mcage/kernels
+    module = device.module("sum.cu", {"WARPS": 2})          # a file of kernels/
     module = device.module_from_text('extern "C" __global__ ...', {})
     module.launch("sum", (1, 1, 1), (64, 1, 1), [words, np.int32(64)])
     device.download(words)
@@ -24,12 +24,12 @@ barrier or operation of its warp; so such a wait never ends), blocks that run at
 import ctypes
 import threading
 from collections.abc import Mapping, Sequence
-from importlib import resources
 
 import numpy as np
 
 from host_gpu.compiler import compile_kernels
 from host_gpu.memory import DeviceArray, Memory, Stacks
+from mcage.kernel_sources import KERNELS
 
 _MOST_THREADS = 1024
 _MOST_BLOCKS = (2**31 - 1, 65535, 65535)
@@ -106,10 +106,9 @@ class HostDevice:
         return np.array(array.view(np.ndarray))
 
     def module(self, source: str, constants: Mapping[str, int]):
-        """Kernels of the file ``source`` of `mcage/kernels`, compiled with ``-D`` constants."""
-        with resources.as_file(resources.files("mcage") / "kernels") as folder:
-            path = folder / source
-            return self._load(path.read_text(encoding="utf-8"), path, folder, constants)
+        """Kernels of the file ``source`` of `kernels/`, compiled with ``-D`` constants."""
+        path = KERNELS / source
+        return self._load(path.read_text(encoding="utf-8"), path, KERNELS, constants)
 
     def module_from_text(self, text: str, constants: Mapping[str, int] | None = None):
         """Kernels of a source that is not in a file."""

@@ -4,13 +4,13 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import resources
 from typing import Any
 
 from numpy.typing import DTypeLike, NDArray
 
 from mcage.engines.cuda_engine.devices.errors import DeviceError, first_line
 from mcage.engines.cuda_engine.devices.kernel_faults import Faults, synchronous
+from mcage.kernel_sources import KERNELS
 
 STREAMS = 8
 """Threads of the host that a device serves side by side; more share."""
@@ -96,14 +96,14 @@ class CupyDevice:
             return copy
 
     def module(self, source: str, constants: Mapping[str, int]) -> "CupyModule":
-        """Kernels of a file of `mcage/kernels`, compiled by NVRTC for this device.
+        """Kernels of a file of `kernels/`, compiled by NVRTC for this device.
 
         Raises
         ------
         DeviceError
             If NVRTC or the driver refuses.
         """
-        text = (resources.files("mcage") / "kernels" / source).read_text(encoding="utf-8")
+        text = (KERNELS / source).read_text(encoding="utf-8")
         options = ("-std=c++17", *(f"-D{name}={value}" for name, value in constants.items()))
         with self._faults.named(f"loading kernels/{source}"), self.current():
             module = self._cupy.RawModule(

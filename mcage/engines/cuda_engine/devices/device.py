@@ -59,4 +59,4 @@ class Device(Protocol):
         """Copy of an array of the device, once all work before is done."""
 
     def module(self, source: str, constants: Mapping[str, int]) -> Module:
-        """Kernels of the file ``source`` of `mcage/kernels`, compiled with ``-D`` constants."""
+        """Kernels of the file ``source`` of `kernels/`, compiled with ``-D`` constants."""
