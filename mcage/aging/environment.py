@@ -10,7 +10,12 @@ import math
 from dataclasses import dataclass
 
 from mcage.errors import UserError
-from mcage.spec.environments import PRESETS
+
+PRESETS = ("nominal", "undervolted", "dvfs")
+"""Names of the environments that need no definition."""
+
+PRESETS_AT_SCENARIO_VDD = ("undervolted", "dvfs")
+"""Presets with an operating point at the low Vdd of the scenario."""
 
 NOMINAL_VDD_VOLTS = 1.0  # printed by Chen et al., DAC 2014; assumed for Valero et al., IEEE TC 2019
 DVFS_HIGH_VDD_VOLTS = 0.8  # reconstructed from the static power of Toca-Díaz et al. (RRCD)

@@ -76,7 +76,8 @@ def spec_of(
     UserError
         As `SweepSpec.from_toml`.
     """
-    from mcage.spec import SweepSpec, read_toml
+    from mcage.spec import SweepSpec
+    from mcage.spec.toml_files import read_toml
 
     fields = _overridden((defaults or {}) | (read_toml(path) if path else {}), options)
     return SweepSpec.from_mapping(fields, str(path) if path else command)

@@ -25,7 +25,7 @@ from mcage.lifetime.fault_free import FaultFreeReplays
 from mcage.lifetime.feasibility import Replayed, Room
 from mcage.lifetime.new_faults import NewFaults
 from mcage.replays.event_rates import EVENTS, Event
-from mcage.spec.epoch_weights import growth_weights, middles_of_growth
+from mcage.spec.epochs import growth_weights, middles_of_growth
 from mcage.variation import EntryFaults, TailCells
 
 BISECTIONS = 12

@@ -6,7 +6,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from mcage.errors import UserError
-from mcage.spec import Costs, Faults
+from mcage.spec.sections import Costs, Faults
 
 Part = TypeVar("Part", bound=BaseModel)
 

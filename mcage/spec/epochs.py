@@ -1,30 +1,79 @@
-"""Where the epochs of a life begin and end.
+"""Periods and epochs of a life: their number, their edges, and averages over an epoch.
 
 Threshold shifts, and with them faults, grow about as the fourth root of time: half of the growth of
-ten years lies in the first seven months. Epochs are therefore short at first.
+ten years lies in the first seven months. Epochs are therefore short at first. In the fourth root of
+time a rate of events is smooth, and a parabola through three moments of an epoch stands for it
+well, also in the first epoch, at the start of which growth is fastest.
 """
 
+import math
 from functools import cache
 from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.plain_text import shortened
+from mcage.spec.sections import MOST_PERIODS, Life
 
 
-def middle_of_growth(start: float, end: float) -> float:
-    """Moment at which the fourth root of time is half-way between two moments."""
-    return float((0.5 * (start**0.25 + end**0.25)) ** 4)
+def with_periods(fields: dict[str, Any]) -> dict[str, Any]:
+    """Replace the length of a period, ``workload.period_years``, by the number of periods.
+
+    Parameters
+    ----------
+    fields : dict
+        Nested plain values of a spec.
+
+    Raises
+    ------
+    ValueError
+        If the length does not divide the horizon, or the number is given, too.
+    """
+    workload, life = fields.get("workload"), fields.get("life", {})
+    if not isinstance(workload, dict) or "period_years" not in workload:
+        return fields
+    others = {key: value for key, value in workload.items() if key != "period_years"}
+    if "periods" in others:
+        raise ValueError("workload.periods and workload.period_years: give one of them")
+    years = workload["period_years"]
+    if not _is_positive(years):
+        raise ValueError(f"workload.period_years = {shortened(years)} must be a number above 0")
+    default = Life().horizon_years
+    horizon = life.get("horizon_years", default) if isinstance(life, dict) else default
+    if not _is_positive(horizon):
+        return fields | {"workload": others}  # the horizon is refused for itself
+    if years < horizon / MOST_PERIODS:
+        raise ValueError(
+            f"workload.period_years = {years!r} cuts life.horizon_years = {horizon!r} into more "
+            f"than {MOST_PERIODS} periods"
+        )
+    periods = round(horizon / years)
+    if periods < 1 or abs(periods * years - horizon) > 1e-9 * horizon:
+        raise ValueError(
+            f"workload.period_years = {years!r} must divide life.horizon_years = {horizon!r}"
+        )
+    return fields | {"workload": others | {"periods": periods}}
+
+
+def _is_positive(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and math.isfinite(value) and value > 0
 
 
 @cache
 def epoch_edges(horizon: float, periods: int, epochs: int) -> tuple[float, ...]:
-    """Borders of the epochs of a life, from 0 to the horizon.
+    """Edges of the epochs of a life, from 0 to the horizon.
 
     Parameters
     ----------
     horizon : float
         End of the simulated time, in any unit.
     periods : int
-        Stretches of equal length at whose borders the workload changes.
+        Number of periods, of equal length, at whose edges the workload changes.
     epochs : int
-        Number of epochs, at least `periods`. Beyond the borders of the periods, the epoch in which
+        Number of epochs, at least `periods`. Beyond the edges of the periods, the epoch in which
         faults grow most is split at the middle of its growth, again and again.
     """
     edges = [horizon * period / periods for period in range(periods + 1)]
@@ -33,3 +82,42 @@ def epoch_edges(horizon: float, periods: int, epochs: int) -> tuple[float, ...]:
         widest = growth.index(max(growth))
         edges.insert(widest + 1, middle_of_growth(edges[widest], edges[widest + 1]))
     return tuple(edges)
+
+
+def middle_of_growth(start: float, end: float) -> float:
+    """Moment at which the fourth root of time is half-way between two moments."""
+    return float((0.5 * (start**0.25 + end**0.25)) ** 4)
+
+
+def middles_of_growth(start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Moments at which the fourth root of time is half-way: float64[n]; the same on any machine."""
+    return np.square(np.square(0.5 * (_fourth_root(start) + _fourth_root(end))))
+
+
+def growth_weights(start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights of the rates at the start, the middle of growth, and the end of epochs.
+
+    Parameters
+    ----------
+    start : float64[n]
+        Starts of the epochs, at least 0.
+    end : float64[n]
+        Ends of the epochs, at least ``start``.
+
+    Returns
+    -------
+    float64[3, n]
+        The integral over time of a parabola in the fourth root of time, as weights of its values.
+    """
+    # With x from -1 to 1 over the epoch, time is (c + h x)^4 and dt = 4 h (c + h x)^3 dx.
+    first, last = _fourth_root(start), _fourth_root(end)
+    centre, half = 0.5 * (last + first), 0.5 * (last - first)
+    even = 4 * half * centre * (centre**2 / 3 + 3 * half**2 / 5)
+    odd = 4 * half**2 * (centre**2 + half**2 / 5)
+    middle = 16 * half * centre * (centre**2 / 3 + half**2 / 5)
+    return np.stack([even - odd, middle, even + odd])
+
+
+def _fourth_root(time: NDArray[np.float64]) -> NDArray[np.float64]:
+    # Two square roots are the same on every machine, a power of an array is not.
+    return np.sqrt(np.sqrt(time))

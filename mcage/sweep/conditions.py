@@ -26,15 +26,15 @@ def conditions_of(
         As `mcage.aging.environment.environment`.
     """
     name = case.environment
-    points = spec.own_points(name)
+    points = spec.points_of(name)
     if not points:
         return environment(name, case.scenario_vdd_volts, temperature_kelvin), None
-    shares = TimeFractionDistributions(name, tuple(point.share_law for point in points))
+    shares = TimeFractionDistributions(name, tuple(point.share_distribution for point in points))
     own = Environment(
         name,
         tuple(
             OperatingPoint(
-                vdd_volts=point.vdd_in(case),
+                vdd_volts=point.vdd_in(case.scenario_vdd_volts),
                 share=share,
                 temperature_kelvin=temperature_kelvin,
                 temperature_offset_kelvin=point.temperature_offset_kelvin,

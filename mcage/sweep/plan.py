@@ -36,7 +36,8 @@ from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.results.conform import Arrays
 from mcage.results.header import CaseName, SweepHeader
 from mcage.results.schema import DVTH_BIN_EDGES_MV, SCHEMA_VERSION, VARIABLES
-from mcage.spec import Aging, Case, Faults, SweepSpec, Workload
+from mcage.spec import Case, SweepSpec
+from mcage.spec.sections import Aging, Faults, Workload
 from mcage.spec.workload_mix import draw_kernels
 from mcage.sweep.conditions import conditions_of, name_of
 from mcage.sweep.halving import Halving, Say
@@ -340,8 +341,8 @@ def run_sweep(
     progress.say(f"engine {chosen.name} ({reason}); {len(sweep.campaign.cases)} cases")
     if _is_compiled_first(chosen):
         progress.say("the engine is compiled first, for a minute or two; later runs need not")
-    for name in sorted(set(spec.environment or {}) - set(spec.environments)):
-        progress.say(f"note: environment.{name} is given, but this sweep does not name it")
+    for name in sorted(set(spec.operating_points or {}) - set(spec.environments)):
+        progress.say(f"note: operating_points.{name} is given, but this sweep does not name it")
     return run_campaign(
         sweep.campaign,
         out_path,
@@ -435,11 +436,12 @@ def _planned(
     # Of temperatures that differ the laws know; the environment is given the middle one.
     conditions, shares = conditions_of(spec, case, laws.temperature_kelvin.at(0.5))
     highest_vt0_volts = laws.vt0_volts.bounds[1]
-    is_own = bool(spec.own_points(case.environment))
+    is_own = bool(spec.points_of(case.environment))
     if is_own and highest_vt0_volts >= conditions.highest_vdd_volts:
         raise UserError(
-            f"environment.{case.environment}: its highest Vdd, {conditions.highest_vdd_volts:g} V, "
-            f"must exceed the threshold voltage, {highest_vt0_volts:g} V"
+            f"operating_points.{case.environment}: its highest Vdd, "
+            f"{conditions.highest_vdd_volts:g} V, must exceed the "
+            f"threshold voltage, {highest_vt0_volts:g} V"
         )
     given = {
         "aging.vt0_volts": spec.aging.vt0_volts,

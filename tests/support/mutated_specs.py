@@ -59,7 +59,7 @@ FULL: dict[str, Any] = {
     "registers": {"delta_limit": "none", "lds_rows": 16, "selector_offsets": 4},
     "costs": {"technology": "32nm"},
     "stopping": {"rel_ci": 0.2, "of": "spill_rate"},
-    "environment": {
+    "operating_points": {
         "phone": [
             {"vdd_volts": "scenario", "share": 0.25},
             {"vdd_volts": 0.9, "temperature_offset_kelvin": 5.0},

@@ -21,7 +21,10 @@ MCAGE = [sys.executable, "-c", "from mcage.cli.main import main; main()"]
 ALONE = {"kernels": ["MatrixTranspose"], "periods": 3, "generations": 2}
 QUICK = {"techniques": ["baseline"], "environments": ["nominal"], "workload": ALONE}
 LOW = {"environments": ["undervolted"]}
-FIXED = {"environment": {"own": points((0.9, 0.5), (0.5,))}, "environments": ["nominal", "own"]}
+FIXED = {
+    "operating_points": {"own": points((0.9, 0.5), (0.5,))},
+    "environments": ["nominal", "own"],
+}
 
 UNUSED = {
     "vdd_volts = [0.9]: environment 'nominal' has fixed voltages": (
@@ -104,7 +107,7 @@ def test_it_would_have_changed_nothing(message):
 
 USED = [
     {"environments": ["nominal", "dvfs"], "vdd_volts": [0.45, 0.6]},
-    {**LOW, "environment": {"own": points((0.9, 0.5), ("scenario",))}, "vdd_volts": [0.45]},
+    {**LOW, "operating_points": {"own": points((0.9, 0.5), ("scenario",))}, "vdd_volts": [0.45]},
     {"life": {"epochs": 4, "idle": "held", "activity": 0.5}},
     {"techniques": ["baseline", "rrcd"], "life": {"epochs": 4, "spill_limit": 0.0}},
     {"techniques": ["gr-guard"], "registers": {"lds_rows": 1}},

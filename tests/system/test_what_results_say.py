@@ -26,7 +26,7 @@ MIXED = {
     "techniques": ["rrcd"],
     "environments": ["nominal", "dvfs", "own"],
     "vdd_volts": [0.45, 0.6],
-    "environment": {"own": points((0.5, 0.3), (0.9, 0.5), (0.7,))},
+    "operating_points": {"own": points((0.5, 0.3), (0.9, 0.5), (0.7,))},
 }
 
 

@@ -14,7 +14,8 @@ import pytest
 from mcage.cli import main
 from mcage.errors import UserError
 from mcage.plain_text import LONGEST_MESSAGE
-from mcage.spec import SweepSpec, read_toml
+from mcage.spec import SweepSpec
+from mcage.spec.toml_files import read_toml
 
 QUICK = ("--kernel", "MatrixTranspose", "--generations", "1", "--periods", "1", "--epochs", "1")
 
@@ -50,8 +51,11 @@ def assert_refused(ended, *words):
         (f'[life]\ntemperature_kelvin = "{"y" * 50_000}(1)"', ["life.temperature_kelvin"]),
         (f'[workload.mix]\n{"k" * 50_000} = "1"', ["workload.mix", "..."]),
         ("[workload.mix]\na = 1e308\nb = 1e308", ["workload.mix", "sum"]),
-        ("[[environment.x]]\nvdd = 0.9\nshare = 1.0", ["'environment.x.0.vdd'", "vdd_volts"]),
-        ("[[environment.x]]\nshare = 1.0", ["environment.x.0.vdd_volts is missing"]),
+        (
+            "[[operating_points.x]]\nvdd = 0.9\nshare = 1.0",
+            ["'operating_points.x.0.vdd'", "vdd_volts"],
+        ),
+        ("[[operating_points.x]]\nshare = 1.0", ["operating_points.x.0.vdd_volts is missing"]),
         ("[life]\nhorizon = 3", ["unknown key 'life.horizon'", "horizon_years"]),
         ("[stopping]\nrel_c = 0.1", ["rel_ci"]),
         ("#" * (1 << 20) + "#", ["at most 1 MiB"]),

@@ -9,7 +9,8 @@ from typing import Any
 
 from mcage.aging.nbti import MODEL_NAMES, constants
 from mcage.errors import UserError
-from mcage.spec import SweepSpec, read_toml
+from mcage.spec import SweepSpec
+from mcage.spec.toml_files import read_toml
 from mcage.variation import scenario
 
 Value = float | str

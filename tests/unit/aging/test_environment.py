@@ -4,9 +4,8 @@ import math
 
 import pytest
 
-from mcage.aging.environment import Environment, OperatingPoint, environment
+from mcage.aging.environment import PRESETS, Environment, OperatingPoint, environment
 from mcage.errors import UserError
-from mcage.spec.environments import PRESETS
 
 
 def points(name: str, vdd_volts: float) -> list[tuple[float, float, float]]:

@@ -21,7 +21,8 @@ from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
 from mcage.results.header import StoppingRule, SweepHeader
 from mcage.results.reader import read_campaign
-from mcage.spec import Stopping, SweepSpec
+from mcage.spec import SweepSpec
+from mcage.spec.sections import Stopping
 from mcage.stats.estimates import Estimate
 from mcage.stats.precision import Precision
 from mcage.sweep.stopping_quantities import QUANTITIES

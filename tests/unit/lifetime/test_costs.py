@@ -34,7 +34,7 @@ from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.lifetime.costs import Meter
 from mcage.replays.event_rates import EVENTS, Event, KernelActivity, events_per_cycle
 from mcage.replays.prepare import prepare
-from mcage.spec.epoch_weights import growth_weights
+from mcage.spec.epochs import growth_weights
 from mcage.techniques import TECHNIQUES
 from mcage.traces import open_trace
 from mcage.traces.release import released

@@ -22,8 +22,7 @@ from trace_strategies import alloc, pattern, release, trace_of, write
 
 from mcage.aging.environment import environment
 from mcage.lifetime.end_cause import EndCause
-from mcage.spec.epoch_weights import growth_weights, middles_of_growth
-from mcage.spec.epochs import middle_of_growth
+from mcage.spec.epochs import growth_weights, middle_of_growth, middles_of_growth
 from mcage.traces import bundled_trace
 
 ZERO = np.zeros(64, dtype=np.uint32)

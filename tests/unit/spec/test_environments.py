@@ -32,10 +32,10 @@ PAGE = ROOT / "docs" / "aging.md"
 """The example of the page."""
 
 
-def swept(own_points, first=0, last=6, **fields):
+def swept(given_points, first=0, last=6, **fields):
     """Arrays of a sweep of two techniques in one environment of one's own."""
     given = {"techniques": ["baseline", "rrcd"], "environments": ["own"]} | fields
-    return small_sweep(**given, environment={"own": own_points}).compute(first, last)
+    return small_sweep(**given, operating_points={"own": given_points}).compute(first, last)
 
 
 # ---- the spec ----------------------------------------------------------------------------------
@@ -45,12 +45,12 @@ def test_points_there_and_back(tmp_path):
     path = tmp_path / "phone.toml"
     path.write_text(PHONE)
     spec = SweepSpec.from_toml(path)
-    high, low = spec.environment["phone"]
+    high, low = spec.operating_points["phone"]
     assert (high.vdd_volts, high.share) == (0.9, "uniform(0.2, 0.4)")
     assert high.temperature_offset_kelvin == 15
     assert (low.vdd_volts, low.share, low.temperature_offset_kelvin) == ("scenario", None, 0)
     again = tomllib.loads(spec.to_toml())
-    assert again["environment"]["phone"][1] == {
+    assert again["operating_points"]["phone"][1] == {
         "vdd_volts": "scenario",
         "temperature_offset_kelvin": 0.0,
     }
@@ -72,41 +72,41 @@ def test_every_number_of_a_point_is_part_of_the_digest():
         points((0.9, 0.3, 5.0), (0.5,)),
         points((0.5, 0.7), (0.9,)),
     ]
-    specs = [SweepSpec.from_mapping({"environment": {"own": one}}) for one in tables]
+    specs = [SweepSpec.from_mapping({"operating_points": {"own": one}}) for one in tables]
     assert len({spec.digest() for spec in (SweepSpec(), *specs)}) == len(tables) + 1
 
 
 REFUSED = {
-    "unknown key 'environment.own.0.temperature'": [{"vdd_volts": 0.9, "temperature": 300}],
-    "environment.own.0.vdd_volts": [{"share": 1.0}],
-    "environment.own.0.vdd_volts = 0.0: must be a voltage": points((0.0,)),
-    "environment.own.1.vdd_volts = 2.5: must be a voltage": points((0.9, 0.5), (2.5,)),
-    "environment.own.0.vdd_volts = 'low': must be a voltage": points(("low",)),
-    "environment.own.0.vdd_volts = True": points((True,)),
-    "environment.own.0.share = 1.5: must stay within 0 ... 1": points((0.9, 1.5)),
-    "environment.own.0.share = 0.0: must be above 0": points((0.9, 0.0), (0.5,)),
-    "environment.own.0.share = 'uniform(0.0, 0.4)': must be above 0": points(
+    "unknown key 'operating_points.own.0.temperature'": [{"vdd_volts": 0.9, "temperature": 300}],
+    "operating_points.own.0.vdd_volts": [{"share": 1.0}],
+    "operating_points.own.0.vdd_volts = 0.0: must be a voltage": points((0.0,)),
+    "operating_points.own.1.vdd_volts = 2.5: must be a voltage": points((0.9, 0.5), (2.5,)),
+    "operating_points.own.0.vdd_volts = 'low': must be a voltage": points(("low",)),
+    "operating_points.own.0.vdd_volts = True": points((True,)),
+    "operating_points.own.0.share = 1.5: must stay within 0 ... 1": points((0.9, 1.5)),
+    "operating_points.own.0.share = 0.0: must be above 0": points((0.9, 0.0), (0.5,)),
+    "operating_points.own.0.share = 'uniform(0.0, 0.4)': must be above 0": points(
         (0.9, "uniform(0, 0.4)"), (0.5,)
     ),
-    "environment.own.0.share = 'often': must be a number": points((0.9, "often")),
-    "environment.own: shares sum to 0.9, not to 1": points((0.9, 0.4), (0.5, 0.5)),
-    "environment.own: 2 points leave out their share": points((0.9,), (0.5,)),
+    "operating_points.own.0.share = 'often': must be a number": points((0.9, "often")),
+    "operating_points.own: shares sum to 0.9, not to 1": points((0.9, 0.4), (0.5, 0.5)),
+    "operating_points.own: 2 points leave out their share": points((0.9,), (0.5,)),
     "shares given may sum to 1.1, and leave nothing": points(
         (0.9, "uniform(0.2, 0.6)"), (0.7, 0.5), (0.5,)
     ),
-    "environment.own: where a share is a law, one point must leave": points(
+    "operating_points.own: where a share is a distribution, one point must leave": points(
         (0.9, "uniform(0.2, 0.4)"), (0.5, 0.7)
     ),
-    "environment.own.0.temperature_offset_kelvin = 100: with life.temperature_kelvin and its "
+    "operating_points.own.0.temperature_offset_kelvin = 100: with life.temperature_kelvin and its "
     "swing, the point is at 453.15": points((0.9, None, 100)),
-    "environment.own.0.temperature_offset_kelvin = 'hot'": points((0.9, None, "hot")),
+    "operating_points.own.0.temperature_offset_kelvin = 'hot'": points((0.9, None, "hot")),
 }
 
 
 @pytest.mark.parametrize("message", REFUSED)
 def test_points_that_make_no_sense(message):
     with pytest.raises(UserError) as caught:
-        SweepSpec.from_mapping({"environment": {"own": REFUSED[message]}}, "my.toml")
+        SweepSpec.from_mapping({"operating_points": {"own": REFUSED[message]}}, "my.toml")
     assert str(caught.value).startswith("my.toml: ")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -115,23 +115,29 @@ def test_points_that_make_no_sense(message):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"environment": {"dvfs": points((0.9,))}}, "environment.dvfs: this is the name of a pre"),
-        ({"environment": {"my phone": points((0.9,))}}, "environment.my phone: a name is of"),
+        (
+            {"operating_points": {"dvfs": points((0.9,))}},
+            "operating_points.dvfs: this is the name of a pre",
+        ),
+        (
+            {"operating_points": {"my phone": points((0.9,))}},
+            "operating_points.my phone: a name is of",
+        ),
         ({"environments": ["phone"]}, "unknown 'phone'; choose from nominal, undervolted, dvfs,"),
         (
-            {"environments": ["phon"], "environment": {"phone": points((0.9,))}},
+            {"environments": ["phon"], "operating_points": {"phone": points((0.9,))}},
             "unknown 'phon'; choose from nominal, undervolted, dvfs, phone",
         ),
         (
             {
-                "environment": {"own": points((0.9, None, 60.0))},
+                "operating_points": {"own": points((0.9, None, 60.0))},
                 "life": {"temperature_kelvin": "uniform(340, 400)"},
             },
             "the point is at 400 ... 460 K",
         ),
         (
             {
-                "environment": {"own": points((0.9, None, 60.0))},
+                "operating_points": {"own": points((0.9, None, 60.0))},
                 "life": {"temperature_kelvin": 380, "temperature_swing_kelvin": "uniform(-5, 15)"},
             },
             "the point is at 435 ... 455 K",
@@ -144,8 +150,19 @@ def test_names_and_temperatures_that_make_no_sense(fields, message):
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("table", [{"phone": points((0.9,))}, {}, "phone"])
+def test_the_key_of_old_is_refused_and_the_new_one_named(table):
+    with pytest.raises(UserError) as caught:
+        SweepSpec.from_mapping({"environments": ["phone"], "environment": table}, "my.toml")
+    assert str(caught.value).startswith("my.toml: unknown key 'environment'; give the operating")
+    assert "[[operating_points.NAME]]" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
 def test_no_point_above_the_threshold_voltage():
-    with pytest.raises(UserError, match=r"environment\.own: its highest Vdd, 0\.29 V, must exceed"):
+    with pytest.raises(
+        UserError, match=r"operating_points\.own: its highest Vdd, 0\.29 V, must exceed"
+    ):
         swept(points((0.29, 0.5), (0.25,)))
     with pytest.raises(UserError, match=r"the threshold voltage, 0\.95 V"):
         swept(points((0.9,)), aging={"vt0_volts": "uniform(0.3, 0.95)"})
@@ -166,7 +183,7 @@ def test_command_line(tmp_path):
     )
     shown = tomllib.loads(run.stdout)
     assert shown["environments"] == ["phone"]
-    assert shown["environment"]["phone"][0]["share"] == "uniform(0.2, 0.4)"
+    assert shown["operating_points"]["phone"][0]["share"] == "uniform(0.2, 0.4)"
 
 
 def test_an_environment_that_no_case_names_is_pointed_out(tmp_path):
@@ -186,7 +203,7 @@ def test_an_environment_that_no_case_names_is_pointed_out(tmp_path):
         out = ["--environment", name, "--out", str(tmp_path / f"{name}.h5")]
         run = CliRunner().invoke(app, ["sweep", str(path), *small, *out], catch_exceptions=False)
         assert run.exit_code == 0
-        assert run.stderr.count("note: environment.phone is given, but") == notes
+        assert run.stderr.count("note: operating_points.phone is given, but") == notes
 
 
 # ---- laws of shares ----------------------------------------------------------------------------
@@ -298,7 +315,7 @@ def test_each_instance_lives_as_if_all_had_its_share(model):
 
 def test_batches_and_shards_do_not_matter(monkeypatch):
     sweep = small_sweep(
-        techniques=["rrcd"], environments=["nominal", "own"], environment={"own": VARYING}
+        techniques=["rrcd"], environments=["nominal", "own"], operating_points={"own": VARYING}
     )
     whole = sweep.compute(0, 9)
     monkeypatch.setattr(sweep._engine, "batch", 2)
@@ -307,7 +324,7 @@ def test_batches_and_shards_do_not_matter(monkeypatch):
 
 def test_shares_stand_in_the_file(tmp_path):
     sweep = small_sweep(
-        techniques=["rrcd"], environments=["nominal", "own"], environment={"own": VARYING}
+        techniques=["rrcd"], environments=["nominal", "own"], operating_points={"own": VARYING}
     )
     campaign = replace(sweep.campaign, instances=4)
     path = run_campaign(campaign, tmp_path / "r.h5", sweep.compute, 4)
@@ -318,12 +335,14 @@ def test_shares_stand_in_the_file(tmp_path):
         assert (nominal[:, 0] == 1).all()
         assert np.isnan(nominal[:, 1]).all()
         assert shares.isel(case=1).sum("operating_point").values == pytest.approx(1)
-        assert tomllib.loads(results.attrs["spec"])["environment"]["own"][0]["vdd_volts"] == 0.9
+        assert (
+            tomllib.loads(results.attrs["spec"])["operating_points"]["own"][0]["vdd_volts"] == 0.9
+        )
 
 
 def test_rare_deaths_under_points_of_ones_own():
     """The same deaths, die by die, as in a sweep."""
-    fields = {"environments": ["own"], "environment": {"own": VARYING}}
+    fields = {"environments": ["own"], "operating_points": {"own": VARYING}}
     spec = spec_of("rrcd", vdd_volts=0.419, **fields)
     rare, ids = rare_case(spec, 10.0, engine()), np.arange(24)
     tail = sample_tail(rare.law.scenario, spec.seed, ids, rare.floor_volts)

@@ -9,11 +9,12 @@ from unittest import mock
 import pytest
 from typer.testing import CliRunner
 
+from mcage.aging.environment import PRESETS
 from mcage.cli.main import app
 from mcage.costs import load_costs
 from mcage.errors import UserError
-from mcage.spec import PAPER_GUARDBAND, SweepSpec
-from mcage.spec.environments import PRESETS
+from mcage.spec import SweepSpec
+from mcage.spec.sections import PAPER_GUARDBAND
 
 NAN, INFINITE = math.nan, math.inf
 NO_NUMBERS = ("7", True, NAN, INFINITE, -INFINITE, [1], {}, date(2026, 1, 2))
@@ -84,7 +85,7 @@ FIELDS = {
     "registers.lds_rows": (0, (-1, 257, 1.5, *NO_NUMBERS)),
     "registers.selector_offsets": (16, (0, -8, 3, 512, 8.0, *NO_NUMBERS)),
     "costs.technology": ("32nm", ("", "28 nm", "22nm", 28, [], {}, True)),
-    "environment": (
+    "operating_points": (
         {
             "phone": [
                 {"vdd_volts": 0.9, "share": 0.25, "temperature_offset_kelvin": 12.5},
@@ -327,7 +328,7 @@ def test_the_grid_is_every_combination():
 
 def test_environments_that_use_the_low_vdd():
     own = {"mixed": [{"vdd_volts": 0.9}], "low": [{"vdd_volts": "scenario"}]}
-    spec = SweepSpec.from_mapping({"environment": own})
+    spec = SweepSpec.from_mapping({"operating_points": own})
     uses = {name: spec.uses_scenario_vdd(name) for name in (*PRESETS, *own)}
     assert uses == {
         "nominal": False,
@@ -408,7 +409,7 @@ FLAGS = {
 
 def test_every_field_has_a_flag():
     assert sorted(key for key, _, _ in FLAGS.values()) == sorted(
-        FIELDS.keys() - {"stopping", "environment"}
+        FIELDS.keys() - {"stopping", "operating_points"}
     )
 
 

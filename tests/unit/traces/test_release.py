@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from trace_strategies import alloc, read, release, trace_of, traces, write
 
-from mcage.spec import SweepSpec, Workload
+from mcage.spec import SweepSpec
+from mcage.spec.sections import Workload
 from mcage.traces import ALLOC, KERNELS, RELEASE, Trace, open_trace, validate_trace
 from mcage.traces.release import (
     RELEASES,

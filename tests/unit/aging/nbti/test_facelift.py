@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from nbti_cases import constant_environment
 
 from mcage.aging.delay import delay_increase
-from mcage.aging.environment import Environment, OperatingPoint, environment
+from mcage.aging.environment import PRESETS, Environment, OperatingPoint, environment
 from mcage.aging.nbti import SECONDS_PER_YEAR, facelift
-from mcage.spec.environments import PRESETS
 
 MODEL = facelift()
 NOMINAL = environment("nominal", 0.419)

@@ -190,7 +190,7 @@ def test_a_file_of_ranges(tmp_path):
         ("faults.mu_volts", True),
         ("aging.constants.xi1", True),  # of another model: the file may be of several
         ("aging.constants.xi3", False),
-        ("environment.half.0.share", False),  # of an environment that the spec does not have
+        ("operating_points.half.0.share", False),  # of an environment that the spec does not have
     ],
 )
 def test_keys_of_a_file_are_those_of_a_sweep(key, known, tmp_path):

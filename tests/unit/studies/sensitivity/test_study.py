@@ -94,15 +94,15 @@ def test_operating_points_of_ones_own_vary():
     given = small_spec(
         techniques=["baseline"],
         environments=["half"],
-        environment={"half": points},
+        operating_points={"half": points},
         faults={"mode": "varius", "mu_volts": 0.0, "sigma_random_volts": 0.01},
         **ONE_KERNEL,
     )
-    found, by = effects(given, "environment.half.0.share=0.4..0.8")
+    found, by = effects(given, "operating_points.half.0.share=0.4..0.8")
     for (_, share), effect in by.items():
         assert effect.value.value == pytest.approx(found.nominal.value * 0.5 / share, rel=1e-6)
-    with pytest.raises(UserError, match=r"'environment\.half\.2\.share' is no key of a sweep"):
-        effects(given, "environment.half.2.share=0.4..0.8")
+    with pytest.raises(UserError, match=r"'operating_points\.half\.2\.share' is no key of a sweep"):
+        effects(given, "operating_points.half.2.share=0.4..0.8")
 
 
 def test_what_is_fitted_again_leaves_the_calibrated_voltage_alone():

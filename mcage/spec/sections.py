@@ -1,0 +1,230 @@
+"""Sections of a spec: one table of the TOML file each, with every key, its default and its range.
+
+Unknown keys are refused, and every value is checked where it enters: past this border all values
+are trusted.
+"""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
+
+from mcage.distributions import FORMS, Distribution
+from mcage.plain_text import shortened
+from mcage.spec.workload_mix import canonical_mix
+
+PAPER_GUARDBAND = 0.139
+"""Delay increase that the baseline's worst cell reaches in its three years (Valero et al., IEEE TC
+2019, section 6.4): the timing margin that such a design must have had. No paper states one."""
+
+MOST_PERIODS = 1000
+"""Largest number of periods of a life."""
+
+Name = Annotated[str, Field(min_length=1)]
+
+
+class Section(BaseModel):
+    """A table of a spec; it cannot be changed, and takes no unknown keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+def distribution_within(lowest: float, highest: float, unit: str) -> BeforeValidator:
+    """Make a validator of a number, or of the text of a distribution, for a key of a spec.
+
+    Parameters
+    ----------
+    lowest, highest : float
+        Range in which every draw must lie.
+    unit : str
+        Unit of the range, for the error message.
+
+    Returns
+    -------
+    BeforeValidator
+        Gives a number for a constant, the canonical text of any other distribution.
+    """
+
+    def canonical(given: Any) -> float | str:
+        if isinstance(given, bool) or not isinstance(given, int | float | str):
+            raise ValueError(f"must be {FORMS}")
+        distribution = Distribution.of(given)
+        low, high = distribution.bounds
+        if not lowest <= low <= high <= highest:
+            is_constant = distribution.is_constant
+            draws = "" if is_constant else f", but it draws from {low:g} ... {high:g}"
+            raise ValueError(f"must stay within {lowest:g} ... {highest:g} {unit}{draws}")
+        return distribution.numbers[0] if distribution.is_constant else str(distribution)
+
+    return BeforeValidator(canonical)
+
+
+class Workload(Section):
+    """Which kernels a slice runs, and for how long."""
+
+    kernels: tuple[Name, ...] = ()
+    """Bundled kernels or trace files; empty: all bundled kernels."""
+    periods: Annotated[int, Field(ge=1, le=MOST_PERIODS)] = 5
+    """Number of periods, of equal length, into which a life is cut; every instance draws a kernel
+    for each. `period_years`, the length of a period, may be given in its place."""
+    mix: Annotated[str | dict[str, float], BeforeValidator(canonical_mix)] = "uniform"
+    """How kernels are drawn: ``uniform``, ``one`` for life, ``dirichlet(alpha)``, or weights."""
+    generations: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    """Number of windows of each slot after which a trace is cut; 0: the whole trace."""
+    release: Literal["wavefront", "work-group"] = "wavefront"
+    """When a register window is freed: when its wavefront ends, or when its work-group ends, as
+    the bundled traces record it."""
+
+
+class Life(Section):
+    """How long an instance is simulated, what ends its life, and its conditions meanwhile."""
+
+    horizon_years: Annotated[float, Field(ge=0.001, le=100)] = 10.0
+    """Simulated time."""
+    epochs: Annotated[int, Field(ge=1, le=1000)] = 6
+    """Number of epochs, in each of which the fault map is fixed; at least one for each period."""
+    delay_guardband: Annotated[float, Field(gt=0, le=100)] = PAPER_GUARDBAND
+    """Relative delay increase of the worst transistor that ends a life."""
+    temperature_kelvin: Annotated[float | str, distribution_within(200, 450, "K")] = 353.15
+    """Temperature of a slice."""
+    temperature_swing_kelvin: Annotated[float | str, distribution_within(-250, 250, "K")] = 0.0
+    """Temperature offset that is drawn for each epoch of each instance."""
+    activity: Annotated[float | str, distribution_within(0.001, 1, "of the time")] = 1.0
+    """Fraction of the time in which a slice is busy."""
+    idle: Literal["gated", "held"] = "gated"
+    """State of the cells while the slice is idle: ``gated``, switched off, so that both
+    transistors recover, or ``held``, on, so that they hold what the kernel has left."""
+    spill_limit: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Fraction of a kernel's register writes to the LDS above which a life ends; None: any."""
+    vmin_coefficient: Annotated[float, Field(ge=0, le=10)] = 1.0
+    """Growth of a cell's Vmin per threshold shift, V/V (assumed; docs/aging.md)."""
+
+    @field_validator("idle", mode="before")
+    @classmethod
+    def _has_a_model(cls, idle: Any) -> Any:
+        if idle == "retained":
+            raise ValueError(
+                "is not supported, since no source gives a retention voltage; use gated or held"
+            )
+        return idle
+
+
+def _numbers_or_calibrated(given: Any) -> dict[str, float | str]:
+    """Check the form of constants; which names there are, and their ranges, the model knows."""
+    if not isinstance(given, dict):
+        raise ValueError("must be a table of numbers by name, such as { eta = 0.3 }")
+    for name, value in given.items():
+        if name == "amplitude" and value == "calibrated":
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            word = ', or "calibrated"' if name == "amplitude" else ""
+            raise ValueError(f"{shortened(name)} = {shortened(value)} must be a number{word}")
+    return {name: value if value == "calibrated" else float(value) for name, value in given.items()}
+
+
+class Aging(Section):
+    """How the threshold voltages of transistors shift."""
+
+    model: Name = "facelift"
+    """NBTI model that ships with mcage, or a user-defined one as module:NAME; see
+    `mcage nbti --list`."""
+    vt0_volts: Annotated[float | str, distribution_within(0, 1, "V")] | None = None
+    """Unaged threshold voltage (its magnitude); None: the model's own."""
+    shift_factor: Annotated[float | str, distribution_within(0, 10, "(a factor)")] = 1.0
+    """Factor on every threshold shift."""
+    constants: Annotated[dict[str, float | str], BeforeValidator(_numbers_or_calibrated)] | None = (
+        None
+    )
+    """Constants in place of the model's own, by their names in `mcage nbti --list`."""
+
+    @field_validator("constants")
+    @classmethod
+    def _none_for_an_empty_table(cls, constants: Any) -> Any:
+        return constants or None
+
+    @model_validator(mode="after")
+    def _one_threshold(self) -> Self:
+        if self.vt0_volts is not None and "vt0_volts" in (self.constants or {}):
+            raise ValueError("vt0_volts and constants.vt0_volts: give one of them")
+        return self
+
+
+class Faults(Section):
+    """Where faults come from."""
+
+    mode: Literal["varius", "varius-selected", "table", "table-exact"] = "varius"
+    """Fault model: VARIUS, VARIUS maps selected to match a published table, or the table."""
+    spread_blocks: bool = False
+    """Whether the faulty bits of an entry lie in as many blocks as there are (RRCD's conservative
+    rule)."""
+    slices_per_chip: Annotated[int, Field(ge=1, le=10_000)] = 1
+    """Number of instances with successive ids that share a die."""
+    mu_volts: float | None = None
+    """Middle of the distribution of Vmin; None, here and in the next four: the scenario's."""
+    sigma_die_volts: float | None = None
+    """Standard deviation of Vmin from die to die."""
+    sigma_systematic_volts: float | None = None
+    """Standard deviation of the part of Vmin that is correlated over a slice."""
+    sigma_random_volts: float | None = None
+    """Standard deviation of Vmin from cell to cell."""
+    phi: float | None = None
+    """Range of the spatial correlation, in sides of the slice."""
+    tolerance: float | None = None
+    """Largest deviation of a selected map from the table; None: 0.05."""
+
+
+class Registers(Section):
+    """Sizes and rules of the register file and its techniques."""
+
+    delta_limit: int | str = 64
+    """Largest delta of a compressible value, a power of two: 64 as published, or "none"."""
+    lds_rows: Annotated[int, Field(ge=0, le=256)] = 32
+    """Number of registers that the spill partition of the LDS holds for one slice."""
+    selector_offsets: Annotated[int, Field(ge=1, le=256)] = 8
+    """Number of starting entries over which rotating selectors are averaged, a divisor of 256."""
+
+    @field_validator("delta_limit", mode="before")
+    @classmethod
+    def _power_of_two(cls, limit: Any) -> Any:
+        is_number = isinstance(limit, int) and not isinstance(limit, bool)
+        if limit != "none" and not (is_number and 1 <= limit <= 2**31 and limit.bit_count() == 1):
+            raise ValueError('must be a power of two, at most 2**31, or "none"')
+        return limit
+
+    @field_validator("selector_offsets")
+    @classmethod
+    def _divisor(cls, offsets: int) -> int:
+        if 256 % offsets:
+            raise ValueError(f"must divide 256, which {offsets} does not")
+        return offsets
+
+
+class Costs(Section):
+    """Constants of energy and slowdown."""
+
+    technology: Literal["32nm", "28nm"] = "28nm"
+    """Technology of the components; the figures of 28nm are printed down to low voltages."""
+
+
+class Stopping(Section):
+    """When a sweep may end before its last instance."""
+
+    rel_ci: Annotated[float, Field(gt=0, lt=1)]
+    """Largest half-width of the 95 % interval relative to the value, in every case."""
+    of: Literal["median_life", "b10_life", "life_to_horizon", "max_dvth", "spill_rate"] = (
+        "median_life"
+    )
+    """Quantity whose interval is looked at."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_a_precision(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "rel_ci" not in given:
+            raise ValueError("says nothing of how well it must be known: give rel_ci, too")
+        return given
