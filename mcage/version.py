@@ -36,7 +36,12 @@ ONLY_ASK_AND_PRINT = (
 )
 """Folders and files without influence on what a sweep writes."""
 
-DECIDE_WHEN_TO_STOP = ("stats/precision.py", "stats/estimates.py", "stats/wording.py")
+DECIDE_WHEN_TO_STOP = (
+    "stats/precision.py",
+    "stats/survival.py",
+    "stats/estimates.py",
+    "stats/wording.py",
+)
 """Of these folders, what a stopping rule asks."""
 
 _COMMIT_DIGITS = 7

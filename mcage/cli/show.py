@@ -61,7 +61,7 @@ def show(
 
         draw_survival_of_file(file, figure)
     if slices_per_chip is not None:
-        from mcage.stats.chips import print_chips, summarize_chips_of_file
+        from mcage.report.tables.chips import print_chips, summarize_chips_of_file
 
         _show(summarize_chips_of_file(file, slices_per_chip, spare_slices or 0), print_chips, json)
         return
@@ -82,8 +82,7 @@ def show(
 
         _show(summarize_file(file), print_summaries, json)
     from mcage.plain_text import visible
-    from mcage.report.dies import note_on_shared_dies
-    from mcage.report.provenance import note_on_code
+    from mcage.report.notes import note_on_code, note_on_shared_dies
     from mcage.results.reader import read_campaign
 
     campaign = read_campaign(file)

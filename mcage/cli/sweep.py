@@ -259,7 +259,7 @@ def _run(
     from mcage.campaign.progress import on_stderr
     from mcage.engines.select import parse_devices
     from mcage.report.console import console
-    from mcage.report.dies import note_on_shared_dies
+    from mcage.report.notes import note_on_shared_dies
     from mcage.report.tables.summary import print_summaries, summarize_file
     from mcage.sweep.plan import run_sweep
 

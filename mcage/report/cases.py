@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
-from mcage.stats.estimates import Bools, Floats
+from mcage.stats.survival import CaseLives
 
 CAUSES = {
     cause: cause.name.lower().replace("_", " ")
@@ -19,40 +17,14 @@ CAUSES = {
 """What ends a life, in words."""
 
 
-@dataclass(frozen=True)
-class CaseLives:
-    """Lives of one case.
-
-    Parameters
-    ----------
-    label : str
-        The case.
-    years : ndarray of float [instance]
-        End of life, the horizon where censored.
-    cause : ndarray of int [instance]
-        `EndCause`.
-    horizon_years : float
-        End of the simulated time.
-    """
-
-    label: str
-    years: Floats
-    cause: npt.NDArray[np.integer]
-    horizon_years: float
-
-    @property
-    def died(self) -> Bools:
-        """False where the life reaches the horizon."""
-        died: Bools = self.cause != EndCause.CENSORED
-        return died
-
-
 def lives_of(case: xr.Dataset) -> CaseLives:
     """Lives of one case of a results file."""
+    cause = case["end_cause"].values
     return CaseLives(
         label=str(case["case"].item()),
         years=case["life_years"].values,
-        cause=case["end_cause"].values,
+        died=cause != EndCause.CENSORED,
+        cause=cause,
         horizon_years=float(case["epoch_end_years"][-1]),
     )
 

@@ -14,9 +14,10 @@ from matplotlib.figure import Figure
 from mcage.files.atomic import make_ready, whole_file
 from mcage.files.kinds import FIGURES, kind_of_name
 from mcage.plain_text import visible
-from mcage.report.cases import CaseLives, Setting, lives_of
+from mcage.report.cases import Setting, lives_of
 from mcage.results.reader import open_results
-from mcage.stats.estimates import CONFIDENCE, kaplan_meier
+from mcage.stats.estimates import CONFIDENCE
+from mcage.stats.survival import CaseLives, kaplan_meier
 
 COLOURS = {  # Okabe and Ito's, which the colour-blind tell apart
     "baseline": "#000000",

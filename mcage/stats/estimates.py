@@ -1,8 +1,7 @@
-"""Estimates with intervals, for samples of independent instances and lives cut at a horizon."""
+"""Estimates with confidence intervals from samples of independent instances."""
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -25,148 +24,6 @@ class Estimate:
     upper: float
 
 
-@dataclass(frozen=True)
-class Survival:
-    """Kaplan-Meier curve: a step function that falls at every time of death.
-
-    Parameters
-    ----------
-    years : ndarray of float [step]
-        Times of death, rising, without repeats.
-    survival : ndarray of float [step]
-        Share alive after each.
-    lower, upper : ndarray of float [step]
-        Pointwise confidence band.
-    """
-
-    years: Floats
-    survival: Floats
-    lower: Floats
-    upper: Floats
-
-
-def kaplan_meier(life_years: Floats, died: Bools, confidence: float = CONFIDENCE) -> Survival:
-    """Survival curve of right-censored lives, with the log-log confidence band.
-
-    Parameters
-    ----------
-    life_years : ndarray of float [instance]
-        End of life, or of observation, years. A life censored at the time of a death counts as
-        at risk then.
-    died : ndarray of bool [instance]
-        False where the life is censored.
-    confidence : float
-        Of the band at each time, 0 ... 1.
-
-    References
-    ----------
-    Kaplan and Meier, J. Am. Stat. Assoc. 53 (1958); variance by Greenwood; band on the scale of
-    log(-log S) by Kalbfleisch and Prentice, The Statistical Analysis of Failure Time Data.
-    """
-    lives = life_years.astype(np.float64)
-    years, deaths = np.unique(lives[died], return_counts=True)
-    at_risk = lives.size - np.searchsorted(np.sort(lives), years, side="left")
-    survival = np.cumprod(1.0 - deaths / at_risk)
-    # Where nobody is left the variance is undefined and the band is [0, 0] or NaN by convention;
-    # NaN says so.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        variance = np.cumsum(deaths / (at_risk * (at_risk - deaths).astype(np.float64)))
-        spread = _normal_quantile(confidence) * np.sqrt(variance) / np.abs(np.log(survival))
-        lower, upper = survival ** np.exp(spread), survival ** np.exp(-spread)
-    undefined = survival == 0.0
-    lower[undefined] = upper[undefined] = np.nan
-    return Survival(years, survival, lower, upper)
-
-
-def life_quantile(
-    life_years: Floats, died: Bools, share: float = 0.5, confidence: float = CONFIDENCE
-) -> Estimate:
-    """Time at which ``share`` of the slices are dead, with bounds that assume no distribution.
-
-    The value inverts the Kaplan-Meier curve; the bounds are order statistics whose ranks enclose
-    the quantile with at least the asked-for probability (binomial law), whatever the distribution
-    of lives. Where many lives end at one age they enclose it more often than that.
-
-    Parameters
-    ----------
-    life_years : ndarray of float [instance]
-        End of life, or of observation, years.
-    died : ndarray of bool [instance]
-        False where the life is censored.
-    share : float
-        0 ... 1, both excluded.
-    confidence : float
-        Of the interval.
-
-    Returns
-    -------
-    Estimate
-        In years; infinity stands for "after the end of observation", NaN for a bound that so few
-        instances cannot give (for 95 %, the median needs six and the 10 % quantile 36).
-
-    Raises
-    ------
-    ValueError
-        A life is censored before another one ends: then ranks are not known.
-
-    References
-    ----------
-    David and Nagaraja, Order Statistics, section 7.1.
-    """
-    if not died.all() and died.any() and life_years[~died].min() < life_years[died].max():
-        raise ValueError("order statistics need every censored life to outlast every death")
-    ordered = np.sort(np.where(died, life_years, np.inf))
-    count = ordered.size
-
-    def of_rank(rank: int) -> float:
-        return float(ordered[rank - 1]) if 1 <= rank <= count else math.nan
-
-    lower, upper = enclosing_ranks(count, share, confidence)
-    return Estimate(of_rank(quantile_rank(count, share)), of_rank(lower), of_rank(upper))
-
-
-def quantile_rank(count: int, share: float) -> int:
-    """Rank, counted from 1, of the first order statistic at which ``share`` are reached."""
-    # Rounding may lift share * count a hair above the integer that it is.
-    return max(1, math.ceil(share * count - 1e-9))
-
-
-@lru_cache
-def enclosing_ranks(count: int, share: float, confidence: float = CONFIDENCE) -> tuple[int, int]:
-    """Ranks of the order statistics that enclose the quantile of ``share``.
-
-    They start with equal tails and move inwards, each time where less is lost, while they enclose
-    the quantile with the asked-for probability: equal tails alone give a 95 % interval of the
-    10 % quantile up to 97 % in samples of 100 to 200.
-
-    Returns
-    -------
-    tuple of int
-        Counted from 1. Rank 0 or ``count + 1``: no order statistic is low or high enough.
-
-    References
-    ----------
-    David and Nagaraja, Order Statistics, section 7.1.
-    """
-    from scipy.stats import binom
-
-    tail = (1.0 - confidence) / 2.0
-    lower = int(binom.ppf(tail, count, share))
-    upper = int(binom.ppf(1.0 - tail, count, share)) + 1
-    if not 1 <= lower < upper <= count:
-        return lower, upper
-    # Lives below the quantile are a binomial number; the ranks enclose it while that number is
-    # at least the lower and less than the upper.
-    enclosed = float(binom.cdf(upper - 1, count, share) - binom.cdf(lower - 1, count, share))
-    while True:
-        lost_below = float(binom.pmf(lower, count, share))
-        lost_above = float(binom.pmf(upper - 1, count, share))
-        enclosed -= min(lost_below, lost_above)
-        if enclosed < confidence:
-            return lower, upper
-        lower, upper = (lower + 1, upper) if lost_below < lost_above else (lower, upper - 1)
-
-
 def proportion(successes: int, count: int, confidence: float = CONFIDENCE) -> Estimate:
     """Share of ``successes`` among ``count`` with Wilson's interval.
 
@@ -186,7 +43,7 @@ def wilson(share: Floats, count: Floats, confidence: float = CONFIDENCE) -> tupl
     ----------
     Wilson, J. Am. Stat. Assoc. 22 (1927).
     """
-    z = _normal_quantile(confidence)
+    z = normal_quantile(confidence)
     centre = (share * count + z * z / 2) / (count + z * z)
     half = z * np.sqrt(share * (1 - share) * count + z * z / 4) / (count + z * z)
     # Rounding must not turn "none" and "all" into bounds a hair away from them.
@@ -216,7 +73,8 @@ def variance(values: Floats) -> float:
     return float(values.var(ddof=1)) if np.ptp(values) > 0.0 else 0.0
 
 
-def _normal_quantile(confidence: float) -> float:
+def normal_quantile(confidence: float) -> float:
+    """Standard deviations of a normal number from the centre to a bound of its interval."""
     from scipy.special import ndtri
 
     return float(ndtri((1.0 + confidence) / 2.0))

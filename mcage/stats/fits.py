@@ -7,14 +7,7 @@ from enum import StrEnum
 import numpy as np
 
 from mcage.random import stream
-from mcage.stats.estimates import (
-    CONFIDENCE,
-    SAME_AGE_YEARS,
-    Bools,
-    Estimate,
-    Floats,
-    proportion,
-)
+from mcage.stats.estimates import CONFIDENCE, SAME_AGE_YEARS, Bools, Estimate, Floats, proportion
 from mcage.stats.location_scale import (
     LocationScale,
     LogLives,

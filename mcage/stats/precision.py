@@ -12,17 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mcage.stats.estimates import (
-    CONFIDENCE,
-    SAME_AGE_YEARS,
-    Bools,
-    Estimate,
-    Floats,
-    enclosing_ranks,
-    life_quantile,
-    mean,
-    quantile_rank,
-)
+from mcage.stats.estimates import CONFIDENCE, SAME_AGE_YEARS, Bools, Estimate, Floats, mean
+from mcage.stats.survival import enclosing_ranks, life_quantile, quantile_rank
 
 
 @dataclass(frozen=True)
@@ -55,7 +46,7 @@ def quantile_precision(
     Parameters
     ----------
     life_years, died, share, confidence
-        As of `mcage.stats.estimates.life_quantile`.
+        As of `mcage.stats.survival.life_quantile`.
     """
     estimate = life_quantile(life_years, died, share, confidence)
     ordered = np.sort(np.where(died, life_years, np.inf))

@@ -25,7 +25,7 @@ from doc_tables import bring_up_to_date, markdown
 from matplotlib.figure import Figure
 
 from mcage.campaign.progress import on_stderr
-from mcage.report.cases import CaseLives, Setting, lives_of
+from mcage.report.cases import Setting, lives_of
 from mcage.report.figures import (
     COLOURS,
     STYLE,
@@ -38,8 +38,9 @@ from mcage.report.figures import (
 )
 from mcage.results.reader import open_results
 from mcage.spec import SweepSpec
-from mcage.stats.estimates import Estimate, life_quantile, mean, proportion
+from mcage.stats.estimates import Estimate, mean, proportion
 from mcage.stats.paired import compare_means
+from mcage.stats.survival import CaseLives, life_quantile
 from mcage.stats.wording import DASH, life, percent, plus_minus
 from mcage.sweep.plan import run_sweep
 from mcage.traces.release import RELEASES

@@ -34,10 +34,11 @@ from mcage.campaign.stopping import checkpoints
 from mcage.report.cases import lives_of
 from mcage.results.reader import open_results
 from mcage.stats.competing_risks import cumulative_incidence
-from mcage.stats.estimates import Estimate, life_quantile, mean, proportion
+from mcage.stats.estimates import Estimate, mean, proportion
 from mcage.stats.fits import Verdict, fit_laws
 from mcage.stats.paired import compare_means, outliving
 from mcage.stats.precision import Precision, mean_precision, quantile_precision
+from mcage.stats.survival import life_quantile
 
 Floats = npt.NDArray[np.float64]
 

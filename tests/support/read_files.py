@@ -19,12 +19,12 @@ from pathlib import Path
 from mcage.campaign.shard import read_owner, read_shard
 from mcage.errors import UserError
 from mcage.files.checksum import DamagedFileError
-from mcage.report.dies import note_on_shared_dies
+from mcage.report.notes import note_on_shared_dies
 from mcage.report.tables.causes import summarize_causes_of_file
+from mcage.report.tables.chips import summarize_chips_of_file
 from mcage.report.tables.comparison import compare_in_file
 from mcage.report.tables.fits import summarize_fits_of_file
 from mcage.report.tables.summary import summarize_file
-from mcage.stats.chips import summarize_chips_of_file
 from mcage.traces.storage import load_trace
 
 SHOWN = (

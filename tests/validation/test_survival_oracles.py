@@ -10,9 +10,9 @@ with warnings.catch_warnings():
     import lifelines
 
 from mcage.stats.competing_risks import cumulative_incidence
-from mcage.stats.estimates import kaplan_meier
 from mcage.stats.fits import fit_laws
 from mcage.stats.location_scale import LogLives, lognormal, maximum_likelihood, weibull
+from mcage.stats.survival import kaplan_meier
 
 HORIZON = 10.0
 

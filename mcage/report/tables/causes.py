@@ -10,10 +10,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from mcage.report.cases import CAUSES, CaseLives, lives_of
+from mcage.report.cases import CAUSES, lives_of
 from mcage.results.reader import open_results
 from mcage.stats.competing_risks import cumulative_incidence
 from mcage.stats.estimates import CONFIDENCE, Bools, Estimate, Floats
+from mcage.stats.survival import CaseLives
 from mcage.stats.wording import DASH, with_bounds
 
 

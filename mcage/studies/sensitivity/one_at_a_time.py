@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mcage.random import stream
-from mcage.stats.estimates import CONFIDENCE, Estimate, Floats, life_quantile, mean, proportion
+from mcage.stats.estimates import CONFIDENCE, Estimate, Floats, mean, proportion
 from mcage.stats.paired import compare_means
+from mcage.stats.survival import life_quantile
 from mcage.studies.sensitivity.parameters import Choice, Parameter, Value
 from mcage.studies.sensitivity.quantities import Quantity
 from mcage.studies.sensitivity.study import Study

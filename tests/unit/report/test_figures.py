@@ -10,7 +10,7 @@ from mcage.campaign.run import run_campaign
 from mcage.cli.main import app
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
-from mcage.report.cases import CaseLives, Setting
+from mcage.report.cases import Setting
 from mcage.report.figures import (
     COLOURS,
     colours_of,
@@ -21,6 +21,7 @@ from mcage.report.figures import (
     settings_of,
 )
 from mcage.results.reader import open_results
+from mcage.stats.survival import CaseLives
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def results(tmp_path_factory):
 def lives(*years, horizon=10.0):
     died = np.array(years) < horizon
     cause = np.where(died, EndCause.DELAY, EndCause.CENSORED)
-    return CaseLives("case", np.array(years, dtype=float), cause, horizon)
+    return CaseLives("case", np.array(years, dtype=float), died, cause, horizon)
 
 
 def drawn(cases):

@@ -1,32 +1,15 @@
 """Lives of chips out of those of their slices."""
 
-import io
-import json
 from dataclasses import replace
 
-import fake_campaign
 import numpy as np
 import pytest
-import tomli_w
 from scipy import stats
-from typer.testing import CliRunner
 
-from mcage.campaign.run import run_campaign
-from mcage.cli.main import app
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
-from mcage.report.cases import CaseLives
-from mcage.report.console import WIDTH_WITHOUT_TERMINAL, PlainConsole
-from mcage.results.reader import open_results
-from mcage.stats.chips import (
-    ChipSummary,
-    chip_lives,
-    print_chips,
-    summarize_chips,
-    summarize_chips_of_file,
-)
-from mcage.stats.estimates import kaplan_meier
-from mcage.stats.wording import plain
+from mcage.stats.chips import chip_lives
+from mcage.stats.survival import CaseLives, kaplan_meier
 from mcage.variation import die_of
 
 ALIVE, DELAY, ENTRY, HOME, _ = EndCause
@@ -44,7 +27,7 @@ CAUSE = np.array(
     ],
     np.int8,
 )
-SLICES = CaseLives("rrcd", YEARS, CAUSE, horizon_years=10.0)
+SLICES = CaseLives("rrcd", YEARS, CAUSE != ALIVE, CAUSE, horizon_years=10.0)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +52,9 @@ def test_a_chip_of_one_slice_is_that_slice() -> None:
 
 
 def test_a_death_at_the_horizon_comes_before_survival() -> None:
-    slices = CaseLives("", np.array([10.0, 10.0]), np.array([ALIVE, DELAY]), 10.0)
+    slices = CaseLives(
+        "", np.array([10.0, 10.0]), np.array([False, True]), np.array([ALIVE, DELAY]), 10.0
+    )
     assert chip_lives(slices, 2).cause.tolist() == [DELAY]
     assert chip_lives(slices, 2, 1).cause.tolist() == [ALIVE]
 
@@ -79,18 +64,19 @@ def test_chips_are_dies() -> None:
     dies = die_of(np.arange(120), 40)
     for die in range(3):
         years = np.where(dies == die, 1.0, 10.0)
-        slices = CaseLives("", years, np.where(dies == die, DELAY, ALIVE), 10.0)
+        died = dies == die
+        slices = CaseLives("", years, died, np.where(died, DELAY, ALIVE), 10.0)
         assert (chip_lives(slices, 40).years == 1.0).tolist() == [die == d for d in range(3)]
 
 
 @pytest.mark.parametrize(("slices_per_chip", "spare_slices"), [(1, 0), (8, 0), (8, 3), (8, 7)])
-def test_law_of_the_order_statistic(slices_per_chip: int, spare_slices: int) -> None:
-    """Of independent uniform lives, the k-th of n to end has a beta law; p > 1e-5, fixed seed."""
+def test_distribution_of_the_order_statistic(slices_per_chip: int, spare_slices: int) -> None:
+    """Of independent uniform lives, the k-th of n is beta-distributed; p > 1e-5, fixed seed."""
     years = np.random.default_rng(3).random(8000)
-    slices = CaseLives("", years, np.full(8000, DELAY), 1.0)
+    slices = CaseLives("", years, np.ones(8000, bool), np.full(8000, DELAY), 1.0)
     chips = chip_lives(slices, slices_per_chip, spare_slices)
-    law = stats.beta(spare_slices + 1, slices_per_chip - spare_slices)
-    assert stats.kstest(chips.years, law.cdf).pvalue > 1e-5
+    expected = stats.beta(spare_slices + 1, slices_per_chip - spare_slices)
+    assert stats.kstest(chips.years, expected.cdf).pvalue > 1e-5
 
 
 def test_statistics_of_slices_serve_chips() -> None:
@@ -118,109 +104,3 @@ def test_unknown_order_of_deaths() -> None:
     lost = replace(SLICES, years=np.where(np.arange(14) == 3, 4.0, YEARS))
     with pytest.raises(ValueError, match="every censored life to outlast every death"):
         chip_lives(lost, 3)
-
-
-def file_of(tmp_path, instances=50, **faults):
-    spec = tomli_w.dumps({"faults": faults})
-    campaign = fake_campaign.campaign(instances=instances, spec_toml=spec)
-    return run_campaign(campaign, tmp_path / "r.h5", fake_campaign.compute, 20)
-
-
-def test_summaries_follow_the_arrays(tmp_path) -> None:
-    summaries = summarize_chips_of_file(file_of(tmp_path), 8, 2)
-    arrays = fake_campaign.compute(0, 50)
-    assert [s.label for s in summaries] == [case.label for case in fake_campaign.CAMPAIGN.cases]
-    for index, case in enumerate(summaries):
-        assert (case.chips, case.slices_left_out, case.horizon_years) == (6, 2, 10.0)
-        third = np.sort(arrays["life_years"][index][:48].reshape(6, 8), axis=1)[:, 2]
-        assert case.median_life_years.value == np.sort(third)[2]
-        alive = (third == 10.0).mean()
-        assert case.censored_share.value == alive
-        assert case.end_cause_share["delay"].value == pytest.approx(1 - alive)
-        assert plain(case)["slices_left_out"] == 2
-
-
-def test_by_default_chips_are_those_of_the_sweep(tmp_path) -> None:
-    with open_results(file_of(tmp_path, slices_per_chip=10, sigma_die_volts=0.01)) as results:
-        for given in (None, 10):
-            assert summarize_chips(results, given)[0].chips == 5
-        with pytest.raises(UserError, match=r"= 5, but dies differ and 10 slices shared one"):
-            summarize_chips(results, 5)
-
-
-@pytest.mark.parametrize("faults", [{}, {"slices_per_chip": 10}, {"sigma_die_volts": 0.0}])
-def test_where_dies_are_alike_any_slices_make_a_chip(tmp_path, faults) -> None:
-    path = file_of(tmp_path, **faults)
-    assert summarize_chips_of_file(path, 25)[0].chips == 2
-    assert summarize_chips_of_file(path)[0].chips == 50 // faults.get("slices_per_chip", 1)
-
-
-def test_errors_name_the_file(tmp_path) -> None:
-    path = file_of(tmp_path)
-    with pytest.raises(UserError, match=rf"^{path}: 50 slices make no chip of 60"):
-        summarize_chips_of_file(path, 60)
-
-
-def test_table(tmp_path) -> None:
-    summaries: list[ChipSummary] = summarize_chips_of_file(file_of(tmp_path), 8, 1)
-    stream = io.StringIO()
-    print_chips(summaries, PlainConsole(file=stream, width=WIDTH_WITHOUT_TERMINAL))
-    lines = [line.strip() for line in stream.getvalue().splitlines()]
-    assert lines[0] == ("6 chips of 8 slices, 1 to spare; 2 slices of an incomplete chip left out")
-    assert lines[1] == "horizon 10 years"
-    assert stream.getvalue().count("[years]") == 2
-    row = next(line for line in lines if line.startswith("rrcd dvfs"))
-    assert f"{summaries[2].median_life_years.value:.2f} [" in row
-    assert "delay" in row
-    print_chips(summarize_chips_of_file(tmp_path / "r.h5", 10), PlainConsole(file=stream))
-    assert "left out" not in stream.getvalue().splitlines()[len(lines)]
-
-
-# ---- command line ------------------------------------------------------------------------------
-
-
-def shown(*arguments):
-    return CliRunner().invoke(app, ["show", *map(str, arguments)])
-
-
-def test_the_command_shows_chips(tmp_path) -> None:
-    path = file_of(tmp_path)
-    chips = json.loads(shown(path, "--slices-per-chip", 8, "--spare-slices", 2, "--json").stdout)
-    assert chips == json.loads(json.dumps(plain(summarize_chips_of_file(path, 8, 2))))
-    assert "6 chips of 8 slices, 0 to spare" in shown(path, "--slices-per-chip", 8).stdout
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--spare-slices", 2], "slices are spared by chips"),
-        (["--slices-per-chip", 8, "--fit"], "give one of them"),
-        (["--slices-per-chip", 8, "--spare-slices", 8], "spare_slices = 8"),
-        (["--slices-per-chip", 0], "slices_per_chip = 0"),
-    ],
-)
-def test_options_that_make_no_table_of_chips(tmp_path, options, message) -> None:
-    assert message in str(shown(file_of(tmp_path), *options).exception)
-
-
-@pytest.mark.parametrize("option", [[], ["--causes"], ["--fit"], ["--compare", "base", "rrcd n"]])
-def test_tables_of_slices_say_that_they_share_dies(tmp_path, option) -> None:
-    dependent = shown(file_of(tmp_path, slices_per_chip=10, sigma_die_volts=0.01), *option)
-    last = dependent.stdout.splitlines()[-1]
-    assert last.startswith("WARNING: 10 slices share each die")
-    assert last.endswith("--slices-per-chip 10")
-
-
-@pytest.mark.parametrize(
-    "faults", [{}, {"slices_per_chip": 10}, {"sigma_die_volts": 0.01}, {"slices_per_chip": 1}]
-)
-def test_independent_slices_need_no_warning(tmp_path, faults) -> None:
-    assert "WARNING" not in shown(file_of(tmp_path, **faults)).output
-
-
-def test_a_warning_is_no_part_of_json_nor_of_the_table_of_chips(tmp_path) -> None:
-    path = file_of(tmp_path, slices_per_chip=10, sigma_die_volts=0.01)
-    result = shown(path, "--json")
-    assert len(json.loads(result.stdout)) == 3
-    assert "WARNING" in result.stderr
-    assert "WARNING" not in shown(path, "--slices-per-chip", 10).output

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcage.stats.competing_risks import cumulative_incidence
-from mcage.stats.estimates import kaplan_meier, proportion
+from mcage.stats.estimates import proportion
+from mcage.stats.survival import kaplan_meier
 
 LIVES = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3)), min_size=1, max_size=40)
 AGES = np.arange(-1.0, 8.0)

@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from mcage.stats.estimates import enclosing_ranks, life_quantile, mean
+from mcage.stats.estimates import mean
 from mcage.stats.precision import mean_precision, quantile_precision
+from mcage.stats.survival import enclosing_ranks, life_quantile
 
 HORIZON_YEARS = 10.0
 

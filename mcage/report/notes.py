@@ -1,11 +1,13 @@
-"""What a table of slices must say where slices share dies that differ."""
+"""Lines that stand under the tables of a results file: on shared dies, and on other code."""
 
 from pathlib import Path
 
 from mcage.errors import UserError
 from mcage.report.recorded_spec import faults_of
+from mcage.results.header import SweepHeader, code_in_words
 from mcage.results.reader import read_campaign
 from mcage.variation import scenario
+from mcage.version import running_code
 
 
 def note_on_shared_dies(path: Path) -> str | None:
@@ -37,3 +39,15 @@ def note_on_shared_dies(path: Path) -> str | None:
         f"WARNING: {slices} slices share each die, and dies differ: slices are not independent, so "
         f"these intervals are too narrow. Use mcage show {path} --slices-per-chip {slices}"
     )
+
+
+def note_on_code(campaign: SweepHeader) -> str:
+    """Sentence on the codes that computed a campaign; empty if all are the running one.
+
+    Plug-ins are left out of the comparison: they are not imported to show a file.
+    """
+    here = running_code()
+    if all((code.version, code.digest) == (here.version, here.digest) for code in campaign.codes):
+        return ""
+    accepted = " (other code was accepted)" if campaign.accepted_other_code else ""
+    return f"computed by {code_in_words(campaign.codes)}{accepted}; this is {here}"
