@@ -39,7 +39,7 @@ def replay(
     from mcage.studies.single_replay import replay as report_of
     from mcage.techniques import technique as named_technique
     from mcage.traces import open_trace
-    from mcage.traces.release import WAVEFRONT
+    from mcage.traces.transforms import WAVEFRONT
 
     limit = parse_delta_limit(delta_limit)
     chosen, _ = select_engine(engine, parse_devices(devices))

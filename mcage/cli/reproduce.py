@@ -35,7 +35,7 @@ def reproduce(
         write_table,
     )
     from mcage.studies.reproduction.table import reproduce as rows_of
-    from mcage.traces.release import WAVEFRONT
+    from mcage.traces.transforms import WAVEFRONT
 
     if paper is not None and paper not in PAPERS:
         raise UserError(f"paper {paper!r} is unknown; choose from {', '.join(PAPERS)}")

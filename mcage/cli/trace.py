@@ -87,7 +87,7 @@ def validate_traces(
 ) -> None:
     """Check trace files against every rule of the format; stop at the first violation."""
     from mcage.plain_text import visible
-    from mcage.traces.padding import warn_of_padding
+    from mcage.traces.library import warn_of_padding
     from mcage.traces.storage import load_trace
 
     for file in files:

@@ -11,7 +11,7 @@ from mcage.engines.stress import FaultFreeDuties, TrackedCells
 from mcage.geometry import SLICE
 from mcage.replays.most_stressed import group_by_duty
 from mcage.replays.prepare import PreparedReplay
-from mcage.traces import Trace
+from mcage.traces import Trace, first_generations
 from mcage.traces.library import bundled_trace
 from mcage.traces.model import ALLOC, ALLOC_COLUMNS, EVENT_COLUMNS
 
@@ -141,7 +141,7 @@ def largest_difference(found: NDArray[np.float64], meant: NDArray[np.float64]) -
 
 def excerpt() -> Trace:
     """A bundled trace cut small: two kernels of 3 and 10 registers, some writes divergent."""
-    trace = bundled_trace(_EXCERPT).first_generations(1)
+    trace = first_generations(bundled_trace(_EXCERPT), 1)
     event, window = trace.slot < _EXCERPT_SLOTS, trace.slot[trace.alloc_event] < _EXCERPT_SLOTS
     columns = {one.attribute: getattr(trace, one.attribute)[event] for one in EVENT_COLUMNS}
     columns |= {one.attribute: getattr(trace, one.attribute)[window] for one in ALLOC_COLUMNS}

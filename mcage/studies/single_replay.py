@@ -29,7 +29,7 @@ from mcage.plain_text import shortened
 from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.techniques import Technique
 from mcage.traces import Trace
-from mcage.traces.release import WAVEFRONT, released
+from mcage.traces.transforms import WAVEFRONT, released
 
 BATCH = 16
 """Instances whose cell times are held in memory at once."""

@@ -1,7 +1,7 @@
 """Environments of a sweep: presets, or points as its spec defines them; cases named by them."""
 
 from mcage.aging.environment import Environment, OperatingPoint, environment
-from mcage.aging.time_fractions import TimeFractionDistributions
+from mcage.aging.sampling import TimeFractionDistributions
 from mcage.results.header import CaseName
 from mcage.spec import Case, SweepSpec
 

@@ -43,9 +43,8 @@ from mcage.sweep.conditions import conditions_of, name_of
 from mcage.sweep.halving import Halving, Say
 from mcage.sweep.unused_keys import refuse_unused
 from mcage.techniques import TECHNIQUES, Technique, technique
-from mcage.traces import KERNELS, Trace, open_trace
-from mcage.traces.idle import HELD, held_while_idle
-from mcage.traces.release import released
+from mcage.traces import KERNELS, Trace, first_generations, open_trace
+from mcage.traces.transforms import HELD, held_while_idle, released
 from mcage.variation import FaultModel, TailCells, fault_model, scenario
 from mcage.version import running_code
 
@@ -368,7 +367,7 @@ def _threads() -> int:
 def _as_replayed(trace: Trace, workload: Workload) -> Trace:
     # Ends of wavefronts are told from whole work-groups: an excerpt may keep parts of one.
     trace = released(trace, workload.release)
-    return trace.first_generations(workload.generations) if workload.generations else trace
+    return first_generations(trace, workload.generations) if workload.generations else trace
 
 
 def _replay_alike(one: SweepSpec, other: SweepSpec) -> bool:

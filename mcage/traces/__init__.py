@@ -5,6 +5,7 @@ from mcage.traces.model import ALLOC, READ, RELEASE, WRITE, Kernel, Trace
 from mcage.traces.patterns import Patterns, classify, compressible, first_block_fits, wc_bytes
 from mcage.traces.profile import TraceProfile, profile_trace
 from mcage.traces.storage import load_trace, save_trace
+from mcage.traces.transforms import first_generations
 from mcage.traces.validation import validate_trace
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "classify",
     "compressible",
     "first_block_fits",
+    "first_generations",
     "load_trace",
     "open_trace",
     "profile_trace",

@@ -1,11 +1,14 @@
 """The traces that ship with mcage: one slice of each of the ten kernels of the papers."""
 
 import os
+import warnings
 from importlib.resources import as_file, files
 
+import numpy as np
+
 from mcage.errors import UserError
-from mcage.traces.model import Trace
-from mcage.traces.padding import warn_of_padding
+from mcage.geometry import SLICE
+from mcage.traces.model import WRITE, Trace
 from mcage.traces.storage import load_own_trace, load_trace
 
 SHORT_NAMES = {
@@ -24,6 +27,13 @@ SHORT_NAMES = {
 
 KERNELS = tuple(SHORT_NAMES)
 """Names of the bundled traces."""
+
+HALF = SLICE.components // 2
+"""Lanes of the narrower warps that a padded trace comes from."""
+
+
+class PaddedTraceWarning(UserWarning):
+    """A trace looks like one of narrower warps, padded."""
 
 
 def bundled_trace(name: str) -> Trace:
@@ -77,3 +87,27 @@ def _bundled_name(name: str) -> str | None:
         if name.casefold() in (kernel.casefold(), short.casefold()):
             return kernel
     return None
+
+
+def uses_lower_half_only(trace: Trace) -> bool:
+    """Whether no write reaches the upper 32 lanes, or none leaves a value there."""
+    masks = trace.exec_mask[trace.kind == WRITE]
+    if not (masks >> np.uint64(HALF)).any():
+        return True
+    return not trace.values[:, HALF:].any() and bool(trace.values[:, :HALF].any())
+
+
+def warn_of_padding(trace: Trace) -> None:
+    """Warn of a trace that looks like warps of 32 lanes padded to 64.
+
+    The warning is a `PaddedTraceWarning`; the command line prints it in one line.
+    """
+    if uses_lower_half_only(trace):
+        warnings.warn(
+            f"trace {trace.name!r} writes the lower {HALF} of {SLICE.components} lanes only, like "
+            f"warps of {HALF} lanes padded to {SLICE.components}: a padded register is neither "
+            "constant nor delta, so that hardly any write is compressible; a geometry for "
+            f"{HALF} lanes is not offered yet",
+            PaddedTraceWarning,
+            stacklevel=3,
+        )

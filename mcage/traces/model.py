@@ -6,7 +6,6 @@ NumPy array each, so that an engine may walk them directly; ``validation.py`` st
 trusted about them.
 """
 
-import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass
@@ -16,16 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mcage.errors import UserError
-
 ALLOC, RELEASE, WRITE, READ = 0, 1, 2, 3
 """Kinds of event, as stored in the column ``kind``."""
 
 ALL_LANES = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 """Lane mask of a write that is not divergent."""
-
-LONGEST_IDLE_GAP = 100
-"""Cycles that an idle slice may stay without a window between two kernels of an excerpt."""
 
 
 @dataclass(frozen=True)
@@ -189,80 +183,3 @@ class Trace:
             content.update(f"{column.dataset}{array.shape}".encode())
             content.update(array.reshape(-1).view(np.uint8).data)
         return content.hexdigest()
-
-    def first_generations(self, generations: int) -> "Trace":
-        """Shorten the trace to its first windows; whole windows only.
-
-        Each slot keeps, of each of the K kernels, its first ceil(generations / K) windows, and
-        where a kernel gave the slot fewer than that, further windows in order of time until the
-        slot has ``generations`` of them (or all it ever had). So every slot keeps at least
-        ``generations`` windows and every kernel stays represented. All events of the other
-        windows go; idle gaps (no window open) longer than 100 cycles, which open between kernel
-        phases, are cut to 100, as in a recording; values no longer referred to are dropped. The
-        time from the last event to the end of the pass stays what it was.
-
-        Parameters
-        ----------
-        generations : int
-            Windows to keep per slot, at least 1. From ``self.generations`` on there is nothing to
-            drop for the least used slot, and the trace itself is returned.
-
-        Raises
-        ------
-        UserError
-            If ``generations`` is below 1, or the windows kept hold no register write.
-        """
-        if generations < 1:
-            raise UserError(f"{generations} generations of a trace: must be at least 1")
-        if generations >= self.generations:
-            return self
-        kept_window = self._first_windows(generations)
-        kept_event = kept_window[self.window_of_event()]
-        # Boolean selection keeps the order, so the n-th allocation left is the n-th window left.
-        columns = {c.attribute: getattr(self, c.attribute)[kept_event] for c in EVENT_COLUMNS}
-        columns |= {c.attribute: getattr(self, c.attribute)[kept_window] for c in ALLOC_COLUMNS}
-        columns["alloc_event"] = np.flatnonzero(columns["kind"] == ALLOC).astype(np.uint32)
-        written = columns["kind"] == WRITE
-        if not written.any():
-            raise UserError(
-                f"trace {self.name!r}: no register write in its first {generations} generations; "
-                "more of them are needed"
-            )
-        used_rows, renumbered = np.unique(columns["value"][written], return_inverse=True)
-        columns["value"][written] = renumbered
-        columns["values"] = self.values[used_rows]
-        rest = self.cycles - int(self.cycle[-1])
-        short = dataclasses.replace(
-            self,
-            source={**self.source, "first_generations": generations},
-            cycles=int(columns["cycle"][-1]) + rest,
-            **columns,
-        )
-        return short._without_idle_gaps()
-
-    def _first_windows(self, generations: int) -> npt.NDArray[np.bool_]:
-        """Mark the windows that ``first_generations`` keeps, [windows]."""
-        slot = self.slot[self.alloc_event].astype(np.int64)
-        share = -(-generations // len(self.kernels))
-        kept = _rank_within(slot * len(self.kernels) + self.alloc_kernel) < share
-        missing = generations - np.bincount(slot[kept], minlength=int(slot.max()) + 1)
-        spare = np.flatnonzero(~kept)
-        kept[spare[_rank_within(slot[spare]) < missing[slot[spare]]]] = True
-        return kept
-
-    def _without_idle_gaps(self) -> "Trace":
-        """Cut every time without a window between two windows to ``LONGEST_IDLE_GAP``."""
-        gaps = np.where(self.open_windows()[:-1] == 0, np.diff(self.cycle), 0)
-        saved = np.cumsum(np.maximum(gaps - LONGEST_IDLE_GAP, 0))
-        cycle = self.cycle - np.concatenate(([0], saved))
-        return dataclasses.replace(self, cycle=cycle, cycles=self.cycles - int(saved[-1]))
-
-
-def _rank_within(group: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Position of each element among those of its group, in order: 0, 1, 2, ..."""
-    order = np.argsort(group, kind="stable")
-    ordered = group[order]
-    starts = np.searchsorted(ordered, ordered, side="left")
-    rank = np.empty(len(group), np.int64)
-    rank[order] = np.arange(len(group)) - starts
-    return rank

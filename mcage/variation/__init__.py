@@ -1,6 +1,5 @@
 """Process variation of slices: die part, systematic field, Vmin of weak cells, fault maps."""
 
-from mcage.variation.cells import TailCells
 from mcage.variation.die import die_of, sample_die
 from mcage.variation.expected import check_vdd, expected_classes, expected_reliable_entries
 from mcage.variation.fault_map import EntryFaults, class_shares, fault_map, faulty_bits
@@ -12,10 +11,9 @@ from mcage.variation.fault_model import (
     fault_model,
 )
 from mcage.variation.field import sample_field, spherical_correlation
-from mcage.variation.published_table import sample_table
+from mcage.variation.published_table import sample_table, select_attempts, worst_class_deviation
 from mcage.variation.scenarios import CLASSES, SCENARIOS, Scenario, constants, scenario
-from mcage.variation.selected import select_attempts, worst_class_deviation
-from mcage.variation.vmin_tail import sample_tail
+from mcage.variation.vmin_tail import TailCells, sample_tail
 
 __all__ = [
     "CLASSES",

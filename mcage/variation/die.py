@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.errors import UserError
+from mcage.random import variation_stream
 from mcage.variation.scenarios import Scenario
-from mcage.variation.streams import draws
 
 
 def die_of(instances: NDArray[np.int64], slices_per_chip: int) -> NDArray[np.int64]:
@@ -53,6 +53,8 @@ def sample_die(scenario: Scenario, seed: int, dies: NDArray[np.int64]) -> NDArra
     if scenario.sigma_die_volts == 0:
         return np.zeros(len(dies))
     ids, place = np.unique(dies, return_inverse=True)
-    normal = np.array([draws(seed, "die", die).standard_normal() for die in ids.tolist()])
+    normal = np.array(
+        [variation_stream(seed, "die", die).standard_normal() for die in ids.tolist()]
+    )
     shift: NDArray[np.float64] = scenario.sigma_die_volts * normal[place]
     return shift

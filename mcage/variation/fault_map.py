@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.geometry import SLICE
-from mcage.variation.cells import TailCells
 from mcage.variation.scenarios import CLASSES
+from mcage.variation.vmin_tail import TailCells
 
 REPAIRED_BITS = 1
 """Replacement bits of an entry: entries with no more faulty bits than this are reliable."""

@@ -6,13 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.errors import UserError
-from mcage.variation.cells import TailCells
 from mcage.variation.die import die_of
 from mcage.variation.expected import check_vdd
-from mcage.variation.published_table import sample_table
+from mcage.variation.published_table import sample_table, select_attempts
 from mcage.variation.scenarios import Scenario, scenario
-from mcage.variation.selected import select_attempts
-from mcage.variation.vmin_tail import sample_tail
+from mcage.variation.vmin_tail import TailCells, sample_tail
 
 MODES = ("varius", "varius-selected", "table", "table-exact")
 """Ways to make a fault map; see `FaultModel`."""

@@ -5,8 +5,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.random import variation_stream, with_attempts
 from mcage.variation.scenarios import Scenario
-from mcage.variation.streams import draws, with_attempts
 
 DIAGONAL = 1e-9
 """Added to the diagonal of the correlation, so that rounding cannot make a pivot negative."""
@@ -92,7 +92,7 @@ def sample_field(
     factor = node_factor(scenario.phi, rows, columns)
     normal = np.empty((len(instances), rows * columns))
     for i, (instance, attempt) in enumerate(with_attempts(instances, attempts)):
-        draws(seed, "field", instance, attempt).standard_normal(out=normal[i])
+        variation_stream(seed, "field", instance, attempt).standard_normal(out=normal[i])
     # Not ``@``: BLAS sums in an order that depends on batch and threads.
     field: NDArray[np.float64] = np.einsum("ij,nj->ni", factor, normal)
     field *= scenario.sigma_systematic_volts

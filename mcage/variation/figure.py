@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mcage.files.atomic import whole_file
 from mcage.files.kinds import PNG
 from mcage.geometry import SLICE
-from mcage.variation.cells import TailCells
+from mcage.variation.vmin_tail import TailCells
 
 
 def draw_map(

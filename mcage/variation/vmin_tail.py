@@ -1,18 +1,20 @@
 """The tail of Vmin: every cell of a slice that lies above a floor, without drawing the others.
 
-The cells of a segment share one die part and one systematic value, and are independent given
-them. So their random
-parts, worst first, are the order statistics of independent normal numbers, and those can be drawn
-one after the other: with Phi the normal distribution function and n cells, -log Phi of the worst
-is exponential with mean 1/n, the next one larger by an exponential with mean 1/(n-1), and so on
-(Rényi, 1953). Each takes a place among the places not yet taken. The drawing of a segment stops
-at the first cell below the floor, which is exact: all further ones are lower still.
+The cells of a segment share one die part and one systematic value, and are independent given them.
+So their random parts, worst first, are the order statistics of independent normal numbers, and
+those can be drawn one after the other: with Phi the normal distribution function and n cells, -log
+Phi of the worst is exponential with mean 1/n, the next one larger by an exponential with mean
+1/(n-1), and so on (Rényi, 1953). Each takes a place among the places not yet taken. The drawing of
+a segment stops at the first cell below the floor, which is exact: all further ones are lower still.
 
 The numbers that a cell uses do not depend on the floor. A lower floor continues the same list,
 so that the faults of an instance are nested in Vdd, and the map is a function of seed and instance.
 """
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +22,79 @@ from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from mcage.errors import UserError
 from mcage.geometry import SLICE
-from mcage.variation.cells import TailCells
+from mcage.random import variation_stream, with_attempts
 from mcage.variation.die import die_of, sample_die
 from mcage.variation.field import sample_field
 from mcage.variation.scenarios import Scenario
-from mcage.variation.streams import draws, with_attempts
 
 MAX_TAIL_CELLS = 200_000
 """Expected cells of a slice above the floor beyond which the model has nothing to say."""
 
 ROUNDING = 1e-9
 """Relative margin of the stop, so that rounding cannot drop a cell at the very floor."""
+
+
+@dataclass(frozen=True)
+class TailCells:
+    """The weakest cells of some instances, all others being left out.
+
+    Parameters
+    ----------
+    offsets : int64[I+1]
+        Cells ``offsets[i] ... offsets[i+1] - 1`` belong to the i-th instance.
+    cell : int32[n]
+        Number of the cell in its slice, ``2048 * entry + bit``; ascending within an instance.
+    vmin_volts : float64[n]
+        Minimum working voltage; infinite where a cell is faulty at any Vdd.
+    """
+
+    offsets: NDArray[np.int64]
+    cell: NDArray[np.int32]
+    vmin_volts: NDArray[np.float64]
+
+    @classmethod
+    def join(cls, parts: Sequence[tuple[NDArray[np.int32], NDArray[np.float64]]]) -> "TailCells":
+        """Cells of several instances, from ``(cell, vmin_volts)`` of each, in any order."""
+        orders = [np.argsort(cell) for cell, _ in parts]
+        cells = [cell[order] for (cell, _), order in zip(parts, orders, strict=True)]
+        vmins = [vmin[order] for (_, vmin), order in zip(parts, orders, strict=True)]
+        return cls(
+            offsets=np.cumsum([0, *map(len, cells)], dtype=np.int64),
+            cell=np.concatenate([np.empty(0, np.int32), *cells]),
+            vmin_volts=np.concatenate([np.empty(0), *vmins]),
+        )
+
+    def at(self, places: NDArray[np.int64], instances: NDArray[np.int64]) -> "TailCells":
+        """Cells at some places, all of them of some instances; both in rising order."""
+        offsets = np.searchsorted(places, self.offsets)[instances]
+        return TailCells(
+            np.append(offsets, len(places)), self.cell[places], self.vmin_volts[places]
+        )
+
+    @property
+    def instances(self) -> int:
+        """Number of instances I."""
+        return len(self.offsets) - 1
+
+    @cached_property
+    def instance(self) -> NDArray[np.int64]:
+        """Position (0 ... I-1) of the instance that each cell belongs to, int64[n]."""
+        return np.repeat(np.arange(self.instances), np.diff(self.offsets))
+
+    @property
+    def entry(self) -> NDArray[np.int32]:
+        """Entry of each cell, int32[n]."""
+        return self.cell // np.int32(SLICE.entry_bits)
+
+    @cached_property
+    def slice_entry(self) -> NDArray[np.int64]:
+        """Entry of each cell among those of all slices, 256 * instance + entry, int64[n]."""
+        return self.instance * SLICE.entries + self.entry
+
+    @cached_property
+    def block(self) -> NDArray[np.int32]:
+        """Block of each cell inside its entry, int32[n]."""
+        return self.cell % np.int32(SLICE.entry_bits) // np.int32(SLICE.block_bits)
 
 
 def expected_tail_cells(scenario: Scenario, floor_volts: float) -> float:
@@ -87,7 +151,9 @@ def sample_tail(
     means = scenario.mu_volts + fields + shifts[:, None, None]
     return TailCells.join(
         [
-            _sample_slice(scenario, nodes, draws(seed, "cells", instance, attempt), floor_volts)
+            _sample_slice(
+                scenario, nodes, variation_stream(seed, "cells", instance, attempt), floor_volts
+            )
             for nodes, (instance, attempt) in zip(
                 means, with_attempts(instances, attempts), strict=True
             )

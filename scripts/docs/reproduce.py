@@ -27,7 +27,7 @@ from mcage.studies.reproduction.table import (
     verdict,
     write_table,
 )
-from mcage.traces.release import WORK_GROUP
+from mcage.traces.transforms import WORK_GROUP
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "reproduce"

@@ -26,7 +26,7 @@ from mcage.replays.prepare import PreparedReplay
 from mcage.replays.schedule import Schedule, make_schedule
 from mcage.techniques import technique
 from mcage.traces import ALLOC, KERNELS, RELEASE, WRITE, Trace, load_trace, open_trace
-from mcage.traces.release import released_with_wavefronts
+from mcage.traces.transforms import released_with_wavefronts
 
 TECHNIQUES = ("baseline", "rc", "rc+rar", "argo")
 PAPER_DUTY = (0, 0, 24, 30, 58, 68, 34, 36)

@@ -22,7 +22,7 @@ from mcage.replays.prepare import prepare
 from mcage.replays.schedule import DEATH, Schedule, make_schedule
 from mcage.techniques import technique
 from mcage.traces import KERNELS, READ, Trace, open_trace
-from mcage.traces.release import last_accesses, release_cycles, released_with_wavefronts
+from mcage.traces.transforms import last_accesses, release_cycles, released_with_wavefronts
 from mcage.variation import SCENARIOS, FaultModel, fault_map, scenario
 
 DIES = 100

@@ -11,7 +11,7 @@ import numpy as np
 
 from mcage.geometry import SLICE
 from mcage.traces import ALLOC, READ, RELEASE, WRITE, Trace
-from mcage.traces.release import last_accesses, release_cycles, released_with_wavefronts
+from mcage.traces.transforms import last_accesses, release_cycles, released_with_wavefronts
 
 
 def rearranged(

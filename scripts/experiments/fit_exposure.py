@@ -22,7 +22,7 @@ from mcage.engines.select import select_engine
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS, open_trace
-from mcage.traces.release import released
+from mcage.traces.transforms import released
 from mcage.variation import SCENARIOS, FaultModel, fault_map, scenario
 
 WC_LOSS, RRCD_LOSS = 0.0043, 0.0153

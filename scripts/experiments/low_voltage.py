@@ -43,7 +43,7 @@ from mcage.stats.paired import compare_means
 from mcage.stats.survival import CaseLives, life_quantile
 from mcage.stats.wording import DASH, life, percent, plus_minus
 from mcage.sweep.plan import run_sweep
-from mcage.traces.release import RELEASES
+from mcage.traces.transforms import RELEASES
 from mcage.variation import SCENARIOS, scenario
 
 ROOT = Path(__file__).parents[2]

@@ -36,6 +36,7 @@ from mcage.replays.prepare import prepare
 from mcage.spec import SweepSpec
 from mcage.sweep.plan import Sweep
 from mcage.techniques import TECHNIQUES, Placement
+from mcage.traces import first_generations
 from mcage.traces.library import bundled_trace
 
 NUMPY = NumpyEngine()
@@ -144,7 +145,7 @@ def test_times_beyond_32_bits(name):
 
 @functools.cache
 def excerpt():
-    return bundled_trace("ScanLargeArrays").first_generations(1)
+    return first_generations(bundled_trace("ScanLargeArrays"), 1)
 
 
 @with_compiler

@@ -17,6 +17,7 @@ from mcage.lifetime.end_cause import EndCause
 from mcage.replays.packing import packed_bases
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
+from mcage.traces import first_generations
 from mcage.traces.library import bundled_trace
 from mcage.traces.model import ALLOC, WRITE
 from mcage.traces.validation import validate_trace
@@ -176,7 +177,7 @@ def test_without_faults_it_is_the_baseline(engine):
 @pytest.mark.parametrize("name", ["Reduction", "ScanLargeArrays"])
 def test_retimed_traces_are_traces(name):
     """All events of a window in their order and at their distances, the fewer places the later."""
-    trace = bundled_trace(name).first_generations(2)
+    trace = first_generations(bundled_trace(name), 2)
     packing = prepare(trace, DISABLE).packing
     cycles = []
     for count in (16, 9, 4, 1):

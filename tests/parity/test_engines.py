@@ -23,6 +23,7 @@ from mcage.engines.stress import FaultFreeDuties, TrackedCells
 from mcage.replays.most_stressed import group_by_duty
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES, Placement
+from mcage.traces import first_generations
 from mcage.traces.library import bundled_trace
 
 NUMBA, NUMPY = NumbaEngine(), NumpyEngine()
@@ -106,7 +107,7 @@ def test_engines_agree_on_times_beyond_32_bits(name):
 
 @functools.cache
 def excerpt():
-    return bundled_trace("ScanLargeArrays").first_generations(2)
+    return first_generations(bundled_trace("ScanLargeArrays"), 2)
 
 
 @pytest.mark.parametrize("name", TECHNIQUES)
@@ -119,7 +120,7 @@ def test_engines_agree_on_an_excerpt_of_a_real_trace(name):
 @pytest.mark.parametrize("kernel", ["RadixSort", "BlackScholes", "Reduction"])
 def test_engines_agree_on_longer_excerpts(kernel):
     """Two kernels, few large windows, and sixteen slots."""
-    trace = bundled_trace(kernel).first_generations(2)
+    trace = first_generations(bundled_trace(kernel), 2)
     for technique in TECHNIQUES.values():
         assert_same(trace, technique, 64, seeded_fault_maps(4)[:3])
 

@@ -19,7 +19,7 @@ from mcage.engines.numba_engine import NumbaEngine
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS, bundled_trace
-from mcage.traces.release import RELEASES, WAVEFRONT, WORK_GROUP, released
+from mcage.traces.transforms import RELEASES, WAVEFRONT, WORK_GROUP, released
 
 COSTS = load_costs()
 OLD, NEW = COSTS.technology("32nm"), COSTS.technology("28nm")

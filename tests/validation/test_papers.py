@@ -18,7 +18,7 @@ from mcage.engines.numba_engine import NumbaEngine
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS, bundled_trace
-from mcage.traces.release import WAVEFRONT, WORK_GROUP, released
+from mcage.traces.transforms import WAVEFRONT, WORK_GROUP, released
 from mcage.variation import FaultModel, fault_map, scenario
 
 ENGINE = NumbaEngine()

@@ -13,7 +13,7 @@ from mcage.studies.reproduction.figure_data import PLOTS
 from mcage.studies.reproduction.kernel_replays import LIMITS, PUBLISHED_LIMIT, Study
 from mcage.studies.reproduction.published import Reasons
 from mcage.studies.reproduction.table import Row, as_json, reproduce
-from mcage.traces.release import WORK_GROUP
+from mcage.traces.transforms import WORK_GROUP
 
 pytestmark = pytest.mark.slow
 

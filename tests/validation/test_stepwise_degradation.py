@@ -30,12 +30,12 @@ from mcage.geometry import SLICE
 from mcage.lifetime.end_cause import EndCause
 from mcage.lifetime.simulator import Lives
 from mcage.techniques import TECHNIQUES
-from mcage.traces import bundled_trace
+from mcage.traces import bundled_trace, first_generations
 from mcage.variation import fault_map
 
 BHARDWAJ = MODELS["bhardwaj"]
 TRACES = tuple(
-    bundled_trace(name).first_generations(2) for name in ("MatrixTranspose", "QuasiRandomSequence")
+    first_generations(bundled_trace(name), 2) for name in ("MatrixTranspose", "QuasiRandomSequence")
 )
 UNEVEN = (0.0, 0.1, 0.7, 1.9, 3.3, 6.0)
 SAMPLE = range(0, SLICE.cells, 5003)

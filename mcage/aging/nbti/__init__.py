@@ -5,7 +5,7 @@ both while the cell is off, recover (Valero et al., IEEE TC 2019, section 2.2). 
 therefore ages on its own stressed fraction of the time: d0 for T0, d1 for T1.
 """
 
-from mcage.aging.nbti.bhardwaj import Bhardwaj, bhardwaj
+from mcage.aging.nbti.bhardwaj import Bhardwaj, Phases, bhardwaj
 from mcage.aging.nbti.catalogue import nbti_model
 from mcage.aging.nbti.constants import (
     BOLTZMANN_EV_PER_KELVIN,
@@ -17,7 +17,6 @@ from mcage.aging.nbti.constants import (
 from mcage.aging.nbti.facelift import Facelift, facelift
 from mcage.aging.nbti.finfet_planar import FinFetPlanar, finfet, planar
 from mcage.aging.nbti.model import NOMINAL_TRANSISTORS, AdditiveModel, NbtiModel, Rates, Transistors
-from mcage.aging.nbti.phases import Phases
 
 __all__ = [
     "BOLTZMANN_EV_PER_KELVIN",

@@ -20,7 +20,7 @@ from mcage.replays.schedule import Schedule, Windows, make_schedule
 from mcage.studies.reproduction.duty_summary import CellDuties, cell_duties
 from mcage.techniques import technique
 from mcage.traces import KERNELS, Trace, open_trace
-from mcage.traces.release import WAVEFRONT, checked_release, released
+from mcage.traces.transforms import WAVEFRONT, checked_release, released
 from mcage.variation import FaultModel, fault_map, scenario
 
 PUBLISHED_LIMIT = 64
@@ -79,7 +79,7 @@ class Study:
     dies : int
         Fault maps for each scenario.
     release : str
-        With what windows are released, as in `mcage.traces.release.released`.
+        With what windows are released, as in `mcage.traces.transforms.released`.
 
     Raises
     ------

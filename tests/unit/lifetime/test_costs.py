@@ -36,8 +36,8 @@ from mcage.replays.event_rates import EVENTS, Event, KernelActivity, events_per_
 from mcage.replays.prepare import prepare
 from mcage.spec.epochs import growth_weights
 from mcage.techniques import TECHNIQUES
-from mcage.traces import open_trace
-from mcage.traces.release import released
+from mcage.traces import first_generations, open_trace
+from mcage.traces.transforms import released
 
 
 def consumed(traces, technique, tail=None, kernels=None, conditions=None, **changes):
@@ -103,7 +103,7 @@ def assert_same_activity(found, expected, instances):
 
 @pytest.fixture(scope="module")
 def kernels():
-    return [released(open_trace(name)).first_generations(2) for name in SMALL_KERNELS]
+    return [first_generations(released(open_trace(name)), 2) for name in SMALL_KERNELS]
 
 
 @pytest.mark.parametrize("name", ["baseline", "rc+rar", "wc", "rrcd", "rrcd+rc+rar", "gr-guard"])

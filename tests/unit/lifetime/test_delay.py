@@ -23,11 +23,11 @@ from trace_strategies import alloc, pattern, release, trace_of, write
 from mcage.aging.environment import environment
 from mcage.lifetime.end_cause import EndCause
 from mcage.spec.epochs import growth_weights, middle_of_growth, middles_of_growth
-from mcage.traces import bundled_trace
+from mcage.traces import bundled_trace, first_generations
 
 ZERO = np.zeros(64, dtype=np.uint32)
 STEADY = steady_trace([ZERO])
-KERNEL = bundled_trace("MatrixTranspose").first_generations(4)
+KERNEL = first_generations(bundled_trace("MatrixTranspose"), 4)
 
 
 @pytest.mark.parametrize("guardband", [0.01, 0.05, 0.139, 0.17])

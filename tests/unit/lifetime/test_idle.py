@@ -26,8 +26,8 @@ from mcage.lifetime.fault_free import share
 from mcage.lifetime.simulator import live
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
-from mcage.traces import open_trace
-from mcage.traces.idle import held_while_idle
+from mcage.traces import first_generations, open_trace
+from mcage.traces.transforms import held_while_idle
 
 ZERO = np.zeros(64, dtype=np.uint32)
 
@@ -143,7 +143,7 @@ def test_leakage_while_holding_is_paid_for(sweeps):
 )
 def test_power_by_hand(name, entries):
     """Busy a quarter of the time: three times as long the entries that hold leak."""
-    trace = open_trace(SMALL_KERNELS[0]).first_generations(2)
+    trace = first_generations(open_trace(SMALL_KERNELS[0]), 2)
     if entries is None:
         entries = int(prepare(trace, TECHNIQUES[name]).needed.sum())
     life, consumed = held_life(trace, name, 0.25)
@@ -163,7 +163,7 @@ def test_power_by_hand(name, entries):
 
 def test_waits_lengthen_the_work_and_not_the_rest():
     """Two rows in two slots, and a slice on which one window fits: twice the time, less idle."""
-    trace = open_trace(SMALL_KERNELS[0]).first_generations(2)
+    trace = first_generations(open_trace(SMALL_KERNELS[0]), 2)
     size = trace.kernels[0].window_size
     tail = tail_of(whole_entries(range(size, 256)))
     packing = prepare(trace, TECHNIQUES["disable"]).packing

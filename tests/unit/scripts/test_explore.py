@@ -23,7 +23,7 @@ from mcage.replays.prepare import prepare
 from mcage.replays.schedule import make_schedule
 from mcage.techniques import technique
 from mcage.traces import Kernel, classify, compressible, validate_trace
-from mcage.traces.release import released_with_wavefronts
+from mcage.traces.transforms import released_with_wavefronts
 
 OTHER = np.arange(64) ** 3 + 5
 """No pattern."""

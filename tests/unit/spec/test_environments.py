@@ -15,8 +15,7 @@ from typer.testing import CliRunner
 
 from mcage.aging.environment import Environment, OperatingPoint
 from mcage.aging.nbti import Transistors
-from mcage.aging.sampling import InstanceDistributions
-from mcage.aging.time_fractions import TimeFractionDistributions
+from mcage.aging.sampling import InstanceDistributions, TimeFractionDistributions
 from mcage.campaign.run import run_campaign
 from mcage.cli.main import app
 from mcage.distributions import Distribution

@@ -16,7 +16,7 @@ from mcage.errors import UserError
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import validate_trace
-from mcage.traces.idle import held_while_idle
+from mcage.traces.transforms import held_while_idle
 
 ENGINE = NumpyEngine()
 FULL = np.full(64, 2**32 - 1, dtype=np.uint32)

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from trace_strategies import alloc, random_trace, read, release, trace_of, traces, write
 
 from mcage.errors import UserError
+from mcage.traces import first_generations
 from mcage.traces.library import KERNELS, bundled_trace
-from mcage.traces.model import ALLOC, COLUMNS, LONGEST_IDLE_GAP, RELEASE, WRITE
+from mcage.traces.model import ALLOC, COLUMNS, RELEASE, WRITE
+from mcage.traces.transforms import LONGEST_IDLE_GAP
 from mcage.traces.validation import validate_trace
 
 
@@ -100,7 +102,7 @@ def test_digest_sees_kernels_and_length():
 
 def test_excerpt_takes_whole_windows_of_every_kernel_and_closes_the_gaps():
     trace = two_kernels(repeats=3)
-    short = trace.first_generations(4)
+    short = first_generations(trace, 4)
     assert [k.window_size for k in short.kernels] == [2, 3]
     assert short.windows_per_slot().tolist() == [4, 4]
     assert np.bincount(short.alloc_kernel).tolist() == [4, 4]
@@ -114,41 +116,41 @@ def test_excerpt_takes_whole_windows_of_every_kernel_and_closes_the_gaps():
 
 
 def test_excerpt_rounds_the_share_of_a_kernel_up():
-    short = two_kernels(repeats=3).first_generations(3)
+    short = first_generations(two_kernels(repeats=3), 3)
     assert short.windows_per_slot().tolist() == [4, 4]
 
 
 def test_excerpt_fills_up_where_a_kernel_is_rare():
     sizes = [2, 3, 3, 3, 3, 3]
     events = [event for i, n in enumerate(sizes) for event in window(20 * i, 20 * i + 5, 0, n)]
-    short = trace_of(events).first_generations(4)
+    short = first_generations(trace_of(events), 4)
     assert short.reg[short.alloc_event].tolist() == [2, 3, 3, 3]
 
 
 @pytest.mark.parametrize("rest", [1, 5000])
 def test_excerpt_keeps_the_time_between_two_passes(rest):
     trace = trace_of([*window(0, 5), *window(2000, 2015)], cycles=2015 + rest)
-    assert trace.first_generations(1).cycles == 5 + rest
+    assert first_generations(trace, 1).cycles == 5 + rest
 
 
 def test_excerpt_of_all_generations_is_the_trace_itself():
     trace = two_kernels()
-    assert trace.first_generations(trace.generations) is trace
-    assert trace.first_generations(1000) is trace
+    assert first_generations(trace, trace.generations) is trace
+    assert first_generations(trace, 1000) is trace
 
 
 @pytest.mark.parametrize("generations", [0, -1])
 def test_excerpt_of_nothing(generations):
     with pytest.raises(UserError, match="must be at least 1"):
-        two_kernels().first_generations(generations)
+        first_generations(two_kernels(), generations)
 
 
 def test_excerpt_says_what_it_is():
-    assert two_kernels().first_generations(2).source["first_generations"] == 2
+    assert first_generations(two_kernels(), 2).source["first_generations"] == 2
 
 
 def check_excerpt(trace, generations):
-    short = trace.first_generations(generations)
+    short = first_generations(trace, generations)
     validate_trace(short)
     had = trace.windows_per_slot()
     kept = short.windows_per_slot()
@@ -190,7 +192,7 @@ def events_of(trace, slot):
 def test_excerpt_without_a_write():
     trace = trace_of([alloc(0, 0, 2), release(5, 0), *window(10, 15)])
     with pytest.raises(UserError, match="no register write in its first 1 generations"):
-        trace.first_generations(1)
+        first_generations(trace, 1)
 
 
 @settings(max_examples=50)
@@ -212,8 +214,8 @@ def test_excerpts_of_bundled_traces(name):
 
 def test_excerpt_of_an_excerpt():
     trace = random_trace(random.Random(4), generations=(4, 6), phases=(1, 1))
-    assert trace.first_generations(3).first_generations(1).digest() == (
-        trace.first_generations(1).digest()
+    assert first_generations(first_generations(trace, 3), 1).digest() == (
+        first_generations(trace, 1).digest()
     )
 
 

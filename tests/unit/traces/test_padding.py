@@ -13,8 +13,8 @@ from mcage.engines.parity import excerpt
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS, open_trace, save_trace
+from mcage.traces.library import PaddedTraceWarning, uses_lower_half_only
 from mcage.traces.model import WRITE
-from mcage.traces.padding import PaddedTraceWarning, uses_lower_half_only
 
 LOWER = np.uint64(0xFFFF_FFFF)
 EVERY = ~np.uint64(0)

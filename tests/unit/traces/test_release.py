@@ -11,7 +11,7 @@ from trace_strategies import alloc, read, release, trace_of, traces, write
 from mcage.spec import SweepSpec
 from mcage.spec.sections import Workload
 from mcage.traces import ALLOC, KERNELS, RELEASE, Trace, open_trace, validate_trace
-from mcage.traces.release import (
+from mcage.traces.transforms import (
     RELEASES,
     release_cycles,
     released,

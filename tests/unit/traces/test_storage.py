@@ -16,6 +16,7 @@ from small_traces import small_trace
 from trace_strategies import traces
 
 from mcage.errors import UserError
+from mcage.traces import first_generations
 from mcage.traces.library import bundled_trace
 from mcage.traces.model import COLUMNS
 from mcage.traces.storage import load_trace, save_trace
@@ -320,7 +321,7 @@ def test_content_changed_without_its_digest(saved):
 def test_flipped_bits_are_noticed(tmp_path):
     """Wherever a bit flips in a file: an error, or the very same content."""
     path = tmp_path / "t.h5"
-    trace = bundled_trace("QuasiRandomSequence").first_generations(1)
+    trace = first_generations(bundled_trace("QuasiRandomSequence"), 1)
     save_trace(trace, path)
     sound = path.read_bytes()
     random = np.random.default_rng(20)

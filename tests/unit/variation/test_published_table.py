@@ -8,11 +8,11 @@ from mcage.variation import (
     FaultModel,
     class_shares,
     faulty_bits,
+    published_table,
     sample_field,
     sample_tail,
     scenario,
     select_attempts,
-    selected,
     worst_class_deviation,
 )
 
@@ -113,16 +113,16 @@ def test_other_vdd_is_refused() -> None:
 
 def test_hopeless_tolerance(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message gives the closest of all maps, so that a tolerance can be chosen."""
-    monkeypatch.setattr(selected, "MAX_ATTEMPTS", 40)
+    monkeypatch.setattr(published_table, "MAX_ATTEMPTS", 40)
     seen = []
-    deviations_of = selected._deviations
+    deviations_of = published_table._deviations
 
     def record(*arguments: object) -> np.ndarray:
         found = deviations_of(*arguments)  # type: ignore[arg-type]
         seen.append(found[-1])
         return found
 
-    monkeypatch.setattr(selected, "_deviations", record)
+    monkeypatch.setattr(published_table, "_deviations", record)
     model = FaultModel(COMMON, "varius-selected", tolerance=0.001)
     with pytest.raises(UserError) as refused:
         model.sample(1, np.array([9]), 0.4)
