@@ -20,7 +20,7 @@ _HOMES = {
     "open_results": "mcage.results.reader",
     "open_trace": "mcage.traces",
     "replay": "mcage.studies.single_replay",
-    "run_sweep": "mcage.sweep.plan",
+    "run_sweep": "mcage.sweep.run",
     "save_trace": "mcage.traces",
 }
 

@@ -1,5 +1,6 @@
-"""What is made once for a key and shared by all threads, for as long as the key lives."""
+"""What threads share: the cores, and values that are made once for a key."""
 
+import os
 import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -7,6 +8,13 @@ from weakref import WeakKeyDictionary
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
+
+
+def usable_cores() -> int:
+    """Number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class Once(Generic[Key, Value]):

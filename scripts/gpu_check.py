@@ -320,7 +320,7 @@ def _sweep_parity(check):
 
 def _compared_sweep(check, by, other, instances, generations):
     from mcage.spec import SweepSpec
-    from mcage.sweep.plan import Sweep
+    from mcage.sweep.study import Sweep
 
     spec = SweepSpec.from_mapping(
         {

@@ -241,11 +241,11 @@ def _number_or_law(text: str | None) -> float | str | None:
 def _check(spec: Any, engine: str, devices: str | None) -> None:
     """Refuse what the sweep itself would refuse, traces, techniques and cases included."""
     from mcage.engines.select import parse_devices, select_engine
-    from mcage.sweep.plan import Sweep
+    from mcage.sweep.study import Sweep
     from mcage.sweep.unused_keys import refuse_unused
 
     refuse_unused(spec)
-    _ = Sweep(spec, *select_engine(engine, parse_devices(devices))).campaign
+    _ = Sweep(spec, *select_engine(engine, parse_devices(devices))).header
 
 
 def _run(
@@ -261,7 +261,7 @@ def _run(
     from mcage.report.console import console
     from mcage.report.notes import note_on_shared_dies
     from mcage.report.tables.summary import print_summaries, summarize_file
-    from mcage.sweep.plan import run_sweep
+    from mcage.sweep.run import run_sweep
 
     numbers = parse_devices(devices)
     if out == DEFAULT_OUT:

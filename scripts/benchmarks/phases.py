@@ -17,11 +17,11 @@ _PHASE_OF = {
     "mcage.sweep.plan.open_trace": "preparation",
     "mcage.sweep.plan.prepare": "preparation",
     "mcage.sweep.plan.share": "preparation",
-    "mcage.sweep.plan._workloads": "sampling",
+    "mcage.sweep.batch.kernels_of_periods": "sampling",
     "mcage.variation.fault_model.sample_tail": "sampling",
     "mcage.variation.fault_model.sample_table": "sampling",
-    "mcage.sweep.plan.live": "lives",
-    "mcage.sweep.plan.Sweep._batch": "sampled cells and arrays",
+    "mcage.sweep.batch.live": "lives",
+    "mcage.sweep.study.compute_batch": "sampled cells and arrays",
     "mcage.campaign.run.write_shard": "files",
     "mcage.campaign.run.finished_shards": "files",
     "mcage.campaign.run.write_merged": "files",
@@ -127,7 +127,8 @@ def run_timed_sweep(spec, engine, shard_size=None):
         during which at least one thread was in the engine), ``peak_bytes``.
     """
     from mcage.campaign.run import run_campaign
-    from mcage.sweep.plan import BATCHES_IN_SHARD, SHARD_INSTANCES, Sweep
+    from mcage.sweep.run import BATCHES_IN_SHARD, SHARD_INSTANCES
+    from mcage.sweep.study import Sweep
 
     stopwatch = Stopwatch()
     forget_peak()
@@ -137,7 +138,7 @@ def run_timed_sweep(spec, engine, shard_size=None):
             patches.enter_context(_patched(path, stopwatch, phase))
         sweep = Sweep(spec, TimedEngine(engine, stopwatch))
         run_campaign(
-            sweep.campaign,
+            sweep.header,
             Path(folder) / "sweep.h5",
             sweep.compute,
             shard_size or max(SHARD_INSTANCES, BATCHES_IN_SHARD * engine.batch),

@@ -15,7 +15,7 @@ from mcage.engines.select import select_engine
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import mean
 from mcage.stats.wording import DASH
-from mcage.sweep.plan import Sweep
+from mcage.sweep.study import Sweep
 
 MODELS = ("facelift", "bhardwaj", "finfet", "planar")
 
@@ -34,7 +34,7 @@ def main() -> None:
     print(
         f"{instances} instances\n\n| case | {' | '.join(MODELS)} |\n|{'---|' * (len(MODELS) + 1)}"
     )
-    for number, case in enumerate(sweep.campaign.cases):
+    for number, case in enumerate(sweep.header.cases):
         cells = (_cell(lives[model], number, spec.life.horizon_years) for model in MODELS)
         print(f"| `{case.technique}`, `{case.environment}` | {' | '.join(cells)} |")
     print("\n| model | ms of processor time an instance | of `facelift`'s |\n|---|---|---|")

@@ -42,7 +42,7 @@ from mcage.stats.estimates import Estimate, mean, proportion
 from mcage.stats.paired import compare_means
 from mcage.stats.survival import CaseLives, life_quantile
 from mcage.stats.wording import DASH, life, percent, plus_minus
-from mcage.sweep.plan import run_sweep
+from mcage.sweep.run import run_sweep
 from mcage.traces.transforms import RELEASES
 from mcage.variation import SCENARIOS, scenario
 

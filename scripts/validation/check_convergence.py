@@ -15,7 +15,7 @@ import numpy as np
 
 from mcage.engines.select import select_engine
 from mcage.spec import SweepSpec
-from mcage.sweep.plan import Sweep
+from mcage.sweep.study import Sweep
 
 CASES: dict[str, Any] = {"techniques": ["rrcd", "rrcd+rc+rar"], "environments": ["dvfs"]}
 """Only where a technique heeds faults do fault maps and spills matter; elsewhere a life follows
@@ -45,7 +45,7 @@ def main() -> None:
         sweep = Sweep(spec, *select_engine("numba"))
         results = sweep.compute(0, instances)
         print(f"\n{name} ({time.perf_counter() - start:.0f} s)")
-        for number, case in enumerate(sweep.campaign.cases):
+        for number, case in enumerate(sweep.header.cases):
             life = float(np.median(results["life_years"][number]))
             rates = np.asarray(results["spill_rate"][number], dtype=float)
             lived = np.isfinite(rates)

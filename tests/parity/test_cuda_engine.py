@@ -34,7 +34,7 @@ from mcage.errors import UserError
 from mcage.replays.most_stressed import group_by_duty
 from mcage.replays.prepare import prepare
 from mcage.spec import SweepSpec
-from mcage.sweep.plan import Sweep
+from mcage.sweep.study import Sweep
 from mcage.techniques import TECHNIQUES, Placement
 from mcage.traces import first_generations
 from mcage.traces.library import bundled_trace

@@ -6,7 +6,7 @@ import numpy as np
 from mcage.engines.select import select_engine
 from mcage.results.schema import VARIABLES
 from mcage.spec import SweepSpec
-from mcage.sweep.plan import Sweep
+from mcage.sweep.study import Sweep
 
 SMALL_KERNELS = ("MatrixTranspose", "QuasiRandomSequence", "ScanLargeArrays")
 ADDRESSES = {"REFERENCE_LIST", "DIMENSION_LIST"}

@@ -14,7 +14,7 @@ from sweep_cases import small_spec
 
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import shard_folder
-from mcage.sweep.plan import run_sweep
+from mcage.sweep.run import run_sweep
 
 KILLS = 94
 MOST_CAMPAIGNS = 400

@@ -10,7 +10,7 @@ from phases import ENGINE_PHASES, Stopwatch, TimedEngine, forget_peak, peak_byte
 from sweep_cases import assert_same_arrays, small_spec
 
 from mcage.engines.numba_engine import NumbaEngine
-from mcage.sweep.plan import Sweep
+from mcage.sweep.study import Sweep
 
 
 def test_a_phase_in_a_phase_is_charged_once():

@@ -19,7 +19,7 @@ from mcage.engines.select import select_engine
 from mcage.errors import UserError
 from mcage.spec import SweepSpec
 from mcage.sweep import halving
-from mcage.sweep.plan import Sweep
+from mcage.sweep.study import Sweep
 
 pytestmark = needs_host_compiler
 

@@ -12,7 +12,7 @@ from trace_strategies import alloc, release, trace_of, write
 from mcage.aging.nbti import facelift
 from mcage.cli import main
 from mcage.results.reader import open_results, read_campaign
-from mcage.sweep.plan import run_sweep
+from mcage.sweep.run import run_sweep
 from mcage.traces import save_trace
 
 HEAVY = ("numpy", "numba", "pydantic", "matplotlib", "h5py", "scipy", "xarray", "rich.console")
@@ -394,7 +394,7 @@ def test_a_defect_is_not_the_users_mistake(command, here, monkeypatch):
     def fail(*_):
         raise ZeroDivisionError("of ours")
 
-    monkeypatch.setattr("mcage.sweep.plan.Sweep.compute", fail)
+    monkeypatch.setattr("mcage.sweep.study.Sweep.compute", fail)
     code, _, error = command("sweep", *QUICK, "--out", "r.h5")
     assert code == 1
     assert "internal error: ZeroDivisionError: of ours" in error

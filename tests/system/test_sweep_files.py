@@ -13,7 +13,8 @@ from sweep_cases import SMALL_KERNELS, file_content, small_spec
 
 from mcage.campaign.shard_folder import shard_folder
 from mcage.results.reader import read_campaign
-from mcage.sweep.plan import Sweep, run_sweep
+from mcage.sweep.run import run_sweep
+from mcage.sweep.study import Sweep
 
 KERNELS = SMALL_KERNELS[:2]
 SPEC = small_spec(

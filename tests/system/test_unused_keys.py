@@ -14,7 +14,7 @@ from mcage.errors import UserError
 from mcage.spec import SweepSpec
 from mcage.studies.rare_events import failure_probability
 from mcage.studies.sensitivity import QUANTITIES, Study
-from mcage.sweep.plan import run_sweep
+from mcage.sweep.run import run_sweep
 from mcage.sweep.unused_keys import refuse_unused
 
 MCAGE = [sys.executable, "-c", "from mcage.cli.main import main; main()"]

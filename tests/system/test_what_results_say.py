@@ -18,7 +18,7 @@ from mcage.report.tables.summary import summarize_file
 from mcage.results.header import StoppingRule
 from mcage.results.reader import open_results, read_campaign
 from mcage.stats.estimates import mean
-from mcage.sweep.plan import run_sweep
+from mcage.sweep.run import run_sweep
 from mcage.sweep.stopping_quantities import QUANTITIES
 
 PAGE = ROOT / "docs" / "results-format.md"
@@ -39,7 +39,7 @@ def mixed():
 
 
 def test_each_case_stands_in_the_grid_once_and_is_named_by_its_voltages(mixed):
-    assert [(c.label, c.vdd_volts, c.highest_vdd_volts) for c in mixed.campaign.cases] == [
+    assert [(c.label, c.vdd_volts, c.highest_vdd_volts) for c in mixed.header.cases] == [
         ("rrcd nominal common 1 V", 1.0, 1.0),
         ("rrcd dvfs common 0.8/0.45 V", 0.45, 0.8),
         ("rrcd own common 0.5/0.9/0.7 V", 0.5, 0.9),
@@ -50,7 +50,7 @@ def test_each_case_stands_in_the_grid_once_and_is_named_by_its_voltages(mixed):
 def test_what_else_is_swept_changes_no_number(mixed):
     """Each case to the last bit as in a sweep of its own."""
     arrays = mixed.compute(0, 5)
-    for place, case in enumerate(mixed.campaign.cases):
+    for place, case in enumerate(mixed.header.cases):
         own = {"environments": [case.environment]}
         if case.environment == "dvfs":
             own["vdd_volts"] = [case.vdd_volts]
@@ -65,7 +65,7 @@ def test_what_else_is_swept_changes_no_number(mixed):
 
 def test_voltages_that_differ_little_are_different_cases():
     sweep = small_sweep(techniques=["rrcd"], vdd_volts=[0.419, 0.4190000001])
-    assert [case.label for case in sweep.campaign.cases] == [
+    assert [case.label for case in sweep.header.cases] == [
         "rrcd nominal common 1 V",
         "rrcd dvfs common 0.8/0.419 V",
         "rrcd dvfs common 0.8/0.4190000001 V",
@@ -81,14 +81,14 @@ def test_points_in_another_order_of_voltages_are_different_cases():
         environment={"own": own},
         vdd_volts=[0.9, 0.5],
     )
-    assert [case.label for case in sweep.campaign.cases] == [
+    assert [case.label for case in sweep.header.cases] == [
         "rrcd own common 0.9/0.9/0.5 V",
         "rrcd own common 0.9/0.5/0.5 V",
     ]
 
 
 def test_file_table_and_figure_say_the_voltages(mixed, tmp_path):
-    path = run_campaign(mixed.campaign, tmp_path / "r.h5", mixed.compute, 20)
+    path = run_campaign(mixed.header, tmp_path / "r.h5", mixed.compute, 20)
     with open_results(path) as results:
         assert results["vdd_volts"].values.tolist() == [1.0, 0.45, 0.5, 0.6]
         assert results["highest_vdd_volts"].values.tolist() == [1.0, 0.8, 0.9, 0.8]

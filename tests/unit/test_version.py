@@ -50,7 +50,7 @@ def imported(path, known):
 
 def test_everything_that_a_sweep_imports_enters_the_digest():
     known = modules()
-    reached, to_follow = set(), {"mcage.sweep.plan", "mcage.campaign.merge"}
+    reached, to_follow = set(), {"mcage.sweep.run", "mcage.campaign.merge"}
     while to_follow:
         reached |= to_follow
         to_follow = set().union(*(imported(known[one], known) for one in to_follow)) - reached

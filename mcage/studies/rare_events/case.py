@@ -16,7 +16,7 @@ from mcage.lifetime.fault_free import FaultFreeReplays
 from mcage.lifetime.simulator import live
 from mcage.spec import SweepSpec
 from mcage.studies.rare_events.vmin_gaussian import VminGaussian
-from mcage.sweep.plan import Sweep, _workloads
+from mcage.sweep.plan import SweepPlan, kernels_of_periods
 from mcage.sweep.unused_keys import refuse_unused
 from mcage.variation import TailCells
 
@@ -95,7 +95,7 @@ class RareCase:
 
     def kernels(self, instances: NDArray[np.int64]) -> NDArray[np.int64]:
         """Kernel of each epoch, the same as in a sweep: int64[I, epochs]."""
-        workload = _workloads(self.spec, instances, len(self.shared.replays))
+        workload = kernels_of_periods(self.spec, instances)
         return workload[:, list(self.spec.period_of_epoch[: self.epochs])]
 
     def cause(
@@ -179,24 +179,25 @@ def rare_case(spec: SweepSpec, age_years: float, engine: Engine) -> RareCase:
             f"age = {age_years:g} years, expected 0 ... {spec.life.horizon_years:g}, the horizon"
         )
     refuse_unused(spec)
-    sweep = Sweep(spec, engine)
-    if len(sweep._cases) != 1:
+    plan = SweepPlan(spec, engine)
+    if len(plan.cases) != 1:
         raise UserError(
-            f"{len(sweep._cases)} cases: a rare event is estimated for one technique, environment, "
+            f"{len(plan.cases)} cases: a rare event is estimated for one technique, environment, "
             "scenario and vdd at a time"
         )
-    (one,) = sweep._cases
+    (case,) = plan.cases
     return RareCase(
-        label=one.name.label,
+        label=case.name.label,
         spec=spec,
         age_years=age_years,
-        law=VminGaussian(one.faults.scenario),
+        law=VminGaussian(case.faults.scenario),
         rules=replace(
-            one.rules, epoch_edges_years=_edges_up_to(age_years, one.rules.epoch_edges_years)
+            case.conditions,
+            epoch_edges_years=_edges_up_to(age_years, case.conditions.epoch_edges_years),
         ),
         engine=engine,
-        shared=sweep._shared[one.case.technique],
-        kernel_names=tuple(trace.name for trace in sweep._traces),
+        shared=plan.fault_free[case.case.technique],
+        kernel_names=tuple(trace.name for trace in plan.traces),
     )
 
 

@@ -5,7 +5,6 @@ An evaluation is a sweep like any other, of the spec of the study with some keys
 are tried on the same ones (common random numbers).
 """
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from mcage.campaign.progress import Progress, Silent
+from mcage.concurrency import usable_cores
 from mcage.engines.interface import Engine
 from mcage.errors import UserError
 from mcage.spec import SweepSpec
@@ -20,7 +20,7 @@ from mcage.stats.estimates import Floats
 from mcage.studies.sensitivity.parameters import CONSTANT, Choice, Parameter, Value
 from mcage.studies.sensitivity.quantities import Quantity
 from mcage.studies.sensitivity.refit import refitted
-from mcage.sweep.plan import Sweep
+from mcage.sweep.study import Sweep
 from mcage.sweep.unused_keys import refuse_unused
 
 Setting = Mapping[str, Value]
@@ -75,7 +75,7 @@ class Study:
     @property
     def label(self) -> str:
         """The case in one text."""
-        return self._base.campaign.cases[0].label
+        return self._base.header.cases[0].label
 
     @cached_property
     def _base(self) -> Sweep:
@@ -146,7 +146,7 @@ class Study:
             return found
 
         self.progress.start(len(settings) * dies, 0)
-        pool = ThreadPoolExecutor(_threads())
+        pool = ThreadPoolExecutor(usable_cores())
         try:
             return list(pool.map(evaluate, settings))
         finally:
@@ -162,7 +162,3 @@ def in_words(setting: Setting) -> str:
         f"{key} = {value:.6g}" if isinstance(value, float) else f"{key} = {value}"
         for key, value in setting.items()
     )
-
-
-def _threads() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -26,7 +26,7 @@ from mcage.engines.policies import Policies
 from mcage.errors import UserError
 from mcage.replays.prepare import prepare
 from mcage.studies.reproduction.kernel_replays import Study
-from mcage.sweep.plan import Sweep
+from mcage.sweep.study import Sweep
 from mcage.techniques import TECHNIQUES, Gating, Placement, Storage, Technique
 from mcage.techniques.technique import PLACEMENTS, PlacementTraits
 

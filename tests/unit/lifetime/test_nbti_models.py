@@ -16,7 +16,7 @@ from mcage.aging.nbti import AdditiveModel, NbtiModel, facelift
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
-from mcage.sweep.plan import Sweep
+from mcage.sweep.study import Sweep
 
 ZERO = np.zeros(64, dtype=np.uint32)
 NOMINAL = environment("nominal", 0.419)
@@ -175,10 +175,10 @@ def test_a_model_that_is_no_sum_is_lived_by_as_well(plug_ins):
 
 
 def test_the_file_and_its_digest_know_the_model(plug_ins):
-    campaign = with_model("my_nbti_models:NO_RECOVERY").campaign
+    campaign = with_model("my_nbti_models:NO_RECOVERY").header
     assert 'model = "my_nbti_models:NO_RECOVERY"' in campaign.spec_toml
     plug_ins.NO_RECOVERY = dataclasses.replace(plug_ins.NO_RECOVERY, eta=0.1)
-    changed = with_model("my_nbti_models:NO_RECOVERY").campaign
+    changed = with_model("my_nbti_models:NO_RECOVERY").header
     assert changed.spec_toml == campaign.spec_toml
     assert changed.spec_digest != campaign.spec_digest
 
@@ -214,5 +214,5 @@ def test_another_model_is_another_life():
     limits = [
         dvth_at_delay(0.139, 1.0, MODELS[name].vt0_volts, MODELS[name].alpha) for name in names
     ]
-    found = [with_model(name)._cases[0].rules.limits().dvth_limit_volts for name in names]
+    found = [with_model(name).plan.cases[0].conditions.limits().dvth_limit_volts for name in names]
     assert found == limits

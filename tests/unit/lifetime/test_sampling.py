@@ -249,8 +249,8 @@ def arrays():
 
 
 def test_draws_are_recorded_and_follow_their_laws(arrays):
-    every = small_sweep(**LAWS)._laws.draw(5, np.arange(4000))
-    for name, law in small_sweep(**LAWS)._laws.of_slices.items():
+    every = small_sweep(**LAWS).plan.distributions.draw(5, np.arange(4000))
+    for name, law in small_sweep(**LAWS).plan.distributions.of_slices.items():
         assert np.array_equal(arrays[name], getattr(every, name)[:20])
         ranks = np.sort(getattr(every, name))
         expected = np.array([law.at((rank + 0.5) / 4000) for rank in range(4000)])
@@ -262,7 +262,7 @@ def test_draws_are_recorded_and_follow_their_laws(arrays):
 
 def test_batches_and_shards_do_not_matter(arrays, monkeypatch):
     sweep = small_sweep(**LAWS)
-    monkeypatch.setattr(sweep._engine, "batch", 3)
+    monkeypatch.setattr(sweep.plan.engine, "batch", 3)
     assert_same_arrays(joined([sweep.compute(0, 8), sweep.compute(8, 20)]), arrays)
 
 
@@ -273,14 +273,14 @@ def test_swings_are_drawn_for_each_epoch_and_recorded(arrays, monkeypatch):
     assert np.array_equal(arrays["temperature_swing_kelvin"], np.zeros((20, 4)))
     sweep = small_sweep(**SWING)
     swung = sweep.compute(0, 20)
-    every = sweep._laws.draw(5, np.arange(4000), 4).temperature_swing_kelvin
+    every = sweep.plan.distributions.draw(5, np.arange(4000), 4).temperature_swing_kelvin
     assert np.array_equal(swung["temperature_swing_kelvin"], every[:20])
     assert np.array_equal(
-        sweep._laws.draw(5, np.arange(9), 2).temperature_swing_kelvin, every[:9, :2]
+        sweep.plan.distributions.draw(5, np.arange(9), 2).temperature_swing_kelvin, every[:9, :2]
     )
     assert every.std() == pytest.approx(10, rel=0.03)
     assert np.abs(np.corrcoef(every.T) - np.eye(4)).max() < 0.06, "epochs that go together"
-    monkeypatch.setattr(sweep._engine, "batch", 3)
+    monkeypatch.setattr(sweep.plan.engine, "batch", 3)
     assert_same_arrays(joined([sweep.compute(0, 8), sweep.compute(8, 20)]), swung)
     plain = small_sweep().compute(0, 20)
     for name in ("temperature_kelvin", "workload", "faulty_entries_start"):

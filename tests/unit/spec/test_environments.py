@@ -23,7 +23,7 @@ from mcage.errors import UserError
 from mcage.results.reader import open_results
 from mcage.spec import SweepSpec
 from mcage.studies.rare_events.case import rare_case
-from mcage.sweep.plan import Sweep
+from mcage.sweep.study import Sweep
 from mcage.variation import sample_tail
 
 PAGE = ROOT / "docs" / "aging.md"
@@ -317,7 +317,7 @@ def test_batches_and_shards_do_not_matter(monkeypatch):
         techniques=["rrcd"], environments=["nominal", "own"], operating_points={"own": VARYING}
     )
     whole = sweep.compute(0, 9)
-    monkeypatch.setattr(sweep._engine, "batch", 2)
+    monkeypatch.setattr(sweep.plan.engine, "batch", 2)
     assert_same_arrays(joined([sweep.compute(0, 5), sweep.compute(5, 9)]), whole)
 
 
@@ -325,7 +325,7 @@ def test_shares_stand_in_the_file(tmp_path):
     sweep = small_sweep(
         techniques=["rrcd"], environments=["nominal", "own"], operating_points={"own": VARYING}
     )
-    campaign = replace(sweep.campaign, instances=4)
+    campaign = replace(sweep.header, instances=4)
     path = run_campaign(campaign, tmp_path / "r.h5", sweep.compute, 4)
     with open_results(path) as results:
         shares = results["operating_point_share"]

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from sweep_cases import SMALL_KERNELS, small_spec, small_sweep
 
-import mcage.sweep.plan as module
 from mcage.errors import UserError
 from mcage.random import stream
 from mcage.spec import SweepSpec
 from mcage.spec.workload_mix import canonical_mix, draw_kernels
+from mcage.sweep.plan import kernels_of_periods
 
 KERNELS = ("a", "b", "c")
 MANY = np.arange(3000)
@@ -26,7 +26,7 @@ def test_uniform_is_what_sweeps_have_always_drawn():
     plain = small_spec()
     assert plain.workload.mix == "uniform"
     drawn_before = [stream(5, "workload", one).integers(3, size=3).tolist() for one in range(9)]
-    assert module._workloads(plain, np.arange(9), 3).tolist() == drawn_before
+    assert kernels_of_periods(plain, np.arange(9)).tolist() == drawn_before
     assert shares(drawn("uniform")) == pytest.approx(1 / 3, abs=0.02)
 
 
@@ -97,7 +97,7 @@ def test_weights_and_kernels_name_each_other():
         with pytest.raises(UserError, match=words):
             small_sweep(workload={**kernels, "mix": mix})
     weighted = small_spec(workload={**kernels, "mix": {first: 9, second: 1}})
-    assert shares(module._workloads(weighted, MANY, 2))[0] == pytest.approx(0.9, abs=0.02)
+    assert shares(kernels_of_periods(weighted, MANY))[0] == pytest.approx(0.9, abs=0.02)
     assert SweepSpec.from_mapping({}).workload.mix == "uniform"
 
 

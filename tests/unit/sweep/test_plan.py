@@ -1,5 +1,6 @@
 """What a sweep computes is a function of its spec and the instance: of nothing else."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 
@@ -7,11 +8,12 @@ import numpy as np
 import pytest
 from sweep_cases import SMALL_KERNELS, assert_same_arrays, joined, small_spec, small_sweep
 
-import mcage.sweep.plan as module
+import mcage.sweep.batch as module
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.lifetime.end_cause import EndCause
 from mcage.results.conform import conforming
 from mcage.results.schema import DVTH_BIN_EDGES_MV
+from mcage.sweep.plan import kernels_of_periods
 from mcage.variation import FaultModel, fault_map, scenario
 
 INSTANCES = 20
@@ -46,8 +48,8 @@ def record_lives(monkeypatch):
 
 
 def test_the_arrays_follow_the_schema(sweep, arrays):
-    assert [(case.technique, case.environment) for case in sweep.campaign.cases] == CASES
-    conforming(sweep.campaign, arrays, INSTANCES)
+    assert [(case.technique, case.environment) for case in sweep.header.cases] == CASES
+    conforming(sweep.header, arrays, INSTANCES)
     shares = arrays["write_share"]
     lived = arrays["life_years"] > 0
     assert np.isnan(shares[~lived]).all()
@@ -72,8 +74,8 @@ def test_shards_do_not_matter(sweep, arrays, borders):
 
 @pytest.mark.parametrize("batch", [1, 6])
 def test_batches_and_threads_do_not_matter(sweep, arrays, batch, monkeypatch):
-    monkeypatch.setattr(sweep._engine, "batch", batch)
-    monkeypatch.setattr(module, "_threads", lambda: 3)
+    monkeypatch.setattr(sweep.plan.engine, "batch", batch)
+    monkeypatch.setattr(sweep.plan, "_pool", ThreadPoolExecutor(3))
     assert_same_arrays(sweep.compute(0, INSTANCES), arrays)
 
 
@@ -114,7 +116,7 @@ def test_every_case_runs_the_same_workloads_and_samples_the_same_cells(sweep, mo
 
 def test_each_kernel_comes_as_often_as_the_others():
     """Of 3 x 2000 draws each gets a third; the limits are five standard errors."""
-    workload = module._workloads(small_spec(), np.arange(2000), 3)
+    workload = kernels_of_periods(small_spec(), np.arange(2000))
     shares = np.bincount(workload.ravel()) / workload.size
     assert shares == pytest.approx(1 / 3, abs=5 * np.sqrt(2 / 9 / workload.size))
 
@@ -157,7 +159,7 @@ def test_bins_are_those_of_the_schema():
     edges = DVTH_BIN_EDGES_MV
     rng = np.random.default_rng(0)
     dvth = np.concatenate([edges, np.nextafter(edges[1:], 0), rng.uniform(0, 250, 599)])
-    counts = module._histogram(dvth.reshape(-1, 10, 2))
+    counts = module.dvth_histogram(dvth.reshape(-1, 10, 2))
     for transistor in range(2):
         shifts = np.minimum(dvth[transistor::2], edges[-1])
         assert counts[transistor].tolist() == np.histogram(shifts, edges)[0].tolist()
@@ -215,7 +217,7 @@ def test_the_variation_is_that_of_the_spec():
         "phi": 0.25,
     }
     sweep = small_sweep(techniques=["rrcd"], environments=["dvfs"], faults=faults)
-    model = sweep._cases[0].faults
+    model = sweep.plan.cases[0].faults
     assert model.slices_per_chip == 5
     assert model.scenario == replace(
         scenario("common"),
@@ -225,7 +227,7 @@ def test_the_variation_is_that_of_the_spec():
     assert start.std(axis=1).max() < start.mean(axis=1).std()
     selected = {"mode": "varius-selected", "tolerance": 0.2}
     chosen = small_sweep(techniques=["rrcd"], environments=["dvfs"], faults=selected)
-    assert chosen._cases[0].faults == FaultModel(
+    assert chosen.plan.cases[0].faults == FaultModel(
         scenario("common"), "varius-selected", tolerance=0.2
     )
 
@@ -234,8 +236,8 @@ def test_epochs_end_at_the_borders_of_the_file(sweep, arrays):
     """The history of the baseline at 1.0 V is that of full stress, up to its end."""
     nominal = CASES.index(("baseline", "nominal"))
     history = arrays["epoch_max_dvth_mv"][nominal, 0, :, 0]
-    edges = np.array(sweep.campaign.epoch_edges_years[1:])
-    rules = sweep._cases[nominal].rules
+    edges = np.array(sweep.header.epoch_edges_years[1:])
+    rules = sweep.plan.cases[nominal].conditions
     seconds = np.minimum(edges, 3.0) * SECONDS_PER_YEAR
     expected = 1e3 * rules.drift().dvth(seconds, seconds)
     lived = edges - np.diff([0, *edges]) < 3

@@ -111,11 +111,11 @@ def test_a_sweep_lives_by_them_and_its_digest_covers_them():
     assert np.allclose(arrays["life_years"], expected["life_years"], rtol=1e-9)
     assert np.allclose(arrays["max_dvth_mv"], expected["max_dvth_mv"], rtol=1e-9, equal_nan=True)
     digests = {
-        small_sweep(aging={"constants": given}).campaign.spec_digest
+        small_sweep(aging={"constants": given}).header.spec_digest
         for given in (None, {"eta": 0.3}, {"eta": 0.31})
     }
     assert len(digests) == 3
-    assert small_sweep(aging={"constants": {}}).campaign.spec_digest in digests
+    assert small_sweep(aging={"constants": {}}).header.spec_digest in digests
 
 
 def test_two_threshold_voltages_are_refused():
@@ -123,7 +123,7 @@ def test_two_threshold_voltages_are_refused():
         small_sweep(aging={"vt0_volts": 0.3, "constants": {"vt0_volts": 0.31}})
     with pytest.raises(UserError, match=r"aging\.constants\.vt0_volts = 0\.85: 0\.85 V must stay"):
         small_sweep(aging={"constants": {"vt0_volts": 0.85}}, environments=["dvfs"])
-    rules = small_sweep(aging={"constants": {"vt0_volts": 0.35}})._cases[0].rules
+    rules = small_sweep(aging={"constants": {"vt0_volts": 0.35}}).plan.cases[0].conditions
     assert rules.laws.vt0_volts.bounds == (0.35, 0.35)
 
 

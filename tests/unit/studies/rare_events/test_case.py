@@ -8,7 +8,7 @@ from mcage.lifetime.end_cause import EndCause
 from mcage.studies.rare_events.case import rare_case
 from mcage.studies.rare_events.estimate import estimate
 from mcage.studies.rare_events.estimator import failure_probability, sample, sampler_for
-from mcage.sweep.plan import Sweep
+from mcage.sweep.study import Sweep
 from mcage.variation import sample_tail
 
 BORDER_YEARS = 5.0

@@ -17,7 +17,7 @@ from mcage.errors import UserError
 from mcage.studies.sensitivity import QUANTITIES, Study, one_at_a_time, own_range, shipped, sobol
 from mcage.studies.sensitivity.one_at_a_time import _difference_of_medians
 from mcage.studies.sensitivity.parameters import value_of
-from mcage.sweep.plan import Sweep
+from mcage.sweep.study import Sweep
 
 ENGINE, _ = select_engine("numba")
 FACELIFT = facelift()
@@ -177,7 +177,7 @@ def test_replays_are_taken_over_only_where_they_are_the_same():
     workload = ONE_KERNEL["workload"]
     aged = {"life": {"epochs": 5, "activity": 0.5}, "registers": {"lds_rows": 3}}
     same = Sweep(spec("rrcd", "dvfs", workload=workload, **aged), ENGINE, like=base)
-    assert same._shared["rrcd"] is base._shared["rrcd"]
+    assert same.plan.fault_free["rrcd"] is base.plan.fault_free["rrcd"]
     for fields in (
         {"workload": workload | {"kernels": ["MatrixTranspose"]}},
         {"workload": workload | {"generations": 3}},
@@ -186,14 +186,14 @@ def test_replays_are_taken_over_only_where_they_are_the_same():
         {"workload": workload, "registers": {"selector_offsets": 4}},
     ):
         other = Sweep(spec("rrcd", **fields), ENGINE, like=base)
-        assert other._shared["rrcd"] is not base._shared["rrcd"]
+        assert other.plan.fault_free["rrcd"] is not base.plan.fault_free["rrcd"]
     held = {"epochs": 4, "idle": "held", "activity": 0.5}
     other = Sweep(spec("rrcd", workload=workload, life=held), ENGINE, like=base)
-    assert other._shared["rrcd"] is not base._shared["rrcd"]
+    assert other.plan.fault_free["rrcd"] is not base.plan.fault_free["rrcd"]
     longer = Sweep(spec("rrcd", workload=workload, life=held | {"activity": 0.6}), ENGINE)
-    assert Sweep(longer.spec, ENGINE, like=other)._like is None
+    assert Sweep(longer.spec, ENGINE, like=other).plan.like is None
     mixed = Sweep(spec("rc", workload=workload), ENGINE, like=base)
-    assert mixed._shared["rc"].replays[0].technique.name == "rc"
+    assert mixed.plan.fault_free["rc"].replays[0].technique.name == "rc"
 
 
 # ---- medians and the horizon -------------------------------------------------------------------

@@ -1,0 +1,209 @@
+"""The cases of a sweep: each with its technique, its faults, its operating points and its name."""
+
+from dataclasses import dataclass, replace
+
+from mcage.aging.environment import Environment, OperatingPoint, environment
+from mcage.aging.nbti import NbtiModel
+from mcage.aging.sampling import InstanceDistributions, TimeFractionDistributions
+from mcage.errors import UserError
+from mcage.lifetime.conditions import LifeConditions
+from mcage.results.header import CaseName
+from mcage.spec import Case, SweepSpec
+from mcage.spec.sections import Faults
+from mcage.techniques import Technique, technique
+from mcage.traces.transforms import HELD
+from mcage.variation import FaultModel, fault_model, scenario
+
+
+@dataclass(frozen=True)
+class PlannedCase:
+    """A case whose technique, faults and conditions have been checked.
+
+    Attributes
+    ----------
+    case : Case
+        The case as the spec names it.
+    technique : Technique
+        Its technique.
+    faults : FaultModel
+        The model that its dies are drawn from.
+    conditions : LifeConditions
+        What the lives of all its instances have in common.
+    """
+
+    case: Case
+    technique: Technique
+    faults: FaultModel
+    conditions: LifeConditions
+
+    @property
+    def name(self) -> CaseName:
+        """The case as files and tables name it."""
+        return name_of(self.case, self.conditions.environment)
+
+
+def plan_cases(
+    spec: SweepSpec, nbti: NbtiModel, distributions: InstanceDistributions
+) -> tuple[PlannedCase, ...]:
+    """Every case of a spec, in the order of the results file.
+
+    Parameters
+    ----------
+    spec : SweepSpec
+        What to compute.
+    nbti : NbtiModel
+        Model of the threshold shift.
+    distributions : InstanceDistributions
+        Of what differs from instance to instance.
+
+    Raises
+    ------
+    UserError
+        A technique, a scenario or an environment is unknown, or a case contradicts itself.
+    """
+    cases = spec.cases({name: scenario(name).vdd_volts for name in spec.scenarios})
+    return tuple(_planned(spec, case, nbti, distributions) for case in cases)
+
+
+def _planned(
+    spec: SweepSpec, case: Case, nbti: NbtiModel, distributions: InstanceDistributions
+) -> PlannedCase:
+    faults = _fault_model(spec.faults, case.scenario)
+    faults.check_vdd(case.scenario_vdd_volts)
+    # Temperatures that differ are drawn by instance; the environment is given the middle one.
+    temperature_kelvin = distributions.temperature_kelvin.at(0.5)
+    points, fractions = operating_points(spec, case, temperature_kelvin)
+    _check_threshold(spec, points, distributions.vt0_volts.bounds[1])
+    _check_fault_voltage(case, points, faults)
+    return PlannedCase(
+        case=case,
+        technique=technique(case.technique),
+        faults=faults,
+        conditions=LifeConditions(
+            environment=points,
+            nbti=nbti,
+            epoch_edges_years=spec.epoch_edges_years,
+            delay_guardband=spec.life.delay_guardband,
+            vmin_coefficient=spec.life.vmin_coefficient,
+            lds_rows=spec.registers.lds_rows,
+            spread_blocks=spec.faults.spread_blocks,
+            laws=distributions if fractions is None else replace(distributions, shares=fractions),
+            spill_limit=1.0 if spec.life.spill_limit is None else spec.life.spill_limit,
+            holds_while_idle=spec.life.idle == HELD,
+        ),
+    )
+
+
+def _check_threshold(spec: SweepSpec, points: Environment, highest_vt0_volts: float) -> None:
+    """Refuse operating points that lie below the threshold voltage of some transistor."""
+    highest_vdd_volts = points.highest_vdd_volts
+    if highest_vt0_volts < highest_vdd_volts:
+        return
+    if spec.points_of(points.name):
+        raise UserError(
+            f"operating_points.{points.name}: its highest Vdd, {highest_vdd_volts:g} V, "
+            f"must exceed the threshold voltage, {highest_vt0_volts:g} V"
+        )
+    given = {
+        "aging.vt0_volts": spec.aging.vt0_volts,
+        "aging.constants.vt0_volts": (spec.aging.constants or {}).get("vt0_volts"),
+    }
+    for key, vt0 in given.items():
+        if vt0 is not None:
+            raise UserError(
+                f"{key} = {vt0!r}: {highest_vt0_volts:g} V must stay below the highest Vdd of "
+                f"environment {points.name!r}, {highest_vdd_volts:g} V"
+            )
+
+
+def _check_fault_voltage(case: Case, points: Environment, faults: FaultModel) -> None:
+    """Refuse faults that are known at another voltage than the lowest of the case."""
+    if not faults.grows and points.lowest_vdd_volts != case.scenario_vdd_volts:
+        raise UserError(
+            f"environment {points.name!r} asks for the faults at "
+            f"{points.lowest_vdd_volts:g} V, but mode {faults.mode!r} knows those at "
+            f"{case.scenario_vdd_volts:g} V only: choose undervolted, dvfs, or points of which "
+            "that is the lowest, or mode varius"
+        )
+
+
+def _fault_model(faults: Faults, scenario_name: str) -> FaultModel:
+    return fault_model(
+        scenario_name,
+        faults.mode,
+        spread_blocks=faults.spread_blocks,
+        slices_per_chip=faults.slices_per_chip,
+        tolerance=faults.tolerance,
+        sigma_die_volts=faults.sigma_die_volts,
+        sigma_systematic_volts=faults.sigma_systematic_volts,
+        sigma_random_volts=faults.sigma_random_volts,
+        phi=faults.phi,
+        mu_volts=faults.mu_volts,
+    )
+
+
+def operating_points(
+    spec: SweepSpec, case: Case, temperature_kelvin: float
+) -> tuple[Environment, TimeFractionDistributions | None]:
+    """Operating points of a case.
+
+    Parameters
+    ----------
+    spec : SweepSpec
+        Defines environments that are no presets.
+    case : Case
+        Names an environment, and the Vdd of its scenario.
+    temperature_kelvin : float
+        Temperature of the slice, K, to which single points add their offset.
+
+    Returns
+    -------
+    environment, time_fractions
+        The operating points, and the distributions of the fractions of time spent at them; None
+        where no instance differs from another in these.
+
+    Raises
+    ------
+    UserError
+        As `mcage.aging.environment.environment`.
+    """
+    name = case.environment
+    points = spec.points_of(name)
+    if not points:
+        return environment(name, case.scenario_vdd_volts, temperature_kelvin), None
+    fractions = TimeFractionDistributions(name, tuple(point.share_distribution for point in points))
+    user_defined = Environment(
+        name,
+        tuple(
+            OperatingPoint(
+                vdd_volts=point.vdd_in(case.scenario_vdd_volts),
+                share=fraction,
+                temperature_kelvin=temperature_kelvin,
+                temperature_offset_kelvin=point.temperature_offset_kelvin,
+            )
+            for point, fraction in zip(points, fractions.middle, strict=True)
+        ),
+    )
+    return user_defined, fractions if fractions.vary else None
+
+
+def name_of(case: Case, points: Environment) -> CaseName:
+    """A case as files and tables name it: by the voltages at which the slice works.
+
+    Parameters
+    ----------
+    case : Case
+        The case.
+    points : Environment
+        Its operating points. The label has the Vdd of each, in their order: ``0.8/0.419 V``.
+    """
+    # All digits are given, since voltages that differ little are different cases.
+    volts = "/".join(repr(float(point.vdd_volts)).removesuffix(".0") for point in points.points)
+    return CaseName(
+        label=f"{case.technique} {case.environment} {case.scenario} {volts} V",
+        technique=case.technique,
+        environment=case.environment,
+        scenario=case.scenario,
+        vdd_volts=points.lowest_vdd_volts,
+        highest_vdd_volts=points.highest_vdd_volts,
+    )

@@ -1,0 +1,88 @@
+"""`mcage.run_sweep`: a sweep into one results file."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from mcage.campaign.progress import Progress, Silent
+from mcage.campaign.run import run_campaign
+from mcage.campaign.shard_folder import BESIDE
+from mcage.concurrency import usable_cores
+from mcage.engines.interface import Engine
+from mcage.engines.select import select_engine
+from mcage.files.destination import place_of
+from mcage.spec import SweepSpec
+from mcage.sweep.study import Sweep
+from mcage.sweep.unused_keys import refuse_unused
+
+SHARD_INSTANCES = 256
+BATCHES_IN_SHARD = 4
+
+
+def run_sweep(
+    spec: SweepSpec,
+    out_path: Path,
+    engine: str = "auto",
+    shard_size: int | None = None,
+    progress: Progress | None = None,
+    devices: Sequence[int] | None = None,
+    accept_other_code: bool = False,
+) -> Path:
+    """Compute a sweep into one results file; continue where an earlier run was stopped.
+
+    Parameters
+    ----------
+    spec : SweepSpec
+        What to compute.
+    out_path : Path
+        Results file.
+    engine : str
+        ``auto``, or an engine's name.
+    shard_size : int, optional
+        Instances that are lost at most by a kill; does not change results. By default 256, or
+        some batches of an engine whose batches are large.
+    progress : Progress, optional
+        Where to report; silent by default.
+    devices : sequence of int, optional
+        Devices of the ``cuda`` engine; by default all.
+    accept_other_code : bool
+        Whether results that other code has left at ``out_path`` may be continued, or stand; the
+        file then says so.
+
+    Returns
+    -------
+    Path
+        ``out_path``.
+
+    Raises
+    ------
+    UserError
+        The spec makes no sense, or ``out_path`` cannot be written, holds something else, or was
+        begun by other code.
+    """
+    refuse_unused(spec)
+    place_of(out_path, BESIDE)
+    chosen, reason = select_engine(engine, devices, usable_cores())
+    shard_size = shard_size or max(SHARD_INSTANCES, BATCHES_IN_SHARD * chosen.batch)
+    progress = progress or Silent()
+    sweep = Sweep(spec, chosen, reason, say=progress.say)
+    progress.say(f"engine {chosen.name} ({reason}); {len(sweep.header.cases)} cases")
+    if _is_compiled_first(chosen):
+        progress.say("the engine is compiled first, for a minute or two; later runs need not")
+    for name in sorted(set(spec.operating_points or {}) - set(spec.environments)):
+        progress.say(f"note: operating_points.{name} is given, but this sweep does not name it")
+    return run_campaign(
+        sweep.header,
+        out_path,
+        sweep.compute,
+        shard_size,
+        progress,
+        accept_other_code=accept_other_code,
+    )
+
+
+def _is_compiled_first(engine: Engine) -> bool:
+    if engine.name != "numba":
+        return False
+    from mcage.engines.numba_engine.jit import compiled_before
+
+    return not compiled_before()

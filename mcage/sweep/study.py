@@ -1,0 +1,125 @@
+"""A register-file sweep: from its plan to the arrays of any range of instances."""
+
+from collections.abc import Iterable
+from functools import cached_property, partial
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.campaign.stopping import stopping_rule
+from mcage.engines.interface import Engine
+from mcage.engines.select import device_of
+from mcage.results.conform import Arrays
+from mcage.results.header import SweepHeader
+from mcage.results.schema import SCHEMA_VERSION, VARIABLES
+from mcage.spec import SweepSpec
+from mcage.sweep.batch import batch_size, compute_batch
+from mcage.sweep.halving import Halving, Say
+from mcage.sweep.plan import SweepPlan
+from mcage.techniques import TECHNIQUES
+from mcage.version import running_code
+
+
+class Sweep:
+    """A sweep made ready: traces loaded, every case checked.
+
+    Parameters
+    ----------
+    spec : SweepSpec
+        What to compute.
+    engine : Engine
+        What computes it.
+    engine_reason : str
+        Why that engine.
+    like : Sweep, optional
+        A sweep on the same engine whose traces and shared replays are taken over where they would
+        be the same.
+    say : callable, optional
+        Is told of batches that become smaller because memory runs out.
+
+    Attributes
+    ----------
+    spec : SweepSpec
+        As given.
+    plan : SweepPlan
+        What all instances share.
+
+    Raises
+    ------
+    UserError
+        A kernel, technique or case of the spec makes no sense.
+    """
+
+    def __init__(
+        self,
+        spec: SweepSpec,
+        engine: Engine,
+        engine_reason: str = "",
+        like: "Sweep | None" = None,
+        say: Say | None = None,
+    ) -> None:
+        self.spec = spec
+        self.plan: SweepPlan = SweepPlan(spec, engine, like.plan if like else None)
+        self._reason = engine_reason
+        self._halving = Halving(say)
+
+    @cached_property
+    def header(self) -> SweepHeader:
+        """What files say about the sweep."""
+        spec, plan = self.spec, self.plan
+        return SweepHeader(
+            spec_toml=spec.to_toml(),
+            spec_digest=spec.digest(
+                str(SCHEMA_VERSION),
+                *(trace.digest() for trace in plan.traces),
+                *(repr(case.technique) for case in plan.cases),
+                repr(plan.nbti),
+            ),
+            seed=spec.seed,
+            instances=spec.instances,
+            cases=tuple(case.name for case in plan.cases),
+            kernels=tuple(trace.name for trace in plan.traces),
+            workload_periods=spec.workload.periods,
+            operating_points=plan.operating_points,
+            epoch_edges_years=spec.epoch_edges_years,
+            engine=plan.engine.name,
+            engine_reason=self._reason,
+            device=device_of(plan.engine),
+            stopping=stopping_rule(spec),
+            codes=(running_code(_plug_ins(spec)),),
+        )
+
+    def prepare(self) -> None:
+        """Compute what all instances share; otherwise the first `compute` does."""
+        self.plan.prepare()
+
+    def compute(self, first: int, last: int) -> Arrays:
+        """Results of instances ``first`` ... ``last`` - 1, as `mcage.results.schema` declares."""
+        self.prepare()
+        size = batch_size(self.plan)
+        batches = [np.arange(start, min(start + size, last)) for start in range(first, last, size)]
+        parts = self.plan.in_threads(partial(self._halving.run, self._batch), batches)
+        return joined(chain.from_iterable(parts))
+
+    def _batch(self, instances: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
+        return compute_batch(self.plan, instances)
+
+
+def joined(batches: Iterable[Arrays]) -> Arrays:
+    """Arrays of several ranges of instances, in rising order, as those of one range."""
+    parts = list(batches)
+    arrays: dict[str, NDArray[np.generic]] = {}
+    for variable in VARIABLES:
+        pieces = [part[variable.name] for part in parts]
+        if variable.per_instance:
+            arrays[variable.name] = np.concatenate(pieces, axis=variable.dims.index("instance"))
+        else:
+            arrays[variable.name] = np.sum(pieces, axis=0)
+    return arrays
+
+
+def _plug_ins(spec: SweepSpec) -> set[str]:
+    """Modules with user-defined techniques and models that a sweep names as module:NAME."""
+    names = (*spec.techniques, spec.aging.model)
+    return {name.partition(":")[0] for name in names if ":" in name and name not in TECHNIQUES}
