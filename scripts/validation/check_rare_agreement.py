@@ -30,7 +30,7 @@ from mcage.spec import SweepSpec
 from mcage.stats.estimates import wilson
 from mcage.studies.rare_events import failure_probability
 from mcage.studies.rare_events.case import RareCase, rare_case
-from mcage.studies.rare_events.exact import dead_at_start
+from mcage.studies.rare_events.diagnostics import dead_at_start
 from mcage.variation import sample_tail
 
 SIGMAS = 4.0
@@ -87,9 +87,11 @@ def spec_of(case: Checked) -> SweepSpec:
 def print_from_fields(case: Checked) -> None:
     """Print the mean chance, over fields, to be dead as manufactured."""
     rare = rare_case(spec_of(case), 0.0, select_engine("numba")[0])
-    normals = np.random.default_rng(FIELD_SEED).standard_normal((FIELDS, rare.law.normals))
+    normals = np.random.default_rng(FIELD_SEED).standard_normal((FIELDS, rare.distribution.normals))
     chances = [
-        dead_at_start(rare.law, rare.law.node_volts(some), case[2], rare.shared.needed)
+        dead_at_start(
+            rare.distribution, rare.distribution.node_volts(some), case[2], rare.fault_free.needed
+        )
         for some in np.split(normals, FIELDS // BATCH)
     ]
     given = np.concatenate(chances)
@@ -133,7 +135,7 @@ def plain_deaths(case: RareCase, count: int) -> int:
     """How many of so many plain slices are dead by the age of a case."""
 
     def deaths(ids: NDArray[np.int64]) -> int:
-        tail = sample_tail(case.law.scenario, PLAIN_SEED, ids, case.floor_volts)
+        tail = sample_tail(case.distribution.scenario, PLAIN_SEED, ids, case.floor_volts)
         cause = case.cause(PLAIN_SEED, ids, case.kernels(ids), tail)
         return int((cause != EndCause.CENSORED).sum())
 

@@ -27,17 +27,16 @@ from scipy.stats import binom, norm
 from mcage.engines.select import select_engine
 from mcage.geometry import SLICE
 from mcage.spec import SweepSpec
-from mcage.studies.rare_events.bumps import Bumps
 from mcage.studies.rare_events.case import RareCase, rare_case
+from mcage.studies.rare_events.diagnostics import dead_at_start
 from mcage.studies.rare_events.entry_proposal import EntryProposal
 from mcage.studies.rare_events.estimate import estimate
 from mcage.studies.rare_events.estimator import PLAIN_SHARE, Sampler, sample, sampler_for
-from mcage.studies.rare_events.exact import dead_at_start
-from mcage.studies.rare_events.field_proposal import FaultyFields
+from mcage.studies.rare_events.field_proposal import Bumps, FaultyFields
 from mcage.studies.rare_events.mixture_proposal import (
     Proposal,
     SliceTilt,
-    draw_dies,
+    draw_slices,
     faulty_entries,
 )
 from mcage.studies.rare_events.smc import climb
@@ -72,19 +71,22 @@ class Known:
     draw: Callable[[NDArray[np.int64]], Weighted]
 
 
-def shared_law() -> VminGaussian:
+def shared_distribution() -> VminGaussian:
     """A slice whose cells share one normal number: what depends on it is a quadrature."""
     common = scenario("common")
     return VminGaussian(replace(common, node_rows=1, node_columns=8, phi=1e6))
 
 
 def over_shared(
-    law: VminGaussian, value: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    distribution: VminGaussian, value: Callable[[NDArray[np.float64]], NDArray[np.float64]]
 ) -> float:
     """Mean of a function of the nodes of a slice whose cells share one normal number."""
     number, step = np.linspace(-12, 12, 4001, retstep=True)
-    sigma, shape = law.scenario.sigma_systematic_volts, (len(number), 1, law.scenario.node_columns)
-    nodes = np.broadcast_to((law.scenario.mu_volts + sigma * number)[:, None, None], shape)
+    sigma, shape = (
+        distribution.scenario.sigma_systematic_volts,
+        (len(number), 1, distribution.scenario.node_columns),
+    )
+    nodes = np.broadcast_to((distribution.scenario.mu_volts + sigma * number)[:, None, None], shape)
     return float((value(nodes) * norm.pdf(number)).sum() * step)
 
 
@@ -123,39 +125,44 @@ def lives_of(sampler: Sampler) -> Callable[[NDArray[np.int64]], Weighted]:
 
 def independent_pairs(vdd_volts: float, size: int) -> Known:
     case = baseline("dispersed", vdd_volts, seed=1)
-    nodes = case.law.node_volts(np.zeros((1, case.law.normals)))
-    (truth,) = dead_at_start(case.law, nodes, vdd_volts, case.shared.needed)
+    nodes = case.distribution.node_volts(np.zeros((1, case.distribution.normals)))
+    (truth,) = dead_at_start(case.distribution, nodes, vdd_volts, case.fault_free.needed)
     sampler = sampler_for(case)
     return Known("baseline, independent cells", truth, size, lives_of(sampler))
 
 
 def shared_pairs(vdd_volts: float, size: int) -> Known:
-    case = replace(baseline("common", vdd_volts, seed=2), law=shared_law())
+    case = replace(baseline("common", vdd_volts, seed=2), distribution=shared_distribution())
     truth = over_shared(
-        case.law, lambda nodes: dead_at_start(case.law, nodes, vdd_volts, case.shared.needed)
+        case.distribution,
+        lambda nodes: dead_at_start(case.distribution, nodes, vdd_volts, case.fault_free.needed),
     )
     sampler = sampler_for(case)
     return Known("baseline, shared part", truth, size, lives_of(sampler))
 
 
-def many_faulty(name: str, law: VminGaussian, vdd_volts: float, most: int, size: int) -> Known:
+def many_faulty(
+    name: str, distribution: VminGaussian, vdd_volts: float, most: int, size: int
+) -> Known:
     """More than that many faulty entries."""
 
     def chance(nodes: NDArray[np.float64]) -> NDArray[np.float64]:
-        return binom.sf(most, SLICE.entries, EntryProposal.of(law, nodes, vdd_volts).faulty[:, 0])
+        return binom.sf(
+            most, SLICE.entries, EntryProposal.of(distribution, nodes, vdd_volts).faulty[:, 0]
+        )
 
-    if law.factor.any():
-        truth = over_shared(law, chance)
+    if distribution.factor.any():
+        truth = over_shared(distribution, chance)
     else:
-        truth = float(chance(law.node_volts(np.zeros((1, law.normals))))[0])
-    fields = FaultyFields(law, vdd_volts)
+        truth = float(chance(distribution.node_volts(np.zeros((1, distribution.normals))))[0])
+    fields = FaultyFields(distribution, vdd_volts)
     climbed = climb(fields, most + 1.0, 5)
-    bumps = Bumps.like(law, climbed, np.ones(len(climbed)))
+    bumps = Bumps.like(distribution, climbed, np.ones(len(climbed)))
     tilt = SliceTilt(fields, bumps, most + 1.0)
-    proposal = Proposal(law, vdd_volts, tilt, tilt_share=1 - PLAIN_SHARE)
+    proposal = Proposal(distribution, vdd_volts, tilt, tilt_share=1 - PLAIN_SHARE)
 
     def draw(ids: NDArray[np.int64]) -> Weighted:
-        dies = draw_dies(proposal, 3, "check", ids, vdd_volts)
+        dies = draw_slices(proposal, 3, "check", ids, vdd_volts)
         return dies.weights, faulty_entries(dies.tail, vdd_volts) > most
 
     return Known(name, truth, size, draw)
@@ -199,7 +206,7 @@ def main() -> int:
             independent_pairs(0.655, 150),
             shared_pairs(0.64, 150),
             many_faulty("many faulty, independent cells", dispersed, 0.4, 43, 400),
-            many_faulty("many faulty, shared part", shared_law(), 0.47, 40, 400),
+            many_faulty("many faulty, shared part", shared_distribution(), 0.47, 40, 400),
         )
     ]
     return 0 if all(LIMITS[0] <= one <= LIMITS[1] for one in coverages) else 1

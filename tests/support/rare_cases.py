@@ -46,11 +46,13 @@ def case_of(technique="baseline", scenario_name="common", vdd_volts=0.5, age_yea
 
 
 @cache
-def law_of(scenario_name="common"):
+def distribution_of(scenario_name="common"):
     return VminGaussian(scenario(scenario_name))
 
 
 @cache
-def fields(law, count, seed=1):
+def fields(distribution, count, seed=1):
     """Mean Vmin at the nodes of slices."""
-    return law.node_volts(np.random.default_rng(seed).standard_normal((count, law.normals)))
+    return distribution.node_volts(
+        np.random.default_rng(seed).standard_normal((count, distribution.normals))
+    )

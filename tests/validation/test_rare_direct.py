@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from rare_cases import case_of, fields, law_of
+from rare_cases import case_of, distribution_of, fields
 
 from mcage.lifetime.end_cause import EndCause
+from mcage.studies.rare_events.diagnostics import dead_at_start
 from mcage.studies.rare_events.estimate import estimate
 from mcage.studies.rare_events.estimator import sample, sampler_for
-from mcage.studies.rare_events.exact import dead_at_start
 from mcage.variation import sample_tail
 
 SIGMAS = 4.0
@@ -25,8 +25,10 @@ def estimated(case, count):
 )
 def test_independent_cells_fail_as_often_as_they_exactly_do(vdd_volts, low, high):
     case = case_of("baseline", "dispersed", vdd_volts)
-    law = case.law
-    (exact,) = dead_at_start(law, fields(law, 1), vdd_volts, case.shared.needed)
+    distribution = case.distribution
+    (exact,) = dead_at_start(
+        distribution, fields(distribution, 1), vdd_volts, case.fault_free.needed
+    )
     found = estimated(case, 1200)
     assert low < exact < high
     assert abs(found.probability / exact - 1) < SIGMAS * found.relative_error
@@ -38,7 +40,12 @@ def test_independent_cells_fail_as_often_as_they_exactly_do(vdd_volts, low, high
 )
 def test_common_slices_fail_as_often_as_their_fields_say(vdd_volts, low, high):
     case = case_of("baseline", "common", vdd_volts)
-    given = dead_at_start(case.law, fields(law_of("common"), 4000), vdd_volts, case.shared.needed)
+    given = dead_at_start(
+        case.distribution,
+        fields(distribution_of("common"), 4000),
+        vdd_volts,
+        case.fault_free.needed,
+    )
     error = given.std() / len(given) ** 0.5 / given.mean()
     found = estimated(case, 1200)
     assert low < given.mean() < high
@@ -57,7 +64,7 @@ def test_plain_slices_of_a_sweep_agree(scenario_name, vdd_volts, age_years):
     found = estimated(case, 1200)
     count = 6000
     ids = np.arange(count)
-    tail = sample_tail(case.law.scenario, 3, ids, case.floor_volts)
+    tail = sample_tail(case.distribution.scenario, 3, ids, case.floor_volts)
     dead = (case.cause(3, ids, case.kernels(ids), tail) != EndCause.CENSORED).sum()
     expected = count * found.probability
     assert 1e-3 < found.probability < 1e-2

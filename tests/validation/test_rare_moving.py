@@ -9,7 +9,7 @@ from rare_cases import case_of
 from mcage.lifetime.end_cause import EndCause
 from mcage.studies.rare_events.estimate import estimate
 from mcage.studies.rare_events.estimator import sample, sampler_for
-from mcage.studies.rare_events.workload import favoured
+from mcage.studies.rare_events.mixture_proposal import favoured
 from mcage.variation import sample_tail
 
 SIGMAS = 4.0
@@ -24,7 +24,7 @@ def sampler_of(technique, scenario_name, vdd_volts):
 def plain_deaths(case, count, seed=3):
     """Deaths among slices drawn as sweeps draw them."""
     ids = np.arange(count)
-    tail = sample_tail(case.law.scenario, seed, ids, case.floor_volts)
+    tail = sample_tail(case.distribution.scenario, seed, ids, case.floor_volts)
     return (case.cause(seed, ids, case.kernels(ids), tail) != EndCause.CENSORED).sum()
 
 

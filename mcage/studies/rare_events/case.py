@@ -1,7 +1,8 @@
-"""One case of a sweep, made ready for lives of slices that are drawn from elsewhere."""
+"""The case whose early failures are estimated: lives of slices that a proposal has drawn."""
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,80 +22,83 @@ from mcage.sweep.unused_keys import refuse_unused
 from mcage.variation import TailCells
 
 MOMENT_YEARS = 1e-12
-"""An epoch so short that nothing ages: who dies at an age at which an epoch begins, dies before."""
+"""Length of an epoch in which nothing ages; it lets slices die that cannot run the next kernel."""
 
 
 @dataclass(frozen=True, eq=False)
 class RareCase:
-    """What the lives of a case have in common, and the age at which they are looked at.
+    """A case that is ready for lives, and the age by which slices have died or not.
 
     Attributes
     ----------
     label : str
-        The case in one text.
+        Name of the case.
     spec : SweepSpec
-        Where it comes from.
+        Sweep of this one case.
     age_years : float
-        The age.
-    law : SliceLaw
-        Law of Vmin over a slice.
-    rules : LifeRules
-        Rules of the lives, with the epochs up to that age.
+        Age in years by which slices have died or not.
+    distribution : VminGaussian
+        How Vmin varies over a slice.
+    conditions : LifeConditions
+        What all lives of the case share, with the epochs up to that age.
     engine : Engine
-        Replays what depends on a fault map.
-    shared : SharedReplays
-        The technique on each kernel.
+        Engine that replays what depends on a fault map.
+    fault_free : FaultFreeReplays
+        Replays of the technique on each kernel without faults.
     kernel_names : tuple of str
-        The kernels.
+        Names of the kernels.
     """
 
     label: str
     spec: SweepSpec
     age_years: float
-    law: VminGaussian
-    rules: LifeConditions
+    distribution: VminGaussian
+    conditions: LifeConditions
     engine: Engine
-    shared: FaultFreeReplays
+    fault_free: FaultFreeReplays
     kernel_names: tuple[str, ...]
 
     @property
     def needed(self) -> NDArray[np.bool_]:
-        """Entries that must be reliable under some kernel: bool[256].
+        """Entries that must be reliable for a slice to work: bool[256].
 
-        None, where the technique can move data.
+        An entry counts if any kernel needs it. Under a technique that can move data, all are False.
         """
-        needed: NDArray[np.bool_] = np.logical_or.reduce(self.shared.needed, axis=0)
+        needed: NDArray[np.bool_] = np.logical_or.reduce(self.fault_free.needed, axis=0)
         return needed
 
     @property
     def weak_volts(self) -> float:
-        """Vmin above which a cell can be faulty by that age."""
+        """Vmin, in volts, above which a cell can be faulty by that age."""
         if self.age_years == 0:
-            return self.rules.environment.lowest_vdd_volts
-        return replace(self.rules, epoch_edges_years=(0.0, self.age_years)).floor_volts
+            return self.conditions.environment.lowest_vdd_volts
+        return replace(self.conditions, epoch_edges_years=(0.0, self.age_years)).floor_volts
 
     @property
     def floor_volts(self) -> float:
-        """Vmin above which a cell matters to the epochs that are lived through."""
-        return min(self.rules.floor_volts, self.weak_volts)
+        """Vmin, in volts, above which a cell matters in the epochs up to that age."""
+        return min(self.conditions.floor_volts, self.weak_volts)
 
     @property
     def typical_volts(self) -> float:
-        """Vmin above which about a typical cell is faulty by that age: half way to weak ones."""
-        return 0.5 * (self.rules.environment.lowest_vdd_volts + self.weak_volts)
+        """Vmin, in volts, half way between the lowest supply voltage and that of weak cells.
+
+        By that age, a typical cell with a higher Vmin is faulty.
+        """
+        return 0.5 * (self.conditions.environment.lowest_vdd_volts + self.weak_volts)
 
     @property
     def epochs(self) -> int:
-        """Epochs up to that age."""
-        return len(self.rules.epoch_edges_years) - 1
+        """Number of epochs up to that age."""
+        return len(self.conditions.epoch_edges_years) - 1
 
     def at_start(self) -> "RareCase":
-        """The same case at age 0, with weak cells as they are now."""
-        rules = replace(self.rules, epoch_edges_years=(0.0, MOMENT_YEARS))
-        return replace(self, age_years=0.0, rules=rules)
+        """The same case at age 0: cells are faulty only if they are as manufactured."""
+        conditions = replace(self.conditions, epoch_edges_years=(0.0, MOMENT_YEARS))
+        return replace(self, age_years=0.0, conditions=conditions)
 
     def kernels(self, instances: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Kernel of each epoch, the same as in a sweep: int64[I, epochs]."""
+        """Kernel that each instance runs in each epoch, as in a sweep: int64[I, epochs]."""
         workload = kernels_of_periods(self.spec, instances)
         return workload[:, list(self.spec.period_of_epoch[: self.epochs])]
 
@@ -105,41 +109,41 @@ class RareCase:
         kernel_of_epoch: NDArray[np.int64],
         tail: TailCells,
     ) -> NDArray[np.int8]:
-        """What instances have died of by that age.
+        """Cause of death of each instance by that age.
 
         Parameters
         ----------
         seed : int
-            Seed of what they have of their own besides their cells.
+            Seed of the constants that are drawn for each instance, its cells excepted.
         instances : int64[I]
-            Their ids.
+            Instance ids.
         kernel_of_epoch : int64[I, epochs]
-            What they run.
+            Kernel that each instance runs in each epoch.
         tail : TailCells
-            Their cells above the floor.
+            Cells of these instances whose Vmin lies above `floor_volts`.
 
         Returns
         -------
         int8[I]
-            `EndCause`; censored, who is alive.
+            `EndCause`; ``CENSORED`` where the instance is alive.
         """
         cause = np.full(len(instances), EndCause.CENSORED, dtype=np.int8)
         size = self.engine.batch
-        if not self.rules.sums_suffice:
+        if not self.conditions.sums_suffice:
             size = min(size, most_instances(self.epochs))
         for first in range(0, len(instances), size):
-            some = np.arange(first, min(first + size, len(instances)))
+            batch = np.arange(first, min(first + size, len(instances)))
             lived = live(
-                rules=self.rules,
+                rules=self.conditions,
                 engine=self.engine,
-                shared=self.shared,
-                kernel_of_epoch=kernel_of_epoch[some],
-                tail=_of(tail, some),
-                sample=np.empty((len(some), 0), dtype=np.int64),
-                constants=self.rules.laws.draw(seed, instances[some], self.epochs),
+                shared=self.fault_free,
+                kernel_of_epoch=kernel_of_epoch[batch],
+                tail=_of(tail, batch),
+                sample=np.empty((len(batch), 0), dtype=np.int64),
+                constants=self.conditions.laws.draw(seed, instances[batch], self.epochs),
             )
             in_time = lived.life_seconds <= self.age_years * SECONDS_PER_YEAR
-            cause[some[in_time]] = lived.end_cause[in_time]
+            cause[batch[in_time]] = lived.end_cause[in_time]
         return cause
 
 
@@ -148,26 +152,62 @@ def _of(tail: TailCells, instances: NDArray[np.int64]) -> TailCells:
     return tail.at(np.arange(first, last), instances)
 
 
+@dataclass(frozen=True, eq=False)
+class WeightedLives:
+    """Slices that were drawn from a proposal: their weights, and what became of them by an age.
+
+    Attributes
+    ----------
+    weights : float64[I]
+        Density of each slice and its workload as in a sweep, over the density that it was drawn
+        with.
+    cause : int8[I]
+        Cause of death, `EndCause`; ``CENSORED`` where the slice is alive.
+    kernel_of_epoch : int64[I, epochs]
+        Kernel that each slice runs in each epoch.
+    """
+
+    weights: NDArray[np.float64]
+    cause: NDArray[np.int8]
+    kernel_of_epoch: NDArray[np.int64]
+
+    @property
+    def dead(self) -> NDArray[np.bool_]:
+        """Which slices are dead: bool[I]."""
+        dead: NDArray[np.bool_] = self.cause != EndCause.CENSORED
+        return dead
+
+    @classmethod
+    def join(cls, parts: list[Self]) -> Self:
+        """Join the lives of several batches, in their order."""
+        columns = zip(
+            *((part.weights, part.cause, part.kernel_of_epoch) for part in parts), strict=True
+        )
+        return cls(*map(np.concatenate, columns))
+
+
 def rare_case(spec: SweepSpec, age_years: float, engine: Engine) -> RareCase:
-    """Make a case ready.
+    """Prepare the case of a spec.
 
     Parameters
     ----------
     spec : SweepSpec
         A sweep of one case, with faults of mode ``varius``.
     age_years : float
-        Age, 0 ... horizon of the spec.
+        Age in years, 0 ... horizon of the spec.
     engine : Engine
-        What computes lives.
+        Engine that computes lives.
 
     Raises
     ------
     UserError
-        The spec has several cases, or another mode, or makes no sense; or the age lies outside.
+        The spec has several cases, another fault mode, or values that are refused; or the age lies
+        outside of its range.
     """
     if spec.faults.mode != "varius":
         raise UserError(
-            f"faults.mode = {spec.faults.mode!r}: rare events need the law of Vmin, mode 'varius'"
+            f"faults.mode = {spec.faults.mode!r}: rare events need the distribution of Vmin, "
+            "mode 'varius'"
         )
     if spec.stopping is not None:
         raise UserError(
@@ -185,27 +225,27 @@ def rare_case(spec: SweepSpec, age_years: float, engine: Engine) -> RareCase:
             f"{len(plan.cases)} cases: a rare event is estimated for one technique, environment, "
             "scenario and vdd at a time"
         )
-    (case,) = plan.cases
+    (planned,) = plan.cases
     return RareCase(
-        label=case.name.label,
+        label=planned.name.label,
         spec=spec,
         age_years=age_years,
-        law=VminGaussian(case.faults.scenario),
-        rules=replace(
-            case.conditions,
-            epoch_edges_years=_edges_up_to(age_years, case.conditions.epoch_edges_years),
+        distribution=VminGaussian(planned.faults.scenario),
+        conditions=replace(
+            planned.conditions,
+            epoch_edges_years=_edges_up_to(age_years, planned.conditions.epoch_edges_years),
         ),
         engine=engine,
-        shared=plan.fault_free[case.case.technique],
+        fault_free=plan.fault_free[planned.case.technique],
         kernel_names=tuple(trace.name for trace in plan.traces),
     )
 
 
 def _edges_up_to(age_years: float, edges_years: tuple[float, ...]) -> tuple[float, ...]:
-    """Borders of the epochs that have begun by an age.
+    """Edges, in years, of the epochs that have begun by an age.
 
-    One that begins right then is cut to a moment: of it, only what its kernel finds no room for is
-    dead by that age.
+    An epoch that begins at that age is cut to `MOMENT_YEARS`: only slices that cannot run its
+    kernel die in it.
     """
     ends = [
         min(end, start + MOMENT_YEARS) if start == age_years else end

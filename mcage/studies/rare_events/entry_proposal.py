@@ -1,16 +1,17 @@
-"""How many cells of an entry lie above a level, and entries drawn faulty more often than they are.
+"""Cells of one slice above a level of Vmin, drawn such that more entries than usual are faulty.
 
-Given what the cells of a slice share, the cells of a segment are independent, and the number of
-them above a level is binomial. An entry with two such cells or more is faulty. Whether it is may
-be drawn with odds multiplied by any factor; given the answer, its cells follow their own law, so
-that the likelihood ratio of a whole slice depends on its number of faulty entries only.
+Given the mean Vmin at the nodes of a slice, the cells of a segment are independent, and how many of
+them lie above a level is binomial. An entry with two such cells or more is faulty. Whether it is
+faulty may be drawn with odds multiplied by any factor. Given the answer, its cells follow their
+plain distribution, so that the likelihood ratio of a whole slice depends on its number of faulty
+entries only. The cells themselves are placed once their numbers in all segments are known.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, ndtr
+from scipy.special import betainc, log_ndtr, ndtr, ndtri, ndtri_exp
 
 from mcage.geometry import SLICE
 from mcage.studies.rare_events.vmin_gaussian import VminGaussian
@@ -22,7 +23,7 @@ FAULTY_BITS = REPAIRED_BITS + 1
 
 @dataclass(frozen=True)
 class EntryProposal:
-    """Law of the cells above a level in the entries of a slice, given its nodes.
+    """Distribution of the cells above a level in the entries of slices, given their nodes.
 
     Attributes
     ----------
@@ -40,31 +41,33 @@ class EntryProposal:
 
     @classmethod
     def of(
-        cls, law: VminGaussian, node_volts: NDArray[np.float64], level_volts: float
+        cls, distribution: VminGaussian, node_volts: NDArray[np.float64], level_volts: float
     ) -> "EntryProposal":
-        """Law at a level.
+        """Compute the distribution for a level.
 
         Parameters
         ----------
-        law : SliceLaw
+        distribution : VminGaussian
             Law of the slice.
         node_volts : float64[..., node_rows, node_columns]
-            Mean Vmin at the nodes.
+            Mean Vmin at the nodes, in volts.
         level_volts : float
             The level.
         """
-        bits = law.scenario.segment_bits
-        above = ndtr((node_volts - level_volts) / law.random_volts)
+        bits = distribution.scenario.segment_bits
+        above = ndtr((node_volts - level_volts) / distribution.random_volts)
         # Sums of positive terms only: exact to rounding however rare two cells in an entry are.
-        one = _exactly_one(bits, above)
-        none, some, two = (1.0 - above) ** bits, *(_at_least(bits, k, above) for k in (1, 2))
+        exactly_0, exactly_1 = (1.0 - above) ** bits, _exactly_one(bits, above)
+        least_1, least_2 = (_at_least(bits, count, above) for count in (1, 2))
         columns = above.shape[-1]
         at_least = np.zeros((FAULTY_BITS + 1, *above.shape[:-1], columns + 1))
         at_least[0] = 1.0
         for c in reversed(range(columns)):
             later = at_least[..., c + 1]
-            at_least[1, ..., c] = some[..., c] + none[..., c] * later[1]
-            at_least[2, ..., c] = two[..., c] + one[..., c] * later[1] + none[..., c] * later[2]
+            at_least[1, ..., c] = least_1[..., c] + exactly_0[..., c] * later[1]
+            at_least[2, ..., c] = (
+                least_2[..., c] + exactly_1[..., c] * later[1] + exactly_0[..., c] * later[2]
+            )
         # Sums of rounded terms may exceed a probability's bounds by a rounding.
         return cls(bits, above, np.minimum(at_least, 1.0))
 
@@ -74,20 +77,20 @@ class EntryProposal:
         return self.at_least[FAULTY_BITS, ..., 0]
 
     def at(self, instance: int) -> "EntryProposal":
-        """Law of one slice out of many."""
+        """Distribution of one of the slices."""
         return EntryProposal(self.bits, self.above[instance], self.at_least[:, instance])
 
     def draw(
-        self, law: VminGaussian, log_odds: float, generator: np.random.Generator
+        self, distribution: VminGaussian, log_odds: float, generator: np.random.Generator
     ) -> NDArray[np.int64]:
         """Number of cells above the level in every segment of one slice.
 
         Parameters
         ----------
-        law : SliceLaw
+        distribution : VminGaussian
             Law of the slice.
         log_odds : float
-            Logarithm of the factor on the odds that an entry is faulty; 0 for the law as it is.
+            Logarithm of the factor on the odds that an entry is faulty; 0: no factor.
         generator : Generator
             Source of random numbers.
 
@@ -95,9 +98,9 @@ class EntryProposal:
         -------
         int64[256, node_columns]
         """
-        above = law.of_entries(self.above)
+        above = distribution.per_entry(self.above)
         columns = above.shape[1]
-        faulty = law.of_entries(self.faulty)
+        faulty = distribution.per_entry(self.faulty)
         odds = np.exp(log_odds) * faulty
         tilted = odds / (1.0 - faulty + odds)
         entries = len(above)
@@ -114,7 +117,7 @@ class EntryProposal:
         chosen = np.flatnonzero(is_faulty)
         if not len(chosen):
             return counts
-        at_least = np.stack([law.of_entries(one) for one in self.at_least])[:, chosen]
+        at_least = np.stack([distribution.per_entry(column) for column in self.at_least])[:, chosen]
         counts[chosen] = self._two_or_more(above[chosen], at_least, generator)
         return counts
 
@@ -124,7 +127,7 @@ class EntryProposal:
         at_least: NDArray[np.float64],
         generator: np.random.Generator,
     ) -> NDArray[np.int64]:
-        """Counts of some entries, given that each has two cells or more above the level."""
+        """Counts in the segments of entries that have two cells or more above the level each."""
         entries, columns = above.shape
         each = np.arange(entries)
         uniform = generator.random((columns, entries))
@@ -133,47 +136,104 @@ class EntryProposal:
         exact = np.zeros((entries, columns), dtype=bool)
         for c in range(columns):
             p = above[:, c]
-            share = uniform[c] * at_least[missing, each, c]
-            none = (1.0 - p) ** self.bits * at_least[missing, each, c + 1]
-            one = _exactly_one(self.bits, p) * at_least[np.maximum(missing - 1, 0), each, c + 1]
-            takes_none = (missing > 0) & (share < none)
-            takes_one = (missing == 2) & ~takes_none & (share < none + one)
-            exact[:, c] = takes_none | takes_one
-            least[:, c] = np.where(takes_none, 0, np.where(takes_one, 1, missing))
+            level = uniform[c] * at_least[missing, each, c]
+            of_0 = (1.0 - p) ** self.bits * at_least[missing, each, c + 1]
+            of_1 = _exactly_one(self.bits, p) * at_least[np.maximum(missing - 1, 0), each, c + 1]
+            takes_0 = (missing > 0) & (level < of_0)
+            takes_1 = (missing == 2) & ~takes_0 & (level < of_0 + of_1)
+            exact[:, c] = takes_0 | takes_1
+            least[:, c] = np.where(takes_0, 0, np.where(takes_1, 1, missing))
             missing = missing - least[:, c]
-        open_ones = ~exact
-        least[open_ones] = _binomial(self.bits, above[open_ones], least[open_ones], generator)
+        open_ = ~exact
+        least[open_] = _binomial(self.bits, above[open_], least[open_], generator)
         return least
 
 
 def log_ratio(
-    law: VminGaussian,
+    distribution: VminGaussian,
     entries: EntryProposal,
     log_odds: NDArray[np.float64],
     faulty_entries: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """Logarithm of density with odds multiplied over density without.
+    """Logarithm of the density with multiplied odds over the plain density, for each slice.
 
     Parameters
     ----------
-    law : SliceLaw
-        Law of the slice.
-    entries : EntryLaw
-        Laws of I slices.
+    distribution : VminGaussian
+        How Vmin varies over a slice.
+    entries : EntryProposal
+        Distributions of I slices.
     log_odds : float64[I]
-        Logarithm of the factor on the odds that an entry is faulty, for each.
+        Logarithm of the factor on the odds that an entry of a slice is faulty.
     faulty_entries : int64[I]
-        Faulty entries of these slices.
+        Number of faulty entries of each slice.
+
+    Returns
+    -------
+    float64[I]
     """
     each_row = np.log1p(np.expm1(log_odds)[:, None] * entries.faulty)
-    per_row = SLICE.entries // law.scenario.node_rows
+    per_row = SLICE.entries // distribution.scenario.node_rows
     ratio: NDArray[np.float64] = log_odds * faulty_entries - per_row * each_row.sum(axis=-1)
     return ratio
 
 
+def place_cells(
+    distribution: VminGaussian,
+    node_volts: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    level_volts: float,
+    floor_volts: float,
+    generator: np.random.Generator,
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Draw the places and the Vmin of the cells of one slice above a floor.
+
+    Parameters
+    ----------
+    distribution : VminGaussian
+        How Vmin varies over a slice.
+    node_volts : float64[node_rows, node_columns]
+        Mean Vmin at the nodes, in volts.
+    counts : int64[256, node_columns]
+        Number of cells of each segment above the level.
+    level_volts, floor_volts : float
+        The level, and a floor at or below it; cells between the two are drawn here.
+    generator : Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    cell : int32[n]
+        Numbers of the cells in their slice.
+    vmin_volts : float64[n]
+        Vmin of these cells, in volts, above the floor.
+    """
+    bits, sigma = distribution.scenario.segment_bits, distribution.random_volts
+    mean = distribution.per_entry(node_volts).ravel()
+    above = counts.ravel()
+    between = np.zeros_like(above)
+    if floor_volts < level_volts:
+        of_level, of_floor = (ndtr((mean - volts) / sigma) for volts in (level_volts, floor_volts))
+        chance = (of_floor - of_level) / np.maximum(1.0 - of_level, 1e-300)
+        between = generator.binomial(bits - above, np.clip(chance, 0.0, 1.0))
+
+    segment, bit, is_above = _place(above, between, bits, generator)
+    uniform = 1.0 - generator.random(len(segment))
+    mean = mean[segment]
+    over_level = -ndtri_exp(np.log(uniform) + log_ndtr((mean - level_volts) / sigma))
+    vmin = np.maximum(mean + sigma * over_level, np.nextafter(level_volts, np.inf))
+    lower = np.flatnonzero(~is_above)
+    if len(lower):
+        where = segment[lower]
+        tail = of_level[where] + uniform[lower] * (of_floor[where] - of_level[where])
+        volts = mean[lower] - sigma * ndtri(tail)
+        vmin[lower] = np.clip(volts, np.nextafter(floor_volts, np.inf), level_volts)
+    return (segment * bits + bit).astype(np.int32), vmin
+
+
 def _exactly_one(bits: int, above: NDArray[np.float64]) -> NDArray[np.float64]:
-    one: NDArray[np.float64] = bits * above * (1.0 - above) ** (bits - 1)
-    return one
+    probability: NDArray[np.float64] = bits * above * (1.0 - above) ** (bits - 1)
+    return probability
 
 
 def _at_least(bits: int, count: int, above: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -188,7 +248,7 @@ def _binomial(
     least: NDArray[np.int64],
     generator: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Binomial numbers, given that each is at least so large (0, 1 or 2), by inversion."""
+    """Draw binomial numbers by inversion, each given that it is at least 0, 1 or 2."""
     ways = np.array([1.0, bits, bits * (bits - 1) / 2])[least]
     mass = ways * above**least * (1.0 - above) ** (bits - least)
     total = np.where(least == 0, 1.0, _at_least(bits, 1, above))
@@ -203,3 +263,35 @@ def _binomial(
         left[active] -= mass[active]
         active = active[(left[active] >= 0) & (count[active] < bits)]
     return count
+
+
+def _place(
+    above: NDArray[np.int64],
+    between: NDArray[np.int64],
+    bits: int,
+    generator: np.random.Generator,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Segment and bit of each cell, and whether it lies above the level."""
+    total = above + between
+    active = np.flatnonzero(total)
+    places = np.tile(np.arange(bits, dtype=np.int64), (len(active), 1))
+    segments, chosen_bits, is_above = [], [], []
+    taken = 0
+    while len(active):
+        # A step of the Fisher-Yates shuffle: swap a random free place to the front.
+        each = np.arange(len(active))
+        chosen = taken + generator.integers(bits - taken, size=len(active))
+        bit = places[each, chosen]
+        places[each, chosen] = places[:, taken]
+        segments.append(active)
+        chosen_bits.append(bit)
+        is_above.append(taken < above[active])
+        taken += 1
+        going = total[active] > taken
+        active, places = active[going], places[going]
+    empty = np.empty(0, dtype=np.int64)
+    return (
+        np.concatenate([empty, *segments]),
+        np.concatenate([empty, *chosen_bits]),
+        np.concatenate([empty.astype(bool), *is_above]),
+    )

@@ -1,4 +1,4 @@
-"""A small probability from weighted failures: its interval, and what it rests on."""
+"""A small probability estimated from weighted failures, its interval and its warnings."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ FEW_EFFECTIVE = 100.0
 """Effective samples below which the interval is not to be relied upon."""
 
 LARGE_SHARE = 0.1
-"""Share of one failure in the estimate from which on others like it may be missing."""
+"""Share of the estimate that a single failure makes up, above which others may be missing."""
 
 WEIGHT_ERRORS = 4.0
 """Standard errors by which the mean weight may differ from 1."""
@@ -29,19 +29,20 @@ class RareEstimate:
     lower, upper : float
         Bounds of its confidence interval.
     confidence : float
-        That of the interval.
+        Probability that the interval covers, 0 ... 1.
     instances, failures : int
-        Samples drawn, and how many of them failed.
+        Number of samples, and how many of them failed.
     effective_samples : float
         Kish's effective number of the failures: (sum of weights)**2 / sum of squared weights.
     relative_error : float
         Standard error over estimate; infinite without failures.
     largest_share : float
-        Share of the estimate that the heaviest failure has; 0 without failures.
+        Share of the estimate that the failure with the largest weight makes up; 0 without
+        failures.
     mean_weight, mean_weight_error : float
-        Mean of all weights, which is 1 but for chance, and its standard error.
+        Mean of all weights, whose expectation is 1, and its standard error.
     warnings : tuple of str
-        What speaks against relying on the estimate; empty if nothing does.
+        Reasons not to rely on the estimate; empty if there are none.
     """
 
     probability: float
@@ -64,24 +65,24 @@ def estimate(
     plain_share: float,
     confidence: float = CONFIDENCE,
 ) -> RareEstimate:
-    """Estimate a probability.
+    """Estimate a probability from weighted samples.
 
     Parameters
     ----------
     weights : float64[n]
-        Density of each sample under its own law over that under the law it was drawn from.
+        Plain density of each sample over the density that it was drawn with.
     failed : bool[n]
         Which samples failed.
     plain_share : float
-        Share of the samples' own law in the law they were drawn from, above 0.
+        Share of the plain distribution in the mixture that samples are drawn from, above 0.
     confidence : float
-        Of the interval, 0 ... 1.
+        Probability that the interval covers, 0 ... 1.
 
     Notes
     -----
     The logarithm of the estimate is taken to be normal, with the standard deviation that the
     weighted failures show (delta method). Without failures the upper bound is what the samples
-    from the plain law alone would allow, and the lower one 0.
+    from the plain distribution alone would allow, and the lower bound is 0.
     """
     count = len(weights)
     weighted = np.where(failed, weights, 0.0)
@@ -92,7 +93,7 @@ def estimate(
         most = -math.expm1(math.log((1 - confidence) / 2) / count)
         lower, upper, relative_error = 0.0, min(1.0, most / plain_share), math.inf
     else:
-        # Rounding must not make a sum of squares fall below its least possible value.
+        # Rounding must not let a sum of squares fall below its least possible value.
         relative_error = math.sqrt(max(squares / total**2 - 1 / count, 0.0) * count / (count - 1))
         spread = math.exp(float(ndtri((1 + confidence) / 2)) * relative_error)
         lower, upper = probability / spread, min(1.0, probability * spread)
@@ -116,7 +117,7 @@ def estimate(
 
 
 def effective_number(weights: NDArray[np.float64]) -> float:
-    """Kish's number of equal weights that are worth as much as these; 0 if all are 0."""
+    """Kish's number of equal weights whose mean is as precise; 0 if all weights are 0."""
     total, squares = float(weights.sum()), float((weights**2).sum())
     return total**2 / squares if total else 0.0
 
@@ -124,22 +125,22 @@ def effective_number(weights: NDArray[np.float64]) -> float:
 def _warnings(
     effective: float, largest: float, mean_weight: float, mean_weight_error: float
 ) -> tuple[str, ...]:
-    found = []
+    warnings = []
     if effective == 0:
-        found.append("no sample failed: the upper bound is all there is; ask for more instances")
+        warnings.append("no sample failed: the upper bound is all there is; ask for more instances")
     elif effective < FEW_EFFECTIVE:
-        found.append(
+        warnings.append(
             f"only {effective:.3g} effective samples failed, fewer than {FEW_EFFECTIVE:g}: the "
             "interval may be too narrow; ask for more instances"
         )
     if largest > LARGE_SHARE:
-        found.append(
+        warnings.append(
             f"one sample makes up {largest:.0%} of the estimate: others like it may be missing; "
             "ask for more instances"
         )
     if abs(mean_weight - 1) > WEIGHT_ERRORS * mean_weight_error + 1e-9:
-        found.append(
+        warnings.append(
             f"the mean weight is {mean_weight:.4g} +- {mean_weight_error:.1g}, not 1: some kind of "
             "slice is missing from the sample"
         )
-    return tuple(found)
+    return tuple(warnings)

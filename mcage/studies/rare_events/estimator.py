@@ -1,4 +1,4 @@
-"""Probability that a slice is dead by some age, down to where no plain sample would see it."""
+"""Probability that a slice is dead by an age, also where a plain sample would show no death."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -11,17 +11,15 @@ from mcage.campaign.progress import Progress, Silent
 from mcage.engines.interface import Engine
 from mcage.errors import UserError
 from mcage.spec import SweepSpec
-from mcage.studies.rare_events.case import RareCase, rare_case
+from mcage.studies.rare_events.case import RareCase, WeightedLives, rare_case
 from mcage.studies.rare_events.diagnostics import unseen
 from mcage.studies.rare_events.estimate import RareEstimate, estimate
-from mcage.studies.rare_events.lives import WeightedLives
-from mcage.studies.rare_events.mixture_proposal import Proposal, draw_dies
+from mcage.studies.rare_events.mixture_proposal import Proposal, draw_slices, favoured
 from mcage.studies.rare_events.pair_proposal import PairProposal
 from mcage.studies.rare_events.pilot import find_tilt
-from mcage.studies.rare_events.workload import favoured
 
 PLAIN_SHARE = 0.1
-"""Slices drawn from the plain law: no weight of a slice exceeds 10."""
+"""Share of the slices that are drawn as in a sweep, which bounds their weights by 10."""
 
 INSTANCES = 20_000
 BATCH = 128
@@ -36,9 +34,9 @@ class Sampler:
     case : RareCase
         The case.
     proposal : Proposal
-        Law of the slices.
+        Distribution that slices are drawn from.
     kernel : int, optional
-        Kernel that their workloads favour.
+        Number of the kernel that workloads favour.
     """
 
     case: RareCase
@@ -61,23 +59,28 @@ def failure_probability(
     spec : SweepSpec
         A sweep of one case; its seed is used, its number of instances is not.
     age_years : float
-        The age, 0 ... horizon of the spec; 0: dead as manufactured.
+        The age in years, 0 ... horizon of the spec; 0: dead as manufactured.
     instances : int
-        Slices to draw, 2 or more.
+        Number of slices to draw, 2 or more.
     engine : Engine
-        What computes their lives.
+        Engine that computes their lives.
     progress : Progress, optional
-        Where to report; silent by default.
+        Where progress is reported; nowhere by default.
+
+    Returns
+    -------
+    RareEstimate
+        The probability, its interval, and warnings.
 
     Raises
     ------
     UserError
-        The spec makes no sense or has several cases; its faults are not of mode ``varius``; age
-        or instances are out of range.
+        The spec is refused or has several cases; its faults are not of mode ``varius``; age or
+        instances are out of range.
 
     Notes
     -----
-    How the slices are drawn, and why so: docs/rare-events.md.
+    docs/rare-events.md explains how the slices are drawn.
     """
     if instances < 2:
         raise UserError(f"instances = {instances}, expected 2 or more")
@@ -91,49 +94,53 @@ def failure_probability(
     finally:
         progress.finish()
     plain_share = sampler.proposal.plain_share
-    found = estimate(lives.weights, lives.dead, plain_share)
-    return replace(found, warnings=found.warnings + unseen(case, lives, plain_share))
+    result = estimate(lives.weights, lives.dead, plain_share)
+    return replace(result, warnings=result.warnings + unseen(case, lives, plain_share))
 
 
 def sampler_for(case: RareCase) -> Sampler:
-    """How to draw slices of a case so that many die."""
+    """Choose how slices of a case are drawn so that many of them die."""
     if case.needed.any():
-        pairs = PairProposal(case.law, case.weak_volts, case.needed)
+        pairs = PairProposal(case.distribution, case.weak_volts, case.needed)
         share = 1.0 - PLAIN_SHARE
-        return Sampler(case, Proposal(case.law, case.weak_volts, pairs=pairs, pair_share=share))
+        return Sampler(
+            case, Proposal(case.distribution, case.weak_volts, pairs=pairs, pair_share=share)
+        )
     pilot = find_tilt(case)
-    proposal = Proposal(case.law, case.typical_volts, tilt=pilot.tilt, tilt_share=1.0 - PLAIN_SHARE)
+    proposal = Proposal(
+        case.distribution, case.typical_volts, tilt=pilot.tilt, tilt_share=1.0 - PLAIN_SHARE
+    )
     return Sampler(case, proposal, pilot.kernel)
 
 
 def sample(
     sampler: Sampler, instances: NDArray[np.int64], progress: Progress | None = None
 ) -> WeightedLives:
-    """Draw slices, and let them live up to the age of the case.
+    """Draw slices, and simulate their lives up to the age of the case.
 
     Parameters
     ----------
     sampler : Sampler
-        How to draw them.
+        How slices are drawn.
     instances : int64[I]
-        Instance ids; what becomes of one does not depend on the others.
+        Instance ids; the life of an instance does not depend on the others.
     progress : Progress, optional
-        Where to report; silent by default.
+        Where progress is reported; nowhere by default.
     """
     case, seed = sampler.case, sampler.case.spec.seed
     progress = progress or Silent()
 
-    def batch(some: NDArray[np.int64]) -> WeightedLives:
-        dies = draw_dies(sampler.proposal, seed, "rare", some, case.floor_volts)
+    def simulate(ids: NDArray[np.int64]) -> WeightedLives:
+        slices = draw_slices(sampler.proposal, seed, "rare", ids, case.floor_volts)
         if sampler.kernel is None:
-            kernels, weights = case.kernels(some), dies.weights
+            kernels, weights = case.kernels(ids), slices.weights
         else:
-            kernels, of_workloads = favoured(case, sampler.kernel, some)
-            weights = dies.weights * of_workloads
-        cause = case.cause(seed, some, kernels, dies.tail)
-        progress.advance(len(some))
+            kernels, of_workloads = favoured(case, sampler.kernel, ids)
+            weights = slices.weights * of_workloads
+        cause = case.cause(seed, ids, kernels, slices.tail)
+        progress.advance(len(ids))
         return WeightedLives(weights, cause, kernels)
 
     batches = [instances[first : first + BATCH] for first in range(0, len(instances), BATCH)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return WeightedLives.join(list(pool.map(batch, batches)))
+        return WeightedLives.join(list(pool.map(simulate, batches)))

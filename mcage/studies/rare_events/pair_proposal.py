@@ -1,11 +1,12 @@
-"""Slices drawn as often as they have pairs of weak cells in one entry.
+"""Slices drawn with a density proportional to their pairs of weak cells in one entry.
 
 A technique that cannot move data fails where an entry that it needs holds two faulty cells. The
-law of all slices, weighted with the number N of pairs of weak cells in the needed entries, can be
-drawn from directly: choose a pair of cells, draw the Vmin of both given that both are weak,
-everything that cells share given these two, and all other cells given what they share. Its density
-over the plain law is N / E[N], and E[N] is a sum over pairs of columns: the estimator of Karp and
-Luby for a union of events, which does not become worse as the events become rarer.
+plain distribution of slices, weighted with the number N of pairs of weak cells in the needed
+entries, can be drawn from directly: choose a pair of cells, draw the Vmin of both given that both
+are weak, then what all cells share given these two, then all other cells given what they share. The
+density over the plain one is N / E[N], and E[N] is a sum over pairs of columns. This is the
+estimator of Karp and Luby for a union of events, which does not become worse as the events become
+rarer.
 """
 
 from dataclasses import dataclass
@@ -20,24 +21,27 @@ from mcage.studies.rare_events.vmin_gaussian import VminGaussian
 from mcage.variation import TailCells
 
 STEP, REACH = 0.02, 12.0
-"""Trapezoid rule over the common part, in deviations: exact to rounding for smooth integrands."""
+"""Step and range, in standard deviations, of the trapezoid rule over the common part of two cells.
+
+The rule is exact to rounding for smooth integrands.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class PairProposal:
-    """The law of slices weighted with their pairs of weak cells.
+    """Distribution of slices, weighted with their pairs of weak cells.
 
     Parameters
     ----------
-    law : SliceLaw
-        The plain law.
+    distribution : VminGaussian
+        How Vmin varies over a slice that is not tilted.
     level_volts : float
         Cells with a Vmin above it are weak.
     needed : bool[256]
-        Entries whose pairs count; at least one.
+        Entries whose pairs count; at least one is True.
     """
 
-    law: VminGaussian
+    distribution: VminGaussian
     level_volts: float
     needed: NDArray[np.bool_]
 
@@ -47,25 +51,25 @@ class PairProposal:
 
     @cached_property
     def _columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        return np.triu_indices(self.law.scenario.node_columns)
+        return np.triu_indices(self.distribution.scenario.node_columns)
 
     @cached_property
     def _covariance(self) -> NDArray[np.float64]:
         """Covariance of the shared parts in the columns of one entry."""
-        # The same in every row, but for rounding: the field is stationary.
-        row = self.law.factor[: self.law.scenario.node_columns]
+        # All rows have the same covariance but for rounding: the field is stationary.
+        row = self.distribution.factor[: self.distribution.scenario.node_columns]
         covariance: NDArray[np.float64] = np.einsum("in,jn->ij", row, row)
         return covariance
 
     @cached_property
     def _variance(self) -> float:
-        return float(self._covariance[0, 0]) + self.law.random_volts**2
+        return float(self._covariance[0, 0]) + self.distribution.random_volts**2
 
     @cached_property
     def _expected(self) -> NDArray[np.float64]:
         """Expected pairs in one entry, for each pair of columns."""
         first, second = self._columns
-        bits = self.law.scenario.segment_bits
+        bits = self.distribution.scenario.segment_bits
         ways = np.where(first == second, bits * (bits - 1) / 2, bits * bits)
         common = self._peak[:, None] + np.arange(-REACH, REACH + STEP / 2, STEP)
         log_density = self._log_density(common, self._correlation[:, None])
@@ -78,7 +82,7 @@ class PairProposal:
         return float(len(self._entries) * self._expected.sum())
 
     def count(self, tail: TailCells) -> NDArray[np.float64]:
-        """N of each instance: float64[I]."""
+        """Number N of weak pairs in the needed entries of each instance: float64[I]."""
         weak = tail.vmin_volts > self.level_volts
         size = tail.instances * SLICE.entries
         cells = np.bincount(tail.slice_entry[weak], minlength=size).reshape(-1, SLICE.entries)
@@ -88,7 +92,7 @@ class PairProposal:
     def draw(
         self, normals: NDArray[np.float64], generator: np.random.Generator
     ) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.float64]]:
-        """A pair of weak cells, and what cells share, given these two.
+        """Draw a pair of weak cells, and what all cells share given these two.
 
         Parameters
         ----------
@@ -100,13 +104,13 @@ class PairProposal:
         Returns
         -------
         normals : float64[normals]
-            The normal numbers, moved to their law given the pair.
+            The normal numbers, moved to their distribution given the pair.
         cell : int32[2]
             Numbers of the two cells in the slice.
         vmin_volts : float64[2]
-            Their Vmin.
+            Vmin of the two cells, in volts.
         """
-        law, bits = self.law, self.law.scenario.segment_bits
+        distribution, bits = self.distribution, self.distribution.scenario.segment_bits
         entry = int(self._entries[generator.integers(len(self._entries))])
         ladder = np.cumsum(self._expected)
         pair = int(np.searchsorted(ladder, generator.random() * ladder[-1], side="right"))
@@ -118,11 +122,13 @@ class PairProposal:
         cell = (entry * SLICE.entry_bits + columns * bits + bit).astype(np.int32)
 
         vmin = self._draw_weak(pair, generator)
-        row = entry * law.scenario.node_rows // SLICE.entries
-        factor = law.factor[row * law.scenario.node_columns + columns]
-        # A draw of both from the plain law, corrected by what it missed (Matheron's rule).
-        plain = (factor * normals).sum(axis=1) + law.random_volts * generator.standard_normal(2)
-        missed = vmin - law.scenario.mu_volts - plain
+        row = entry * distribution.scenario.node_rows // SLICE.entries
+        factor = distribution.factor[row * distribution.scenario.node_columns + columns]
+        # A draw of both from the plain distribution, corrected by what it missed (Matheron's rule).
+        plain = (factor * normals).sum(
+            axis=1
+        ) + distribution.random_volts * generator.standard_normal(2)
+        missed = vmin - distribution.scenario.mu_volts - plain
         shared = self._covariance[columns[0], columns[1]]
         determinant = self._variance**2 - shared**2
         gain = (self._variance * missed - shared * missed[::-1]) / determinant
@@ -133,37 +139,39 @@ class PairProposal:
         """Vmin of two cells in a pair of columns of one entry, given that both are weak."""
         correlation, peak = self._correlation[pair], self._peak[pair]
         top = self._log_density(peak, correlation)
-        # The common part has a log-concave law at least as narrow as the normal one around its
-        # peak: a normal number is refused until it falls under that law.
+        # The density of the common part is log-concave and at least as narrow as the normal one
+        # around its peak: normal numbers are drawn until one falls under that density.
         while True:
             shift = generator.standard_normal()
             common = peak + shift
             excess = self._log_density(common, correlation) - top + 0.5 * shift**2
             if np.log1p(-generator.random()) <= excess:
                 break
-        own = np.sqrt(1.0 - correlation)
-        limit = (self._limit - np.sqrt(correlation) * common) / own
+        rest = np.sqrt(1.0 - correlation)
+        limit = (self._limit - np.sqrt(correlation) * common) / rest
         depth = np.log1p(-generator.random(2)) + log_ndtr(-limit)
-        standard = np.sqrt(correlation) * common - own * ndtri_exp(depth)
-        vmin = self.law.scenario.mu_volts + np.sqrt(self._variance) * standard
+        standard = np.sqrt(correlation) * common - rest * ndtri_exp(depth)
+        vmin = self.distribution.scenario.mu_volts + np.sqrt(self._variance) * standard
         weak: NDArray[np.float64] = np.maximum(vmin, np.nextafter(self.level_volts, np.inf))
         return weak
 
     @cached_property
     def _limit(self) -> float:
-        """The level, in deviations of one cell."""
-        return (self.level_volts - self.law.scenario.mu_volts) / float(np.sqrt(self._variance))
+        """The level, in standard deviations of a cell."""
+        return (self.level_volts - self.distribution.scenario.mu_volts) / float(
+            np.sqrt(self._variance)
+        )
 
     @cached_property
     def _correlation(self) -> NDArray[np.float64]:
         """Correlation of two cells, for each pair of columns."""
-        # Rounding alone can bring what is uncorrelated below zero.
+        # Rounding alone can bring a correlation of zero below zero.
         return np.maximum(self._covariance[self._columns], 0.0) / self._variance
 
     def _log_density(
         self, common: NDArray[np.float64], correlation: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Logarithm of the density of the common part times the chance that both are weak."""
+        """Logarithm of the density of the common part times the probability that both are weak."""
         limit = (self._limit - np.sqrt(correlation) * common) / np.sqrt(1.0 - correlation)
         density: NDArray[np.float64] = (
             -0.5 * common**2 - 0.5 * np.log(2 * np.pi) + 2 * log_ndtr(-limit)
@@ -172,7 +180,7 @@ class PairProposal:
 
     @cached_property
     def _peak(self) -> NDArray[np.float64]:
-        """Where that density is largest, for each pair of columns: by bisection of its slope."""
+        """Common part of the largest such density, for each pair of columns, by bisection."""
         correlation = self._correlation
         bound = 1.0 + 2.0 * abs(self._limit)
         low, high = np.full_like(correlation, -bound), np.full_like(correlation, bound)

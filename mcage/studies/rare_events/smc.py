@@ -1,9 +1,9 @@
-"""Fields under which many entries are faulty: a population climbs there.
+"""Sequential Monte Carlo: a population of fields climbs to many faulty entries.
 
-How likely a slice is to have t faulty entries or more, given its field, is bounded by Chernoff. A
-population of plain fields is weighted with that bound, resampled and moved, for a t that rises step
-by step (Del Moral, Doucet and Jasra, J. R. Stat. Soc. B 2006: sequential Monte Carlo). So the mean
-of the slice, the shape of its field and its cells share the burden as the law itself has it.
+Chernoff's bound limits the probability that a slice has t faulty entries or more, given its field.
+A population of plain fields is weighted with that bound, resampled and moved, for a t that rises
+step by step (Del Moral, Doucet and Jasra, J. R. Stat. Soc. B 2006). The mean of the slice, the
+shape of its field and its cells then contribute to the faulty entries in the most likely way.
 """
 
 import numpy as np
@@ -14,20 +14,20 @@ from mcage.studies.rare_events.field_proposal import FaultyFields
 
 POPULATION = 1000
 KEPT = 0.6
-"""Effective share of the population that each step of the climb leaves."""
+"""Effective share of the population that a step of the climb must keep."""
 
 MOVES, LAST_MOVES = 5, 20
 SMALLEST_MOVE = 0.05
-"""Moves are of random length: a share of the field between this and 1 is drawn anew."""
+"""Shortest length of a move: a random part of the field, between this and 1, is drawn anew."""
 
 
 def climb(fields: FaultyFields, target: float, seed: int) -> NDArray[np.float64]:
-    """Fields under which many entries are faulty.
+    """Draw fields under which many entries are faulty.
 
     Parameters
     ----------
     fields : FaultyFields
-        What fields mean.
+        How many faulty entries a field makes likely.
     target : float
         Number of faulty entries.
     seed : int
@@ -36,7 +36,8 @@ def climb(fields: FaultyFields, target: float, seed: int) -> NDArray[np.float64]
     Returns
     -------
     float64[population, normals]
-        Standard normal numbers behind the fields, about as likely as Chernoff's bound says.
+        Standard normal numbers behind the fields, distributed as the plain ones times Chernoff's
+        bound.
     """
     population = _Population(fields, stream(seed, "rare.climb", 0))
     while population.target < target:
@@ -47,11 +48,11 @@ def climb(fields: FaultyFields, target: float, seed: int) -> NDArray[np.float64]
 
 
 class _Population:
-    """Fields on their way, all at one target."""
+    """Fields of a population, all weighted for the same target."""
 
     def __init__(self, fields: FaultyFields, generator: np.random.Generator) -> None:
-        normals = generator.standard_normal((POPULATION, fields.law.normals))
-        nodes = fields.law.node_volts(normals).reshape(POPULATION, -1)
+        normals = generator.standard_normal((POPULATION, fields.distribution.normals))
+        nodes = fields.distribution.node_volts(normals).reshape(POPULATION, -1)
         self.fields, self.generator, self.target = fields, generator, 0.0
         self.along = np.einsum("in,mn->im", normals, fields.directions)
         self.rest_normals = normals - self._normals(self.along)
@@ -73,14 +74,14 @@ class _Population:
         return self.rest_normals + self._normals(self.along)
 
     def weights(self, target: float) -> NDArray[np.float64]:
-        """Weights, up to a factor, under which the population stands for another target."""
+        """Weights, up to a factor, that turn the population into one for another target."""
         log_chance, _ = self.fields.log_chance(self.faulty, target)
         change = log_chance - self.log_chance
         weights: NDArray[np.float64] = np.exp(change - change.max())
         return weights
 
     def rise(self, target: float) -> None:
-        """Go on to a larger target."""
+        """Resample the population for a larger target."""
         weights = self.weights(target)
         # Systematic resampling.
         places = (np.arange(POPULATION) + self.generator.random()) / POPULATION
@@ -92,10 +93,10 @@ class _Population:
         self.log_chance, _ = self.fields.log_chance(self.faulty, target)
 
     def move(self) -> None:
-        """Draw a part of each field anew; keep what Metropolis and Hastings let pass.
+        """Draw a part of each field anew, and accept by the rule of Metropolis and Hastings.
 
-        The drawing leaves the plain law unchanged (Cotter et al., Statistical Science 2013), so
-        that the bound alone decides.
+        The proposal leaves the plain distribution unchanged (Cotter et al., Statistical Science
+        2013), so that the ratio of the bounds alone decides.
         """
         draw = self.generator
         length = SMALLEST_MOVE ** draw.random((POPULATION, 1))
@@ -109,7 +110,7 @@ class _Population:
 
 
 def _farthest(population: _Population, target: float) -> float:
-    """Largest target, up to the last one, to which a step may go."""
+    """Largest target, up to the last one, that keeps enough of the population."""
 
     def keeps_enough(to: float) -> bool:
         weights = population.weights(to)

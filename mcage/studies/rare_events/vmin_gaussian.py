@@ -1,7 +1,7 @@
-"""The law of Vmin over a slice, in the form that changes of measure need.
+"""The distribution of Vmin over a slice, in the form that importance sampling needs.
 
-The part that cells share is written as a linear map of independent standard normal numbers:
-Vmin of a cell is mu + (factor @ normals) at its node + an independent normal number of its own.
+The part that cells share is a linear map of independent standard normal numbers: the Vmin of a cell
+is mu + (factor @ normals) at its node + a normal number that is independent from cell to cell.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class VminGaussian:
     Parameters
     ----------
     scenario : Scenario
-        The law of Vmin.
+        Constants of process variation.
     """
 
     scenario: Scenario
@@ -39,26 +39,26 @@ class VminGaussian:
 
     @property
     def normals(self) -> int:
-        """Standard normal numbers behind one slice."""
+        """Number of standard normal numbers behind one slice."""
         return len(self.mean_direction)
 
     @property
     def random_volts(self) -> float:
-        """Deviation of the part that each cell has for itself."""
+        """Standard deviation, in volts, of the part that is independent from cell to cell."""
         return self.scenario.sigma_random_volts
 
     @cached_property
     def mean_direction(self) -> NDArray[np.float64]:
         """Unit vector of the normals that raises the mean of the slice most: float64[normals].
 
-        Zero where nothing is shared.
+        Zero where cells share nothing.
         """
         gradient: NDArray[np.float64] = self.factor.sum(axis=0)
         length = float(np.sqrt((gradient**2).sum()))
         return gradient / length if length else gradient
 
     def node_volts(self, normals: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Mean Vmin at every node of I slices.
+        """Mean Vmin at the nodes of I slices.
 
         Parameters
         ----------
@@ -68,6 +68,7 @@ class VminGaussian:
         Returns
         -------
         float64[I, node_rows, node_columns]
+            In volts.
         """
         scenario = self.scenario
         # Not ``@``: BLAS sums in an order that depends on batch and threads.
@@ -75,6 +76,6 @@ class VminGaussian:
         shared += scenario.mu_volts
         return shared.reshape(-1, scenario.node_rows, scenario.node_columns)
 
-    def of_entries(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Values [node_rows, ...] repeated for every entry: [256, ...]."""
+    def per_entry(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Repeat values of rows of nodes, [node_rows, ...], for each entry: [256, ...]."""
         return np.repeat(rows, SLICE.entries // self.scenario.node_rows, axis=0)

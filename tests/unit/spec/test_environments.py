@@ -344,7 +344,7 @@ def test_rare_deaths_under_points_of_ones_own():
     fields = {"environments": ["own"], "operating_points": {"own": VARYING}}
     spec = spec_of("rrcd", vdd_volts=0.419, **fields)
     rare, ids = rare_case(spec, 10.0, engine()), np.arange(24)
-    tail = sample_tail(rare.law.scenario, spec.seed, ids, rare.floor_volts)
+    tail = sample_tail(rare.distribution.scenario, spec.seed, ids, rare.floor_volts)
     found = rare.cause(spec.seed, ids, rare.kernels(ids), tail)
     assert np.array_equal(found, Sweep(spec, engine()).compute(0, 24)["end_cause"][0])
     assert len(set(found.tolist())) > 1

@@ -48,7 +48,7 @@ def test_dies_of_a_sweep_die_alike(case, fields, causes, age_years):
     spec = spec_of(*case, **fields)
     rare = rare_case(spec, age_years, engine())
     ids = np.arange(COUNT)
-    tail = sample_tail(rare.law.scenario, spec.seed, ids, rare.floor_volts)
+    tail = sample_tail(rare.distribution.scenario, spec.seed, ids, rare.floor_volts)
     found = rare.cause(spec.seed, ids, rare.kernels(ids), tail)
     assert np.array_equal(found, swept(spec, age_years))
     if age_years > 0:
@@ -61,7 +61,7 @@ def test_who_dies_when_the_next_kernel_begins_is_dead_by_then():
     at, before = (
         rare_case(spec, age, engine()) for age in (BORDER_YEARS, np.nextafter(BORDER_YEARS, 0))
     )
-    tail = sample_tail(at.law.scenario, spec.seed, ids, at.floor_volts)
+    tail = sample_tail(at.distribution.scenario, spec.seed, ids, at.floor_volts)
     dead_at, dead_before = (
         one.cause(spec.seed, ids, one.kernels(ids), tail) != EndCause.CENSORED
         for one in (at, before)
@@ -84,7 +84,7 @@ def test_plain_slices_that_differ_agree(case, fields, age_years):
     lives = sample(sampler, np.arange(1000))
     found = estimate(lives.weights, lives.dead, sampler.proposal.plain_share)
     ids = np.arange(3000)
-    tail = sample_tail(rare.law.scenario, 3, ids, rare.floor_volts)
+    tail = sample_tail(rare.distribution.scenario, 3, ids, rare.floor_volts)
     dead = (rare.cause(3, ids, rare.kernels(ids), tail) != EndCause.CENSORED).sum()
     expected = len(ids) * found.probability
     error = np.hypot(np.sqrt(expected), expected * found.relative_error)

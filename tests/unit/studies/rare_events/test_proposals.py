@@ -4,18 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from rare_cases import fields, law_of
+from rare_cases import distribution_of, fields
 from scipy.stats import binom, kstest, multivariate_normal, norm
 
 from mcage.geometry import SLICE
-from mcage.studies.rare_events.bumps import Bumps
-from mcage.studies.rare_events.cells import place_cells
-from mcage.studies.rare_events.entry_proposal import EntryProposal
-from mcage.studies.rare_events.field_proposal import FaultyFields
+from mcage.studies.rare_events.entry_proposal import EntryProposal, place_cells
+from mcage.studies.rare_events.field_proposal import Bumps, FaultyFields
 from mcage.studies.rare_events.mixture_proposal import (
     Proposal,
     SliceTilt,
-    draw_dies,
+    draw_slices,
     faulty_entries,
 )
 from mcage.studies.rare_events.pair_proposal import PairProposal
@@ -30,7 +28,9 @@ NEEDED = np.arange(SLICE.entries) < 200
 
 
 def with_die(sigma_die_volts=0.01):
-    return VminGaussian(replace(law_of("common").scenario, sigma_die_volts=sigma_die_volts))
+    return VminGaussian(
+        replace(distribution_of("common").scenario, sigma_die_volts=sigma_die_volts)
+    )
 
 
 def assert_mean(values, expected):
@@ -39,9 +39,9 @@ def assert_mean(values, expected):
 
 
 def test_faulty_entries_have_two_cells_by_convolution():
-    law = law_of("clustered")
-    nodes = fields(law, 3)
-    entries = EntryProposal.of(law, nodes, 0.5)
+    distribution = distribution_of("clustered")
+    nodes = fields(distribution, 3)
+    entries = EntryProposal.of(distribution, nodes, 0.5)
     for instance, row in ((0, 0), (1, 17), (2, 31)):
         count = np.ones(1)
         for p in entries.above[instance, row]:
@@ -50,36 +50,36 @@ def test_faulty_entries_have_two_cells_by_convolution():
 
 
 def test_two_cells_stay_exact_where_they_are_rare():
-    law = law_of("dispersed")
-    entries = EntryProposal.of(law, fields(law, 1), 1.0)
-    p = norm.sf((1.0 - law.scenario.mu_volts) / law.random_volts)
+    distribution = distribution_of("dispersed")
+    entries = EntryProposal.of(distribution, fields(distribution, 1), 1.0)
+    p = norm.sf((1.0 - distribution.scenario.mu_volts) / distribution.random_volts)
     assert 1e-40 < p < 1e-19
     assert entries.faulty[0, 0] == pytest.approx(2048 * 2047 / 2 * p**2, rel=1e-9)
 
 
 @pytest.mark.parametrize("log_odds", [0.0, 1.0])
 def test_counts_follow_their_law_whatever_the_odds(log_odds):
-    law = law_of("common")
-    entries = EntryProposal.of(law, fields(law, 1), 0.45).at(0)
+    distribution = distribution_of("common")
+    entries = EntryProposal.of(distribution, fields(distribution, 1), 0.45).at(0)
     generator = np.random.default_rng(1)
-    counts = np.array([entries.draw(law, log_odds, generator) for _ in range(400)])
+    counts = np.array([entries.draw(distribution, log_odds, generator) for _ in range(400)])
     faulty = counts.sum(axis=2) >= 2
-    p = law.of_entries(entries.faulty)
+    p = distribution.per_entry(entries.faulty)
     tilted = np.exp(log_odds) * p / (1 - p + np.exp(log_odds) * p)
     assert_mean(faulty.sum(axis=1), tilted.sum())
     # Weighted back, cells are as many in each column as without odds.
     log_weight = (np.log1p(np.expm1(log_odds) * p) - log_odds * faulty).sum(axis=1)
     weight = np.exp(log_weight)[:, None]
-    expected = 128 * law.of_entries(entries.above).sum(axis=0)
+    expected = 128 * distribution.per_entry(entries.above).sum(axis=0)
     for column, values in enumerate((weight * counts.sum(axis=1)).T):
         assert_mean(values, expected[column])
 
 
 def test_counts_of_faulty_entries_follow_their_law():
-    law = law_of("common")
-    entries = EntryProposal.of(law, np.full((1, 32, 16), 0.2), 0.4).at(0)
+    distribution = distribution_of("common")
+    entries = EntryProposal.of(distribution, np.full((1, 32, 16), 0.2), 0.4).at(0)
     generator = np.random.default_rng(2)
-    counts = np.concatenate([entries.draw(law, 60.0, generator) for _ in range(200)])
+    counts = np.concatenate([entries.draw(distribution, 60.0, generator) for _ in range(200)])
     assert (counts.sum(axis=1) >= 2).all()
     p = float(entries.above[0, 0])
     total = np.arange(2, 12)
@@ -92,17 +92,17 @@ def test_counts_of_faulty_entries_follow_their_law():
 
 
 def test_cells_have_places_of_their_own_and_tails_of_the_normal_law():
-    law = law_of("dispersed")
-    nodes = fields(law, 1)[0]
+    distribution = distribution_of("dispersed")
+    nodes = fields(distribution, 1)[0]
     counts = np.zeros((256, 16), dtype=np.int64)
     counts[3, 5], counts[200, 0] = 128, 40
     level, floor = 0.42, 0.36
-    cell, vmin = place_cells(law, nodes, counts, level, floor, np.random.default_rng(3))
+    cell, vmin = place_cells(distribution, nodes, counts, level, floor, np.random.default_rng(3))
     assert len(np.unique(cell)) == len(cell)
     assert (vmin > floor).all()
     above = vmin > level
     assert np.array_equal(np.bincount(cell[above] // 128, minlength=4096), counts.ravel())
-    mu, sigma = law.scenario.mu_volts, law.random_volts
+    mu, sigma = distribution.scenario.mu_volts, distribution.random_volts
     tails = norm.sf((np.array([floor, level]) - mu) / sigma)
     uniform = norm.sf((vmin - mu) / sigma)
     assert kstest(uniform[above] / tails[1], "uniform").pvalue > 1e-4
@@ -113,32 +113,32 @@ def test_cells_have_places_of_their_own_and_tails_of_the_normal_law():
 
 
 def test_expected_pairs_by_two_normal_numbers():
-    law = with_die()
+    distribution = with_die()
     level = 0.41
-    pairs = PairProposal(law, level, NEEDED)
-    covariance = np.einsum("in,jn->ij", law.factor[:16], law.factor[:16])
+    pairs = PairProposal(distribution, level, NEEDED)
+    covariance = np.einsum("in,jn->ij", distribution.factor[:16], distribution.factor[:16])
     expected = 0.0
     for i in range(16):
         for j in range(i, 16):
             ways = 128 * 127 / 2 if i == j else 128 * 128
             matrix = np.full((2, 2), covariance[i, j])
-            np.fill_diagonal(matrix, covariance[0, 0] + law.random_volts**2)
+            np.fill_diagonal(matrix, covariance[0, 0] + distribution.random_volts**2)
             both = multivariate_normal([0, 0], matrix).cdf(np.full(2, 0.1463 - level))
             expected += ways * both
     assert pairs.expected_pairs == pytest.approx(200 * expected, rel=1e-4)
 
 
 def test_pairs_are_drawn_from_the_law_weighted_with_their_number():
-    law = with_die()
+    distribution = with_die()
     level = 0.53
-    pairs = PairProposal(law, level, NEEDED)
-    only = Proposal(law, level, pairs=pairs, pair_share=1.0)
-    dies = draw_dies(only, 1, "test", np.arange(800), level)
+    pairs = PairProposal(distribution, level, NEEDED)
+    only = Proposal(distribution, level, pairs=pairs, pair_share=1.0)
+    dies = draw_slices(only, 1, "test", np.arange(800), level)
     number = pairs.count(dies.tail)
     assert (number >= 1).all()
     assert dies.weights == pytest.approx(pairs.expected_pairs / number)
     # Under the plain law, slices with exactly one pair are as frequent as they are seen to be.
-    plain = draw_dies(Proposal(law, level), 2, "test", np.arange(4000), level)
+    plain = draw_slices(Proposal(distribution, level), 2, "test", np.arange(4000), level)
     once = np.where(number == 1, dies.weights, 0.0)
     seen = pairs.count(plain.tail) == 1
     error = np.hypot(once.std() / np.sqrt(800), seen.std() / np.sqrt(4000))
@@ -147,44 +147,50 @@ def test_pairs_are_drawn_from_the_law_weighted_with_their_number():
 
 @pytest.mark.parametrize("scenario_name", ["common", "clustered", "dispersed"])
 def test_weights_bring_back_the_plain_law(scenario_name):
-    law = law_of(scenario_name)
+    distribution = distribution_of(scenario_name)
     level = {"common": 0.47, "clustered": 0.55, "dispersed": 0.43}[scenario_name]
-    fields_of = FaultyFields(law, level)
-    bumps = Bumps(law, (0.2, 0.4), 1.5, 0.7) if law.factor.any() else Bumps.none(law)
+    fields_of = FaultyFields(distribution, level)
+    bumps = (
+        Bumps(distribution, (0.2, 0.4), 1.5, 0.7)
+        if distribution.factor.any()
+        else Bumps.none(distribution)
+    )
     proposal = Proposal(
-        law,
+        distribution,
         level,
         tilt=SliceTilt(fields_of, bumps, 8.0),
         tilt_share=0.4,
-        pairs=PairProposal(law, level, NEEDED),
+        pairs=PairProposal(distribution, level, NEEDED),
         pair_share=0.3,
     )
     floor = level - 0.01
-    dies = draw_dies(proposal, 4, "test", np.arange(1500), floor)
+    dies = draw_slices(proposal, 4, "test", np.arange(1500), floor)
     assert dies.weights.max() <= 1 / 0.3 * (1 + 1e-12)
     assert_mean(dies.weights, 1.0)
-    assert_mean(dies.weights * np.diff(dies.tail.offsets), expected_tail_cells(law.scenario, floor))
-    each = EntryProposal.of(law, law.node_volts(dies.normals), level).faulty
+    assert_mean(
+        dies.weights * np.diff(dies.tail.offsets), expected_tail_cells(distribution.scenario, floor)
+    )
+    each = EntryProposal.of(distribution, distribution.node_volts(dies.normals), level).faulty
     assert_mean(dies.weights * (faulty_entries(dies.tail, level) - 8 * each.sum(axis=1)), 0.0)
-    along = dies.normals @ law.mean_direction
+    along = dies.normals @ distribution.mean_direction
     assert_mean(dies.weights * along, 0.0)
 
 
 def test_a_climb_ends_where_many_entries_are_faulty():
-    law = law_of("clustered")
+    distribution = distribution_of("clustered")
     level, target = 0.55, 40.0
-    fields_of = FaultyFields(law, level)
+    fields_of = FaultyFields(distribution, level)
     normals = climb(fields_of, target, 1)
-    faulty = EntryProposal.of(law, law.node_volts(normals), level).faulty
-    plain = EntryProposal.of(law, fields(law, 1000), level).faulty
+    faulty = EntryProposal.of(distribution, distribution.node_volts(normals), level).faulty
+    plain = EntryProposal.of(distribution, fields(distribution, 1000), level).faulty
     assert 8 * faulty.sum(axis=1).mean() > 30 > 10 > 8 * plain.sum(axis=1).mean()
-    bumps = Bumps.like(law, normals, np.ones(len(normals)))
+    bumps = Bumps.like(distribution, normals, np.ones(len(normals)))
     assert bumps.height > 2
     assert max(bumps.widths) < 1
 
 
 def test_odds_make_as_many_faulty_entries_as_asked_for():
-    law = law_of("common")
-    tilt = SliceTilt(FaultyFields(law, 0.47), Bumps.none(law), 30.0)
-    dies = draw_dies(Proposal(law, 0.47, tilt, 1.0), 6, "test", np.arange(300), 0.47)
+    distribution = distribution_of("common")
+    tilt = SliceTilt(FaultyFields(distribution, 0.47), Bumps.none(distribution), 30.0)
+    dies = draw_slices(Proposal(distribution, 0.47, tilt, 1.0), 6, "test", np.arange(300), 0.47)
     assert faulty_entries(dies.tail, 0.47).mean() == pytest.approx(30, abs=1.5)
