@@ -10,6 +10,7 @@ import warnings
 from typing import Annotated, Any, TextIO
 
 import typer
+from typer.core import TyperCommand
 
 from mcage.cli import (
     doctor,
@@ -26,7 +27,9 @@ from mcage.cli import (
     trace,
 )
 from mcage.cli.output import checked_output
+from mcage.cli.records import with_options
 from mcage.cli.signals import ending_on_signals
+from mcage.cli.spec_options import RUN
 from mcage.errors import UserError
 from mcage.plain_text import one_line, said_by, visible
 
@@ -69,17 +72,32 @@ def _options(
     """Monte Carlo aging and fault analyzer for GPU register files."""
 
 
-app.command("sweep")(sweep.sweep)
-app.command("show")(show.show)
-app.command("replay")(replay.replay)
-app.command("rare")(rare.rare)
-app.command("sensitivity")(sensitivity.sensitivity)
-app.command("reproduce")(reproduce.reproduce)
-app.command("faults")(faults.faults)
-app.command("techniques")(techniques.techniques)
-app.command("nbti")(nbti.nbti)
-app.command("merge")(merge.merge)
-app.command("doctor")(doctor.doctor)
+class _Command(TyperCommand):
+    """A command whose help has ``--help`` among the options of the run, if there are such."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the option ``--help``."""
+        option: Any = super().get_help_option(ctx)
+        panels = {getattr(parameter, "rich_help_panel", None) for parameter in self.params}
+        if option and RUN in panels:
+            option.rich_help_panel = RUN
+        return option
+
+
+for command in (
+    sweep.sweep,
+    show.show,
+    replay.replay,
+    rare.rare,
+    sensitivity.sensitivity,
+    reproduce.reproduce,
+    faults.faults,
+    techniques.techniques,
+    nbti.nbti,
+    merge.merge,
+    doctor.doctor,
+):
+    app.command(cls=_Command)(with_options(command))
 app.add_typer(trace.app, name="trace")
 
 

@@ -27,7 +27,7 @@ def nbti(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Threshold shift and delay of a transistor under each NBTI model; or the models' constants."""
-    constants = named_numbers("--constant", constant)
+    constants = named_numbers("--constant", constant) if constant else None
     if constants and (list_ or not model):
         raise UserError("--constant: name the one --model that it is for, without --list")
     if list_:

@@ -1,37 +1,72 @@
 """``mcage replay``: one pass of one trace under one technique."""
 
 import json as json_module
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from mcage.cli.spec_options import Release
+from mcage.cli.shared_options import RELEASE, Engine, Json, Release
+from mcage.cli.spec_options import RUN
+
+
+@dataclass(frozen=True)
+class ReplayOptions:
+    """What is replayed beside trace and technique."""
+
+    fault_map: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="NumPy file, uint8 of shape (instances, 256): bit b set = block b is unusable. "
+            "Default: no faults.",
+        ),
+    ] = None
+    release: Release = RELEASE
+    delta_limit: Annotated[
+        str,
+        typer.Option(
+            metavar="N", help="Largest delta of a compressible value, a power of two, or none."
+        ),
+    ] = "64"
+    technology: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Technology whose constants of energy and slowdown are taken: 28nm or 32nm.",
+        ),
+    ] = "28nm"
+    vdd: Annotated[
+        float | None,
+        typer.Option(
+            metavar="VOLTS",
+            help="Supply voltage of the slice in V. Default: the technology's nominal one.",
+        ),
+    ] = None
 
 
 def replay(
     trace: Annotated[str, typer.Argument(help="Bundled kernel or trace file.")],
-    technique: Annotated[str, typer.Option(help="Technique; see `mcage techniques`.")],
-    fault_map: Annotated[
-        Path | None,
-        typer.Option(help="NumPy file, uint8[instances, 256]: bit b set = block b is unusable."),
-    ] = None,
-    release: Release = None,
-    delta_limit: Annotated[
-        str, typer.Option(help="Largest delta of a compressible value, or none.")
-    ] = "64",
-    technology: Annotated[
-        str, typer.Option(help="Constants of slowdown and energy: 28nm or 32nm.")
-    ] = "28nm",
-    vdd: Annotated[
-        float | None,
-        typer.Option(help="Supply voltage of the slice in V; default: the technology's nominal."),
-    ] = None,
-    engine: Annotated[str, typer.Option(help="auto, numpy, numba or cuda.")] = "auto",
+    technique: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Protection technique, as `mcage techniques` lists them, or a user-defined one "
+            "as module:NAME.",
+        ),
+    ],
+    options: ReplayOptions,
+    engine: Engine = "auto",
     devices: Annotated[
-        str | None, typer.Option(help="Device of the cuda engine, such as 0; default: the first.")
+        str | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="Device of the engine cuda, such as 0. Default: the first.",
+            rich_help_panel=RUN,
+        ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Replay a trace on given fault maps: duties, kinds of writes, spills, slowdown, energy."""
     from mcage.engines.select import parse_devices, select_engine
@@ -39,20 +74,19 @@ def replay(
     from mcage.studies.single_replay import replay as report_of
     from mcage.techniques import technique as named_technique
     from mcage.traces import open_trace
-    from mcage.traces.transforms import WAVEFRONT
 
-    limit = parse_delta_limit(delta_limit)
-    chosen, _ = select_engine(engine, parse_devices(devices))
-    maps = load_fault_maps(fault_map) if fault_map else None
+    limit = parse_delta_limit(options.delta_limit)
+    selected, _ = select_engine(engine, parse_devices(devices))
+    maps = load_fault_maps(options.fault_map) if options.fault_map else None
     report = report_of(
         open_trace(trace),
         named_technique(technique),
         maps,
         limit,
-        chosen,
-        technology,
-        vdd,
-        release or WAVEFRONT,
+        selected,
+        options.technology,
+        options.vdd,
+        options.release,
     )
     if json:
         typer.echo(json_module.dumps(report, indent=2))
@@ -69,14 +103,14 @@ def _print_table(report: dict[str, Any]) -> None:
     table.add_column("quantity")
     table.add_column("per instance" if report["instances"] > 1 else "value")
     for key, value in report.items():
-        for name, one in value.items() if isinstance(value, dict) else [(None, value)]:
-            table.add_row(f"{key}: {name}" if name else key, _in_words(one))
+        for name, part in value.items() if isinstance(value, dict) else [(None, value)]:
+            table.add_row(f"{key}: {name}" if name else key, _in_words(part))
     console().print(table)
 
 
 def _in_words(value: Any) -> str:
     values = value if isinstance(value, list) else [value]
-    shown = [_number(one) for one in values[:8]]
+    shown = [_number(number) for number in values[:8]]
     return ", ".join(shown) + (f", ... ({len(values)})" if len(values) > 8 else "")
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mcage.cli.spec_options import Release
+from mcage.cli.shared_options import RELEASE, Release
 
 
 def reproduce(
@@ -13,7 +13,7 @@ def reproduce(
         str | None, typer.Option(help="000 (Valero et al.) or 002 (RRCD); default: both.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-    release: Release = None,
+    release: Release = RELEASE,
     engine: Annotated[str, typer.Option(help="auto, numpy, numba or cuda.")] = "auto",
     out: Annotated[
         Path | None,
@@ -35,7 +35,6 @@ def reproduce(
         write_table,
     )
     from mcage.studies.reproduction.table import reproduce as rows_of
-    from mcage.traces.transforms import WAVEFRONT
 
     if paper is not None and paper not in PAPERS:
         raise UserError(f"paper {paper!r} is unknown; choose from {', '.join(PAPERS)}")
@@ -44,7 +43,7 @@ def reproduce(
     if out is not None:
         check_table(out)
         check_figures(out, paper)
-    study = Study(select_engine(engine)[0], release=release or WAVEFRONT)
+    study = Study(select_engine(engine)[0], release=release)
     rows = rows_of(study, paper)
     if out is not None:
         write_table(rows, out)

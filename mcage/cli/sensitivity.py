@@ -1,29 +1,17 @@
 """``mcage sensitivity``: which assumption matters."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mcage.cli.spec_options import (
-    Engine,
-    Epochs,
-    Generations,
-    Horizon,
-    Json,
-    Kernel,
-    Mix,
-    Periods,
-    Release,
-    Scenario,
-    Seed,
-    Spec,
-    Vdd,
-    one,
-    spec_of,
-)
+from mcage.cli.shared_options import Engine, Json
+from mcage.cli.spec_arguments import SpecArguments, SpecOptions
+from mcage.cli.spec_options import RUN
 
-_Several = list[str] | None
+if TYPE_CHECKING:
+    from mcage.spec import SweepSpec
 
 ONE_AT_A_TIME, SOBOL = METHODS = ("one-at-a-time", "sobol")
 
@@ -35,109 +23,137 @@ DEFAULTS: dict[str, Any] = {
 }
 """Where a study differs from a sweep unless told otherwise: one case, and fewer dies."""
 
+STUDY = "What to vary"
 
-def sensitivity(
-    spec: Spec = None,
-    method: Annotated[str, typer.Option(help="one-at-a-time or sobol.")] = ONE_AT_A_TIME,
+
+@dataclass(frozen=True)
+class StudyOptions:
+    """What a study varies, how, and of what it asks for the change."""
+
+    method: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Method: one-at-a-time or sobol.", rich_help_panel=STUDY),
+    ] = ONE_AT_A_TIME
     of: Annotated[
         str,
-        typer.Option(help="median_life, mean_life, survival, max_dvth, delay or spill_rate."),
-    ] = "median_life",
+        typer.Option(
+            metavar="QUANTITY",
+            help="Output quantity: median_life, mean_life, survival, max_dvth, delay or "
+            "spill_rate.",
+            rich_help_panel=STUDY,
+        ),
+    ] = "median_life"
     parameter: Annotated[
-        _Several, typer.Option(help="What to vary (repeat); default: all that can matter.")
-    ] = None,
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Parameter to vary. May be repeated. Default: all that can matter.",
+            rich_help_panel=STUDY,
+        ),
+    ] = None
     range_: Annotated[
-        _Several,
+        list[str] | None,
         typer.Option(
             "--range",
-            help="NAME=LOW..HIGH, or NAME=ONE,OTHER (repeat); NAME may be a key of the spec.",
+            metavar="NAME=RANGE",
+            help="Range of a parameter or of a key of the spec: NAME=LOW..HIGH or "
+            "NAME=ONE,OTHER. May be repeated.",
+            rich_help_panel=STUDY,
         ),
-    ] = None,
+    ] = None
     ranges: Annotated[
-        Path | None, typer.Option(help="TOML file of ranges, in the form of the shipped ones.")
-    ] = None,
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="TOML file of ranges, in the form of the shipped ones.",
+            rich_help_panel=STUDY,
+        ),
+    ] = None
     refit: Annotated[
         bool,
         typer.Option(
             "--refit/--no-refit",
-            help="Fit amplitude and mu again, so that published figures stay as they are.",
+            help="Whether amplitude and mu are fitted again, so that published figures stay as "
+            "they are.",
+            rich_help_panel=STUDY,
         ),
-    ] = True,
-    samples: Annotated[int, typer.Option(help="Points of the Sobol' design, a power of two.")] = 64,
-    instances: Annotated[int | None, typer.Option(help="Dies; default: 200.")] = None,
-    seed: Seed = None,
-    technique: Annotated[
-        str | None, typer.Option(help="Technique; see `mcage techniques`. Default: rrcd.")
-    ] = None,
-    environment: Annotated[
-        str | None,
-        typer.Option(help="nominal, undervolted, dvfs, or one of SPEC's own; default: dvfs."),
-    ] = None,
-    scenario: Scenario = None,
-    vdd: Vdd = None,
-    kernel: Kernel = None,
-    periods: Periods = None,
-    mix: Mix = None,
-    generations: Generations = None,
-    release: Release = None,
-    horizon: Horizon = None,
-    epochs: Epochs = None,
-    nbti: Annotated[str | None, typer.Option(help="NBTI model; see `mcage nbti --list`.")] = None,
-    engine: Engine = "auto",
-    json: Json = False,
+    ] = True
+    samples: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Number of points of the Sobol' design, a power of two.",
+            rich_help_panel=STUDY,
+        ),
+    ] = 64
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """Where a study is computed and written."""
+
+    engine: Engine = "auto"
+    json: Json = False
     out: Annotated[
-        Path | None, typer.Option(help="Also write a file: .json, .csv, .png, .pdf or .svg.")
-    ] = None,
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File to write the study to, as well: .json, .csv, .png, .pdf or .svg.",
+            rich_help_panel=RUN,
+        ),
+    ] = None
+
+
+def sensitivity(
+    study: StudyOptions,
+    arguments: Annotated[
+        SpecArguments,
+        SpecOptions(
+            "sensitivity",
+            DEFAULTS,
+            single_case=True,
+            help={"--instances": "Number of dies. Default: 200."},
+        ),
+    ],
+    output: OutputOptions,
     list_: Annotated[
-        bool, typer.Option("--list", help="List the shipped ranges with status and source.")
+        bool,
+        typer.Option(
+            "--list",
+            help="List the shipped ranges with status and source.",
+            rich_help_panel=STUDY,
+        ),
     ] = False,
 ) -> None:
-    """How much a life depends on each constant that is assumed, not known.
-
-    Whatever else a sweep can be told is told by SPEC.
-    """
+    """Show how much a life depends on each constant that is assumed, not known."""
     if list_:
         _list()
         return
+    _check(study, output)
+    base = arguments.spec()
+    _run(base, _varied(base, study), study, output)
+
+
+def _check(study: StudyOptions, output: OutputOptions) -> None:
+    """Refuse options that no study could take, before anything is read or computed."""
     from mcage.errors import UserError
     from mcage.studies.sensitivity import QUANTITIES
     from mcage.studies.sensitivity.output import check_path
     from mcage.studies.sensitivity.sobol import check_samples
 
-    if method not in METHODS:
-        raise UserError(f"--method {method}: choose from {', '.join(METHODS)}")
-    if of not in QUANTITIES:
-        raise UserError(f"--of {of}: choose from {', '.join(QUANTITIES)}")
-    check_samples(samples)
-    if out:
-        check_path(out)
-    options: dict[str, Any] = {
-        "instances": instances,
-        "seed": seed,
-        "techniques": one(technique),
-        "environments": one(environment),
-        "scenarios": one(scenario),
-        "vdd_volts": one(vdd),
-        "workload.kernels": kernel,
-        "workload.periods": periods,
-        "workload.mix": mix,
-        "workload.generations": generations,
-        "workload.release": release,
-        "life.horizon_years": horizon,
-        "life.epochs": epochs,
-        "aging.model": nbti,
-    }
-    base = spec_of(spec, options, "sensitivity", DEFAULTS)
-    varied = _varied(base, method, of, parameter or [], range_ or [], ranges)
-    _run(base, varied, method, of, samples, refit, engine, json, out)
+    if study.method not in METHODS:
+        raise UserError(f"--method {study.method}: choose from {', '.join(METHODS)}")
+    if study.of not in QUANTITIES:
+        raise UserError(f"--of {study.of}: choose from {', '.join(QUANTITIES)}")
+    check_samples(study.samples)
+    if output.out:
+        check_path(output.out)
 
 
-def _varied(
-    base: Any, method: str, of: str, names: list[str], own: list[str], file: Path | None
-) -> list[Any]:
-    """Parameters and choices; unless named, those that quantity and method have a use for.
+def _varied(base: "SweepSpec", study: StudyOptions) -> list[Any]:
+    """Parameters and choices: those that are named, or all that can matter to the quantity.
 
-    A range on the command line is asked for by giving it, and never left out in silence.
+    A parameter whose range stands on the command line is among them, or is refused.
     """
     from mcage.errors import UserError
     from mcage.studies.sensitivity import (
@@ -150,42 +166,32 @@ def _varied(
     )
 
     entries = shipped()
-    if file:
-        of_file = from_file(file)
-        check_keys(of_file, base, str(file))
-        entries |= of_file
-    given = [own_range(text, entries) for text in own]
+    if study.ranges:
+        in_file = from_file(study.ranges)
+        check_keys(in_file, base, str(study.ranges))
+        entries |= in_file
+    given = [own_range(text, entries) for text in study.range_ or ()]
     asked = [entry.name for entry in given]
     entries |= dict(zip(asked, given, strict=True))
-    if names:
+    if study.parameter:
         for name in asked:
-            if name not in names:
+            if name not in study.parameter:
                 raise UserError(f"--range {name}: it is not among what --parameter names")
-        return chosen(base, entries, names)
+        return chosen(base, entries, study.parameter)
     entries = {
         name: entry
         for name, entry in entries.items()
         if name in asked
         or (
             entry.applies(base)
-            and entry.key not in QUANTITIES[of].changes
-            and not (entry.alternatives and method == SOBOL)
+            and entry.key not in QUANTITIES[study.of].changes
+            and not (entry.alternatives and study.method == SOBOL)
         )
     }
     return chosen(base, entries, list(entries))
 
 
-def _run(
-    base: Any,
-    varied: list[Any],
-    method: str,
-    of: str,
-    samples: int,
-    refit: bool,
-    engine: str,
-    json: bool,
-    out: Path | None,
-) -> None:
+def _run(base: "SweepSpec", varied: list[Any], study: StudyOptions, output: OutputOptions) -> None:
     from mcage.campaign.progress import on_stderr
     from mcage.engines.select import select_engine
     from mcage.report.console import console
@@ -193,19 +199,22 @@ def _run(
     from mcage.studies.sensitivity.output import as_json, write
     from mcage.studies.sensitivity.tables import print_one_at_a_time, print_sobol
 
-    selected, reason = select_engine(engine)
+    engine, reason = select_engine(output.engine)
     progress = on_stderr()
-    study = Study(base, QUANTITIES[of], selected, refit, progress)
-    progress.say(f"engine {selected.name} ({reason}); {study.label}")
-    found = sobol(study, varied, samples) if method == SOBOL else one_at_a_time(study, varied)
-    if out:
-        write(found, base, out)
-    if json:
-        print(as_json(found, base))
-    elif isinstance(found, Sobol):
-        print_sobol(found, console())
+    of_base = Study(base, QUANTITIES[study.of], engine, study.refit, progress)
+    progress.say(f"engine {engine.name} ({reason}); {of_base.label}")
+    if study.method == SOBOL:
+        result: Any = sobol(of_base, varied, study.samples)
     else:
-        print_one_at_a_time(found, console())
+        result = one_at_a_time(of_base, varied)
+    if output.out:
+        write(result, base, output.out)
+    if output.json:
+        print(as_json(result, base))
+    elif isinstance(result, Sobol):
+        print_sobol(result, console())
+    else:
+        print_one_at_a_time(result, console())
 
 
 def _list() -> None:

@@ -1,98 +1,352 @@
-"""What the commands that take the spec of a sweep share: its options, and who overrides whom."""
+"""Table of the options that set a key of a spec: `sweep`, `rare` and `sensitivity` draw from it.
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+A new option is one row. Keys without an option are set by ``--set KEY=VALUE``.
+"""
 
-import typer
+from dataclasses import replace
 
-if TYPE_CHECKING:
-    from mcage.spec import SweepSpec
+from mcage.cli.spec_option import (
+    SpecOption,
+    constants,
+    number_or_distribution,
+    whole_number_or_word,
+)
 
-Seed = Annotated[int | None, typer.Option(help="Seed of all random streams.")]
-Kernel = Annotated[
-    list[str] | None, typer.Option(help="Bundled kernel or trace file (repeat); default: all.")
-]
-Periods = Annotated[int | None, typer.Option(help="Kernels that an instance runs in its life.")]
-Mix = Annotated[
-    str | None,
-    typer.Option(help="uniform, one, dirichlet(alpha), or weights(kernel: weight, ...)."),
-]
-Generations = Annotated[
-    int | None, typer.Option(help="Windows per slot that traces are cut to; 0: whole.")
-]
-Release = Annotated[
-    str | None,
-    typer.Option(help="With what a window is freed: its wavefront (default) or its work-group."),
-]
-Horizon = Annotated[float | None, typer.Option(help="Years to watch.")]
-Epochs = Annotated[int | None, typer.Option(help="Stretches of life with a fixed fault map.")]
-Guardband = Annotated[
-    float | None, typer.Option(help="Delay increase that ends a life, 0.139 for 13.9 %.")
-]
-Nbti = Annotated[
-    str | None, typer.Option(help="NBTI model; see `mcage nbti --list`, or module:NAME.")
-]
-VminCoefficient = Annotated[
-    float | None, typer.Option(help="Growth of Vmin per threshold shift, V/V.")
-]
-SigmaDie = Annotated[
-    float | None, typer.Option(help="Deviation of Vmin between dies in V; default: the scenario's.")
-]
-LdsRows = Annotated[int | None, typer.Option(help="Registers that the LDS holds for one slice.")]
-Engine = Annotated[str, typer.Option(help="auto, numpy, numba or cuda.")]
-Spec = Annotated[Path | None, typer.Argument(help="Spec of a sweep as TOML; options override it.")]
-Scenario = Annotated[
-    str | None, typer.Option(help="common, clustered or dispersed; default: common.")
-]
-Vdd = Annotated[
-    float | None, typer.Option(help="Low supply voltage in V; default: the scenario's own.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+COMPARED = "What to compare"
+CASE = "Case"
+"""Panel in place of `COMPARED` where a command looks at one case."""
+
+WORKLOAD = "Workload"
+LIFE = "Life"
+AGING = "Aging"
+FAULTS = "Faults"
+REGISTERS = "Registers"
+RUN = "Run"
 
 
-def one(value: Any) -> list[Any] | None:
-    """An option that a spec has a list of, and the command takes once."""
-    return None if value is None else [value]
+def _grouped(group: str, *rows: SpecOption) -> tuple[SpecOption, ...]:
+    """Rows of a panel of the help."""
+    return tuple(replace(row, group=group) for row in rows)
 
 
-def spec_of(
-    path: Path | None, options: dict[str, Any], command: str, defaults: dict[str, Any] | None = None
-) -> "SweepSpec":
-    """Spec from a file, if there is one, between what options override and defaults leave open.
+SPEC_OPTIONS: tuple[SpecOption, ...] = (
+    *_grouped(
+        COMPARED,
+        SpecOption(
+            "--technique NAME",
+            "techniques",
+            str,
+            "Protection technique, as `mcage techniques` lists them, or a user-defined one as "
+            "module:NAME.",
+            "baseline, rc+rar, rrcd, rrcd+rc+rar",
+            repeats=True,
+            is_axis=True,
+        ),
+        SpecOption(
+            "--environment NAME",
+            "environments",
+            str,
+            "Operating points of a life: nominal, undervolted, dvfs, or a name that SPEC defines.",
+            "nominal, dvfs",
+            repeats=True,
+            is_axis=True,
+        ),
+        SpecOption(
+            "--scenario NAME",
+            "scenarios",
+            str,
+            "Process variation: common, clustered or dispersed.",
+            "common",
+            repeats=True,
+            is_axis=True,
+        ),
+        SpecOption(
+            "--vdd VOLTS",
+            "vdd_volts",
+            float,
+            "Low supply voltage in V.",
+            "the scenario's own",
+            repeats=True,
+            is_axis=True,
+        ),
+        SpecOption(
+            "--kernel NAME",
+            "workload.kernels",
+            str,
+            "Bundled kernel, as `mcage trace list` lists them, or a trace file.",
+            "all bundled kernels",
+            repeats=True,
+        ),
+        SpecOption(
+            "--nbti NAME",
+            "aging.model",
+            str,
+            "NBTI model, as `mcage nbti --list` lists them, or a user-defined one as module:NAME.",
+            "facelift",
+        ),
+        SpecOption(
+            "--horizon YEARS", "life.horizon_years", float, "Simulated time in years.", "10"
+        ),
+        SpecOption(
+            "--instances N",
+            "instances",
+            int,
+            "Number of sampled lives of a slice in every case.",
+            "10000",
+        ),
+        SpecOption("--seed N", "seed", int, "Seed of all random streams.", "1"),
+    ),
+    *_grouped(
+        WORKLOAD,
+        SpecOption(
+            "--periods N",
+            "workload.periods",
+            int,
+            "Number of equal periods of a life; every instance draws a kernel for each.",
+            "5",
+        ),
+        SpecOption(
+            "--period-years YEARS",
+            "workload.period_years",
+            float,
+            "Length of a period in years, instead of --periods.",
+            "a fifth of the horizon",
+        ),
+        SpecOption(
+            "--mix MIX",
+            "workload.mix",
+            str,
+            "How kernels are drawn: uniform, one (for life), dirichlet(alpha), or "
+            "weights(kernel: weight, ...).",
+            "uniform",
+        ),
+        SpecOption(
+            "--generations N",
+            "workload.generations",
+            int,
+            "Number of windows of each slot after which traces are cut; 0: whole traces.",
+            "0",
+        ),
+        SpecOption(
+            "--release WHEN",
+            "workload.release",
+            str,
+            "When a register window is freed: at the end of its wavefront or of its work-group.",
+            "wavefront",
+        ),
+    ),
+    *_grouped(
+        LIFE,
+        SpecOption(
+            "--epochs N",
+            "life.epochs",
+            int,
+            "Number of epochs, in each of which the fault map is fixed.",
+            "6",
+        ),
+        SpecOption(
+            "--guardband FRACTION",
+            "life.delay_guardband",
+            float,
+            "Relative delay increase that ends a life.",
+            "0.139",
+        ),
+        SpecOption(
+            "--spill-limit FRACTION",
+            "life.spill_limit",
+            float,
+            "Fraction of a kernel's register writes to the LDS above which a life ends.",
+            "no limit",
+        ),
+        SpecOption(
+            "--temperature KELVIN",
+            "life.temperature_kelvin",
+            str,
+            'Temperature in K: a number, or a distribution such as "normal(353, 5)".',
+            "353.15",
+            read=number_or_distribution,
+        ),
+        SpecOption(
+            "--temperature-swing KELVIN",
+            "life.temperature_swing_kelvin",
+            str,
+            'Temperature offset drawn for each epoch, in K: a distribution such as "normal(0, 5)".',
+            "0",
+            read=number_or_distribution,
+        ),
+        SpecOption(
+            "--activity FRACTION",
+            "life.activity",
+            str,
+            "Fraction of the time in which slices are busy: a number or a distribution.",
+            "1",
+            read=number_or_distribution,
+        ),
+        SpecOption(
+            "--idle STATE",
+            "life.idle",
+            str,
+            "State of the cells while the slice is idle: gated (off) or held (on).",
+            "gated",
+        ),
+    ),
+    *_grouped(
+        AGING,
+        SpecOption(
+            "--vt0 VOLTS",
+            "aging.vt0_volts",
+            str,
+            "Unaged threshold voltage in V: a number or a distribution.",
+            "the model's own",
+            read=number_or_distribution,
+        ),
+        SpecOption(
+            "--shift-factor FACTOR",
+            "aging.shift_factor",
+            str,
+            "Factor on threshold shifts: a number or a distribution.",
+            "1",
+            read=number_or_distribution,
+        ),
+        SpecOption(
+            "--constant NAME=VALUE",
+            "aging.constants",
+            str,
+            "Constant of the NBTI model, such as eta=0.3.",
+            "the model's own",
+            repeats=True,
+            read=constants,
+        ),
+        SpecOption(
+            "--vmin-coefficient FACTOR",
+            "life.vmin_coefficient",
+            float,
+            "Growth of a cell's Vmin per threshold shift, in V/V.",
+            "1",
+        ),
+    ),
+    *_grouped(
+        FAULTS,
+        SpecOption(
+            "--fault-mode MODE",
+            "faults.mode",
+            str,
+            "Fault model: varius, varius-selected, table or table-exact.",
+            "varius",
+        ),
+        SpecOption(
+            "--spread-blocks/--keep-blocks",
+            "faults.spread_blocks",
+            bool,
+            "Whether the faulty bits of an entry are spread over as many of its blocks.",
+            "--keep-blocks",
+        ),
+        SpecOption(
+            "--slices-per-chip N",
+            "faults.slices_per_chip",
+            int,
+            "Number of successive instances that share a die.",
+            "1",
+        ),
+        SpecOption(
+            "--mu VOLTS",
+            "faults.mu_volts",
+            float,
+            "Middle of the distribution of Vmin in V.",
+            "the scenario's",
+        ),
+        SpecOption(
+            "--sigma-die VOLTS",
+            "faults.sigma_die_volts",
+            float,
+            "Standard deviation of Vmin from die to die, in V.",
+            "the scenario's",
+        ),
+        SpecOption(
+            "--sigma-systematic VOLTS",
+            "faults.sigma_systematic_volts",
+            float,
+            "Standard deviation of the part of Vmin that is correlated within a slice, in V.",
+            "the scenario's",
+        ),
+        SpecOption(
+            "--sigma-random VOLTS",
+            "faults.sigma_random_volts",
+            float,
+            "Standard deviation of Vmin from cell to cell, in V.",
+            "the scenario's",
+        ),
+        SpecOption(
+            "--phi SIDES",
+            "faults.phi",
+            float,
+            "Range of the spatial correlation, in sides of the slice.",
+            "the scenario's",
+        ),
+        SpecOption(
+            "--tolerance FRACTION",
+            "faults.tolerance",
+            float,
+            "Largest deviation of a map of varius-selected from the published table.",
+            "0.05",
+        ),
+    ),
+    *_grouped(
+        REGISTERS,
+        SpecOption(
+            "--delta-limit N",
+            "registers.delta_limit",
+            str,
+            "Largest delta of a compressible value, a power of two, or none.",
+            "64",
+            read=whole_number_or_word,
+        ),
+        SpecOption(
+            "--lds-rows N",
+            "registers.lds_rows",
+            int,
+            "Number of registers that the spill partition of the LDS holds for one slice.",
+            "32",
+        ),
+        SpecOption(
+            "--selector-offsets N",
+            "registers.selector_offsets",
+            int,
+            "Number of starting entries over which rotating selectors are averaged.",
+            "8",
+        ),
+        SpecOption(
+            "--technology NAME",
+            "costs.technology",
+            str,
+            "Technology whose constants of energy and slowdown are taken: 28nm or 32nm.",
+            "28nm",
+        ),
+    ),
+    *_grouped(
+        RUN,
+        SpecOption(
+            "--rel-ci FRACTION",
+            "stopping.rel_ci",
+            float,
+            "Half-width of the 95 % interval, relative to the value (0.01 for 1 %), at which a "
+            "sweep ends before --instances.",
+            "compute all instances",
+            only_sweeps=True,
+        ),
+        SpecOption(
+            "--of QUANTITY",
+            "stopping.of",
+            str,
+            "Quantity that --rel-ci looks at: median_life, b10_life, life_to_horizon, max_dvth or "
+            "spill_rate.",
+            "median_life",
+            only_sweeps=True,
+        ),
+    ),
+)
 
-    Parameters
-    ----------
-    path : Path or None
-        TOML file.
-    options : dict
-        By dotted key of the spec; None or an empty list where an option was not given.
-    command : str
-        Where fields come from if there is no file, for error messages.
-    defaults : dict, optional
-        Top-level fields in which the command differs from a sweep.
 
-    Raises
-    ------
-    UserError
-        As `SweepSpec.from_toml`.
-    """
-    from mcage.spec import SweepSpec
-    from mcage.spec.toml_files import read_toml
-
-    fields = _overridden((defaults or {}) | (read_toml(path) if path else {}), options)
-    return SweepSpec.from_mapping(fields, str(path) if path else command)
-
-
-def _overridden(fields: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-    """Fields of the spec with the given options put over them."""
-    for key, value in options.items():
-        if value is None or value == []:
-            continue
-        part, dot, name = key.rpartition(".")
-        target = fields
-        if dot:
-            target = fields.setdefault(part, {})
-            if not isinstance(target, dict):
-                continue
-        target[name] = value
-    return fields
+def spec_option(flag: str) -> SpecOption:
+    """Row of an option, by its flag."""
+    return next(row for row in SPEC_OPTIONS if row.flag == flag)

@@ -1,0 +1,35 @@
+"""Options that several commands share and that set no key of a spec, or are outside of one."""
+
+from typing import Annotated
+
+import typer
+
+from mcage.cli.spec_options import RUN, spec_option
+
+Engine = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Engine: auto, numpy, numba or cuda. Default: auto.",
+        show_default=False,
+        rich_help_panel=RUN,
+    ),
+]
+
+Devices = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBERS",
+        help="Devices of the engine cuda, such as 0,1. Default: all.",
+        rich_help_panel=RUN,
+    ),
+]
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=RUN)]
+
+Release = Annotated[
+    str,
+    typer.Option(metavar=spec_option("--release").metavar, help=spec_option("--release").help),
+]
+
+RELEASE = spec_option("--release").default

@@ -1,0 +1,158 @@
+"""From the command line to a spec: a TOML file, the options of the table, and ``--set``."""
+
+import inspect
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import GenericAlias
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mcage.cli.set_option import check_distinct, parse_set, put
+from mcage.cli.spec_option import SpecOption
+from mcage.cli.spec_options import CASE, COMPARED, SPEC_OPTIONS
+
+if TYPE_CHECKING:
+    from mcage.spec import SweepSpec
+
+
+@dataclass(frozen=True)
+class SpecArguments:
+    """What a command line says of the spec.
+
+    Parameters
+    ----------
+    command : str
+        Name of the command, for error messages.
+    defaults : mapping
+        Top-level keys in which the command differs from a sweep.
+    file : Path or None
+        TOML file; options override it.
+    values : mapping
+        Values of the options that were given, by the rows of the table.
+    settings : tuple of str
+        Each KEY=VALUE.
+    """
+
+    command: str
+    defaults: Mapping[str, Any]
+    file: Path | None
+    values: Mapping[SpecOption, Any]
+    settings: tuple[str, ...]
+
+    def spec(self) -> "SweepSpec":
+        """Spec of the defaults of the command, over them the file, over both the options.
+
+        Raises
+        ------
+        UserError
+            As `SweepSpec.from_toml`; or two options set the same key.
+        """
+        from mcage.spec import SweepSpec
+        from mcage.spec.toml_files import read_toml
+
+        source = str(self.file) if self.file else self.command
+        fields = deepcopy(dict(self.defaults)) | (read_toml(self.file) if self.file else {})
+        given = [(tuple(row.key.split(".")), value, row.flag) for row, value in self.values.items()]
+        given += [(*parse_set(text), f"--set {text}") for text in self.settings]
+        check_distinct([(path, option) for path, _, option in given])
+        for path, value, _ in given:
+            put(fields, path, value, source)
+        if self.file and self.settings:
+            source = f"{source} and --set"
+        return SweepSpec.from_mapping(fields, source)
+
+
+@dataclass(frozen=True, eq=False)
+class SpecOptions:
+    """Options of a command that takes a spec; the meta data of ``Annotated[SpecArguments, ...]``.
+
+    Parameters
+    ----------
+    command : str
+        Name of the command.
+    defaults : mapping
+        Top-level keys in which the command differs from a sweep.
+    single_case : bool
+        Whether the command looks at one case: its technique, environment, scenario and low Vdd
+        are given once each, and there is no stopping rule.
+    help : mapping
+        Texts in place of those of the table, the default included, by flag.
+    """
+
+    command: str
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    single_case: bool = False
+    help: Mapping[str, str] = field(default_factory=dict)
+
+    def parameters(self) -> list[inspect.Parameter]:
+        """Return the argument SPEC, the options of the table, and ``--set``."""
+        compared = [self._parameter(row) for row in self._rows if row.group == COMPARED]
+        others = [self._parameter(row) for row in self._rows if row.group != COMPARED]
+        settings = Annotated[
+            list[str] | None,
+            typer.Option(
+                "--set",
+                metavar="KEY=VALUE",
+                help="Any key of the spec, such as faults.mu_volts=0.31; VALUE as in TOML, words "
+                "without quotation marks. May be repeated.",
+                rich_help_panel=self._panel(COMPARED),
+            ),
+        ]
+        return [_keyword("spec", _File), *compared, _keyword("set_", settings), *others]
+
+    def gathered(self, values: Mapping[str, Any]) -> SpecArguments:
+        """Return the values of the options that were given."""
+        given = {row: values[row.name] for row in self._rows if values[row.name] not in (None, [])}
+        return SpecArguments(
+            command=self.command,
+            defaults=self.defaults,
+            file=values["spec"],
+            values={row: self._value(row, value) for row, value in given.items()},
+            settings=tuple(values["set_"] or ()),
+        )
+
+    @property
+    def _rows(self) -> list[SpecOption]:
+        return [row for row in SPEC_OPTIONS if not (self.single_case and row.only_sweeps)]
+
+    def _repeats(self, row: SpecOption) -> bool:
+        return row.repeats and not (self.single_case and row.is_axis)
+
+    def _value(self, row: SpecOption, value: Any) -> Any:
+        value = row.read(value)
+        return [value] if row.repeats and not self._repeats(row) else value
+
+    def _parameter(self, row: SpecOption) -> inspect.Parameter:
+        repeats = self._repeats(row)
+        option = typer.Option(
+            row.flags,
+            metavar=row.metavar,
+            help=self.help.get(row.flag) or self._help(row),
+            rich_help_panel=self._panel(row.group),
+        )
+        kind: Any = GenericAlias(list, (row.kind,)) if repeats else row.kind
+        return _keyword(row.name, Annotated[kind | None, option])
+
+    def _panel(self, group: str) -> str:
+        return CASE if self.single_case and group == COMPARED else group
+
+    def _help(self, row: SpecOption) -> str:
+        default = self.defaults.get(row.key, row.default)
+        in_words = ", ".join(map(str, default)) if isinstance(default, list) else default
+        again = " May be repeated." if self._repeats(row) else ""
+        return f"{row.help}{again} Default: {in_words}."
+
+
+_File = Annotated[
+    Path | None,
+    typer.Argument(metavar="SPEC", help="TOML file of the spec; options override it."),
+]
+
+
+def _keyword(name: str, annotation: Any) -> inspect.Parameter:
+    """Parameter that is None unless it is given."""
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=None, annotation=annotation)
