@@ -12,4 +12,8 @@ ARGO = Technique(
     gating=Gating.IDLE_WINDOWS,
     source="Valero et al., IEEE TC 2019, section 5.3 (after ARGO)",
     summary="windows in turn, idle windows off",
+    description=(
+        "ARGO: new windows take the places of the register file in turn, and a place is "
+        "switched off from the release of its window until it is written again."
+    ),
 )

@@ -13,4 +13,8 @@ BASELINE = Technique(
     gating=Gating.UNUSED,
     source="Valero et al., IEEE TC 2019, section 2.1",
     summary="conventional register file",
+    description=(
+        "The conventional register file: every register has one entry while its window is open. "
+        "Entries that no window of the kernel uses are switched off."
+    ),
 )

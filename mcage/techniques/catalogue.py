@@ -1,4 +1,4 @@
-"""The techniques that ship with mcage, and how a user's own is found."""
+"""The techniques that ship with mcage, and how a user-defined one is found."""
 
 from mcage.errors import UserError
 from mcage.plain_text import shortened
@@ -35,7 +35,7 @@ TECHNIQUES = {
 
 
 def technique(name: str) -> Technique:
-    """Technique called ``name``: one that ships with mcage, or a user's own as ``module:NAME``.
+    """Find a technique by name: one that ships with mcage, or a user-defined ``module:NAME``.
 
     Raises
     ------
@@ -62,6 +62,7 @@ _FIELDS: dict[str, type] = {
     "source": str,
     "summary": str,
     "rotating_selectors": bool,
+    "description": str,
 }
 
 

@@ -13,4 +13,8 @@ DISABLE = Technique(
     gating=Gating.UNUSED,
     source="mcage: what needs no paper",
     summary="faulty entries unusable, fewer windows at once",
+    description=(
+        "Faulty entries are not used, and whole windows lie between them. Where fewer windows "
+        "fit than the kernel had open at once, wavefronts wait, which costs time."
+    ),
 )

@@ -13,4 +13,8 @@ GR_GUARD = Technique(
     gating=Gating.UNUSED,
     source="Toca-Diaz et al. (RRCD), section VI.B (after Tan et al., PACT 2016)",
     summary="faulty entries' registers in entries with dead values",
+    description=(
+        "GR-Guard: a register whose entry is faulty borrows a reliable entry whose value nobody "
+        "will read again. A register that finds none is spilled to the local memory (LDS)."
+    ),
 )

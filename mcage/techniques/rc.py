@@ -12,4 +12,9 @@ RC = Technique(
     gating=Gating.EMPTY,
     source="Valero et al., IEEE TC 2019, section 5.1",
     summary="register compression and switch-off",
+    description=(
+        "RC, register compression: a register whose 64 components differ by regular steps is "
+        "kept as a base and two deltas in a small eDRAM table, which does not age by NBTI. Its "
+        "entry is switched off meanwhile and recovers."
+    ),
 )

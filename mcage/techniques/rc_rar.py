@@ -12,4 +12,8 @@ RC_RAR = Technique(
     gating=Gating.EMPTY,
     source="Valero et al., IEEE TC 2019, section 5",
     summary="compression, switch-off and rotation",
+    description=(
+        "RC and RAR together: compression switches entries off, and rotation spreads the time "
+        "off over the entries of a slot."
+    ),
 )

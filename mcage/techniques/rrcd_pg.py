@@ -13,4 +13,8 @@ RRCD_PG = Technique(
     gating=Gating.EMPTY,
     source="mcage, after Toca-Diaz et al.",
     summary="RRCD with empty blocks switched off",
+    description=(
+        "RRCD with power gating: as rrcd, and every block that holds no value is switched off "
+        "and recovers."
+    ),
 )

@@ -14,5 +14,10 @@ RRCD_RC_RAR = Technique(
     gating=Gating.EMPTY,
     source="mcage, after both papers",
     summary="redirection, compression table, rotating selectors",
+    description=(
+        "RRCD, RC and RAR together: compressible registers live in the table of RC, all others "
+        "are redirected to reliable entries, and the search for a free entry starts one entry "
+        "further for each new window. Entries that hold no value are switched off."
+    ),
     rotating_selectors=True,
 )

@@ -4,7 +4,7 @@ Engines implement policies, not techniques. A technique that recombines policies
 `Technique` in a file of its own.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Never, NoReturn
 
@@ -103,10 +103,13 @@ class Technique:
     source : str
         The paper (authors, venue, section) that describes it.
     summary : str
-        One line for `mcage techniques`.
+        What it does, in a few words.
     rotating_selectors : bool
         Redirecting techniques only: the scan for a free entry starts at an entry that advances
         by one with every window allocation, wrapping, instead of at entry 0.
+    description : str
+        What it does, in whole sentences, for `mcage techniques`. It decides no result, and is no
+        part of the digest of a sweep.
 
     Raises
     ------
@@ -121,6 +124,7 @@ class Technique:
     source: str
     summary: str
     rotating_selectors: bool = False
+    description: str = field(default="", repr=False, compare=False)
 
     def __post_init__(self) -> None:
         redirects = self.placement is Placement.REDIRECT

@@ -12,4 +12,8 @@ WC = Technique(
     gating=Gating.EMPTY,
     source="Valero et al., IEEE TC 2019, section 5.3 (after Lee et al.)",
     summary="Warped-Compression: base and deltas in the entry",
+    description=(
+        "WC, Warped-Compression: a compressible register is stored as a base and narrow deltas "
+        "in the first bytes of its entry. The other bytes of the entry are switched off."
+    ),
 )

@@ -57,12 +57,15 @@ def test_listed_as_json():
     assert {row["technique"]: tuple(row[name] for name in names) for row in rows} == POLICIES
     for row in rows:
         assert row["summary"], row["technique"]
+        assert row["description"].endswith("."), row["technique"]
         assert row["source"], row["technique"]
 
 
-def test_listed_as_a_table():
+def test_listed_in_words():
     text = run()
-    assert all(name in text for name in POLICIES)
+    assert all(f"\n{name}: " in f"\n{text}" for name in POLICIES)
+    flat = " ".join(text.split())
+    assert all(one.summary in flat and one.description in flat for one in TECHNIQUES.values())
     assert "Valero" in text
     assert "module:NAME" in text
 
@@ -170,6 +173,7 @@ def test_what_follows_from_the_policies():
 def test_a_technique_is_a_value():
     policies = (Placement.DIRECT, Storage.PLAIN, Gating.NONE)
     one, other = (Technique("mine", *policies, "source", "summary") for _ in range(2))
-    assert one == other
+    assert one == other == dataclasses.replace(one, description="in other words")
+    assert repr(one) == repr(dataclasses.replace(one, description="in other words"))
     with pytest.raises(dataclasses.FrozenInstanceError):
         one.name = "other"
