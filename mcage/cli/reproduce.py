@@ -25,7 +25,7 @@ def reproduce(
     from mcage.errors import UserError
     from mcage.report.console import PlainConsole
     from mcage.studies.reproduction.figures import check_figures, write_figures
-    from mcage.studies.reproduction.kernel_replays import Study
+    from mcage.studies.reproduction.kernel_replays import KernelReplays
     from mcage.studies.reproduction.published import PAPERS
     from mcage.studies.reproduction.table import (
         WIDTH_WITHOUT_TERMINAL,
@@ -43,7 +43,7 @@ def reproduce(
     if out is not None:
         check_table(out)
         check_figures(out, paper)
-    study = Study(select_engine(engine)[0], release=release)
+    study = KernelReplays(select_engine(engine)[0], release=release)
     rows = rows_of(study, paper)
     if out is not None:
         write_table(rows, out)

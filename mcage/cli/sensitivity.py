@@ -161,8 +161,8 @@ def _varied(base: "SweepSpec", study: StudyOptions) -> list[Any]:
         check_keys,
         chosen,
         from_file,
-        own_range,
         shipped,
+        user_range,
     )
 
     entries = shipped()
@@ -170,7 +170,7 @@ def _varied(base: "SweepSpec", study: StudyOptions) -> list[Any]:
         in_file = from_file(study.ranges)
         check_keys(in_file, base, str(study.ranges))
         entries |= in_file
-    given = [own_range(text, entries) for text in study.range_ or ()]
+    given = [user_range(text, entries) for text in study.range_ or ()]
     asked = [entry.name for entry in given]
     entries |= dict(zip(asked, given, strict=True))
     if study.parameter:
@@ -195,13 +195,13 @@ def _run(base: "SweepSpec", varied: list[Any], study: StudyOptions, output: Outp
     from mcage.campaign.progress import on_stderr
     from mcage.engines.select import select_engine
     from mcage.report.console import console
-    from mcage.studies.sensitivity import QUANTITIES, Sobol, Study, one_at_a_time, sobol
+    from mcage.studies.sensitivity import QUANTITIES, SensitivityStudy, Sobol, one_at_a_time, sobol
     from mcage.studies.sensitivity.output import as_json, write
     from mcage.studies.sensitivity.tables import print_one_at_a_time, print_sobol
 
     engine, reason = select_engine(output.engine)
     progress = on_stderr()
-    of_base = Study(base, QUANTITIES[study.of], engine, study.refit, progress)
+    of_base = SensitivityStudy(base, QUANTITIES[study.of], engine, study.refit, progress)
     progress.say(f"engine {engine.name} ({reason}); {of_base.label}")
     if study.method == SOBOL:
         result: Any = sobol(of_base, varied, study.samples)

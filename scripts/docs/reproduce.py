@@ -13,7 +13,7 @@ from doc_tables import between, markdown
 
 from mcage.engines.select import select_engine
 from mcage.studies.reproduction.figures import write_figures
-from mcage.studies.reproduction.kernel_replays import LIMITS, Study
+from mcage.studies.reproduction.kernel_replays import LIMITS, KernelReplays
 from mcage.studies.reproduction.published import MEAN, PAPERS
 from mcage.studies.reproduction.table import (
     HEADINGS,
@@ -60,8 +60,8 @@ SHOWN = {
 
 def main() -> None:
     engine = select_engine()[0]
-    study = Study(engine)
-    rows, others = reproduce(study), reproduce(Study(engine, release=WORK_GROUP))
+    study = KernelReplays(engine)
+    rows, others = reproduce(study), reproduce(KernelReplays(engine, release=WORK_GROUP))
     RESULTS.mkdir(parents=True, exist_ok=True)
     write_table(rows, RESULTS, TABLE)
     write_table(others, RESULTS, OTHER_TABLE)

@@ -12,12 +12,12 @@ import numpy as np
 
 from mcage.costs import CONVENTIONAL, Activity, energy, load_costs, slowdown, suav
 from mcage.engines.select import select_engine
-from mcage.studies.reproduction.kernel_replays import LIMITS, Study
+from mcage.studies.reproduction.kernel_replays import LIMITS, KernelReplays
 from mcage.techniques import technique
 from mcage.variation import SCENARIOS, scenario
 
 
-def saving(study: Study, name: str, limit: int | None, idle_on: bool) -> float:
+def saving(study: KernelReplays, name: str, limit: int | None, idle_on: bool) -> float:
     """Energy saved in Fig. 21 of Valero et al., mean of the kernels, percent.
 
     Either as replayed, or with idle entries on, as section 6.6 can be read.
@@ -34,7 +34,9 @@ def saving(study: Study, name: str, limit: int | None, idle_on: bool) -> float:
     return 100 * float(np.mean(shares))
 
 
-def rrcd(study: Study, name: str, limit: int | None, spilling: bool) -> tuple[float, float, float]:
+def rrcd(
+    study: KernelReplays, name: str, limit: int | None, spilling: bool
+) -> tuple[float, float, float]:
     """Slowdown, energy saved, and saved over smoothing: RRCD, means of the kernels, percent.
 
     Either as replayed, or as if spilled registers had found a home in the slice.
@@ -63,7 +65,7 @@ def _at_home(activity: Activity) -> Activity:
 
 
 def main() -> None:
-    study = Study(select_engine()[0])
+    study = KernelReplays(select_engine()[0])
     print("Energy saved, percent (Valero et al., Fig. 21: WC 20.2, ARGO 13.1, RC+RAR 19.9)")
     for idle_on in (False, True):
         line = [f"wc {saving(study, 'wc', 64, idle_on):.1f}"]

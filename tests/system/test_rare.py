@@ -74,7 +74,7 @@ def test_a_spec_says_how_many_slices(command, tmp_path):
         ((*CASE, "--age", "nan"), "age = nan years"),
         ((*CASE, "--instances", "1"), "instances = 1, expected 2 or more"),
         (("spec.toml", *CASE), "faults.mode = 'table'"),
-        (("stopping.toml", *CASE), "stopping.rel_ci = 0.1: a rare event is estimated from as many"),
+        (("stopping.toml", *CASE), "stopping.rel_ci = 0.1: an estimate of rare events computes as"),
     ],
 )
 def test_mistakes_take_one_line_and_exit_with_2(command, arguments, message, tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ from sweep_cases import assert_same_arrays, small_spec, small_sweep
 from mcage.errors import UserError
 from mcage.spec import SweepSpec
 from mcage.studies.rare_events import failure_probability
-from mcage.studies.sensitivity import QUANTITIES, Study
+from mcage.studies.sensitivity import QUANTITIES, SensitivityStudy
 from mcage.sweep.run import run_sweep
 from mcage.sweep.unused_keys import refuse_unused
 
@@ -161,11 +161,11 @@ def test_rare_events_and_studies_refuse_it_too():
     with pytest.raises(UserError, match=words):
         failure_probability(spec, 0.0, 10, engine=engine())
     with pytest.raises(UserError, match=words):
-        Study(spec, QUANTITIES["mean_life"], engine())
+        SensitivityStudy(spec, QUANTITIES["mean_life"], engine())
 
 
 def test_a_study_may_vary_what_turns_out_not_to_matter():
     spec = rare_spec_of("baseline", instances=3)
-    study = Study(spec, QUANTITIES["mean_life"], engine())
+    study = SensitivityStudy(spec, QUANTITIES["mean_life"], engine())
     base, changed = study.values([{}, {"registers.lds_rows": 0}])
     assert np.array_equal(base, changed)

@@ -10,7 +10,7 @@ from reproduce import OTHER_TABLE, PAGE, README, RESULTS, TABLE, with_sample, wi
 from mcage.cli.main import main
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.studies.reproduction.figure_data import PLOTS
-from mcage.studies.reproduction.kernel_replays import LIMITS, PUBLISHED_LIMIT, Study
+from mcage.studies.reproduction.kernel_replays import LIMITS, PUBLISHED_LIMIT, KernelReplays
 from mcage.studies.reproduction.published import Reasons
 from mcage.studies.reproduction.table import Row, as_json, reproduce
 from mcage.traces.transforms import WORK_GROUP
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def study() -> Study:
-    return Study(NumbaEngine())
+def study() -> KernelReplays:
+    return KernelReplays(NumbaEngine())
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def rows(study) -> list[Row]:
 
 @pytest.fixture(scope="module")
 def rows_by_work_group() -> list[Row]:
-    return reproduce(Study(NumbaEngine(), release=WORK_GROUP))
+    return reproduce(KernelReplays(NumbaEngine(), release=WORK_GROUP))
 
 
 def test_the_table_is_what_mcage_computes(rows):

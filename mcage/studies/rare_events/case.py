@@ -17,8 +17,8 @@ from mcage.lifetime.fault_free import FaultFreeReplays
 from mcage.lifetime.simulator import live
 from mcage.spec import SweepSpec
 from mcage.studies.rare_events.vmin_gaussian import VminGaussian
-from mcage.sweep.plan import SweepPlan, kernels_of_periods
-from mcage.sweep.unused_keys import refuse_unused
+from mcage.studies.single_case import SingleCase
+from mcage.sweep.plan import kernels_of_periods
 from mcage.variation import TailCells
 
 MOMENT_YEARS = 1e-12
@@ -209,25 +209,15 @@ def rare_case(spec: SweepSpec, age_years: float, engine: Engine) -> RareCase:
             f"faults.mode = {spec.faults.mode!r}: rare events need the distribution of Vmin, "
             "mode 'varius'"
         )
-    if spec.stopping is not None:
-        raise UserError(
-            f"stopping.rel_ci = {spec.stopping.rel_ci:g}: a rare event is estimated from as many "
-            "slices as are asked for; leave it out of the spec"
-        )
     if not 0 <= age_years <= spec.life.horizon_years:
         raise UserError(
             f"age = {age_years:g} years, expected 0 ... {spec.life.horizon_years:g}, the horizon"
         )
-    refuse_unused(spec)
-    plan = SweepPlan(spec, engine)
-    if len(plan.cases) != 1:
-        raise UserError(
-            f"{len(plan.cases)} cases: a rare event is estimated for one technique, environment, "
-            "scenario and vdd at a time"
-        )
+    single = SingleCase(spec, engine, "an estimate of rare events")
+    plan = single.plan
     (planned,) = plan.cases
     return RareCase(
-        label=planned.name.label,
+        label=single.label,
         spec=spec,
         age_years=age_years,
         distribution=VminGaussian(planned.faults.scenario),

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from mcage.costs import Technology, area, load_costs
 from mcage.geometry import SLICE
 from mcage.studies.reproduction.costs import TECHNOLOGIES
-from mcage.studies.reproduction.kernel_replays import Study
+from mcage.studies.reproduction.kernel_replays import KernelReplays
 from mcage.studies.reproduction.measured import Measured, Metric
 from mcage.studies.reproduction.published import Published
 from mcage.techniques import technique
@@ -25,13 +25,13 @@ COMPRESSED_BITS = BASE_BITS + 2 * EXPONENT_BITS + VALID_BITS
 def _of_technology(value: Callable[[Technology], float]) -> Metric:
     """Metric that is a constant of the paper's technology, or follows from some."""
 
-    def measure(study: Study, figure: Published, limit: int | None) -> Measured:
+    def measure(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
         return Measured(value(load_costs().technology(TECHNOLOGIES[figure.paper])))
 
     return measure
 
 
-def _wakeup_cycles(study: Study, figure: Published, limit: int | None) -> Measured:
+def _wakeup_cycles(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     return Measured(load_costs().penalties.wakeup.cycles)
 
 

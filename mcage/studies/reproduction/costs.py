@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from mcage.costs import CONVENTIONAL, Energy, Slowdown, energy, load_costs, slowdown, suav
-from mcage.studies.reproduction.kernel_replays import Study
+from mcage.studies.reproduction.kernel_replays import KernelReplays
 from mcage.studies.reproduction.measured import Measured, Metric, Samples, of_kernels
 from mcage.studies.reproduction.published import Published
 from mcage.techniques import technique
@@ -47,13 +47,13 @@ class Spent:
 
 
 def spent(
-    study: Study, paper: str, name: str, limit: int | None, scenario_name: str = ""
+    study: KernelReplays, paper: str, name: str, limit: int | None, scenario_name: str = ""
 ) -> dict[str, Spent]:
     """What a technique costs on each kernel, in the technology of a paper.
 
     Parameters
     ----------
-    study : Study
+    study : KernelReplays
         Replays.
     paper, name : str
         Key of `TECHNOLOGIES`, and technique.
@@ -67,7 +67,7 @@ def spent(
 
 
 def _spent(
-    study: Study, paper: str, name: str, limit: int | None, scenario_name: str
+    study: KernelReplays, paper: str, name: str, limit: int | None, scenario_name: str
 ) -> dict[str, Spent]:
     costs = load_costs()
     technology, policies = costs.technology(TECHNOLOGIES[paper]), technique(name)
@@ -88,7 +88,7 @@ def _spent(
 def _metric(attribute: str) -> Metric:
     """Metric that is a share of each kernel, by die; without a scenario, over all of them."""
 
-    def measure(study: Study, figure: Published, limit: int | None) -> Measured:
+    def measure(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
         names = [figure.scenario] if figure.scenario or figure.paper == "000" else list(SCENARIOS)
         values: dict[str, list[Samples]] = {}
         for name in names:

@@ -9,7 +9,7 @@ import numpy as np
 from mcage.geometry import SLICE
 from mcage.studies.reproduction.costs import parts, spent
 from mcage.studies.reproduction.duty_summary import ONE, ZERO, CellDuties
-from mcage.studies.reproduction.kernel_replays import LIMITS, PUBLISHED_LIMIT, Run, Study
+from mcage.studies.reproduction.kernel_replays import LIMITS, PUBLISHED_LIMIT, KernelReplays, Run
 from mcage.studies.reproduction.toca_diaz import OCCUPANCIES, occupancies
 from mcage.studies.reproduction.valero_2019 import dvth_volts
 from mcage.techniques import technique
@@ -40,7 +40,7 @@ class Plot:
     paper: str
     number: int
     title: str
-    table: Callable[[Study], Table]
+    table: Callable[[KernelReplays], Table]
 
     @property
     def name(self) -> str:
@@ -48,7 +48,7 @@ class Plot:
         return f"{self.paper}-fig{self.number:02}"
 
 
-def _variants(study: Study) -> list[tuple[str, int | None, dict[str, Run]]]:
+def _variants(study: KernelReplays) -> list[tuple[str, int | None, dict[str, Run]]]:
     """Techniques of Valero et al. with every delta limit that they know."""
     variants: list[tuple[str, int | None]] = [(name, PUBLISHED_LIMIT) for name in ALONE]
     variants += [(name, limit) for name in COMPRESSING for limit in LIMITS]
@@ -77,7 +77,7 @@ def _rounded(value: float) -> float:
     return float(f"{value:.6g}") + 0.0
 
 
-def duty_of_bits(study: Study) -> Table:
+def duty_of_bits(study: KernelReplays) -> Table:
     """Mean duty cycles by bit position of a register, over the entries in use and the kernels."""
     table = []
     for name in ("baseline", "wc", "argo", "rc"):
@@ -90,10 +90,10 @@ def duty_of_bits(study: Study) -> Table:
     return table
 
 
-def most_stressed(which: int) -> Callable[[Study], Table]:
+def most_stressed(which: int) -> Callable[[KernelReplays], Table]:
     """Duty cycles of the cell with the longest '0' or '1' of the slice."""
 
-    def table(study: Study) -> Table:
+    def table(study: KernelReplays) -> Table:
         return [
             {
                 "kernel": kernel,
@@ -107,10 +107,10 @@ def most_stressed(which: int) -> Callable[[Study], Table]:
     return table
 
 
-def most_stressed_of_entries(which: int, kernel: str) -> Callable[[Study], Table]:
+def most_stressed_of_entries(which: int, kernel: str) -> Callable[[KernelReplays], Table]:
     """Duty cycles of the cell with the longest '0' or '1' of each entry in use."""
 
-    def table(study: Study) -> Table:
+    def table(study: KernelReplays) -> Table:
         return [
             {
                 "technique": _label(name, limit),
@@ -124,7 +124,7 @@ def most_stressed_of_entries(which: int, kernel: str) -> Callable[[Study], Table
     return table
 
 
-def normalised_dvth(study: Study) -> Table:
+def normalised_dvth(study: KernelReplays) -> Table:
     """Largest shift of T0 and T1 in the slice, over that of a cell that never changes."""
     most = dvth_volts(1.0)
     return [
@@ -139,7 +139,7 @@ def normalised_dvth(study: Study) -> Table:
     ]
 
 
-def occupied_entries(study: Study) -> Table:
+def occupied_entries(study: KernelReplays) -> Table:
     """Entries that hold a register, by their state and by its, at the scenario Common."""
     return [
         {
@@ -155,7 +155,7 @@ def occupied_entries(study: Study) -> Table:
     ]
 
 
-def kinds_of_writes(study: Study) -> Table:
+def kinds_of_writes(study: KernelReplays) -> Table:
     """Writes that stay, that are redirected to reliable and to faulty entries, and to the LDS."""
     table = []
     for limit in LIMITS:
@@ -179,10 +179,10 @@ def _variants_of_costs(paper: str) -> list[tuple[str, int | None, str]]:
     return alone + [("rc+rar", limit, "") for limit in LIMITS]
 
 
-def slowdowns(paper: str) -> Callable[[Study], Table]:
+def slowdowns(paper: str) -> Callable[[KernelReplays], Table]:
     """Extra execution time, by cause."""
 
-    def table(study: Study) -> Table:
+    def table(study: KernelReplays) -> Table:
         return [
             {
                 "kernel": kernel,
@@ -199,10 +199,10 @@ def slowdowns(paper: str) -> Callable[[Study], Table]:
     return table
 
 
-def energies(paper: str) -> Callable[[Study], Table]:
+def energies(paper: str) -> Callable[[KernelReplays], Table]:
     """Energy of the slice and of what is added to it, over the conventional slice's, by part."""
 
-    def table(study: Study) -> Table:
+    def table(study: KernelReplays) -> Table:
         rows: Table = []
         for name, limit, faults in _variants_of_costs(paper):
             for kernel, one in spent(study, paper, name, limit, faults).items():

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from mcage.files.atomic import make_ready, whole_file
 from mcage.files.kinds import CSV, PNG
 from mcage.studies.reproduction.figure_data import PLOTS, Plot, Table
-from mcage.studies.reproduction.kernel_replays import Study
+from mcage.studies.reproduction.kernel_replays import KernelReplays
 from mcage.studies.reproduction.published import PAPERS
 from mcage.traces.library import SHORT_NAMES
 
@@ -83,12 +83,12 @@ def check_figures(folder: Path, paper: str | None = None) -> None:
             make_ready(folder / f"{plot.name}.png", PNG)
 
 
-def write_figures(study: Study, folder: Path, paper: str | None = None) -> None:
+def write_figures(study: KernelReplays, folder: Path, paper: str | None = None) -> None:
     """Write every figure of one paper or of both as ``<paper>-fig<number>.csv`` and ``.png``.
 
     Parameters
     ----------
-    study : Study
+    study : KernelReplays
         Replays.
     folder : Path
         An existing folder.

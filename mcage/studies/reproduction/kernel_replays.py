@@ -69,7 +69,7 @@ class Run:
         return events / (self.counters.passes * self.writes)
 
 
-class Study:
+class KernelReplays:
     """Runs of techniques on the ten kernels, computed when first asked for.
 
     Parameters

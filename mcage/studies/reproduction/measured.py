@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.stats.estimates import mean
-from mcage.studies.reproduction.kernel_replays import Study
+from mcage.studies.reproduction.kernel_replays import KernelReplays
 from mcage.studies.reproduction.published import ALL, MEAN, Published
 
 _ROUNDING = 1e-9
@@ -60,5 +60,5 @@ def of_kernels(figure: Published, values: dict[str, Samples]) -> Measured:
     return Measured(estimate.value, half_width, by_kernel)
 
 
-Metric = Callable[[Study, Published, int | None], Measured]
+Metric = Callable[[KernelReplays, Published, int | None], Measured]
 """What computes a figure with a delta limit."""

@@ -16,7 +16,7 @@ from rich.table import Table
 from mcage.files.atomic import make_ready, whole_file
 from mcage.files.kinds import JSON
 from mcage.studies.reproduction import components, costs, toca_diaz, valero_2019
-from mcage.studies.reproduction.kernel_replays import LIMITS, Study
+from mcage.studies.reproduction.kernel_replays import LIMITS, KernelReplays
 from mcage.studies.reproduction.measured import Measured, Metric
 from mcage.studies.reproduction.published import MEAN, PAPERS, Published, Reasons, published_figures
 from mcage.traces.library import SHORT_NAMES
@@ -76,12 +76,12 @@ class Row:
         return all(self.agrees(limit) for limit in LIMITS)
 
 
-def reproduce(study: Study, paper: str | None = None) -> list[Row]:
+def reproduce(study: KernelReplays, paper: str | None = None) -> list[Row]:
     """All figures that a paper prints, or that both do, and what mcage has for them.
 
     Parameters
     ----------
-    study : Study
+    study : KernelReplays
         Replays.
     paper : str, optional
         Key of `mcage.studies.reproduction.published.PAPERS`; by default both.

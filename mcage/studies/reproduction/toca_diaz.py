@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from mcage.geometry import SLICE
-from mcage.studies.reproduction.kernel_replays import Run, Study
+from mcage.studies.reproduction.kernel_replays import KernelReplays, Run
 from mcage.studies.reproduction.measured import Measured, Metric, Samples, of_kernels
 from mcage.studies.reproduction.published import Published
 from mcage.variation import SCENARIOS, expected_classes, scenario
@@ -22,23 +22,23 @@ SLICES = 40
 def _expected_class(bits: int) -> Metric:
     """Metric that is the share of entries with so many faulty bits, by the spatial model."""
 
-    def measure(study: Study, figure: Published, limit: int | None) -> Measured:
+    def measure(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
         chosen = scenario(figure.scenario)
         return Measured(float(100 * expected_classes(chosen, chosen.vdd_volts)[bits]))
 
     return measure
 
 
-def _faulty_entries(study: Study, figure: Published, limit: int | None) -> Measured:
+def _faulty_entries(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     chosen = scenario(figure.scenario)
     return Measured(float(100 * expected_classes(chosen, chosen.vdd_volts)[2:].sum()))
 
 
-def _vdd(study: Study, figure: Published, limit: int | None) -> Measured:
+def _vdd(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     return Measured(1000 * scenario(figure.scenario).vdd_volts)
 
 
-def _safe_vdd(study: Study, figure: Published, limit: int | None) -> Measured:
+def _safe_vdd(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     """Median over register files of the Vmin of their worst cell: of the scenarios, the furthest.
 
     The worst of n cells is below the voltage where ln 2 cells are expected above in half of the
@@ -56,7 +56,7 @@ def _safe_vdd(study: Study, figure: Published, limit: int | None) -> Measured:
 def _per_die(value: Callable[[Run], NDArray[np.float64]]) -> Metric:
     """Metric that is a share of each kernel on each die; without a scenario, of all of them."""
 
-    def measure(study: Study, figure: Published, limit: int | None) -> Measured:
+    def measure(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
         names = [figure.scenario] if figure.scenario else list(SCENARIOS)
         values: dict[str, list[Samples]] = {}
         for name in names:
@@ -77,7 +77,7 @@ OCCUPANCIES = {
 
 
 def occupancies(
-    study: Study, scenario_name: str, limit: int | None, reliable: bool, compressed: bool
+    study: KernelReplays, scenario_name: str, limit: int | None, reliable: bool, compressed: bool
 ) -> dict[str, Samples]:
     """Share of the entries that are of a kind and hold a register of a kind, by kernel and die.
 
@@ -93,14 +93,14 @@ def occupancies(
 def _occupancy(reliable: bool, compressed: bool) -> Metric:
     """Metric that is the share of one kind."""
 
-    def measure(study: Study, figure: Published, limit: int | None) -> Measured:
+    def measure(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
         shares = occupancies(study, figure.scenario, limit, reliable, compressed)
         return of_kernels(figure, {kernel: 100 * share for kernel, share in shares.items()})
 
     return measure
 
 
-def _all_occupied(study: Study, figure: Published, limit: int | None) -> Measured:
+def _all_occupied(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     shares = {
         name: held.sum(keepdims=True)[0] / SLICE.entries for name, held in study.held(limit).items()
     }

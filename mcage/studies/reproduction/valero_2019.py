@@ -12,7 +12,7 @@ from mcage.aging.environment import NOMINAL_VDD_VOLTS, environment
 from mcage.aging.nbti import SECONDS_PER_YEAR, facelift
 from mcage.geometry import SLICE
 from mcage.studies.reproduction.duty_summary import ONE, ZERO, CellDuties
-from mcage.studies.reproduction.kernel_replays import Run, Study
+from mcage.studies.reproduction.kernel_replays import KernelReplays, Run
 from mcage.studies.reproduction.measured import Measured, Metric, of_kernels
 from mcage.studies.reproduction.published import Published
 
@@ -51,7 +51,7 @@ def _delay(run: Run) -> float:
 def _percent(value: Callable[[Run], float]) -> Metric:
     """Metric that is a share of each kernel."""
 
-    def measure(study: Study, figure: Published, limit: int | None) -> Measured:
+    def measure(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
         runs = study.runs(figure.technique, limit)
         return of_kernels(figure, {name: 100 * np.array([value(runs[name])]) for name in runs})
 
@@ -61,7 +61,7 @@ def _percent(value: Callable[[Run], float]) -> Metric:
 def _reduction(value: Callable[[Run], float]) -> Metric:
     """Metric that is a reduction against the baseline of each kernel."""
 
-    def measure(study: Study, figure: Published, limit: int | None) -> Measured:
+    def measure(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
         runs, base = study.runs(figure.technique, limit), study.runs("baseline")
         left = {name: np.array([value(runs[name]) / value(base[name])]) for name in runs}
         return of_kernels(figure, {name: 100 * (1 - share) for name, share in left.items()})
@@ -69,14 +69,14 @@ def _reduction(value: Callable[[Run], float]) -> Metric:
     return measure
 
 
-def _normalised_dvth(study: Study, figure: Published, limit: int | None) -> Measured:
+def _normalised_dvth(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     """Largest shift of a slice over the largest that there can be."""
     runs, most = study.runs(figure.technique, limit), dvth_volts(1.0)
     worst = {name: max(_dvth(run, ZERO), _dvth(run, ONE)) for name, run in runs.items()}
     return of_kernels(figure, {name: np.array([shift / most]) for name, shift in worst.items()})
 
 
-def _compressed_registers(study: Study, figure: Published, limit: int | None) -> Measured:
+def _compressed_registers(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     """Places, in all windows, of the register whose longest '0' is shortest on their mean."""
     (size,) = study.traces[figure.kernel].window_sizes
     cells = _cells(study.runs("rc", limit)[figure.kernel])
@@ -85,7 +85,7 @@ def _compressed_registers(study: Study, figure: Published, limit: int | None) ->
     return Measured(np.nan, text=", ".join(map(str, register + size * np.arange(len(longest)))))
 
 
-def _unused_registers(study: Study, figure: Published, limit: int | None) -> Measured:
+def _unused_registers(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     unused = np.flatnonzero(~_cells(study.runs("baseline")[figure.kernel]).used)
     return Measured(np.nan, text=f"{unused[0]} to {unused[-1]}")
 
@@ -100,7 +100,7 @@ def _zero_duty_of_bits(bits: slice | int) -> Metric:
     return _percent(value)
 
 
-def _wakeups_per_access(study: Study, figure: Published, limit: int | None) -> Measured:
+def _wakeups_per_access(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     runs = study.runs(figure.technique, limit)
     return of_kernels(
         figure,
@@ -111,7 +111,7 @@ def _wakeups_per_access(study: Study, figure: Published, limit: int | None) -> M
     )
 
 
-def _utilisation(study: Study, figure: Published, limit: int | None) -> Measured:
+def _utilisation(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     """Share of the entries that the windows take, N times k, of the kernel that comes closest."""
     trace = study.traces[figure.kernel]
     shares = [100 * size * trace.concurrent_windows / SLICE.entries for size in trace.window_sizes]
@@ -120,7 +120,7 @@ def _utilisation(study: Study, figure: Published, limit: int | None) -> Measured
     )
 
 
-def _unused_windows(study: Study, figure: Published, limit: int | None) -> Measured:
+def _unused_windows(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     """Windows for which there is room, but no wavefront; of the kernel that comes closest."""
     trace = study.traces[figure.kernel]
     unused = [SLICE.entries // size - trace.concurrent_windows for size in trace.window_sizes]

@@ -7,12 +7,12 @@ from mcage.studies.sensitivity.parameters import (
     check_keys,
     chosen,
     from_file,
-    own_range,
     shipped,
+    user_range,
 )
 from mcage.studies.sensitivity.quantities import QUANTITIES, Quantity
 from mcage.studies.sensitivity.sobol import Sobol, sobol
-from mcage.studies.sensitivity.study import Study
+from mcage.studies.sensitivity.study import SensitivityStudy
 
 __all__ = [
     "QUANTITIES",
@@ -20,13 +20,13 @@ __all__ = [
     "OneAtATime",
     "Parameter",
     "Quantity",
+    "SensitivityStudy",
     "Sobol",
-    "Study",
     "check_keys",
     "chosen",
     "from_file",
     "one_at_a_time",
-    "own_range",
     "shipped",
     "sobol",
+    "user_range",
 ]

@@ -12,7 +12,7 @@ from mcage.stats.paired import compare_means
 from mcage.stats.survival import life_quantile
 from mcage.studies.sensitivity.parameters import Choice, Parameter, Value
 from mcage.studies.sensitivity.quantities import Quantity
-from mcage.studies.sensitivity.study import Study
+from mcage.studies.sensitivity.study import SensitivityStudy
 
 RESAMPLES = 2000
 """Bootstrap samples of a difference of medians."""
@@ -97,12 +97,12 @@ class OneAtATime:
     bars: tuple[Bar, ...]
 
 
-def one_at_a_time(study: Study, parameters: Sequence[Parameter | Choice]) -> OneAtATime:
+def one_at_a_time(study: SensitivityStudy, parameters: Sequence[Parameter | Choice]) -> OneAtATime:
     """Vary each parameter alone.
 
     Parameters
     ----------
-    study : Study
+    study : SensitivityStudy
         The case, its dies and the quantity.
     parameters : sequence
         What to vary.

@@ -200,7 +200,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def own_range(text: str, known: Mapping[str, Entry]) -> Entry:
+def user_range(text: str, known: Mapping[str, Entry]) -> Entry:
     """Entry that a text of the command line stands for.
 
     Parameters

@@ -10,7 +10,7 @@ from mcage.random import stream
 from mcage.stats.estimates import CONFIDENCE, Estimate, Floats
 from mcage.studies.sensitivity.one_at_a_time import summary
 from mcage.studies.sensitivity.parameters import Choice, Parameter
-from mcage.studies.sensitivity.study import Setting, Study
+from mcage.studies.sensitivity.study import SensitivityStudy, Setting
 
 RESAMPLES = 999
 """Bootstrap samples of the indices."""
@@ -85,12 +85,12 @@ def check_samples(samples: int) -> None:
         raise UserError(f"samples = {samples}: a power of two is needed, 2 ... {MOST_SAMPLES}")
 
 
-def sobol(study: Study, parameters: Sequence[Parameter | Choice], samples: int) -> Sobol:
+def sobol(study: SensitivityStudy, parameters: Sequence[Parameter | Choice], samples: int) -> Sobol:
     """Indices of parameters that are uniform and independent within their ranges.
 
     Parameters
     ----------
-    study : Study
+    study : SensitivityStudy
         The case, its dies and the quantity.
     parameters : sequence of Parameter
         What to vary, two at least.
@@ -139,7 +139,7 @@ def sobol(study: Study, parameters: Sequence[Parameter | Choice], samples: int) 
     )
 
 
-def _one(study: Study, setting: Setting, dies: Floats) -> float:
+def _one(study: SensitivityStudy, setting: Setting, dies: Floats) -> float:
     """The quantity of a lot; refused where a number would not say it."""
     quantity = study.quantity
     value = summary(quantity, dies).value

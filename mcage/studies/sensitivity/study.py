@@ -1,9 +1,4 @@
-"""A study: one case of a sweep, lived by the same dies under one setting after another.
-
-An evaluation is a sweep like any other, of the spec of the study with some keys changed, so that
-`mcage sweep` gives the same numbers. Dies and workloads follow from seed and instance: all settings
-are tried on the same ones (common random numbers).
-"""
+"""The study of sensitivity: a quantity of one case under several settings of its constants."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,35 +15,35 @@ from mcage.stats.estimates import Floats
 from mcage.studies.sensitivity.parameters import CONSTANT, Choice, Parameter, Value
 from mcage.studies.sensitivity.quantities import Quantity
 from mcage.studies.sensitivity.refit import refitted
-from mcage.sweep.study import Sweep
-from mcage.sweep.unused_keys import refuse_unused
+from mcage.studies.single_case import SingleCase
 
 Setting = Mapping[str, Value]
-"""Values of keys of the spec that are changed."""
+"""Changed keys of a spec, with their values."""
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
-    """One case, and what is asked of it.
+class SensitivityStudy:
+    """A quantity of one case, which settings of its constants change.
 
     Parameters
     ----------
     spec : SweepSpec
-        A sweep of one case; its instances are the dies of every evaluation.
+        A sweep of one case; its instances are the dies of each evaluation.
     quantity : Quantity
-        What is asked.
+        The quantity.
     engine : Engine
-        What computes lives.
+        Engine that computes lives.
     refit : bool
-        Whether what is fitted to published figures is fitted again as other constants vary; see
+        Whether what is fitted to published figures is fitted again when other constants vary; see
         `mcage.studies.sensitivity.refit`.
     progress : Progress
-        Where to report.
+        Where progress is reported.
 
     Raises
     ------
     UserError
-        The spec has several cases, or makes no sense.
+        The spec has several cases or a stopping rule; or it cannot be refitted, and ``refit``
+        asks for that.
     """
 
     spec: SweepSpec
@@ -58,71 +53,51 @@ class Study:
     progress: Progress = Silent()  # noqa: RUF009 - it holds nothing
 
     def __post_init__(self) -> None:
-        spec = self.spec
-        if spec.stopping is not None:
-            raise UserError(
-                f"stopping.rel_ci = {spec.stopping.rel_ci:g}: a sensitivity study is of all its "
-                "dies, under every setting; leave it out of the spec"
-            )
-        many = [len(spec.techniques), len(spec.environments), len(spec.scenarios)]
-        if max(*many, len(spec.vdd_volts)) > 1:
-            raise UserError(
-                "a sensitivity study is of one technique, environment, scenario and vdd at a time; "
-                f"the spec has {' x '.join(map(str, [*many, max(1, len(spec.vdd_volts))]))}"
-            )
-        refuse_unused(spec)
+        _ = self.case
+        self.at({})
+
+    @cached_property
+    def case(self) -> SingleCase:
+        """The case as the spec has it."""
+        return SingleCase(self.spec, self.engine, "a sensitivity study")
 
     @property
     def label(self) -> str:
-        """The case in one text."""
-        return self._base.header.cases[0].label
-
-    @cached_property
-    def _base(self) -> Sweep:
-        base = Sweep(self.at({}), self.engine)
-        base.prepare()
-        return base
+        """Name of the case in files and tables."""
+        return self.case.label
 
     def at(self, setting: Setting) -> SweepSpec:
-        """Spec of the study with some keys changed.
+        """Spec of the case under a setting.
 
         Raises
         ------
         UserError
-            A value is not one that its key may have.
+            A key may not have its value, or the setting cannot be refitted.
         """
-        fields: dict[str, Any] = self.spec.model_dump(mode="json", exclude_none=True)
-        for key, value in {**self.quantity.changes, **setting}.items():
-            target: Any = fields
-            *parts, name = key.split(".")
-            for part in parts:
-                is_list = isinstance(target, list)
-                target = target[int(part)] if is_list else target.setdefault(part, {})
-            target[name] = value
-        spec = SweepSpec.from_mapping(fields, "sensitivity")
+        spec = self.case.changed({**self.quantity.changes, **setting})
         return refitted(spec, self.spec, setting) if self.refit else spec
 
     def check(self, parameters: Sequence[Parameter | Choice]) -> None:
-        """Refuse parameters that the quantity takes no notice of, or whose ends make no sense.
+        """Refuse parameters that the quantity does not depend on, or whose ends make no sense.
 
         Raises
         ------
         UserError
             One line that names the parameter.
         """
-        for one in parameters:
-            if one.key in self.quantity.changes:
-                raise UserError(f"{one.name}: {self.quantity.name} does not depend on it")
-            if self.refit and one.key == f"{CONSTANT}amplitude":
+        for parameter in parameters:
+            if parameter.key in self.quantity.changes:
+                raise UserError(f"{parameter.name}: {self.quantity.name} does not depend on it")
+            if self.refit and parameter.key == f"{CONSTANT}amplitude":
                 raise UserError(
-                    f"{one.name}: the amplitude is what is fitted again; vary shift_factor, "
+                    f"{parameter.name}: the amplitude is what is fitted again; vary shift_factor, "
                     "or fit nothing (--no-refit)"
                 )
-            for value in one.settings:
-                self.at({one.key: value})
+            for value in parameter.settings:
+                self.at({parameter.key: value})
 
     def values(self, settings: Sequence[Setting]) -> list[Floats]:
-        """The quantity of every die under each setting: float64[settings][instances].
+        """Compute the quantity of each die under each setting: float64[settings][instances].
 
         Raises
         ------
@@ -131,20 +106,41 @@ class Study:
         """
         return self.each(settings, lambda _, dies: dies)
 
-    def each(self, settings: Sequence[Setting], of: Callable[[Setting, Floats], Any]) -> list[Any]:
-        """What a function makes of every setting and its dies, as soon as they have lived."""
+    def each(
+        self, settings: Sequence[Setting], function: Callable[[Setting, Floats], Any]
+    ) -> list[Any]:
+        """Call a function with each setting and its dies, as soon as their lives are computed.
+
+        Parameters
+        ----------
+        settings : sequence of mapping
+            The settings.
+        function : callable
+            Is called from several threads with a setting and the quantity of each die,
+            float64[instances].
+
+        Returns
+        -------
+        list
+            Results of the function, in the order of the settings.
+
+        Raises
+        ------
+        UserError
+            A setting makes no sense; the message says which.
+        """
         dies = self.spec.instances
-        base = self._base
 
         def evaluate(setting: Setting) -> Any:
             try:
-                sweep = Sweep(self.at(setting), self.engine, like=base)
-                found = of(setting, self.quantity.of_dies(sweep.compute(0, dies)))
+                arrays = self.case.compute(self.at(setting))
+                result = function(setting, self.quantity.of_dies(arrays))
             except UserError as error:
                 raise UserError(f"at {in_words(setting)}: {error}") from error
             self.progress.advance(dies)
-            return found
+            return result
 
+        self.case.plan.prepare()
         self.progress.start(len(settings) * dies, 0)
         pool = ThreadPoolExecutor(usable_cores())
         try:
@@ -155,7 +151,7 @@ class Study:
 
 
 def in_words(setting: Setting) -> str:
-    """A setting for people."""
+    """Write a setting for people."""
     if not setting:
         return "the spec"
     return ", ".join(

@@ -25,7 +25,7 @@ from mcage.engines.parity import ask, excerpt
 from mcage.engines.policies import Policies
 from mcage.errors import UserError
 from mcage.replays.prepare import prepare
-from mcage.studies.reproduction.kernel_replays import Study
+from mcage.studies.reproduction.kernel_replays import KernelReplays
 from mcage.sweep.study import Sweep
 from mcage.techniques import TECHNIQUES, Gating, Placement, Storage, Technique
 from mcage.techniques.technique import PLACEMENTS, PlacementTraits
@@ -125,7 +125,7 @@ def test_every_command_refuses_before_it_computes(in_the_reference_only, monkeyp
         assert "engine 'numba' does not implement placement 'mirror'" in str(error)
     assert not any(tmp_path.iterdir())
     with pytest.raises(UserError, match="placement 'mirror'"):
-        Study(NumbaEngine(), dies=1).runs("mine")
+        KernelReplays(NumbaEngine(), dies=1).runs("mine")
     with pytest.raises(UserError, match="placement 'mirror'"):
         Sweep(small_spec(techniques=["mine"]), NumbaEngine())
 

@@ -14,8 +14,8 @@ from mcage.studies.sensitivity.parameters import (
     check_keys,
     chosen,
     from_file,
-    own_range,
     shipped,
+    user_range,
     value_of,
 )
 
@@ -111,7 +111,7 @@ def test_a_threshold_voltage_of_ones_own_is_left_alone():
     ],
 )
 def test_own_ranges(text, expected):
-    entry = own_range(text, shipped())
+    entry = user_range(text, shipped())
     if expected is None:
         with pytest.raises(UserError, match=r"'life\.spill_limit' is no key of a sweep that holds"):
             entry.of(spec())
@@ -122,12 +122,12 @@ def test_own_ranges(text, expected):
 
 
 def test_own_choices():
-    one = own_range("aging.model=facelift,finfet,planar", shipped()).of(spec())
+    one = user_range("aging.model=facelift,finfet,planar", shipped()).of(spec())
     assert one == Choice(
         "aging.model", "aging.model", "facelift", ("finfet", "planar"), status="one's own"
     )
-    assert own_range("lds_rows=0,16", shipped()).of(spec()).settings == (0, 16)
-    assert own_range("temperature=340,353.15", shipped()).of(spec()).settings == (340,)
+    assert user_range("lds_rows=0,16", shipped()).of(spec()).settings == (0, 16)
+    assert user_range("temperature=340,353.15", shipped()).of(spec()).settings == (340,)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_own_choices():
 )
 def test_refused_texts(text, message):
     with pytest.raises(UserError) as caught:
-        own_range(text, shipped())
+        user_range(text, shipped())
     assert message in str(caught.value)
 
 
@@ -160,7 +160,7 @@ def test_refused_texts(text, message):
     ],
 )
 def test_ranges_that_no_spec_allows(text, message):
-    entry = own_range(text, shipped())
+    entry = user_range(text, shipped())
     with pytest.raises(UserError) as caught:
         entry.of(spec())
     assert message in str(caught.value)

@@ -14,7 +14,14 @@ from mcage.aging.nbti import BOLTZMANN_EV_PER_KELVIN, facelift
 from mcage.cli.main import app
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
-from mcage.studies.sensitivity import QUANTITIES, Study, one_at_a_time, own_range, shipped, sobol
+from mcage.studies.sensitivity import (
+    QUANTITIES,
+    SensitivityStudy,
+    one_at_a_time,
+    shipped,
+    sobol,
+    user_range,
+)
 from mcage.studies.sensitivity.one_at_a_time import _difference_of_medians
 from mcage.studies.sensitivity.parameters import value_of
 from mcage.sweep.study import Sweep
@@ -28,11 +35,11 @@ def spec(technique="baseline", environment="nominal", **fields):
 
 
 def study(given, of="median_life", **options):
-    return Study(given, QUANTITIES[of], ENGINE, **options)
+    return SensitivityStudy(given, QUANTITIES[of], ENGINE, **options)
 
 
 def varied(given, *ranges):
-    entries = [own_range(text, shipped()) for text in ranges]
+    entries = [user_range(text, shipped()) for text in ranges]
     return [entry.of(given) for entry in entries]
 
 
@@ -312,7 +319,7 @@ def test_indices_of_shifts_need_dies_that_live():
 
 def test_a_stopping_rule_is_refused():
     """It would end no evaluation, and a rule that does nothing must not seem to hold."""
-    with pytest.raises(UserError, match=r"stopping\.rel_ci = 0\.1: a sensitivity study is of all"):
+    with pytest.raises(UserError, match=r"stopping\.rel_ci = 0\.1: a sensitivity study compu"):
         study(spec(stopping={"rel_ci": 0.1}))
 
 
@@ -339,12 +346,21 @@ def test_ranges_outside_of_what_a_spec_may_say(ranges, message):
     assert "\n" not in str(caught.value)
 
 
-def test_an_amplitude_of_ones_own_is_not_overruled():
-    own = spec(**ONE_KERNEL, aging={"constants": {"amplitude": 1.5e5}}, instances=2)
+def test_a_given_amplitude_is_not_overruled():
+    given = spec(**ONE_KERNEL, aging={"constants": {"amplitude": 1.5e5}}, instances=2)
     with pytest.raises(UserError, match=r"amplitude = 150000 would be fitted again; leave it out"):
-        effects(own, "eta=0.3..0.4")
-    _, by = effects(own, "eta=0.3..0.4", refit=False)
+        study(given)
+    _, by = effects(given, "eta=0.3..0.4", refit=False)
     assert len(by) == 2
+
+
+def test_what_is_refused_is_refused_before_anything_is_replayed():
+    given = spec(**ONE_KERNEL, instances=2)
+    refused = study(given)
+    assert refused.label.startswith("baseline nominal")
+    with pytest.raises(UserError, match=r"the amplitude is what is fitted again.*\(--no-refit\)"):
+        refused.check(varied(given, "aging.constants.amplitude=1e5..2e5"))
+    assert not {"fault_free", "conventional"} & set(vars(refused.case.plan))
 
 
 def test_a_model_that_is_fitted_by_another_constant_is_not_fitted_again():
