@@ -7,6 +7,7 @@ import pytest
 from campaign_cases import CAMPAIGN
 
 from mcage.campaign.run import run_campaign
+from mcage.campaign.study import Study
 from mcage.cli import main
 
 
@@ -28,5 +29,5 @@ def command(tmp_path, monkeypatch, capsys):
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
     out = tmp_path_factory.mktemp("uninterrupted") / "r.h5"
-    run_campaign(CAMPAIGN, out, fake_campaign.compute, 20)
+    run_campaign(Study(CAMPAIGN, fake_campaign.compute), out, 20)
     return out.read_bytes()

@@ -1,6 +1,6 @@
 """Finished shards into one results file."""
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from pathlib import Path
 
 from mcage.campaign.ranges import in_words, unfinished
@@ -19,15 +19,16 @@ from mcage.errors import UserError
 from mcage.files.atomic import make_ready, remove_abandoned_beside
 from mcage.files.checksum import DamagedFileError
 from mcage.files.destination import OccupiedError, place_of
-from mcage.results.header import SweepHeader
-from mcage.results.reader import read_campaign
-from mcage.results.writer import new_results
+from mcage.results.conform import Arrays
+from mcage.results.header import Header
+from mcage.results.reader import read_header
+from mcage.results.writer import write_results
 
 
 def merge(out_path: Path, accept_other_code: bool = False) -> Path:
     """Merge the shards that lie beside ``out_path``, wherever they were computed.
 
-    All of them must have been computed by the same code, which need not be this one.
+    All of them must have been computed by the same code, which need not be that of this process.
 
     Parameters
     ----------
@@ -52,27 +53,50 @@ def merge(out_path: Path, accept_other_code: bool = False) -> Path:
     if not folder.is_dir():
         raise UserError(f"there is nothing to merge for {out_path}: no folder {folder}")
     with locked(folder):
-        remove_abandoned_beside(place)
-        campaign, shards = finished_shards(folder, None, refuse, accept_other_code)
-        if campaign is None:
+        header, shards = finished_shards(folder, None, refuse, accept_other_code)
+        if header is None:
             raise UserError(f"{folder} holds no finished shard")
-        if not finished_campaign(place, campaign, accept_other_code):
-            make_ready(place)
-            write_merged(place, campaign, shards)
+        if not finished_or_ready(place, header, accept_other_code):
+            write_merged(place, header, shards)
         remove_shards(folder, shards)
     return out_path
 
 
-def write_merged(out_path: Path, campaign: SweepHeader, shards: dict[range, Path]) -> None:
+def finished_or_ready(out_path: Path, header: Header, accept_other_code: bool) -> Header | None:
+    """Header of the finished results file, or None once the place is ready for one.
+
+    What killed processes were writing there is removed.
+
+    Parameters
+    ----------
+    out_path : Path
+        Results file; this process has locked its shard folder.
+    header, accept_other_code
+        As of `finished_header`.
+
+    Raises
+    ------
+    UserError
+        As `finished_header`; or the file cannot be written.
+    """
+    finished = finished_header(out_path, header, accept_other_code)
+    if finished:
+        remove_abandoned_beside(out_path)
+    else:
+        make_ready(out_path)
+    return finished
+
+
+def write_merged(out_path: Path, header: Header, shards: dict[range, Path]) -> None:
     """Write the results file from verified shards, one shard in memory at a time.
 
     Parameters
     ----------
     out_path : Path
         Results file; nothing is replaced.
-    campaign : Campaign
-        The sweep as it began, with the codes of all shards; its stopping rule, if it has one, says
-        with which instance it ends.
+    header : Header
+        The campaign as it began, with the codes of all shards; its stopping rule, if it has one,
+        says with which instance it ends.
     shards : dict of range to Path
         Files by instances, in rising order, as `finished_shards` returns them.
 
@@ -81,23 +105,11 @@ def write_merged(out_path: Path, campaign: SweepHeader, shards: dict[range, Path
     UserError
         Instances are missing, or the file cannot be written, or another one has appeared there.
     """
-    whole = ended(campaign, shards)
+    whole = ended(header, shards)
     if whole is None:
-        raise UserError(_what_is_missing(out_path, campaign, shards))
-    # Not in this thread: Python raises KeyboardInterrupt in the main one, also while HDF5 has it
-    # write, and HDF5 takes that for a write that was made. So the file is finished, or is none.
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(_write, out_path, whole, shards).result()
-
-
-def _write(out_path: Path, whole: SweepHeader, shards: dict[range, Path]) -> None:
+        raise UserError(_what_is_missing(out_path, header, shards))
     try:
-        with new_results(out_path, whole) as results:
-            for path in shards.values():
-                try:
-                    results.append(read_shard(path))
-                except DamagedFileError as damage:
-                    refuse(path, damage)
+        write_results(out_path, whole, _arrays_of(shards))
     except OccupiedError as error:
         raise UserError(
             f"{error}; all instances are in {shard_folder(out_path)}: move that file away, and "
@@ -105,43 +117,51 @@ def _write(out_path: Path, whole: SweepHeader, shards: dict[range, Path]) -> Non
         ) from error
 
 
-def _what_is_missing(out_path: Path, campaign: SweepHeader, shards: dict[range, Path]) -> str:
-    missing = unfinished(campaign.instances, shards)
+def _arrays_of(shards: dict[range, Path]) -> Iterator[Arrays]:
+    for path in shards.values():
+        try:
+            yield read_shard(path)
+        except DamagedFileError as damage:
+            refuse(path, damage)
+
+
+def _what_is_missing(out_path: Path, header: Header, shards: dict[range, Path]) -> str:
+    missing = unfinished(header.instances, shards)
     count = sum(len(instances) for instances in missing)
-    most = "at most " if campaign.stopping else ""
+    most = "at most " if header.stopping else ""
     return (
-        f"{count} of {most}{campaign.instances} instances are missing in {shard_folder(out_path)} "
-        f"(the first: {in_words(missing[0])}): run the same sweep again to compute them"
+        f"{count} of {most}{header.instances} instances are missing in {shard_folder(out_path)} "
+        f"(the first: {in_words(missing[0])}): run the same campaign again to compute them"
     )
 
 
-def finished_campaign(
-    out_path: Path, campaign: SweepHeader, accept_other_code: bool = False
-) -> SweepHeader | None:
-    """Campaign of which ``out_path`` is the finished results file, if it exists.
+def finished_header(
+    out_path: Path, header: Header, accept_other_code: bool = False
+) -> Header | None:
+    """Header of the finished results file at ``out_path``, if there is a file.
 
     Parameters
     ----------
     out_path : Path
         Results file.
-    campaign : Campaign
-        What it must hold.
+    header : Header
+        The campaign that it must hold.
     accept_other_code : bool
         Whether other code may have computed it.
 
     Raises
     ------
     UserError
-        It is something else, which must not be overwritten.
+        The file is something else, which must not be overwritten.
     """
     if not out_path.exists():
         return None
-    header = read_campaign(out_path)
-    difference = campaign.difference(header)
+    finished = read_header(out_path)
+    difference = header.difference(finished)
     if difference:
         raise UserError(
-            f"{out_path} already holds another sweep ({difference}): "
+            f"{out_path} already holds another campaign ({difference}): "
             "choose another --out, or remove it"
         )
-    refuse_other_code(out_path, campaign, header, accept_other_code)
-    return header
+    refuse_other_code(out_path, header, finished, accept_other_code)
+    return finished

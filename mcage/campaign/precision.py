@@ -3,9 +3,9 @@
 import math
 from dataclasses import dataclass
 
-from mcage.results.header import StoppingRule, SweepHeader
+from mcage.results.header import Header, StoppingRule
+from mcage.results.quantity import Sample
 from mcage.stats.precision import Precision
-from mcage.sweep.stopping_quantities import QUANTITIES, Case
 
 TIGHTER = (2, 10)
 """For intervals so many times narrower it is said how many instances they need."""
@@ -17,17 +17,17 @@ class CampaignPrecision:
 
     Parameters
     ----------
-    campaign : Campaign
-        As it began: with all of its instances.
+    header : Header
+        The campaign as it began: with all of its instances.
     rule : StoppingRule
         Its rule.
     instances : int
         How many are looked at.
     cases : dict of str to Precision
-        By label of the case, with the name of the part where the quantity has several.
+        By label, as the quantity names its parts.
     """
 
-    campaign: SweepHeader
+    header: Header
     rule: StoppingRule
     instances: int
     cases: dict[str, Precision]
@@ -43,16 +43,18 @@ class CampaignPrecision:
 
     def at_the_end(self) -> str:
         """One line that says with what the campaign ends, and what more instances would bring."""
-        asked = f"{self.rule.of} to {_percent(self.rule.rel_ci)} in every case"
+        asked = f"{self.rule.of} to {_percent(self.rule.rel_ci)}"
+        if any(self.cases):  # a quantity of a single part has no label
+            asked += " in every case"
         if self.reached:
-            begin = f"{asked} with {self.instances} of at most {self.campaign.instances} instances"
+            begin = f"{asked} with {self.instances} of at most {self.header.instances} instances"
         else:
-            short = sum(one.relative > self.rule.rel_ci for one in self.cases.values())
+            short = sum(case.relative > self.rule.rel_ci for case in self.cases.values())
             begin = (
                 f"NOT {asked}: all {self.instances} instances are computed, and {short} of "
                 f"{len(self.cases)} fall short"
             )
-        known = sum(one.relative == 0.0 for one in self.cases.values())
+        known = sum(case.relative == 0.0 for case in self.cases.values())
         if known == len(self.cases):
             return f"{begin}; no case can become tighter"
         parts = [begin, f"worst: {self._worst_in_words()}"]
@@ -67,8 +69,8 @@ class CampaignPrecision:
 
     def _worst_in_words(self) -> str:
         label, precision = self._worst
-        value = QUANTITIES[self.rule.of].in_words(precision.estimate, self.campaign.horizon_years)
-        return f"{label} {value} ({_percent(precision.relative)})"
+        value = self.header.quantities[self.rule.of].in_words(precision.estimate, self.header)
+        return f"{label} {value} ({_percent(precision.relative)})".lstrip()
 
     def _needed(self, factors: tuple[int, ...]) -> str:
         """Instances for intervals narrower than asked for: they shrink with the root of these."""
@@ -85,25 +87,22 @@ class CampaignPrecision:
         return ", ".join(needed(self.rule.rel_ci / factor) for factor in factors)
 
 
-def campaign_precision(
-    campaign: SweepHeader, rule: StoppingRule, sample: Case
-) -> CampaignPrecision:
+def campaign_precision(header: Header, rule: StoppingRule, sample: Sample) -> CampaignPrecision:
     """Precision of the first instances of a campaign.
 
     Parameters
     ----------
-    campaign, rule
+    header, rule
         As of `CampaignPrecision`.
     sample : mapping of str to ndarray
-        What the quantity is computed from: arrays [case, instance, ...].
+        What the quantity is computed from, with the dimensions that the study declares.
     """
-    quantity = QUANTITIES[rule.of]
-    found: dict[str, Precision] = {}
-    for place, case in enumerate(campaign.cases):
-        parts = quantity.precisions({name: array[place] for name, array in sample.items()})
-        found |= {f"{case.label} {part}".rstrip(): one for part, one in parts.items()}
-    instances = sample[quantity.variables[0]].shape[1]
-    return CampaignPrecision(campaign, rule, instances, found)
+    quantity = header.quantities[rule.of]
+    name = quantity.variables[0]
+    axis = next(v.instance_axis for v in header.variables if v.name == name)
+    return CampaignPrecision(
+        header, rule, sample[name].shape[axis], quantity.precisions(header, sample)
+    )
 
 
 def _percent(relative: float) -> str:

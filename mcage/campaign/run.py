@@ -1,15 +1,13 @@
 """Run a campaign: compute what is missing, merge, leave one file."""
 
-from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 
 from mcage.campaign.executors.threads import Executor, overlapping
-from mcage.campaign.merge import finished_campaign, write_merged
+from mcage.campaign.merge import finished_header, finished_or_ready, write_merged
 from mcage.campaign.progress import Progress, Silent
 from mcage.campaign.ranges import shards, unfinished
-from mcage.campaign.shard import shard_name, write_shard
 from mcage.campaign.shard_folder import (
     BESIDE,
     finished_shards,
@@ -19,20 +17,15 @@ from mcage.campaign.shard_folder import (
     shard_folder,
 )
 from mcage.campaign.stopping import Watch
-from mcage.files.atomic import make_ready, remove_abandoned_beside
+from mcage.campaign.study import ShardTask, Study
 from mcage.files.checksum import DamagedFileError
 from mcage.files.destination import place_of
-from mcage.results.conform import Arrays
-from mcage.results.header import SweepHeader, code_in_words
-
-Compute = Callable[[int, int], Arrays]
-"""Results of instances first ... last - 1 of every case, as `mcage.results.schema` declares."""
+from mcage.results.header import Header, code_in_words
 
 
 def run_campaign(
-    campaign: SweepHeader,
+    study: Study,
     out_path: Path,
-    compute: Compute,
     shard_size: int,
     progress: Progress | None = None,
     executor: Executor = overlapping,
@@ -47,12 +40,10 @@ def run_campaign(
 
     Parameters
     ----------
-    campaign : Campaign
+    study : Study
         What is computed.
     out_path : Path
         Results file.
-    compute : callable
-        ``compute(first, last)`` returns the arrays of instances first ... last - 1.
     shard_size : int
         Instances per shard, at least 1; the ranges of earlier shards are kept.
     progress : Progress, optional
@@ -78,23 +69,23 @@ def run_campaign(
     progress = progress or Silent()
     place = place_of(out_path, BESIDE)
     folder = shard_folder(place)
-    before = finished_campaign(place, campaign, accept_other_code)
-    if before and not folder.exists():
-        progress.say(_nothing_to_compute(out_path, campaign, before))
+    finished = finished_header(place, study.header, accept_other_code)
+    if finished and not folder.exists():
+        progress.say(_nothing_to_compute(out_path, study.header, finished))
         return out_path
     with locked(folder):
         try:
-            _complete(campaign, place, compute, shard_size, progress, executor, accept_other_code)
+            _Run(study, place, shard_size, progress, executor, accept_other_code).complete()
         except KeyboardInterrupt:
             progress.say(_what_stays(folder))
             raise
     return out_path
 
 
-def _nothing_to_compute(out_path: Path, campaign: SweepHeader, header: SweepHeader) -> str:
-    others = campaign.other_codes(header)
+def _nothing_to_compute(out_path: Path, header: Header, finished: Header) -> str:
+    others = header.other_codes(finished)
     by_whom = f", computed by other code ({code_in_words(others)})" if others else ""
-    return f"{out_path} already holds this sweep{by_whom}: nothing to compute"
+    return f"{out_path} already holds this campaign{by_whom}: nothing to compute"
 
 
 def _what_stays(folder: Path) -> str:
@@ -105,87 +96,79 @@ def _what_stays(folder: Path) -> str:
     return "interrupted: no instance was finished"
 
 
-def _complete(
-    campaign: SweepHeader,
-    out_path: Path,
-    compute: Compute,
-    shard_size: int,
-    progress: Progress,
-    executor: Executor,
-    accept_other_code: bool,
-) -> None:
-    folder = shard_folder(out_path)
+@dataclass(frozen=True)
+class _Run:
+    """A campaign whose shard folder this process has locked; fields as of `run_campaign`."""
 
-    def discard(path: Path, damage: DamagedFileError) -> None:
-        progress.say(f"warning: {damage}; computing it again")
-        path.unlink()
+    study: Study
+    out_path: Path
+    shard_size: int
+    progress: Progress
+    executor: Executor
+    accept_other_code: bool
 
-    remove_abandoned_beside(out_path)
-    owner, in_shards = finished_shards(folder, campaign, discard, accept_other_code)
-    before = finished_campaign(out_path, campaign, accept_other_code)
-    if before:
-        progress.say(_nothing_to_compute(out_path, campaign, before))
-    else:
-        make_ready(out_path)
-        done = sum(map(len, in_shards))
+    @property
+    def _header(self) -> Header:
+        return self.study.header
+
+    @property
+    def _folder(self) -> Path:
+        return shard_folder(self.out_path)
+
+    def complete(self) -> None:
+        """Leave the finished file, and no shards."""
+        owner, in_shards = self._finished_shards()
+        finished = finished_or_ready(self.out_path, self._header, self.accept_other_code)
+        if finished:
+            self.progress.say(_nothing_to_compute(self.out_path, self._header, finished))
+        else:
+            self._say_what_is_there(owner, sum(map(len, in_shards)))
+            self.progress.start(self._header.instances, sum(map(len, in_shards)))
+            try:
+                self._compute_until_the_end(in_shards)
+            finally:
+                self.progress.finish()
+            owner, in_shards = self._finished_shards()
+            write_merged(self.out_path, owner, in_shards)
+        remove_shards(self._folder, in_shards)
+
+    def _finished_shards(self) -> tuple[Header, dict[range, Path]]:
+        def discard(path: Path, damage: DamagedFileError) -> None:
+            self.progress.say(f"warning: {damage}; computing it again")
+            path.unlink()
+
+        owner, in_shards = finished_shards(
+            self._folder, self._header, discard, self.accept_other_code
+        )
+        return owner or self._header, in_shards
+
+    def _say_what_is_there(self, owner: Header, done: int) -> None:
         if done:
-            progress.say(f"continuing: {done} of {campaign.instances} instances are in {folder}")
-        if owner and (others := campaign.other_codes(owner)):
-            progress.say(f"accepted: shards of other code ({code_in_words(others)})")
-        progress.start(campaign.instances, done)
-        try:
-            with closing(_ShardWriter(folder, campaign, compute)) as task:
-                _compute_until_the_end(
-                    campaign, folder, task, shard_size, in_shards, progress, executor
-                )
-        finally:
-            progress.finish()
-        owner, in_shards = finished_shards(folder, campaign, discard, accept_other_code)
-        write_merged(out_path, owner or campaign, in_shards)
-    remove_shards(folder, in_shards)
+            total = self._header.instances
+            self.progress.say(f"continuing: {done} of {total} instances are in {self._folder}")
+        if others := self._header.other_codes(owner):
+            self.progress.say(f"accepted: shards of other code ({code_in_words(others)})")
 
+    def _compute_until_the_end(self, finished: dict[range, Path]) -> None:
+        watch = Watch(self._header)
+        whole = None
+        while not whole:
+            missing = unfinished(watch.checkpoint, finished)
+            tasks = [
+                self._task(part)
+                for instances in missing
+                for part in shards(instances, self.shard_size)
+            ]
+            with closing(self.executor(self.study, tasks)) as done:
+                for task in done:
+                    finished[task.instances] = task.path
+                    self.progress.advance(len(task.instances))
+            finished = dict(sorted(finished.items(), key=lambda item: item[0].start))
+            whole, words = watch.look(finished)
+            if words:
+                self.progress.say(words)
 
-class _ShardWriter:
-    """Computes shards and writes them, from any thread, until it is closed.
-
-    Compiled code cannot be stopped: a shard that is computed when the writer is closed is dropped
-    as soon as it is ready. Closing waits for one that is being written.
-    """
-
-    def __init__(self, folder: Path, campaign: SweepHeader, compute: Compute) -> None:
-        self._folder, self._campaign, self._compute = folder, campaign, compute
-        self._writing = Lock()
-        self._open = True
-
-    def __call__(self, instances: range) -> None:
-        arrays = self._compute(instances.start, instances.stop)
-        with self._writing:
-            if self._open:
-                write_shard(self._folder, self._campaign, instances, arrays)
-
-    def close(self) -> None:
-        with self._writing:
-            self._open = False
-
-
-def _compute_until_the_end(
-    campaign: SweepHeader,
-    folder: Path,
-    task: Callable[[range], None],
-    shard_size: int,
-    finished: dict[range, Path],
-    progress: Progress,
-    executor: Executor,
-) -> None:
-    watch = Watch(campaign)
-    whole = None
-    while not whole:
-        missing = unfinished(watch.checkpoint, finished)
-        to_do = [part for instances in missing for part in shards(instances, shard_size)]
-        for instances in executor(task, to_do):
-            finished[instances] = folder / shard_name(campaign.spec_digest, instances)
-            progress.advance(len(instances))
-        finished = dict(sorted(finished.items(), key=lambda item: item[0].start))
-        whole, words = watch.look(finished)
-        if words:
-            progress.say(words)
+    def _task(self, instances: range) -> ShardTask:
+        return ShardTask(
+            self._header, self.study.maker, self._folder, instances.start, instances.stop
+        )

@@ -1,7 +1,7 @@
-"""One finished shard as one file: named by sweep and instances, and sealed.
+"""A finished shard as a file: named by campaign and instances, and ended by a checksum.
 
-The seal is checked whenever a shard is read, so that a damaged one cannot enter a result, and what
-the seal cannot tell is checked against the schema.
+The checksum is verified whenever a shard is read, so that a damaged shard cannot enter a result.
+What the checksum cannot tell is compared with what the study declares.
 """
 
 import re
@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mcage.errors import UserError
-from mcage.files.hdf5 import new_hdf5
-from mcage.files.sealed import SealedFile
+from mcage.files.hdf5 import write_hdf5
 from mcage.plain_text import shown
 from mcage.results.conform import Arrays, conforming
-from mcage.results.header import SweepHeader
-from mcage.results.schema import SCHEMA_VERSION, VARIABLES, dimension_sizes
+from mcage.results.header import SCHEMA_VERSION, Header, header_class
+from mcage.results.reader import study_of
+from mcage.results.variable import dimension_sizes
+from mcage.results.verified_file import VerifiedFile
 
 FILETYPE = "mcage-shard"
 DIGEST_LENGTH = 16
@@ -45,55 +46,59 @@ def shard_range(path: Path) -> range:
     """
     match = NAME.fullmatch(path.name)
     if match is None:
-        raise UserError(f"{path} is not a shard of a sweep: move it out of that folder")
+        raise UserError(f"{path} is not a shard: move it out of that folder")
     return range(int(match["first"]), int(match["last"]) + 1)
 
 
-def write_shard(folder: Path, campaign: SweepHeader, instances: range, arrays: Arrays) -> Path:
+def write_shard(folder: Path, header: Header, instances: range, arrays: Arrays) -> Path:
     """Write the results of ``instances``, all or nothing.
 
     Parameters
     ----------
     folder : Path
-        Shard folder of the sweep.
-    campaign : Campaign
-        The sweep.
+        Shard folder of the campaign.
+    header : Header
+        The campaign.
     instances : range
         Instance ids.
     arrays : mapping of str to ndarray
-        As the schema declares them, ``instance`` of that length.
+        As the header declares them, ``instance`` of that length.
 
     Raises
     ------
     UserError
         The file cannot be written.
     ValueError
-        The arrays break the schema.
+        The arrays are not as declared.
     """
-    arrays = conforming(campaign, arrays, len(instances))
-    path = folder / shard_name(campaign.spec_digest, instances)
-    with new_hdf5(path) as file:
+    arrays = conforming(header, arrays, len(instances))
+    path = folder / shard_name(header.spec_digest, instances)
+
+    def fill(file: h5py.File) -> None:
         file.attrs["filetype"] = FILETYPE
         file.attrs["schema_version"] = SCHEMA_VERSION
-        file.attrs["campaign"] = np.bytes_(campaign.to_json().encode())
+        file.attrs["study"] = header.study
+        file.attrs["campaign"] = np.bytes_(header.to_json().encode())
         file.attrs["first"], file.attrs["last"] = instances.start, instances.stop - 1
         for name, array in arrays.items():
             file.create_dataset(name, data=array, compression="gzip", shuffle=True)
+
+    write_hdf5(path, fill)
     return path
 
 
-def read_owner(path: Path) -> SweepHeader:
-    """Sweep that a shard belongs to, after verifying the whole shard.
+def read_owner(path: Path) -> Header:
+    """Header of the campaign that a shard belongs to, after verifying the whole shard.
 
     Raises
     ------
     DamagedFileError
         It is not as it was written: truncated, overwritten, or not a shard at all.
     UserError
-        It cannot be read, has been renamed, or its schema is not the one of this mcage.
+        It cannot be read, has been renamed, or its schema is not that of this mcage.
     """
-    with _verified(path) as (_, campaign):
-        return campaign
+    with _verified(path) as (_, header):
+        return header
 
 
 def read_shard(path: Path, names: Collection[str] | None = None) -> dict[str, npt.NDArray[Any]]:
@@ -111,17 +116,18 @@ def read_shard(path: Path, names: Collection[str] | None = None) -> dict[str, np
     DamagedFileError, UserError
         As `read_owner`.
     """
-    with _verified(path) as (file, _):
-        wanted = [variable.name for variable in VARIABLES] if names is None else names
-        return {name: file[name][...] for name in wanted}
+    with _verified(path) as (file, header):
+        names = [variable.name for variable in header.variables] if names is None else names
+        return {name: file[name][...] for name in names}
 
 
 @contextmanager
-def _verified(path: Path) -> Iterator[tuple[h5py.File, SweepHeader]]:
+def _verified(path: Path) -> Iterator[tuple[h5py.File, Header]]:
     """The open file and the header of a shard that is in every point as mcage writes it."""
     promised = shard_range(path)
-    sealed = SealedFile(path)
-    filetype, schema = sealed.attribute("filetype", str), sealed.attribute("schema_version", int)
+    verified = VerifiedFile(path)
+    filetype = verified.attribute("filetype", str)
+    schema = verified.attribute("schema_version", int)
     if filetype != FILETYPE:
         raise UserError(
             f"{path} holds {shown(filetype)}, not {FILETYPE}: move it out of that folder"
@@ -129,24 +135,25 @@ def _verified(path: Path) -> Iterator[tuple[h5py.File, SweepHeader]]:
     if schema != SCHEMA_VERSION:
         raise UserError(
             f"{path} has schema {schema}, this mcage writes {SCHEMA_VERSION}: "
-            "finish the sweep with the mcage that began it"
+            "finish the campaign with the mcage that began it"
         )
-    first, last = sealed.attribute("first", int), sealed.attribute("last", int)
-    campaign = _campaign(sealed)
-    name = shard_name(campaign.spec_digest, range(first, last + 1))
+    first, last = verified.attribute("first", int), verified.attribute("last", int)
+    header = _header(verified)
+    name = shard_name(header.spec_digest, range(first, last + 1))
     if range(first, last + 1) != promised or path.name != name:
         raise UserError(f"{path} holds {shown(name)}: a renamed copy, remove it")
-    sealed.require_datasets(variable.name for variable in VARIABLES)
-    sizes = {**dimension_sizes(campaign), "instance": len(promised)}
-    for variable in VARIABLES:
-        sealed.require_array(variable, sizes)
-    sealed.require_values_of(campaign)
+    verified.require_datasets(variable.name for variable in header.variables)
+    sizes = {**dimension_sizes(header.coordinates), "instance": len(promised)}
+    for variable in header.variables:
+        verified.require_array(variable, sizes)
+        verified.require_within(variable, header.coordinates)
     with h5py.File(path, "r") as file:
-        yield file, campaign
+        yield file, header
 
 
-def _campaign(sealed: SealedFile) -> SweepHeader:
+def _header(verified: VerifiedFile) -> Header:
+    kind = header_class(study_of(verified))
     try:
-        return SweepHeader.from_json(sealed.attribute("campaign", str))
+        return kind.from_json(verified.attribute("campaign", str))
     except ValueError as error:
-        sealed.refuse("attribute campaign", str(error))
+        verified.refuse("attribute campaign", str(error))

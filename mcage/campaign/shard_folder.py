@@ -14,7 +14,7 @@ from mcage.campaign.shard import LONGEST_NAME, read_owner, shard_range
 from mcage.errors import UserError
 from mcage.files.atomic import flush_folder, is_temporary, remove_abandoned
 from mcage.files.checksum import DamagedFileError
-from mcage.results.header import SweepHeader, code_in_words
+from mcage.results.header import Header, code_in_words
 
 LOCK_NAME = "lock"
 SUFFIX = ".shards"
@@ -84,18 +84,18 @@ def _lock(folder: Path, descriptor: int) -> None:
 
 def finished_shards(
     folder: Path,
-    campaign: SweepHeader | None,
+    owner: Header | None,
     on_damage: Callable[[Path, DamagedFileError], None],
     accept_other_code: bool = False,
-) -> tuple[SweepHeader | None, dict[range, Path]]:
+) -> tuple[Header | None, dict[range, Path]]:
     """Verify every shard of a folder that this process has locked.
 
     Parameters
     ----------
     folder : Path
         Shard folder.
-    campaign : Campaign, optional
-        The sweep that they must belong to; None takes that of the first shard.
+    owner : Header, optional
+        The campaign that they must belong to; None takes that of the first shard.
     on_damage : callable
         Called with each damaged shard, which is then left out.
     accept_other_code : bool
@@ -103,14 +103,14 @@ def finished_shards(
 
     Returns
     -------
-    campaign, shards
-        The header of the first shard (``campaign`` if there is none) with the codes of all shards,
+    header, shards
+        The header of the first shard (``owner`` if there is none) with the codes of all shards,
         and the files by instances in rising order.
 
     Raises
     ------
     UserError
-        A file is no shard, is one of another sweep or of other code, or overlaps another.
+        A file is no shard, is a shard of another campaign or of other code, or overlaps another.
     """
     paths: dict[range, Path] = {}
     for path in folder.iterdir():
@@ -123,7 +123,7 @@ def finished_shards(
         if instances in paths:
             raise UserError(f"{paths[instances]} and {path} hold the same instances: remove one")
         paths[instances] = path
-    first: SweepHeader | None = None
+    first: Header | None = None
     shards: dict[range, Path] = {}
     for instances, path in sorted(paths.items(), key=lambda item: (item[0].start, item[0].stop)):
         try:
@@ -131,9 +131,11 @@ def finished_shards(
         except DamagedFileError as damage:
             on_damage(path, damage)
             continue
-        _check_owner(path, header, campaign or first, accept_other_code)
+        _check_owner(path, header, owner or first, accept_other_code)
         if instances.stop > header.instances:
-            raise UserError(f"{path} reaches beyond the {header.instances} instances of its sweep")
+            raise UserError(
+                f"{path} reaches beyond the {header.instances} instances of its campaign"
+            )
         first = first.joined_by(header) if first else header
         shards[instances] = path
     for earlier, later in pairwise(shards):
@@ -142,7 +144,7 @@ def finished_shards(
                 f"{shards[earlier]} and {shards[later]} overlap (instances {in_words(earlier)} "
                 f"and {in_words(later)}): remove one"
             )
-    return first or campaign, shards
+    return first or owner, shards
 
 
 def holds_shards(folder: Path) -> bool:
@@ -152,33 +154,29 @@ def holds_shards(folder: Path) -> bool:
 
 def refuse(_: Path, damage: DamagedFileError) -> NoReturn:
     """Refuse a damaged shard where it can only be recomputed by another run."""
-    raise UserError(f"{damage}: run the same sweep again to recompute it") from damage
+    raise UserError(f"{damage}: run the same campaign again to recompute it") from damage
 
 
-def _check_owner(
-    path: Path, header: SweepHeader, owner: SweepHeader | None, accept_other_code: bool
-) -> None:
+def _check_owner(path: Path, header: Header, owner: Header | None, accept_other_code: bool) -> None:
     if owner is None:
         return
     difference = owner.difference(header)
     if difference:
         raise UserError(
-            f"{path} is a shard of another sweep ({difference}): continue that one with its own "
+            f"{path} is a shard of another campaign ({difference}): continue that one with its own "
             f"command, choose another --out, or remove {path.parent}"
         )
     refuse_other_code(path, owner, header, accept_other_code)
 
 
-def refuse_other_code(
-    path: Path, campaign: SweepHeader, header: SweepHeader, accept_other_code: bool
-) -> None:
+def refuse_other_code(path: Path, owner: Header, header: Header, accept_other_code: bool) -> None:
     """Refuse results of other code, unless the user accepts them.
 
     Parameters
     ----------
     path : Path
         File that holds them.
-    campaign, header : Campaign
+    owner, header : Header
         What is computed, and what the file says of itself.
     accept_other_code : bool
         Whether they are accepted.
@@ -188,11 +186,11 @@ def refuse_other_code(
     UserError
         They are not.
     """
-    others = campaign.other_codes(header)
+    others = owner.other_codes(header)
     if others and not accept_other_code:
         raise UserError(
             f"{path} was computed by other code ({code_in_words(others)}, not "
-            f"{code_in_words(campaign.codes)}): use that mcage, choose another --out, or give "
+            f"{code_in_words(owner.codes)}): use that mcage, choose another --out, or give "
             "--accept-other-code"
         )
 

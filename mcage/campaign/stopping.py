@@ -1,7 +1,7 @@
-"""When a sweep may end before its last instance: once a quantity is known well enough.
+"""When a campaign may end before its last instance: once a quantity is known well enough.
 
 A campaign is looked at only when it holds the first n instances, for n from a fixed list. What is
-computed therefore depends on the lives alone: not on shards, threads or kills. A campaign that
+computed therefore depends on the instances alone: not on shards, threads or kills. A campaign that
 ends with n instances holds what one of n instances without a rule holds.
 """
 
@@ -18,47 +18,18 @@ from mcage.campaign.precision import campaign_precision
 from mcage.campaign.ranges import unfinished
 from mcage.campaign.shard import read_shard
 from mcage.campaign.shard_folder import refuse
-from mcage.errors import UserError
 from mcage.files.checksum import DamagedFileError
-from mcage.results.header import StoppingRule, SweepHeader
-from mcage.spec import SweepSpec
-from mcage.sweep.stopping_quantities import QUANTITIES
-from mcage.variation import scenario
+from mcage.results.header import Header
 
 FIRST_LOOK = 500
 PREFERRED_NUMBERS = (1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.3, 8.0)
 """Renard's series R10 (ISO 3): ten steps of nearly equal ratio to a decade."""
 
 
-def stopping_rule(spec: SweepSpec) -> StoppingRule | None:
-    """Rule that a spec asks for, or None.
-
-    Raises
-    ------
-    UserError
-        Slices are not independent, so that intervals over slices must not be relied on.
-    """
-    if spec.stopping is None:
-        return None
-    slices, sigma_volts = spec.faults.slices_per_chip, spec.faults.sigma_die_volts
-    dies_differ = any(
-        (scenario(name).sigma_die_volts if sigma_volts is None else sigma_volts) > 0
-        for name in spec.scenarios
-    )
-    if slices > 1 and dies_differ:
-        raise UserError(
-            f"stopping.rel_ci = {spec.stopping.rel_ci:g}: {slices} slices share each die, and dies "
-            "differ: slices are not independent, and their intervals too narrow to stop by; leave "
-            "it out, or set faults.slices_per_chip = 1"
-        )
-    return StoppingRule(spec.stopping.rel_ci, spec.stopping.of, slices)
-
-
-def checkpoints(most: int, slices_per_chip: int = 1) -> list[int]:
+def checkpoints(most: int, group_size: int = 1) -> list[int]:
     """Numbers of instances at which a campaign of ``most`` may end, rising; the last is all."""
-    chip = slices_per_chip
-    of_whole_chips = (-(-number // chip) * chip for number in _preferred_numbers())
-    earlier = takewhile(lambda number: number < most, of_whole_chips)
+    whole_groups = (-(-number // group_size) * group_size for number in _preferred_numbers())
+    earlier = takewhile(lambda number: number < most, whole_groups)
     return [*dict.fromkeys(earlier), most]
 
 
@@ -76,8 +47,8 @@ class Watch:
 
     Parameters
     ----------
-    campaign : Campaign
-        As it began: with all of its instances.
+    header : Header
+        The campaign as it began: with all of its instances.
 
     Attributes
     ----------
@@ -85,15 +56,15 @@ class Watch:
         Instances that must be finished before the next look.
     """
 
-    def __init__(self, campaign: SweepHeader) -> None:
-        self._campaign = campaign
-        rule, most = campaign.stopping, campaign.instances
-        self._to_come = iter(checkpoints(most, rule.slices_per_chip) if rule else [most])
+    def __init__(self, header: Header) -> None:
+        self._header = header
+        rule, most = header.stopping, header.instances
+        self._to_come = iter(checkpoints(most, rule.group_size) if rule else [most])
         self._sample: dict[str, NDArray[Any]] = {}
         self._read = 0
         self.checkpoint = next(self._to_come)
 
-    def look(self, shards: Mapping[range, Path]) -> tuple[SweepHeader | None, str]:
+    def look(self, shards: Mapping[range, Path]) -> tuple[Header | None, str]:
         """Look at the instances up to the checkpoint; if they are not enough, go on to the next.
 
         Parameters
@@ -103,7 +74,7 @@ class Watch:
 
         Returns
         -------
-        campaign, words
+        header, words
             The campaign as it has ended, or None; and how precise it is in words, empty without
             a rule.
 
@@ -112,14 +83,14 @@ class Watch:
         UserError
             A shard is damaged.
         """
-        campaign, rule = self._campaign, self._campaign.stopping
+        header, rule = self._header, self._header.stopping
         if rule is None:
-            return campaign, ""
-        self._add(shards, QUANTITIES[rule.of].variables)
-        state = campaign_precision(campaign, rule, self._sample)
-        if state.reached or self.checkpoint == campaign.instances:
+            return header, ""
+        self._add(shards, header.quantities[rule.of].variables)
+        state = campaign_precision(header, rule, self._sample)
+        if state.reached or self.checkpoint == header.instances:
             words = state.at_the_end()
-            return replace(campaign, instances=self.checkpoint, stopped=words), words
+            return replace(header, instances=self.checkpoint, stopped=words), words
         self.checkpoint = next(self._to_come)
         return None, state.on_the_way()
 
@@ -130,7 +101,8 @@ class Watch:
             if self._read <= instances.start and instances.stop <= self.checkpoint:
                 for name, array in _arrays(path, names).items():
                     parts[name].append(array)
-        self._sample = {name: np.concatenate(arrays, axis=1) for name, arrays in parts.items()}
+        axes = {v.name: v.instance_axis for v in self._header.variables if v.per_instance}
+        self._sample = {name: np.concatenate(parts[name], axis=axes[name]) for name in names}
         self._read = self.checkpoint
 
 
@@ -141,13 +113,13 @@ def _arrays(path: Path, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
         refuse(path, damage)
 
 
-def ended(campaign: SweepHeader, shards: Mapping[range, Path]) -> SweepHeader | None:
+def ended(header: Header, shards: Mapping[range, Path]) -> Header | None:
     """The campaign as it has ended with these shards, or None if instances are missing.
 
     Parameters
     ----------
-    campaign : Campaign
-        As it began.
+    header : Header
+        The campaign as it began.
     shards : mapping of range to Path
         Files by instances, in rising order.
 
@@ -156,7 +128,7 @@ def ended(campaign: SweepHeader, shards: Mapping[range, Path]) -> SweepHeader | 
     UserError
         A shard is damaged.
     """
-    watch = Watch(campaign)
+    watch = Watch(header)
     while not unfinished(watch.checkpoint, shards):
         whole, _ = watch.look(shards)
         if whole:

@@ -54,6 +54,16 @@ def show(
             f"--spare-slices {spare_slices}: slices are spared by chips; "
             "say how many make one with --slices-per-chip"
         )
+    _require_study(
+        file,
+        {
+            "--compare": compare,
+            "--causes": causes,
+            "--fit": fit,
+            "--slices-per-chip": slices_per_chip,
+            "--figure": figure,
+        },
+    )
     if figure is not None:
         if slices_per_chip is not None:
             raise UserError("--figure draws lives of slices, not of chips: leave out one of them")
@@ -78,17 +88,31 @@ def show(
 
         _show(summarize_fits_of_file(file), print_fits, json)
     else:
-        from mcage.report.tables.summary import print_summaries, summarize_file
+        from importlib import import_module
 
-        _show(summarize_file(file), print_summaries, json)
+        from mcage.results.reader import read_header
+
+        table = import_module(read_header(file).table)
+        _show(table.summarize_file(file), table.print_summaries, json)
     from mcage.plain_text import visible
     from mcage.report.notes import note_on_code, note_on_shared_dies
-    from mcage.results.reader import read_campaign
+    from mcage.results.reader import read_header
 
-    campaign = read_campaign(file)
-    for note in (campaign.stopped, note_on_shared_dies(file), note_on_code(campaign)):
+    header = read_header(file)
+    for note in (header.stopped, note_on_shared_dies(file), note_on_code(header)):
         if note:
             typer.echo(visible(note), err=json)
+
+
+def _require_study(file: Path, options: dict[str, object]) -> None:
+    """Refuse options that ask for tables and figures of sweeps where another study wrote."""
+    from mcage.errors import UserError
+    from mcage.plain_text import shown
+    from mcage.results.reader import read_header
+
+    given = [name for name, value in options.items() if value not in (None, False)]
+    if given and (study := read_header(file).study) != "sweep":
+        raise UserError(f"{given[0]} is for sweeps; {file} holds the study {shown(study)}")
 
 
 def _show(what: Shown, print_table: Callable[[Shown, "Console"], None], json: bool) -> None:

@@ -2,8 +2,8 @@
 
 import io
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +19,18 @@ LIBRARY_VERSIONS = ("v110", "v110")
 """Oldest HDF5 format (2016) whose metadata all carry checksums, the lists of chunks too."""
 
 
-@contextmanager
-def new_hdf5(path: Path, **options: Any) -> Iterator[h5py.File]:
-    """Open a new HDF5 file for writing; ``path`` appears, sealed, when the block succeeds.
+def write_hdf5(path: Path, fill: Callable[[h5py.File], None], **options: Any) -> None:
+    """Write a new HDF5 file; ``path`` appears, with its checksum, once the file is whole.
+
+    Python raises KeyboardInterrupt in the main thread, also while HDF5 has it write, and HDF5 takes
+    that for a write that was made. So another thread writes: it finishes the file, or none appears.
 
     Parameters
     ----------
     path : Path
         Where to; nothing is replaced.
+    fill : callable
+        Writes into the open file.
     options
         Further arguments of `h5py.File`.
 
@@ -35,11 +39,16 @@ def new_hdf5(path: Path, **options: Any) -> Iterator[h5py.File]:
     UserError
         The file cannot be written.
     """
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(_write, path, fill, options).result()
+
+
+def _write(path: Path, fill: Callable[[h5py.File], None], options: dict[str, Any]) -> None:
     with whole_file(path) as stream:
         content = _NeverFails(stream.fileno())
         try:
             with h5py.File(content, "w", libver=LIBRARY_VERSIONS, **options) as file:
-                yield file
+                fill(file)
         finally:
             if content.failure:
                 raise content.failure

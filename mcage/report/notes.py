@@ -4,8 +4,9 @@ from pathlib import Path
 
 from mcage.errors import UserError
 from mcage.report.recorded_spec import faults_of
-from mcage.results.header import SweepHeader, code_in_words
-from mcage.results.reader import read_campaign
+from mcage.results.header import Header, code_in_words
+from mcage.results.reader import read_header
+from mcage.sweep.header import SweepHeader
 from mcage.variation import scenario
 from mcage.version import running_code
 
@@ -23,13 +24,15 @@ def note_on_shared_dies(path: Path) -> str | None:
     UserError
         The file is missing, foreign, damaged or of a newer mcage.
     """
-    campaign = read_campaign(path)
+    header = read_header(path)
+    if not isinstance(header, SweepHeader):
+        return None
     try:
-        faults = faults_of(campaign.spec_toml)
+        faults = faults_of(header.spec_toml)
         slices, sigma_volts = faults.slices_per_chip, faults.sigma_die_volts
         differ = any(
             (scenario(case.scenario).sigma_die_volts if sigma_volts is None else sigma_volts) > 0
-            for case in campaign.cases
+            for case in header.cases
         )
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
@@ -41,13 +44,13 @@ def note_on_shared_dies(path: Path) -> str | None:
     )
 
 
-def note_on_code(campaign: SweepHeader) -> str:
+def note_on_code(header: Header) -> str:
     """Sentence on the codes that computed a campaign; empty if all are the running one.
 
     Plug-ins are left out of the comparison: they are not imported to show a file.
     """
     here = running_code()
-    if all((code.version, code.digest) == (here.version, here.digest) for code in campaign.codes):
+    if all((code.version, code.digest) == (here.version, here.digest) for code in header.codes):
         return ""
-    accepted = " (other code was accepted)" if campaign.accepted_other_code else ""
-    return f"computed by {code_in_words(campaign.codes)}{accepted}; this is {here}"
+    accepted = " (other code was accepted)" if header.accepted_other_code else ""
+    return f"computed by {code_in_words(header.codes)}{accepted}; this is {here}"

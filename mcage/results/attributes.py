@@ -6,30 +6,34 @@ from typing import Any
 
 import numpy as np
 
-from mcage.results.header import SweepHeader
-from mcage.results.schema import COORDINATES, FILETYPE, SCHEMA_VERSION, Variable
+from mcage.results.header import SCHEMA_VERSION, Header
+from mcage.results.variable import Coordinate, Variable
+
+FILETYPE = "mcage-results"
 
 
-def root_attributes(campaign: SweepHeader) -> dict[str, Any]:
-    """Attributes of the file: all of the campaign that is not in coordinates."""
+def root_attributes(header: Header) -> dict[str, Any]:
+    """Attributes of the file: all of the header that is not in coordinates."""
     stopping: dict[str, Any] = {}
-    if campaign.stopping:
-        rule = json.dumps(asdict(campaign.stopping), sort_keys=True)
-        stopping = {"stopping": rule, "stopped": campaign.stopped}
+    if header.stopping:
+        rule = json.dumps(asdict(header.stopping), sort_keys=True)
+        stopping = {"stopping": rule, "stopped": header.stopped}
     return {
         "Conventions": "CF-1.8",
         "filetype": FILETYPE,
         "schema_version": SCHEMA_VERSION,
-        "mcage_version": campaign.codes[0].version,
-        "code_digest": campaign.codes[0].digest,
-        "codes": json.dumps([asdict(code) for code in campaign.codes], sort_keys=True),
-        "accepted_other_code": int(campaign.accepted_other_code),
-        "spec": campaign.spec_toml,
-        "spec_digest": campaign.spec_digest,
-        "seed": campaign.seed,
-        "engine": campaign.engine,
-        "engine_reason": campaign.engine_reason,
-        "device": campaign.device,
+        "study": header.study,
+        "mcage_version": header.codes[0].version,
+        "code_digest": header.codes[0].digest,
+        "codes": json.dumps([asdict(code) for code in header.codes], sort_keys=True),
+        "accepted_other_code": int(header.accepted_other_code),
+        "spec": header.spec_toml,
+        "spec_digest": header.spec_digest,
+        "seed": header.seed,
+        "engine": header.engine,
+        "engine_reason": header.engine_reason,
+        "device": header.device,
+        **header.declaration(),
         **stopping,
     }
 
@@ -42,24 +46,38 @@ def description(variable: Variable) -> dict[str, Any]:
         comments.append(f"NaN {variable.missing}.")
     if comments:
         attributes["comment"] = " ".join(comments)
-    if variable.flags is not None:
-        attributes["flag_values"] = np.array(list(variable.flags), variable.dtype)
-        attributes["flag_meanings"] = " ".join(flag.name.lower() for flag in variable.flags)
+    if variable.flags:
+        attributes["flag_values"] = np.array(variable.flag_values, variable.dtype)
+        attributes["flag_meanings"] = " ".join(name for name, _ in variable.flags)
     return attributes
 
 
-def variable_attributes(variable: Variable) -> dict[str, Any]:
-    """Attributes of a computed array: its description, its fill value, its further labels."""
+def variable_attributes(variable: Variable, coordinates: tuple[Variable, ...]) -> dict[str, Any]:
+    """Attributes of a computed array: its description, its fill value, its further labels.
+
+    Parameters
+    ----------
+    variable : Variable
+        The array.
+    coordinates : tuple of Variable
+        All coordinates of the file.
+    """
     attributes = description(variable)
     if np.dtype(variable.dtype).kind == "f":
         # Without the attribute, readers do not mask what HDF5 itself knows to be fill.
         attributes["_FillValue"] = np.array([np.nan], variable.dtype)
     dims = set(variable.dims)
     labels = [
-        label.variable.name
-        for label in COORDINATES
-        if label.variable.dims != (label.variable.name,) and set(label.variable.dims) <= dims
+        label.name
+        for label in coordinates
+        if label.dims != (label.name,) and set(label.dims) <= dims
     ]
     if labels:
         attributes["coordinates"] = " ".join(labels)
     return attributes
+
+
+def content_of(coordinate: Coordinate) -> Any:
+    """Content of a coordinate as NumPy takes it; ids of instances not by way of a list."""
+    values = coordinate.values
+    return np.arange(values.start, values.stop) if isinstance(values, range) else values

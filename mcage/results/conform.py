@@ -1,27 +1,27 @@
-"""The border between computing and storing: arrays that enter a file must follow the schema."""
+"""The border between computing and storing: arrays must be as their study declares them."""
 
 from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
-from mcage.results.header import SweepHeader
-from mcage.results.schema import VARIABLES, Variable, dimension_sizes
+from mcage.results.header import Header
+from mcage.results.variable import Variable, dimension_sizes
 
 Arrays = Mapping[str, npt.NDArray[np.generic]]
 
 
 def conforming(
-    campaign: SweepHeader, arrays: Arrays, instances: int
+    header: Header, arrays: Arrays, instances: int
 ) -> dict[str, npt.NDArray[np.generic]]:
-    """Return the computed arrays of ``instances`` instances in the types of the schema.
+    """Return the computed arrays of ``instances`` instances in the declared types.
 
     Parameters
     ----------
-    campaign : Campaign
-        Gives the sizes of the other dimensions.
+    header : Header
+        Declares the variables and the sizes of the other dimensions.
     arrays : mapping of str to ndarray
-        One array for every variable of the schema. Any float type may stand for a float, any
+        One array for each variable. Any float type may stand for a float, any
         integer type for an integer whose range holds the values.
     instances : int
         Length of the ``instance`` axis.
@@ -30,16 +30,17 @@ def conforming(
     ------
     ValueError
         A variable is missing, unknown, of the wrong shape or kind, out of range, or NaN where
-        the schema knows no missing values.
+        no value may be missing.
     """
-    declared = {variable.name for variable in VARIABLES}
+    declared = {variable.name for variable in header.variables}
     if set(arrays) != declared:
         raise ValueError(
-            f"computed variables differ from the schema: missing {sorted(declared - set(arrays))}, "
+            "computed variables differ from the declared ones: "
+            f"missing {sorted(declared - set(arrays))}, "
             f"unknown {sorted(set(arrays) - declared)}"
         )
-    sizes = {**dimension_sizes(campaign), "instance": instances}
-    return {v.name: _conforming(v, np.asarray(arrays[v.name]), sizes) for v in VARIABLES}
+    sizes = {**dimension_sizes(header.coordinates), "instance": instances}
+    return {v.name: _conforming(v, np.asarray(arrays[v.name]), sizes) for v in header.variables}
 
 
 def _conforming(
@@ -60,6 +61,6 @@ def _conforming(
     low, high = int(array.min()), int(array.max())
     if low < allowed.min or high > allowed.max:
         raise ValueError(f"{variable.name}: values {low} ... {high} do not fit into {dtype}")
-    if variable.flags is not None and not np.isin(array, list(variable.flags)).all():
-        raise ValueError(f"{variable.name}: values other than {list(variable.flags)}")
+    if variable.flags and not np.isin(array, variable.flag_values).all():
+        raise ValueError(f"{variable.name}: values other than {variable.flag_values}")
     return array.astype(dtype)

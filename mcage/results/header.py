@@ -1,63 +1,58 @@
-"""What a file of results says about the sweep it holds: its spec, its grid, its engine."""
+"""What a file of results says about itself: which study wrote it, of which spec, on which engine.
+
+A study that ships with mcage has a class of its own, with what it alone knows; `STUDIES` names
+these. The files of any other study declare their variables and coordinates themselves.
+"""
 
 import json
-import math
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
-from itertools import pairwise
+from functools import cache, cached_property
+from importlib import import_module
+from typing import Any, ClassVar, Self
 
+import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from mcage.plain_text import shown
+from mcage.results.quantity import Quantity, mean_of
+from mcage.results.variable import Coordinate, Variable
 from mcage.version import Code, running_code
 
+SCHEMA_VERSION = 6
+"""Version of what all files hold; files of another version are refused."""
 
-@dataclass(frozen=True)
-class CaseName:
-    """One point of the sweep grid by name.
+STUDIES = {"sweep": "mcage.sweep.header:SweepHeader"}
+"""Studies that ship with mcage, and their headers; nothing else is imported by a file's word."""
 
-    Parameters
-    ----------
-    label : str
-        The whole case in one text, unique in the sweep: technique, environment, scenario and
-        voltages, with spaces between them.
-    technique, environment, scenario : str
-        Its parts.
-    vdd_volts, highest_vdd_volts : float
-        Lowest and highest supply voltage at which the slice works, V.
-    """
-
-    label: str
-    technique: str
-    environment: str
-    scenario: str
-    vdd_volts: float
-    highest_vdd_volts: float
+OLDEST_STUDY = "sweep"
+"""The study of files that do not name theirs."""
 
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """When a sweep may end before its last instance.
+    """When a campaign may end before its last instance.
 
     Parameters
     ----------
     rel_ci : float
         Largest half-width of the 95 % interval relative to the value, 0 ... 1, both excluded.
     of : str
-        The quantity that must be known so well in every case.
-    slices_per_chip : int
-        Instances that make a chip: only whole chips are looked at.
+        Name of the quantity that must be known so well.
+    group_size : int
+        Instances that depend on one another, such as the slices of a chip: a campaign ends with
+        whole groups only.
     """
 
     rel_ci: float
     of: str
-    slices_per_chip: int = 1
+    group_size: int = 1
 
 
-@dataclass(frozen=True)
-class SweepHeader:
-    """A sweep as the files know it: everything but the numbers that it computes.
+@dataclass(frozen=True, kw_only=True)
+class Header(ABC):
+    """A campaign as its files know it: everything but the numbers that it computes.
 
     Parameters
     ----------
@@ -66,24 +61,14 @@ class SweepHeader:
     seed : int
         Seed of all random streams.
     instances : int
-        Number of instances of every case; their ids are 0 ... instances - 1. With a stopping
-        rule, the most that are computed, until the sweep has ended.
-    cases : tuple of CaseName
-        The grid.
-    kernels : tuple of str
-        Names of the kernels that the workloads draw from.
-    workload_periods : int
-        Number of workload draws in a life.
-    epoch_edges_years : tuple of float
-        Borders of the epochs, years, from 0 to the horizon; one more than there are epochs.
-    operating_points : int
-        Operating points of the environment that has most.
+        Number of instances; their ids are 0 ... instances - 1. With a stopping rule, the most
+        that are computed, until the campaign has ended.
     engine, engine_reason, device : str
-        The engine that computes, why that one, and what it runs on.
+        The engine that computes, why that engine, and what it runs on.
     codes : tuple of Code
-        Code that computes it; of finished results, all of which some were computed.
+        Code that computes; of finished results, all codes that computed some of them.
     stopping : StoppingRule, optional
-        When the sweep may end earlier.
+        When the campaign may end earlier.
     stopped : str
         Where it has ended by that rule and why, in words; empty until then.
 
@@ -97,11 +82,6 @@ class SweepHeader:
     spec_digest: str
     seed: int
     instances: int
-    cases: tuple[CaseName, ...]
-    kernels: tuple[str, ...]
-    workload_periods: int
-    epoch_edges_years: tuple[float, ...]
-    operating_points: int
     engine: str
     engine_reason: str = ""
     device: str = ""
@@ -109,35 +89,81 @@ class SweepHeader:
     stopping: StoppingRule | None = None
     stopped: str = ""
 
+    table: ClassVar[str] = "mcage.report.tables.any_study"
+    """Module that makes the table of `mcage show`: `summarize_file` and `print_summaries`."""
+
     def __post_init__(self) -> None:
-        edges = self.epoch_edges_years
-        if self.instances < 1 or self.workload_periods < 1 or not self.kernels or not self.cases:
-            raise ValueError("a campaign needs an instance, a workload period, a kernel, a case")
+        if self.instances < 1:
+            raise ValueError("a campaign needs an instance")
         if not self.codes:
             raise ValueError("a campaign needs a code that computes it")
-        if len({case.label for case in self.cases}) < len(self.cases):
-            raise ValueError("two cases of a campaign have the same label")
-        if (
-            len(edges) < 2
-            or edges[0] != 0
-            or any(later <= earlier for earlier, later in pairwise(edges))
-        ):
-            raise ValueError(f"epoch edges must rise from 0 to the horizon, got {edges}")
-        if not math.isfinite(edges[-1]):
-            raise ValueError(f"the horizon must be finite, got {edges[-1]}")
 
     @property
-    def horizon_years(self) -> float:
-        """End of the simulated time, years; lives that reach it are censored."""
-        return self.epoch_edges_years[-1]
+    @abstractmethod
+    def study(self) -> str:
+        """Name of the study."""
+
+    @property
+    @abstractmethod
+    def variables(self) -> tuple[Variable, ...]:
+        """What the study computes. Shards hold these, with fewer instances."""
+
+    @property
+    @abstractmethod
+    def coordinates(self) -> tuple[Coordinate, ...]:
+        """What labels the variables, with a scale for each dimension."""
+
+    @property
+    def quantities(self) -> Mapping[str, Quantity]:
+        """What a stopping rule may be about; by default the mean of any variable."""
+        return {v.name: mean_of(v) for v in self.variables if v.per_instance and not v.flags}
+
+    def declaration(self) -> dict[str, Any]:
+        """Attributes that a results file needs to be read, besides those of every study."""
+        return {}
+
+    @classmethod
+    @abstractmethod
+    def declared(
+        cls, study: str, attributes: Mapping[str, Any]
+    ) -> tuple[tuple[Variable, ...], tuple[Variable, ...]]:
+        """Variables, and variables of the coordinates, that a results file must have.
+
+        Parameters
+        ----------
+        study : str
+            The study that the file names.
+        attributes : mapping of str to any
+            Attributes of the file.
+
+        Raises
+        ------
+        ValueError
+            The attributes do not tell.
+        """
+
+    @classmethod
+    @abstractmethod
+    def grid_fields(
+        cls, study: str, attributes: Mapping[str, Any], contents: Mapping[str, list[Any]]
+    ) -> dict[str, Any]:
+        """Fields of this class, as JSON knows them, that a results file keeps in coordinates.
+
+        Parameters
+        ----------
+        study, attributes
+            As of `declared`.
+        contents : mapping of str to list
+            The coordinates of the file, but for the ids of instances.
+        """
 
     def to_json(self) -> str:
-        """Text from which `from_json` makes the same campaign again."""
+        """Text from which `from_json` of this class makes the same header again."""
         return json.dumps(asdict(self), sort_keys=True, allow_nan=False)
 
     @classmethod
-    def from_json(cls, text: str) -> "SweepHeader":
-        """Campaign out of the text of `to_json`.
+    def from_json(cls, text: str) -> Self:
+        """Header out of the text of `to_json`.
 
         Raises
         ------
@@ -145,21 +171,22 @@ class SweepHeader:
             It is another text; the message names the field.
         """
         try:
-            return _campaign_type().validate_json(text, strict=True)
+            header: Self = _type(cls).validate_json(text, strict=True)
         except ValidationError as error:
             problem = error.errors()[0]
             field = ".".join(str(part) for part in problem["loc"])
             message = problem["msg"].removeprefix("Value error, ")
             raise ValueError(f"{field}: {message}" if field else message) from error
+        return header
 
-    def difference(self, other: "SweepHeader") -> str | None:
+    def difference(self, other: "Header") -> str | None:
         """Say why results of ``other`` may not join those of this campaign; None if they may.
 
-        Device and reason may differ (a sweep may continue on another machine); the engine may
-        not, because the file names a single engine. A sweep that has ended by its stopping rule
-        has fewer instances than while it runs. Of the codes that compute them, `other_codes` tells.
+        Device and reason may differ (a campaign may continue on another machine); the engine may
+        not, because the file names a single engine. A campaign that has ended by its stopping rule
+        has fewer instances than while it runs. `other_codes` tells of the codes that compute them.
         """
-        for name in ("spec_digest", "engine"):
+        for name in ("study", "spec_digest", "engine"):
             if getattr(self, name) != getattr(other, name):
                 return f"{name} {shown(getattr(other, name))}, not {getattr(self, name)}"
         theirs = replace(
@@ -167,9 +194,9 @@ class SweepHeader:
         )
         if self.stopping:
             theirs = replace(theirs, instances=self.instances, stopped=self.stopped)
-        return None if theirs == self else "another grid of cases, kernels or epochs"
+        return None if theirs == self else "another grid"
 
-    def other_codes(self, other: "SweepHeader") -> tuple[Code, ...]:
+    def other_codes(self, other: "Header") -> tuple[Code, ...]:
         """Codes of ``other`` that differ, in what decides results, from all of this campaign."""
         return tuple(
             theirs
@@ -182,9 +209,99 @@ class SweepHeader:
         """Whether these are results of several codes that may differ, as the user has accepted."""
         return not all(code.computes_as(self.codes[0]) for code in self.codes)
 
-    def joined_by(self, other: "SweepHeader") -> "SweepHeader":
-        """Return this campaign with the codes of ``other`` added to its own."""
+    def joined_by(self, other: "Header") -> Self:
+        """Return this header with the codes of ``other`` added to its own."""
         return replace(self, codes=tuple(dict.fromkeys((*self.codes, *other.codes))))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeclaredHeader(Header):
+    """Header of a study that does not ship with mcage.
+
+    Parameters
+    ----------
+    name : str
+        Name of the study.
+    computes : tuple of Variable
+        What it computes; at least one variable.
+    labels : tuple of Coordinate
+        The coordinates of all dimensions but ``instance``.
+
+    Raises
+    ------
+    ValueError
+        As `Header`; or the name is taken, a name stands twice, or a dimension has no coordinate.
+    """
+
+    name: str
+    computes: tuple[Variable, ...]
+    labels: tuple[Coordinate, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.name in STUDIES or not self.name:
+            raise ValueError(f"{self.name!r} is not the name of a study of a user")
+        _check_declaration(self.computes, [label.variable for label in self.labels])
+
+    @property
+    def study(self) -> str:
+        """As `Header.study`."""
+        return self.name
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """As `Header.variables`."""
+        return self.computes
+
+    @cached_property
+    def coordinates(self) -> tuple[Coordinate, ...]:
+        """As `Header.coordinates`."""
+        return (Coordinate(INSTANCE, range(self.instances)), *self.labels)
+
+    def declaration(self) -> dict[str, Any]:
+        """The variables and coordinates as JSON texts."""
+        coordinates = [asdict(label.variable) for label in self.labels]
+        return {
+            "variables": json.dumps([asdict(v) for v in self.computes], sort_keys=True),
+            "coordinates": json.dumps(coordinates, sort_keys=True),
+        }
+
+    @classmethod
+    def declared(
+        cls, study: str, attributes: Mapping[str, Any]
+    ) -> tuple[tuple[Variable, ...], tuple[Variable, ...]]:
+        """Variables and coordinates that the file itself declares."""
+        variables = _variables(attributes, "variables")
+        coordinates = _variables(attributes, "coordinates")
+        _check_declaration(variables, coordinates)
+        return variables, (INSTANCE, *coordinates)
+
+    @classmethod
+    def grid_fields(
+        cls, study: str, attributes: Mapping[str, Any], contents: Mapping[str, list[Any]]
+    ) -> dict[str, Any]:
+        """Name, variables and coordinates."""
+        computes, (_, *labels) = cls.declared(study, attributes)
+        return {
+            "name": study,
+            "computes": [asdict(variable) for variable in computes],
+            "labels": [
+                {"variable": asdict(label), "values": contents[label.name]} for label in labels
+            ],
+        }
+
+
+INSTANCE = Variable("instance", ("instance",), "int64", "1", "instance")
+"""What all results files label their instances with."""
+
+
+def header_class(study: str) -> type[Header]:
+    """Class of the headers of a study."""
+    if study not in STUDIES:
+        return DeclaredHeader
+    module, _, name = STUDIES[study].partition(":")
+    chosen: type[Header] = getattr(import_module(module), name)
+    return chosen
 
 
 def code_in_words(codes: Iterable[Code]) -> str:
@@ -192,6 +309,44 @@ def code_in_words(codes: Iterable[Code]) -> str:
     return "; ".join(map(str, codes))
 
 
+def _variables(attributes: Mapping[str, Any], name: str) -> tuple[Variable, ...]:
+    try:
+        variables = _type(tuple[Variable, ...]).validate_json(attributes.get(name, ""), strict=True)
+        for variable in variables:
+            _ = variable.dtype == "text" or np.dtype(variable.dtype)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ValueError(f"attribute {name}: declares no variables") from error
+    return tuple(variables)
+
+
+def _check_declaration(variables: Sequence[Variable], coordinates: Sequence[Variable]) -> None:
+    """Refuse variables that no file can hold.
+
+    Raises
+    ------
+    ValueError
+        A name stands twice, a dimension has no scale, a variable does not hold numbers, or no
+        variable has the dimension ``instance``.
+    """
+    names = ["instance", *(array.name for array in (*variables, *coordinates))]
+    if not variables or len(set(names)) < len(names):
+        raise ValueError("a study needs variables, each with a name of its own")
+    scales = {"instance", *(label.name for label in coordinates if label.dims == (label.name,))}
+    for array in (*variables, *coordinates):
+        if missing := set(array.dims) - scales:
+            raise ValueError(f"{array.name}: no coordinate for {min(missing)}")
+    for variable in variables:
+        if variable.dtype == "text" or np.dtype(variable.dtype).kind not in "iuf":
+            raise ValueError(f"{variable.name}: {variable.dtype} is not a type of numbers")
+        if not variable.per_instance and np.dtype(variable.dtype).kind == "f":
+            raise ValueError(f"{variable.name}: only integers can be summed over instances")
+    if not any(variable.per_instance for variable in variables):
+        raise ValueError("a study needs a variable with the dimension instance")
+    for label in coordinates:
+        if len(label.dims) != 1:
+            raise ValueError(f"{label.name}: a coordinate needs one dimension")
+
+
 @cache
-def _campaign_type() -> TypeAdapter[SweepHeader]:
-    return TypeAdapter(SweepHeader)
+def _type(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)

@@ -1,7 +1,6 @@
 """Open a results file, after making sure that it is one, whole and of a known schema."""
 
 import json
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +9,17 @@ import numpy as np
 
 from mcage.errors import UserError
 from mcage.files.checksum import DamagedFileError
-from mcage.files.sealed import SealedFile
 from mcage.plain_text import shown
-from mcage.results.attributes import description, root_attributes, variable_attributes
-from mcage.results.header import CaseName, SweepHeader
-from mcage.results.schema import COORDINATES, FILETYPE, SCHEMA_VERSION, VARIABLES
+from mcage.results.attributes import (
+    FILETYPE,
+    content_of,
+    description,
+    root_attributes,
+    variable_attributes,
+)
+from mcage.results.header import OLDEST_STUDY, SCHEMA_VERSION, Header, header_class
+from mcage.results.variable import Variable
+from mcage.results.verified_file import VerifiedFile
 
 if TYPE_CHECKING:
     import xarray
@@ -26,7 +31,7 @@ def open_results(path: Path | str) -> "xarray.Dataset":
     Parameters
     ----------
     path : path
-        File that a sweep wrote. `mcage.results.schema` lists what is in it.
+        File that a campaign wrote. `mcage.sweep.variables` lists what is in that of a sweep.
 
     Raises
     ------
@@ -36,12 +41,12 @@ def open_results(path: Path | str) -> "xarray.Dataset":
     import xarray
 
     path = Path(path)
-    read_campaign(path)
+    read_header(path)
     return xarray.open_dataset(path, engine="h5netcdf")
 
 
-def read_campaign(path: Path) -> SweepHeader:
-    """Validate a results file and return the campaign whose results it holds.
+def read_header(path: Path) -> Header:
+    """Validate a results file and return the header of the campaign whose results it holds.
 
     Raises
     ------
@@ -49,68 +54,98 @@ def read_campaign(path: Path) -> SweepHeader:
         As `open_results`.
     """
     try:
-        sealed = SealedFile(path)
+        verified = VerifiedFile(path)
     except DamagedFileError as damage:
         raise UserError(f"{damage}: not a results file to rely on") from damage
-    filetype, schema = sealed.attribute("filetype", str), sealed.attribute("schema_version", int)
+    filetype = verified.attribute("filetype", str)
+    schema = verified.attribute("schema_version", int)
     if filetype != FILETYPE:
         raise UserError(f"{path} holds {shown(filetype)}, not {FILETYPE}")
     if schema != SCHEMA_VERSION:
-        version = shown(sealed.attribute("mcage_version", str))
+        version = shown(verified.attribute("mcage_version", str))
         raise UserError(
             f"{path} was written by mcage {version} with schema {schema}; this one reads "
             f"{SCHEMA_VERSION}: use that mcage"
         )
-    _require_declared(sealed)
-    with h5py.File(path, "r") as file:
-        campaign = _campaign(sealed, file)
-        _require_coordinates(sealed, file, campaign)
-    for name in set(sealed.attributes) - set(root_attributes(campaign)):
-        sealed.refuse(f"attribute {name}", "does not belong into it")
-    sealed.require_values_of(campaign)
-    return campaign
+    header = _header(verified)
+    for name in set(verified.attributes) - set(root_attributes(header)):
+        verified.refuse(f"attribute {name}", "does not belong into it")
+    for variable in header.variables:
+        verified.require_within(variable, header.coordinates)
+    return header
 
 
-def _require_declared(sealed: SealedFile) -> None:
-    """Every array is there, as the schema declares it, and nothing else is."""
-    coordinates = [coordinate.variable for coordinate in COORDINATES]
-    variables = [*coordinates, *VARIABLES]
-    sealed.require_datasets(variable.name for variable in variables)
-    dims = dict.fromkeys(dim for variable in variables for dim in variable.dims)
-    sizes = {dim: sealed.size(dim) for dim in dims}
-    for variable in variables:
-        attributes = description if variable in coordinates else variable_attributes
-        sealed.require_array(variable, sizes)
-        sealed.require_attributes(variable, attributes(variable))
-        sealed.require_dims(variable)
+def study_of(verified: VerifiedFile) -> str:
+    """Study that a file names; files from before studies had names are those of sweeps."""
+    if "study" not in verified.attributes:
+        return OLDEST_STUDY
+    study: str = verified.attribute("study", str)
+    return study
 
 
-def _campaign(sealed: SealedFile, file: h5py.File) -> SweepHeader:
-    names = [field.name for field in fields(CaseName)]
-    columns = (_content(file, "case" if name == "label" else name) for name in names)
-    cases = [dict(zip(names, case, strict=True)) for case in zip(*columns, strict=True)]
-    stopping = sealed.attribute("stopping", str) if "stopping" in sealed.attributes else None
-    header = {
-        "spec_toml": sealed.attribute("spec", str),
-        "spec_digest": sealed.attribute("spec_digest", str),
-        "seed": sealed.attribute("seed", int),
-        "instances": file["instance"].size,
-        "cases": cases,
-        "kernels": _content(file, "kernel"),
-        "workload_periods": file["period"].size,
-        "epoch_edges_years": [0.0, *_content(file, "epoch_end_years")],
-        "operating_points": file["operating_point"].size,
-        "engine": sealed.attribute("engine", str),
-        "engine_reason": sealed.attribute("engine_reason", str),
-        "device": sealed.attribute("device", str),
-        "stopped": sealed.attribute("stopped", str) if stopping else "",
+def _header(verified: VerifiedFile) -> Header:
+    study = study_of(verified)
+    kind = header_class(study)
+    try:
+        variables, coordinates = kind.declared(study, verified.attributes)
+    except ValueError as error:
+        verified.refuse("header", str(error))
+    _require_declared(verified, variables, coordinates)
+    with h5py.File(verified.path, "r") as file:
+        contents = {c.name: _content(file, c.name) for c in coordinates if c.name != "instance"}
+        grid = kind.grid_fields(study, verified.attributes, contents)
+        header = _from_fields(verified, kind, grid, file["instance"].size)
+        _require_coordinates(verified, file, header)
+    return header
+
+
+def _require_declared(
+    verified: VerifiedFile, variables: tuple[Variable, ...], coordinates: tuple[Variable, ...]
+) -> None:
+    """Every array is there, as it is declared, and nothing else is."""
+    arrays = [*coordinates, *variables]
+    verified.require_datasets(array.name for array in arrays)
+    dims = dict.fromkeys(dim for array in arrays for dim in array.dims)
+    sizes = {dim: verified.size(dim) for dim in dims}
+    for array in arrays:
+        is_coordinate = array in coordinates
+        attributes = (
+            description(array) if is_coordinate else variable_attributes(array, coordinates)
+        )
+        verified.require_array(array, sizes)
+        verified.require_attributes(array, attributes)
+        verified.require_dims(array)
+
+
+def _from_fields(
+    verified: VerifiedFile, kind: type[Header], grid: dict[str, Any], instances: int
+) -> Header:
+    rule = verified.attribute("stopping", str) if "stopping" in verified.attributes else None
+    fields = {
+        "spec_toml": verified.attribute("spec", str),
+        "spec_digest": verified.attribute("spec_digest", str),
+        "seed": verified.attribute("seed", int),
+        "instances": instances,
+        "engine": verified.attribute("engine", str),
+        "engine_reason": verified.attribute("engine_reason", str),
+        "device": verified.attribute("device", str),
+        "stopped": verified.attribute("stopped", str) if rule else "",
+        **grid,
     }
     try:
-        header["stopping"] = json.loads(stopping) if stopping else None
-        header["codes"] = json.loads(sealed.attribute("codes", str))
-        return SweepHeader.from_json(json.dumps(header))
+        fields["stopping"] = _rule(rule) if rule else None
+        fields["codes"] = json.loads(verified.attribute("codes", str))
+        return kind.from_json(json.dumps(fields))
     except (ValueError, RecursionError) as error:
-        sealed.refuse("header", str(error))
+        verified.refuse("header", str(error))
+
+
+def _rule(text: str) -> Any:
+    """Fields of a stopping rule; files from before studies had names call a group a chip."""
+    rule = json.loads(text)
+    if isinstance(rule, dict) and "slices_per_chip" in rule:
+        rule["group_size"] = rule.pop("slices_per_chip")
+    return rule
 
 
 def _content(file: h5py.File, name: str) -> list[Any]:
@@ -120,13 +155,11 @@ def _content(file: h5py.File, name: str) -> list[Any]:
     return content
 
 
-def _require_coordinates(sealed: SealedFile, file: h5py.File, campaign: SweepHeader) -> None:
-    """Every coordinate says what follows from the campaign."""
-    for coordinate in COORDINATES:
-        name, values = coordinate.variable.name, coordinate.values(campaign)
-        if isinstance(values, range):
-            values = np.arange(values.start, values.stop)
+def _require_coordinates(verified: VerifiedFile, file: h5py.File, header: Header) -> None:
+    """Every coordinate says what follows from the header."""
+    for coordinate in header.coordinates:
+        name = coordinate.variable.name
         is_text = coordinate.variable.dtype == "text"
         content = _content(file, name) if is_text else file[name][:]
-        if not np.array_equal(content, values):
-            sealed.refuse(name, "is not what belongs to the other coordinates")
+        if not np.array_equal(content, content_of(coordinate)):
+            verified.refuse(name, "is not what belongs to the other coordinates")

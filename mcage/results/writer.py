@@ -1,12 +1,11 @@
 """Write a results file: netCDF-4 through h5py, instances streamed in, the same bytes every time.
 
 No clock, host name or library version goes into the file, and instances are written in chunks of
-a fixed size however they arrive: two sweeps with the same results give identical files. Chunks
-carry checksums for readers that know nothing of the seal (`mcage.files.checksum`).
+a fixed size however they arrive: two campaigns with the same results give identical files. Chunks
+carry checksums, too, for readers that do not verify that of the file (`mcage.files.checksum`).
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +13,32 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from mcage.files.hdf5 import new_hdf5
-from mcage.results.attributes import description, root_attributes, variable_attributes
+from mcage.files.hdf5 import write_hdf5
+from mcage.results.attributes import (
+    content_of,
+    description,
+    root_attributes,
+    variable_attributes,
+)
 from mcage.results.conform import Arrays
-from mcage.results.header import SweepHeader
-from mcage.results.schema import COORDINATES, VARIABLES, Variable, dimension_sizes
+from mcage.results.header import Header
+from mcage.results.variable import Coordinate, Variable, dimension_sizes
 
 INSTANCES_PER_CHUNK = 2048
 
 
-@contextmanager
-def new_results(path: Path, campaign: SweepHeader) -> Iterator["ResultsWriter"]:
-    """Open a writer for the results of ``campaign``; ``path`` appears when the block succeeds.
+def write_results(path: Path, header: Header, pieces: Iterable[Arrays]) -> None:
+    """Write the results of a campaign; ``path`` appears once the file is whole.
+
+    Parameters
+    ----------
+    path : Path
+        Results file; nothing is replaced.
+    header : Header
+        The campaign.
+    pieces : iterable of mapping of str to ndarray
+        Arrays of successive instances, as `mcage.results.conform.conforming` returns them; of any
+        number of instances, in order. Memory does not grow with their number.
 
     Raises
     ------
@@ -34,39 +47,41 @@ def new_results(path: Path, campaign: SweepHeader) -> Iterator["ResultsWriter"]:
     UserError
         The file cannot be written.
     ValueError
-        Fewer or more instances were appended than the campaign has.
+        The pieces have fewer or more instances than the campaign.
     """
-    with new_hdf5(path, track_order=True) as file:
-        writer = ResultsWriter(file, campaign)
-        yield writer
-        writer.finish()
+
+    def fill(file: h5py.File) -> None:
+        content = _Content(file, header)
+        for arrays in pieces:
+            content.append(arrays)
+        content.finish()
+
+    write_hdf5(path, fill, track_order=True)
 
 
-class ResultsWriter:
-    """Takes arrays of any number of instances, in order; memory does not grow with them."""
+class _Content:
+    """The content of a results file as instances arrive."""
 
-    def __init__(self, file: h5py.File, campaign: SweepHeader) -> None:
+    def __init__(self, file: h5py.File, header: Header) -> None:
         self._file = file
-        self._sizes = dimension_sizes(campaign)
+        self._coordinates = tuple(label.variable for label in header.coordinates)
+        self._variables = [v for v in header.variables if v.per_instance]
+        self._sizes = dimension_sizes(header.coordinates)
         self._written = 0
         self._waiting: list[dict[str, npt.NDArray[Any]]] = []
         self._sums: dict[str, npt.NDArray[Any]] = {
-            v.name: np.zeros(v.shape(self._sizes), v.dtype) for v in VARIABLES if not v.per_instance
+            v.name: np.zeros(v.shape(self._sizes), v.dtype)
+            for v in header.variables
+            if not v.per_instance
         }
-        file.attrs.update(root_attributes(campaign))
-        _write_coordinates(file, campaign)
-        for variable in VARIABLES:
+        file.attrs.update(root_attributes(header))
+        _write_coordinates(file, header.coordinates)
+        for variable in header.variables:
             self._create(variable)
 
     def append(self, arrays: Arrays) -> None:
-        """Add the next instances.
-
-        Parameters
-        ----------
-        arrays : mapping of str to ndarray
-            As `mcage.results.conform.conforming` returns them.
-        """
-        self._waiting.append({v.name: arrays[v.name] for v in VARIABLES if v.per_instance})
+        """Add the next instances."""
+        self._waiting.append({v.name: arrays[v.name] for v in self._variables})
         for name, total in self._sums.items():
             total += arrays[name]
         while self._waiting_instances() >= INSTANCES_PER_CHUNK:
@@ -82,15 +97,14 @@ class ResultsWriter:
             self._file[name][...] = total
 
     def _waiting_instances(self) -> int:
-        return sum(piece["workload"].shape[0] for piece in self._waiting)
+        first = self._variables[0]
+        return sum(piece[first.name].shape[first.instance_axis] for piece in self._waiting)
 
     def _write(self, count: int) -> None:
         rest: dict[str, npt.NDArray[Any]] = {}
         stop = self._written + count
-        for variable in VARIABLES:
-            if not variable.per_instance:
-                continue
-            axis = variable.dims.index("instance")
+        for variable in self._variables:
+            axis = variable.instance_axis
             array = np.concatenate([piece[variable.name] for piece in self._waiting], axis)
             place = (slice(None),) * axis
             self._file[variable.name][(*place, slice(self._written, stop))] = array[
@@ -120,19 +134,17 @@ class ResultsWriter:
             fillvalue=np.nan if is_float else 0,
             track_times=False,
         )
-        dataset.attrs.update(variable_attributes(variable))
+        dataset.attrs.update(variable_attributes(variable, self._coordinates))
         for axis, dim in enumerate(variable.dims):
             dataset.dims[axis].attach_scale(self._file[dim])
 
 
-def _write_coordinates(file: h5py.File, campaign: SweepHeader) -> None:
-    for coordinate in COORDINATES:
-        variable, values = coordinate.variable, coordinate.values(campaign)
-        if isinstance(values, range):  # not by way of a list: there may be a million instances
-            values = np.arange(values.start, values.stop)
+def _write_coordinates(file: h5py.File, coordinates: Iterable[Coordinate]) -> None:
+    for coordinate in sorted(coordinates, key=lambda label: not label.is_scale):
+        variable = coordinate.variable
         dtype = h5py.string_dtype() if variable.dtype == "text" else np.dtype(variable.dtype)
         dataset = file.create_dataset(
-            variable.name, data=np.asarray(values, dtype=dtype), track_times=False
+            variable.name, data=np.asarray(content_of(coordinate), dtype=dtype), track_times=False
         )
         dataset.attrs.update(description(variable))
         (dim,) = variable.dims

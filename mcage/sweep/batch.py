@@ -14,10 +14,10 @@ from mcage.lifetime.costs import Consumption, Meter
 from mcage.lifetime.degradation.stepwise import most_instances
 from mcage.lifetime.simulator import Lives, live
 from mcage.random import stream
-from mcage.results.schema import DVTH_BIN_EDGES_MV
 from mcage.spec import SweepSpec
 from mcage.sweep.cases import PlannedCase
 from mcage.sweep.plan import SweepPlan, kernels_of_periods
+from mcage.sweep.variables import DVTH_BIN_EDGES_MV, VARIABLES
 from mcage.variation import TailCells
 
 SAMPLED_CELLS = 1024
@@ -172,7 +172,6 @@ def _arrays(
     """Arrays of the file out of the results of a batch, one for each case."""
     stacked = _stacked([result.lives for result in results])
     stacked |= _stacked([result.consumption for result in results])
-    writes = stacked["writes"]
     worked = stacked["life_seconds"] > 0
 
     def of_working(name: str) -> NDArray[np.float64]:
@@ -180,7 +179,7 @@ def _arrays(
         values = stacked[name]
         return np.where(worked.reshape(worked.shape + (1,) * (values.ndim - 2)), values, np.nan)
 
-    return {
+    converted = {
         "workload": workload.astype(np.int16),
         **{name: np.broadcast_to(getattr(constants, name), len(workload)) for name in OF_SLICES},
         "temperature_swing_kelvin": np.broadcast_to(
@@ -188,22 +187,16 @@ def _arrays(
         ),
         "operating_point_share": np.stack([result.time_fractions for result in results]),
         "life_years": stacked["life_seconds"] / SECONDS_PER_YEAR,
-        "end_cause": stacked["end_cause"],
         "max_dvth_mv": 1e3 * of_working("max_dvth_volts"),
         "longest_duty": of_working("longest_duty"),
-        "write_share": writes,
-        "spill_rate": writes[..., 3],
-        "peak_spilled_rows": stacked["peak_spilled_rows"],
+        "delay_increase": of_working("delay_increase"),
+        "write_share": stacked["writes"],
+        "spill_rate": stacked["writes"][..., 3],
         "faulty_entries_start": stacked["faulty_start"],
         "faulty_entries_end": stacked["faulty_end"],
         "wakeups_per_write": stacked["wakeups"],
         "movs_per_write": stacked["movs"],
         "mispredictions_per_write": stacked["mispredictions"],
-        "delay_increase": of_working("delay_increase"),
-        "slowdown": stacked["slowdown"],
-        "power_mw": stacked["power_mw"],
-        "energy_saving": stacked["energy_saving"],
-        "conventional_power_mw": stacked["conventional_power_mw"],
         "energy_saving_nominal": 1
         - stacked["power_mw"] * (1 + stacked["slowdown"]) / stacked["conventional_power_mw"],
         "epoch_max_dvth_mv": 1e3 * stacked["epoch_max_dvth_volts"],
@@ -211,6 +204,9 @@ def _arrays(
         "epoch_peak_spilled_rows": stacked["epoch_peak_spilled"],
         "dvth_histogram": np.stack([result.histogram for result in results]),
     }
+    # A record carries all other variables by their names in the file.
+    carried = stacked | converted
+    return {variable.name: carried[variable.name] for variable in VARIABLES}
 
 
 def _stacked(records: Sequence[Lives] | Sequence[Consumption]) -> dict[str, NDArray[Any]]:

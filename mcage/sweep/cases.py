@@ -7,9 +7,9 @@ from mcage.aging.nbti import NbtiModel
 from mcage.aging.sampling import InstanceDistributions, TimeFractionDistributions
 from mcage.errors import UserError
 from mcage.lifetime.conditions import LifeConditions
-from mcage.results.header import CaseName
 from mcage.spec import Case, SweepSpec
 from mcage.spec.sections import Faults
+from mcage.sweep.header import CaseName
 from mcage.techniques import Technique, technique
 from mcage.traces.transforms import HELD
 from mcage.variation import FaultModel, fault_model, scenario

@@ -71,9 +71,8 @@ def run_sweep(
     for name in sorted(set(spec.operating_points or {}) - set(spec.environments)):
         progress.say(f"note: operating_points.{name} is given, but this sweep does not name it")
     return run_campaign(
-        sweep.header,
+        sweep.study,
         out_path,
-        sweep.compute,
         shard_size,
         progress,
         accept_other_code=accept_other_code,

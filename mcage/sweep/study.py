@@ -1,5 +1,6 @@
 """A register-file sweep: from its plan to the arrays of any range of instances."""
 
+import tomllib
 from collections.abc import Iterable
 from functools import cached_property, partial
 from itertools import chain
@@ -7,16 +8,19 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.campaign.stopping import stopping_rule
+from mcage.campaign.study import Study
+from mcage.concurrency import usable_cores
 from mcage.engines.interface import Engine
-from mcage.engines.select import device_of
+from mcage.engines.select import device_of, select_engine
 from mcage.results.conform import Arrays
-from mcage.results.header import SweepHeader
-from mcage.results.schema import SCHEMA_VERSION, VARIABLES
+from mcage.results.header import SCHEMA_VERSION, Header
 from mcage.spec import SweepSpec
 from mcage.sweep.batch import batch_size, compute_batch
 from mcage.sweep.halving import Halving, Say
+from mcage.sweep.header import SweepHeader
 from mcage.sweep.plan import SweepPlan
+from mcage.sweep.stopping import stopping_rule
+from mcage.sweep.variables import VARIABLES
 from mcage.techniques import TECHNIQUES
 from mcage.version import running_code
 
@@ -90,12 +94,17 @@ class Sweep:
             codes=(running_code(_plug_ins(spec)),),
         )
 
+    @property
+    def study(self) -> Study:
+        """The sweep as campaigns know it."""
+        return Study(self.header, self.compute, f"{__name__}:{study_of_header.__name__}")
+
     def prepare(self) -> None:
         """Compute what all instances share; otherwise the first `compute` does."""
         self.plan.prepare()
 
     def compute(self, first: int, last: int) -> Arrays:
-        """Results of instances ``first`` ... ``last`` - 1, as `mcage.results.schema` declares."""
+        """Results of instances ``first`` ... ``last`` - 1, as `mcage.sweep.variables` declares."""
         self.prepare()
         size = batch_size(self.plan)
         batches = [np.arange(start, min(start + size, last)) for start in range(first, last, size)]
@@ -106,6 +115,24 @@ class Sweep:
         return compute_batch(self.plan, instances)
 
 
+def study_of_header(header: Header) -> Study:
+    """The sweep of a header, as another process makes it.
+
+    Parameters
+    ----------
+    header : Header
+        Header of a sweep, with its spec and the name of its engine.
+
+    Raises
+    ------
+    UserError
+        The spec makes no sense here, or there is no such engine.
+    """
+    spec = SweepSpec.from_mapping(tomllib.loads(header.spec_toml))
+    engine, _ = select_engine(header.engine, threads=usable_cores())
+    return Sweep(spec, engine, header.engine_reason).study
+
+
 def joined(batches: Iterable[Arrays]) -> Arrays:
     """Arrays of several ranges of instances, in rising order, as those of one range."""
     parts = list(batches)
@@ -113,7 +140,7 @@ def joined(batches: Iterable[Arrays]) -> Arrays:
     for variable in VARIABLES:
         pieces = [part[variable.name] for part in parts]
         if variable.per_instance:
-            arrays[variable.name] = np.concatenate(pieces, axis=variable.dims.index("instance"))
+            arrays[variable.name] = np.concatenate(pieces, axis=variable.instance_axis)
         else:
             arrays[variable.name] = np.sum(pieces, axis=0)
     return arrays

@@ -22,7 +22,7 @@ _PHASE_OF = {
     "mcage.variation.fault_model.sample_table": "sampling",
     "mcage.sweep.batch.live": "lives",
     "mcage.sweep.study.compute_batch": "sampled cells and arrays",
-    "mcage.campaign.run.write_shard": "files",
+    "mcage.campaign.study.write_shard": "files",
     "mcage.campaign.run.finished_shards": "files",
     "mcage.campaign.run.write_merged": "files",
 }
@@ -138,9 +138,8 @@ def run_timed_sweep(spec, engine, shard_size=None):
             patches.enter_context(_patched(path, stopwatch, phase))
         sweep = Sweep(spec, TimedEngine(engine, stopwatch))
         run_campaign(
-            sweep.header,
+            sweep.study,
             Path(folder) / "sweep.h5",
-            sweep.compute,
             shard_size or max(SHARD_INSTANCES, BATCHES_IN_SHARD * engine.batch),
         )
     core = time.process_time() - core

@@ -22,10 +22,10 @@ from matplotlib.axes import Axes
 from mcage.aging.delay import dvth_at_delay
 from mcage.aging.environment import DVFS_HIGH_VDD_VOLTS, NOMINAL_VDD_VOLTS
 from mcage.aging.nbti import facelift
+from mcage.lifetime.end_cause import EndCause
 from mcage.report.cases import lives_of
 from mcage.report.figures import COLOURS, STYLE, draw_survival
 from mcage.results.reader import open_results
-from mcage.results.schema import EndCause
 from mcage.spec import SweepSpec
 
 DEFAULT_OUT = Path("docs/figures/lifetimes.png")

@@ -5,6 +5,7 @@ import pytest
 
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import shard_folder
+from mcage.campaign.study import Study
 from mcage.errors import UserError
 
 CAMPAIGN = fake_campaign.campaign(instances=20)
@@ -45,7 +46,7 @@ class Computer:
 def interrupt(out, shard_size=3, finished=2):
     """Leave the folder of a campaign that was stopped."""
     with pytest.raises(KeyboardInterrupt):
-        run_campaign(CAMPAIGN, out, Computer(finished), shard_size)
+        run_campaign(Study(CAMPAIGN, Computer(finished)), out, shard_size)
     return shard_folder(out)
 
 
@@ -58,6 +59,6 @@ def refused(out, match, campaign=CAMPAIGN):
     before = files()
     computer = Computer()
     with pytest.raises(UserError, match=match):
-        run_campaign(campaign, out, computer, 5)
+        run_campaign(Study(campaign, computer), out, 5)
     assert computer.ranges == []
     assert files() == before

@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from mcage.campaign.run import run_campaign
+from mcage.campaign.study import Study
 from mcage.files.atomic import _new_temporary
 from mcage.lifetime.end_cause import EndCause
-from mcage.results.header import CaseName, StoppingRule, SweepHeader
-from mcage.results.schema import DVTH_BIN_EDGES_MV
+from mcage.results.header import StoppingRule
+from mcage.sweep.header import CaseName, SweepHeader
+from mcage.sweep.variables import DVTH_BIN_EDGES_MV
 
 OF_INSTANCES = (
     "workload",
@@ -123,7 +125,7 @@ def main() -> None:
         return compute(first, last)
 
     whole = campaign(instances=int(instances), stopping=rule)
-    run_campaign(whole, Path(out), slow, int(shard_size))
+    run_campaign(Study(whole, slow), Path(out), int(shard_size))
 
 
 if __name__ == "__main__":

@@ -16,8 +16,10 @@ import fake_campaign
 
 from mcage.campaign.progress import Lines
 from mcage.campaign.run import run_campaign
+from mcage.campaign.study import Study
 from mcage.cli.signals import ending_on_signals
-from mcage.files import plain_hdf5, sealed
+from mcage.files import plain_hdf5
+from mcage.results import verified_file
 
 SIGNALS = {
     "KILL": [signal.SIGKILL],
@@ -76,7 +78,7 @@ class ReadHere:
 
 
 def main() -> None:
-    sealed.ForeignFile = ReadHere
+    verified_file.ForeignFile = ReadHere
     while line := sys.stdin.readline():
         *name, instances, shard_size, seconds = line.split(" ")
         reader, writer = os.pipe()
@@ -112,7 +114,7 @@ def campaign(out: Path, instances: int, shard_size: int, seconds: float, begun: 
     with ending_on_signals():
         os.write(begun, b".")
         whole = fake_campaign.campaign(instances=instances)
-        run_campaign(whole, out, compute, shard_size, Lines(sys.stderr))
+        run_campaign(Study(whole, compute), out, shard_size, Lines(sys.stderr))
         os._exit(0)
 
 

@@ -1,9 +1,11 @@
 """Results files of a few instances, written without computing."""
 
+from itertools import accumulate, pairwise
+
 import fake_campaign
 
 from mcage.results.conform import conforming
-from mcage.results.writer import new_results
+from mcage.results.writer import write_results
 
 INSTANCES = 30
 
@@ -11,10 +13,10 @@ INSTANCES = 30
 def write(path, sizes=(INSTANCES,)):
     """Write the fake campaign, its instances arriving in pieces of the given sizes."""
     campaign = fake_campaign.campaign(instances=sum(sizes))
-    first = 0
-    with new_results(path, campaign) as results:
-        for size in sizes:
-            arrays = fake_campaign.compute(first, first + size)
-            results.append(conforming(campaign, arrays, size))
-            first += size
+    borders = [0, *accumulate(sizes)]
+    pieces = (
+        conforming(campaign, fake_campaign.compute(first, last), last - first)
+        for first, last in pairwise(borders)
+    )
+    write_results(path, campaign, pieces)
     return campaign

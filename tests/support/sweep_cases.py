@@ -4,9 +4,9 @@ import h5py
 import numpy as np
 
 from mcage.engines.select import select_engine
-from mcage.results.schema import VARIABLES
 from mcage.spec import SweepSpec
 from mcage.sweep.study import Sweep
+from mcage.sweep.variables import VARIABLES
 
 SMALL_KERNELS = ("MatrixTranspose", "QuasiRandomSequence", "ScanLargeArrays")
 ADDRESSES = {"REFERENCE_LIST", "DIMENSION_LIST"}

@@ -25,9 +25,10 @@ from small_traces import small_trace
 
 from mcage.campaign.shard import read_owner, shard_name, write_shard
 from mcage.errors import UserError
-from mcage.files import foreign_hdf5, sealed
+from mcage.files import foreign_hdf5
 from mcage.files.checksum import seal
-from mcage.results.reader import read_campaign
+from mcage.results import verified_file
+from mcage.results.reader import read_header
 from mcage.studies.single_replay import load_fault_maps
 from mcage.traces import bundled_trace, load_trace, save_trace
 
@@ -142,7 +143,7 @@ def test_results_in_place_of_a_shard(tmp_path):
 
 def test_a_shard_in_place_of_results(tmp_path):
     with pytest.raises(UserError, match="holds mcage-shard, not mcage-results"):
-        read_campaign(make_shard(tmp_path))
+        read_header(make_shard(tmp_path))
 
 
 def test_a_sealed_text(tmp_path):
@@ -150,20 +151,22 @@ def test_a_sealed_text(tmp_path):
     path.write_text("time,life\n1,2\n")
     seal(path)
     with pytest.raises(UserError, match="not a readable HDF5 file, or damaged"):
-        read_campaign(path)
+        read_header(path)
 
 
 def test_a_content_is_looked_through_once(tmp_path, monkeypatch):
     write(tmp_path / "r.h5", (4,))
     looks = []
     look_through = foreign_hdf5.ForeignFile.look_through
-    monkeypatch.setattr(sealed, "_looked_through", {})
+    monkeypatch.setattr(verified_file, "_looked_through", {})
     monkeypatch.setattr(
-        sealed.ForeignFile, "look_through", lambda file: looks.append(file) or look_through(file)
+        verified_file.ForeignFile,
+        "look_through",
+        lambda file: looks.append(file) or look_through(file),
     )
     shutil.copy(tmp_path / "r.h5", tmp_path / "copy.h5")
     for name in ("r.h5", "r.h5", "copy.h5"):
-        read_campaign(tmp_path / name)
+        read_header(tmp_path / name)
     assert len(looks) == 1
 
 
@@ -206,7 +209,7 @@ def test_what_is_no_regular_file_is_refused_at_once(number, name, odd_files):
 
 
 @pytest.mark.parametrize("name", ["fifo", "socket", "folder", "zero", "null", "nowhere", "a\0b"])
-@pytest.mark.parametrize("read", [load_trace, read_campaign, load_fault_maps])
+@pytest.mark.parametrize("read", [load_trace, read_header, load_fault_maps])
 def test_readers_take_regular_files_only(name, read, odd_files):
     with pytest.raises(UserError, match=name[0]):
         read(odd_files / name)
@@ -220,7 +223,7 @@ def test_a_fifo_in_place_of_a_shard(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("read", "gigabytes"), [(load_trace, 2), (read_campaign, 100), (load_fault_maps, 1)]
+    ("read", "gigabytes"), [(load_trace, 2), (read_header, 100), (load_fault_maps, 1)]
 )
 def test_files_beyond_their_size_are_not_read(read, gigabytes, tmp_path):
     path = tmp_path / "large"

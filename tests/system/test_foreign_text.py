@@ -16,6 +16,7 @@ from trace_strategies import alloc, release, trace_of, write
 import mcage
 from mcage.campaign.progress import Bar, Lines
 from mcage.campaign.run import run_campaign
+from mcage.campaign.study import Study
 from mcage.cli import main
 from mcage.plain_text import one_line, shortened, visible, visible_lines
 from mcage.report.console import PlainConsole
@@ -78,7 +79,7 @@ def test_names_in_results(name, command):
         for number, case in enumerate(fake_campaign.CAMPAIGN.cases)
     )
     named = fake_campaign.campaign(cases=cases, instances=50)
-    run_campaign(named, Path("results.h5"), fake_campaign.compute, 50)
+    run_campaign(Study(named, fake_campaign.compute), Path("results.h5"), 50)
     assert_harmless(command("show", "results.h5"), f"{name}0")
     for option in (["--causes"], ["--fit"], ["--slices-per-chip", "2"], ["--compare", "0", "1"]):
         assert_harmless(command("show", "results.h5", *option), name)

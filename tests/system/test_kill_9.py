@@ -10,6 +10,7 @@ import pytest
 
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import shard_folder
+from mcage.campaign.study import Study
 from mcage.results.header import StoppingRule
 
 INSTANCES = 40
@@ -24,7 +25,7 @@ def start(out, shard_size, seconds_per_shard, instances=INSTANCES, rel_ci=()):
 @pytest.mark.parametrize("shard_size", [1, 6])
 def test_killed_and_continued_is_bit_identical(shard_size, tmp_path):
     campaign = fake_campaign.campaign(instances=INSTANCES)
-    whole = run_campaign(campaign, tmp_path / "whole.h5", fake_campaign.compute, 9)
+    whole = run_campaign(Study(campaign, fake_campaign.compute), tmp_path / "whole.h5", 9)
     moments = random.Random(shard_size)
     out = tmp_path / "killed.h5"
     kills = 0
@@ -36,7 +37,7 @@ def test_killed_and_continued_is_bit_identical(shard_size, tmp_path):
         kills += process.wait() == -9
         assert not out.exists() or out.read_bytes() == whole.read_bytes()
     assert kills, "no run was killed in its middle"
-    run_campaign(campaign, out, fake_campaign.compute, 5)
+    run_campaign(Study(campaign, fake_campaign.compute), out, 5)
     assert out.read_bytes() == whole.read_bytes()
     assert not shard_folder(out).exists()
 
@@ -45,7 +46,7 @@ def test_killed_on_the_way_to_a_precision(tmp_path):
     """Killed before its first checkpoint, between two, and at any moment: same end, same bits."""
     rule = StoppingRule(0.047, "spill_rate")
     campaign = fake_campaign.campaign(instances=900, stopping=rule)
-    whole = run_campaign(campaign, tmp_path / "whole.h5", fake_campaign.compute, 1000)
+    whole = run_campaign(Study(campaign, fake_campaign.compute), tmp_path / "whole.h5", 1000)
     out = tmp_path / "killed.h5"
     kills = 0
     for begun in (1, 5, 4, 1):
@@ -56,7 +57,7 @@ def test_killed_on_the_way_to_a_precision(tmp_path):
         kills += process.wait() == -9
         assert not out.exists() or out.read_bytes() == whole.read_bytes()
     assert kills, "no run was killed in its middle"
-    run_campaign(campaign, out, fake_campaign.compute, 40)
+    run_campaign(Study(campaign, fake_campaign.compute), out, 40)
     assert out.read_bytes() == whole.read_bytes()
     assert not shard_folder(out).exists()
 
@@ -64,7 +65,7 @@ def test_killed_on_the_way_to_a_precision(tmp_path):
 def test_killed_while_merging(tmp_path):
     """The moments that random kills seldom meet: before and after the file gets its name."""
     campaign = fake_campaign.campaign(instances=INSTANCES)
-    whole = run_campaign(campaign, tmp_path / "whole.h5", fake_campaign.compute, 9)
+    whole = run_campaign(Study(campaign, fake_campaign.compute), tmp_path / "whole.h5", 9)
     expected = [whole]
     for moment in ("os.link", "os.unlink", "pathlib.Path.rmdir"):
         out = tmp_path / f"{moment}.h5"
@@ -89,7 +90,7 @@ def test_killed_while_merging(tmp_path):
         run = subprocess.run([sys.executable, "-c", script], stdout=subprocess.DEVNULL)
         assert run.returncode == -9
         assert out.exists() == (moment != "os.link")
-        run_campaign(campaign, out, fake_campaign.compute, 5)
+        run_campaign(Study(campaign, fake_campaign.compute), out, 5)
         assert out.read_bytes() == whole.read_bytes()
         assert not shard_folder(out).exists()
         assert sorted(tmp_path.iterdir()) == sorted(expected)

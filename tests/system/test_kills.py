@@ -14,6 +14,7 @@ from sweep_cases import small_spec
 
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import shard_folder
+from mcage.campaign.study import Study
 from mcage.sweep.run import run_sweep
 
 KILLS = 94
@@ -33,7 +34,9 @@ def nursery():
 def test_kills_at_any_moment(nursery, tmp_path):
     """Campaigns are killed until they get to their end; then the next one begins."""
     campaign = fake_campaign.campaign(instances=INSTANCES)
-    whole = run_campaign(campaign, tmp_path / "whole.h5", fake_campaign.compute, 9).read_bytes()
+    whole = run_campaign(
+        Study(campaign, fake_campaign.compute), tmp_path / "whole.h5", 9
+    ).read_bytes()
     moments = random.Random(11)
     kills, waits = dict.fromkeys(CODES, 0), []
     here = tmp_path / "killed"
@@ -150,12 +153,13 @@ def test_a_library_gets_its_exception_at_once(tmp_path):
         "from pathlib import Path\n"
         "import fake_campaign\n"
         "from mcage.campaign.run import run_campaign\n"
+        "from mcage.campaign.study import Study\n"
         "def compute(first, last):\n"
         "    time.sleep(30)\n"
         "threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()\n"
         "begin = time.monotonic()\n"
         "try:\n"
-        "    run_campaign(fake_campaign.CAMPAIGN, Path('r.h5'), compute, 5)\n"
+        "    run_campaign(Study(fake_campaign.CAMPAIGN, compute), Path('r.h5'), 5)\n"
         "except KeyboardInterrupt:\n"
         "    print(time.monotonic() - begin < 2, os.listdir(), flush=True)\n"
         "os._exit(0)\n"

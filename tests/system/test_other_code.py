@@ -51,7 +51,7 @@ def test_a_changed_engine_does_not_take_over_what_the_old_one_computed(changeabl
     assert len(refused.stderr.splitlines()) <= 2
     accepted = run(*QUICK.split(), "--accept-other-code")
     assert accepted.returncode == 0
-    assert "already holds this sweep, computed by other code" in accepted.stderr
+    assert "already holds this campaign, computed by other code" in accepted.stderr
     assert (tmp_path / "r.h5").read_bytes() == before
 
     shown = run("show", "r.h5").stdout

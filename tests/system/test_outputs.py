@@ -15,6 +15,7 @@ from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard import write_shard
 from mcage.campaign.shard_folder import shard_folder
+from mcage.campaign.study import Study
 from mcage.cli.main import app
 from mcage.errors import UserError
 from mcage.files.atomic import make_ready, whole_file
@@ -35,7 +36,7 @@ def never(*_):
 def good(tmp_path_factory):
     """Bytes of the results file of `CAMPAIGN`."""
     out = tmp_path_factory.mktemp("good") / "r.h5"
-    return run_campaign(CAMPAIGN, out, fake_campaign.compute, 20).read_bytes()
+    return run_campaign(Study(CAMPAIGN, fake_campaign.compute), out, 20).read_bytes()
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def refused(message, *arguments):
 def test_a_link_in_the_way_of_a_results_file_is_not_followed(good, precious, tmp_path):
     out = tmp_path / "r.h5"
     (tmp_path / "r.h5.partial").symlink_to(precious)
-    run_campaign(CAMPAIGN, out, fake_campaign.compute, 7)
+    run_campaign(Study(CAMPAIGN, fake_campaign.compute), out, 7)
     assert precious.read_text() == PRECIOUS
     assert not out.is_symlink()
     assert out.read_bytes() == good
@@ -94,7 +95,7 @@ def test_a_link_at_the_very_name_is_not_followed(precious, tmp_path, monkeypatch
 
 def test_a_folder_in_the_way(good, tmp_path):
     (tmp_path / "r.h5.partial").mkdir()
-    out = run_campaign(CAMPAIGN, tmp_path / "r.h5", fake_campaign.compute, 7)
+    out = run_campaign(Study(CAMPAIGN, fake_campaign.compute), tmp_path / "r.h5", 7)
     assert out.read_bytes() == good
 
 
@@ -127,7 +128,7 @@ def test_a_kill_between_name_and_end_leaves_nothing(good, tmp_path):
     temporary = fake_campaign.abandoned(out)
     temporary.write_bytes(good)
     os.link(temporary, out)
-    run_campaign(CAMPAIGN, out, never, 7)
+    run_campaign(Study(CAMPAIGN, never), out, 7)
     assert list(tmp_path.iterdir()) == [out]
     assert out.read_bytes() == good
 
@@ -142,7 +143,7 @@ def test_the_folder_of_the_shards_outlasts_a_power_failure(tmp_path, monkeypatch
 
     monkeypatch.setattr("os.fsync", remember)
     out = tmp_path / "r.h5"
-    run_campaign(CAMPAIGN, out, fake_campaign.compute, 20)
+    run_campaign(Study(CAMPAIGN, fake_campaign.compute), out, 20)
     assert flushed[0] == (str(tmp_path), {shard_folder(out)})
 
 
@@ -155,10 +156,10 @@ def test_a_link_is_followed(good, tmp_path):
         out = tmp_path / "r.h5"
         out.unlink(missing_ok=True)
         out.symlink_to(target)
-        assert run_campaign(CAMPAIGN, out, fake_campaign.compute, 7) == out
+        assert run_campaign(Study(CAMPAIGN, fake_campaign.compute), out, 7) == out
         assert out.is_symlink()
         assert (tmp_path / target).read_bytes() == good
-    run_campaign(CAMPAIGN, out, never, 7)
+    run_campaign(Study(CAMPAIGN, never), out, 7)
     assert len(list((tmp_path / "large").iterdir())) == 2
 
 
@@ -189,14 +190,14 @@ def odd_file(kind, path):
 @pytest.mark.parametrize("kind", ["pipe", "socket", "loop", "/dev/full", "/dev/null"])
 def test_only_regular_files_are_written(kind, tmp_path):
     with pytest.raises(UserError, match="not a regular file"):
-        run_campaign(CAMPAIGN, odd_file(kind, tmp_path / "r.h5"), never, 7)
+        run_campaign(Study(CAMPAIGN, never), odd_file(kind, tmp_path / "r.h5"), 7)
     refused("not a regular file", "faults", "--png", odd_file(kind, tmp_path / "map.png"))
     assert {path.name for path in tmp_path.iterdir()} == {"r.h5", "map.png"}
 
 
 def test_devices_by_their_own_names():
     with pytest.raises(UserError, match="/dev/full: it is not a regular file"):
-        run_campaign(CAMPAIGN, Path("/dev/full"), never, 7)
+        run_campaign(Study(CAMPAIGN, never), Path("/dev/full"), 7)
     assert command("sweep", "--out", "/dev/null").returncode == 2
 
 
@@ -205,7 +206,7 @@ def test_a_pipe_in_place_of_a_shard(tmp_path):
     folder.mkdir()
     os.mkfifo(folder / f"{CAMPAIGN.spec_digest[:16]}-000000000-000000004.h5")
     with pytest.raises(UserError, match="it is a FIFO"):
-        run_campaign(CAMPAIGN, tmp_path / "r.h5", never, 7)
+        run_campaign(Study(CAMPAIGN, never), tmp_path / "r.h5", 7)
 
 
 @pytest.mark.parametrize("hard_links", [True, False])
@@ -222,10 +223,10 @@ def test_a_file_that_appears_meanwhile_stays(hard_links, good, tmp_path, monkeyp
         return fake_campaign.compute(first, last)
 
     with pytest.raises(UserError, match=r"there already; all instances are in .*shards"):
-        run_campaign(CAMPAIGN, out, compute, 7)
+        run_campaign(Study(CAMPAIGN, compute), out, 7)
     assert out.read_text() == PRECIOUS
     out.unlink()
-    run_campaign(CAMPAIGN, out, never, 7)
+    run_campaign(Study(CAMPAIGN, never), out, 7)
     assert out.read_bytes() == good
     assert list(tmp_path.iterdir()) == [out]
 
@@ -259,7 +260,7 @@ LONG = "x" * 246
 def test_bad_names_of_results_are_refused_before_the_work(name, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError) as refusal:
-        run_campaign(CAMPAIGN, Path(name), never, 7)
+        run_campaign(Study(CAMPAIGN, never), Path(name), 7)
     assert message in str(refusal.value)
     assert len(str(refusal.value)) < 400
     assert not list(tmp_path.iterdir())
@@ -272,11 +273,11 @@ def test_a_path_that_is_too_long_only_for_its_shards(tmp_path):
         folder.mkdir()
     out = folder / ("r" * (4090 - len(str(folder))))
     with pytest.raises(UserError, match="its path has 4091 bytes; at most 4023"):
-        run_campaign(CAMPAIGN, out, never, 7)
+        run_campaign(Study(CAMPAIGN, never), out, 7)
 
 
 def test_the_longest_name(good, tmp_path):
-    out = run_campaign(CAMPAIGN, tmp_path / LONG[1:], fake_campaign.compute, 7)
+    out = run_campaign(Study(CAMPAIGN, fake_campaign.compute), tmp_path / LONG[1:], 7)
     assert out.read_bytes() == good
     figure = tmp_path / f"{'f' * 251}.png"
     with whole_file(figure, PNG) as stream:

@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mcage.campaign.run import run_campaign
+from mcage.campaign.study import Study
 from mcage.cli.main import app
 from mcage.errors import UserError
 from mcage.report.cases import find_case
@@ -159,7 +160,7 @@ def test_json_says_what_is_unknown_and_what_lies_beyond_the_horizon():
 @pytest.mark.parametrize("instances", [1, 2, 50])
 def test_summaries_follow_the_arrays(instances, tmp_path):
     campaign = fake_campaign.campaign(instances=instances)
-    out = run_campaign(campaign, tmp_path / "r.h5", fake_campaign.compute, 20)
+    out = run_campaign(Study(campaign, fake_campaign.compute), tmp_path / "r.h5", 20)
     arrays = fake_campaign.compute(0, instances)
     summaries = summarize_file(out)
     assert [s.label for s in summaries] == [case.label for case in campaign.cases]
@@ -181,7 +182,7 @@ def test_summaries_follow_the_arrays(instances, tmp_path):
 
 
 def test_the_command(tmp_path):
-    out = run_campaign(fake_campaign.CAMPAIGN, tmp_path / "r.h5", fake_campaign.compute, 50)
+    out = run_campaign(Study(fake_campaign.CAMPAIGN, fake_campaign.compute), tmp_path / "r.h5", 50)
     shown = subprocess.run([*MCAGE, "show", out], capture_output=True, text=True)
     assert shown.returncode == 0
     assert "100 instances per case, horizon 10 years" in shown.stdout
@@ -203,7 +204,7 @@ def test_the_command_on_something_else(tmp_path):
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     out = tmp_path_factory.mktemp("results") / "r.h5"
-    return run_campaign(fake_campaign.CAMPAIGN, out, fake_campaign.compute, 50)
+    return run_campaign(Study(fake_campaign.CAMPAIGN, fake_campaign.compute), out, 50)
 
 
 @pytest.fixture(scope="module")
@@ -357,7 +358,7 @@ def test_every_table_refuses_another_file(option, tmp_path):
 
 def test_one_die_is_compared_without_intervals(tmp_path):
     out = run_campaign(
-        fake_campaign.campaign(instances=1), tmp_path / "r.h5", fake_campaign.compute, 5
+        Study(fake_campaign.campaign(instances=1), fake_campaign.compute), tmp_path / "r.h5", 5
     )
     for option in (["--compare", "rrcd n", "base"], ["--causes"], ["--fit"]):
         assert shown(out, *option).exit_code == 0

@@ -11,7 +11,7 @@ from trace_strategies import alloc, release, trace_of, write
 
 from mcage.aging.nbti import facelift
 from mcage.cli import main
-from mcage.results.reader import open_results, read_campaign
+from mcage.results.reader import open_results, read_header
 from mcage.sweep.run import run_sweep
 from mcage.traces import save_trace
 
@@ -238,7 +238,7 @@ def test_a_trace_of_ones_own(good_trace, here, command):
         "sweep", "--kernel", "good.h5", "--instances", "2", "--technique", "rar", "--out", "r.h5"
     )
     assert code == 0, error
-    assert read_campaign(here / "r.h5").kernels == ("by hand",)
+    assert read_header(here / "r.h5").kernels == ("by hand",)
 
 
 # ---- where the results go ---------------------------------------------------------------------
@@ -425,7 +425,7 @@ def test_a_sweep_that_stops_when_it_knows_enough(here, command):
     assert (said in json, said in error.splitlines()) == (False, True)
 
     before = snapshot(here)
-    assert "already holds this sweep" in command("sweep", *asked, *stopping)[2]
+    assert "already holds this campaign" in command("sweep", *asked, *stopping)[2]
     assert snapshot(here) == before
 
     plain = [*asked[:-1], "plain.h5", "--instances", "500"]

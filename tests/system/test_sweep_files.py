@@ -12,7 +12,7 @@ import pytest
 from sweep_cases import SMALL_KERNELS, file_content, small_spec
 
 from mcage.campaign.shard_folder import shard_folder
-from mcage.results.reader import read_campaign
+from mcage.results.reader import read_header
 from mcage.sweep.run import run_sweep
 from mcage.sweep.study import Sweep
 
@@ -85,7 +85,7 @@ def test_the_same_sweep_twice_computes_nothing(whole, monkeypatch):
 
 
 def test_the_file_names_its_sweep(whole):
-    campaign = read_campaign(whole)
+    campaign = read_header(whole)
     assert campaign.spec_toml == SPEC.to_toml()
     assert campaign.kernels == KERNELS
     assert [case.label for case in campaign.cases] == [
@@ -99,7 +99,7 @@ def test_the_file_names_its_sweep(whole):
 
 def test_one_instance(tmp_path):
     out = run_sweep(small_spec(instances=1, techniques=["rrcd"]), tmp_path / "r.h5")
-    assert read_campaign(out).instances == 1
+    assert read_header(out).instances == 1
 
 
 def test_killed_at_any_moment_and_continued(whole, tmp_path):

@@ -12,14 +12,15 @@ from sweep_cases import small_spec, small_sweep
 
 from mcage.campaign.precision import campaign_precision
 from mcage.campaign.run import run_campaign
+from mcage.campaign.study import Study
 from mcage.report.figures import in_words, settings_of
 from mcage.report.tables.comparison import compare
 from mcage.report.tables.summary import summarize_file
 from mcage.results.header import StoppingRule
-from mcage.results.reader import open_results, read_campaign
+from mcage.results.reader import open_results, read_header
 from mcage.stats.estimates import mean
 from mcage.sweep.run import run_sweep
-from mcage.sweep.stopping_quantities import QUANTITIES
+from mcage.sweep.stopping import QUANTITIES
 
 PAGE = ROOT / "docs" / "results-format.md"
 MIXED = {
@@ -88,7 +89,7 @@ def test_points_in_another_order_of_voltages_are_different_cases():
 
 
 def test_file_table_and_figure_say_the_voltages(mixed, tmp_path):
-    path = run_campaign(mixed.header, tmp_path / "r.h5", mixed.compute, 20)
+    path = run_campaign(Study(mixed.header, mixed.compute), tmp_path / "r.h5", 20)
     with open_results(path) as results:
         assert results["vdd_volts"].values.tolist() == [1.0, 0.45, 0.5, 0.6]
         assert results["highest_vdd_volts"].values.tolist() == [1.0, 0.8, 0.9, 0.8]
@@ -153,7 +154,7 @@ def test_a_row_is_of_the_slices_that_worked(path, results):
 def test_the_same_slices_decide_when_a_sweep_stops(path, results):
     rule = StoppingRule(0.1, "max_dvth")
     sample = {name: results[name].values for name in QUANTITIES[rule.of].variables}
-    found = campaign_precision(read_campaign(path), rule, sample).cases
+    found = campaign_precision(read_header(path), rule, sample).cases
     for summary in summarize_file(path):
         for transistor, estimate in summary.max_dvth_mv.items():
             assert repr(found[f"{summary.label} {transistor}"].estimate) == repr(estimate)

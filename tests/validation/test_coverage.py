@@ -7,6 +7,7 @@ import pytest
 
 from mcage.campaign.run import run_campaign
 from mcage.campaign.stopping import checkpoints
+from mcage.campaign.study import Study
 from mcage.stats.estimates import Estimate
 
 
@@ -48,7 +49,7 @@ def test_an_interval_that_fails_is_seen(monkeypatch, capsys):
 
 
 def test_a_file_is_cut_without_a_common_die(tmp_path):
-    out = run_campaign(fake_campaign.CAMPAIGN, tmp_path / "r.h5", fake_campaign.compute, 50)
+    out = run_campaign(Study(fake_campaign.CAMPAIGN, fake_campaign.compute), tmp_path / "r.h5", 50)
     whole = script.dies_of_file(out)
     parts = list(whole.cut(30))
     assert len(parts) == 3

@@ -1,32 +1,36 @@
-"""Where shards are computed.
+"""Shards in threads of this process.
 
-An executor takes a task and the ranges of instances to do, calls the task once for each, and
-yields every range as it is finished, in any order. The task computes a shard and writes its
-file, so nothing large travels back.
+An executor takes a study and tasks, carries each of them out, and yields it when its file is
+written, in any order. Threads share the study, with all that it has prepared.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
+from threading import Lock
 
-Executor = Callable[[Callable[[range], None], Iterable[range]], Iterator[range]]
+from mcage.campaign.study import ShardTask, Study
+
+Executor = Callable[[Study, Iterable[ShardTask]], Generator[ShardTask, None, None]]
 
 IN_FLIGHT = 2
 """Shards begun and not finished: while one ends and is written, the next keeps all cores busy."""
 
 
-def overlapping(task: Callable[[range], None], ranges: Iterable[range]) -> Iterator[range]:
+def overlapping(study: Study, tasks: Iterable[ShardTask]) -> Generator[ShardTask, None, None]:
     """Compute in this process, `IN_FLIGHT` shards at a time.
 
-    Who interrupts it does not wait for the shards in flight; their threads end with them.
+    A caller that is interrupted does not wait for the shards in flight: these are dropped as soon
+    as they are computed.
     """
-    to_do = iter(ranges)
-    begun: dict[Future[None], range] = {}
+    to_do = iter(tasks)
+    begun: dict[Future[None], ShardTask] = {}
+    shards = _Shards(study)
     pool = ThreadPoolExecutor(IN_FLIGHT)
     try:
         while True:
-            for instances in islice(to_do, IN_FLIGHT - len(begun)):
-                begun[pool.submit(task, instances)] = instances
+            for task in islice(to_do, IN_FLIGHT - len(begun)):
+                begun[pool.submit(shards.make, task)] = task
             if not begun:
                 return
             for future in wait(begun, return_when=FIRST_COMPLETED).done:
@@ -35,4 +39,28 @@ def overlapping(task: Callable[[range], None], ranges: Iterable[range]) -> Itera
                 future.result()
                 yield begun.pop(future)
     finally:
+        shards.close()
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+class _Shards:
+    """Computes shards and writes them, from any thread, until it is closed.
+
+    Compiled code cannot be stopped: a shard that is being computed when this is closed is dropped
+    as soon as it is ready. Closing waits for a shard that is being written.
+    """
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._writing = Lock()
+        self._open = True
+
+    def make(self, task: ShardTask) -> None:
+        arrays = self._study.compute(task.first, task.last)
+        with self._writing:
+            if self._open:
+                task.write(arrays)
+
+    def close(self) -> None:
+        with self._writing:
+            self._open = False

@@ -12,10 +12,10 @@ from rich.table import Table
 from mcage.errors import UserError
 from mcage.report.cases import find_case, labels_of, lives_of
 from mcage.results.reader import open_results
-from mcage.results.schema import TRANSISTORS
 from mcage.stats.estimates import CONFIDENCE, Estimate, Floats
 from mcage.stats.paired import Outliving, PairedMeans, compare_means, outliving
 from mcage.stats.wording import DASH, with_bounds
+from mcage.sweep.variables import TRANSISTORS
 
 
 @dataclass(frozen=True)

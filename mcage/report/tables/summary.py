@@ -16,10 +16,10 @@ from mcage.lifetime.end_cause import EndCause
 from mcage.report.cases import CAUSES, Setting
 from mcage.report.recorded_spec import costs_of
 from mcage.results.reader import open_results
-from mcage.results.schema import TRANSISTORS
 from mcage.stats.estimates import CONFIDENCE, Estimate, mean, proportion
 from mcage.stats.survival import life_quantile
 from mcage.stats.wording import DASH, life, percent, plus_minus
+from mcage.sweep.variables import TRANSISTORS
 
 __all__ = [
     "CaseSummary",

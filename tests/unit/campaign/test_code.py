@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import shard_folder
+from mcage.campaign.study import Study
 from mcage.cli.main import app
 from mcage.errors import UserError
-from mcage.results.reader import read_campaign
+from mcage.results.reader import read_header
 from mcage.version import Code, running_code
 
 OTHER = Code("0.1.0+gabcdef0", "0123456789abcdef")
@@ -26,7 +27,7 @@ def by(*codes):
 
 def interrupted_by(code, out):
     with pytest.raises(KeyboardInterrupt):
-        run_campaign(by(code), out, Computer(2), 3)
+        run_campaign(Study(by(code), Computer(2)), out, 3)
 
 
 @pytest.mark.parametrize("code", [OTHER, PLUG_IN])
@@ -36,15 +37,15 @@ def test_shards_and_files_of_other_code_are_refused(code, tmp_path):
     words = r"was computed by other code \(.*digest.*\): use that mcage, .*--accept-other-code"
     refused(out, words)
     refused(out, code.plug_ins or "gabcdef0, digest 0123456789abcdef, not ")
-    run_campaign(by(code), out, fake_campaign.compute, 5)
+    run_campaign(Study(by(code), fake_campaign.compute), out, 5)
     refused(out, words)
 
 
 def test_the_same_code_at_another_commit_continues(uninterrupted, tmp_path):
     out = tmp_path / "r.h5"
     interrupted_by(Code("0.1.0+gabcdef0", running_code().digest), out)
-    run_campaign(CAMPAIGN, out, fake_campaign.compute, 5)
-    header = read_campaign(out)
+    run_campaign(Study(CAMPAIGN, fake_campaign.compute), out, 5)
+    header = read_header(out)
     assert [code.version for code in header.codes] == ["0.1.0+gabcdef0", running_code().version]
     assert not header.accepted_other_code
 
@@ -52,7 +53,7 @@ def test_the_same_code_at_another_commit_continues(uninterrupted, tmp_path):
 def test_one_code_is_one_code_however_often_it_was_interrupted(uninterrupted, tmp_path):
     out = tmp_path / "r.h5"
     interrupt(out)
-    run_campaign(CAMPAIGN, out, fake_campaign.compute, 5, accept_other_code=True)
+    run_campaign(Study(CAMPAIGN, fake_campaign.compute), out, 5, accept_other_code=True)
     assert out.read_bytes() == uninterrupted
     with h5py.File(out) as file:
         assert json.loads(file.attrs["codes"]) == [
@@ -67,10 +68,10 @@ def test_other_code_is_continued_when_told_to_and_the_file_says_so(tmp_path):
     out = tmp_path / "r.h5"
     interrupted_by(OTHER, out)
     computer, listener = Computer(), Listener()
-    run_campaign(CAMPAIGN, out, computer, 7, listener, accept_other_code=True)
+    run_campaign(Study(CAMPAIGN, computer), out, 7, listener, accept_other_code=True)
     assert computer.ranges == [(6, 13), (13, 20)]
     assert f"accepted: shards of other code ({OTHER})" in listener.said
-    assert read_campaign(out).codes == (OTHER, running_code())
+    assert read_header(out).codes == (OTHER, running_code())
     with h5py.File(out) as file:
         assert file.attrs["accepted_other_code"] == 1
         assert len(json.loads(file.attrs["codes"])) == 2
@@ -79,13 +80,13 @@ def test_other_code_is_continued_when_told_to_and_the_file_says_so(tmp_path):
 
 def test_a_finished_file_of_other_code_stands_when_told_to(tmp_path):
     out = tmp_path / "r.h5"
-    run_campaign(by(OTHER), out, fake_campaign.compute, 20)
+    run_campaign(Study(by(OTHER), fake_campaign.compute), out, 20)
     before = out.read_bytes()
     computer, listener = Computer(), Listener()
-    run_campaign(CAMPAIGN, out, computer, 7, listener, accept_other_code=True)
+    run_campaign(Study(CAMPAIGN, computer), out, 7, listener, accept_other_code=True)
     assert computer.ranges == []
     assert listener.said == [
-        f"{out} already holds this sweep, computed by other code ({OTHER}): nothing to compute"
+        f"{out} already holds this campaign, computed by other code ({OTHER}): nothing to compute"
     ]
     assert out.read_bytes() == before
 
@@ -95,29 +96,34 @@ def test_shards_of_two_codes_are_merged_only_when_told_to(tmp_path):
     interrupted_by(OTHER, out)
     with pytest.raises(KeyboardInterrupt):
         run_campaign(
-            CAMPAIGN, out, Computer(), 7, None, stopped_before_the_merge, accept_other_code=True
+            Study(CAMPAIGN, Computer()),
+            out,
+            7,
+            None,
+            stopped_before_the_merge,
+            accept_other_code=True,
         )
     with pytest.raises(UserError, match=r"computed by other code .*--accept-other-code"):
         merge(out)
     assert not out.exists()
     command = ["merge", str(out), "--accept-other-code"]
     assert CliRunner().invoke(app, command).exit_code == 0
-    assert read_campaign(out).codes == (OTHER, running_code())
+    assert read_header(out).codes == (OTHER, running_code())
     assert not shard_folder(out).exists()
 
 
 def test_shards_of_one_other_code_are_merged_and_keep_its_name(tmp_path):
     out, whole = tmp_path / "r.h5", tmp_path / "whole.h5"
-    run_campaign(by(OTHER), whole, fake_campaign.compute, 20)
+    run_campaign(Study(by(OTHER), fake_campaign.compute), whole, 20)
     with pytest.raises(KeyboardInterrupt):
-        run_campaign(by(OTHER), out, Computer(2), 10, executor=stopped_before_the_merge)
+        run_campaign(Study(by(OTHER), Computer(2)), out, 10, executor=stopped_before_the_merge)
     merge(out)
     assert out.read_bytes() == whole.read_bytes()
 
 
-def stopped_before_the_merge(task, ranges):
-    for instances in ranges:
-        task(instances)
+def stopped_before_the_merge(study, tasks):
+    for task in tasks:
+        task.run(study)
     raise KeyboardInterrupt
     yield
 
@@ -125,10 +131,10 @@ def stopped_before_the_merge(task, ranges):
 @pytest.mark.parametrize("options", [[], ["--json"], ["--causes"]])
 def test_show_names_the_code_of_a_file_unless_it_is_this_one(options, tmp_path):
     out = tmp_path / "r.h5"
-    run_campaign(CAMPAIGN, out, fake_campaign.compute, 20)
+    run_campaign(Study(CAMPAIGN, fake_campaign.compute), out, 20)
     assert "computed by" not in CliRunner().invoke(app, ["show", str(out), *options]).output
     out.unlink()
-    run_campaign(by(OTHER), out, fake_campaign.compute, 20)
+    run_campaign(Study(by(OTHER), fake_campaign.compute), out, 20)
     shown = CliRunner().invoke(app, ["show", str(out), *options])
     note = f"computed by {OTHER}; this is {running_code()}"
     assert note in shown.output.splitlines()

@@ -13,6 +13,7 @@ from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard import shard_name, write_shard
 from mcage.campaign.shard_folder import shard_folder
+from mcage.campaign.study import Study
 from mcage.errors import UserError
 
 
@@ -26,7 +27,7 @@ def compute_shards(out, *ranges):
 
 
 def test_shards_of_two_machines_make_the_file_of_one(tmp_path):
-    whole = run_campaign(CAMPAIGN, tmp_path / "whole.h5", fake_campaign.compute, 20)
+    whole = run_campaign(Study(CAMPAIGN, fake_campaign.compute), tmp_path / "whole.h5", 20)
     out = tmp_path / "r.h5"
     folder = compute_shards(out, range(8), range(8, 9))
     other = compute_shards(tmp_path / "other.h5", range(9, 20))
@@ -50,7 +51,7 @@ def test_a_damaged_shard_is_refused(tmp_path):
     with (folder / shard_name(CAMPAIGN.spec_digest, range(4))).open("r+b") as stream:
         stream.seek(3000)
         stream.write(b"x")
-    with pytest.raises(UserError, match=r"damaged.*: run the same sweep again to recompute it"):
+    with pytest.raises(UserError, match=r"damaged.*: run the same campaign again to recompute it"):
         merge(tmp_path / "r.h5")
     assert not (tmp_path / "r.h5").exists()
 
@@ -59,7 +60,7 @@ def test_a_foreign_shard_is_refused(tmp_path):
     folder = compute_shards(tmp_path / "r.h5", range(4))
     other = fake_campaign.campaign(instances=20, spec_digest="fedcba98" * 8)
     write_shard(folder, other, range(4, 20), fake_campaign.compute(4, 20))
-    with pytest.raises(UserError, match="another sweep"):
+    with pytest.raises(UserError, match="another campaign"):
         merge(tmp_path / "r.h5")
 
 

@@ -16,16 +16,18 @@ from mcage.campaign.ranges import shards
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard import shard_name, write_shard
 from mcage.campaign.shard_folder import shard_folder
-from mcage.campaign.stopping import Watch, checkpoints, stopping_rule
+from mcage.campaign.stopping import Watch, checkpoints
+from mcage.campaign.study import Study
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
-from mcage.results.header import StoppingRule, SweepHeader
-from mcage.results.reader import read_campaign
+from mcage.results.header import StoppingRule
+from mcage.results.reader import read_header
 from mcage.spec import SweepSpec
 from mcage.spec.sections import Stopping
 from mcage.stats.estimates import Estimate
 from mcage.stats.precision import Precision
-from mcage.sweep.stopping_quantities import QUANTITIES
+from mcage.sweep.header import SweepHeader
+from mcage.sweep.stopping import QUANTITIES, stopping_rule
 
 MOST = 900
 RULE = StoppingRule(0.047, "spill_rate")
@@ -41,7 +43,7 @@ def half_over_mean(values):
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
     out = tmp_path_factory.mktemp("uninterrupted") / "r.h5"
-    return run_campaign(CAMPAIGN, out, fake_campaign.compute, 1000).read_bytes()
+    return run_campaign(Study(CAMPAIGN, fake_campaign.compute), out, 1000).read_bytes()
 
 
 @pytest.fixture(scope="module")
@@ -60,31 +62,33 @@ def test_checkpoints():
     assert checkpoints(10_000) == ladder
     assert checkpoints(10_001) == [*ladder, 10_001]
     assert checkpoints(499) == [499]
-    assert checkpoints(900, slices_per_chip=7) == [504, 630, 805, 900]
-    assert checkpoints(9000, slices_per_chip=4000) == [4000, 8000, 9000]
+    assert checkpoints(900, group_size=7) == [504, 630, 805, 900]
+    assert checkpoints(9000, group_size=4000) == [4000, 8000, 9000]
     assert Watch(fake_campaign.campaign(instances=2000)).checkpoint == 2000
 
 
 def test_it_ends_at_the_first_checkpoint_that_is_precise_enough(expected, uninterrupted, tmp_path):
     assert 500 < expected < MOST, "choose a rule that this sample keeps in between"
     computer, listener = Computer(), Listener()
-    out = run_campaign(CAMPAIGN, tmp_path / "r.h5", computer, 1000, listener)
+    out = run_campaign(Study(CAMPAIGN, computer), tmp_path / "r.h5", 1000, listener)
     assert max(last for _, last in computer.ranges) == expected
-    assert read_campaign(out).instances == expected
-    assert read_campaign(out).stopping == RULE
+    assert read_header(out).instances == expected
+    assert read_header(out).stopping == RULE
     assert listener.begin == (MOST, 0)
     assert listener.advanced == expected
     assert [line.split(":")[0] for line in listener.said[:-1]] == ["500 instances"]
     last = f"spill_rate to ±4.7 % in every case with {expected} of at most {MOST} instances; worst:"
     assert listener.said[-1].startswith(last)
-    assert read_campaign(out).stopped == listener.said[-1]
+    assert read_header(out).stopped == listener.said[-1]
 
 
 def test_it_holds_what_a_plain_campaign_of_as_many_holds(expected, uninterrupted, tmp_path):
     stopped = tmp_path / "stopped.h5"
     stopped.write_bytes(uninterrupted)
     plain = run_campaign(
-        fake_campaign.campaign(instances=expected), tmp_path / "p.h5", fake_campaign.compute, 300
+        Study(fake_campaign.campaign(instances=expected), fake_campaign.compute),
+        tmp_path / "p.h5",
+        300,
     )
     found = file_content(stopped)
     assert {key: found[key] for key in found.keys() - LEARNT} == file_content(plain)
@@ -95,9 +99,9 @@ def test_every_quantity_can_stop_it(of, tmp_path):
     campaign = fake_campaign.campaign(instances=2000, stopping=StoppingRule(0.3, of))
     if of == "b10_life":
         campaign = fake_campaign.campaign(instances=2000, stopping=StoppingRule(0.6, of))
-    out = run_campaign(campaign, tmp_path / "r.h5", fake_campaign.compute, 1000)
-    assert read_campaign(out).instances == 500
-    assert read_campaign(out).stopped.startswith(f"{of} to ±")
+    out = run_campaign(Study(campaign, fake_campaign.compute), tmp_path / "r.h5", 1000)
+    assert read_header(out).instances == 500
+    assert read_header(out).stopped.startswith(f"{of} to ±")
 
 
 def test_the_spec_knows_the_quantities():
@@ -109,7 +113,7 @@ def test_the_spec_knows_the_quantities():
 
 @pytest.mark.parametrize("shard_size", [97, 250])
 def test_the_size_of_shards_does_not_matter(shard_size, uninterrupted, tmp_path):
-    out = run_campaign(CAMPAIGN, tmp_path / "r.h5", fake_campaign.compute, shard_size)
+    out = run_campaign(Study(CAMPAIGN, fake_campaign.compute), tmp_path / "r.h5", shard_size)
     assert out.read_bytes() == uninterrupted
     assert list(tmp_path.iterdir()) == [out]
 
@@ -118,9 +122,9 @@ def test_the_size_of_shards_does_not_matter(shard_size, uninterrupted, tmp_path)
 def test_stopped_and_continued(finished, uninterrupted, tmp_path):
     out = tmp_path / "r.h5"
     with pytest.raises(KeyboardInterrupt):
-        run_campaign(CAMPAIGN, out, Computer(finished), 70)
+        run_campaign(Study(CAMPAIGN, Computer(finished)), out, 70)
     computer, listener = Computer(), Listener()
-    run_campaign(CAMPAIGN, out, computer, 200, listener)
+    run_campaign(Study(CAMPAIGN, computer), out, 200, listener)
     assert min(first for first, _ in computer.ranges) == (140 if finished == 2 else 500)
     assert listener.begin[1] == min(70 * finished, 500)
     assert out.read_bytes() == uninterrupted
@@ -129,11 +133,11 @@ def test_stopped_and_continued(finished, uninterrupted, tmp_path):
 def test_a_damaged_shard_before_a_checkpoint_that_was_passed(uninterrupted, tmp_path):
     out = tmp_path / "r.h5"
     with pytest.raises(KeyboardInterrupt):
-        run_campaign(CAMPAIGN, out, Computer(6), 100)
+        run_campaign(Study(CAMPAIGN, Computer(6)), out, 100)
     victim = shard_folder(out) / shard_name(CAMPAIGN.spec_digest, range(100, 200))
     victim.write_bytes(victim.read_bytes()[:-100])
     computer = Computer()
-    run_campaign(CAMPAIGN, out, computer, 1000, Listener())
+    run_campaign(Study(CAMPAIGN, computer), out, 1000, Listener())
     assert computer.ranges == [(100, 200), (600, 630)]
     assert out.read_bytes() == uninterrupted
 
@@ -141,15 +145,14 @@ def test_a_damaged_shard_before_a_checkpoint_that_was_passed(uninterrupted, tmp_
 def test_a_shard_that_is_damaged_while_the_campaign_runs(tmp_path):
     out = tmp_path / "r.h5"
 
-    def spoiling(task, ranges):
-        for instances in ranges:
-            task(instances)
-            path = shard_folder(out) / shard_name(CAMPAIGN.spec_digest, instances)
+    def spoiling(study, tasks):
+        for task in tasks:
+            path = task.run(study)
             path.write_bytes(path.read_bytes()[:-100])
-            yield instances
+            yield task
 
-    with pytest.raises(UserError, match=r"truncated.*: run the same sweep again"):
-        run_campaign(CAMPAIGN, out, fake_campaign.compute, 1000, executor=spoiling)
+    with pytest.raises(UserError, match=r"truncated.*: run the same campaign again"):
+        run_campaign(Study(CAMPAIGN, fake_campaign.compute), out, 1000, executor=spoiling)
     assert not out.exists()
 
 
@@ -157,7 +160,7 @@ def test_a_finished_one_is_left_alone(uninterrupted, tmp_path):
     out = tmp_path / "r.h5"
     out.write_bytes(uninterrupted)
     computer, listener = Computer(), Listener()
-    run_campaign(CAMPAIGN, out, computer, 50, listener)
+    run_campaign(Study(CAMPAIGN, computer), out, 50, listener)
     assert computer.ranges == []
     assert "nothing to compute" in listener.said[0]
     assert out.read_bytes() == uninterrupted
@@ -167,8 +170,8 @@ def test_another_rule_is_another_sweep(uninterrupted, tmp_path):
     out = tmp_path / "r.h5"
     out.write_bytes(uninterrupted)
     tighter = fake_campaign.campaign(instances=MOST, stopping=StoppingRule(0.01, "spill_rate"))
-    with pytest.raises(UserError, match="already holds another sweep"):
-        run_campaign(tighter, out, fake_campaign.compute, 50)
+    with pytest.raises(UserError, match="already holds another campaign"):
+        run_campaign(Study(tighter, fake_campaign.compute), out, 50)
 
 
 def test_shards_of_several_machines(expected, uninterrupted, tmp_path):
@@ -198,7 +201,7 @@ def test_each_shard_is_read_once_and_for_its_quantity_only(monkeypatch, tmp_path
         return arrays
 
     monkeypatch.setattr(stopping, "read_shard", counted)
-    run_campaign(CAMPAIGN, tmp_path / "r.h5", Computer(), 100)
+    run_campaign(Study(CAMPAIGN, Computer()), tmp_path / "r.h5", 100)
     looked_at_while_running = read[: len(read) // 2]  # the other half while merging
     assert len(set(looked_at_while_running)) == len(looked_at_while_running) >= 6
     assert {names for _, *names in map(tuple, read) for names in names} == {"spill_rate"}
@@ -210,9 +213,9 @@ def test_each_shard_is_read_once_and_for_its_quantity_only(monkeypatch, tmp_path
 def test_all_instances_without_the_precision(tmp_path):
     campaign = fake_campaign.campaign(instances=520, stopping=StoppingRule(0.01, "spill_rate"))
     listener = Listener()
-    out = run_campaign(campaign, tmp_path / "r.h5", fake_campaign.compute, 1000, listener)
-    assert read_campaign(out).instances == 520
-    said = read_campaign(out).stopped
+    out = run_campaign(Study(campaign, fake_campaign.compute), tmp_path / "r.h5", 1000, listener)
+    assert read_header(out).instances == 520
+    said = read_header(out).stopped
     assert said == listener.said[-1]
     assert said.startswith(
         "NOT spill_rate to ±1 % in every case: all 520 instances are computed, and 3 of 3 fall "
@@ -236,9 +239,9 @@ def test_cases_that_cannot_become_tighter_keep_no_sweep_from_stopping(tmp_path):
 
     for of, known in (("median_life", 2), ("spill_rate", 1), ("life_to_horizon", 2)):
         campaign = fake_campaign.campaign(instances=700, stopping=StoppingRule(0.25, of))
-        out = run_campaign(campaign, tmp_path / f"{of}.h5", compute, 1000)
-        said = read_campaign(out).stopped
-        assert read_campaign(out).instances == 500
+        out = run_campaign(Study(campaign, compute), tmp_path / f"{of}.h5", 1000)
+        said = read_header(out).stopped
+        assert read_header(out).instances == 500
         assert f"; {known} of 3 cannot become tighter; " in said
         assert f"worst: {campaign.cases[2].label} " in said or of == "spill_rate"
 

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from mcage.campaign.run import run_campaign
+from mcage.campaign.study import Study
 from mcage.cli.main import app
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
@@ -27,7 +28,7 @@ from mcage.stats.survival import CaseLives
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     out = tmp_path_factory.mktemp("results") / "r.h5"
-    return run_campaign(fake_campaign.CAMPAIGN, out, fake_campaign.compute, 50)
+    return run_campaign(Study(fake_campaign.CAMPAIGN, fake_campaign.compute), out, 50)
 
 
 def lives(*years, horizon=10.0):

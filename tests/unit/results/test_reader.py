@@ -13,8 +13,8 @@ from mcage.errors import UserError
 from mcage.files.atomic import whole_file
 from mcage.files.checksum import DamagedFileError, check_seal, seal
 from mcage.files.kinds import JSON
+from mcage.results.header import SCHEMA_VERSION
 from mcage.results.reader import open_results
-from mcage.results.schema import SCHEMA_VERSION
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from mcage.aging.environment import Environment, OperatingPoint
 from mcage.aging.nbti import Transistors
 from mcage.aging.sampling import InstanceDistributions, TimeFractionDistributions
 from mcage.campaign.run import run_campaign
+from mcage.campaign.study import Study
 from mcage.cli.main import app
 from mcage.distributions import Distribution
 from mcage.errors import UserError
@@ -326,7 +327,7 @@ def test_shares_stand_in_the_file(tmp_path):
         techniques=["rrcd"], environments=["nominal", "own"], operating_points={"own": VARYING}
     )
     campaign = replace(sweep.header, instances=4)
-    path = run_campaign(campaign, tmp_path / "r.h5", sweep.compute, 4)
+    path = run_campaign(Study(campaign, sweep.compute), tmp_path / "r.h5", 4)
     with open_results(path) as results:
         shares = results["operating_point_share"]
         assert shares.dims == ("case", "instance", "operating_point")

@@ -12,8 +12,8 @@ import mcage.sweep.batch as module
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.lifetime.end_cause import EndCause
 from mcage.results.conform import conforming
-from mcage.results.schema import DVTH_BIN_EDGES_MV
 from mcage.sweep.plan import kernels_of_periods
+from mcage.sweep.variables import DVTH_BIN_EDGES_MV
 from mcage.variation import FaultModel, fault_map, scenario
 
 INSTANCES = 20

@@ -10,6 +10,7 @@ import tomli_w
 from typer.testing import CliRunner
 
 from mcage.campaign.run import run_campaign
+from mcage.campaign.study import Study
 from mcage.cli.main import app
 from mcage.errors import UserError
 from mcage.report.console import WIDTH_WITHOUT_TERMINAL, PlainConsole
@@ -26,7 +27,7 @@ from mcage.stats.wording import plain
 def file_of(tmp_path, instances=50, **faults):
     spec = tomli_w.dumps({"faults": faults})
     campaign = fake_campaign.campaign(instances=instances, spec_toml=spec)
-    return run_campaign(campaign, tmp_path / "r.h5", fake_campaign.compute, 20)
+    return run_campaign(Study(campaign, fake_campaign.compute), tmp_path / "r.h5", 20)
 
 
 def test_summaries_follow_the_arrays(tmp_path) -> None:

@@ -1,65 +1,21 @@
-"""What a sweep writes: every variable and coordinate of a results file, declared once.
+"""What a sweep writes: each variable of its results files, declared once.
 
-To add a variable, add it to `VARIABLES` and let the sweep compute it: shards, merging, the final
-file and its validation follow this list.
+A new output variable takes two edits: its declaration in `VARIABLES`, and the field of the same
+name in the record that carries it (`Lives`, `Consumption` or `InstanceConstants`). Where the field
+has another unit than the file, or another name, `mcage.sweep.batch` says how the one becomes the
+other. Shards, the merge, the results file and its validation follow this list.
 """
-
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from enum import IntEnum
-from typing import Any
 
 import numpy as np
 
 from mcage.lifetime.end_cause import EndCause
-from mcage.results.header import SweepHeader
-
-FILETYPE = "mcage-results"
-SCHEMA_VERSION = 6
+from mcage.results.variable import Variable, flags_of
 
 DVTH_BIN_EDGES_MV = np.arange(0.0, 201.0)
 """Borders of the dVth histogram, mV; ten years of full stress at 1.0 V and 80 °C give 90 mV."""
 
 WRITE_KINDS = ("regular", "to_reliable", "to_faulty", "lds")
 TRANSISTORS = ("T0", "T1")
-
-
-@dataclass(frozen=True)
-class Variable:
-    """One array of a results file.
-
-    Parameters
-    ----------
-    name, dims, dtype : str, tuple of str, str
-        ``dtype`` is a NumPy name, or ``"text"``.
-    units : str
-        In the notation of UDUNITS; ``"1"`` for shares, counts and text.
-    long_name, comment : str
-        Heading of a figure's axis, and what a reader must know beyond it.
-    flags : type of IntEnum, optional
-        Names of the values of an enumeration.
-    missing : str
-        When a value may be NaN; the empty text if never.
-    """
-
-    name: str
-    dims: tuple[str, ...]
-    dtype: str
-    units: str
-    long_name: str
-    comment: str = ""
-    flags: type[IntEnum] | None = None
-    missing: str = ""
-
-    @property
-    def per_instance(self) -> bool:
-        """Shards of such a variable are put one after the other; those of others are added."""
-        return "instance" in self.dims
-
-    def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """Shape of the array, given the size of each dimension."""
-        return tuple(sizes[dim] for dim in self.dims)
-
 
 _LIFE = ("case", "instance")
 _EPOCH = ("case", "instance", "epoch")
@@ -74,6 +30,7 @@ VARIABLES = (
         "1",
         "kernel run in a workload period",
         "Index into kernel. Instance i runs the same workloads in every case.",
+        within="kernel",
     ),
     Variable(
         "temperature_kelvin",
@@ -123,8 +80,9 @@ VARIABLES = (
         "year",
         "life",
         "The horizon where end_cause is censored.",
+        within="epoch_end_years",
     ),
-    Variable("end_cause", _LIFE, "int8", "1", "cause of the end of life", flags=EndCause),
+    Variable("end_cause", _LIFE, "int8", "1", "cause of the end of life", flags=flags_of(EndCause)),
     Variable(
         "max_dvth_mv",
         (*_LIFE, "transistor"),
@@ -298,116 +256,4 @@ VARIABLES = (
         "the horizon. The last bin also counts what lies above it.",
     ),
 )
-"""What a sweep computes. The shards of it hold these, with fewer instances."""
-
-
-@dataclass(frozen=True)
-class Coordinate:
-    """An array that labels the others, and how it follows from the campaign.
-
-    A coordinate with the name of its only dimension is the scale of that dimension.
-    """
-
-    variable: Variable
-    values: Callable[[SweepHeader], Any]
-
-
-def _text(name: str, dim: str, long_name: str, values: Callable[[SweepHeader], Any]) -> Coordinate:
-    return Coordinate(Variable(name, (dim,), "text", "1", long_name), values)
-
-
-def _number(
-    name: str,
-    dim: str,
-    dtype: str,
-    units: str,
-    long_name: str,
-    values: Callable[[SweepHeader], Any],
-) -> Coordinate:
-    return Coordinate(Variable(name, (dim,), dtype, units, long_name), values)
-
-
-COORDINATES = (
-    _text("case", "case", "case", lambda c: [case.label for case in c.cases]),
-    _number("instance", "instance", "int64", "1", "instance", lambda c: range(c.instances)),
-    _number("epoch", "epoch", "int32", "1", "epoch", lambda c: range(len(c.epoch_edges_years) - 1)),
-    _number(
-        "period", "period", "int32", "1", "workload period", lambda c: range(c.workload_periods)
-    ),
-    _number(
-        "operating_point",
-        "operating_point",
-        "int32",
-        "1",
-        "operating point",
-        lambda c: range(c.operating_points),
-    ),
-    _text("kernel", "kernel", "kernel", lambda c: c.kernels),
-    _text("write_kind", "write_kind", "kind of register write", lambda c: WRITE_KINDS),
-    _text("transistor", "transistor", "PMOS transistor of the cell", lambda c: TRANSISTORS),
-    _number(
-        "dvth_bin",
-        "dvth_bin",
-        "float64",
-        "mV",
-        "NBTI threshold shift, middle of the bin",
-        lambda c: (DVTH_BIN_EDGES_MV[:-1] + DVTH_BIN_EDGES_MV[1:]) / 2,
-    ),
-    _text("technique", "case", "technique", lambda c: [case.technique for case in c.cases]),
-    _text("environment", "case", "environment", lambda c: [case.environment for case in c.cases]),
-    _text("scenario", "case", "scenario", lambda c: [case.scenario for case in c.cases]),
-    _number(
-        "vdd_volts",
-        "case",
-        "float64",
-        "V",
-        "lowest supply voltage at which the slice works",
-        lambda c: [case.vdd_volts for case in c.cases],
-    ),
-    _number(
-        "highest_vdd_volts",
-        "case",
-        "float64",
-        "V",
-        "highest supply voltage at which the slice works",
-        lambda c: [case.highest_vdd_volts for case in c.cases],
-    ),
-    _number(
-        "epoch_start_years",
-        "epoch",
-        "float64",
-        "year",
-        "start of the epoch",
-        lambda c: c.epoch_edges_years[:-1],
-    ),
-    _number(
-        "epoch_end_years",
-        "epoch",
-        "float64",
-        "year",
-        "end of the epoch",
-        lambda c: c.epoch_edges_years[1:],
-    ),
-    _number(
-        "dvth_bin_lower_mv",
-        "dvth_bin",
-        "float64",
-        "mV",
-        "lower border of the bin",
-        lambda c: DVTH_BIN_EDGES_MV[:-1],
-    ),
-    _number(
-        "dvth_bin_upper_mv",
-        "dvth_bin",
-        "float64",
-        "mV",
-        "upper border of the bin",
-        lambda c: DVTH_BIN_EDGES_MV[1:],
-    ),
-)
-
-
-def dimension_sizes(campaign: SweepHeader) -> dict[str, int]:
-    """Size of every dimension of a results file of ``campaign``."""
-    scales = (c for c in COORDINATES if c.variable.dims == (c.variable.name,))
-    return {scale.variable.name: len(scale.values(campaign)) for scale in scales}
+"""What a sweep computes, in the order of its files."""

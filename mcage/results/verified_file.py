@@ -16,15 +16,14 @@ from mcage.errors import UserError
 from mcage.files.checksum import MOST_BYTES, check_seal
 from mcage.files.foreign_hdf5 import ForeignFile
 from mcage.plain_text import shown
-from mcage.results.header import SweepHeader
-from mcage.results.schema import Variable
+from mcage.results.variable import Coordinate, Variable
 
 _NETCDF_ATTRIBUTES = {"CLASS", "NAME"}
 _FOR_PEOPLE = ("long_name", "comment", "flag_meanings")
 _looked_through: dict[str, dict[str, Any]] = {}
 
 
-class SealedFile:
+class VerifiedFile:
     """What a sealed file holds, and checks that end with a `UserError` naming file and place.
 
     Parameters
@@ -89,20 +88,29 @@ class SealedFile:
         name = variable.name
         if dataset["inf"] or (dataset["nan"] and not variable.missing):
             self.refuse(name, "has values that are not finite")
-        if variable.flags is not None and dataset["low"] is not None:
-            known = range(min(variable.flags), max(variable.flags) + 1)
+        if variable.flags and dataset["low"] is not None:
+            flags = variable.flag_values
+            known = range(min(flags), max(flags) + 1)
             if dataset["low"] not in known or dataset["high"] not in known:
-                self.refuse(name, f"has values other than {list(map(int, variable.flags))}")
+                self.refuse(name, f"has values other than {flags}")
 
-    def require_values_of(self, campaign: SweepHeader) -> None:
-        """Refuse kernels that the campaign does not have, and lives beyond its horizon."""
-        for name, most in (
-            ("workload", len(campaign.kernels) - 1),
-            ("life_years", campaign.horizon_years),
-        ):
-            low, high = self._datasets[name]["low"], self._datasets[name]["high"]
-            if not 0 <= low <= high <= most:
-                self.refuse(name, f"has values {low} ... {high}, must be 0 ... {most}")
+    def require_within(self, variable: Variable, coordinates: Iterable[Coordinate]) -> None:
+        """Refuse values beyond those of the coordinate that bounds the variable, if there is one.
+
+        Parameters
+        ----------
+        variable : Variable
+            A variable of the file.
+        coordinates : iterable of Coordinate
+            All coordinates.
+        """
+        for bound in coordinates:
+            if bound.variable.name == variable.within:
+                labels = bound.variable.dtype == "text"
+                most = len(bound.values) - 1 if labels else bound.values[-1]
+                low, high = (self._datasets[variable.name][key] for key in ("low", "high"))
+                if not 0 <= low <= high <= most:
+                    self.refuse(variable.name, f"has values {low} ... {high}, must be 0 ... {most}")
 
     def require_attributes(self, variable: Variable, expected: Mapping[str, Any]) -> None:
         """Refuse attributes of a dataset that could make a reader take it for something else.

@@ -1,0 +1,130 @@
+"""A study: what a campaign computes; and its unit of work, a value that travels."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from threading import Lock
+
+from mcage.campaign.shard import shard_name, write_shard
+from mcage.errors import UserError
+from mcage.results.conform import Arrays
+from mcage.results.header import Header, code_in_words
+from mcage.results.quantity import Quantity
+
+Compute = Callable[[int, int], Arrays]
+"""From the first and past the last instance to the arrays that the header declares."""
+
+_making = Lock()
+
+
+@dataclass(frozen=True)
+class Study:
+    """Something that is computed instance by instance.
+
+    Parameters
+    ----------
+    header : Header
+        The spec with its digest, the variables and coordinates, the stopping rule: all that files
+        know of it.
+    compute : callable
+        ``compute(first, last)`` returns the arrays of instances first ... last - 1. These depend
+        on the spec and on the instance alone. It is called from several threads.
+    maker : str
+        ``module:NAME`` of a function from the header to the same study, by which other processes
+        make it; empty for a study that only this process can compute.
+
+    Notes
+    -----
+    `mcage show` prints the mean of each variable, unless the header names a table of its own.
+    """
+
+    header: Header
+    compute: Compute
+    maker: str = ""
+
+    @property
+    def quantities(self) -> Mapping[str, Quantity]:
+        """What a stopping rule may be about."""
+        return self.header.quantities
+
+
+@dataclass(frozen=True)
+class ShardTask:
+    """A shard to be computed: a value that any process can carry out.
+
+    Parameters
+    ----------
+    header : Header
+        The campaign: its spec as TOML text, its engine, and what else its files know.
+    maker : str
+        As of `Study`.
+    folder : Path
+        Where shards are written.
+    first, last : int
+        The instances are first ... last - 1.
+    """
+
+    header: Header
+    maker: str
+    folder: Path
+    first: int
+    last: int
+
+    @property
+    def instances(self) -> range:
+        """Ids of the instances."""
+        return range(self.first, self.last)
+
+    @property
+    def path(self) -> Path:
+        """File of the finished shard."""
+        return self.folder / shard_name(self.header.spec_digest, self.instances)
+
+    def run(self, study: Study | None = None) -> Path:
+        """Compute the shard and write its file.
+
+        Parameters
+        ----------
+        study : Study, optional
+            The study, where the process has it; otherwise it is made, once in a process.
+
+        Raises
+        ------
+        UserError
+            The file cannot be written, or this process would compute another study.
+        """
+        arrays = (study or self.study()).compute(self.first, self.last)
+        return self.write(arrays)
+
+    def write(self, arrays: Arrays) -> Path:
+        """Write the file of the shard."""
+        return write_shard(self.folder, self.header, self.instances, arrays)
+
+    def study(self) -> Study:
+        """The study as this process makes it.
+
+        Raises
+        ------
+        UserError
+            It is another one: the code or the inputs differ.
+        """
+        with _making:
+            return _made(self.maker, self.header)
+
+
+@lru_cache(maxsize=1)
+def _made(maker: str, header: Header) -> Study:
+    module, _, name = maker.partition(":")
+    if not name:
+        raise UserError(f"study {header.study!r} names no maker: only one process can compute it")
+    study: Study = getattr(import_module(module), name)(header)
+    if difference := header.difference(study.header):
+        raise UserError(f"study {header.study!r} is another one in this process: {difference}")
+    if others := header.other_codes(study.header):
+        raise UserError(
+            f"study {header.study!r} is computed by other code in this process "
+            f"({code_in_words(others)}, not {code_in_words(header.codes)})"
+        )
+    return study

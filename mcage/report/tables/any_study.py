@@ -1,0 +1,85 @@
+"""The table of a study that brings none of its own: the mean of each variable over instances."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from mcage.results.quantity import mean_of
+from mcage.results.reader import open_results, read_header
+from mcage.stats.estimates import CONFIDENCE, Estimate
+from mcage.stats.wording import plus_minus
+
+
+@dataclass(frozen=True)
+class VariableSummary:
+    """What the table says about a variable.
+
+    Parameters
+    ----------
+    variable, label : str
+        The variable, and the place in its other dimensions; empty if it has no others.
+    units : str
+        Its unit.
+    instances : int
+        Instances that have a value.
+    mean : Estimate
+        Mean over these instances.
+    """
+
+    variable: str
+    label: str
+    units: str
+    instances: int
+    mean: Estimate
+
+
+def summarize_file(path: Path) -> list[VariableSummary]:
+    """Summaries of all variables of numbers that each instance has, in the order of the file.
+
+    Raises
+    ------
+    UserError
+        The file is missing, foreign, damaged or of a newer mcage.
+    """
+    header = read_header(path)
+    summaries = []
+    with open_results(path) as results:
+        for variable in header.variables:
+            if not variable.per_instance or variable.flags:
+                continue
+            values = results[variable.name].values
+            precisions = mean_of(variable).precisions(header, {variable.name: values})
+            counts = np.count_nonzero(~np.isnan(values), axis=variable.instance_axis).ravel()
+            for (label, precision), count in zip(precisions.items(), counts, strict=True):
+                summaries.append(
+                    VariableSummary(
+                        variable.name, label, variable.units, int(count), precision.estimate
+                    )
+                )
+    return summaries
+
+
+def print_summaries(summaries: Sequence[VariableSummary], console: Console) -> None:
+    """Print the table.
+
+    Parameters
+    ----------
+    summaries : sequence of VariableSummary
+        Its lines.
+    console : rich.console.Console
+        Where to.
+    """
+    table = Table(caption=f"means over instances, {CONFIDENCE:.0%} intervals", box=box.SIMPLE_HEAD)
+    for heading in ("variable", "of", "unit"):
+        table.add_column(heading)
+    for heading in ("instances", "mean"):
+        table.add_column(heading, justify="right")
+    for summary in summaries:
+        texts = (summary.variable, summary.label, summary.units, str(summary.instances))
+        table.add_row(*texts, plus_minus(summary.mean))
+    console.print(table)
