@@ -396,6 +396,11 @@ def _lower(limit: int, value: int) -> None:
     resource.setrlimit(limit, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
-if __name__ == "__main__":
+def main(descriptor: int) -> None:
+    """Limit this process, and answer the requests of the connection with this descriptor."""
     _limit_memory()
-    serve(Connection(int(sys.argv[1])))
+    serve(Connection(descriptor))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -4,35 +4,91 @@ A program: it imports mcage once, then reads one JSON request a line, forks, run
 in the child, and answers with one JSON line. Started by `commands.CommandServer`.
 """
 
+import gc
+import importlib
 import json
 import os
+import pkgutil
 import resource
 import signal
 import sys
 import time
-from typing import NoReturn
+from types import SimpleNamespace
+from typing import Any, NoReturn
 
-SECONDS_TO_DIE = 0.005
+import numpy as np
+
+import mcage
+from mcage.files import foreign_hdf5, plain_hdf5
+from mcage.variation.field import sample_field
+from mcage.variation.scenarios import SCENARIOS, scenario
+
+SECONDS_TO_DIE = 0.002
+IMPORTED_LATE = ("matplotlib.backends.backend_agg", "scipy.stats", "xarray.backends.h5netcdf_")
+"""What commands import in the functions that use it."""
+
+
+class ForkedReader:
+    """Stands in for the process that reads HDF5 files: forked, since a new one takes long to start.
+
+    It is what `foreign_hdf5` uses of a `subprocess.Popen`.
+    """
+
+    def __init__(self, command: list[str], pass_fds: list[int], **_: Any) -> None:
+        self.returncode: int | None = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            self._read(*pass_fds)
+
+    def _read(self, descriptor: int) -> NoReturn:
+        try:
+            os.setsid()
+            for stream in range(3):
+                os.dup2(os.open(os.devnull, os.O_RDWR), stream)
+            os.closerange(3, descriptor)
+            os.closerange(descriptor + 1, os.sysconf("SC_OPEN_MAX"))
+            plain_hdf5.main(descriptor)
+        finally:
+            os._exit(0)
+
+    def poll(self) -> int | None:
+        """See `subprocess.Popen`."""
+        return self._wait(os.WNOHANG)
+
+    def wait(self) -> int | None:
+        """See `subprocess.Popen`."""
+        return self._wait(0)
+
+    def kill(self) -> None:
+        """See `subprocess.Popen`."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def _wait(self, options: int) -> int | None:
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, options)
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
 
 
 def main() -> None:
     """Answer requests until standard input ends."""
     _import_what_commands_use()
+    for name in SCENARIOS:
+        sample_field(scenario(name), 0, np.arange(1))  # keeps the factor of the field's correlation
+    gc.freeze()  # a collection in a child would copy the pages of all that
+    foreign_hdf5.subprocess = SimpleNamespace(Popen=ForkedReader, DEVNULL=None)
     for line in sys.stdin:
         request = json.loads(line)
         print(json.dumps(_answer(request)), flush=True)
 
 
 def _import_what_commands_use() -> None:
-    import h5py  # noqa: F401
-    import matplotlib  # noqa: F401
-    import xarray  # noqa: F401
-
-    import mcage.cli.main
-    import mcage.engines.numpy_engine.engine
-    import mcage.report.tables.summary
-    import mcage.results.reader
-    import mcage.spec  # noqa: F401
+    modules = [module.name for module in pkgutil.walk_packages(mcage.__path__, "mcage.")]
+    for name in (*modules, *IMPORTED_LATE):
+        if not name.endswith("__main__"):
+            importlib.import_module(name)
 
 
 def _answer(request: dict) -> dict:

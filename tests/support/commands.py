@@ -9,6 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+NO_FILTERS = {"HDF5_PLUGIN_PRELOAD": "::"}
+"""As in the process that reads HDF5 files, which is forked where commands are served."""
+
 
 @dataclass(frozen=True)
 class Ended:
@@ -41,7 +44,7 @@ class CommandServer:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | one_thread | {"COLUMNS": "200", "NO_COLOR": "1"},
+            env=os.environ | one_thread | NO_FILTERS | {"COLUMNS": "200", "NO_COLOR": "1"},
         )
 
     def __enter__(self) -> Self:

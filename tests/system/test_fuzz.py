@@ -28,13 +28,17 @@ def test_every_kind_of_input_is_tried():
     assert sum(INPUTS.values()) == 2000
 
 
-@pytest.mark.slow
+@pytest.fixture(scope="module")
+def server():
+    with CommandServer() as server:
+        yield server
+
+
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("kind", INPUTS)
-def test_mutated_inputs_do_no_harm(kind, part, tmp_path):
+def test_mutated_inputs_do_no_harm(kind, part, server, tmp_path):
     numbers = range(part, INPUTS[kind], PARTS)
-    with CommandServer() as server:
-        complaints = list(fuzz(server, kind, SEED, numbers, tmp_path))
+    complaints = list(fuzz(server, kind, SEED, numbers, tmp_path))
     assert not complaints, "\n".join(complaints)
 
 
