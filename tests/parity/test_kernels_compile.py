@@ -1,9 +1,19 @@
-"""Does NVIDIA's compiler take every kernel for every architecture, and without spills?"""
+"""Does NVIDIA's compiler take every kernel for every architecture, and without spills?
+
+Every program is compiled for the oldest architecture of each generation; for the others, every
+source under constants that ask the most of it. `scripts/benchmarks/gpu/kernel_resources.py --all`
+compiles all programs for all architectures.
+"""
 
 import sys
 
 import pytest
-from kernel_resources import NvrtcError, architectures, compile_kernels
+from kernel_resources import (
+    NvrtcError,
+    architectures,
+    compile_kernels,
+    oldest_of_generations,
+)
 
 from mcage.engines.cuda_engine.programs import compilations
 from mcage.kernel_sources import KERNELS
@@ -11,6 +21,16 @@ from mcage.kernel_sources import KERNELS
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="NVRTC's wheel is for Linux")
 
 COMPILATIONS = list(compilations())
+DEMANDING = [
+    ("probe.cu", {}),
+    ("visits.cu", {}),
+    ("exposure.cu", {}),
+    ("select.cu", {"TABLE": 1, "ROTATING": 1, "WAKES": 1, "BORROWS": 0}),
+    ("select.cu", {"TABLE": 0, "ROTATING": 0, "WAKES": 0, "BORROWS": 1}),
+    ("stress.cu", {"GATED": 1, "RECORDS": 0, "REGIONS": 1, "WIDE": 1}),
+    ("stress.cu", {"GATED": 0, "RECORDS": 1, "REGIONS": 0, "WIDE": 0}),
+]
+"""Programs that stand for their sources."""
 
 
 def name_of(compilation):
@@ -19,27 +39,44 @@ def name_of(compilation):
 
 
 def test_all_sources_are_compiled():
-    assert {source for source, _ in COMPILATIONS} == {path.name for path in KERNELS.glob("*.cu")}
+    sources = {path.name for path in KERNELS.glob("*.cu")}
+    assert {source for source, _ in COMPILATIONS} == sources
+    assert {source for source, _ in DEMANDING} == sources
+    assert all(program in COMPILATIONS for program in DEMANDING)
 
 
 def test_architectures_begin_with_turing():
     assert architectures()[0] == 75
     assert {80, 90, 100} <= set(architectures())
+    assert set(oldest_of_generations()) <= set(architectures())
+    assert {architecture // 10 for architecture in oldest_of_generations()} == {
+        architecture // 10 for architecture in architectures()
+    }
 
 
-@pytest.mark.parametrize("compilation", COMPILATIONS, ids=name_of)
-def test_kernels_compile_without_spills(compilation):
-    source, constants = compilation
+def assert_compiles_without_spills(program, some_architectures):
+    source, constants = program
     text = (KERNELS / source).read_text(encoding="utf-8")
     spilling = []
-    for architecture in architectures():
+    for architecture in some_architectures:
         cubin, resources = compile_kernels(text, source, constants, architecture)
         assert cubin.startswith(b"\x7fELF")
         for kernel in resources:
             assert kernel.shared_bytes <= 48 * 1024
             if kernel.stack_bytes or kernel.spill_bytes:
                 spilling.append((architecture, kernel))
-    assert not spilling, "\n".join(f"sm_{one}: {kernel}" for one, kernel in spilling)
+    assert not spilling, "\n".join(f"sm_{number}: {kernel}" for number, kernel in spilling)
+
+
+@pytest.mark.parametrize("program", COMPILATIONS, ids=name_of)
+def test_every_program_compiles_for_every_generation(program):
+    assert_compiles_without_spills(program, oldest_of_generations())
+
+
+@pytest.mark.parametrize("program", DEMANDING, ids=name_of)
+def test_every_source_compiles_for_every_architecture(program):
+    others = set(architectures()) - set(oldest_of_generations())
+    assert_compiles_without_spills(program, sorted(others))
 
 
 SPILLING = """
@@ -66,8 +103,8 @@ extern "C" __global__ void plain(int *out) { out[threadIdx.x] = WHAT; }
 
 def test_resources_are_told():
     resources = compile_kernels(SPILLING, "spilling.cu", {"WHAT": 3}, 90)[1]
-    found = {one.kernel: one for one in resources}
-    spills, stack, plain = found["spills"], found["stack"], found["plain"]
+    kernels = {kernel.kernel: kernel for kernel in resources}
+    spills, stack, plain = kernels["spills"], kernels["stack"], kernels["plain"]
     assert spills.registers == 32  # 65,536 of them for twice 1,024 threads
     assert spills.spill_bytes > 0
     assert spills.shared_bytes == 4096

@@ -1,9 +1,10 @@
 """What the CUDA kernels take of a GPU, as NVIDIA's compiler tells: registers, memory, spills.
 
-    python scripts/benchmarks/gpu/kernel_resources.py [architecture ...]
+    python scripts/benchmarks/gpu/kernel_resources.py [--all] [architecture ...]
 
-Prints a Markdown table for some architectures (75 is sm_75), or for those named. It needs no GPU
-and no driver, only the compiler: ``pip install nvidia-cuda-nvrtc``.
+Prints a Markdown table for the oldest architecture of each generation (75 is sm_75), for those
+named, or for all. It needs no GPU and no driver, only the compiler: ``pip install
+nvidia-cuda-nvrtc``. Exit code 1: a kernel spills or has a stack.
 """
 
 import ctypes
@@ -57,6 +58,14 @@ def architectures() -> list[int]:
     found = (ctypes.c_int * count.value)()
     _check(nvrtc.nvrtcGetSupportedArchs(found))
     return sorted(found)
+
+
+def oldest_of_generations() -> list[int]:
+    """The first architecture of each generation: 75, 80, 90 ..."""
+    oldest: dict[int, int] = {}
+    for architecture in architectures():
+        oldest.setdefault(architecture // 10, architecture)
+    return list(oldest.values())
 
 
 def compile_kernels(
@@ -137,33 +146,40 @@ def _check(status: int) -> None:
         raise NvrtcError(_nvrtc().nvrtcGetErrorString(status).decode())
 
 
-def _rows(chosen: list[int]) -> Iterator[str]:
+def _rows(chosen: list[int]) -> Iterator[tuple[str, bool]]:
+    """Lines of the table, and whether all kernels of a line do without local memory."""
     from mcage.engines.cuda_engine.programs import compilations
 
-    yield "| kernel | constants | " + " | ".join(f"sm_{one}" for one in chosen) + " |"
-    yield "|---|---|" + "---|" * len(chosen)
+    yield "| kernel | constants | " + " | ".join(f"sm_{number}" for number in chosen) + " |", True
+    yield "|---|---|" + "---|" * len(chosen), True
     for source, constants in compilations():
         text = (KERNELS / source).read_text(encoding="utf-8")
-        compiled = [compile_kernels(text, source, constants, one)[1] for one in chosen]
+        compiled = [compile_kernels(text, source, constants, number)[1] for number in chosen]
         given = ", ".join(f"{key}={value}" for key, value in constants.items())
-        for kernel in sorted({one.kernel for one in compiled[0]}):
+        for name in sorted({kernel.kernel for kernel in compiled[0]}):
+            kernels = [kernel for resources in compiled for kernel in resources]
+            of_name = [kernel for kernel in kernels if kernel.kernel == name]
+            local = [kernel.stack_bytes + kernel.spill_bytes for kernel in of_name]
             cells = [
-                f"{one.registers} / {one.shared_bytes} / {one.stack_bytes + one.spill_bytes}"
-                for resources in compiled
-                for one in resources
-                if one.kernel == kernel
+                f"{kernel.registers} / {kernel.shared_bytes} / {local_bytes}"
+                for kernel, local_bytes in zip(of_name, local, strict=True)
             ]
-            yield f"| `{source}` `{kernel}` | {given} | " + " | ".join(cells) + " |"
+            yield f"| `{source}` `{name}` | {given} | " + " | ".join(cells) + " |", not any(local)
 
 
 def main() -> None:
-    known = architectures()
-    chosen = [int(text) for text in sys.argv[1:]] or [75, 80, 90, known[-1]]
+    if sys.argv[1:] == ["--all"]:
+        chosen = architectures()
+    else:
+        chosen = [int(text) for text in sys.argv[1:]] or oldest_of_generations()
     print(
         "Registers of a thread / bytes of shared memory of a block / bytes of stack and spills.\n"
     )
-    for row in _rows(chosen):
+    without_local_memory = True
+    for row, good in _rows(chosen):
         print(row, flush=True)
+        without_local_memory &= good
+    sys.exit(not without_local_memory)
 
 
 if __name__ == "__main__":
