@@ -1,6 +1,10 @@
-"""What tests of whole commands have in common."""
+"""Marks by folder, the order of tests, the memory of workers, and fixtures that suites share."""
 
+import ctypes
+import gc
+import os
 import sys
+from pathlib import Path
 
 import fake_campaign
 import pytest
@@ -9,6 +13,66 @@ from campaign_cases import CAMPAIGN
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.cli import main
+
+HERE = Path(__file__).parent
+SUITES = ("validation", "parity", "unit", "system")
+"""Folders, in the order in which they run: what takes longest goes first."""
+
+LONG_AND_NOTHING_COMPILED = ("test_fuzz", "test_kernels_compile", "test_host_gpu", "test_kill_9")
+"""What a second worker does while the first one compiles the numba engine."""
+
+
+def pytest_collection_modifyitems(items):
+    """Mark tests by their suite, and give each of two workers something to begin with."""
+    for item in items:
+        item.add_marker(_suite(item))
+    items.sort(key=lambda item: SUITES.index(_suite(item)))
+    second = [item for item in items if item.path.stem in LONG_AND_NOTHING_COMPILED]
+    rest = [item for item in items if item.path.stem not in LONG_AND_NOTHING_COMPILED]
+    half = min(len(items) // 2, len(rest))
+    items[:] = rest[:half] + second + rest[half:]
+
+
+def _suite(item):
+    return item.path.relative_to(HERE).parts[0]
+
+
+def pytest_runtest_setup(item):
+    """Two workers compile nothing twice."""
+    beside_others = "PYTEST_XDIST_WORKER" in os.environ
+    if beside_others and item.path.stem not in LONG_AND_NOTHING_COMPILED:
+        import compile_engine
+
+        compile_engine.once()
+
+
+def pytest_runtest_teardown(item, nextitem):
+    """Give the memory of a file's tests back: C's library keeps it otherwise."""
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        if sys.platform == "linux":
+            ctypes.CDLL(None).malloc_trim(0)
+
+
+@pytest.fixture(params=["numpy", "numba", "cuda"])
+def engine(request):
+    """Every engine; the kernels of `cuda` run on the host."""
+    if request.param == "numpy":
+        from mcage.engines.numpy_engine.engine import NumpyEngine
+
+        return NumpyEngine()
+    if request.param == "numba":
+        from mcage.engines.numba_engine import NumbaEngine
+
+        return NumbaEngine()
+    from host_gpu.compiler import host_compiler
+    from host_gpu.host_device import HostDevice
+
+    from mcage.engines.cuda_engine.engine import CudaEngine
+
+    if host_compiler() is None:
+        pytest.skip("no C++ compiler to run the kernels with")
+    return CudaEngine([HostDevice()], 1)
 
 
 @pytest.fixture

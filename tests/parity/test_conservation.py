@@ -11,15 +11,12 @@ from hypothesis import strategies as st
 from trace_strategies import SPILLING, random_trace, traces
 
 from mcage.engines.interface import fault_free_maps
-from mcage.engines.numba_engine import NumbaEngine
-from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.numpy_engine.redirection import IN_TABLE, NOWHERE, SPILLED, place_writes
 from mcage.replays.prepare import prepare
 from mcage.replays.schedule import DEATH
 from mcage.techniques import TECHNIQUES, Storage
 from mcage.traces.model import ALLOC, RELEASE
 
-ENGINES = [pytest.param(engine(), id=engine.name) for engine in (NumpyEngine, NumbaEngine)]
 REDIRECTING = [name for name, technique in TECHNIQUES.items() if technique.redirects]
 SHAPE = {"window_sizes": (3, 9), "slots": (1, 3)}
 
@@ -31,7 +28,6 @@ def spilling_replays(name):
         yield prepare(trace, TECHNIQUES[name]), seeded_fault_maps(seed)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", TECHNIQUES)
 def test_duty_cycles_make_one(engine, name):
     """d0 + d1 + off = 1 with none of them below 0; in a clean slice every value finds a home."""
@@ -46,7 +42,6 @@ def test_duty_cycles_make_one(engine, name):
             assert (times.powered % replay.schedule.cycles == 0).all()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", REDIRECTING)
 def test_every_write_is_of_one_kind(engine, name):
     for replay, fault_maps in spilling_replays(name):
@@ -63,7 +58,6 @@ def test_every_write_is_of_one_kind(engine, name):
         assert counters.regular[hopeless] == replay.passes * in_table.sum()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_techniques_that_cannot_move_data_count_all_alike(engine):
     trace, fault_maps = random_trace(random.Random(0), **SHAPE), seeded_fault_maps(0)
     for technique in TECHNIQUES.values():
@@ -109,7 +103,6 @@ def assert_homes_of_a_pass_are_possible(schedule, fault_map, entry, block):
         assert not held or max(held.values()) == 1
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_powered_entries_are_the_live_rows(engine):
     """With whole writes and gated entries, as many entries are on as rows live in the slice."""
     techniques = [TECHNIQUES[name] for name in ("rc", "rc+rar", "rrcd+rc+rar")]
@@ -125,7 +118,6 @@ def test_powered_entries_are_the_live_rows(engine):
             assert (powered == 2048 * (replay.passes * alive - spilled)).all()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_rotation_conserves_stress(engine):
     """It moves stress to other entries, cell by cell, and makes none and loses none."""
 
@@ -142,7 +134,6 @@ def test_rotation_conserves_stress(engine):
     check()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_rotation_wears_entries_of_a_window_alike(engine):
     """All windows of one size: no entry of a slot is any different from another."""
     shape = {"window_sizes": (5, 5), "slots": (2, 3), "phases": (1, 1)}
@@ -155,7 +146,6 @@ def test_rotation_wears_entries_of_a_window_alike(engine):
             assert (entries == entries[0]).all()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", REDIRECTING)
 def test_an_instance_does_not_depend_on_its_batch(engine, name):
     @given(trace=traces(**SHAPE), maps=st.randoms(use_true_random=False))

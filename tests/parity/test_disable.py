@@ -10,8 +10,6 @@ from life_cases import YEAR, cell, lived, random_values, steady_trace, tail_of, 
 from trace_strategies import SPILLING, alloc, random_trace, read, release, trace_of, write
 
 from mcage.engines.interface import fault_free_maps
-from mcage.engines.numba_engine import NumbaEngine
-from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
 from mcage.replays.packing import packed_bases
@@ -22,7 +20,6 @@ from mcage.traces.library import bundled_trace
 from mcage.traces.model import ALLOC, WRITE
 from mcage.traces.validation import validate_trace
 
-ENGINES = [pytest.param(engine(), id=engine.name) for engine in (NumpyEngine, NumbaEngine)]
 DISABLE = TECHNIQUES["disable"]
 
 
@@ -94,7 +91,6 @@ def test_windows_wait_in_line_for_a_place():
     assert packing.fits(maps).tolist() == [True, True, True, False]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_what_cells_hold_where_windows_lie(engine):
     replay = prepare(three_windows(), DISABLE)
     maps = np.stack([faulty(0, 6), reliable(*range(9, 13)), reliable()])
@@ -139,7 +135,6 @@ def test_a_window_waits_for_those_of_other_sizes():
     assert packing.timing((1, 1)).start_cycle.tolist() == [0, 10, 20]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_windows_of_two_kernels_lie_on_each_other_as_the_map_says(engine):
     """A window of 3 at entry 5, then two of 2 at entries 1 and 5: the latter finds the former."""
     events = [*window(0, 0, 3, 9, 1), *window(12, 0, 2, 15, 2), *window(12, 1, 2, 15, 4)]
@@ -158,7 +153,6 @@ def test_windows_of_different_size_at_once_are_refused():
     prepare(trace_of(events), TECHNIQUES["baseline"])
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_without_faults_it_is_the_baseline(engine):
     for seed in range(3):
         trace = random_trace(random.Random(seed), **(SPILLING if seed else {}))

@@ -116,7 +116,6 @@ def test_engines_agree_on_an_excerpt_of_a_real_trace(name):
     assert_same(excerpt(), TECHNIQUES[name], 64, seeded_fault_maps(3))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["RadixSort", "BlackScholes", "Reduction"])
 def test_engines_agree_on_longer_excerpts(kernel):
     """Two kernels, few large windows, and sixteen slots."""

@@ -9,8 +9,6 @@ from oracle import last_uses
 from trace_strategies import SPILLING, alloc, random_trace, read, release, trace_of, write
 
 from mcage.engines.interface import fault_free_maps
-from mcage.engines.numba_engine import NumbaEngine
-from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.numpy_engine.redirection import SPILLED, place_writes
 from mcage.replays.live_ranges import lives_of
 from mcage.replays.prepare import prepare
@@ -18,7 +16,6 @@ from mcage.replays.schedule import DEATH
 from mcage.techniques import TECHNIQUES
 from mcage.traces.model import ALLOC, WRITE
 
-ENGINES = [pytest.param(engine(), id=engine.name) for engine in (NumpyEngine, NumbaEngine)]
 GUARD = TECHNIQUES["gr-guard"]
 SMALL = {"window_sizes": (3, 9), "slots": (1, 3)}
 
@@ -61,7 +58,6 @@ def borrowing():
     )
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_the_lowest_entry_without_a_live_value_is_borrowed(engine):
     trace, fault_maps = borrowing(), all_but(0)
     assert homes(trace, fault_maps) == [1, 2, 1]
@@ -78,7 +74,6 @@ def test_the_lowest_entry_without_a_live_value_is_borrowed(engine):
     assert not ones[2, :, 0].any()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_without_faults_nothing_moves(engine):
     assert homes(borrowing(), fault_free_maps()) == [0, 1, 1]
     for seed in range(3):
@@ -95,7 +90,6 @@ def test_without_faults_nothing_moves(engine):
         assert np.array_equal(found.powered, meant.powered)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_a_partial_write_goes_on_with_a_life_that_is_read_later(engine):
     trace = trace_of(
         [
@@ -118,7 +112,6 @@ def test_a_partial_write_goes_on_with_a_life_that_is_read_later(engine):
     assert (counted["regular"], counted["to_reliable"]) == (1, 3)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_without_a_place_a_value_is_spilled_until_it_is_written_again_or_dead(engine):
     trace = trace_of(
         [
@@ -149,7 +142,6 @@ def test_without_a_place_a_value_is_spilled_until_it_is_written_again_or_dead(en
     }
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_a_value_that_nobody_reads_has_a_place_while_it_is_written(engine):
     trace = trace_of(
         [alloc(0, 0, 3), *(write(1, 0, reg, reg + 1) for reg in range(3)), release(2, 0)]
@@ -197,7 +189,6 @@ def test_values_die_where_the_trace_read_backwards_says(seed):
     assert (schedule.op_kind == DEATH).sum() == len(meant)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_as_many_entries_are_occupied_as_values_live(engine):
     """Where dead values are switched off, what is on is what lives and is not spilled."""
     technique = possible_techniques()["guard/plain/empty/False"]

@@ -135,7 +135,6 @@ def peak_megabytes(out, instances):
     return int(kilobytes) / 1024
 
 
-@pytest.mark.slow
 def test_memory_does_not_grow_with_the_instances(tmp_path):
     """Four times as many, within what the memory of one and the same run varies."""
     few, many = (peak_megabytes(tmp_path / f"{n}.h5", n) for n in (64, 256))

@@ -15,8 +15,6 @@ from mcage.studies.reproduction.published import Reasons
 from mcage.studies.reproduction.table import Row, as_json, reproduce
 from mcage.traces.transforms import WORK_GROUP
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def study() -> KernelReplays:
