@@ -1,12 +1,13 @@
-"""Laws: numbers that differ from instance to instance, in a grammar of four forms.
+"""Distributions of numbers that differ from instance to instance, in a grammar of four forms.
 
     353.15  or  constant(353.15)
     uniform(340, 360)
     normal(353, 5)  or  normal(353, 5, 340, 370)
     discrete(340: 0.3, 360: 0.7)
 
-Every law is bounded, so that what it may draw can be checked before anything is drawn, and nothing
-is ever clipped. A normal law is truncated: at the bounds given, or at four deviations.
+Every distribution is bounded, so that its range can be checked before anything is drawn, and
+nothing is ever clipped. A normal distribution is truncated: at the bounds given, or at four
+standard deviations.
 """
 
 import math
@@ -19,7 +20,8 @@ from typing import Self
 from mcage.plain_text import one_line, shortened
 
 TRUNCATED_AT = 4.0
-"""Deviations at which a normal law ends that gives no bounds: one draw in 16,000 lies beyond."""
+"""Standard deviations at which a normal distribution without bounds is truncated; one draw in
+16,000 of the untruncated one lies beyond."""
 
 FORMS = "a number, constant(x), uniform(a, b), normal(mean, sigma), discrete(x: share, ...)"
 
@@ -33,9 +35,10 @@ class Distribution:
     form : str
         ``constant``, ``uniform``, ``normal`` or ``discrete``.
     numbers : tuple of float
-        One value; two ends; mean, deviation and two bounds; or values, rising.
+        Of ``constant`` the value; of ``uniform`` the two ends; of ``normal`` mean, standard
+        deviation and two bounds; of ``discrete`` the values, in rising order.
     shares : tuple of float
-        Of a discrete law, one for each value, that sum to 1.
+        Of ``discrete``, the probability of each value; otherwise empty.
     """
 
     form: str
@@ -44,12 +47,12 @@ class Distribution:
 
     @classmethod
     def of(cls, given: float | str) -> Self:
-        """Law that a number or a text stands for.
+        """Read a distribution from a number or a text.
 
         Raises
         ------
         ValueError
-            It stands for none; the message says what is wrong.
+            If the text is no distribution; the message says what is wrong.
         """
         if not isinstance(given, str):
             return cls("constant", (_finite(given),))
@@ -70,7 +73,7 @@ class Distribution:
             case "discrete":
                 return cls(form, *_discrete(inner))
             case _:
-                raise ValueError(f"{shortened(form)} is no law; must be {FORMS}")
+                raise ValueError(f"{shortened(form)} is no distribution; must be {FORMS}")
 
     @property
     def is_constant(self) -> bool:
@@ -79,7 +82,7 @@ class Distribution:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Least and greatest number that it may give."""
+        """Least and greatest number that may be drawn."""
         return (self.numbers[2], self.numbers[3]) if self.form == "normal" else self._ends
 
     @property
@@ -87,12 +90,12 @@ class Distribution:
         return self.numbers[0], self.numbers[-1]
 
     def at(self, uniform: float) -> float:
-        """Quantile, which a draw is of a uniform number: rising with it.
+        """Quantile at a number; a draw is the quantile at a uniformly distributed number.
 
         Parameters
         ----------
         uniform : float
-            0 <= ``uniform`` < 1.
+            Cumulative probability, 0 <= ``uniform`` < 1.
         """
         match self.form:
             case "constant":
@@ -116,13 +119,13 @@ class Distribution:
 
     @cached_property
     def _probabilities(self) -> tuple[float, float]:
-        """Of an untruncated normal law: to lie below the bounds, and between them."""
+        """Probability that the untruncated normal lies below the bounds, and between them."""
         mean, sigma, low, high = self.numbers
         below, above = (0.5 * math.erfc((mean - x) / (sigma * math.sqrt(2))) for x in (low, high))
         return below, above - below
 
     def __str__(self) -> str:
-        """Text that stands for it."""
+        """Text from which `of` reads the same distribution."""
         if self.form == "discrete":
             pairs = zip(self.numbers, self.shares, strict=True)
             return f"discrete({', '.join(f'{value!r}: {share!r}' for value, share in pairs)})"
@@ -165,8 +168,10 @@ def _discrete(parts: list[str]) -> tuple[tuple[float, ...], tuple[float, ...]]:
     pairs = [part.split(":") for part in parts]
     if any(len(pair) != 2 for pair in pairs):
         raise ValueError(f"{form} needs a share for every value, such as 340: 0.3")
-    law = sorted((_finite(value.strip()), _finite(share.strip())) for value, share in pairs)
-    values, shares = (tuple(column) for column in zip(*law, strict=True))
+    sorted_pairs = sorted(
+        (_finite(value.strip()), _finite(share.strip())) for value, share in pairs
+    )
+    values, shares = (tuple(column) for column in zip(*sorted_pairs, strict=True))
     if len(set(values)) < len(values):
         raise ValueError(f"{form} names one value twice")
     total = math.fsum(shares)

@@ -78,10 +78,13 @@ def versions() -> dict[str, str | None]:
     """Versions of Python, mcage and the packages that compute; None for what is not installed."""
     from mcage.version import version_text
 
-    found: dict[str, str | None] = {"python": platform.python_version(), "mcage": version_text()}
-    found |= {package: _version(package) for package in PACKAGES}
+    installed: dict[str, str | None] = {
+        "python": platform.python_version(),
+        "mcage": version_text(),
+    }
+    installed |= {package: _version(package) for package in PACKAGES}
     cupy = [(package, _version(package)) for package in CUPY_PACKAGES if _version(package)]
-    return found | (dict(cupy) or {"cupy": None})
+    return installed | (dict(cupy) or {"cupy": None})
 
 
 def self_test(engines: dict[str, Engine]) -> Iterator[dict[str, Any]]:

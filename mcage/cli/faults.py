@@ -2,10 +2,13 @@
 
 import json
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from mcage.cli.fault_options import MAX_ID, MapOptions, ModelOptions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,187 +22,192 @@ COLUMNS = 64
 STYLES = ("dim", "green", "yellow", "dark_orange", "red")
 """Terminal styles of the classes 0, 1, 2, 3, >=4."""
 
-MAX_ID = 2**63 - 1
-"""Largest seed and largest instance id."""
-
-MOST_MAPS = 10_000_000
-"""Maps behind the shares at most: the classes of so many find room in memory."""
-
 BATCH = 250
 """Maps sampled at a time: bounds the memory, changes no number."""
 
 
-def faults(
-    scenario: Annotated[str, typer.Option(help="common, clustered or dispersed.")] = "common",
-    vdd: Annotated[
-        float | None, typer.Option(help="Supply voltage in volts; the scenario's own if not given.")
-    ] = None,
-    mode: Annotated[
-        str,
-        typer.Option(
-            help="varius: spatial model, any Vdd; varius-selected: only its maps that are close to "
-            "the published table; table: classes drawn from that table; table-exact: exactly its "
-            "shares in every map."
-        ),
-    ] = "varius",
-    spread_blocks: Annotated[
-        bool, typer.Option("--spread-blocks", help="i >= 2 faulty bits cost min(i, 4) blocks.")
-    ] = False,
-    sigma_die: Annotated[
-        float | None, typer.Option(help="Deviation of Vmin from die to die, V.")
-    ] = None,
-    sigma_systematic: Annotated[
-        float | None, typer.Option(help="Deviation of the correlated part within a slice, V.")
-    ] = None,
-    sigma_random: Annotated[
-        float | None, typer.Option(help="Deviation from cell to cell, V.")
-    ] = None,
-    phi: Annotated[
-        float | None, typer.Option(help="Range of the correlation, in slice sides.")
-    ] = None,
-    slices_per_chip: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Slices with successive ids that share a die.")
-    ] = 1,
-    tolerance: Annotated[
-        float | None,
-        typer.Option(help="Of varius-selected: largest deviation of a class, 0.05 for 5 points."),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, max=MAX_ID)] = 1,
-    instance: Annotated[
-        int, typer.Option(min=0, max=MAX_ID, help="Instance whose map is shown.")
-    ] = 0,
-    maps: Annotated[int, typer.Option(min=1, max=MOST_MAPS, help="Maps behind the shares.")] = 200,
-    png: Annotated[Path | None, typer.Option(help="Draw the map into this file.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
-) -> None:
-    """Show a sampled fault map, and the share of faulty entries over many maps."""
-    import numpy as np
+_Rows = dict[str, "NDArray[np.float64]"]
+"""Fractions of the entries in each class: of the maps, expected, published."""
 
+
+@dataclass(frozen=True)
+class _SampledMap:
+    """One fault map.
+
+    Attributes
+    ----------
+    cells : TailCells
+        Cells with a high Vmin.
+    bits : int16[256]
+        Faulty bits of each entry.
+    blocks : uint8[256]
+        Unusable blocks of each entry, a bit each.
+    facts : dict
+        Plain values that describe the map.
+    """
+
+    cells: "TailCells"
+    bits: "NDArray[np.int16]"
+    blocks: "NDArray[np.uint8]"
+    facts: dict[str, Any]
+
+
+def faults(
+    options: ModelOptions,
+    which: MapOptions,
+    png: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File to draw the map into, .png.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show a sampled fault map, and the fractions of faulty entries over many maps."""
     from mcage.files.atomic import make_ready
     from mcage.files.kinds import kind_of_name
-    from mcage.variation import (
-        CLASSES,
-        expected_classes,
-        fault_map,
-        fault_model,
-        faulty_bits,
-        sample_die,
-        sample_field,
-    )
 
-    model = fault_model(
-        scenario,
-        mode,
-        spread_blocks=spread_blocks,
-        slices_per_chip=slices_per_chip,
-        tolerance=tolerance,
-        sigma_die_volts=sigma_die,
-        sigma_systematic_volts=sigma_systematic,
-        sigma_random_volts=sigma_random,
-        phi=phi,
-    )
-    law = model.scenario
-    vdd_volts = law.vdd_volts if vdd is None else vdd
+    model = options.model()
+    vdd_volts = model.scenario.vdd_volts if options.vdd is None else options.vdd
     model.check_vdd(vdd_volts)
     if png is not None:
         make_ready(png, kind_of_name(png, [".png"]))
+    sampled = _sampled(model, options, which, vdd_volts)
+    rows = _rows(model, which.seed, which.maps, vdd_volts)
+    if as_json:
+        typer.echo(json.dumps(sampled.facts | _lists(sampled, rows)))
+    else:
+        faulty = int((sampled.bits > 1).sum())
+        entries = f"{faulty} of {len(sampled.bits)} entries faulty"
+        _print_map("\n".join([*_headings(sampled.facts), entries]), sampled)
+        _print_classes(rows, which.maps, model.scenario.vdd_volts)
+    if png is not None:
+        _draw(png, model, which, sampled)
 
-    shown = np.array([instance])
-    cells = model.sample(seed, shown, vdd_volts)
+
+def _sampled(
+    model: "FaultModel", options: ModelOptions, which: MapOptions, vdd_volts: float
+) -> _SampledMap:
+    """Sample the map of the instance."""
+    import numpy as np
+
+    from mcage.variation import fault_map, faulty_bits, sample_die
+
+    seed, instances = which.seed, np.array([which.instance])
+    cells = model.sample(seed, instances, vdd_volts)
     faulty = cells.vmin_volts > vdd_volts
-    bits = faulty_bits(cells, faulty)[0]
-    blocks = fault_map(cells, faulty, spread_blocks)[0]
-    attempts = model.attempts(seed, shown)
-    die = model.dies(shown)
-
-    shares, standard_error = _shares(model, seed, maps, vdd_volts)
-    rows = {"mean": shares, "standard_error": standard_error, "table": np.array(law.table_shares)}
-    if mode == "varius":
-        rows["expected"] = expected_classes(law, vdd_volts)
-
-    found: dict[str, object] = {
-        "scenario": scenario,
-        "mode": mode,
+    attempts, die = model.attempts(seed, instances), model.dies(instances)
+    facts: dict[str, Any] = {
+        "scenario": options.scenario,
+        "mode": options.mode,
         "vdd_volts": vdd_volts,
-        "spread_blocks": spread_blocks,
+        "spread_blocks": options.spread_blocks,
         "seed": seed,
-        "instance": instance,
-        "maps": maps,
-        "slices_per_chip": slices_per_chip,
+        "instance": which.instance,
+        "maps": which.maps,
+        "slices_per_chip": options.slices_per_chip,
         "die": int(die[0]),
         "faulty_entries_of_die": _faulty_entries(model, seed, int(die[0]), vdd_volts),
     }
+    scenario = model.scenario
     if model.grows:
-        found |= {
-            "mu_volts": law.mu_volts,
-            "sigma_die_volts": law.sigma_die_volts,
-            "sigma_systematic_volts": law.sigma_systematic_volts,
-            "sigma_random_volts": law.sigma_random_volts,
-            "phi": law.phi,
-            "die_shift_volts": float(sample_die(law, seed, die)[0]),
+        facts |= {
+            "mu_volts": scenario.mu_volts,
+            "sigma_die_volts": scenario.sigma_die_volts,
+            "sigma_systematic_volts": scenario.sigma_systematic_volts,
+            "sigma_random_volts": scenario.sigma_random_volts,
+            "phi": scenario.phi,
+            "die_shift_volts": float(sample_die(scenario, seed, die)[0]),
         }
-    if mode == "varius-selected":
-        found |= {"tolerance": model.tolerance, "rejected_before": int(attempts[0])}
-    if as_json:
-        found |= {
-            "faulty_bits": bits.tolist(),
-            "unusable_blocks": blocks.tolist(),
-            "classes": list(CLASSES),
-            "shares": {
-                key: [None if math.isnan(share) else share for share in row.tolist()]
-                for key, row in rows.items()
-            },
-        }
-        typer.echo(json.dumps(found))
-    else:
-        entries = f"{np.count_nonzero(bits > 1)} of {len(bits)} entries faulty"
-        _print_map("\n".join([*_headings(found), entries]), cells, bits, blocks)
-        _print_shares(rows, maps, law.vdd_volts)
-    if png is not None:
-        from mcage.variation.figure import draw_map
-
-        field = sample_field(law, seed, shown, attempts)[0] if model.grows else None
-        draw_map(png, ", ".join(_headings(found)), cells, blocks, field)
+    if options.mode == "varius-selected":
+        facts |= {"tolerance": model.tolerance, "rejected_before": int(attempts[0])}
+    return _SampledMap(
+        cells=cells,
+        bits=faulty_bits(cells, faulty)[0],
+        blocks=fault_map(cells, faulty, options.spread_blocks)[0],
+        facts=facts,
+    )
 
 
-def _headings(found: dict[str, Any]) -> list[str]:
-    """What is shown: scenario and instance, and the die or the selection where there is one."""
+def _rows(model: "FaultModel", seed: int, maps: int, vdd_volts: float) -> _Rows:
+    """Fractions of the classes of entries, by what they are of."""
+    import numpy as np
+
+    from mcage.variation import expected_classes
+
+    mean, standard_error = _class_shares(model, seed, maps, vdd_volts)
+    published = np.array(model.scenario.table_shares)
+    rows = {"mean": mean, "standard_error": standard_error, "table": published}
+    if model.mode == "varius":
+        rows["expected"] = expected_classes(model.scenario, vdd_volts)
+    return rows
+
+
+def _lists(sampled: _SampledMap, rows: _Rows) -> dict[str, Any]:
+    """Map and classes as plain lists; a fraction that is unknown is None."""
+    from mcage.variation import CLASSES
+
+    return {
+        "faulty_bits": sampled.bits.tolist(),
+        "unusable_blocks": sampled.blocks.tolist(),
+        "classes": list(CLASSES),
+        "shares": {
+            key: [None if math.isnan(fraction) else fraction for fraction in row.tolist()]
+            for key, row in rows.items()
+        },
+    }
+
+
+def _draw(path: Path, model: "FaultModel", which: MapOptions, sampled: _SampledMap) -> None:
+    """Draw the map over the systematic part of Vmin."""
+    import numpy as np
+
+    from mcage.variation import sample_field
+    from mcage.variation.figure import draw_map
+
+    field = None
+    if model.grows:
+        instances = np.array([which.instance])
+        attempts = model.attempts(which.seed, instances)
+        field = sample_field(model.scenario, which.seed, instances, attempts)[0]
+    draw_map(path, ", ".join(_headings(sampled.facts)), sampled.cells, sampled.blocks, field)
+
+
+def _headings(facts: dict[str, Any]) -> list[str]:
+    """Lines above the map: scenario and instance, and the die or the selection if there is one."""
     lines = [
-        f"{found['scenario']}, mode {found['mode']}, Vdd {found['vdd_volts']:g} V, "
-        f"seed {found['seed']}, instance {found['instance']}"
+        f"{facts['scenario']}, mode {facts['mode']}, Vdd {facts['vdd_volts']:g} V, "
+        f"seed {facts['seed']}, instance {facts['instance']}"
     ]
-    if found.get("sigma_die_volts") or found["slices_per_chip"] > 1:
-        shift = f", Vmin {1000 * found['die_shift_volts']:+.1f} mV" if "phi" in found else ""
-        counts = found["faulty_entries_of_die"]
+    if facts.get("sigma_die_volts") or facts["slices_per_chip"] > 1:
+        shift = f", Vmin {1000 * facts['die_shift_volts']:+.1f} mV" if "phi" in facts else ""
+        counts = facts["faulty_entries_of_die"]
         lines.append(
-            f"die {found['die']}{shift}; faulty entries of its {len(counts)} slices: "
+            f"die {facts['die']}{shift}; faulty entries of its {len(counts)} slices: "
             f"{min(counts)} to {max(counts)}"
         )
-    if "rejected_before" in found:
+    if "rejected_before" in facts:
         lines.append(
-            f"every class within {100 * found['tolerance']:g} points of the table; "
-            f"maps rejected before: {found['rejected_before']}"
+            f"every class within {100 * facts['tolerance']:g} points of the table; "
+            f"maps rejected before: {facts['rejected_before']}"
         )
     return lines
 
 
-def _shares(
+def _class_shares(
     model: "FaultModel", seed: int, maps: int, vdd_volts: float
 ) -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
-    """Mean class shares of instances 0, 1, ..., and their standard errors: float64[5] each.
+    """Mean fractions of the classes over instances 0, 1, ..., and standard errors: float64[5] each.
 
-    Slices of one die are no independent sample, but dies are: deviations are summed over each die
-    first.
+    Slices of a die are no independent sample, but dies are: the deviations of the slices of a die
+    are summed first.
     """
     import numpy as np
 
     from mcage.variation import class_shares
 
     instances = np.arange(maps)
-    shares = class_shares(_bits(model, seed, instances, vdd_volts))
-    mean = shares.mean(axis=0)
+    classes = class_shares(_bits(model, seed, instances, vdd_volts))
+    mean = classes.mean(axis=0)
     dies = np.unique(model.dies(instances), return_index=True)[1]
-    deviations = np.add.reduceat(shares - mean, dies, axis=0)
+    deviations = np.add.reduceat(classes - mean, dies, axis=0)
     if len(dies) == 1:
         return mean, np.full(len(mean), np.nan)
     variance = (deviations**2).sum(axis=0) * len(dies) / (len(dies) - 1)
@@ -231,10 +239,8 @@ def _bits(
     return np.concatenate(parts)
 
 
-def _print_map(
-    title: str, cells: "TailCells", bits: "NDArray[np.int16]", blocks: "NDArray[np.uint8]"
-) -> None:
-    """Entries from left to right in bands, the four blocks of an entry below each other."""
+def _print_map(title: str, sampled: _SampledMap) -> None:
+    """Print entries from left to right in bands, the four blocks of an entry below each other."""
     import numpy as np
     from rich.text import Text
 
@@ -242,7 +248,7 @@ def _print_map(
     from mcage.report.console import PlainConsole
 
     hit = np.zeros((SLICE.entries, SLICE.blocks), bool)
-    hit[cells.entry, cells.block] = True
+    hit[sampled.cells.entry, sampled.cells.block] = True
     console = PlainConsole()
     console.print(title, soft_wrap=True)
     for first in range(0, SLICE.entries, COLUMNS):
@@ -250,15 +256,15 @@ def _print_map(
         for block in range(SLICE.blocks):
             line = Text(f"{f'entry {first}' if block == 0 else '':<10}")
             for entry in range(first, first + COLUMNS):
-                unusable = blocks[entry] >> block & 1
+                unusable = sampled.blocks[entry] >> block & 1
                 glyph = "█" if unusable else "+" if hit[entry, block] else "·"
-                line.append(glyph, STYLES[min(int(bits[entry]), len(STYLES) - 1)])
+                line.append(glyph, STYLES[min(int(sampled.bits[entry]), len(STYLES) - 1)])
             console.print(line)
     console.print("\n█ unusable block   + its only faulty bit is repaired   · no faulty bit\n")
 
 
-def _print_shares(rows: "dict[str, NDArray[np.float64]]", maps: int, table_volts: float) -> None:
-    """Classes of entries beside Table I, in percent."""
+def _print_classes(rows: _Rows, maps: int, table_volts: float) -> None:
+    """Print the classes of entries beside Table I, in percent."""
     from rich.table import Table
 
     from mcage.report.console import PlainConsole

@@ -14,7 +14,8 @@ def nbti(
         bool, typer.Option("--list", help="List the constants with status and source.")
     ] = False,
     model: Annotated[
-        str | None, typer.Option(help="One model only; your own as module:NAME.")
+        str | None,
+        typer.Option(help="NBTI model, or a user-defined one as module:NAME. Default: all models."),
     ] = None,
     duty: Annotated[float, typer.Option(help="Fraction of the time under stress.")] = 1.0,
     years: Annotated[float, typer.Option(help="Age in years.")] = 3.0,
@@ -22,11 +23,13 @@ def nbti(
     temperature: Annotated[float, typer.Option(help="Temperature in K.")] = 353.15,
     constant: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=VALUE in place of the one model's own (repeat)."),
+        typer.Option(
+            metavar="NAME=VALUE", help="Constant of the --model, such as eta=0.3. May be repeated."
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Threshold shift and delay of a transistor under each NBTI model; or the models' constants."""
+    """Show threshold shift and delay of a transistor under each NBTI model, or the constants."""
     constants = named_numbers("--constant", constant) if constant else None
     if constants and (list_ or not model):
         raise UserError("--constant: name the one --model that it is for, without --list")
@@ -109,9 +112,9 @@ def _shifts(
     conditions = Environment("constant", (OperatingPoint(vdd, 1.0, temperature),))
     rows = []
     for name in [model] if model else MODEL_NAMES:
-        found = nbti_model(name, constants)
-        shift = float(found.dvth_at(conditions, duty, years * SECONDS_PER_YEAR))
-        slower = float(delay_increase(shift, vdd, found.vt0_volts, found.alpha))
+        transistor = nbti_model(name, constants)
+        shift = float(transistor.dvth_at(conditions, duty, years * SECONDS_PER_YEAR))
+        slower = float(delay_increase(shift, vdd, transistor.vt0_volts, transistor.alpha))
         rows.append(
             {
                 "model": name,

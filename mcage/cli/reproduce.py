@@ -5,19 +5,25 @@ from typing import Annotated
 
 import typer
 
-from mcage.cli.shared_options import RELEASE, Release
+from mcage.cli.shared_options import RELEASE, Engine, Release
 
 
 def reproduce(
     paper: Annotated[
-        str | None, typer.Option(help="000 (Valero et al.) or 002 (RRCD); default: both.")
+        str | None,
+        typer.Option(
+            metavar="NUMBER", help="Paper: 000 (Valero et al.) or 002 (RRCD). Default: both."
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     release: Release = RELEASE,
-    engine: Annotated[str, typer.Option(help="auto, numpy, numba or cuda.")] = "auto",
+    engine: Engine = "auto",
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for the table as JSON, and for every figure as CSV and PNG."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Folder for the table as JSON, and for every figure as CSV and PNG.",
+        ),
     ] = None,
 ) -> None:
     """Compute what two papers print from recorded traces, and say where mcage disagrees and why."""

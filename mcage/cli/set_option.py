@@ -94,11 +94,11 @@ def check_distinct(given: Sequence[tuple[Path, str]]) -> None:
     """
     for number, (path, option) in enumerate(given):
         for other_path, other in given[:number]:
-            shared = min(path, other_path, key=len)
-            if path[: len(shared)] == other_path[: len(shared)]:
+            table = min(path, other_path, key=len)
+            if path[: len(table)] == other_path[: len(table)]:
                 raise UserError(
                     f"{one_line(other)} and {one_line(option)} both set "
-                    f"{one_line('.'.join(shared))}: give one of them"
+                    f"{one_line('.'.join(table))}: give one of them"
                 )
 
 

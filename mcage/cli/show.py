@@ -18,26 +18,39 @@ def show(
         tuple[str, str] | None,
         typer.Option(
             metavar="A B",
-            help="Compare two cases die by die; each by its label or the beginning of it.",
+            help="Compare two cases die by die; each is named by its label or its beginning.",
         ),
     ] = None,
     causes: Annotated[
-        bool, typer.Option("--causes", help="Show who has died of what by which age.")
+        bool,
+        typer.Option(
+            "--causes",
+            help="Show by age what fraction of the slices each cause of death has ended.",
+        ),
     ] = False,
     fit: Annotated[
         bool,
-        typer.Option("--fit", help="Fit Weibull and lognormal laws; say if the lives allow them."),
+        typer.Option(
+            "--fit",
+            help="Fit Weibull and lognormal distributions, and say whether lives follow them.",
+        ),
     ] = False,
     slices_per_chip: Annotated[
-        int | None, typer.Option(help="Show lives of chips of so many successive slices.")
+        int | None,
+        typer.Option(metavar="N", help="Show the lives of chips of N successive slices."),
     ] = None,
     spare_slices: Annotated[
         int | None,
-        typer.Option(help="Dead slices that such a chip can do without; default: none."),
+        typer.Option(
+            metavar="N", help="Number of dead slices that such a chip tolerates. Default: 0."
+        ),
     ] = None,
     figure: Annotated[
         Path | None,
-        typer.Option(help="Also draw how many slices still work at which age: .png, .pdf or .svg."),
+        typer.Option(
+            metavar="FILE",
+            help="Also draw the fraction of working slices against age: .png, .pdf or .svg.",
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
@@ -46,7 +59,7 @@ def show(
 
     if (compare is not None) + causes + fit + (slices_per_chip is not None) > 1:
         raise UserError(
-            "--compare, --causes, --fit and --slices-per-chip are tables of their own: "
+            "--compare, --causes, --fit and --slices-per-chip show different tables: "
             "give one of them"
         )
     if spare_slices is not None and slices_per_chip is None:

@@ -18,12 +18,12 @@ Mix = str | dict[str, float]
 
 
 def canonical_mix(given: object) -> Mix:
-    """Mix that a text or a table of weights stands for: ``weights(...)`` as a table.
+    """Check a mix, given as a text or a table of weights; ``weights(...)`` becomes a table.
 
     Raises
     ------
     ValueError
-        It stands for none; the message says what is wrong.
+        If the text is no mix; the message says what is wrong.
     """
     if isinstance(given, Mapping):
         return _weights(given)
@@ -77,25 +77,32 @@ def _weights(given: Mapping[str, object]) -> dict[str, float]:
 def draw_kernels(
     mix: Mix, seed: int, instances: NDArray[np.int64], kernels: tuple[str, ...], periods: int
 ) -> NDArray[np.int64]:
-    """Kernel of every period of every instance: int64[instances, periods].
+    """Draw the kernel of every period of every instance.
 
     Parameters
     ----------
     mix : str or dict
-        Of `canonical_mix`, with a weight for each of the kernels if it has any.
+        As `canonical_mix` gives it; a table has a weight for each of the kernels.
     seed : int
         Seed of the whole sweep.
     instances : int64[I]
-        Instance ids. What one draws depends on seed and id only.
+        Instance ids. The draws of an instance depend on seed and id only.
     kernels : tuple of str
         Names of the kernels.
     periods : int
-        Periods of a life.
+        Number of periods of a life.
+
+    Returns
+    -------
+    int64[I, periods]
+        Numbers of the kernels.
     """
-    return np.stack([_of_one(mix, seed, one, kernels, periods) for one in instances.tolist()])
+    return np.stack(
+        [_kernels_of(mix, seed, instance, kernels, periods) for instance in instances.tolist()]
+    )
 
 
-def _of_one(
+def _kernels_of(
     mix: Mix, seed: int, instance: int, kernels: tuple[str, ...], periods: int
 ) -> NDArray[np.int64]:
     draws = stream(seed, "workload", instance)
@@ -103,14 +110,16 @@ def _of_one(
         return draws.integers(len(kernels), size=periods)
     if mix == "one":
         return np.repeat(draws.integers(len(kernels), size=1), periods)
-    reached = np.cumsum(_chances(mix, seed, instance, kernels))
+    cumulative = np.cumsum(_probabilities(mix, seed, instance, kernels))
     # Rounding may leave the last sum below a draw.
-    found: NDArray[np.int64] = np.searchsorted(reached[:-1], draws.random(periods), side="right")
-    return found
+    drawn: NDArray[np.int64] = np.searchsorted(cumulative[:-1], draws.random(periods), side="right")
+    return drawn
 
 
-def _chances(mix: Mix, seed: int, instance: int, kernels: tuple[str, ...]) -> NDArray[np.float64]:
-    """Chance of each kernel in a period of an instance."""
+def _probabilities(
+    mix: Mix, seed: int, instance: int, kernels: tuple[str, ...]
+) -> NDArray[np.float64]:
+    """Probability of each kernel in a period of an instance."""
     if isinstance(mix, dict):
         weights = np.array([mix[name] for name in kernels])
         return np.asarray(weights / weights.sum())

@@ -1,8 +1,8 @@
 """Keys of a spec that no case of the sweep has a use for.
 
-A value that is not the default, and that can change nothing, is refused: whoever gave it would
-take the results for those of that value. What decides is the spec alone, and not what its traces
-or dies turn out to be.
+A value that is not the default and can change nothing is refused, because the results would be
+taken for those of that value. The spec alone decides, and not what its traces or dies turn out to
+need.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,16 +19,16 @@ from mcage.variation import GROWING_MODES, scenario
 
 @dataclass(frozen=True)
 class _Key:
-    """A key, who has a use for it, and why there is none without them.
+    """A key, the condition under which a case has a use for it, and the reason if none has.
 
     Parameters
     ----------
     name : str
         Dotted name.
     is_used : callable
-        From the spec and its techniques to whether a case may depend on the key.
+        Tells from the spec and its techniques whether a case may depend on the key.
     reason : callable
-        From the spec to words that say why none does, and what would.
+        Says for a spec why no case depends on the key, and what would change that.
     """
 
     name: str
@@ -42,10 +42,10 @@ def refuse_unused(spec: SweepSpec) -> None:
     Raises
     ------
     UserError
-        One line with key, value and reason; or a technique is unknown.
+        If there is such a value: one line with key, value and reason; or if a technique is unknown.
     """
     techniques = [technique(name) for name in spec.techniques]
-    given, defaults = (one.model_dump(mode="json") for one in (spec, SweepSpec()))
+    given, defaults = (either.model_dump(mode="json") for either in (spec, SweepSpec()))
     for key in _KEYS:
         value = _at(given, key.name)
         if value != _at(defaults, key.name) and not key.is_used(spec, techniques):
@@ -58,7 +58,7 @@ def _at(fields: dict[str, Any], key: str) -> Any:
 
 
 def _of_techniques(name: str, is_used_by: Callable[[Technique], bool], use: str) -> _Key:
-    """A key that some techniques have a use for."""
+    """Make the row of a key that only certain techniques have a use for."""
     return _Key(
         name,
         lambda _, techniques: any(map(is_used_by, techniques)),
@@ -73,9 +73,11 @@ def _faults_grow(spec: SweepSpec) -> bool:
 
 
 def _largest(spec: SweepSpec, name: str) -> float:
-    """The largest that a parameter of the fault model is in any scenario of the sweep."""
+    """Largest value of a parameter of the fault model in any scenario of the sweep."""
     value = getattr(spec.faults, name)
-    values = [getattr(scenario(one), name) for one in spec.scenarios] if value is None else [value]
+    values = (
+        [getattr(scenario(label), name) for label in spec.scenarios] if value is None else [value]
+    )
     return float(max(values))
 
 
@@ -106,7 +108,7 @@ _KEYS = (
         lambda spec, _: spec.life.activity != 1.0,
         lambda _: "slices are never idle, since life.activity = 1; leave it out, or lower that",
     ),
-    _of_techniques("life.spill_limit", lambda one: one.redirects, "spills to the LDS"),
+    _of_techniques("life.spill_limit", lambda technique: technique.redirects, "spills to the LDS"),
     _Key(
         "life.vmin_coefficient",
         lambda spec, _: _faults_grow(spec),
@@ -116,7 +118,7 @@ _KEYS = (
     ),
     _of_techniques(
         "faults.spread_blocks",
-        lambda one: one.stores_in_blocks,
+        lambda technique: technique.stores_in_blocks,
         "uses single blocks of a faulty entry",
     ),
     _Key(
@@ -143,9 +145,13 @@ _KEYS = (
             "out, or give faults.sigma_systematic_volts"
         ),
     ),
-    _of_techniques("registers.delta_limit", lambda one: one.compresses, "compresses"),
-    _of_techniques("registers.lds_rows", lambda one: one.redirects, "spills to the LDS"),
+    _of_techniques("registers.delta_limit", lambda technique: technique.compresses, "compresses"),
     _of_techniques(
-        "registers.selector_offsets", lambda one: one.rotating_selectors, "rotates its selectors"
+        "registers.lds_rows", lambda technique: technique.redirects, "spills to the LDS"
+    ),
+    _of_techniques(
+        "registers.selector_offsets",
+        lambda technique: technique.rotating_selectors,
+        "rotates its selectors",
     ),
 )

@@ -12,6 +12,7 @@ import typer
 from typer.testing import CliRunner
 
 from mcage.cli.faults import faults
+from mcage.cli.records import with_options
 from mcage.errors import UserError
 from mcage.variation import (
     class_shares,
@@ -24,7 +25,7 @@ from mcage.variation import (
 )
 
 app = typer.Typer()
-app.command()(faults)
+app.command()(with_options(faults))
 
 
 def run(*arguments: object) -> str:

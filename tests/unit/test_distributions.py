@@ -104,7 +104,7 @@ def test_shares_that_round_below_one_miss_no_draw():
         ("normal", "must be a number"),
         ("normal(353, 5", "must be a number"),
         ("Normal(353, 5)", "must be a number"),
-        ("weibull(1, 2)", "'weibull' is no law"),
+        ("weibull(1, 2)", "'weibull' is no distribution"),
         ("normal()", "2 or 4 numbers, not 1"),
         ("normal(353)", "2 or 4 numbers, not 1"),
         ("normal(353, 5, 340)", "2 or 4 numbers, not 3"),
