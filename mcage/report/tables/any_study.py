@@ -21,6 +21,8 @@ class VariableSummary:
 
     Parameters
     ----------
+    study : str
+        The study that computed it.
     variable, label : str
         The variable, and the place in its other dimensions; empty if it has no others.
     units : str
@@ -31,6 +33,7 @@ class VariableSummary:
         Mean over these instances.
     """
 
+    study: str
     variable: str
     label: str
     units: str
@@ -58,7 +61,12 @@ def summarize_file(path: Path) -> list[VariableSummary]:
             for (label, precision), count in zip(precisions.items(), counts, strict=True):
                 summaries.append(
                     VariableSummary(
-                        variable.name, label, variable.units, int(count), precision.estimate
+                        header.study,
+                        variable.name,
+                        label,
+                        variable.units,
+                        int(count),
+                        precision.estimate,
                     )
                 )
     return summaries
@@ -70,11 +78,15 @@ def print_summaries(summaries: Sequence[VariableSummary], console: Console) -> N
     Parameters
     ----------
     summaries : sequence of VariableSummary
-        Its lines.
+        At least one.
     console : rich.console.Console
         Where to.
     """
-    table = Table(caption=f"means over instances, {CONFIDENCE:.0%} intervals", box=box.SIMPLE_HEAD)
+    table = Table(
+        title=summaries[0].study,
+        caption=f"means over instances, {CONFIDENCE:.0%} intervals",
+        box=box.SIMPLE_HEAD,
+    )
     for heading in ("variable", "of", "unit"):
         table.add_column(heading)
     for heading in ("instances", "mean"):

@@ -1,0 +1,71 @@
+"""A study of a user: pi by darts. As a script, a campaign that can be killed.
+
+An instance is some darts thrown at a square; its estimate of pi is four times the fraction of them
+that hit the circle in the square.
+"""
+
+import sys
+import time
+import tomllib
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+
+from mcage.campaign.progress import Lines
+from mcage.campaign.run import run_campaign
+from mcage.campaign.study import Study
+from mcage.random import stream
+from mcage.results.header import DeclaredHeader, StoppingRule
+from mcage.results.variable import Coordinate, Variable
+
+VARIABLES = (
+    Variable("pi", ("instance",), "float64", "1", "estimate of pi"),
+    Variable("hits", ("quadrant",), "int64", "1", "darts in the circle"),
+)
+QUADRANTS = Coordinate(
+    Variable("quadrant", ("quadrant",), "text", "1", "quarter of the square"),
+    ("I", "II", "III", "IV"),
+)
+
+
+def study(header):
+    """The study of a header, in any process."""
+    spec = tomllib.loads(header.spec_toml)
+
+    def compute(first, last):
+        time.sleep(spec.get("seconds_per_shard", 0))
+        darts = np.stack(
+            [
+                stream(header.seed, "darts", i).uniform(-1, 1, (spec["darts"], 2))
+                for i in range(first, last)
+            ]
+        )
+        hit = (darts**2).sum(axis=2) <= 1
+        quadrant = np.where(darts[..., 1] >= 0, darts[..., 0] < 0, 2 + (darts[..., 0] >= 0))
+        return {"pi": 4 * hit.mean(axis=1), "hits": np.bincount(quadrant[hit], minlength=4)}
+
+    return Study(header, compute, f"{__name__}:study")
+
+
+def pi_by_darts(instances, darts=1000, rel_ci=None, **more):
+    """A campaign of so many instances."""
+    spec = "".join(f"{key} = {value}\n" for key, value in {"darts": darts, **more}.items())
+    return study(
+        DeclaredHeader(
+            name="pi by darts",
+            computes=VARIABLES,
+            labels=(QUADRANTS,),
+            spec_toml=spec,
+            spec_digest=blake2b(f"{spec}{instances}{rel_ci}".encode()).hexdigest(),
+            seed=7,
+            instances=instances,
+            engine="numpy",
+            stopping=None if rel_ci is None else StoppingRule(rel_ci, "pi"),
+        )
+    )
+
+
+if __name__ == "__main__":
+    slow = pi_by_darts(int(sys.argv[2]), seconds_per_shard=float(sys.argv[4]))
+    run_campaign(slow, Path(sys.argv[1]), int(sys.argv[3]), Lines(sys.stderr))

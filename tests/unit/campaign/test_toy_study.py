@@ -1,0 +1,192 @@
+"""Does a study that knows no register run as a campaign, by what sweeps run by?"""
+
+import json
+import math
+import os
+import pickle
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import darts
+import numpy as np
+import pytest
+from campaign_cases import Listener
+from typer.testing import CliRunner
+
+from mcage.campaign.merge import merge
+from mcage.campaign.run import run_campaign
+from mcage.campaign.shard_folder import shard_folder
+from mcage.campaign.study import ShardTask
+from mcage.cli.main import app
+from mcage.errors import UserError
+from mcage.results.reader import open_results, read_header
+
+INSTANCES = 60
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    out = tmp_path_factory.mktemp("whole") / "pi.h5"
+    return run_campaign(darts.pi_by_darts(INSTANCES), out, 25)
+
+
+def tasks(study, folder, *ranges):
+    return [ShardTask(study.header, study.maker, folder, part.start, part.stop) for part in ranges]
+
+
+def show(*arguments):
+    return CliRunner().invoke(app, ["show", *map(str, arguments)])
+
+
+def test_it_estimates_pi(finished):
+    with open_results(finished) as results:
+        assert results["pi"].dims == ("instance",)
+        assert results["pi"].mean().item() == pytest.approx(math.pi, abs=0.03)
+        hits = results["hits"]
+        assert list(hits["quadrant"].values) == ["I", "II", "III", "IV"]
+        assert hits.sum() == (results["pi"] * 250).sum()
+        assert results.attrs["study"] == "pi by darts"
+    assert read_header(finished) == darts.pi_by_darts(INSTANCES).header
+
+
+def test_it_continues_after_a_kill(tmp_path):
+    out = tmp_path / "pi.h5"
+    line = [sys.executable, darts.__file__, out, str(INSTANCES), "4", "0.2"]
+    process = subprocess.Popen(line, stderr=subprocess.DEVNULL, env=paths())
+    while not shard_folder(out).is_dir() or len(list(shard_folder(out).glob("*.h5"))) < 3:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    assert process.wait() == -9
+    assert not out.exists()
+    listener = Listener()
+    study = darts.pi_by_darts(INSTANCES, seconds_per_shard=0.2)
+    run_campaign(study, out, 100, listener)
+    _, done = listener.begin
+    assert 12 <= done < INSTANCES
+    assert listener.advanced == INSTANCES - done
+    whole = run_campaign(study, tmp_path / "whole.h5", 100)
+    assert out.read_bytes() == whole.read_bytes()
+
+
+def paths():
+    return os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def test_shards_of_anywhere_are_merged(finished, tmp_path):
+    out = tmp_path / "pi.h5"
+    shard_folder(out).mkdir()
+    study = darts.pi_by_darts(INSTANCES)
+    for task in tasks(study, shard_folder(out), range(13), range(13, INSTANCES)):
+        task.run()
+    assert merge(out).read_bytes() == finished.read_bytes()
+
+
+def test_a_task_travels(tmp_path):
+    """Another process that has the value alone writes the same bytes."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    study = darts.pi_by_darts(INSTANCES)
+    (task,) = tasks(study, there, range(5, 20))
+    script = "import pickle, sys; print(pickle.load(sys.stdin.buffer).run())"
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        input=pickle.dumps(task),
+        capture_output=True,
+        env=paths(),
+        check=True,
+    )
+    assert run.stdout.decode().strip() == str(task.path)
+    (task,) = tasks(study, here, range(5, 20))
+    path = task.run(study)
+    assert path.read_bytes() == (there / path.name).read_bytes()
+
+
+def test_it_stops_when_pi_is_known(tmp_path):
+    study = darts.pi_by_darts(5000, darts=100, rel_ci=0.0037)
+    listener = Listener()
+    out = run_campaign(study, tmp_path / "pi.h5", 400, listener)
+    values = study.compute(0, 5000)["pi"]
+    expected = next(
+        n
+        for n in (500, 630, 800, 1000, 1250, 1600, 2000)
+        if 1.9623 * values[:n].std(ddof=1) / math.sqrt(n) / values[:n].mean() <= 0.0037
+    )
+    assert 500 < expected < 2000
+    assert read_header(out).instances == expected
+    stopped = read_header(out).stopped
+    assert stopped.startswith(
+        f"pi to ±0.37 % with {expected} of at most 5000 instances; worst: 3.1"
+    )
+    assert listener.said[-1] == stopped
+    assert stopped in show(out).output
+
+
+def test_mcage_shows_its_file(finished):
+    table = show(finished)
+    assert table.exit_code == 0
+    assert "pi by darts" in table.output
+    with open_results(finished) as results:
+        values = results["pi"].values
+    (summary,) = json.loads(show(finished, "--json").stdout)
+    assert summary["variable"] == "pi"
+    assert summary["instances"] == INSTANCES
+    assert summary["mean"]["value"] == pytest.approx(values.mean())
+    half = 2.001 * values.std(ddof=1) / math.sqrt(INSTANCES)
+    assert summary["mean"]["upper"] == pytest.approx(values.mean() + half, rel=1e-4)
+
+
+@pytest.mark.parametrize("option", [["--causes"], ["--compare", "a", "b"], ["--fit"]])
+def test_tables_of_sweeps_are_refused(finished, option):
+    with pytest.raises(UserError, match=rf"{option[0]} is for sweeps; .* holds .*pi by darts"):
+        CliRunner().invoke(app, ["show", str(finished), *option], catch_exceptions=False)
+
+
+def test_shards_of_another_study_are_refused(tmp_path):
+    out = tmp_path / "pi.h5"
+    shard_folder(out).mkdir()
+    other = darts.pi_by_darts(INSTANCES, darts=50)
+    for task in tasks(other, shard_folder(out), range(13)):
+        task.run(other)
+    with pytest.raises(UserError, match="is a shard of another campaign"):
+        run_campaign(darts.pi_by_darts(INSTANCES), out, 20)
+
+
+def test_a_task_that_would_compute_something_else_is_refused(tmp_path):
+    study = darts.pi_by_darts(INSTANCES)
+    homeless = ShardTask(study.header, "", tmp_path, 0, 5)
+    with pytest.raises(UserError, match="names no maker"):
+        homeless.run()
+    stranger = ShardTask(study.header, f"{__name__}:something_else", tmp_path, 0, 5)
+    with pytest.raises(UserError, match="is another one in this process"):
+        stranger.run()
+
+
+def something_else(_):
+    return darts.pi_by_darts(INSTANCES, darts=3)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"name": "sweep"}, "not the name of a study of a user"),
+        ({"computes": ()}, "needs variables"),
+        ({"computes": darts.VARIABLES * 2}, "a name of its own"),
+        ({"labels": ()}, "hits: no coordinate for quadrant"),
+        ({"computes": darts.VARIABLES[1:]}, "needs a variable with the dimension instance"),
+        ({"instances": 0}, "needs an instance"),
+    ],
+)
+def test_a_study_that_no_file_can_hold_is_refused(fields, message):
+    header = darts.pi_by_darts(INSTANCES).header
+    with pytest.raises(ValueError, match=message):
+        replace(header, **fields)
+
+
+def test_what_is_summed_does_not_depend_on_the_shards(finished):
+    arrays = darts.pi_by_darts(INSTANCES).compute(0, INSTANCES)
+    with open_results(finished) as results:
+        assert np.array_equal(results["hits"], arrays["hits"])
