@@ -1,4 +1,4 @@
-"""What threads share: the cores, and values that are made once for a key."""
+"""What threads share: values made once for a key, memory that is used again, the usable cores."""
 
 import os
 import threading
@@ -8,17 +8,13 @@ from weakref import WeakKeyDictionary
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
+Item = TypeVar("Item")
 
 
-def usable_cores() -> int:
-    """Number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+class Memo(Generic[Key, Value]):
+    """Values by key, each made once and kept for as long as its key lives.
 
-
-class Once(Generic[Key, Value]):
-    """Values by key. A thread that asks while another makes the value waits for it.
+    A thread that asks while another thread makes the value waits for it.
 
     Parameters
     ----------
@@ -32,8 +28,41 @@ class Once(Generic[Key, Value]):
         self._lock = threading.RLock()
 
     def of(self, key: Key) -> Value:
-        """The value of a key, made now if it is not yet."""
+        """Return the value of a key; the first call for a key makes it."""
         with self._lock:
             if key not in self._made:
                 self._made[key] = self._make(key)
             return self._made[key]
+
+
+class FreeList(Generic[Item]):
+    """Items that no thread uses at the moment, such as memory.
+
+    The first touch of a page costs more than what is written to it; memory is therefore kept.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a new item.
+    """
+
+    def __init__(self, make: Callable[[], Item]) -> None:
+        self._make = make
+        self._free: list[Item] = []
+
+    def take(self) -> Item:
+        """Return a free item, or a new one if none is free. No other thread has it."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            return self._make()
+
+    def give_back(self, item: Item) -> None:
+        """Put back an item that is not needed any more."""
+        self._free.append(item)
+
+
+def usable_cores() -> int:
+    """Return the number of cores that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -44,7 +44,7 @@ import numpy as np
 from bench_engines import YEAR_SECONDS, Work, commit, machine, sampled_maps
 from phases import run_timed_sweep
 
-from mcage.cli.doctor import usable_cores
+from mcage.concurrency import usable_cores
 from mcage.engines.cuda_engine.devices.driver import ask_driver
 from mcage.engines.cuda_engine.devices.errors import NoDeviceError
 from mcage.engines.cuda_engine.devices.opening import open_devices

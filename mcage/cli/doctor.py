@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_module
-import os
 import platform
 import sys
 import time
@@ -12,6 +11,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from mcage.concurrency import usable_cores
 
 if TYPE_CHECKING:
     from mcage.engines.cuda_engine.devices.driver import Driver
@@ -66,12 +67,6 @@ def doctor(
         _print_verdict(report, bad)
     if bad:
         raise typer.Exit(1)
-
-
-def usable_cores() -> int:
-    """Cores that this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def versions() -> dict[str, str | None]:

@@ -32,7 +32,8 @@ os.environ["MKL_NUM_THREADS"] = "1"
 import numpy as np
 from phases import run_timed_sweep
 
-from mcage.cli.doctor import usable_cores, versions
+from mcage.cli.doctor import versions
+from mcage.concurrency import usable_cores
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.select import device_of, select_engine
 from mcage.engines.stress import FaultFreeDuties, TrackedCells

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.concurrency import Once
+from mcage.concurrency import Memo
 from mcage.engines.cuda_engine.devices.device import Device, Module
 from mcage.engines.cuda_engine.occupants import fixed_occupants
 from mcage.engines.cuda_engine.programs import OCCUPANTS, Program, select_program, stress_program
@@ -78,8 +78,8 @@ class Runner:
         self._threads = threads
         self._lock = threading.Lock()
         self._modules: dict[tuple[str, tuple[tuple[str, int], ...]], Module] = {}
-        self._redirections = Once(self._upload_redirection)
-        self._duties = Once(self._upload_duties)
+        self._redirections = Memo(self._upload_redirection)
+        self._duties = Memo(self._upload_duties)
 
     # ---- what is made once ---------------------------------------------------------------------
 

@@ -26,12 +26,12 @@ from mcage.engines.numba_engine.placement.residencies import (
     RECORD,
     WRITES_END,
 )
-from mcage.engines.numba_engine.prefetch import prefetch
 from mcage.engines.numba_engine.simd import (
     AT_ONCE,
     FIRST_BITS,
     LANES,
     add_where,
+    prefetch,
     sum_lanes,
     sum_plane,
     sum_planes,

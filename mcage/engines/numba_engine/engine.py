@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.concurrency import Once
+from mcage.concurrency import FreeList, Memo
 from mcage.engines.interface import CellTimes, Counters, Engine
 from mcage.engines.numba_engine.cell_times import (
     ALL_BITS,
@@ -23,7 +23,6 @@ from mcage.engines.numba_engine.placement.occupants import new_occupants, sort_o
 from mcage.engines.numba_engine.placement.redirect import COUNTERS, ENTRIES, new_homes
 from mcage.engines.numba_engine.placement.residencies import BITS, Residencies, residencies_of
 from mcage.engines.numba_engine.simd import LANES
-from mcage.engines.numba_engine.spares import Spares
 from mcage.engines.numba_engine.stress.accumulator import (
     FaultFreeStress,
     NumbaStress,
@@ -61,14 +60,14 @@ class NumbaEngine(Engine):
     def __init__(self) -> None:
         self._pool = Pool()
         self._packed = Packed(self)
-        self._residencies: Once[PreparedReplay, Residencies] = Once(
+        self._residencies: Memo[PreparedReplay, Residencies] = Memo(
             lambda replay: residencies_of((replay,))
         )
-        self._counts: Once[PreparedReplay, Counts] = Once(
+        self._counts: Memo[PreparedReplay, Counts] = Memo(
             lambda one: Counts(self._residencies.of(one))
         )
-        self._trees: Once[FaultFreeDuties, tuple[Tree, Tree]] = Once(_trees)
-        self._redirected: Once[FaultFreeDuties, tuple[Residencies, Spares[Room]]] = Once(
+        self._trees: Memo[FaultFreeDuties, tuple[Tree, Tree]] = Memo(_trees)
+        self._redirected: Memo[FaultFreeDuties, tuple[Residencies, FreeList[Room]]] = Memo(
             _redirected
         )
 
@@ -112,10 +111,10 @@ def _trees(duties: FaultFreeDuties) -> tuple[Tree, Tree]:
     return tree_of(duties.zero), tree_of(duties.one)
 
 
-def _redirected(duties: FaultFreeDuties) -> tuple[Residencies, Spares[Room]]:
+def _redirected(duties: FaultFreeDuties) -> tuple[Residencies, FreeList[Room]]:
     """Runs of a technique on every kernel, and room to work on them."""
     residencies = residencies_of(duties.replays)
-    return residencies, Spares(partial(new_room, residencies))
+    return residencies, FreeList(partial(new_room, residencies))
 
 
 @compiled

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.concurrency import FreeList
 from mcage.engines.numba_engine.cell_times import Events, Times, new_events, new_times
 from mcage.engines.numba_engine.jit import compiled
 from mcage.engines.numba_engine.placement.homes import find_homes
@@ -18,7 +19,6 @@ from mcage.engines.numba_engine.placement.occupants import sort_occupants
 from mcage.engines.numba_engine.placement.redirect import COUNTERS, ENTRIES, LDS, Homes, new_homes
 from mcage.engines.numba_engine.placement.residencies import BITS, Residencies
 from mcage.engines.numba_engine.simd import LANES
-from mcage.engines.numba_engine.spares import Spares
 from mcage.engines.numba_engine.stress.abreast import Abreast, forget, new_abreast
 from mcage.engines.numba_engine.stress.bounds import Views, bound_homes, bound_occupants, new_views
 from mcage.engines.numba_engine.stress.epoch_log import (
@@ -150,7 +150,7 @@ class NumbaStress(FaultFreeStress):
     def __init__(
         self,
         residencies: Residencies,
-        rooms: Spares[Room],
+        rooms: FreeList[Room],
         pool: Pool,
         trees: tuple[Tree, Tree],
         duties: FaultFreeDuties,

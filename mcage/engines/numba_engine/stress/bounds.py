@@ -20,8 +20,7 @@ from mcage.engines.numba_engine.placement.redirect import (
     residency_of,
 )
 from mcage.engines.numba_engine.placement.residencies import BITS, END, LAST
-from mcage.engines.numba_engine.prefetch import prefetch
-from mcage.engines.numba_engine.simd import LANES, add_row, add_row_where, add_where
+from mcage.engines.numba_engine.simd import LANES, add_row, add_row_where, add_where, prefetch
 
 _VIEWS = BLOCKS + 1
 """What an entry looks like to the cells of a record in each block, and to all other cells."""

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.concurrency import FreeList
 from mcage.engines.numba_engine.jit import compiled
 from mcage.engines.numba_engine.placement.occupants import Occupants
 from mcage.engines.numba_engine.placement.redirect import ENTRIES
-from mcage.engines.numba_engine.spares import Spares
 
 
 class EpochLog(NamedTuple):
@@ -43,7 +43,7 @@ class Pool:
     """Memory for visits that is used again. Threads may share it."""
 
     def __init__(self) -> None:
-        self._spares: Spares[NDArray[np.int64]] = Spares(lambda: np.empty(0, np.int64))
+        self._spares: FreeList[NDArray[np.int64]] = FreeList(lambda: np.empty(0, np.int64))
 
     def take(self, occupants: int) -> NDArray[np.int64]:
         """Memory for at least so many visits."""
