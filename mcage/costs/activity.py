@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.interface import Counters, fault_free_maps
+from mcage.engines.interface import fault_free_maps
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.geometry import SLICE
+from mcage.replays.outcome import Counters
 from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.replays.schedule import Schedule
 from mcage.techniques import Gating, Placement, Storage, Technique, refuse_policy

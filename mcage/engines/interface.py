@@ -1,7 +1,6 @@
 """What every engine offers: fault maps in, compact outcomes out, cell arrays only on request."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,74 +8,9 @@ from numpy.typing import NDArray
 from mcage.engines.policies import Policies
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells
 from mcage.geometry import SLICE
+from mcage.replays.outcome import CellTimes, Counters
 from mcage.replays.prepare import PreparedReplay
 from mcage.techniques import Technique
-
-
-@dataclass(frozen=True)
-class Counters:
-    """Event counts of a steady-state replay, summed over its passes; arrays int64[instances].
-
-    Attributes
-    ----------
-    passes : int
-        Passes summed over (starting offsets of rotating selectors; otherwise 1).
-    regular, to_reliable, to_faulty, lds : int64[instances]
-        Writes that stay in their home, that are redirected to a reliable or to a faulty entry,
-        that find no home and go to the LDS.
-    lds_reads : int64[instances]
-        Reads of spilled rows.
-    peak_spilled_rows : int64[instances]
-        Largest number of rows spilled at once in any pass (not a sum).
-    spilled_row_cycles : int64[instances]
-        Sum over cycles of the rows spilled.
-    wakeups : int64[instances]
-        Writes after which an entry that was off because its value was compressed holds a value.
-    """
-
-    passes: int
-    regular: NDArray[np.int64]
-    to_reliable: NDArray[np.int64]
-    to_faulty: NDArray[np.int64]
-    lds: NDArray[np.int64]
-    lds_reads: NDArray[np.int64]
-    peak_spilled_rows: NDArray[np.int64]
-    spilled_row_cycles: NDArray[np.int64]
-    wakeups: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class CellTimes:
-    """Cycles that each cell holds '1' and is powered, summed over the passes of a replay.
-
-    Attributes
-    ----------
-    ones, powered : int64[instances, 256, 2048]
-        Cells that are never written are off throughout: both are 0.
-    period : int or int64[instances]
-        Cycles of all passes together; of each instance where windows may have to wait.
-    """
-
-    ones: NDArray[np.int64]
-    powered: NDArray[np.int64]
-    period: int | NDArray[np.int64]
-
-    @property
-    def zeros(self) -> NDArray[np.int64]:
-        """Cycles at '0': int64[instances, 256, 2048]."""
-        return self.powered - self.ones
-
-    @property
-    def longest_zero_duty(self) -> NDArray[np.float64]:
-        """Longest '0' duty cycle among the cells of the slice: float64[instances]."""
-        longest: NDArray[np.float64] = self.zeros.max(axis=(1, 2)) / self.period
-        return longest
-
-    @property
-    def longest_one_duty(self) -> NDArray[np.float64]:
-        """Longest '1' duty cycle among the cells of the slice: float64[instances]."""
-        longest: NDArray[np.float64] = self.ones.max(axis=(1, 2)) / self.period
-        return longest
 
 
 class Engine(ABC):

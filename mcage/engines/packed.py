@@ -12,10 +12,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.interface import CellTimes, Engine, fault_free_maps
+from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.stress import DenseStress, FaultFreeDuties, SliceTimes, TrackedCells
 from mcage.geometry import SLICE
 from mcage.replays.layout import Layout
+from mcage.replays.outcome import CellTimes
 from mcage.replays.packing import Packing, Places
 from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.techniques import Placement

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.interface import Counters, Engine, fault_free_maps
+from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.stress import FaultFreeDuties, TrackedCells
 from mcage.geometry import SLICE
 from mcage.replays.most_stressed import group_by_duty
+from mcage.replays.outcome import Counters
 from mcage.replays.prepare import PreparedReplay
 from mcage.traces import Trace, first_generations
 from mcage.traces.library import bundled_trace

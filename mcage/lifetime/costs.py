@@ -25,7 +25,7 @@ from mcage.costs import (
 from mcage.costs.components import Penalties
 from mcage.geometry import SLICE
 from mcage.lifetime.fault_free import FaultFreeReplays
-from mcage.replays.event_rates import Event
+from mcage.replays.outcome import Event
 
 
 @dataclass(frozen=True)

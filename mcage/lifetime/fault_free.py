@@ -10,11 +10,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.costs.kernel_activity import KernelActivity
 from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.stress import FaultFreeDuties
 from mcage.geometry import SLICE
-from mcage.replays.event_rates import KernelActivity, events_per_cycle
 from mcage.replays.most_stressed import group_by_duty
+from mcage.replays.outcome import events_per_cycle
 from mcage.replays.prepare import PreparedReplay
 
 

@@ -10,7 +10,7 @@ from mcage.engines.interface import Engine
 from mcage.geometry import SLICE
 from mcage.lifetime.end_cause import EndCause
 from mcage.lifetime.fault_free import FaultFreeReplays
-from mcage.replays.event_rates import COUNTED, EVENTS, Event, counted
+from mcage.replays.outcome import COUNTED, EVENTS, Event, counted
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ from mcage.lifetime.end_cause import EndCause
 from mcage.lifetime.fault_free import FaultFreeReplays
 from mcage.lifetime.feasibility import Replayed, Room
 from mcage.lifetime.new_faults import NewFaults
-from mcage.replays.event_rates import EVENTS, Event
+from mcage.replays.outcome import EVENTS, Event
 from mcage.spec.epochs import growth_weights, middles_of_growth
 from mcage.variation import EntryFaults, TailCells
 

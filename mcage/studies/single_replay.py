@@ -20,12 +20,13 @@ from mcage.costs import (
     load_costs,
     slowdown,
 )
-from mcage.engines.interface import Counters, Engine, fault_free_maps
+from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
 from mcage.files.inputs import MIB, UnreadableFileError, read_regular
 from mcage.geometry import SLICE
 from mcage.plain_text import shortened
+from mcage.replays.outcome import Counters
 from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.techniques import Technique
 from mcage.traces import Trace

@@ -17,11 +17,12 @@ from explore_traces import (
     together,
 )
 
-from mcage.engines.interface import CellTimes, Engine, fault_free_maps
+from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.select import select_engine
 from mcage.geometry import SLICE
 from mcage.replays.layout import Layout, window_layout
 from mcage.replays.live_ranges import lives_of
+from mcage.replays.outcome import CellTimes
 from mcage.replays.prepare import PreparedReplay
 from mcage.replays.schedule import Schedule, make_schedule
 from mcage.techniques import technique

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from mcage.engines.cuda_engine.devices.device import Device
 from mcage.engines.cuda_engine.runner import Runner
 from mcage.engines.cuda_engine.stress import CudaStress
-from mcage.engines.interface import CellTimes, Counters, Engine
+from mcage.engines.interface import Engine
 from mcage.engines.packed import Packed, PackedStress
 from mcage.engines.policies import Policies
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells
 from mcage.geometry import SLICE
+from mcage.replays.outcome import CellTimes, Counters
 from mcage.replays.prepare import PreparedReplay
 from mcage.techniques import Gating, Placement, Storage
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.concurrency import FreeList, Memo
-from mcage.engines.interface import CellTimes, Counters, Engine
+from mcage.engines.interface import Engine
 from mcage.engines.numba_engine.cell_times import (
     ALL_BITS,
     clear,
@@ -35,6 +35,7 @@ from mcage.engines.packed import Packed, PackedStress
 from mcage.engines.policies import Policies
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells
 from mcage.geometry import SLICE
+from mcage.replays.outcome import CellTimes, Counters
 from mcage.replays.prepare import PreparedReplay
 from mcage.techniques import Gating, Placement, Storage
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.interface import CellTimes, Counters, Engine
+from mcage.engines.interface import Engine
 from mcage.engines.numpy_engine.cell_times import Imprints, Occupants, cell_times, make_imprints
 from mcage.engines.numpy_engine.redirection import count_writes, place_writes
 from mcage.engines.packed import Packed, PackedStress
@@ -24,6 +24,7 @@ from mcage.engines.stress import (
 )
 from mcage.geometry import SLICE
 from mcage.replays.layout import Layout
+from mcage.replays.outcome import CellTimes, Counters
 from mcage.replays.prepare import PreparedReplay
 from mcage.techniques import Gating, Placement, Storage
 

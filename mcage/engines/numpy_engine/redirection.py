@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.interface import Counters
 from mcage.geometry import SLICE
+from mcage.replays.outcome import Counters
 from mcage.replays.prepare import PreparedReplay
 from mcage.replays.schedule import DEATH
 from mcage.traces.model import ALLOC, RELEASE

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.interface import CellTimes
 from mcage.geometry import SLICE
 from mcage.replays.most_stressed import BRANCHES, DutyGroups
+from mcage.replays.outcome import CellTimes
 
 _Times = NDArray[Any]  # unsigned integers, or float64
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.interface import CellTimes
 from mcage.geometry import SLICE
+from mcage.replays.outcome import CellTimes
 
 ZERO, ONE = 0, 1
 """Indices of the two duty cycles."""

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.costs import Activity, activity_of, conventional
-from mcage.engines.interface import Counters, Engine, fault_free_maps
+from mcage.engines.interface import Engine, fault_free_maps
 from mcage.geometry import SLICE
+from mcage.replays.outcome import Counters
 from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.replays.schedule import Schedule, Windows, make_schedule
 from mcage.studies.reproduction.duty_summary import CellDuties, cell_duties

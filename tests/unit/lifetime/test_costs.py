@@ -29,10 +29,10 @@ from mcage.costs import (
     activity_of,
     conventional,
 )
-from mcage.engines.interface import Counters
+from mcage.costs.kernel_activity import KernelActivity
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.lifetime.costs import Meter
-from mcage.replays.event_rates import EVENTS, Event, KernelActivity, events_per_cycle
+from mcage.replays.outcome import EVENTS, Counters, Event, events_per_cycle
 from mcage.replays.prepare import prepare
 from mcage.spec.epochs import growth_weights
 from mcage.techniques import TECHNIQUES

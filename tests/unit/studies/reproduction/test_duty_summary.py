@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mcage.engines.interface import CellTimes
 from mcage.geometry import SLICE
+from mcage.replays.outcome import CellTimes
 from mcage.studies.reproduction.duty_summary import ONE, ZERO, cell_duties
 
 PERIOD = 100

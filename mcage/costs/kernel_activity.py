@@ -1,65 +1,15 @@
-"""Events of a replay, per cycle, and what a slice does while they happen."""
+"""Activity of a technique on a kernel, put together from the events of each instance."""
 
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.costs import Accesses, Activity, activity_of
-from mcage.engines.interface import Counters
+from mcage.costs.activity import Accesses, Activity, activity_of
 from mcage.geometry import SLICE
+from mcage.replays.outcome import Counters, Event
 from mcage.replays.prepare import PreparedReplay
-
-
-class Event(IntEnum):
-    """What is counted per cycle of a steady replay: columns of the arrays called ``events``."""
-
-    REGULAR = 0
-    TO_RELIABLE = 1
-    TO_FAULTY = 2
-    LDS = 3
-    WAKEUP = 4
-    LDS_READ = 5
-    SPILLED_ROW = 6
-    """A cycle of a row in the LDS; per cycle, the rows spilled on the mean."""
-    WAIT = 7
-    """A cycle that wavefronts lose to waiting for one another."""
-    MOV = 8
-    MISPREDICTION = 9
-
-
-EVENTS = len(Event)
-COUNTED = Event.SPILLED_ROW + 1
-"""The first so many are those that an engine counts for each fault map."""
-
-
-def events_per_cycle(replay: PreparedReplay, counters: Counters) -> NDArray[np.float64]:
-    """Events per cycle of steady replay, without waits: float64[instances, EVENTS]."""
-    schedule = replay.schedule
-    counts = counted(counters)
-    events = np.zeros((len(counts), EVENTS))
-    events[:, :COUNTED] = counts / (counters.passes * schedule.cycles)
-    events[:, Event.MOV] = schedule.mov_writes / schedule.cycles
-    events[:, Event.MISPREDICTION] = schedule.mispredicted_writes / schedule.cycles
-    return events
-
-
-def counted(counters: Counters) -> NDArray[np.int64]:
-    """Those events that a fault map may change: int64[instances, COUNTED]."""
-    return np.stack(
-        [
-            counters.regular,
-            counters.to_reliable,
-            counters.to_faulty,
-            counters.lds,
-            counters.wakeups,
-            counters.lds_reads,
-            counters.spilled_row_cycles,
-        ],
-        axis=1,
-    )
 
 
 @dataclass(frozen=True, eq=False)

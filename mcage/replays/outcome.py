@@ -1,0 +1,124 @@
+"""What a replay yields: event counts, cycles of cells, and events per cycle of steady replay."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.replays.prepare import PreparedReplay
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Event counts of a steady-state replay, summed over its passes; arrays int64[instances].
+
+    Attributes
+    ----------
+    passes : int
+        Passes summed over (starting offsets of rotating selectors; otherwise 1).
+    regular, to_reliable, to_faulty, lds : int64[instances]
+        Writes that stay in their home, that are redirected to a reliable or to a faulty entry,
+        that find no home and go to the LDS.
+    lds_reads : int64[instances]
+        Reads of spilled rows.
+    peak_spilled_rows : int64[instances]
+        Largest number of rows spilled at once in any pass (not a sum).
+    spilled_row_cycles : int64[instances]
+        Sum over cycles of the rows spilled.
+    wakeups : int64[instances]
+        Writes after which an entry that was off because its value was compressed holds a value.
+    """
+
+    passes: int
+    regular: NDArray[np.int64]
+    to_reliable: NDArray[np.int64]
+    to_faulty: NDArray[np.int64]
+    lds: NDArray[np.int64]
+    lds_reads: NDArray[np.int64]
+    peak_spilled_rows: NDArray[np.int64]
+    spilled_row_cycles: NDArray[np.int64]
+    wakeups: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class CellTimes:
+    """Cycles that each cell holds '1' and is powered, summed over the passes of a replay.
+
+    Attributes
+    ----------
+    ones, powered : int64[instances, 256, 2048]
+        Cells that are never written are off throughout: both are 0.
+    period : int or int64[instances]
+        Cycles of all passes together; of each instance where windows may have to wait.
+    """
+
+    ones: NDArray[np.int64]
+    powered: NDArray[np.int64]
+    period: int | NDArray[np.int64]
+
+    @property
+    def zeros(self) -> NDArray[np.int64]:
+        """Cycles at '0': int64[instances, 256, 2048]."""
+        return self.powered - self.ones
+
+    @property
+    def longest_zero_duty(self) -> NDArray[np.float64]:
+        """Longest '0' duty cycle among the cells of the slice: float64[instances]."""
+        longest: NDArray[np.float64] = self.zeros.max(axis=(1, 2)) / self.period
+        return longest
+
+    @property
+    def longest_one_duty(self) -> NDArray[np.float64]:
+        """Longest '1' duty cycle among the cells of the slice: float64[instances]."""
+        longest: NDArray[np.float64] = self.ones.max(axis=(1, 2)) / self.period
+        return longest
+
+
+class Event(IntEnum):
+    """What is counted per cycle of a steady replay: columns of the arrays called ``events``."""
+
+    REGULAR = 0
+    TO_RELIABLE = 1
+    TO_FAULTY = 2
+    LDS = 3
+    WAKEUP = 4
+    LDS_READ = 5
+    SPILLED_ROW = 6
+    """A cycle of a row in the LDS; per cycle, the rows spilled on the mean."""
+    WAIT = 7
+    """A cycle that wavefronts lose to waiting for one another."""
+    MOV = 8
+    MISPREDICTION = 9
+
+
+EVENTS = len(Event)
+COUNTED = Event.SPILLED_ROW + 1
+"""The first so many are those that an engine counts for each fault map."""
+
+
+def events_per_cycle(replay: PreparedReplay, counters: Counters) -> NDArray[np.float64]:
+    """Events per cycle of steady replay, without waits: float64[instances, EVENTS]."""
+    schedule = replay.schedule
+    counts = counted(counters)
+    events = np.zeros((len(counts), EVENTS))
+    events[:, :COUNTED] = counts / (counters.passes * schedule.cycles)
+    events[:, Event.MOV] = schedule.mov_writes / schedule.cycles
+    events[:, Event.MISPREDICTION] = schedule.mispredicted_writes / schedule.cycles
+    return events
+
+
+def counted(counters: Counters) -> NDArray[np.int64]:
+    """Those events that a fault map may change: int64[instances, COUNTED]."""
+    return np.stack(
+        [
+            counters.regular,
+            counters.to_reliable,
+            counters.to_faulty,
+            counters.lds,
+            counters.wakeups,
+            counters.lds_reads,
+            counters.spilled_row_cycles,
+        ],
+        axis=1,
+    )
