@@ -12,7 +12,7 @@ from mcage.engines.interface import fault_free_maps
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.geometry import SLICE
 from mcage.replays.outcome import Counters
-from mcage.replays.prepare import PreparedReplay, prepare
+from mcage.replays.prepare import FixedReplay, PackedReplay, PreparedReplay, prepare
 from mcage.replays.schedule import Schedule
 from mcage.techniques import Gating, Placement, Storage, Technique, refuse_policy
 from mcage.traces.model import ALLOC, READ, RELEASE, WRITE, Trace
@@ -421,7 +421,7 @@ def _open_entry_cycles(schedule: Schedule) -> float:
 def _used_entries(replay: PreparedReplay) -> int:
     """Entries on under `unused` or no gating; else the most that are in windows at once."""
     technique, schedule = replay.technique, replay.schedule
-    if replay.layout is None:
+    if not isinstance(replay, FixedReplay | PackedReplay):
         return SLICE.entries
     match technique.gating:
         case Gating.NONE:

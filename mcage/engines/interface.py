@@ -5,11 +5,12 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.engines.packed import Packed, PackedStress
 from mcage.engines.policies import Policies
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells
 from mcage.geometry import SLICE
 from mcage.replays.outcome import CellTimes, Counters
-from mcage.replays.prepare import PreparedReplay
+from mcage.replays.prepare import FixedReplay, PackedReplay, PreparedReplay, RedirectedReplay
 from mcage.techniques import Technique
 
 
@@ -31,6 +32,9 @@ class Engine(ABC):
     threads: int | None = None
     """Threads of the host that its memory has room for at once; None if it need not be asked."""
 
+    def __init__(self) -> None:
+        self._packed = Packed(self.fixed_times)
+
     def check(self, technique: Technique) -> None:
         """Refuse a technique that asks for a policy which this engine does not implement.
 
@@ -42,45 +46,76 @@ class Engine(ABC):
         self.policies.check(technique, self.name)
 
     @abstractmethod
-    def redirect(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
-        """Event counts of a redirecting technique."""
+    def redirect(self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
+        """Event counts of a technique that redirects."""
 
     @abstractmethod
+    def fixed_times(self, replay: FixedReplay) -> CellTimes:
+        """Integer cell times where no fault moves a window: those of one slice, for all."""
+
+    @abstractmethod
+    def redirected_times(
+        self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]
+    ) -> CellTimes:
+        """Integer cell times of every instance of a technique that redirects."""
+
+    @abstractmethod
+    def unpacked_stress(
+        self, duties: FaultFreeDuties, tracked: TrackedCells, instances: int
+    ) -> StressAccumulator:
+        """As `stress`, for replays that are not packed."""
+
     def cell_times(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> CellTimes:
-        """Integer cell times of a small batch, for inspection and for replays shared by all."""
+        """Integer cell times of a small batch, for inspection and for fault-free replays."""
+        self.check(replay.technique)
+        match replay:
+            case FixedReplay():
+                return self.fixed_times(replay)
+            case RedirectedReplay():
+                return self.redirected_times(replay, fault_maps)
+            case PackedReplay():
+                return self._packed.cell_times(replay, fault_maps)
+        raise TypeError(f"no kind of replay: {type(replay).__name__}")
 
-    @abstractmethod
     def stress(
         self, duties: FaultFreeDuties, tracked: TrackedCells, instances: int
     ) -> StressAccumulator:
-        """Times of the cells of a batch of new instances, all zero so far."""
+        """Stress times of the cells of a batch of new instances, all zero so far."""
+        self.check(duties.replays[0].technique)
+        if isinstance(duties.replays[0], PackedReplay):
+            return PackedStress(self._packed, duties, tracked, instances)
+        return self.unpacked_stress(duties, tracked, instances)
 
     def count(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
-        """Event counts of any technique for every instance."""
+        """Event counts of any technique for every instance.
+
+        Where a technique redirects nothing, every write stays in its home. The counts of an
+        instance are 0 if packed windows find no place on it.
+        """
         self.check(replay.technique)
-        if replay.technique.redirects:
-            return self.redirect(replay, fault_maps)
+        runs = np.ones(len(fault_maps), dtype=bool)
+        match replay:
+            case RedirectedReplay():
+                return self.redirect(replay, fault_maps)
+            case PackedReplay():
+                runs = replay.packing.fits(fault_maps)
         schedule = replay.schedule
         waking = schedule.was_compressed & ~schedule.compressed
         wakes = int(waking.sum()) if replay.technique.gates_empty else 0
 
-        runs = np.ones(len(fault_maps), dtype=bool)
-        if replay.packing is not None:
-            runs = replay.packing.fits(fault_maps)
-
-        def every(count: int) -> NDArray[np.int64]:
+        def of_all(count: int) -> NDArray[np.int64]:
             return np.where(runs, count, 0).astype(np.int64)
 
         return Counters(
             passes=1,
-            regular=every(schedule.writes),
-            to_reliable=every(0),
-            to_faulty=every(0),
-            lds=every(0),
-            lds_reads=every(0),
-            peak_spilled_rows=every(0),
-            spilled_row_cycles=every(0),
-            wakeups=every(wakes),
+            regular=of_all(schedule.writes),
+            to_reliable=of_all(0),
+            to_faulty=of_all(0),
+            lds=of_all(0),
+            lds_reads=of_all(0),
+            peak_spilled_rows=of_all(0),
+            spilled_row_cycles=of_all(0),
+            wakeups=of_all(wakes),
         )
 
 

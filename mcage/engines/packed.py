@@ -6,19 +6,19 @@ map, so that each is replayed as it lies there.
 """
 
 import dataclasses
+from collections.abc import Callable
 from threading import RLock
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.stress import DenseStress, FaultFreeDuties, SliceTimes, TrackedCells
 from mcage.geometry import SLICE
 from mcage.replays.layout import Layout
 from mcage.replays.outcome import CellTimes
 from mcage.replays.packing import Packing, Places
-from mcage.replays.prepare import PreparedReplay, prepare
+from mcage.replays.prepare import FixedReplay, PackedReplay, PreparedReplay, prepare
 from mcage.techniques import Placement
 
 
@@ -27,48 +27,46 @@ class Packed:
 
     Parameters
     ----------
-    engine : Engine
-        What replays traces whose windows have fixed places.
+    fixed_times : callable
+        Cell times of an engine where windows have fixed places (`Engine.fixed_times`).
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, fixed_times: Callable[[FixedReplay], CellTimes]) -> None:
+        self._fixed_times = fixed_times
         self._lock = RLock()
-        self._replays: WeakKeyDictionary[Packing, dict[Places, PreparedReplay]] = (
-            WeakKeyDictionary()
-        )
+        self._replays: WeakKeyDictionary[Packing, dict[Places, FixedReplay]] = WeakKeyDictionary()
         self._times: WeakKeyDictionary[Packing, dict[Places, SliceTimes]] = WeakKeyDictionary()
 
-    def cell_times(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> CellTimes:
+    def cell_times(self, replay: PackedReplay, fault_maps: NDArray[np.uint8]) -> CellTimes:
         """See `Engine.cell_times`; `period` is that of each instance.
 
         Where nothing can run, all cells are off for as long as the recorded trace takes.
         """
-        slices = [self.slice_times(replay, one) for one in fault_maps]
+        slices = [self.slice_times(replay, fault_map) for fault_map in fault_maps]
         ones, powered, period = zip(*slices, strict=True)
         return CellTimes(np.stack(ones), np.stack(powered), np.array(period, dtype=np.int64))
 
-    def slice_times(self, replay: PreparedReplay, fault_map: NDArray[np.uint8]) -> SliceTimes:
+    def slice_times(self, replay: PackedReplay, fault_map: NDArray[np.uint8]) -> SliceTimes:
         """Times of one slice, whose fault map is uint8[256]."""
         packing = replay.packing
-        assert packing is not None
         ones = np.zeros((SLICE.entries, SLICE.entry_bits), dtype=np.int64)
         powered = np.zeros_like(ones)
         places = packing.places(fault_map)
         if not all(places):
             return ones, powered, replay.period
         if len(packing.sizes) > 1:
-            return self._replayed(self._laid_out(replay, packing, fault_map, places))
+            return self._replayed(self._laid_out(replay, fault_map, places))
         entries = packing.entries(fault_map, places)
-        ones[entries], powered[entries], period = self._of_places(replay, packing, places)
+        ones[entries], powered[entries], period = self._of_places(replay, places)
         return ones, powered, period
 
-    def _of_places(self, replay: PreparedReplay, packing: Packing, places: Places) -> SliceTimes:
-        """Times of the rows of all places, one place after the other."""
+    def _of_places(self, replay: PackedReplay, places: Places) -> SliceTimes:
+        """Times of the rows of all places, place after place."""
+        packing = replay.packing
         with self._lock:
             known = self._times.setdefault(packing, {})
             if places not in known:
-                ones, powered, period = self._replayed(self._retimed(replay, packing, places))
+                ones, powered, period = self._replayed(self._retimed(replay, places))
                 (size,), (count,) = packing.sizes, places
                 narrow = np.min_scalar_type(period)
                 rows = slice(size * count)
@@ -76,38 +74,37 @@ class Packed:
             return known[places]
 
     def _laid_out(
-        self,
-        replay: PreparedReplay,
-        packing: Packing,
-        fault_map: NDArray[np.uint8],
-        places: Places,
-    ) -> PreparedReplay:
+        self, replay: PackedReplay, fault_map: NDArray[np.uint8], places: Places
+    ) -> FixedReplay:
         """Re-timed replay with its windows where they lie on a fault map."""
-        base = packing.bases(fault_map, places)[None]
+        base = replay.packing.bases(fault_map, places)[None]
         layout = Layout(base, np.zeros_like(base), np.zeros(SLICE.entries, dtype=np.int64))
-        return dataclasses.replace(self._retimed(replay, packing, places), layout=layout)
+        return FixedReplay(self._retimed(replay, places).schedule, layout)
 
-    def _retimed(self, replay: PreparedReplay, packing: Packing, places: Places) -> PreparedReplay:
+    def _retimed(self, replay: PackedReplay, places: Places) -> FixedReplay:
+        packing = replay.packing
         with self._lock:
             known = self._replays.setdefault(packing, {})
             if places not in known:
                 direct = dataclasses.replace(replay.technique, placement=Placement.DIRECT)
-                known[places] = prepare(packing.retimed(places), direct)
+                retimed = prepare(packing.retimed(places), direct)
+                assert isinstance(retimed, FixedReplay)
+                known[places] = retimed
             return known[places]
 
-    def _replayed(self, replay: PreparedReplay) -> SliceTimes:
-        times = self._engine.cell_times(replay, fault_free_maps())
+    def _replayed(self, replay: FixedReplay) -> SliceTimes:
+        times = self._fixed_times(replay)
         return times.ones[0], times.powered[0], replay.period
 
 
 class PackedStress(DenseStress):
-    """Exposure of instances whose windows are packed.
+    """Stress times of instances whose windows are packed.
 
     Parameters
     ----------
     packed : Packed
         Replays.
-    duties, watched, instances
+    duties, tracked, instances
         As for `StressAccumulator`.
     """
 
@@ -118,4 +115,5 @@ class PackedStress(DenseStress):
         self._packed = packed
 
     def _times(self, replay: PreparedReplay, fault_map: NDArray[np.uint8]) -> SliceTimes:
+        assert isinstance(replay, PackedReplay)
         return self._packed.slice_times(replay, fault_map)

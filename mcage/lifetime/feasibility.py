@@ -11,6 +11,7 @@ from mcage.geometry import SLICE
 from mcage.lifetime.end_cause import EndCause
 from mcage.lifetime.fault_free import FaultFreeReplays
 from mcage.replays.outcome import COUNTED, EVENTS, Event, counted
+from mcage.replays.prepare import PackedReplay
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,8 +157,9 @@ class Room:
         """See which instances of a result have windows left, and how long wavefronts wait."""
         for number in np.unique(result.kernel[which]):
             chosen = which[result.kernel[which] == number]
-            packing = self.shared.replays[number].packing
-            assert packing is not None
+            replay = self.shared.replays[number]
+            assert isinstance(replay, PackedReplay)
+            packing = replay.packing
             waits = packing.slowdown(result.fault_maps[chosen])
             result.end_cause[chosen[np.isinf(waits)]] = EndCause.NO_HOME
             for one in np.flatnonzero(np.isinf(waits)):

@@ -7,13 +7,15 @@ entries what an earlier pass left there: the one whose counters lead to its own 
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcage.errors import UserError
 from mcage.geometry import SLICE
-from mcage.replays.schedule import Schedule, Windows
+from mcage.replays.schedule import Schedule
+from mcage.replays.windows import Windows
 from mcage.techniques import Placement, refuse_policy
 from mcage.traces.model import ALLOC, WRITE
 
@@ -39,8 +41,74 @@ class Layout:
 
     @property
     def passes(self) -> int:
-        """Starting offsets, one pass each."""
+        """Starting offsets; each makes a pass."""
         return len(self.base)
+
+    @property
+    def orbits(self) -> NDArray[np.int64]:
+        """Orbits of passes that each entry sees: int64[256].
+
+        From pass p the steps of an entry come back to p after passes / g turns, g the greatest
+        common divisor of passes and step. Passes 0 ... g - 1 therefore start the g orbits: turn t
+        of orbit o is pass (o + t x step) mod passes.
+        """
+        return np.gcd(self.passes, self.step)
+
+    def registers_in(self, entry: int, size: NDArray[np.int64]) -> "RegistersInEntry":
+        """Return the registers that live in an entry; `size` is that of the windows."""
+        orbits, step = int(self.orbits[entry]), int(self.step[entry])
+        turns = self.passes // orbits
+        passes = ((np.arange(orbits)[:, None] + step * np.arange(turns)) % self.passes).ravel()
+        base, rotation = self.base[passes], self.rotation[passes]
+        place, window = np.nonzero((base <= entry) & (entry < base + size))
+        shifted = entry - base[place, window] - rotation[place, window]
+        register = window * SLICE.entries + shifted % size[window]
+        return RegistersInEntry(*np.divmod(place, turns), register)
+
+
+class RegistersInEntry(NamedTuple):
+    """Registers that live in an entry, orbit after orbit, each in order of time; int64[n].
+
+    Attributes
+    ----------
+    orbit, turn : int64[n]
+        Orbit of passes, and which of its passes.
+    register : int64[n]
+        256 x window + register.
+    """
+
+    orbit: NDArray[np.int64]
+    turn: NDArray[np.int64]
+    register: NDArray[np.int64]
+
+
+class WritesOfRegisters(NamedTuple):
+    """Writes that go to an entry, register after register.
+
+    Attributes
+    ----------
+    write : int64[n]
+        Writes, those of a register in order of time.
+    first, end : int64[256 * windows]
+        Register 256 x window + r has the writes ``write[first:end]``.
+    """
+
+    write: NDArray[np.int64]
+    first: NDArray[np.int64]
+    end: NDArray[np.int64]
+
+
+def writes_of_registers(schedule: Schedule) -> WritesOfRegisters:
+    """Return the writes of a replay that go to an entry, sorted by register."""
+    register = schedule.window * SLICE.entries + schedule.reg
+    in_entry = np.flatnonzero(~schedule.in_table)
+    write = in_entry[np.argsort(register[in_entry], kind="stable")]
+    registers = np.arange(len(schedule.windows.size) * SLICE.entries)
+    return WritesOfRegisters(
+        write,
+        np.searchsorted(register[write], registers, side="left"),
+        np.searchsorted(register[write], registers, side="right"),
+    )
 
 
 def window_layout(schedule: Schedule) -> Layout:

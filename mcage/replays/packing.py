@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.errors import UserError
-from mcage.replays.schedule import Windows
+from mcage.replays.windows import Windows
 from mcage.traces.model import ALLOC, EVENT_COLUMNS, READ, RELEASE, WRITE, Trace
 
 _RANK_IN_CYCLE = np.argsort([ALLOC, WRITE, READ, RELEASE])

@@ -1,6 +1,13 @@
-"""Everything that a replay of one trace under one technique needs besides fault maps."""
+"""Everything that a replay of one trace under one technique needs besides fault maps.
 
+A replay is of one of three kinds, by what a fault changes: where windows have fixed places, it
+changes nothing; where registers are redirected, each register looks for a home; where windows are
+packed, whole windows move and may have to wait.
+"""
+
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +15,8 @@ from numpy.typing import NDArray
 from mcage.geometry import SLICE
 from mcage.replays.layout import Layout, needed_entries, window_layout
 from mcage.replays.packing import Packing
-from mcage.replays.schedule import Schedule, find_windows, make_schedule
+from mcage.replays.schedule import Schedule, make_schedule
+from mcage.replays.windows import windows_of
 from mcage.techniques import Technique
 from mcage.traces.model import Trace
 
@@ -17,29 +25,16 @@ SELECTOR_OFFSETS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class PreparedReplay:
-    """A trace made ready for replay under a technique.
+class PreparedReplay(ABC):
+    """A trace made ready for replay under a technique; what its three kinds have in common.
 
     Attributes
     ----------
     schedule : Schedule
-        What no instance changes.
-    layout : Layout or None
-        Places of the windows; None for redirecting techniques, where registers have their own.
-    selector_starts : int64[passes]
-        Redirecting techniques: entry at which the selectors' scan starts, one pass each.
-    needed : bool[256]
-        Entries that must be reliable; all False for a technique that heeds the fault map.
-    packing : Packing or None
-        Pack placement: where windows lie and how long they wait on a fault map. `schedule` and
-        `layout` are then those of a slice without faults.
+        The part of the replay that no fault map changes.
     """
 
     schedule: Schedule
-    layout: Layout | None
-    selector_starts: NDArray[np.int64]
-    needed: NDArray[np.bool_]
-    packing: Packing | None = None
 
     @property
     def technique(self) -> Technique:
@@ -47,14 +42,81 @@ class PreparedReplay:
         return self.schedule.technique
 
     @property
+    @abstractmethod
     def passes(self) -> int:
         """Passes of the trace over which times and counters are summed."""
-        return self.layout.passes if self.layout else len(self.selector_starts)
 
     @property
     def period(self) -> int:
         """Cycles of all passes together."""
         return self.passes * self.schedule.cycles
+
+    @property
+    def needed(self) -> NDArray[np.bool_]:
+        """Entries that must be reliable, bool[256]: none if the technique heeds the fault map."""
+        return np.zeros(SLICE.entries, dtype=bool)
+
+
+@dataclass(frozen=True, eq=False)
+class FixedReplay(PreparedReplay):
+    """A replay whose windows have the same places on every fault map.
+
+    Attributes
+    ----------
+    layout : Layout
+        Places of the windows, pass by pass.
+    """
+
+    layout: Layout
+
+    @property
+    def passes(self) -> int:
+        """Starting offsets of the layout."""
+        return self.layout.passes
+
+    @cached_property
+    def needed(self) -> NDArray[np.bool_]:
+        """Entries in which windows lie, bool[256]: a window cannot avoid a fault."""
+        return needed_entries(self.schedule, self.layout)
+
+
+@dataclass(frozen=True, eq=False)
+class RedirectedReplay(PreparedReplay):
+    """A replay in which every register looks for a home on the fault map.
+
+    Attributes
+    ----------
+    selector_starts : int64[passes]
+        Entry at which the scan of the selectors starts in each pass.
+    """
+
+    selector_starts: NDArray[np.int64]
+
+    @property
+    def passes(self) -> int:
+        """Starting entries of the selectors."""
+        return len(self.selector_starts)
+
+
+@dataclass(frozen=True, eq=False)
+class PackedReplay(PreparedReplay):
+    """A replay in which whole windows lie between faulty entries, and may have to wait.
+
+    Attributes
+    ----------
+    layout : Layout
+        Places of the windows on a slice without faults, to which `schedule` belongs as well.
+    packing : Packing
+        Where the windows lie on a fault map, and how long they wait.
+    """
+
+    layout: Layout
+    packing: Packing
+
+    @property
+    def passes(self) -> int:
+        """Passes of the replay without faults."""
+        return self.layout.passes
 
 
 def prepare(
@@ -79,22 +141,16 @@ def prepare(
     Raises
     ------
     UserError
-        If windows handed out in turn find no room, or windows of different size cannot be packed.
+        If there is no place for a window that takes the next free place in turn, or windows of
+        different size cannot be packed.
     """
     schedule = make_schedule(trace, technique, delta_limit)
     if technique.redirects:
         starts = selector_offsets if technique.rotating_selectors else 1
-        return PreparedReplay(
-            schedule,
-            None,
-            np.arange(starts, dtype=np.int64) * (SLICE.entries // starts),
-            np.zeros(SLICE.entries, dtype=bool),
-        )
+        offsets = np.arange(starts, dtype=np.int64) * (SLICE.entries // starts)
+        return RedirectedReplay(schedule, offsets)
     layout = window_layout(schedule)
     if technique.packs:
-        packing = Packing(trace, *find_windows(trace))
-        unused = np.zeros(SLICE.entries, dtype=bool)
-        return PreparedReplay(schedule, layout, np.zeros(0, dtype=np.int64), unused, packing)
-    return PreparedReplay(
-        schedule, layout, np.zeros(0, dtype=np.int64), needed_entries(schedule, layout)
-    )
+        packing = Packing(trace, windows_of(trace), trace.window_of_event())
+        return PackedReplay(schedule, layout, packing)
+    return FixedReplay(schedule, layout)

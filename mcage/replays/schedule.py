@@ -12,29 +12,15 @@ from numpy.typing import NDArray
 from mcage.geometry import SLICE
 from mcage.replays.live_ranges import lives_of
 from mcage.replays.stored_values import StoredValues, stored_stored_values
+from mcage.replays.windows import Windows, windows_of
 from mcage.techniques import Storage, Technique, refuse_policy
-from mcage.traces.model import READ, RELEASE, WRITE, Trace
+from mcage.traces.model import READ, WRITE, Trace
 from mcage.traces.patterns import classify, compressible, first_block_fits, wc_bytes
 
 FULL_EXEC = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
 DEATH = 4
 """Kind of operation beside the events of a trace: a value has been read for the last time."""
-
-
-@dataclass(frozen=True)
-class Windows:
-    """Register windows of a trace, in the order of their allocation; arrays of shape [windows].
-
-    `base` is slot x N, `generation` counts the earlier windows of the same slot.
-    """
-
-    slot: NDArray[np.int64]
-    size: NDArray[np.int64]
-    base: NDArray[np.int64]
-    generation: NDArray[np.int64]
-    alloc_cycle: NDArray[np.int64]
-    release_cycle: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +122,7 @@ def make_schedule(trace: Trace, technique: Technique, delta_limit: int | None) -
     delta_limit : int or None
         Largest delta of a compressible value: 64 as published, or None (models' section F).
     """
-    windows, window_of_event = find_windows(trace)
+    windows, window_of_event = windows_of(trace), trace.window_of_event()
     is_write = trace.kind == WRITE
     events = np.flatnonzero(is_write)
     window = window_of_event[events]
@@ -219,33 +205,6 @@ def _scatter(order: NDArray[np.int64], values: NDArray[np.bool_]) -> NDArray[np.
     scattered = np.empty_like(values)
     scattered[order] = values
     return scattered
-
-
-def find_windows(trace: Trace) -> tuple[Windows, NDArray[np.int64]]:
-    """Windows in allocation order, and the window that each event belongs to."""
-    events = trace.alloc_event.astype(np.int64)
-    slot = trace.slot[events].astype(np.int64)
-    sizes = np.array([kernel.window_size for kernel in trace.kernels], dtype=np.int64)
-    size = sizes[trace.alloc_kernel.astype(np.int64)]
-    window_of_event = np.empty(len(trace.kind), dtype=np.int64)
-    generation = np.empty(len(events), dtype=np.int64)
-    for one in np.unique(slot):
-        mine = np.flatnonzero(slot == one)
-        generation[mine] = np.arange(len(mine))
-        of_slot = np.flatnonzero(trace.slot == one)
-        window_of_event[of_slot] = mine[np.searchsorted(events[mine], of_slot, "right") - 1]
-    releases = np.flatnonzero(trace.kind == RELEASE)
-    release_cycle = np.empty(len(events), dtype=np.int64)
-    release_cycle[window_of_event[releases]] = trace.cycle[releases]
-    windows = Windows(
-        slot=slot,
-        size=size,
-        base=slot * size,
-        generation=generation,
-        alloc_cycle=trace.cycle[events].astype(np.int64),
-        release_cycle=release_cycle,
-    )
-    return windows, window_of_event
 
 
 def _operations(

@@ -27,7 +27,7 @@ from mcage.files.inputs import MIB, UnreadableFileError, read_regular
 from mcage.geometry import SLICE
 from mcage.plain_text import shortened
 from mcage.replays.outcome import Counters
-from mcage.replays.prepare import PreparedReplay, prepare
+from mcage.replays.prepare import PackedReplay, PreparedReplay, prepare
 from mcage.techniques import Technique
 from mcage.traces import Trace
 from mcage.traces.transforms import WAVEFRONT, released
@@ -235,12 +235,14 @@ def _parts(of: Slowdown | Energy) -> list[tuple[str, NDArray[np.float64]]]:
 
 def _waits(replay: PreparedReplay, maps: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Cycles lost to waiting for a window, per recorded cycle; infinite where there is none."""
-    return np.zeros(len(maps)) if replay.packing is None else replay.packing.slowdown(maps)
+    if not isinstance(replay, PackedReplay):
+        return np.zeros(len(maps))
+    return replay.packing.slowdown(maps)
 
 
 def _concurrent_windows(replay: PreparedReplay, maps: NDArray[np.uint8]) -> int | list[Any]:
     """Windows open at once; under pack placement those that fit, of each size, per instance."""
-    if replay.packing is None:
+    if not isinstance(replay, PackedReplay):
         return replay.schedule.trace.concurrent_windows
     return [_single(replay.packing.places(one)) for one in maps]
 

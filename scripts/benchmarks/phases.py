@@ -102,6 +102,15 @@ class TimedEngine(Engine):
     def redirect(self, replay, fault_maps):
         return self.count(replay, fault_maps)
 
+    def fixed_times(self, replay):
+        return self._engine.fixed_times(replay)
+
+    def redirected_times(self, replay, fault_maps):
+        return self._engine.redirected_times(replay, fault_maps)
+
+    def unpacked_stress(self, duties, tracked, instances):
+        return self._engine.unpacked_stress(duties, tracked, instances)
+
     def count(self, replay, fault_maps):
         with self._stopwatch.phase("counting"):
             return self._engine.count(replay, fault_maps)

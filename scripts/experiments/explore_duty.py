@@ -19,11 +19,10 @@ from explore_traces import (
 
 from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.select import select_engine
-from mcage.geometry import SLICE
 from mcage.replays.layout import Layout, window_layout
 from mcage.replays.live_ranges import lives_of
 from mcage.replays.outcome import CellTimes
-from mcage.replays.prepare import PreparedReplay
+from mcage.replays.prepare import FixedReplay, PreparedReplay
 from mcage.replays.schedule import Schedule, make_schedule
 from mcage.techniques import technique
 from mcage.traces import ALLOC, KERNELS, RELEASE, WRITE, Trace, load_trace, open_trace
@@ -163,8 +162,7 @@ def replays_under(schedule: Schedule, assumed: Assumptions) -> Iterator[Prepared
 
 
 def _replay(schedule: Schedule, layout: Layout) -> PreparedReplay:
-    nothing = np.zeros(0, dtype=np.int64)
-    return PreparedReplay(schedule, layout, nothing, np.zeros(SLICE.entries, dtype=bool))
+    return FixedReplay(schedule, layout)
 
 
 def held_until_written(schedule: Schedule, layout: Layout) -> Schedule:

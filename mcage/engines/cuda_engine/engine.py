@@ -14,12 +14,11 @@ from mcage.engines.cuda_engine.devices.device import Device
 from mcage.engines.cuda_engine.runner import Runner
 from mcage.engines.cuda_engine.stress import CudaStress
 from mcage.engines.interface import Engine
-from mcage.engines.packed import Packed, PackedStress
 from mcage.engines.policies import Policies
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells
 from mcage.geometry import SLICE
 from mcage.replays.outcome import CellTimes, Counters
-from mcage.replays.prepare import PreparedReplay
+from mcage.replays.prepare import FixedReplay, RedirectedReplay
 from mcage.techniques import Gating, Placement, Storage
 
 MOST_INSTANCES = 1024
@@ -62,6 +61,7 @@ class CudaEngine(Engine):
     )
 
     def __init__(self, devices: Sequence[Device], threads: int = 1) -> None:
+        super().__init__()
         free = min(device.free_bytes() for device in devices)
         each = max(1, min(-(-threads // len(devices)), free // LEAST_BYTES))
         self.devices = tuple(devices)
@@ -70,7 +70,6 @@ class CudaEngine(Engine):
         self._turn = itertools.cycle([Runner(device, each) for device in devices])
         self._taking_turns = threading.Lock()
         self._of_thread = threading.local()
-        self._packed = Packed(self)
         self.batch = max(1, min(MOST_INSTANCES, free // (2 * each * _STRESS_BYTES)))
         self.device = "; ".join(device.description for device in devices)
 
@@ -83,7 +82,7 @@ class CudaEngine(Engine):
             self._of_thread.runner = runner
         return runner
 
-    def redirect(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
+    def redirect(self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
         """See `Engine.redirect`."""
         self.check(replay.technique)
         events = self._runner().count(replay, fault_maps)
@@ -100,18 +99,18 @@ class CudaEngine(Engine):
             wakeups=wakeups,
         )
 
-    def cell_times(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> CellTimes:
-        """See `Engine.cell_times`."""
-        self.check(replay.technique)
-        if replay.packing is not None:
-            return self._packed.cell_times(replay, fault_maps)
-        return CellTimes(*self._runner().cell_times(replay, fault_maps), replay.period)
+    def fixed_times(self, replay: FixedReplay) -> CellTimes:
+        """See `Engine.fixed_times`."""
+        return CellTimes(*self._runner().fixed_times(replay), replay.period)
 
-    def stress(
+    def redirected_times(
+        self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]
+    ) -> CellTimes:
+        """See `Engine.redirected_times`."""
+        return CellTimes(*self._runner().redirected_times(replay, fault_maps), replay.period)
+
+    def unpacked_stress(
         self, duties: FaultFreeDuties, tracked: TrackedCells, instances: int
     ) -> StressAccumulator:
-        """See `Engine.exposure`."""
-        self.check(duties.replays[0].technique)
-        if duties.replays[0].technique.packs:
-            return PackedStress(self._packed, duties, tracked, instances)
+        """See `Engine.unpacked_stress`."""
         return CudaStress(self._runner(), duties, tracked, instances)

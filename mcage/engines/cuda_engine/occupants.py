@@ -3,7 +3,6 @@
 For redirecting techniques `kernels/select.cu` and `kernels/visits.cu` make the same tables.
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +10,8 @@ from numpy.typing import NDArray
 
 from mcage.engines.cuda_engine.tables import Columns, columns
 from mcage.geometry import SLICE
-from mcage.replays.layout import Layout
-from mcage.replays.prepare import PreparedReplay
+from mcage.replays.layout import WritesOfRegisters, writes_of_registers
+from mcage.replays.prepare import FixedReplay
 
 WHOLE_ENTRY = -1
 """In place of a block."""
@@ -20,20 +19,21 @@ WHOLE_ENTRY = -1
 
 @dataclass(frozen=True, eq=False)
 class FixedOccupants:
-    """Visits of all entries in all their worlds; a world is an orbit of passes.
+    """Occupants of all entries in all their orbits of passes.
 
     Attributes
     ----------
     columns : Columns
         Writes, register after register.
-    starts : int32[worlds, 257]
-        First visit of each entry.
-    visits : int32[worlds, capacity, 4]
-        First and end of the writes, block, and turn: the pass of the world that it is in.
-    worlds : int32[256]
-        Worlds of each entry.
+    starts : int32[orbits, 257]
+        First occupant of each entry.
+    occupants : int32[orbits, capacity, 4]
+        First and end of the writes of an occupant, its block, and its turn: the pass of the orbit
+        in which it lives.
+    orbits : int32[256]
+        Orbits of each entry.
     periods : uint64[256]
-        Cycles of a world of each entry.
+        Cycles of an orbit of each entry.
     """
 
     columns: Columns
@@ -43,25 +43,15 @@ class FixedOccupants:
     periods: NDArray[np.uint64]
 
 
-def fixed_occupants(replay: PreparedReplay, layout: Layout) -> FixedOccupants:
-    """Visits under a window layout.
-
-    Pass p is followed by pass (p + step) mod passes. This comes back to p after passes / g turns,
-    g the greatest common divisor of passes and step, so that 0 ... g - 1 start the g orbits.
-    """
-    schedule = replay.schedule
-    register = schedule.window * SLICE.entries + schedule.reg
-    in_entry = np.flatnonzero(~schedule.in_table)
-    order = in_entry[np.argsort(register[in_entry], kind="stable")]
-    registers = np.arange(len(schedule.windows.size) * SLICE.entries)
-    first = np.searchsorted(register[order], registers, side="left")
-    end = np.searchsorted(register[order], registers, side="right")
-
-    orbits = np.gcd(layout.passes, layout.step)
-    found = [_occupants_of(number, replay, layout, first, end) for number in range(SLICE.entries)]
-    orbit = np.concatenate([one[0] for one in found])
-    entry = np.repeat(np.arange(SLICE.entries), [len(one[0]) for one in found])
-    occupants = np.concatenate([one[1] for one in found])
+def fixed_occupants(replay: FixedReplay) -> FixedOccupants:
+    """Occupants of all entries under a window layout."""
+    schedule, layout = replay.schedule, replay.layout
+    writes = writes_of_registers(schedule)
+    of_entries = [_occupants_of(entry, replay, writes) for entry in range(SLICE.entries)]
+    orbit = np.concatenate([orbit for orbit, _ in of_entries])
+    entry = np.repeat(np.arange(SLICE.entries), [len(orbit) for orbit, _ in of_entries])
+    occupants = np.concatenate([rows for _, rows in of_entries])
+    orbits = layout.orbits
     counts = np.zeros((int(orbits.max()), SLICE.entries + 1), dtype=np.int64)
     np.add.at(counts, (orbit, entry + 1), 1)
     starts = counts.cumsum(axis=1)
@@ -70,7 +60,7 @@ def fixed_occupants(replay: PreparedReplay, layout: Layout) -> FixedOccupants:
     in_orbit = np.arange(len(orbit)) - np.searchsorted(orbit[by_orbit], orbit[by_orbit])
     sorted_occupants[orbit[by_orbit], in_orbit] = occupants[by_orbit]
     return FixedOccupants(
-        columns=columns(replay, order),
+        columns=columns(replay, writes.write),
         starts=starts.astype(np.int32),
         occupants=sorted_occupants,
         orbits=orbits.astype(np.int32),
@@ -79,31 +69,11 @@ def fixed_occupants(replay: PreparedReplay, layout: Layout) -> FixedOccupants:
 
 
 def _occupants_of(
-    number: int,
-    replay: PreparedReplay,
-    layout: Layout,
-    first: NDArray[np.int64],
-    end: NDArray[np.int64],
+    entry: int, replay: FixedReplay, writes: WritesOfRegisters
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Visits of an entry, world after world in order of time: world, and row of the table."""
-    size = replay.schedule.windows.size
-    step = int(layout.step[number])
-    orbits = math.gcd(layout.passes, step)
-    turns = layout.passes // orbits
-    in_turn = (np.arange(orbits)[:, None] + step * np.arange(turns)) % layout.passes
-    base, rotation = layout.base[in_turn.ravel()], layout.rotation[in_turn.ravel()]
-    turn, window = np.nonzero((base <= number) & (number < base + size))
-    shifted = number - base[turn, window] - rotation[turn, window]
-    key = window * SLICE.entries + shifted % size[window]
-    written = first[key] < end[key]
-    orbit, turn_in_orbit = np.divmod(turn[written], turns)
-    table = np.stack(
-        [
-            first[key[written]],
-            end[key[written]],
-            np.full(len(orbit), WHOLE_ENTRY),
-            turn_in_orbit,
-        ],
-        axis=1,
-    )
-    return orbit, table
+    """Occupants of an entry, orbit after orbit in order of time: orbit, and row of the table."""
+    held = replay.layout.registers_in(entry, replay.schedule.windows.size)
+    first, end = writes.first[held.register], writes.end[held.register]
+    rows = np.stack([first, end, np.full(len(first), WHOLE_ENTRY), held.turn], axis=1)
+    written = first < end
+    return held.orbit[written], rows[written]

@@ -15,7 +15,7 @@ from mcage.engines.cuda_engine.programs import OCCUPANTS, Program, select_progra
 from mcage.engines.cuda_engine.tables import Columns, redirection
 from mcage.engines.stress import FaultFreeDuties
 from mcage.geometry import SLICE
-from mcage.replays.prepare import PreparedReplay
+from mcage.replays.prepare import FixedReplay, PreparedReplay, RedirectedReplay
 
 EVENTS = 7
 """Event counts of `kernels/select.cu`."""
@@ -101,7 +101,7 @@ class Runner:
         by_bit = both.reshape(2, -1, SLICE.entries, SLICE.components, SLICE.component_bits)
         return self._shared(np.ascontiguousarray(by_bit.swapaxes(3, 4)))
 
-    def _upload_redirection(self, replay: PreparedReplay) -> tuple[_Selecting, _Walking]:
+    def _upload_redirection(self, replay: RedirectedReplay) -> tuple[_Selecting, _Walking]:
         tables = redirection(replay)
         selecting = _Selecting(
             stay_operations=self._shared(tables.stay_operations),
@@ -135,7 +135,7 @@ class Runner:
 
     # ---- replays -------------------------------------------------------------------------------
 
-    def count(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> NDArray[np.int64]:
+    def count(self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> NDArray[np.int64]:
         """Events of a redirecting technique: int64[instances, passes, 7]."""
         selecting, _ = self._redirections.of(replay)
         shape = (len(fault_maps), replay.passes, EVENTS)
@@ -147,20 +147,22 @@ class Runner:
             events[chunk] = self.device.download(counted)
         return events
 
-    def cell_times(
-        self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]
+    def fixed_times(self, replay: FixedReplay) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Cycles at '1' and powered under a window layout: two times int64[1, 256, 2048]."""
+        tables = fixed_occupants(replay)
+        walking = self._walking(tables.columns, tables.orbits, tables.periods)
+        occupants = _Occupants(
+            most_orbits=len(tables.starts),
+            starts=self._shared(tables.starts),
+            occupants=self._shared(tables.occupants),
+            capacity=tables.occupants.shape[1],
+        )
+        return self._cell_times(replay, walking, occupants, 1)
+
+    def redirected_times(
+        self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Cycles at '1' and powered: two times int64[instances or 1, 256, 2048]."""
-        if replay.layout is not None:
-            tables = fixed_occupants(replay, replay.layout)
-            walking = self._walking(tables.columns, tables.orbits, tables.periods)
-            occupants = _Occupants(
-                most_orbits=len(tables.starts),
-                starts=self._shared(tables.starts),
-                occupants=self._shared(tables.occupants),
-                capacity=tables.occupants.shape[1],
-            )
-            return self._cell_times(replay, walking, occupants, 1)
+        """Cycles at '1' and powered on fault maps: two times int64[instances, 256, 2048]."""
         selecting, walking = self._redirections.of(replay)
         shape = (len(fault_maps), SLICE.entries, SLICE.entry_bits)
         ones, powered = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
@@ -173,7 +175,7 @@ class Runner:
 
     def expose(
         self,
-        replay: PreparedReplay,
+        replay: RedirectedReplay,
         fault_maps: NDArray[np.uint8],
         instances: NDArray[np.int64],
         scale: float,
@@ -213,7 +215,7 @@ class Runner:
 
     def look_back(
         self,
-        replay: PreparedReplay,
+        replay: RedirectedReplay,
         fault_maps: NDArray[np.uint8],
         instances: NDArray[np.int64],
         backs: NDArray[np.float64],
@@ -253,7 +255,7 @@ class Runner:
         return result
 
     def _walked(
-        self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]
+        self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]
     ) -> Iterator[tuple[slice, list[Any]]]:
         """Chunks of a batch whose visits are on the device, with the arguments of a walk."""
         selecting, walking = self._redirections.of(replay)
@@ -270,7 +272,7 @@ class Runner:
 
     def _place(
         self,
-        replay: PreparedReplay,
+        replay: RedirectedReplay,
         selecting: _Selecting,
         fault_maps: NDArray[np.uint8],
         capacity: int,
@@ -304,7 +306,7 @@ class Runner:
         return events
 
     def _occupants(
-        self, replay: PreparedReplay, selecting: _Selecting, fault_maps: NDArray[np.uint8]
+        self, replay: RedirectedReplay, selecting: _Selecting, fault_maps: NDArray[np.uint8]
     ) -> _Occupants:
         device, capacity = self.device, selecting.stays
         lanes = len(fault_maps) * replay.passes
@@ -340,7 +342,7 @@ class Runner:
         return downloaded.swapaxes(2, 3).reshape(shape)
 
 
-def _work_bytes(replay: PreparedReplay, stays: int) -> int:
+def _work_bytes(replay: RedirectedReplay, stays: int) -> int:
     """Work space for the visits of one slice."""
     tables = 4 * SLICE.entries + 4 * (SLICE.entries + 1) + 8 * EVENTS
     return SLICE.entries + replay.passes * (stays * _ARRIVAL_AND_OCCUPANT_BYTES + tables)

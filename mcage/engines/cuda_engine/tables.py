@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.replays.prepare import PreparedReplay
+from mcage.replays.prepare import PreparedReplay, RedirectedReplay
 from mcage.replays.schedule import DEATH
 from mcage.traces.model import RELEASE, WRITE
 
@@ -78,7 +78,7 @@ class Redirection:
     columns: Columns
 
 
-def redirection(replay: PreparedReplay) -> Redirection:
+def redirection(replay: RedirectedReplay) -> Redirection:
     """Tables of a redirecting technique on a trace.
 
     A register that is spilled may find a home in the midst of a stay, and then keeps it: what

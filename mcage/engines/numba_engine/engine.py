@@ -15,7 +15,7 @@ from mcage.engines.numba_engine.cell_times import (
     new_events,
     new_times,
 )
-from mcage.engines.numba_engine.fixed_layout import laid_out_times
+from mcage.engines.numba_engine.fixed_layout import fixed_layout_times
 from mcage.engines.numba_engine.jit import compiled
 from mcage.engines.numba_engine.placement.count import Counts
 from mcage.engines.numba_engine.placement.homes import find_homes
@@ -31,12 +31,11 @@ from mcage.engines.numba_engine.stress.accumulator import (
 )
 from mcage.engines.numba_engine.stress.epoch_log import Pool
 from mcage.engines.numba_engine.stress.mixture import Tree, tree_of
-from mcage.engines.packed import Packed, PackedStress
 from mcage.engines.policies import Policies
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells
 from mcage.geometry import SLICE
 from mcage.replays.outcome import CellTimes, Counters
-from mcage.replays.prepare import PreparedReplay
+from mcage.replays.prepare import FixedReplay, RedirectedReplay
 from mcage.techniques import Gating, Placement, Storage
 
 
@@ -59,53 +58,58 @@ class NumbaEngine(Engine):
     batch = 48
 
     def __init__(self) -> None:
+        super().__init__()
         self._pool = Pool()
-        self._packed = Packed(self)
-        self._residencies: Memo[PreparedReplay, Residencies] = Memo(
+        self._residencies: Memo[RedirectedReplay, Residencies] = Memo(
             lambda replay: residencies_of((replay,))
         )
-        self._counts: Memo[PreparedReplay, Counts] = Memo(
-            lambda one: Counts(self._residencies.of(one))
+        self._counts: Memo[RedirectedReplay, Counts] = Memo(
+            lambda replay: Counts(self._residencies.of(replay))
         )
         self._trees: Memo[FaultFreeDuties, tuple[Tree, Tree]] = Memo(_trees)
         self._redirected: Memo[FaultFreeDuties, tuple[Residencies, FreeList[Room]]] = Memo(
             _redirected
         )
 
-    def redirect(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
+    def redirect(self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
         """See `Engine.redirect`."""
         self.check(replay.technique)
         counters = self._counts.of(replay).of(fault_maps)
-        return Counters(replay.passes, *(counters[:, one] for one in range(COUNTERS)))
+        return Counters(replay.passes, *(counters[:, column] for column in range(COUNTERS)))
 
-    def cell_times(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> CellTimes:
-        """See `Engine.cell_times`."""
-        self.check(replay.technique)
-        if replay.packing is not None:
-            return self._packed.cell_times(replay, fault_maps)
-        instances = len(fault_maps) if replay.layout is None else 1
-        ones = np.zeros((instances, ENTRIES, LANES, BITS), dtype=np.int64)
-        powered = np.zeros_like(ones)
-        if replay.layout is None:
-            _redirected_times(self._residencies.of(replay), fault_maps, ones, powered)
-        else:
-            laid_out_times(replay, replay.layout, ones[0], powered[0])
-        shape = (instances, ENTRIES, SLICE.entry_bits)
-        return CellTimes(ones.reshape(shape), powered.reshape(shape), replay.period)
+    def fixed_times(self, replay: FixedReplay) -> CellTimes:
+        """See `Engine.fixed_times`."""
+        ones, powered = _no_cycles(1), _no_cycles(1)
+        fixed_layout_times(replay, ones[0], powered[0])
+        return _cell_times(ones, powered, replay.period)
 
-    def stress(
+    def redirected_times(
+        self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]
+    ) -> CellTimes:
+        """See `Engine.redirected_times`."""
+        ones, powered = _no_cycles(len(fault_maps)), _no_cycles(len(fault_maps))
+        _redirected_times(self._residencies.of(replay), fault_maps, ones, powered)
+        return _cell_times(ones, powered, replay.period)
+
+    def unpacked_stress(
         self, duties: FaultFreeDuties, tracked: TrackedCells, instances: int
     ) -> StressAccumulator:
-        """See `Engine.exposure`."""
-        self.check(duties.replays[0].technique)
-        technique = duties.replays[0].technique
-        if technique.packs:
-            return PackedStress(self._packed, duties, tracked, instances)
+        """See `Engine.unpacked_stress`."""
         trees = self._trees.of(duties)
-        if not technique.redirects:
+        if not isinstance(duties.replays[0], RedirectedReplay):
             return FaultFreeStress(trees, duties, tracked, instances)
-        residencies, rooms = self._redirected.of(duties)
-        return NumbaStress(residencies, rooms, self._pool, trees, duties, tracked, instances)
+        residencies, workspaces = self._redirected.of(duties)
+        return NumbaStress(residencies, workspaces, self._pool, trees, duties, tracked, instances)
+
+
+def _no_cycles(instances: int) -> NDArray[np.int64]:
+    """Zeros for all cells of slices: int64[instances, 256, 64, 32]."""
+    return np.zeros((instances, ENTRIES, LANES, BITS), dtype=np.int64)
+
+
+def _cell_times(ones: NDArray[np.int64], powered: NDArray[np.int64], period: int) -> CellTimes:
+    shape = (len(ones), ENTRIES, SLICE.entry_bits)
+    return CellTimes(ones.reshape(shape), powered.reshape(shape), period)
 
 
 def _trees(duties: FaultFreeDuties) -> tuple[Tree, Tree]:

@@ -21,15 +21,14 @@ from mcage.engines.numba_engine.placement.residencies import (
     Residencies,
     residencies_of,
 )
-from mcage.replays.layout import Layout
-from mcage.replays.prepare import PreparedReplay
+from mcage.replays.prepare import FixedReplay
 
 
-def laid_out_times(
-    replay: PreparedReplay, layout: Layout, ones: NDArray[np.int64], powered: NDArray[np.int64]
+def fixed_layout_times(
+    replay: FixedReplay, ones: NDArray[np.int64], powered: NDArray[np.int64]
 ) -> None:
     """Add cell times under a window layout to int64[256, 64, 32]."""
-    schedule, residencies = replay.schedule, residencies_of((replay,))
+    schedule, layout, residencies = replay.schedule, replay.layout, residencies_of((replay,))
     windows = schedule.windows
     register = residencies.register
     if replay.technique.rotates and replay.technique.gates_released and schedule.writes_whole:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mcage.geometry import SLICE
 from mcage.replays.outcome import Counters
-from mcage.replays.prepare import PreparedReplay
+from mcage.replays.prepare import RedirectedReplay
 from mcage.replays.schedule import DEATH
 from mcage.traces.model import ALLOC, RELEASE
 
@@ -115,12 +115,12 @@ class _Slices:
         self.blocks[lanes, row] = blocks
 
 
-def place_writes(replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Homes:
+def place_writes(replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Homes:
     """Find the home of every write of a redirecting technique.
 
     Parameters
     ----------
-    replay : PreparedReplay
+    replay : RedirectedReplay
         A redirecting technique on a trace.
     fault_maps : uint8[instances, 256]
         Bit b set = block b is unusable. Lane i * passes + p is instance i in pass p.
@@ -182,7 +182,7 @@ def place_writes(replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Homes
     return homes
 
 
-def count_writes(replay: PreparedReplay, fault_maps: NDArray[np.uint8], homes: Homes) -> Counters:
+def count_writes(replay: RedirectedReplay, fault_maps: NDArray[np.uint8], homes: Homes) -> Counters:
     """Event counts that follow from the homes of all writes, summed over the passes.
 
     Parameters

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mcage.engines.numba_engine.jit import compiled
 from mcage.engines.numba_engine.simd import AT_ONCE, LANES, sum_planes
 from mcage.geometry import SLICE
-from mcage.replays.prepare import PreparedReplay
+from mcage.replays.prepare import PreparedReplay, RedirectedReplay
 from mcage.replays.schedule import DEATH, Schedule
 from mcage.techniques import Technique
 from mcage.traces.model import ALLOC, RELEASE, WRITE
@@ -119,7 +119,9 @@ class Residencies(NamedTuple):
 
 def residencies_of(replays: tuple[PreparedReplay, ...]) -> Residencies:
     """Number the runs of a technique on several kernels through."""
-    technique = replays[0].technique
+    technique, selector_starts = replays[0].technique, np.zeros(0, dtype=np.int64)
+    if isinstance(replays[0], RedirectedReplay):
+        selector_starts = replays[0].selector_starts
     parts = [_Part(replay) for replay in replays]
 
     def starts(counts: list[int], first: int = 0) -> NDArray[np.int64]:
@@ -144,7 +146,7 @@ def residencies_of(replays: tuple[PreparedReplay, ...]) -> Residencies:
         rotating=technique.rotating_selectors,
         in_blocks=technique.stores_in_blocks,
         borrows=technique.borrows,
-        selector_starts=replays[0].selector_starts,
+        selector_starts=selector_starts,
         cycles=np.array([replay.schedule.cycles for replay in replays]),
         writes=np.array([replay.schedule.writes for replay in replays]),
         residency_starts=residency_starts,
