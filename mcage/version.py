@@ -60,8 +60,8 @@ class Code:
     digest : str
         Digest of all of its sources that decide results.
     plug_ins : str
-        Modules of the user's own techniques and models, each with the digest of its file; empty
-        if there are none.
+        Modules of user-defined techniques, models and studies, each with the digest of its file;
+        empty if there are none.
     """
 
     version: str
@@ -83,7 +83,7 @@ def running_code(modules: Iterable[str] = ()) -> Code:
     Parameters
     ----------
     modules : iterable of str
-        Imported modules of the user's own that take part.
+        Imported user-defined modules that take part.
     """
     plug_ins = (f"{name} {_module_digest(name)}" for name in sorted(set(modules)))
     return Code(version_text(), code_digest(), ", ".join(plug_ins))

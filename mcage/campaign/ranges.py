@@ -1,4 +1,4 @@
-"""Which instances are computed together: the shards of a sweep."""
+"""Which instances are computed together: the shards of a campaign."""
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -16,11 +16,11 @@ def unfinished(instances: int, finished: Iterable[range]) -> list[range]:
     Parameters
     ----------
     instances : int
-        Number of instances of the sweep.
+        Number of instances of the campaign.
     finished : iterable of range
-        Ranges that do not overlap, in rising order; those behind the last instance do not count.
+        Ranges that do not overlap, in rising order; ranges behind the last instance do not count.
     """
-    within = [one for one in finished if one.start < instances]
+    within = [done for done in finished if done.start < instances]
     borders = [range(0, 0), *within, range(instances, instances)]
     return [range(a.stop, b.start) for a, b in pairwise(borders) if a.stop < b.start]
 

@@ -19,7 +19,7 @@ from mcage.results.header import Header, code_in_words
 LOCK_NAME = "lock"
 SUFFIX = ".shards"
 BESIDE = f"{SUFFIX}/{'0' * LONGEST_NAME}"
-"""The longest that lies beside a results file while it is made, as `place_of` wants it."""
+"""Longest name that lies beside a results file while it is made, as `place_of` wants it."""
 
 
 def shard_folder(out_path: Path) -> Path:

@@ -1,1 +1,1 @@
-"""Files, whatever they hold: whole or absent, sealed by a checksum, and read with suspicion."""
+"""Files, whatever they hold: whole or absent, ended by a checksum, and read with suspicion."""

@@ -1,16 +1,23 @@
-"""HDF5 files of one format: whole or absent, sealed, and an error where the disk is full."""
+"""HDF5 files of one format: whole or absent, with a checksum, and an error if the disk is full.
+
+A file that mcage itself has made is read here, too; `mcage.files.foreign_hdf5` reads all others.
+"""
 
 import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import h5py
+import numpy as np
+import numpy.typing as npt
 
+from mcage.files import plain_hdf5
 from mcage.files.atomic import whole_file
-from mcage.files.checksum import seal_stream
+from mcage.files.checksum import append_checksum_to
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -52,7 +59,7 @@ def _write(path: Path, fill: Callable[[h5py.File], None], options: dict[str, Any
         finally:
             if content.failure:
                 raise content.failure
-        seal_stream(stream)
+        append_checksum_to(stream)
 
 
 class _NeverFails(io.RawIOBase):
@@ -98,3 +105,24 @@ class _NeverFails(io.RawIOBase):
         if not self.failure:
             os.ftruncate(self._descriptor, length)
         return length
+
+
+@dataclass(frozen=True)
+class PlainFile:
+    """An HDF5 file that this process reads, because mcage itself has made it."""
+
+    path: str | os.PathLike[str]
+
+    def describe(
+        self, datasets: Sequence[str], attributes: Mapping[str, Sequence[str]]
+    ) -> dict[str, Any]:
+        """Types and shapes of datasets, and attributes: as `plain_hdf5.describe`."""
+        return plain_hdf5.describe(os.fspath(self.path), datasets, attributes)
+
+    def read(self, dataset: str, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.NDArray[Any]:
+        """Content of a dataset that `describe` has described with this type and shape."""
+        pieces = [
+            np.empty((0, *shape[1:]), dtype),
+            *plain_hdf5.slabs(os.fspath(self.path), dataset),
+        ]
+        return np.concatenate(pieces)

@@ -77,14 +77,14 @@ def read_regular(path: str | os.PathLike[str], most_bytes: int) -> bytes:
             raise UnreadableFileError(path, str(error.strerror)) from error
 
 
-def _require_regular(path: str | os.PathLike[str], found: os.stat_result, most_bytes: int) -> None:
-    if stat.S_ISDIR(found.st_mode):
+def _require_regular(path: str | os.PathLike[str], status: os.stat_result, most_bytes: int) -> None:
+    if stat.S_ISDIR(status.st_mode):
         raise UnreadableFileError(path, "Is a directory")
-    if not stat.S_ISREG(found.st_mode):
-        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
+    if not stat.S_ISREG(status.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "something else")
         raise UnreadableFileError(path, f"it is {kind}; a regular file is needed")
-    if found.st_size > most_bytes:
+    if status.st_size > most_bytes:
         raise UnreadableFileError(
             path,
-            f"it has {found.st_size / MIB:,.1f} MiB; at most {most_bytes // MIB:,} MiB are read",
+            f"it has {status.st_size / MIB:,.1f} MiB; at most {most_bytes // MIB:,} MiB are read",
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcage.errors import UserError
-from mcage.files.checksum import SEAL_BYTES, SEAL_MARK
+from mcage.files.checksum import CHECKSUM_BYTES, CHECKSUM_MARK
 from mcage.plain_text import shown_path
 
 HEAD_BYTES = 4096
@@ -37,8 +37,8 @@ class Kind:
         """
         with path.open("rb") as stream:
             head = stream.read(HEAD_BYTES)
-            stream.seek(max(0, path.stat().st_size - SEAL_BYTES))
-            return not head or self.fits(head, stream.read(SEAL_BYTES))
+            stream.seek(max(0, path.stat().st_size - CHECKSUM_BYTES))
+            return not head or self.fits(head, stream.read(CHECKSUM_BYTES))
 
 
 def _begins(*beginnings: bytes) -> Callable[[bytes, bytes], bool]:
@@ -66,7 +66,7 @@ def _is_csv(head: bytes, _: bytes) -> bool:
 
 
 def _is_trace(head: bytes, tail: bytes) -> bool:
-    return head.startswith(b"\x89HDF\r\n\x1a\n") and not tail.startswith(SEAL_MARK)
+    return head.startswith(b"\x89HDF\r\n\x1a\n") and not tail.startswith(CHECKSUM_MARK)
 
 
 PNG = Kind("a PNG figure", _begins(b"\x89PNG\r\n\x1a\n"))

@@ -12,7 +12,6 @@ import os
 import resource
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -41,24 +40,6 @@ _MEMORY_BYTES = 384 << 20
 
 class NotPlainError(Exception):
     """A file holds what is not read; the text says where and what, without the file's name."""
-
-
-@dataclass(frozen=True)
-class PlainFile:
-    """An HDF5 file that this process reads, because mcage itself has made it."""
-
-    path: str | os.PathLike[str]
-
-    def describe(
-        self, datasets: Sequence[str], attributes: Mapping[str, Sequence[str]]
-    ) -> dict[str, Any]:
-        """As the function `describe`."""
-        return describe(os.fspath(self.path), datasets, attributes)
-
-    def read(self, dataset: str, dtype: npt.DTypeLike, shape: Sequence[int]) -> npt.NDArray[Any]:
-        """Content of a dataset that `describe` has described with this type and shape."""
-        pieces = [np.empty((0, *shape[1:]), dtype), *slabs(os.fspath(self.path), dataset)]
-        return np.concatenate(pieces)
 
 
 # ---- what a file holds -----------------------------------------------------------------------
@@ -110,16 +91,16 @@ def slabs(path: str, dataset: str) -> Iterator[npt.NDArray[Any]]:
         As in `describe`.
     """
     with h5py.File(path, "r") as file:
-        found = _item(file, dataset)
-        _require_plain(found, dataset)
-        if not found.shape:
-            yield found[()]
+        item = _item(file, dataset)
+        _require_plain(item, dataset)
+        if not item.shape:
+            yield item[()]
             return
-        row_bytes = found.dtype.itemsize * math.prod(found.shape[1:])
-        chunk_rows = found.chunks[0] if found.chunks else 1
+        row_bytes = item.dtype.itemsize * math.prod(item.shape[1:])
+        chunk_rows = item.chunks[0] if item.chunks else 1
         chunks = max(1, _SLAB_BYTES // max(1, row_bytes * chunk_rows))
-        for start in range(0, found.shape[0], chunks * chunk_rows):
-            yield found[start : start + chunks * chunk_rows]
+        for start in range(0, item.shape[0], chunks * chunk_rows):
+            yield item[start : start + chunks * chunk_rows]
 
 
 def look_through(path: str) -> dict[str, Any]:
@@ -150,8 +131,8 @@ def look_through(path: str) -> dict[str, Any]:
     most_bytes = MOST_DEFLATION * os.path.getsize(path)
     with h5py.File(path, "r") as file:
         names = [_text(name, "the name of a dataset") for name in file.id]
-        found = {name: _item(file, name) for name in names}
-        for name, item in found.items():
+        items = {name: _item(file, name) for name in names}
+        for name, item in items.items():
             _require_plain(item, name, text_allowed=True)
             _require_known_filters(item, name)
             most_bytes -= item.nbytes
@@ -159,7 +140,7 @@ def look_through(path: str) -> dict[str, Any]:
             raise NotPlainError("states more data than a file of this size can hold")
         return {
             "attributes": _attributes(file, "", list(file.attrs)),
-            "datasets": {name: _looked_through(file, item, name) for name, item in found.items()},
+            "datasets": {name: _looked_through(file, item, name) for name, item in items.items()},
         }
 
 
@@ -221,7 +202,7 @@ def _require_known_filters(dataset: h5py.Dataset, name: str) -> None:
 def _looked_through(file: h5py.File, dataset: h5py.Dataset, name: str) -> dict[str, Any]:
     is_text = dataset.id.get_type().get_class() == h5py.h5t.STRING
     names = [key for key in dataset.attrs if key not in NETCDF_LINKS]
-    found: dict[str, Any] = {
+    description: dict[str, Any] = {
         "dtype": "text" if is_text else dataset.dtype.str,
         "shape": list(dataset.shape),
         "attributes": _attributes(dataset, name, names),
@@ -230,8 +211,8 @@ def _looked_through(file: h5py.File, dataset: h5py.Dataset, name: str) -> dict[s
     if is_text:
         for text in np.atleast_1d(dataset[()]).flat:
             _text(text, name)
-        return found
-    return found | _extremes(dataset)
+        return description
+    return description | _extremes(dataset)
 
 
 def _extremes(dataset: h5py.Dataset) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""A sealed file as HDF5 shows it, before anything of it is believed.
+"""A file whose checksum is right, as HDF5 shows it, before anything of it is believed.
 
-The seal tells damage from what was written, not who wrote it: whoever knows it can seal any file.
-So a sealed file, too, is first read in another process, once for each content, and must then be
-as the schema says in every name, type, length and range.
+A checksum reveals damage, but it does not say who wrote a file: anybody can append a valid one.
+So a file with a valid checksum, too, is first read in another process, once for each content, and
+must then be as its study declares in each name, type, length and range.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcage.errors import UserError
-from mcage.files.checksum import MOST_BYTES, check_seal
+from mcage.files.checksum import MOST_BYTES, verify_checksum
 from mcage.files.foreign_hdf5 import ForeignFile
 from mcage.plain_text import shown
 from mcage.results.variable import Coordinate, Variable
@@ -24,7 +24,7 @@ _looked_through: dict[str, dict[str, Any]] = {}
 
 
 class VerifiedFile:
-    """What a sealed file holds, and checks that end with a `UserError` naming file and place.
+    """What a file holds, and checks that end with a `UserError` naming file and place.
 
     Parameters
     ----------
@@ -34,14 +34,14 @@ class VerifiedFile:
     Raises
     ------
     DamagedFileError
-        It has no seal, or another content.
+        It has no checksum, or not that of its content.
     UserError
         It cannot be read, or is no plain HDF5 file.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        checksum = check_seal(path)
+        checksum = verify_checksum(path)
         if checksum not in _looked_through:
             _looked_through[checksum] = ForeignFile(path, MOST_BYTES).look_through()
         contents = _looked_through[checksum]
@@ -73,7 +73,7 @@ class VerifiedFile:
         return int(shape[0])
 
     def require_array(self, variable: Variable, sizes: Mapping[str, int]) -> None:
-        """Refuse another type or shape than the schema declares, and values it does not know."""
+        """Refuse another type or shape than is declared, and values beyond those declared."""
         name, dataset = variable.name, self._datasets[variable.name]
         expected = variable.dtype if variable.dtype == "text" else np.dtype(variable.dtype).str
         if dataset["dtype"] != expected:
@@ -117,15 +117,15 @@ class VerifiedFile:
 
         Texts for people may read differently; what a reader computes with must be the same.
         """
-        name, found = variable.name, self._datasets[variable.name]["attributes"]
-        for key in sorted(set(expected) ^ (set(found) - _NETCDF_ATTRIBUTES)):
+        name, attributes = variable.name, self._datasets[variable.name]["attributes"]
+        for key in sorted(set(expected) ^ (set(attributes) - _NETCDF_ATTRIBUTES)):
             what = "missing" if key in expected else "does not belong into it"
             self.refuse(f"attribute {key} of {name}", what)
         for key, content in expected.items():
             if key in _FOR_PEOPLE:
-                if not isinstance(found[key], str):
+                if not isinstance(attributes[key], str):
                     self.refuse(f"attribute {key} of {name}", "must be text")
-            elif not _same(np.asarray(found[key]), np.asarray(content)):
+            elif not _same(np.asarray(attributes[key]), np.asarray(content)):
                 self.refuse(f"attribute {key} of {name}", f"must be {shown(content)}")
 
     def require_dims(self, variable: Variable) -> None:
@@ -143,8 +143,8 @@ class VerifiedFile:
         raise UserError(f"{self.path}: {shown(where)}: {what}; not as mcage writes it")
 
 
-def _same(found: npt.NDArray[Any], expected: npt.NDArray[Any]) -> bool:
+def _same(content: npt.NDArray[Any], expected: npt.NDArray[Any]) -> bool:
     is_float = expected.dtype.kind == "f"
-    return found.dtype.kind == expected.dtype.kind and np.array_equal(
-        found, expected, equal_nan=is_float
+    return content.dtype.kind == expected.dtype.kind and np.array_equal(
+        content, expected, equal_nan=is_float
     )

@@ -117,9 +117,9 @@ class _Content:
     def _create(self, variable: Variable) -> None:
         shape = variable.shape(self._sizes)
         # One case to a chunk, because tables and figures read case by case.
-        limits = {"case": 1, "instance": INSTANCES_PER_CHUNK}
+        most = {"case": 1, "instance": INSTANCES_PER_CHUNK}
         chunks = tuple(
-            min(size, limits.get(dim, size)) for dim, size in zip(variable.dims, shape, strict=True)
+            min(size, most.get(dim, size)) for dim, size in zip(variable.dims, shape, strict=True)
         )
         is_float = np.dtype(variable.dtype).kind == "f"
         dataset = self._file.create_dataset(

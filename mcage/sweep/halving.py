@@ -17,7 +17,9 @@ Say = Callable[[str], None]
 
 
 class Halving:
-    """Computes batches, in halves if there is no memory for the whole; later ones no larger.
+    """Computes batches, in halves if there is no memory for a whole batch.
+
+    Later batches are no larger than the halves.
 
     Results do not depend on it, since no instance depends on its batch.
 
@@ -34,19 +36,19 @@ class Halving:
     def run(
         self, compute: Callable[[NDArray[np.int64]], Result], instances: NDArray[np.int64]
     ) -> list[Result]:
-        """``compute`` of all instances, part by part; in one if memory lasts.
+        """Results of ``compute`` for all instances: part by part, or in one part if memory lasts.
 
         Parameters
         ----------
         compute : callable
-            Computes a batch, and raises MemoryError if there is no room for it.
+            Computes a batch, and raises MemoryError if there is no memory for it.
         instances : int64[n]
             Of the batch.
 
         Raises
         ------
         UserError
-            If there is no room even for `SMALLEST_BATCH` instances.
+            There is no memory even for `SMALLEST_BATCH` instances.
         """
         results: list[Result] = []
         while len(instances):

@@ -14,9 +14,9 @@ import numpy.typing as npt
 from mcage.errors import UserError
 from mcage.files.atomic import make_ready, whole_file
 from mcage.files.foreign_hdf5 import ForeignFile
+from mcage.files.hdf5 import PlainFile
 from mcage.files.inputs import MIB
 from mcage.files.kinds import TRACE
-from mcage.files.plain_hdf5 import PlainFile
 from mcage.geometry import SLICE
 from mcage.plain_text import shown
 from mcage.traces.model import COLUMNS, Kernel, Trace

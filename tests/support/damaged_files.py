@@ -12,9 +12,9 @@ import os
 import h5py
 import numpy as np
 
-from mcage.files.checksum import seal
+from mcage.files.checksum import append_checksum
 
-SEAL_BYTES = len(b"\nmcage-seal blake2b ") + 64 + 1
+CHECKSUM_BYTES = len(b"\nmcage-seal blake2b ") + 64 + 1
 COLUMN = "event/value"
 """Dataset of a trace that mutations of single datasets take."""
 
@@ -358,9 +358,9 @@ def trace_mutations():
 def forge(path, mutate):
     """Apply a mutation to a sealed file and seal it again, as whoever knows the seal can."""
     content = path.read_bytes()
-    path.write_bytes(content[:-SEAL_BYTES])
+    path.write_bytes(content[:-CHECKSUM_BYTES])
     mutate(path)
-    seal(path)
+    append_checksum(path)
 
 
 def _set(name, change, path):

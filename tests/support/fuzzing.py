@@ -167,7 +167,7 @@ def _trace_structure(rng: random.Random, folder: Path) -> list[str]:
 def _results(rng: random.Random, folder: Path) -> list[str]:
     path = folder / "r.h5"
     shutil.copy(_sound_files() / "r.h5", path)
-    _damage_sealed(rng, path, damaged_files.results_mutations())
+    _damage_verified(rng, path, damaged_files.results_mutations())
     options = ([], ["--json"], ["--causes"], ["--fit"], ["--figure", "out/f.png"])
     return ["show", path.name, *rng.choice(options)]
 
@@ -179,11 +179,11 @@ def _shards(rng: random.Random, folder: Path) -> list[str]:
     if rng.random() < 0.1:
         shutil.copy(_sound_files() / "r.h5", victim)
     else:
-        _damage_sealed(rng, victim, damaged_files.shard_mutations())
+        _damage_verified(rng, victim, damaged_files.shard_mutations())
     return ["merge", "out/r.h5"]
 
 
-def _damage_sealed(rng: random.Random, path: Path, forgeries: dict[str, Callable]) -> None:
+def _damage_verified(rng: random.Random, path: Path, forgeries: dict[str, Callable]) -> None:
     """Damage a sealed file by byte, under a seal that is broken or right, or forge it."""
     kind = rng.choice(("bytes", "sealed bytes", "forged", "forged"))
     if kind == "bytes":

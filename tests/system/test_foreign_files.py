@@ -26,7 +26,7 @@ from small_traces import small_trace
 from mcage.campaign.shard import read_owner, shard_name, write_shard
 from mcage.errors import UserError
 from mcage.files import foreign_hdf5
-from mcage.files.checksum import seal
+from mcage.files.checksum import append_checksum
 from mcage.results import verified_file
 from mcage.results.reader import read_header
 from mcage.studies.single_replay import load_fault_maps
@@ -149,7 +149,7 @@ def test_a_shard_in_place_of_results(tmp_path):
 def test_a_sealed_text(tmp_path):
     path = tmp_path / "r.h5"
     path.write_text("time,life\n1,2\n")
-    seal(path)
+    append_checksum(path)
     with pytest.raises(UserError, match="not a readable HDF5 file, or damaged"):
         read_header(path)
 

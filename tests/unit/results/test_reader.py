@@ -11,7 +11,7 @@ from result_files import write
 
 from mcage.errors import UserError
 from mcage.files.atomic import whole_file
-from mcage.files.checksum import DamagedFileError, check_seal, seal
+from mcage.files.checksum import DamagedFileError, append_checksum, verify_checksum
 from mcage.files.kinds import JSON
 from mcage.results.header import SCHEMA_VERSION
 from mcage.results.reader import open_results
@@ -78,7 +78,7 @@ def reseal(path, good, **attributes):
     path.write_bytes(good)
     with h5py.File(path, "r+") as file:
         file.attrs.update(attributes)
-    seal(path)
+    append_checksum(path)
 
 
 def test_a_newer_schema(good, tmp_path):
@@ -97,13 +97,13 @@ def test_the_seal_covers_every_piece_of_a_large_file(tmp_path, monkeypatch):
     monkeypatch.setattr("mcage.files.checksum._PIECE_BYTES", 10)
     path = tmp_path / "large"
     path.write_bytes(bytes(range(35)))
-    seal(path)
-    check_seal(path)
+    append_checksum(path)
+    verify_checksum(path)
     sealed = path.read_bytes()
     for place in range(len(sealed)):
         path.write_bytes(sealed[:place] + bytes([sealed[place] ^ 1]) + sealed[place + 1 :])
         with pytest.raises(DamagedFileError):
-            check_seal(path)
+            verify_checksum(path)
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):
