@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mcage.cli.named_numbers import named_numbers
+from mcage.cli.spec_option import named_numbers
 from mcage.errors import UserError
 
 

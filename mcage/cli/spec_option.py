@@ -1,10 +1,11 @@
 """What an option is that sets a key of a spec, and how its text becomes a value."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mcage.cli.named_numbers import named_numbers
+from mcage.errors import UserError
+from mcage.plain_text import one_line
 
 
 def number_or_distribution(text: str) -> float | str:
@@ -23,6 +24,28 @@ def whole_number_or_word(text: str) -> int | str:
 def constants(given: list[str]) -> dict[str, float | str]:
     """Read the constants of an NBTI model."""
     return named_numbers("--constant", given)
+
+
+def named_numbers(option: str, given: Sequence[str]) -> dict[str, float | str]:
+    """Read numbers by name; a word stays a word, for the spec to judge.
+
+    Raises
+    ------
+    UserError
+        If a text is not NAME=VALUE, or a name comes twice.
+    """
+    numbers: dict[str, float | str] = {}
+    for text in given:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (name and equals and value):
+            raise UserError(f"{option} {one_line(text)}: NAME=VALUE is needed, such as eta=0.3")
+        if name in numbers:
+            raise UserError(f"{option} {one_line(text)}: {one_line(name)} is given twice")
+        try:
+            numbers[name] = float(value)
+        except ValueError:
+            numbers[name] = value
+    return numbers
 
 
 def as_given(value: Any) -> Any:

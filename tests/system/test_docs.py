@@ -30,16 +30,16 @@ def name_of(page):
 
 
 def blocks(page, language):
-    return [code for found, code in FENCE.findall(page.read_text()) if found == language]
+    return [code for matched, code in FENCE.findall(page.read_text()) if matched == language]
 
 
 def marked_command(marker):
     """The one line of the fenced block of the README after an HTML comment."""
-    found = re.findall(
+    matched = re.findall(
         rf"^<!-- {marker} -->\n```bash\n([^\n]+)\n```$", (ROOT / "README.md").read_text(), re.M
     )
-    assert len(found) == 1
-    return found[0]
+    assert len(matched) == 1
+    return matched[0]
 
 
 def prose(page):
@@ -180,8 +180,8 @@ def test_defaults_of_the_model_page():
     shown = dict(re.findall(r"^\| `([\w.]+)` \| (.*?) \|", page, re.M))
     defaults = {}
     for key, value in SweepSpec().model_dump(mode="json").items():
-        for name, one in value.items() if isinstance(value, dict) else [(None, value)]:
-            defaults[f"{key}.{name}" if name else key] = in_words(one)
+        for name, item in value.items() if isinstance(value, dict) else [(None, value)]:
+            defaults[f"{key}.{name}" if name else key] = in_words(item)
     assert shown == defaults
 
 
@@ -189,7 +189,7 @@ def in_words(value):
     if value is None:
         return "none"
     if isinstance(value, list):
-        return ", ".join(f"`{one}`" for one in value) or "none"
+        return ", ".join(f"`{item}`" for item in value) or "none"
     if isinstance(value, bool):
         return str(value).lower()
     return f"`{value}`" if isinstance(value, str) else f"{value:.10g}"
@@ -201,13 +201,13 @@ def test_techniques_of_the_page():
     rows = re.findall(r"^\| `([a-z+-]+)` \| (.*?) \| (.*?) \| (.*?) \| (.*?) \|$", page, re.M)
     assert rows == [
         (
-            one.name,
-            one.placement.value + (", rotating" if one.rotating_selectors else ""),
-            one.storage.value,
-            one.gating.value,
-            one.source,
+            item.name,
+            item.placement.value + (", rotating" if item.rotating_selectors else ""),
+            item.storage.value,
+            item.gating.value,
+            item.source,
         )
-        for one in TECHNIQUES.values()
+        for item in TECHNIQUES.values()
     ]
 
 
@@ -267,7 +267,7 @@ def test_fault_maps_of_the_model_page(tmp_path):
     page = ROOT / "docs" / "model.md"
     (code,) = blocks(page, "python")
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
-    (example,) = [one for one in commands(page) if one[0] == "replay" and "--fault-map" in one]
+    (example,) = [item for item in commands(page) if item[0] == "replay" and "--fault-map" in item]
     report = json.loads(in_shell(*example, folder=tmp_path))
     assert report["instances"] == 100
     fits = np.array(report["peak_spilled_rows"]) <= SweepSpec().registers.lds_rows

@@ -127,11 +127,11 @@ def test_verdicts():
 
 
 def test_largest_difference():
-    one = np.array([0.0, 2.0, np.nan])
-    assert largest_difference(one, one) == 0
-    assert largest_difference(np.array([0.0, 1.0, np.nan]), one) == 0.5
-    assert largest_difference(np.array([0.0, 2.0, 1.0]), one) == np.inf
-    assert largest_difference(one[:2], one) == np.inf
+    row = np.array([0.0, 2.0, np.nan])
+    assert largest_difference(row, row) == 0
+    assert largest_difference(np.array([0.0, 1.0, np.nan]), row) == 0.5
+    assert largest_difference(np.array([0.0, 2.0, 1.0]), row) == np.inf
+    assert largest_difference(row[:2], row) == np.inf
 
 
 # ---- the driver ------------------------------------------------------------------------------

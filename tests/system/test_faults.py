@@ -73,8 +73,8 @@ def test_table_modes() -> None:
     assert np.bincount(exact["faulty_bits"]).tolist() == [87, 84, 51, 26, 8]
     assert exact["shares"]["standard_error"] == [0, 0, 0, 0, 0]
     assert "expected" not in exact["shares"]
-    one = json.loads(run("--json", "--mode", "table", "--maps", 1))
-    assert one["shares"]["standard_error"] == [None] * 5
+    single = json.loads(run("--json", "--mode", "table", "--maps", 1))
+    assert single["shares"]["standard_error"] == [None] * 5
 
 
 def test_slices_of_a_die() -> None:

@@ -114,8 +114,8 @@ def test_found_by_name(name):
 
 
 def test_a_users_own(own_module):
-    own = nbti_model("my_nbti:NO_RECOVERY")
-    assert own.eta == 0
+    defined = nbti_model("my_nbti:NO_RECOVERY")
+    assert defined.eta == 0
     (row,) = json.loads(run("--model", "my_nbti:NO_RECOVERY", "--duty", "0.5", "--json"))
     assert row["dvth_mv"] == pytest.approx(66.6872 * math.sqrt(math.sqrt(0.5)), rel=1e-5)
 

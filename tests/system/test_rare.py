@@ -33,11 +33,11 @@ def test_words_and_numbers_agree(command):
     assert code == 0
     code, text, _ = command(*CASE, *QUICK, "--json")
     assert code == 0
-    found = json.loads(text)
-    assert found["case"]["vdd_volts"] == [0.6]
-    assert found["lower"] < found["probability"] < found["upper"] < 1e-5
-    assert f"dead as manufactured: {found['probability']:.3g} " in words
-    assert f"{found['failures']} of 300 slices" in words
+    estimate = json.loads(text)
+    assert estimate["case"]["vdd_volts"] == [0.6]
+    assert estimate["lower"] < estimate["probability"] < estimate["upper"] < 1e-5
+    assert f"dead as manufactured: {estimate['probability']:.3g} " in words
+    assert f"{estimate['failures']} of 300 slices" in words
 
 
 def test_few_failures_are_warned_of(command):

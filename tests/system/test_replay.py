@@ -100,10 +100,10 @@ def assert_shape(report, instances):
     for key, parts in PER_INSTANCE.items():
         values = report[key]
         assert (set(values) if parts else None) == parts, key
-        for one in values.values() if parts else [values]:
-            assert isinstance(one, list), key
-            assert len(one) == instances, key
-            assert all(isinstance(number, int | float) for number in one), key
+        for single in values.values() if parts else [values]:
+            assert isinstance(single, list), key
+            assert len(single) == instances, key
+            assert all(isinstance(number, int | float) for number in single), key
     for key, kind in SCALARS.items():
         assert type(report[key]) is kind, key
 
@@ -271,7 +271,7 @@ def test_windows_are_released_with_their_wavefronts_by_default(tmp_path):
     )
     assert by_default == by_wavefront
     assert (by_default["release"], by_work_group["release"]) == ("wavefront", "work-group")
-    leakage = [one["energy"]["slice_leakage_pj"][0] for one in (by_default, by_work_group)]
+    leakage = [single["energy"]["slice_leakage_pj"][0] for single in (by_default, by_work_group)]
     assert leakage[0] / leakage[1] == pytest.approx((15 + 30) / (30 + 30))
 
 

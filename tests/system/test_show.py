@@ -120,9 +120,9 @@ def test_headings_name_their_units():
 def test_scenarios_that_differ_get_a_column_and_one_the_title():
     assert printed(summary()).splitlines()[0].endswith("horizon 10 years, scenario common")
     low = summary(scenario="clustered", environment="dvfs", voltages="0.8/0.497 V")
-    first, other = [line for line in printed(summary(), low).splitlines() if " rrcd " in line]
+    first, second = [line for line in printed(summary(), low).splitlines() if " rrcd " in line]
     assert first.split()[1:5] == ["nominal", "1", "V", "common"]
-    assert other.split()[1:5] == ["dvfs", "0.8/0.497", "V", "clustered"]
+    assert second.split()[1:5] == ["dvfs", "0.8/0.497", "V", "clustered"]
 
 
 def test_headings_say_against_which_slice_energy_is_saved():
@@ -223,36 +223,36 @@ def from_json(*arguments):
 
 
 def test_a_comparison_says_what_the_arrays_say(path, arrays):
-    found = from_json(path, "--compare", "rrcd nominal", "rrcd dvfs")
-    assert (found["first"], found["second"]) == (
+    result = from_json(path, "--compare", "rrcd nominal", "rrcd dvfs")
+    assert (result["first"], result["second"]) == (
         "rrcd nominal common 1 V",
         "rrcd dvfs common 0.8/0.419 V",
     )
-    one, other = arrays["life_years"][1:]
-    lives = found["life_to_horizon_years"]
-    assert lives["dies"] == found["instances"] == 100
-    assert lives["difference"]["value"] == pytest.approx((one - other).mean())
-    assert lives["difference"]["lower"] < (one - other).mean() < lives["difference"]["upper"]
-    assert lives["ratio"]["value"] == pytest.approx(one.mean() / other.mean())
-    assert found["outliving"]["first"]["value"] == (one > other).mean()
-    assert found["outliving"]["unknown"]["value"] == ((one == 10) & (other == 10)).mean()
-    one, other = arrays["max_dvth_mv"][1:, :, 1]
-    expected = pytest.approx((one - other).mean(), abs=1e-6)  # single precision
-    assert found["max_dvth_mv"]["T1"]["difference"]["value"] == expected
-    one, other = arrays["spill_rate"][1:]
-    assert found["spill_rate"]["first"]["value"] == pytest.approx(one.mean())
+    first, second = arrays["life_years"][1:]
+    lives = result["life_to_horizon_years"]
+    assert lives["dies"] == result["instances"] == 100
+    assert lives["difference"]["value"] == pytest.approx((first - second).mean())
+    assert lives["difference"]["lower"] < (first - second).mean() < lives["difference"]["upper"]
+    assert lives["ratio"]["value"] == pytest.approx(first.mean() / second.mean())
+    assert result["outliving"]["first"]["value"] == (first > second).mean()
+    assert result["outliving"]["unknown"]["value"] == ((first == 10) & (second == 10)).mean()
+    first, second = arrays["max_dvth_mv"][1:, :, 1]
+    expected = pytest.approx((first - second).mean(), abs=1e-6)  # single precision
+    assert result["max_dvth_mv"]["T1"]["difference"]["value"] == expected
+    first, second = arrays["spill_rate"][1:]
+    assert result["spill_rate"]["first"]["value"] == pytest.approx(first.mean())
 
 
 def test_shifts_at_equal_age_are_those_of_the_last_epoch_that_both_end(path, arrays):
-    found = from_json(path, "--compare", "rrcd nominal", "rrcd dvfs")["max_dvth_mv_at_equal_age"]
+    result = from_json(path, "--compare", "rrcd nominal", "rrcd dvfs")["max_dvth_mv_at_equal_age"]
     differences = []
     for die in range(100):
         whole = int(arrays["life_years"][1:, die].min() // 2)  # epochs of two years
         if whole:
-            one, other = arrays["epoch_max_dvth_mv"][1:, die, whole - 1, 0]
-            differences.append(one - other)
-    assert found["T0"]["dies"] == len(differences) < 100
-    assert found["T0"]["difference"]["value"] == pytest.approx(np.mean(differences))
+            first, second = arrays["epoch_max_dvth_mv"][1:, die, whole - 1, 0]
+            differences.append(first - second)
+    assert result["T0"]["dies"] == len(differences) < 100
+    assert result["T0"]["difference"]["value"] == pytest.approx(np.mean(differences))
 
 
 def test_the_comparison_is_printed(path):
@@ -322,10 +322,10 @@ def test_a_cause_that_ends_no_life_of_a_case_is_a_dash():
 
     stream = io.StringIO()
     print_causes([case("first", 0.5), case("other", 0.0)], PlainConsole(file=stream, width=120))
-    first, other = stream.getvalue().split("other", 1)
+    first, second = stream.getvalue().split("other", 1)
     assert "faulty" not in first
     assert "50 [0, 100]" in first
-    assert "–" in other.splitlines()[0]
+    assert "–" in second.splitlines()[0]
 
 
 def test_fits_say_their_verdict(path):

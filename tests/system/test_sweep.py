@@ -430,6 +430,6 @@ def test_a_sweep_that_stops_when_it_knows_enough(here, command):
 
     plain = [*asked[:-1], "plain.h5", "--instances", "500"]
     assert command("sweep", *plain)[0] == 0
-    with open_results("stopped.h5") as one, open_results("plain.h5") as other:
-        assert one.identical(other.assign_attrs(one.attrs))
-        assert one.attrs.keys() - other.attrs.keys() == {"stopping", "stopped"}
+    with open_results("stopped.h5") as single, open_results("plain.h5") as other:
+        assert single.identical(other.assign_attrs(single.attrs))
+        assert single.attrs.keys() - other.attrs.keys() == {"stopping", "stopped"}

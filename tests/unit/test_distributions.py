@@ -39,10 +39,10 @@ def laws(draw):
 
 
 @given(laws(), uniforms, uniforms)
-def test_draws_rise_within_the_bounds(text, one, other):
+def test_draws_rise_within_the_bounds(text, first, other):
     law = Distribution.of(text)
     low, high = law.bounds
-    least, most = law.at(min(one, other)), law.at(max(one, other))
+    least, most = law.at(min(first, other)), law.at(max(first, other))
     assert low <= least <= most <= high
     assert law.at(0.0) >= low
 

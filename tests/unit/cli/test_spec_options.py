@@ -108,8 +108,10 @@ def test_help_at_eighty_columns(command, monkeypatch):
 def test_a_command_of_one_case_takes_each_axis_once_and_names_its_defaults(module):
     options = SpecOptions("any", module.DEFAULTS, single_case=True)
     parameters = {parameter.name: parameter for parameter in options.parameters()}
-    assert all(one.default is None for one in parameters.values())
-    assert all(one.kind is inspect.Parameter.KEYWORD_ONLY for one in parameters.values())
+    assert all(parameter.default is None for parameter in parameters.values())
+    assert all(
+        parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters.values()
+    )
     values = dict.fromkeys(parameters) | {"technique": "wc", "vdd": 0.5, "kernel": ["DCT"]}
     spec = options.gathered(values).spec()
     assert (spec.techniques, spec.vdd_volts, spec.workload.kernels) == (("wc",), (0.5,), ("DCT",))

@@ -72,7 +72,7 @@ def test_every_number_of_a_point_is_part_of_the_digest():
         points((0.9, 0.3, 5.0), (0.5,)),
         points((0.5, 0.7), (0.9,)),
     ]
-    specs = [SweepSpec.from_mapping({"operating_points": {"own": one}}) for one in tables]
+    specs = [SweepSpec.from_mapping({"operating_points": {"own": table}}) for table in tables]
     assert len({spec.digest() for spec in (SweepSpec(), *specs)}) == len(tables) + 1
 
 
@@ -229,8 +229,8 @@ def test_shares_follow_their_laws_and_sum_to_one():
 
 
 def test_extremes_are_at_all_bounds():
-    found = {tuple(one) for one in SHARES.extremes.T.round(9).tolist()}
-    assert found == {(0.2, 0.58, 0.22), (0.2, 0.42, 0.38), (0.4, 0.38, 0.22), (0.4, 0.22, 0.38)}
+    result = {tuple(corner) for corner in SHARES.extremes.T.round(9).tolist()}
+    assert result == {(0.2, 0.58, 0.22), (0.2, 0.42, 0.38), (0.4, 0.38, 0.22), (0.4, 0.22, 0.38)}
 
 
 def test_no_instance_drifts_beyond_the_extremes():
@@ -302,14 +302,14 @@ def test_each_instance_lives_as_if_all_had_its_share(model):
     shares = arrays["operating_point_share"][0, :, 0]
     assert np.array_equal(arrays["operating_point_share"][1, :, 0], shares), "the same die"
     assert len(set(shares)) == 6
-    for one in (0, 3):
-        alone = swept(points((0.9, float(shares[one]), 10.0), ("scenario",)), **given)
+    for instance in (0, 3):
+        alone = swept(points((0.9, float(shares[instance]), 10.0), ("scenario",)), **given)
         for name, array in arrays.items():
             axis = 1 if name not in ("workload", "dvth_histogram") else 0
             if name == "dvth_histogram" or array.ndim < 2:
                 continue
-            mine, expected = array.take(one, axis), alone[name].take(one, axis)
-            assert mine == pytest.approx(expected, rel=1e-9, abs=1e-12, nan_ok=True), name
+            actual, expected = array.take(instance, axis), alone[name].take(instance, axis)
+            assert actual == pytest.approx(expected, rel=1e-9, abs=1e-12, nan_ok=True), name
     assert np.isfinite(arrays["power_mw"][1]).all()
 
 
@@ -346,6 +346,6 @@ def test_rare_deaths_under_points_of_ones_own():
     spec = spec_of("rrcd", vdd_volts=0.419, **fields)
     rare, ids = rare_case(spec, 10.0, engine()), np.arange(24)
     tail = sample_tail(rare.distribution.scenario, spec.seed, ids, rare.floor_volts)
-    found = rare.cause(spec.seed, ids, rare.kernels(ids), tail)
-    assert np.array_equal(found, Sweep(spec, engine()).compute(0, 24)["end_cause"][0])
-    assert len(set(found.tolist())) > 1
+    result = rare.cause(spec.seed, ids, rare.kernels(ids), tail)
+    assert np.array_equal(result, Sweep(spec, engine()).compute(0, 24)["end_cause"][0])
+    assert len(set(result.tolist())) > 1

@@ -316,20 +316,20 @@ def test_the_grid_is_every_combination():
     )
     volts = {"common": 0.41, "clustered": 0.49}
     cases = spec.cases(volts)
-    low = [one for one in cases if one.environment == "dvfs"]
+    low = [case for case in cases if case.environment == "dvfs"]
     assert len(set(low)) == len(low) == 2 * 2 * 2
-    fixed = [one for one in cases if one.environment == "nominal"]
+    fixed = [case for case in cases if case.environment == "nominal"]
     assert len(set(fixed)) == len(fixed) == 2 * 2, "no use for a low Vdd: each once"
-    assert {(one.scenario, one.scenario_vdd_volts) for one in fixed} == set(volts.items())
+    assert {(case.scenario, case.scenario_vdd_volts) for case in fixed} == set(volts.items())
     assert len(low) + len(fixed) == len(cases)
-    own = SweepSpec.from_mapping({"scenarios": ["common", "clustered"], "techniques": ["wc"]})
-    assert {(c.scenario, c.scenario_vdd_volts) for c in own.cases(volts)} == set(volts.items())
+    plain = SweepSpec.from_mapping({"scenarios": ["common", "clustered"], "techniques": ["wc"]})
+    assert {(c.scenario, c.scenario_vdd_volts) for c in plain.cases(volts)} == set(volts.items())
 
 
 def test_environments_that_use_the_low_vdd():
-    own = {"mixed": [{"vdd_volts": 0.9}], "low": [{"vdd_volts": "scenario"}]}
-    spec = SweepSpec.from_mapping({"operating_points": own})
-    uses = {name: spec.uses_scenario_vdd(name) for name in (*PRESETS, *own)}
+    given = {"mixed": [{"vdd_volts": 0.9}], "low": [{"vdd_volts": "scenario"}]}
+    spec = SweepSpec.from_mapping({"operating_points": given})
+    uses = {name: spec.uses_scenario_vdd(name) for name in (*PRESETS, *given)}
     assert uses == {
         "nominal": False,
         "undervolted": True,

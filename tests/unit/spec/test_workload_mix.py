@@ -25,7 +25,9 @@ def shares(kernels):
 def test_uniform_is_what_sweeps_have_always_drawn():
     plain = small_spec()
     assert plain.workload.mix == "uniform"
-    drawn_before = [stream(5, "workload", one).integers(3, size=3).tolist() for one in range(9)]
+    drawn_before = [
+        stream(5, "workload", instance).integers(3, size=3).tolist() for instance in range(9)
+    ]
     assert kernels_of_periods(plain, np.arange(9)).tolist() == drawn_before
     assert shares(drawn("uniform")) == pytest.approx(1 / 3, abs=0.02)
 
@@ -54,8 +56,8 @@ def test_instances_with_a_taste_of_their_own():
 
 @pytest.mark.parametrize("mix", ["uniform", "one", "dirichlet(0.5)", {"a": 1, "b": 2, "c": 3}])
 def test_an_instance_does_not_depend_on_the_others(mix):
-    some = np.array([17, 4, 2999])
-    assert np.array_equal(drawn(mix, instances=some), drawn(mix)[some])
+    several = np.array([17, 4, 2999])
+    assert np.array_equal(drawn(mix, instances=several), drawn(mix)[several])
     assert not np.array_equal(drawn(mix, seed=2), drawn(mix))
 
 

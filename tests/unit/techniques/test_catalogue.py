@@ -65,7 +65,7 @@ def test_listed_in_words():
     text = run()
     assert all(f"\n{name}: " in f"\n{text}" for name in POLICIES)
     flat = " ".join(text.split())
-    assert all(one.summary in flat and one.description in flat for one in TECHNIQUES.values())
+    assert all(entry.summary in flat and entry.description in flat for entry in TECHNIQUES.values())
     assert "Valero" in text
     assert "module:NAME" in text
 
@@ -77,11 +77,15 @@ def test_found_by_name(name):
 
 
 def test_a_users_own(own_module):
-    own = technique("my_techniques:WC_RAR")
-    assert (own.name, own.placement, own.storage) == ("wc+rar", Placement.ROTATE, Storage.INLINE)
-    assert own.compresses
-    assert not own.redirects
-    assert own.gates_released
+    loaded = technique("my_techniques:WC_RAR")
+    assert (loaded.name, loaded.placement, loaded.storage) == (
+        "wc+rar",
+        Placement.ROTATE,
+        Storage.INLINE,
+    )
+    assert loaded.compresses
+    assert not loaded.redirects
+    assert loaded.gates_released
 
 
 @pytest.mark.parametrize(
@@ -149,31 +153,31 @@ def test_policies_that_contradict_each_other(changes, message):
 
 
 def test_what_follows_from_the_policies():
-    assert [one.name for one in TECHNIQUES.values() if one.redirects] == [
+    assert [entry.name for entry in TECHNIQUES.values() if entry.redirects] == [
         "gr-guard",
         "rrcd",
         "rrcd+pg",
         "rrcd+rc+rar",
     ]
-    assert {name for name, one in TECHNIQUES.items() if not one.compresses} == {
+    assert {name for name, entry in TECHNIQUES.items() if not entry.compresses} == {
         "baseline",
         "rar",
         "argo",
         "disable",
         "gr-guard",
     }
-    for one in possible_techniques().values():
-        assert one.redirects or one.storage is not Storage.BLOCK
-        assert one.redirects or not one.borrows
-        assert not ((one.borrows or one.packs) and one.compresses)
-        assert one.heeds_faults == (one.redirects or one.packs)
-        assert one.gates_released == (one.gating in (Gating.IDLE_WINDOWS, Gating.EMPTY))
+    for entry in possible_techniques().values():
+        assert entry.redirects or entry.storage is not Storage.BLOCK
+        assert entry.redirects or not entry.borrows
+        assert not ((entry.borrows or entry.packs) and entry.compresses)
+        assert entry.heeds_faults == (entry.redirects or entry.packs)
+        assert entry.gates_released == (entry.gating in (Gating.IDLE_WINDOWS, Gating.EMPTY))
 
 
 def test_a_technique_is_a_value():
     policies = (Placement.DIRECT, Storage.PLAIN, Gating.NONE)
-    one, other = (Technique("mine", *policies, "source", "summary") for _ in range(2))
-    assert one == other == dataclasses.replace(one, description="in other words")
-    assert repr(one) == repr(dataclasses.replace(one, description="in other words"))
+    entry, other = (Technique("mine", *policies, "source", "summary") for _ in range(2))
+    assert entry == other == dataclasses.replace(entry, description="in other words")
+    assert repr(entry) == repr(dataclasses.replace(entry, description="in other words"))
     with pytest.raises(dataclasses.FrozenInstanceError):
-        one.name = "other"
+        entry.name = "other"
