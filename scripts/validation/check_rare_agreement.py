@@ -1,7 +1,7 @@
 """Do plain samples and rare events agree where both can see, and what does the weighting gain?
 
 Cases whose chance of death is 1e-2 to 1e-4, once from plain slices and once weighted, with other
-random numbers. Plain slices live as in a sweep (`tests/unit/studies/rare_events/test_case.py` holds
+random numbers. Plain slices live as in a sweep (`tests/validation/test_rare_case.py` holds
 them against one, die by die), but only up to the age that is asked about.
 
 For techniques that cannot move data, the chance to be dead as manufactured is also computed from

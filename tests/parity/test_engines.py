@@ -12,6 +12,7 @@ from engine_cases import (
     possible_fault_heeding_techniques,
     possible_techniques,
     seeded_fault_maps,
+    with_first_slots,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,7 +24,7 @@ from mcage.engines.stress import FaultFreeDuties, TrackedCells
 from mcage.replays.most_stressed import group_by_duty
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES, Placement
-from mcage.traces import first_generations
+from mcage.traces import first_generations, validate_trace
 from mcage.traces.library import bundled_trace
 
 NUMBA, NUMPY = NumbaEngine(), NumpyEngine()
@@ -116,10 +117,13 @@ def test_engines_agree_on_an_excerpt_of_a_real_trace(name):
     assert_same(excerpt(), TECHNIQUES[name], 64, seeded_fault_maps(3))
 
 
-@pytest.mark.parametrize("kernel", ["RadixSort", "BlackScholes", "Reduction"])
-def test_engines_agree_on_longer_excerpts(kernel):
+@pytest.mark.parametrize(
+    ("kernel", "slots"), [("RadixSort", 2), ("BlackScholes", 16), ("Reduction", 16)]
+)
+def test_engines_agree_on_longer_excerpts(kernel, slots):
     """Two kernels, few large windows, and sixteen slots."""
-    trace = first_generations(bundled_trace(kernel), 2)
+    trace = with_first_slots(first_generations(bundled_trace(kernel), 2), slots)
+    validate_trace(trace)
     for technique in TECHNIQUES.values():
         assert_same(trace, technique, 64, seeded_fault_maps(4)[:3])
 

@@ -10,7 +10,7 @@ from trace_strategies import ALL_LANES, random_fault_map
 
 from mcage.errors import UserError
 from mcage.techniques import Gating, Placement, Storage, Technique
-from mcage.traces.model import WRITE
+from mcage.traces.model import ALLOC, ALLOC_COLUMNS, EVENT_COLUMNS, WRITE
 
 COUNTED = (
     "regular",
@@ -75,6 +75,16 @@ def with_full_masks(trace):
     """The same trace, but every write writes all lanes."""
     every = np.where(trace.kind == WRITE, np.uint64(ALL_LANES), np.uint64(0))
     return dataclasses.replace(trace, exec_mask=every)
+
+
+def with_first_slots(trace, slots):
+    """The same trace, but only the windows of its first slots."""
+    kept_event = trace.slot < slots
+    kept_window = kept_event[trace.alloc_event]
+    columns = {c.attribute: getattr(trace, c.attribute)[kept_event] for c in EVENT_COLUMNS}
+    columns |= {c.attribute: getattr(trace, c.attribute)[kept_window] for c in ALLOC_COLUMNS}
+    columns["alloc_event"] = np.flatnonzero(columns["kind"] == ALLOC).astype(np.uint32)
+    return dataclasses.replace(trace, **columns)
 
 
 def rotation_comes_back(trace):

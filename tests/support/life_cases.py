@@ -1,6 +1,7 @@
 """What the tests of lives have in common: traces whose duty cycles are known, and tails by hand."""
 
-from functools import cache
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from trace_strategies import alloc, release, trace_of, write
@@ -15,6 +16,7 @@ from mcage.lifetime.fault_free import share
 from mcage.lifetime.simulator import live
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
+from mcage.traces.model import COLUMNS, Trace
 from mcage.variation import TailCells
 
 NUMPY, NUMBA = NumpyEngine(), NumbaEngine()
@@ -79,9 +81,27 @@ def rules(**changes):
     return LifeConditions(**given)
 
 
-@cache
+@dataclass(frozen=True)
+class Alike:
+    """A trace that equals others of the same content."""
+
+    trace: Trace = field(compare=False)
+    content: tuple
+
+    @classmethod
+    def of(cls, trace):
+        columns = (getattr(trace, column.attribute).tobytes() for column in COLUMNS)
+        return cls(trace, (trace.kernels, trace.cycles, *columns))
+
+
+@lru_cache(maxsize=12)
+def _shared_replays(engine, alike, technique):
+    return share(engine, tuple(prepare(given.trace, technique) for given in alike))
+
+
 def shared_replays(engine, traces, technique):
-    return share(engine, tuple(prepare(trace, technique) for trace in traces))
+    """Replays of traces, computed once for all traces of the same content."""
+    return _shared_replays(engine, tuple(map(Alike.of, traces)), technique)
 
 
 def lived(

@@ -1,4 +1,4 @@
-"""Times of cells: shared or of one's own, alone or in a batch, they are the same."""
+"""Lives from either engine, alone or in a batch, are the same, and so are the times of cells."""
 
 import random
 from dataclasses import fields
