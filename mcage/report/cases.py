@@ -1,4 +1,4 @@
-"""Cases of a results file: by which names they are found, and the lives in them."""
+"""Cases of a results file: the names that select them, and their lives."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ CAUSES = {
     for cause in EndCause
     if cause is not EndCause.CENSORED
 }
-"""What ends a life, in words."""
+"""Causes of death in words."""
 
 
 def lives_of(case: xr.Dataset) -> CaseLives:
-    """Lives of one case of a results file."""
+    """Lives of a case of a results file."""
     cause = case["end_cause"].values
     return CaseLives(
         label=str(case["case"].item()),
@@ -31,12 +31,12 @@ def lives_of(case: xr.Dataset) -> CaseLives:
 
 @dataclass(frozen=True)
 class Setting:
-    """What cases that differ in their technique alone have in common.
+    """Environment, scenario and voltages: what cases that differ in their technique alone share.
 
     Parameters
     ----------
     environment, scenario : str
-        Names.
+        Names of the two.
     voltages : str
         Supply voltage at each operating point of the environment, with the unit.
     """
@@ -47,7 +47,7 @@ class Setting:
 
     @classmethod
     def of(cls, case: xr.Dataset) -> "Setting":
-        """Setting of one case of a results file."""
+        """Setting of a case of a results file."""
         names = ("technique", "environment", "scenario")
         technique, environment, scenario = (str(case[name].item()) for name in names)
         # A label is made of the three names and the voltages.
@@ -61,16 +61,21 @@ def labels_of(results: xr.Dataset) -> list[str]:
 
 
 def find_case(labels: Sequence[str], name: str) -> int:
-    """Place of the one case that a name means.
+    """Find the only case that a name means.
 
     Parameters
     ----------
     labels : sequence of str
-        Of the cases of the file.
+        Labels of the cases of the file.
     name : str
-        A label, or the beginning of one: of whole words (``rrcd dvfs`` does not mean
+        A label or its beginning: of whole words (``rrcd dvfs`` does not mean
         ``rrcd dvfsx``, nor ``rrcd`` the technique ``rrcd+pg``), or of letters if no label begins
         with such words.
+
+    Returns
+    -------
+    int
+        Place of the case in the order of the file.
 
     Raises
     ------
@@ -78,11 +83,11 @@ def find_case(labels: Sequence[str], name: str) -> int:
         No case has that name, or several have.
     """
     for begins in (str.__eq__, _begins_with_words, str.startswith):
-        found = [place for place, label in enumerate(labels) if begins(label, name)]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            meant = ", ".join(repr(labels[place]) for place in found)
+        places = [place for place, label in enumerate(labels) if begins(label, name)]
+        if len(places) == 1:
+            return places[0]
+        if places:
+            meant = ", ".join(repr(labels[place]) for place in places)
             raise UserError(f"case {name!r} may be {meant}: give more of its label")
     raise UserError(f"no case {name!r}; there are {', '.join(map(repr, labels))}")
 

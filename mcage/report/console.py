@@ -11,7 +11,7 @@ WIDTH_WITHOUT_TERMINAL = 280
 
 
 class PlainConsole(Console):
-    """A console that takes no text for markup, and shows control characters instead of sending.
+    """A console that ignores markup, and shows control characters instead of sending them.
 
     Cells, titles and captions may hold names from traces, files, specs and plug-ins.
     """
@@ -25,6 +25,6 @@ class PlainConsole(Console):
 
 
 def console() -> PlainConsole:
-    """The terminal; a file or a pipe gets the width of the widest table."""
+    """Make a console for the terminal; a file or a pipe gets the width of the widest table."""
     terminal = PlainConsole()
     return terminal if terminal.is_terminal else PlainConsole(width=WIDTH_WITHOUT_TERMINAL)

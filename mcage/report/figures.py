@@ -29,7 +29,7 @@ COLOURS = {  # Okabe and Ito's, which the colour-blind tell apart
     "disable": "#E69F00",
 }
 OTHER_COLOURS = ("#999999", "#8B4513", "#F0E442", "#666666")
-"""Of techniques that are not named above, in the order of the file."""
+"""Colours of techniques that are not named above, in the order of the file."""
 
 STYLE: dict[Any, Any] = {
     "font.size": 8,
@@ -48,10 +48,10 @@ STYLE: dict[Any, Any] = {
 }
 
 NEVER_WORK = 0.99
-"""Share dead on arrival from which a case is named instead of drawn: its curve lies on the axis."""
+"""Share dead on arrival above which a case is named, not drawn: its curve lies on the axis."""
 
 COLUMNS = 3
-"""Panels beside each other."""
+"""Number of panels beside each other."""
 
 
 def check_figure_path(path: Path) -> None:
@@ -60,14 +60,13 @@ def check_figure_path(path: Path) -> None:
     Raises
     ------
     UserError
-        No folder to put it in, no format that is known by its suffix, or a file of another kind
-        in its place.
+        There is no such folder, the suffix names no format, or a file of another kind is there.
     """
     make_ready(path, kind_of_name(path, list(FIGURES)))
 
 
 def draw_survival_of_file(results_path: Path, path: Path) -> None:
-    """Draw survival curves of all cases of a results file, one panel for each setting.
+    """Draw survival curves of all cases of a results file, with a panel for each setting.
 
     Parameters
     ----------
@@ -123,16 +122,16 @@ def colours_of(techniques: Sequence[str]) -> dict[str, str]:
 
 
 def draw_survival(axes: Axes, cases: dict[str, CaseLives], colours: dict[str, str]) -> None:
-    """Kaplan-Meier curves with their bands; techniques whose slices never work by name.
+    """Draw Kaplan-Meier curves with their bands, and name techniques whose slices never work.
 
     Parameters
     ----------
     axes : Axes
-        Where to.
+        Axes to draw on.
     cases : dict of str to CaseLives
-        By technique.
+        Lives by technique.
     colours : dict of str to str
-        By technique.
+        Colours by technique.
     """
     never = []
     for name, lives in cases.items():
@@ -150,7 +149,7 @@ def draw_survival(axes: Axes, cases: dict[str, CaseLives], colours: dict[str, st
 
 
 def name_curves(figure: Figure) -> None:
-    """One legend for the curves of all panels."""
+    """Add a legend for the curves of all panels."""
     lines: dict[str, Artist] = {}
     for axes in figure.axes:
         for line, name in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -162,7 +161,7 @@ def name_curves(figure: Figure) -> None:
 def draw_curve(
     axes: Axes, lives: CaseLives, colour: str, label: str | None = None, **line: Any
 ) -> None:
-    """One Kaplan-Meier curve with its band; further arguments as of matplotlib's lines."""
+    """Draw a Kaplan-Meier curve with its band; further arguments are of matplotlib's lines."""
     curve = kaplan_meier(lives.years, lives.died)
     years = np.concatenate([[0.0], curve.years, [lives.horizon_years]])
     alive, lower, upper = (
@@ -175,7 +174,7 @@ def draw_curve(
 
 
 def in_words(setting: Setting) -> str:
-    """A setting as a title."""
+    """Write a setting as a title."""
     return visible(f"{setting.environment} {setting.voltages}, {setting.scenario}")
 
 

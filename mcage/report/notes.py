@@ -12,7 +12,7 @@ from mcage.version import running_code
 
 
 def note_on_shared_dies(path: Path) -> str | None:
-    """One line to stand under a table of slices that are not independent, or None if they are.
+    """Warning under a table of slices that are not independent; None if they are.
 
     Parameters
     ----------
@@ -45,9 +45,9 @@ def note_on_shared_dies(path: Path) -> str | None:
 
 
 def note_on_code(header: Header) -> str:
-    """Sentence on the codes that computed a campaign; empty if all are the running one.
+    """Say which codes computed a results file; empty if all of them are the running code.
 
-    Plug-ins are left out of the comparison: they are not imported to show a file.
+    Plug-ins are not compared, since they are not imported to show a file.
     """
     here = running_code()
     if all((code.version, code.digest) == (here.version, here.digest) for code in header.codes):

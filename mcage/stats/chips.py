@@ -1,11 +1,11 @@
-"""Lives of chips: a chip of several slices lives while no more of them are dead than it can spare.
+"""Lives of chips: a chip of several slices works while no more of them are dead than it can spare.
 
-Slices with successive ids make a chip: instance i belongs to chip ``i // slices_per_chip``, and so
-to the die of that number. What slices of a chip share is the die part of Vmin, if the scenario has
-one. Their fields and cells are their own, and so are their workloads: each slice draws its kernels
-for itself, as if work were spread over the chip without regard to what the others run. A chip that
-runs one kernel on all of its slices at a time would live as long on the average over slices, but
-its slices would die closer together: its first death would come later, and chips would differ more.
+Slices with successive ids make a chip: slice i belongs to chip ``i // slices_per_chip``, which is
+also the number of its die. Slices of a chip share the die part of Vmin, if the scenario has any.
+Their fields, cells and workloads are independent: each slice draws its kernels as if work were
+spread over the chip without regard to what other slices run. If a chip ran the same kernel on all
+of its slices at a time, the mean life of its slices would be the same, but they would die closer
+together: the first death would come later, and chips would differ more.
 """
 
 from dataclasses import replace
@@ -17,28 +17,28 @@ from mcage.stats.survival import CaseLives
 
 
 def chip_lives(lives: CaseLives, slices_per_chip: int, spare_slices: int = 0) -> CaseLives:
-    """Lives of chips out of those of their slices, for all statistics that slices have.
+    """Lives of chips from those of their slices; all statistics of slices apply to them.
 
     Parameters
     ----------
     lives : CaseLives
-        Of slices, in the order of their ids from 0 on.
+        Lives of slices, in the order of their ids from 0 on.
     slices_per_chip : int
-        Slices of a chip, 1 or more. Slices of a last chip that is not whole are left out.
+        Number of slices of a chip, 1 or more. Slices of an incomplete last chip are left out.
     spare_slices : int
-        Dead slices that a chip can do without, 0 ... ``slices_per_chip - 1``.
+        Number of dead slices that a chip can spare, 0 ... ``slices_per_chip - 1``.
 
     Returns
     -------
     CaseLives
-        A chip ends with the death of its (``spare_slices`` + 1)-th slice, and of the same cause;
-        of slices that die at one age, the one of lower id comes first. It is censored where fewer
+        A chip dies with its (``spare_slices`` + 1)-th slice, of the same cause; of slices that die
+        at the same age, the slice with the lower id counts first. A chip is censored if fewer
         slices die before the horizon.
 
     Raises
     ------
     UserError
-        The numbers make no chip, or there are too few slices for one.
+        The numbers make no chip, or there are too few slices for a chip.
     ValueError
         A life is censored before another one ends: then the order of deaths is not known.
     """

@@ -1,4 +1,4 @@
-"""Competing causes of death kept apart: who has died of what, by which age."""
+"""Competing risks: the share of slices that each cause has killed by each age."""
 
 from dataclasses import dataclass
 
@@ -9,14 +9,14 @@ from mcage.stats.estimates import CONFIDENCE, Bools, Floats, wilson
 
 @dataclass(frozen=True)
 class Incidence:
-    """Share of all slices that have died of one cause up to and including each age.
+    """Share of all slices that have died of a cause up to and including each age.
 
     Parameters
     ----------
     years : ndarray of float [age]
         Ages.
     share, lower, upper : ndarray of float [age]
-        Shares of one, with a pointwise confidence band.
+        Shares, 0 ... 1, with a pointwise confidence band.
     """
 
     years: Floats
@@ -32,10 +32,10 @@ def cumulative_incidence(
     years: Floats,
     confidence: float = CONFIDENCE,
 ) -> Incidence:
-    """Share of the slices dead of one cause by each age, the others competing (Aalen-Johansen).
+    """Share of the slices dead of a cause by each age, while other causes compete (Aalen-Johansen).
 
-    The shares of all causes and that of the survivors add up to one. With ``of_cause = died`` it
-    is one minus the Kaplan-Meier curve.
+    The shares of all causes and that of the survivors add up to 1. With ``of_cause = died`` the
+    result is 1 minus the Kaplan-Meier curve.
 
     Parameters
     ----------
@@ -45,16 +45,16 @@ def cumulative_incidence(
     died : ndarray of bool [instance]
         False where the life is censored.
     of_cause : ndarray of bool [instance]
-        True where it ended by the cause asked for; implies ``died``.
+        True where the life ended by the given cause; implies ``died``.
     years : ndarray of float [age]
-        Ages asked for.
+        Ages at which the shares are computed.
     confidence : float
-        Of the band at each age.
+        Probability that the band covers at each age, 0 ... 1.
 
     Notes
     -----
-    The band is Wilson's for as many slices as would give a plain share the same variance; where
-    nobody is censored before the age, as in every sweep, that is Wilson's interval itself.
+    The band is Wilson's, for the number of slices that would give a binomial share the same
+    variance. Where no life is censored before the age, as in a sweep, it is Wilson's interval.
 
     References
     ----------
@@ -88,7 +88,7 @@ def _variance(
     """Variance of the share after the first ``steps`` times of death (delta method)."""
     n, d, c, s = at_risk[:steps], deaths[:steps], of_this[:steps], alive[:steps]
     to_come = risen[steps] - risen[1 : steps + 1]
-    # When the last ones die together nothing is to come, and their first term is 0 / 0.
+    # If the last slices die together nothing is to come, and their first term is 0 / 0.
     hazard = np.divide(d, n * (n - d), out=np.zeros_like(d), where=n > d)
     terms = to_come**2 * hazard + s**2 * c * (n - c) / n**3 - 2 * to_come * s * c / n**2
     return float(terms.sum())

@@ -12,7 +12,7 @@ Bools = npt.NDArray[np.bool_]
 CONFIDENCE = 0.95
 
 SAME_AGE_YEARS = 1e-6
-"""Half a minute: closer ages are one, set apart by rounding."""
+"""Half a minute: ages that are closer are equal but for rounding."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Estimate:
 
 
 def proportion(successes: int, count: int, confidence: float = CONFIDENCE) -> Estimate:
-    """Share of ``successes`` among ``count`` with Wilson's interval.
+    """Share of ``successes`` in ``count`` trials with Wilson's interval.
 
     References
     ----------
@@ -37,7 +37,7 @@ def proportion(successes: int, count: int, confidence: float = CONFIDENCE) -> Es
 
 
 def wilson(share: Floats, count: Floats, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:
-    """Bounds of shares that were found among ``count``, which need not be whole and may be zero.
+    """Wilson's bounds of shares of ``count`` trials; counts may be fractions and zero.
 
     References
     ----------
@@ -52,10 +52,10 @@ def wilson(share: Floats, count: Floats, confidence: float = CONFIDENCE) -> tupl
 
 
 def mean(values: Floats, confidence: float = CONFIDENCE) -> Estimate:
-    """Mean over instances with Student's interval; one instance has no interval.
+    """Mean over instances with Student's interval; a single instance has no interval.
 
     Sums are formed in double precision whatever the type of ``values``. Missing values (NaN) do
-    not count; of none at all the mean is NaN.
+    not count; without any value the mean is NaN.
     """
     from scipy.stats import t
 
@@ -69,7 +69,7 @@ def mean(values: Floats, confidence: float = CONFIDENCE) -> Estimate:
 
 
 def variance(values: Floats) -> float:
-    """Unbiased variance of two values or more, zero for equal ones whatever the rounding."""
+    """Unbiased variance of two values or more; exactly zero where all are equal."""
     return float(values.var(ddof=1)) if np.ptp(values) > 0.0 else 0.0
 
 

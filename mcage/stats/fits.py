@@ -1,4 +1,4 @@
-"""Laws fitted to the lives of one case, and whether the lives allow the law at all."""
+"""Distributions fitted to the lives of a case, with a verdict whether the lives allow them."""
 
 import math
 from dataclasses import dataclass
@@ -18,55 +18,57 @@ from mcage.stats.location_scale import (
 )
 
 FEWEST_DEATHS = 10
-"""With fewer, hardly a law is ever rejected, and "not rejected" would be read as support."""
+"""With fewer deaths hardly any distribution is rejected, and readers take that for support."""
 
 ATOM_SHARE = 0.01
-"""Share of the deaths, of which at least three, that makes one age an atom. Continuous lives never
-end at the same age, but lives solved to a finite step do in odd pairs."""
+"""Share of the deaths, and at least three of them, at the same age that make this age an atom.
+
+Continuous lives never end at the same age, but pairs of lives that are solved to a finite step do.
+"""
 
 SIGNIFICANCE = 0.05
 REPLICATES = 1999
-"""Each tail of a 95 % interval is known to 0.35 %, and so is the significance of the test."""
+"""Samples drawn from a fit: they give tails of intervals and significance to 0.35 %."""
 
 _VALUES_AT_ONCE = 1 << 20
 
 
 class Verdict(StrEnum):
-    """Whether lives allow a law."""
+    """Whether lives allow a distribution."""
 
     NOT_REJECTED = "not rejected"
-    """They could well be a sample of it; of which other laws, nobody knows."""
+    """The lives could be a sample of it, and of other distributions, too."""
     REJECTED = "rejected"
-    """They are too far from it, at a significance of 5 %."""
+    """The lives are too far from it, at a significance of 5 %."""
     ATOMS = "atoms"
-    """Many end at the same ages, which no continuous law does: none is fitted."""
+    """Many lives end at the same age, which no continuous distribution allows: none is fitted."""
     TOO_FEW_DEATHS = "too few deaths"
-    """None is fitted."""
+    """No distribution is fitted."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """One law fitted to the lives of one case.
+    """A distribution fitted to the lives of a case.
 
     Parameters
     ----------
-    law : str
+    distribution : str
         ``weibull`` or ``lognormal``.
     dead_on_arrival : Estimate
-        Share of all slices with life zero. They are a mass apart: the law is that of the others,
-        and a slice is dead by age t with probability p0 + (1 - p0) F(t).
+        Share p0 of all slices with life zero. The distribution F is that of the other slices, so
+        that a slice is dead by age t with probability p0 + (1 - p0) F(t).
     deaths, censored : int
-        Slices that lived and died, and that lived up to the horizon.
+        Number of slices that worked and died, and that worked up to the horizon.
     parameters : dict of str to Estimate
         ``shape`` and ``scale_years``, or ``sigma`` and ``median_years``; empty without a fit.
     anderson_darling, p_value : float
-        Distance from the law, and the probability of one as large if the law were true; NaN
-        without a fit.
+        Distance from the distribution, and the probability of a distance as large if the
+        distribution were true; NaN without a fit.
     verdict, reason : Verdict, str
-        Whether the lives allow the law, and why not.
+        Whether the lives allow the distribution, and the verdict in words.
     """
 
-    law: str
+    distribution: str
     dead_on_arrival: Estimate
     deaths: int
     censored: int
@@ -77,14 +79,14 @@ class Fit:
     reason: str
 
 
-def fit_laws(
+def fit_distributions(
     life_years: Floats,
     died: Bools,
     horizon_years: float,
     confidence: float = CONFIDENCE,
     replicates: int = REPLICATES,
 ) -> list[Fit]:
-    """Weibull and lognormal law of lives cut at a horizon, with a verdict on each.
+    """Fit Weibull and lognormal distributions to lives that a horizon cuts, with a verdict on each.
 
     Parameters
     ----------
@@ -95,17 +97,17 @@ def fit_laws(
     horizon_years : float
         End of observation.
     confidence : float
-        Of the intervals.
+        Probability that each interval covers, 0 ... 1.
     replicates : int
-        Samples drawn from the fitted law, for the test and the intervals. They use the same
-        random numbers each time, so that the same lives get the same verdict.
+        Number of samples drawn from the fitted distribution, for the test and the intervals. They
+        use the same random numbers each time, so that the same lives get the same verdict.
 
     Notes
     -----
-    Each sample drawn from the fitted law is fitted in turn. How far the samples lie from their
-    fits is what the distance of the lives is held against (Stute et al.); and the intervals come
-    from (mu* - mu) / sigma* and sigma* / sigma, whose law without censoring does not depend on mu
-    and sigma at all (Lawless).
+    Each sample drawn from the fitted distribution is fitted in turn. The distance of the lives is
+    compared with the distances of the samples from their fits (Stute et al.). The intervals come
+    from (mu* - mu) / sigma* and sigma* / sigma, whose distribution without censoring does not
+    depend on mu and sigma (Lawless).
 
     References
     ----------
@@ -117,7 +119,7 @@ def fit_laws(
     arrival = proportion(life_years.size - count, life_years.size, confidence)
     refusal = _refusal(life_years[lived & died])
     fits = []
-    for law in (weibull(), lognormal()):
+    for distribution in (weibull(), lognormal()):
         if refusal:
             verdict, reason = refusal
             parameters, distance, p_value = dict[str, Estimate](), math.nan, math.nan
@@ -127,12 +129,12 @@ def fit_laws(
                 died[lived][None],
                 math.log(horizon_years),
             )
-            parameters, distance, p_value = _fit(law, lives, confidence, replicates)
+            parameters, distance, p_value = _fit(distribution, lives, confidence, replicates)
             verdict = Verdict.REJECTED if p_value < SIGNIFICANCE else Verdict.NOT_REJECTED
             reason = f"{verdict} at {SIGNIFICANCE * 100:g} %"
         fits.append(
             Fit(
-                law=law.name,
+                distribution=distribution.name,
                 dead_on_arrival=arrival,
                 deaths=deaths,
                 censored=count - deaths,
@@ -147,7 +149,7 @@ def fit_laws(
 
 
 def _refusal(death_years: Floats) -> tuple[Verdict, str] | None:
-    """Why no law is fitted to deaths after age zero."""
+    """Why no distribution is fitted to deaths after age zero; None if they can be fitted."""
     count = death_years.size
     if count < FEWEST_DEATHS:
         return (
@@ -163,45 +165,48 @@ def _refusal(death_years: Floats) -> tuple[Verdict, str] | None:
     )
     return (
         Verdict.ATOMS,
-        f"no continuous law: {deaths[atom].sum()} of {count} deaths at {', '.join(named)} years",
+        f"no continuous distribution: {deaths[atom].sum()} of {count} deaths "
+        f"at {', '.join(named)} years",
     )
 
 
 def _fit(
-    law: LocationScale, lives: LogLives, confidence: float, replicates: int
+    distribution: LocationScale, lives: LogLives, confidence: float, replicates: int
 ) -> tuple[dict[str, Estimate], float, float]:
-    """Parameters, distance and its p-value."""
-    mu, sigma = (float(one[0]) for one in maximum_likelihood(law, lives))
-    distance = float(anderson_darling(law, lives, np.array([mu]), np.array([sigma]))[0])
-    mus, sigmas, distances = _replicated(law, lives, mu, sigma, replicates)
+    """Fit a distribution: its parameters, the distance of the lives, and its p-value."""
+    mu, sigma = (float(values[0]) for values in maximum_likelihood(distribution, lives))
+    distance = float(anderson_darling(distribution, lives, np.array([mu]), np.array([sigma]))[0])
+    mus, sigmas, distances = _replicated(distribution, lives, mu, sigma, replicates)
     p_value = (1 + np.count_nonzero(distances >= distance)) / (1 + distances.size)
 
     tails = ((1.0 + confidence) / 2.0, (1.0 - confidence) / 2.0)
     # The next value falls between ranks k and k + 1 of m others once in m + 1 times.
     mu_bounds = mu - sigma * np.quantile((mus - mu) / sigmas, tails, method="weibull")
     sigma_bounds = sigma / np.quantile(sigmas / sigma, tails, method="weibull")
-    every = [
-        law.natural(*map(float, pair))
+    fits = [
+        distribution.natural(*map(float, pair))
         for pair in ((mu, sigma), *zip(mu_bounds, sigma_bounds, strict=True))
     ]
     parameters = {
         name: Estimate(value, min(bounds), max(bounds))
-        for name, (value, *bounds) in zip(law.parameters, zip(*every, strict=True), strict=True)
+        for name, (value, *bounds) in zip(
+            distribution.parameters, zip(*fits, strict=True), strict=True
+        )
     }
     return parameters, distance, float(p_value)
 
 
 def _replicated(
-    law: LocationScale, lives: LogLives, mu: float, sigma: float, replicates: int
+    distribution: LocationScale, lives: LogLives, mu: float, sigma: float, replicates: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Location, scale and distance of samples of the law: each float [sample]."""
+    """Location, scale and distance of samples of a distribution: each float [sample]."""
     count = lives.log_life.shape[-1]
     draw = stream(0, "report.fits", 0)
     parts = []
     size = max(1, _VALUES_AT_ONCE // count)
     for start in range(0, replicates, size):
         uniform = draw.random((min(size, replicates - start), count))
-        log_life = mu + sigma * law.quantile(1.0 - uniform)  # never of zero
+        log_life = mu + sigma * distribution.quantile(1.0 - uniform)  # never of zero
         sample = LogLives(
             np.minimum(log_life, lives.log_horizon),
             log_life < lives.log_horizon,
@@ -210,7 +215,7 @@ def _replicated(
         # Ten deaths were seen where fewer than two come once in two thousand samples.
         enough = sample.died.sum(axis=-1) >= 2
         sample = LogLives(sample.log_life[enough], sample.died[enough], sample.log_horizon)
-        located = maximum_likelihood(law, sample)
-        parts.append((*located, anderson_darling(law, sample, *located)))
+        located = maximum_likelihood(distribution, sample)
+        parts.append((*located, anderson_darling(distribution, sample, *located)))
     mus, sigmas, distances = (np.concatenate(column) for column in zip(*parts, strict=True))
     return mus, sigmas, distances

@@ -1,4 +1,4 @@
-"""Weibull and lognormal lives: likelihood and distance from a sample that a horizon cuts.
+"""Weibull and lognormal lives: likelihood of a sample that a horizon cuts, and its distance.
 
 Both are families of location and scale of the logarithm of life, log T = mu + sigma Z, so that one
 fit and one distance serve them. Arrays are ``[sample, instance]``: many samples are fitted at once.
@@ -17,27 +17,27 @@ Derivatives = tuple[Floats, Floats, Floats]
 
 _MOST_STEPS = 30
 _DECREMENT = 1e-13
-"""Of the mean logarithm of the likelihood: a thousandth of a standard error in 10 million lives."""
+"""Decrement of the mean log-likelihood: a thousandth of a standard error in 10 million lives."""
 
 
 @dataclass(frozen=True)
 class LocationScale:
-    """Law of Z for lives with log T = mu + sigma Z.
+    """Distribution of Z for lives with log T = mu + sigma Z.
 
     Parameters
     ----------
     name : str
-        Of the law of T.
+        Name of the distribution of T.
     parameters : tuple of str
-        Names of what ``natural`` returns.
+        Names of the two values that ``natural`` returns.
     natural : callable
-        The usual two parameters out of mu and sigma: the first depends on sigma, the second on mu.
+        The usual two parameters from mu and sigma; the first depends on sigma, the second on mu.
     log_density, log_survival : callable
         Concave functions of z.
     log_cdf : callable
         Logarithm of the distribution function of z.
     quantile : callable
-        Its inverse, without the logarithm.
+        Inverse of the distribution function (not of its logarithm).
     """
 
     name: str
@@ -51,14 +51,14 @@ class LocationScale:
 
 @dataclass(frozen=True)
 class LogLives:
-    """Logarithms of positive lives that are watched up to one horizon.
+    """Logarithms of positive lives that are observed up to a horizon.
 
     Parameters
     ----------
     log_life : ndarray of float [sample, instance]
-        Of lives in years, the horizon's where the life is censored.
+        Logarithms of lives in years; that of the horizon where the life is censored.
     died : ndarray of bool [sample, instance]
-        False where it is.
+        False where the life is censored.
     log_horizon : float
         Logarithm of the horizon in years.
     """
@@ -69,7 +69,7 @@ class LogLives:
 
 
 def weibull() -> LocationScale:
-    """Weibull law, shape k and scale in years: Z has the law of the smallest extreme value."""
+    """Weibull distribution, shape k and scale in years: Z is a smallest extreme value."""
 
     def log_density(z: Floats) -> Derivatives:
         hazard = np.exp(z)
@@ -91,7 +91,7 @@ def weibull() -> LocationScale:
 
 
 def lognormal() -> LocationScale:
-    """Lognormal law, sigma of log T and median in years: Z is normal."""
+    """Lognormal distribution, sigma of log T and median in years: Z is normal."""
     from scipy.special import log_ndtr, ndtri
 
     def log_density(z: Floats) -> Derivatives:
@@ -113,15 +113,15 @@ def lognormal() -> LocationScale:
     )
 
 
-def maximum_likelihood(law: LocationScale, lives: LogLives) -> tuple[Floats, Floats]:
-    """Location mu and scale sigma of the law that makes the lives most likely.
+def maximum_likelihood(distribution: LocationScale, lives: LogLives) -> tuple[Floats, Floats]:
+    """Location mu and scale sigma that make the lives most likely.
 
     Parameters
     ----------
-    law : Law
-        Which.
+    distribution : LocationScale
+        The distribution.
     lives : LogLives
-        Each sample with deaths at two ages at least, or at one and survivors.
+        Samples, each with deaths at two ages or more, or with deaths at one age and survivors.
 
     Returns
     -------
@@ -131,8 +131,8 @@ def maximum_likelihood(law: LocationScale, lives: LogLives) -> tuple[Floats, Flo
     Notes
     -----
     In a = mu/sigma and b = 1/sigma the logarithm of the likelihood is concave if density and
-    survival of Z are log-concave (Burridge), so that it has one maximum. Newton's method finds it
-    from the mean and the spread of the lives in a few full steps.
+    survival of Z are log-concave (Burridge), so that it has a single maximum. Newton's method
+    reaches it from the mean and the spread of the lives in a few full steps.
 
     References
     ----------
@@ -141,7 +141,7 @@ def maximum_likelihood(law: LocationScale, lives: LogLives) -> tuple[Floats, Flo
     deaths = lives.died.sum(axis=-1)
     survivors = lives.died.shape[-1] - deaths
     centre = np.where(lives.died, lives.log_life, 0.0).sum(axis=-1) / deaths
-    # Of survivors too, so that one age of death among them has a width.
+    # Survivors count, so that a single age of death among them has a width.
     width = np.sqrt(((lives.log_life - centre[:, None]) ** 2).mean(axis=-1))
     # All survivors are one column, the last; weights make likelihoods those of the mean life.
     weight = np.concatenate([lives.died, survivors[:, None]], axis=-1) / lives.died.shape[-1]
@@ -153,7 +153,10 @@ def maximum_likelihood(law: LocationScale, lives: LogLives) -> tuple[Floats, Flo
     for _ in range(_MOST_STEPS):
         a, b = at[:, :1], at[:, 1:]
         z = b * y - a
-        (_, *dead), (_, *alive) = law.log_density(z[:, :-1]), law.log_survival(z[:, -1:])
+        (_, *dead), (_, *alive) = (
+            distribution.log_density(z[:, :-1]),
+            distribution.log_survival(z[:, -1:]),
+        )
         slope, curve = (
             weight * np.concatenate(both, axis=-1) for both in zip(dead, alive, strict=True)
         )
@@ -170,17 +173,19 @@ def maximum_likelihood(law: LocationScale, lives: LogLives) -> tuple[Floats, Flo
     raise ArithmeticError(f"no maximum of the likelihood within {_MOST_STEPS} steps")
 
 
-def anderson_darling(law: LocationScale, lives: LogLives, mu: Floats, sigma: Floats) -> Floats:
-    """Distance of lives from a law over the ages up to the horizon, weighted towards its tails.
+def anderson_darling(
+    distribution: LocationScale, lives: LogLives, mu: Floats, sigma: Floats
+) -> Floats:
+    """Distance of lives from a distribution up to the horizon, weighted towards its tails.
 
     Parameters
     ----------
-    law : Law
-        Which.
+    distribution : LocationScale
+        The distribution.
     lives : LogLives
         Samples of n lives each.
     mu, sigma : ndarray of float [sample]
-        Location and scale of the law for each sample.
+        Location and scale of the distribution for each sample.
 
     Returns
     -------
@@ -189,7 +194,7 @@ def anderson_darling(law: LocationScale, lives: LogLives, mu: Floats, sigma: Flo
 
     References
     ----------
-    Pettitt and Stephens, Biometrika 63 (1976), for samples that a time cuts.
+    Pettitt and Stephens, Biometrika 63 (1976), for samples that are censored at a time.
     """
     count = lives.died.shape[-1]
     deaths = lives.died.sum(axis=-1)
@@ -198,8 +203,8 @@ def anderson_darling(law: LocationScale, lives: LogLives, mu: Floats, sigma: Flo
     z = (np.where(dead, ordered, lives.log_horizon) - mu[:, None]) / sigma[:, None]
     z_end = (lives.log_horizon - mu) / sigma
     with np.errstate(over="ignore"):
-        log_cdf, log_survival = law.log_cdf(z), law.log_survival(z)[0]
-        end_cdf, end_survival = law.log_cdf(z_end), law.log_survival(z_end)[0]
+        log_cdf, log_survival = distribution.log_cdf(z), distribution.log_survival(z)[0]
+        end_cdf, end_survival = distribution.log_cdf(z_end), distribution.log_survival(z_end)[0]
     rank = np.arange(1, count + 1)
     inner = (2 * rank - 1) * log_cdf + (2 * (count - rank) + 1) * log_survival
     survivors = count - deaths

@@ -1,7 +1,7 @@
-"""Two techniques on the same dies: instance i of one is instance i of the other.
+"""Two techniques compared on the same dies: instance i has the same die under both.
 
-Dies differ far more than techniques do on one die, so that differences taken die by die are known
-much better than the two means that they are the difference of (common random numbers).
+Dies differ far more than techniques do on the same die, so that differences taken die by die are
+known much better than the two means (common random numbers).
 """
 
 import math
@@ -23,12 +23,12 @@ from mcage.stats.estimates import (
 
 @dataclass(frozen=True)
 class PairedMeans:
-    """Means of a quantity under two techniques, on dies where both have one.
+    """Means of a quantity under two techniques, over the dies that have it under both.
 
     Parameters
     ----------
     dies : int
-        Pairs.
+        Number of dies.
     first, second : Estimate
         Means.
     difference : Estimate
@@ -36,9 +36,9 @@ class PairedMeans:
     ratio : Estimate
         First over second.
     variance_reduction : float
-        Variance that the difference would have with dies of their own for each technique, over
-        the one that it has. Its root is by how much the interval shrinks. NaN where neither mean
-        varies, infinite where only their difference does not.
+        Variance of the difference if each technique had other dies, over its variance on the same
+        dies. The interval shrinks by the root of it. NaN where the quantity varies under neither
+        technique, infinite where only the difference does not vary.
     """
 
     dies: int
@@ -51,20 +51,23 @@ class PairedMeans:
 
 @dataclass(frozen=True)
 class Outliving:
-    """Which of two techniques keeps a die alive for longer.
+    """How often each of two techniques keeps a die alive for longer.
 
     Parameters
     ----------
     first, second : Estimate
-        Share of the dies that live longer under that technique; Wilson's interval.
+        Share of the dies that live longer under the first and under the second technique, with
+        Wilson's interval.
     together : Estimate
-        Share that die at the same age under both.
+        Share of the dies that die at the same age under both.
     unknown : Estimate
-        Share for which it cannot be said: both live on when observation ends.
+        Share of the dies that are alive under both when observation ends.
     first_of_decided : Estimate
-        Share of the first among the dies that live longer under one of them; NaN if none does.
+        Share of the first technique among the dies that live longer under the first or the second;
+        NaN if there are none.
     p_value : float
-        Of the sign test: probability of a split at least as uneven if both were equally good.
+        Significance of the sign test: probability of a split at least as uneven if both techniques
+        were equally good.
     """
 
     first: Estimate
@@ -81,15 +84,15 @@ def compare_means(first: Floats, second: Floats, confidence: float = CONFIDENCE)
     Parameters
     ----------
     first, second : ndarray of float [instance]
-        In one unit. Dies on which one of them is missing (NaN) do not count.
+        Values in the same unit. Dies on which either value is missing (NaN) do not count.
     confidence : float
-        Of each interval.
+        Probability that each interval covers, 0 ... 1.
 
     Notes
     -----
-    Of lives cut at a horizon, the mean is the restricted mean life: years lived up to the
-    horizon. Differences of it can be estimated without assumptions; differences of whole mean
-    lives cannot, once a life reaches the horizon.
+    For lives that a horizon cuts, the mean is the restricted mean survival time (RMST): years
+    lived up to the horizon. Its differences can be estimated without assumptions; differences of
+    whole mean lives cannot, once a life reaches the horizon.
 
     References
     ----------
@@ -97,14 +100,14 @@ def compare_means(first: Floats, second: Floats, confidence: float = CONFIDENCE)
     numbers: Law, Simulation Modeling and Analysis, section 11.2.
     """
     both = ~(np.isnan(first) | np.isnan(second))
-    one, other = first[both].astype(np.float64), second[both].astype(np.float64)
+    first, second = first[both].astype(np.float64), second[both].astype(np.float64)
     return PairedMeans(
-        dies=one.size,
-        first=mean(one, confidence),
-        second=mean(other, confidence),
-        difference=mean(one - other, confidence),
-        ratio=ratio_of_means(one, other, confidence),
-        variance_reduction=_variance_reduction(one, other),
+        dies=first.size,
+        first=mean(first, confidence),
+        second=mean(second, confidence),
+        difference=mean(first - second, confidence),
+        ratio=ratio_of_means(first, second, confidence),
+        variance_reduction=_variance_reduction(first, second),
     )
 
 
@@ -116,13 +119,12 @@ def ratio_of_means(first: Floats, second: Floats, confidence: float = CONFIDENCE
     first, second : ndarray of float [instance]
         Pairs without missing values.
     confidence : float
-        Of the interval.
+        Probability that the interval covers, 0 ... 1.
 
     Returns
     -------
     Estimate
-        Without bounds (NaN) where the mean of ``second`` may be zero for all that the sample says:
-        then every ratio may be.
+        The bounds are NaN where the sample allows a mean of ``second`` of zero, and so any ratio.
 
     References
     ----------
@@ -154,7 +156,7 @@ def outliving(
     second_died: Bools,
     confidence: float = CONFIDENCE,
 ) -> Outliving:
-    """On how many dies one technique outlives the other.
+    """Compare lives under two techniques die by die.
 
     Parameters
     ----------
@@ -164,7 +166,7 @@ def outliving(
         False where the life is censored. A life censored at the age of the other's death
         outlives it.
     confidence : float
-        Of each interval.
+        Probability that each interval covers, 0 ... 1.
 
     References
     ----------
@@ -178,7 +180,7 @@ def outliving(
     first_longer = second_died & (gain >= -SAME_AGE_YEARS) & ~together
     second_longer = first_died & (gain <= SAME_AGE_YEARS) & ~together
     wins, losses, ties = (
-        int(np.count_nonzero(one)) for one in (first_longer, second_longer, together)
+        int(np.count_nonzero(dies)) for dies in (first_longer, second_longer, together)
     )
     decided = wins + losses
 

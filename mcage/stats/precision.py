@@ -1,11 +1,11 @@
-"""How precisely a sample knows a quantity, relative to its value: what a sweep may be stopped by.
+"""Relative precision of an estimate, by which a campaign may stop.
 
-A sweep that stops as soon as an interval is narrow stops rather where the interval is narrow by
-luck, and then encloses the truth less often than it says. Intervals of quantiles invite this: how
-wide they are depends on where the estimate lies, since lives are dense here and sparse there, and
-beside an atom (many lives that end at one age) nearly none are on one side. So a quantile counts
-as known to +-R only if its interval would be as narrow wherever in that interval the true value
-lies. docs/statistics.md has how often intervals hold with that, and without.
+A campaign that stops as soon as an interval is narrow stops too often where the interval is narrow
+by chance, and then its intervals enclose the truth less often than they say. Intervals of quantiles
+are prone to this: their width depends on the density of lives at the estimate, and beside an atom
+(many lives that end at the same age) there are hardly any lives. So a quantile is known to +-R only
+if its interval would be as narrow wherever in that interval the true value lies. docs/statistics.md
+says how often intervals cover with this rule, and without it.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from mcage.stats.survival import enclosing_ranks, life_quantile, quantile_rank
 
 @dataclass(frozen=True)
 class Precision:
-    """What a sample says about a quantity, and how precisely.
+    """An estimate of a quantity, and its relative precision.
 
     Parameters
     ----------
@@ -26,9 +26,10 @@ class Precision:
         The quantity and its interval.
     relative : float
         Largest distance of a bound from the value, over the value. Zero where more instances
-        could tell no more: the interval has no width, a quantile is certain to lie beyond the
+        would change nothing: the interval has no width, a quantile is certain to lie beyond the
         horizon, or no instance has a value. Infinite where the sample is too small for an
-        interval, where one reaches beyond the horizon, or the value is zero and a bound is not.
+        interval, where the interval reaches beyond the horizon, or where the value is zero and a
+        bound is not.
     """
 
     estimate: Estimate
@@ -40,13 +41,13 @@ def quantile_precision(
 ) -> Precision:
     """Precision of the age at which ``share`` of the slices are dead.
 
-    The interval is that of `life_quantile`: so many ranks below the estimate and so many above.
-    The precision is the worst that so many ranks give around any rank in the interval.
+    The interval is that of `life_quantile`: a number of ranks below the estimate, and a number
+    above. The precision is the worst that these numbers give around any rank in the interval.
 
     Parameters
     ----------
     life_years, died, share, confidence
-        As of `mcage.stats.survival.life_quantile`.
+        As in `mcage.stats.survival.life_quantile`.
     """
     estimate = life_quantile(life_years, died, share, confidence)
     ordered = np.sort(np.where(died, life_years, np.inf))

@@ -44,7 +44,7 @@ class Survival:
     years : ndarray of float [step]
         Times of death, rising, without repeats.
     survival : ndarray of float [step]
-        Share alive after each.
+        Share alive after each of these times.
     lower, upper : ndarray of float [step]
         Pointwise confidence band.
     """
@@ -66,7 +66,7 @@ def kaplan_meier(life_years: Floats, died: Bools, confidence: float = CONFIDENCE
     died : ndarray of bool [instance]
         False where the life is censored.
     confidence : float
-        Of the band at each time, 0 ... 1.
+        Probability that the band covers at each time, 0 ... 1.
 
     References
     ----------
@@ -77,8 +77,7 @@ def kaplan_meier(life_years: Floats, died: Bools, confidence: float = CONFIDENCE
     years, deaths = np.unique(lives[died], return_counts=True)
     at_risk = lives.size - np.searchsorted(np.sort(lives), years, side="left")
     survival = np.cumprod(1.0 - deaths / at_risk)
-    # Where nobody is left the variance is undefined and the band is [0, 0] or NaN by convention;
-    # NaN says so.
+    # Where no slice is left the variance is undefined; the band is NaN there.
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = np.cumsum(deaths / (at_risk * (at_risk - deaths).astype(np.float64)))
         spread = normal_quantile(confidence) * np.sqrt(variance) / np.abs(np.log(survival))
@@ -94,8 +93,8 @@ def life_quantile(
     """Time at which ``share`` of the slices are dead, with bounds that assume no distribution.
 
     The value inverts the Kaplan-Meier curve; the bounds are order statistics whose ranks enclose
-    the quantile with at least the asked-for probability (binomial law), whatever the distribution
-    of lives. Where many lives end at one age they enclose it more often than that.
+    the quantile with at least the given probability (binomial distribution), whatever the
+    distribution of lives. Where many lives end at the same age they enclose it more often.
 
     Parameters
     ----------
@@ -104,9 +103,9 @@ def life_quantile(
     died : ndarray of bool [instance]
         False where the life is censored.
     share : float
-        0 ... 1, both excluded.
+        Between 0 and 1, both excluded.
     confidence : float
-        Of the interval.
+        Probability that the interval covers, 0 ... 1.
 
     Returns
     -------
@@ -145,14 +144,15 @@ def quantile_rank(count: int, share: float) -> int:
 def enclosing_ranks(count: int, share: float, confidence: float = CONFIDENCE) -> tuple[int, int]:
     """Ranks of the order statistics that enclose the quantile of ``share``.
 
-    They start with equal tails and move inwards, each time where less is lost, while they enclose
-    the quantile with the asked-for probability: equal tails alone give a 95 % interval of the
-    10 % quantile up to 97 % in samples of 100 to 200.
+    The ranks start with equal tails. Then they move inwards, each time at the end that loses less,
+    while they enclose the quantile with the given probability. Equal tails alone would cover the
+    10 % quantile of 100 to 200 lives in up to 97 % of the samples instead of 95 %.
 
     Returns
     -------
     tuple of int
-        Counted from 1. Rank 0 or ``count + 1``: no order statistic is low or high enough.
+        Lower and upper rank, counted from 1. Rank 0 or ``count + 1`` means that no order
+        statistic is low or high enough.
 
     References
     ----------
@@ -165,8 +165,8 @@ def enclosing_ranks(count: int, share: float, confidence: float = CONFIDENCE) ->
     upper = int(binom.ppf(1.0 - tail, count, share)) + 1
     if not 1 <= lower < upper <= count:
         return lower, upper
-    # Lives below the quantile are a binomial number; the ranks enclose it while that number is
-    # at least the lower and less than the upper.
+    # The number of lives below the quantile is binomial; the ranks enclose the quantile while that
+    # number is at least the lower rank and less than the upper one.
     enclosed = float(binom.cdf(upper - 1, count, share) - binom.cdf(lower - 1, count, share))
     while True:
         lost_below = float(binom.pmf(lower, count, share))

@@ -1,4 +1,4 @@
-"""How estimates are written: for people in cells of a table, for scripts in JSON."""
+"""How estimates are written: for people in cells of tables, for scripts in JSON."""
 
 import math
 from dataclasses import is_dataclass
@@ -9,11 +9,11 @@ from mcage.stats.estimates import Estimate
 DASH = "–"
 
 ROUNDING = 1e-9
-"""Half of an interval over the value, at or below which it is what sums of equal numbers leave."""
+"""Half of an interval over the value that rounding of equal numbers can leave."""
 
 
 def plus_minus(estimate: Estimate, scale: float = 1.0) -> str:
-    """Value and half of a symmetric interval, with two digits of the latter."""
+    """Write a value and half of its symmetric interval, with two digits of the latter."""
     if math.isnan(estimate.value):
         return DASH
     half = _half(estimate) * scale
@@ -26,7 +26,7 @@ def plus_minus(estimate: Estimate, scale: float = 1.0) -> str:
 
 
 def with_bounds(estimate: Estimate, scale: float = 1.0) -> str:
-    """Value and bounds, to the place of two digits of half the interval."""
+    """Write a value and its bounds, to two digits of half the interval."""
     if math.isnan(estimate.value):
         return DASH
     half = _half(estimate) * scale
@@ -38,7 +38,7 @@ def with_bounds(estimate: Estimate, scale: float = 1.0) -> str:
 
 
 def life(estimate: Estimate, horizon_years: float) -> str:
-    """Age in years with its bounds, each of which may lie beyond the horizon."""
+    """Write an age in years with its bounds, each of which may lie beyond the horizon."""
 
     def years(value: float) -> str:
         if math.isnan(value):
@@ -51,15 +51,15 @@ def life(estimate: Estimate, horizon_years: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Share of one, in percent."""
+    """Write a share, 0 ... 1, in percent."""
     return f"{share * 100:.3g} %"
 
 
 def plain(value: Any) -> Any:
-    """What JSON can say of a value made of dataclasses, mappings and sequences.
+    """Convert a value made of dataclasses, mappings and sequences into what JSON can hold.
 
-    An unknown bound is null. So is an infinite one, and then the list ``beyond_horizon`` of that
-    estimate names it: only ages are ever infinite.
+    An unknown bound becomes null. An infinite bound becomes null, too, and the list
+    ``beyond_horizon`` of its estimate names it: only ages are ever infinite.
     """
     if isinstance(value, Estimate):
         bounds = vars(value)

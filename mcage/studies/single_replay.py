@@ -1,4 +1,4 @@
-"""What `mcage replay` tells of one steady pass of a trace."""
+"""`mcage.replay` and what `mcage replay` prints: a steady pass of a trace under a technique."""
 
 import math
 from dataclasses import fields
@@ -33,7 +33,7 @@ from mcage.traces import Trace
 from mcage.traces.transforms import WAVEFRONT, released
 
 BATCH = 16
-"""Instances whose cell times are held in memory at once."""
+"""Number of instances whose cell times are in memory at once."""
 
 MOST_FAULT_MAP_BYTES = 64 * MIB
 """Largest file of fault maps: 262,143 instances."""
@@ -45,12 +45,12 @@ _HEADERS = {
 
 
 def parse_delta_limit(text: str) -> int | None:
-    """Delta limit from its text: a power of two, or "none".
+    """Parse a delta limit: a power of two, or "none".
 
     Raises
     ------
     UserError
-        If it is neither.
+        The text is neither.
     """
     if text == "none":
         return None
@@ -61,12 +61,12 @@ def parse_delta_limit(text: str) -> int | None:
 
 
 def load_fault_maps(path: Path) -> NDArray[np.uint8]:
-    """Fault maps from a NumPy file: uint8[instances, 256], 64 MiB at most.
+    """Read fault maps from a NumPy file: uint8[instances, 256], 64 MiB at most.
 
     Raises
     ------
     UserError
-        If it cannot be read, or is anything else.
+        The file cannot be read, or holds anything else.
     """
     try:
         maps = _array(path, read_regular(path, MOST_FAULT_MAP_BYTES))
@@ -84,7 +84,7 @@ def load_fault_maps(path: Path) -> NDArray[np.uint8]:
 
 
 def _array(path: Path, content: bytes) -> NDArray[np.uint8]:
-    """Array of a NumPy file; type and shape are looked at before memory is taken for it."""
+    """Array of a NumPy file; its type and shape are checked before memory is taken for it."""
     if content.startswith(b"PK"):
         raise UserError(f"{path}: an archive of several arrays; one array is needed (.npy)")
     try:
@@ -121,28 +121,31 @@ def replay(
     Parameters
     ----------
     trace, technique : Trace, Technique
-        What runs, and on which register file.
+        The kernel that runs, and the technique of the register file.
     fault_maps : uint8[instances, 256], optional
-        Bit b set: block b of that entry is unusable. None: one instance without faults.
+        Bit b set: block b of that entry is unusable. None: a single instance without faults.
     delta_limit : int or None
         Largest delta of a compressible value: 64 as published, None for any power of two.
     engine : Engine, optional
-        By default the one that `mcage.engines.select` chooses.
+        By default the engine that `mcage.engines.select` chooses.
     technology : str
         Constants of energy and slowdown, ``28nm`` or ``32nm``.
     vdd_volts : float, optional
-        Supply voltage of the slice; by default the nominal one of the technology.
+        Supply voltage of the slice; by default the nominal voltage of the technology.
     release : str
-        With what windows are released: ``wavefront``, or ``work-group`` as recorded.
+        When windows are released: with their ``wavefront``, or with the ``work-group`` as recorded.
 
-    What a fault map can change is a list with one value per instance, also without fault maps
-    (then there is one instance, without faults). Counters of rotating selectors are means over
-    their starting entries. Slowdown and energy are None where the kernel cannot run at all.
+    Returns
+    -------
+    dict of str to Any
+        What a fault map can change is a list with a value per instance, also without fault maps:
+        then there is a single instance without faults. Counters of rotating selectors are means
+        over their starting entries. Slowdown and energy are None where the kernel cannot run.
 
     Raises
     ------
     UserError
-        If there is no such technology or release, the Vdd cannot be meant, the engine does not
+        There is no such technology or release, the Vdd is out of range, the engine does not
         implement a policy of the technique, or the technique cannot run the trace.
     """
     costs = load_costs()
@@ -153,7 +156,7 @@ def replay(
     prepared = prepare(released(trace, release), technique, delta_limit)
     schedule = prepared.schedule
     counters = engine.count(prepared, maps)
-    zero, one = _longest_duties(engine, prepared, maps)
+    longest_zero, longest_one = _longest_duties(engine, prepared, maps)
     waits = _waits(prepared, maps)
 
     def each(values: NDArray[np.generic]) -> list[int | float]:
@@ -182,8 +185,8 @@ def replay(
         "mov_writes": schedule.mov_writes,
         "wakeups": each(mean("wakeups")),
         "mispredicted_writes": schedule.mispredicted_writes,
-        "longest_zero_duty": zero.tolist(),
-        "longest_one_duty": one.tolist(),
+        "longest_zero_duty": longest_zero.tolist(),
+        "longest_one_duty": longest_one.tolist(),
         "compressible_write_share": schedule.compressible_writes / schedule.writes,
         "window_size": _single(trace.window_sizes),
         "concurrent_windows": _concurrent_windows(prepared, maps),
@@ -210,7 +213,7 @@ def _costs_of(
     nominal = energy(reference, CONVENTIONAL, node)
 
     def each(values: NDArray[np.float64]) -> list[float | None]:
-        return [float(one) if run else None for one, run in zip(values, runs, strict=True)]
+        return [float(value) if run else None for value, run in zip(values, runs, strict=True)]
 
     return {
         "technology": technology,
@@ -234,17 +237,17 @@ def _parts(of: Slowdown | Energy) -> list[tuple[str, NDArray[np.float64]]]:
 
 
 def _waits(replay: PreparedReplay, maps: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Cycles lost to waiting for a window, per recorded cycle; infinite where there is none."""
+    """Cycles lost to waiting for a window, per recorded cycle; infinite where no window fits."""
     if not isinstance(replay, PackedReplay):
         return np.zeros(len(maps))
     return replay.packing.slowdown(maps)
 
 
 def _concurrent_windows(replay: PreparedReplay, maps: NDArray[np.uint8]) -> int | list[Any]:
-    """Windows open at once; under pack placement those that fit, of each size, per instance."""
+    """Number of windows open at once; under packing, number that fit, by size, per instance."""
     if not isinstance(replay, PackedReplay):
         return replay.schedule.trace.concurrent_windows
-    return [_single(replay.packing.places(one)) for one in maps]
+    return [_single(replay.packing.places(fault_map)) for fault_map in maps]
 
 
 def _mean_spilled_rows(replay: PreparedReplay, counters: Counters) -> NDArray[np.float64]:
@@ -263,11 +266,13 @@ def _longest_duties(
         parts.append((times.longest_zero_duty, times.longest_one_duty))
         if not replay.technique.heeds_faults:
             return parts[0][0].repeat(len(maps)), parts[0][1].repeat(len(maps))
-    return np.concatenate([zero for zero, _ in parts]), np.concatenate([one for _, one in parts])
+    return np.concatenate([zeros for zeros, _ in parts]), np.concatenate(
+        [ones for _, ones in parts]
+    )
 
 
 def _plain(value: Any) -> int | float:
-    """Integer where it is one."""
+    """Convert a number to an integer where it is whole, else to a float."""
     number = float(value)
     whole = isinstance(value, np.floating) and not number.is_integer()
     return number if whole else int(number)

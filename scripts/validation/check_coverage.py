@@ -35,7 +35,7 @@ from mcage.report.cases import lives_of
 from mcage.results.reader import open_results
 from mcage.stats.competing_risks import cumulative_incidence
 from mcage.stats.estimates import Estimate, mean, proportion
-from mcage.stats.fits import Verdict, fit_laws
+from mcage.stats.fits import Verdict, fit_distributions
 from mcage.stats.paired import compare_means, outliving
 from mcage.stats.precision import Precision, mean_precision, quantile_precision
 from mcage.stats.survival import life_quantile
@@ -139,7 +139,7 @@ ESTIMATORS: dict[str, Callable[[Dies], Estimate]] = {
     "spill rate": lambda d: mean(d.spill_rate[0]),
     "dies that spill": dies_that_spill,
     "dead by year 6": dead_by_six,
-    "life up to the horizon": lambda d: mean(d.years[0]),
+    "RMST up to the horizon": lambda d: mean(d.years[0]),
     "- difference of two techniques": lambda d: compare_means(*d.years).difference,
     "- their ratio": lambda d: compare_means(*d.years).ratio,
     "spill rates, difference": lambda d: compare_means(*d.spill_rate).difference,
@@ -266,7 +266,7 @@ def check_fits(draw: np.random.Generator, sweeps: int, dies: int) -> None:
     for _ in range(sweeps):
         years = scale * draw.weibull(shape, dies)
         life = np.minimum(years, HORIZON_YEARS)
-        fit = fit_laws(life, years < HORIZON_YEARS, HORIZON_YEARS)[0]
+        fit = fit_distributions(life, years < HORIZON_YEARS, HORIZON_YEARS)[0]
         for place, (name, true) in enumerate(zip(names, (shape, scale), strict=True)):
             bounds = fit.parameters[name]
             covered[place] += bounds.lower <= true <= bounds.upper

@@ -257,7 +257,7 @@ def test_shifts_at_equal_age_are_those_of_the_last_epoch_that_both_end(path, arr
 
 def test_the_comparison_is_printed(path):
     text = shown(path, "--compare", "rrcd nominal", "rrcd dvfs common 0.8/0.419 V").stdout
-    for words in ("A: rrcd nominal", "B: rrcd dvfs", "100 dies", "life up to the horizon [years]"):
+    for words in ("A: rrcd nominal", "B: rrcd dvfs", "100 dies", "RMST up to the horizon [years]"):
         assert words in text
     for words in ("dVth T1 at equal age [mV]", "A lives longer", "sign test p = "):
         assert words in text
@@ -333,7 +333,7 @@ def test_fits_say_their_verdict(path):
     assert len(cases) == 3
     for case in cases:
         weibull, lognormal = case["fits"]
-        assert (weibull["law"], lognormal["law"]) == ("weibull", "lognormal")
+        assert (weibull["distribution"], lognormal["distribution"]) == ("weibull", "lognormal")
         assert weibull["verdict"] == "not rejected", "the lives are exponential"
         shape = weibull["parameters"]["shape"]
         assert shape["lower"] < 1 < shape["upper"]

@@ -34,7 +34,7 @@ def test_an_interval_that_fails_is_seen(monkeypatch, capsys):
         return (script.draw_dies(script.continuous_life, draw, 60) for _ in range(40))
 
     truth = script.draw_dies(script.continuous_life, draw, 50_000)
-    whole = script.ESTIMATORS["life up to the horizon"]
+    whole = script.ESTIMATORS["RMST up to the horizon"]
 
     def too_narrow(dies):
         found = whole(dies)

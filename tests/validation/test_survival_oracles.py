@@ -10,7 +10,7 @@ with warnings.catch_warnings():
     import lifelines
 
 from mcage.stats.competing_risks import cumulative_incidence
-from mcage.stats.fits import fit_laws
+from mcage.stats.fits import fit_distributions
 from mcage.stats.location_scale import LogLives, lognormal, maximum_likelihood, weibull
 from mcage.stats.survival import kaplan_meier
 
@@ -68,21 +68,21 @@ def test_aalen_johansen(seed, lost):
 
 
 @pytest.mark.parametrize(
-    ("law", "theirs", "names"),
+    ("distribution", "theirs", "names"),
     [
         (weibull, lifelines.WeibullFitter, ("rho_", "lambda_")),
         (lognormal, lifelines.LogNormalFitter, ("sigma_", "mu_")),
     ],
 )
 @pytest.mark.parametrize("count", [30, 2000])
-def test_laws(law, theirs, names, count):
+def test_laws(distribution, theirs, names, count):
     years, died = lives(count, 4)
     log_lives = LogLives(np.log(years)[None], died[None], np.log(HORIZON))
-    mu, sigma = (float(one[0]) for one in maximum_likelihood(law(), log_lives))
-    first, second = law().natural(mu, sigma)
+    mu, sigma = (float(one[0]) for one in maximum_likelihood(distribution(), log_lives))
+    first, second = distribution().natural(mu, sigma)
     fitted = theirs().fit(years, died)
     expected = [getattr(fitted, name) for name in names]
-    if law is lognormal:
+    if distribution is lognormal:
         expected[1] = np.exp(expected[1])
     assert [first, second] == pytest.approx(expected, rel=2e-4)
     # Theirs stops early: ours is at least as likely.
@@ -106,7 +106,7 @@ def _log_likelihood(fitted, years, died, first, second):
 def test_intervals_of_many_lives_are_those_of_the_observed_information():
     """For 2,000 lives theirs, from the curvature of the likelihood, are as good."""
     years, died = lives(2000, 5)
-    mine, _ = fit_laws(years, died, HORIZON)
+    mine, _ = fit_distributions(years, died, HORIZON)
     table = lifelines.WeibullFitter().fit(years, died).summary
     for name, theirs in (("shape", "rho_"), ("scale_years", "lambda_")):
         lower, upper = table.loc[theirs, ["coef lower 95%", "coef upper 95%"]]

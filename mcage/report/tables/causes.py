@@ -1,4 +1,4 @@
-"""The table of competing causes: of what the slices of each case have died, age by age."""
+"""The table of causes: the share of slices that each cause of death has ended, age by age."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from mcage.stats.wording import DASH, with_bounds
 
 @dataclass(frozen=True)
 class CauseSummary:
-    """Of what the slices of one case have died by each age.
+    """Causes of death of the slices of a case by each age.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ class CauseSummary:
     years : tuple of float
         Ages: 0 and the ends of the epochs.
     dead_by : dict of str to list of Estimate
-        By cause: share of all slices that it has ended up to and including each age.
+        By cause: share of all slices that have died of it up to and including each age.
     alive : list of Estimate
-        Share still alive after each age.
+        Share of the slices that are alive after each age.
     """
 
     label: str
@@ -44,7 +44,7 @@ class CauseSummary:
 
 
 def summarize_causes(results: xr.Dataset) -> list[CauseSummary]:
-    """Cumulative incidence of every cause in every case, in the order of the file."""
+    """Cumulative incidence of each cause in each case, in the order of the file."""
     years = np.concatenate([[0.0], results["epoch_end_years"].values])
     return [
         _summarize_case(lives_of(results.isel(case=index)), years)
@@ -53,7 +53,7 @@ def summarize_causes(results: xr.Dataset) -> list[CauseSummary]:
 
 
 def summarize_causes_of_file(path: Path) -> list[CauseSummary]:
-    """As `summarize_causes`, of a results file.
+    """Summarize the causes of death in a results file, as `summarize_causes`.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def _summarize_case(lives: CaseLives, years: Floats) -> CauseSummary:
 
 def print_causes(summaries: Sequence[CauseSummary], console: Console) -> None:
     """Print the table; causes that end no life in the whole file have no column."""
-    found = [
+    causes = [
         name
         for name in CAUSES.values()
         if any(_if_any(summary.dead_by[name]) for summary in summaries)
@@ -94,11 +94,11 @@ def print_causes(summaries: Sequence[CauseSummary], console: Console) -> None:
     )
     table.add_column("case")
     table.add_column("age\n[years]", justify="right")
-    for heading in (*(f"dead by\n{name}" for name in found), "alive"):
+    for heading in (*(f"dead by\n{name}" for name in causes), "alive"):
         table.add_column(heading, justify="right")
     for summary in summaries:
         for place, age in enumerate(summary.years):
-            columns = (*(_if_any(summary.dead_by[name]) for name in found), summary.alive)
+            columns = (*(_if_any(summary.dead_by[name]) for name in causes), summary.alive)
             table.add_row(
                 "" if place else summary.label,
                 f"{age:g}",

@@ -23,18 +23,18 @@ from mcage.variation import scenario
 
 @dataclass(frozen=True)
 class ChipSummary:
-    """Lives of the chips of one case.
+    """Lives of the chips of a case.
 
     Parameters
     ----------
     label : str
         The case.
     slices_per_chip, spare_slices : int
-        Slices of a chip, and how many of them may die before it does.
+        Number of slices of a chip, and how many of them may die before the chip does.
     chips : int
-        Sample size.
+        Number of chips.
     slices_left_out : int
-        Slices of a last chip that is not whole.
+        Number of slices of an incomplete last chip.
     horizon_years : float
         End of the simulated time.
     b10_life_years, median_life_years : Estimate
@@ -43,7 +43,7 @@ class ChipSummary:
     censored_share : Estimate
         Share of the chips that reach the horizon.
     end_cause_share : dict of str to Estimate
-        Share of all chips, by cause of the death that was one too many.
+        Share of all chips, by cause of the death that ended the chip.
     """
 
     label: str
@@ -61,47 +61,48 @@ class ChipSummary:
 def summarize_chips(
     results: xr.Dataset, slices_per_chip: int | None = None, spare_slices: int = 0
 ) -> list[ChipSummary]:
-    """Lives of chips in every case, in the order of the file.
+    """Summarize the lives of chips in each case, in the order of the file.
 
     Parameters
     ----------
     results : xarray.Dataset
         As `mcage.results.reader.open_results` returns it.
     slices_per_chip : int, optional
-        By default as many as shared a die in the sweep.
+        Number of slices of a chip; by default as many as shared a die in the sweep.
     spare_slices : int
-        Dead slices that a chip can do without.
+        Number of dead slices that a chip can spare.
 
     Raises
     ------
     UserError
-        As `chip_lives`; also if dies differ, and had another number of slices in the sweep.
+        As `chip_lives`; or dies differ, and had another number of slices in the sweep.
     """
     faults = faults_of(results.attrs["spec"])
     sampled, sigma_volts = faults.slices_per_chip, faults.sigma_die_volts
-    chosen = sampled if slices_per_chip is None else slices_per_chip
+    slices_per_chip = sampled if slices_per_chip is None else slices_per_chip
     summaries = []
     for index in range(results.sizes["case"]):
         case = results.isel(case=index)
         shipped = scenario(str(case["scenario"].item())).sigma_die_volts
-        if chosen != sampled and (shipped if sigma_volts is None else sigma_volts) > 0:
+        if slices_per_chip != sampled and (shipped if sigma_volts is None else sigma_volts) > 0:
             raise UserError(
-                f"slices_per_chip = {chosen}, but dies differ and {sampled} slices shared one in "
-                f"this sweep: leave it out, or run the sweep with faults.slices_per_chip = {chosen}"
+                f"slices_per_chip = {slices_per_chip}, but dies differ and {sampled} slices shared "
+                "each in this sweep: leave it out, or run the sweep with "
+                f"faults.slices_per_chip = {slices_per_chip}"
             )
-        summaries.append(_summarize_case(lives_of(case), chosen, spare_slices))
+        summaries.append(_summarize_case(lives_of(case), slices_per_chip, spare_slices))
     return summaries
 
 
 def summarize_chips_of_file(
     path: Path, slices_per_chip: int | None = None, spare_slices: int = 0
 ) -> list[ChipSummary]:
-    """As `summarize_chips`, of a results file.
+    """Summarize the lives of chips in a results file, as `summarize_chips`.
 
     Raises
     ------
     UserError
-        Also if the file is missing, foreign, damaged or of a newer mcage.
+        As `summarize_chips`; or the file is missing, foreign, damaged or of a newer mcage.
     """
     with open_results(path) as results:
         try:
@@ -131,7 +132,7 @@ def _summarize_case(slices: CaseLives, slices_per_chip: int, spare_slices: int) 
 
 
 def print_chips(summaries: Sequence[ChipSummary], console: Console) -> None:
-    """Print the table; slices that are in no whole chip are named in its title."""
+    """Print the table; its title says how many slices an incomplete last chip has."""
     first = summaries[0]
     title = f"{first.chips} chips of {first.slices_per_chip} slices, {first.spare_slices} to spare"
     if first.slices_left_out:
@@ -157,5 +158,5 @@ def print_chips(summaries: Sequence[ChipSummary], console: Console) -> None:
 
 
 def _causes(summary: ChipSummary) -> str:
-    found = sorted(summary.end_cause_share.items(), key=lambda item: -item[1].value)
-    return ", ".join(f"{name} {percent(s.value)}" for name, s in found if s.value > 0) or DASH
+    causes = sorted(summary.end_cause_share.items(), key=lambda item: -item[1].value)
+    return ", ".join(f"{name} {percent(s.value)}" for name, s in causes if s.value > 0) or DASH

@@ -1,4 +1,4 @@
-"""Two cases of a sweep compared die by die: what one technique buys over the other."""
+"""The table of a comparison: two cases of a sweep die by die, and what one gains over the other."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +20,10 @@ from mcage.sweep.variables import TRANSISTORS
 
 @dataclass(frozen=True)
 class Comparison:
-    """What differs between two cases on the same dies.
+    """Differences between two cases on the same dies.
 
-    Lives are compared on all dies, whatever a slice must have worked for on the dies that worked at
-    all in both cases.
+    Lives are compared on all dies. Quantities that only a working slice has are compared on the
+    dies that worked at all in both cases.
 
     Parameters
     ----------
@@ -34,18 +34,19 @@ class Comparison:
     horizon_years : float
         End of the simulated time.
     life_to_horizon_years : PairedMeans
-        Years lived up to the horizon (restricted mean life).
+        Years lived up to the horizon; their mean is the restricted mean survival time (RMST).
     outliving : Outliving
-        On how many dies which lives longer.
+        How often each case outlives the other.
     max_dvth_mv : dict of str to PairedMeans
         By transistor: largest threshold shift of the slice at the end of its life or at the
         horizon, mV; at different ages where lives differ.
     max_dvth_mv_at_equal_age : dict of str to PairedMeans
-        The same at the end of the last epoch that the die lives to see under both.
+        The same at the end of the last epoch that the die survives in both cases.
     spill_rate : PairedMeans
         Share of register writes that go to the LDS.
     energy_saving_nominal : PairedMeans
-        Energy saved over a conventional slice at the technology's nominal Vdd, a fraction of its.
+        Energy saved over a conventional slice at the technology's nominal Vdd, as a fraction of the
+        energy of that slice.
     """
 
     first: str
@@ -68,7 +69,7 @@ def compare(results: xr.Dataset, first: str, second: str) -> Comparison:
     results : xarray.Dataset
         As `mcage.results.reader.open_results` returns it.
     first, second : str
-        Cases, by labels or by beginnings of labels that mean one case only.
+        Cases: labels, or beginnings of labels that mean a single case each.
 
     Raises
     ------
@@ -79,11 +80,11 @@ def compare(results: xr.Dataset, first: str, second: str) -> Comparison:
     places = find_case(labels, first), find_case(labels, second)
     if places[0] == places[1]:
         raise UserError(f"{first!r} and {second!r} are both {labels[places[0]]!r}: two are needed")
-    one, other = (results.isel(case=place) for place in places)
-    lives, other_lives = lives_of(one), lives_of(other)
+    case, other = (results.isel(case=place) for place in places)
+    lives, other_lives = lives_of(case), lives_of(other)
 
     def both(name: str) -> tuple[Floats, Floats]:
-        return one[name].values, other[name].values
+        return case[name].values, other[name].values
 
     ends = np.asarray(results["epoch_end_years"].values)
     lived_under_both = np.minimum(lives.years, other_lives.years)
@@ -108,7 +109,7 @@ def compare(results: xr.Dataset, first: str, second: str) -> Comparison:
 
 
 def compare_in_file(path: Path, first: str, second: str) -> Comparison:
-    """As `compare`, of a results file.
+    """Compare two cases of a results file, as `compare`.
 
     Raises
     ------
@@ -133,7 +134,7 @@ def _at_age(epoch_values: Floats, ends_years: Floats, age_years: Floats) -> Floa
 
 
 def print_comparison(comparison: Comparison, console: Console) -> None:
-    """Print quantities, one a line, and on how many dies which case lives longer."""
+    """Print a line for each quantity, and how often each case outlives the other."""
     table = Table(
         title=f"A: {comparison.first}\nB: {comparison.second}\n"
         f"{comparison.instances} dies, horizon {comparison.horizon_years:g} years",
@@ -177,7 +178,7 @@ def _rows(comparison: Comparison) -> list[tuple[str, PairedMeans, float]]:
     ends = comparison.max_dvth_mv.items()
     aged = comparison.max_dvth_mv_at_equal_age.items()
     return [
-        ("life up to the horizon [years]", comparison.life_to_horizon_years, 1.0),
+        ("RMST up to the horizon [years]", comparison.life_to_horizon_years, 1.0),
         *((f"dVth {name} at the end of life [mV]", means, 1.0) for name, means in ends),
         *((f"dVth {name} at equal age [mV]", means, 1.0) for name, means in aged),
         ("spill rate [%]", comparison.spill_rate, 100.0),

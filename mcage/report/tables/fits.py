@@ -1,4 +1,4 @@
-"""The table of fitted laws: Weibull and lognormal, and whether the lives allow them."""
+"""The table of fits: Weibull and lognormal distributions, and whether the lives allow them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from rich.table import Table
 from mcage.report.cases import lives_of
 from mcage.results.reader import open_results
 from mcage.stats.estimates import CONFIDENCE
-from mcage.stats.fits import Fit, fit_laws
+from mcage.stats.fits import Fit, fit_distributions
 from mcage.stats.wording import DASH, with_bounds
 
 
@@ -27,21 +27,21 @@ class FitSummary:
 
 
 def summarize_fits(results: xr.Dataset) -> list[FitSummary]:
-    """Fits of every case, in the order of the file."""
-    every = (lives_of(results.isel(case=index)) for index in range(results.sizes["case"]))
+    """Fit the lives of each case, in the order of the file."""
+    cases = (lives_of(results.isel(case=index)) for index in range(results.sizes["case"]))
     return [
         FitSummary(
             label=lives.label,
             instances=lives.years.size,
             horizon_years=lives.horizon_years,
-            fits=fit_laws(lives.years, lives.died, lives.horizon_years),
+            fits=fit_distributions(lives.years, lives.died, lives.horizon_years),
         )
-        for lives in every
+        for lives in cases
     ]
 
 
 def summarize_fits_of_file(path: Path) -> list[FitSummary]:
-    """As `summarize_fits`, of a results file.
+    """Fit the lives of each case of a results file, as `summarize_fits`.
 
     Raises
     ------
@@ -53,17 +53,17 @@ def summarize_fits_of_file(path: Path) -> list[FitSummary]:
 
 
 def print_fits(summaries: Sequence[FitSummary], console: Console) -> None:
-    """Print the table; a case whose lives no law was fitted to says why."""
+    """Print the table; a case without a fit says why there is none."""
     first = summaries[0]
     table = Table(
         title=f"{first.instances} instances per case, horizon {first.horizon_years:g} years",
-        caption=f"Laws of the slices that live at all; {CONFIDENCE:.0%} intervals; "
+        caption=f"Distributions of lives of slices that worked at all; {CONFIDENCE:.0%} intervals; "
         "A²: Anderson-Darling up to the horizon",
         box=box.SIMPLE_HEAD,
     )
     table.add_column("case")
     table.add_column("dead on\narrival [%]", justify="right")
-    table.add_column("law")
+    table.add_column("distribution")
     table.add_column("parameters")
     table.add_column("A²", justify="right")
     table.add_column("p", justify="right")
@@ -74,7 +74,7 @@ def print_fits(summaries: Sequence[FitSummary], console: Console) -> None:
             table.add_row(
                 "" if place else summary.label,
                 "" if place else with_bounds(fit.dead_on_arrival, 100.0),
-                fit.law if fit.parameters else DASH,
+                fit.distribution if fit.parameters else DASH,
                 _parameters(fit),
                 f"{fit.anderson_darling:.3g}" if fit.parameters else DASH,
                 f"{fit.p_value:.3f}" if fit.parameters else DASH,

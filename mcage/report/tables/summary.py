@@ -1,4 +1,4 @@
-"""The table of a sweep: one line for each case, every estimate with its interval."""
+"""The table of a sweep: a line for each case, estimates with their intervals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,10 +31,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class CaseSummary:
-    """What the table says about one case.
+    """Estimates of a case, as its line of the table has them.
 
-    Lives and their causes are those of all slices; whatever a slice must have worked for is a mean
-    over the slices that worked at all, which are not dead on arrival.
+    Lives and causes of death are those of all slices. Quantities that only a working slice has are
+    means over the slices that worked at all, which are not dead on arrival.
 
     Parameters
     ----------
@@ -43,9 +43,9 @@ class CaseSummary:
     voltages : str
         Supply voltage at each operating point of its environment, with the unit.
     instances : int
-        Sample size.
+        Number of slices.
     worked : int
-        How many slices worked at all.
+        Number of slices that worked at all.
     horizon_years : float
         End of the simulated time.
     b10_life_years, median_life_years : Estimate
@@ -56,22 +56,22 @@ class CaseSummary:
     dead_on_arrival : Estimate
         Share of the slices that never work.
     max_dvth_mv : dict of str to Estimate
-        By transistor: mean of the slice's largest threshold shift, mV. This one and the next four
-        over the slices that worked at all.
+        By transistor: mean of the largest threshold shift of a slice, mV. This mean and the next
+        four are over the slices that worked at all.
     spill_rate : Estimate
-        Mean of the share of register writes that go to the LDS.
+        Mean share of register writes that go to the LDS.
     slowdown : Estimate
-        Mean extra execution time, a fraction of that of a conventional slice.
+        Mean extra execution time, as a fraction of that of a conventional slice.
     energy_saving : Estimate
         Mean saving over a conventional slice that does the same work at the same operating points,
-        a fraction of its energy.
+        as a fraction of the energy of that slice.
     energy_saving_nominal : Estimate
-        Mean saving over a conventional slice that does the same work at ``nominal_vdd_volts``, a
-        fraction of its energy.
+        Mean saving over a conventional slice that does the same work at ``nominal_vdd_volts``, as
+        a fraction of the energy of that slice.
     nominal_vdd_volts : float
         Nominal supply voltage of the technology, V.
     end_cause_share : dict of str to Estimate
-        Share of all lives, by cause of their end.
+        Share of all lives, by cause of death.
     """
 
     label: str
@@ -98,7 +98,7 @@ class CaseSummary:
 
 
 def summarize(results: xr.Dataset) -> list[CaseSummary]:
-    """Summaries of all cases, in the order of the file.
+    """Summarize all cases, in the order of the file.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def _summarize_case(case: xr.Dataset, nominal_vdd_volts: float) -> CaseSummary:
 
 
 def summarize_file(path: Path) -> list[CaseSummary]:
-    """Summaries of a results file.
+    """Summarize the cases of a results file.
 
     Raises
     ------
@@ -167,23 +167,23 @@ def summarize_file(path: Path) -> list[CaseSummary]:
 
 
 def print_summaries(summaries: Sequence[CaseSummary], console: Console) -> None:
-    """Print the table; what all cases share goes into its title.
+    """Print the table; its title says what all cases have in common.
 
     Parameters
     ----------
     summaries : sequence of CaseSummary
-        At least one.
+        Cases of a file, at least one.
     console : rich.console.Console
-        Where to.
+        Console to print on.
     """
     first = summaries[0]
     nominal_vdd = f"{first.nominal_vdd_volts:g} V"
     several_scenarios = len({summary.scenario for summary in summaries}) > 1
-    shared = [f"{first.instances} instances per case", f"horizon {first.horizon_years:g} years"]
+    in_common = [f"{first.instances} instances per case", f"horizon {first.horizon_years:g} years"]
     if not several_scenarios:
-        shared.append(f"scenario {first.scenario}")
+        in_common.append(f"scenario {first.scenario}")
     table = Table(
-        title=", ".join(shared),
+        title=", ".join(in_common),
         caption=f"{CONFIDENCE:.0%} intervals; dVth to energy saving: means over the slices that "
         "worked at all, which are not dead on arrival\ndVth: of the slice's worst cell; slowdown: "
         "against a conventional slice; energy saving: against one at the same voltages, and at "
@@ -228,5 +228,5 @@ def print_summaries(summaries: Sequence[CaseSummary], console: Console) -> None:
 
 
 def _causes(summary: CaseSummary) -> str:
-    found = sorted(summary.end_cause_share.items(), key=lambda item: -item[1].value)
-    return ", ".join(f"{name} {percent(s.value)}" for name, s in found if s.value > 0) or DASH
+    causes = sorted(summary.end_cause_share.items(), key=lambda item: -item[1].value)
+    return ", ".join(f"{name} {percent(s.value)}" for name, s in causes if s.value > 0) or DASH

@@ -1,4 +1,4 @@
-"""Figures of both papers about their circuits: sizes, power, area and times of components."""
+"""What both papers print about their circuits: sizes, power, area and times of components."""
 
 from collections.abc import Callable
 
@@ -14,16 +14,17 @@ BASE_BITS, EXPONENT_BITS = 32, 3
 """A compressed register: its first component and the exponents of two deltas (section 5.1.1)."""
 
 VALID_BITS = 1
-"""Of an entry of the compression table."""
+"""Valid bits of an entry of the compression table."""
 
 ADDRESS_BITS = 3 + 2 + 8
-"""Of an entry of the redirection table: valid, compressed, in the LDS; block; entry (002, IV.B)."""
+"""Bits of an entry of the redirection table: valid, compressed, in the LDS; block; entry
+(002, IV.B)."""
 
 COMPRESSED_BITS = BASE_BITS + 2 * EXPONENT_BITS + VALID_BITS
 
 
 def _of_technology(value: Callable[[Technology], float]) -> Metric:
-    """Metric that is a constant of the paper's technology, or follows from some."""
+    """Metric that follows from constants of the paper's technology."""
 
     def measure(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
         return Measured(value(load_costs().technology(TECHNOLOGIES[figure.paper])))
@@ -36,7 +37,10 @@ def _wakeup_cycles(study: KernelReplays, figure: Published, limit: int | None) -
 
 
 def _compression_area(technology: Technology) -> float:
-    """Units and table of RC with a single decompression unit, as the paper counts: percent."""
+    """Area of the units and the table of RC, with a single decompression unit as the paper counts.
+
+    In percent of the slice.
+    """
     whole = area(technique("rc"), technology, decompression_units=1)
     return 100 * (whole.overhead - technology.power_gating_area_mm2 / whole.slice_mm2)
 
@@ -46,7 +50,7 @@ def _power_gating_area(technology: Technology) -> float:
 
 
 def _compression_leakage(technology: Technology) -> float:
-    """Of one compression and two decompression units, in percent of the slice's."""
+    """Leakage of a compression and two decompression units, in percent of the slice's."""
     units = (
         technology.compression_unit.leakage_mw
         + technology.decompression_units * technology.decompression_unit.leakage_mw
@@ -55,7 +59,7 @@ def _compression_leakage(technology: Technology) -> float:
 
 
 def _component_power(technology: Technology) -> float:
-    """Of one compressor, two decompressors, redirection table and selection unit, mW."""
+    """Power of a compressor, two decompressors, redirection table and selection unit, mW."""
     return (
         technology.compression_unit.leakage_mw
         + technology.decompression_units * technology.decompression_unit.leakage_mw
@@ -66,20 +70,24 @@ def _component_power(technology: Technology) -> float:
 
 METRICS: dict[str, Metric] = {
     "wakeup_cycles": _wakeup_cycles,
-    "wakeup_energy": _of_technology(lambda one: one.wakeup_pj),
-    "table_retention": _of_technology(lambda one: one.retention_cycles),
-    "refresh_period": _of_technology(lambda one: one.refresh_period_cycles),
+    "wakeup_energy": _of_technology(lambda technology: technology.wakeup_pj),
+    "table_retention": _of_technology(lambda technology: technology.retention_cycles),
+    "refresh_period": _of_technology(lambda technology: technology.refresh_period_cycles),
     "compression_area": _of_technology(_compression_area),
     "power_gating_area": _of_technology(_power_gating_area),
-    "power_gating_area_mm2": _of_technology(lambda one: one.power_gating_area_mm2),
-    "total_area": _of_technology(lambda one: _compression_area(one) + _power_gating_area(one)),
+    "power_gating_area_mm2": _of_technology(lambda technology: technology.power_gating_area_mm2),
+    "total_area": _of_technology(
+        lambda technology: _compression_area(technology) + _power_gating_area(technology)
+    ),
     "compression_leakage": _of_technology(_compression_leakage),
-    "table_size": _of_technology(lambda one: SLICE.entries * COMPRESSED_BITS / 8 / 1024),
+    "table_size": _of_technology(lambda technology: SLICE.entries * COMPRESSED_BITS / 8 / 1024),
     "component_power": _of_technology(_component_power),
     "component_area": _of_technology(
-        lambda one: sum(area(technique("rrcd"), one).added_mm2.values())
+        lambda technology: sum(area(technique("rrcd"), technology).added_mm2.values())
     ),
-    "component_area_share": _of_technology(lambda one: 100 * area(technique("rrcd"), one).overhead),
-    "compressed_size": _of_technology(lambda one: COMPRESSED_BITS / 8),
-    "redirection_table_size": _of_technology(lambda one: SLICE.entries * ADDRESS_BITS / 8),
+    "component_area_share": _of_technology(
+        lambda technology: 100 * area(technique("rrcd"), technology).overhead
+    ),
+    "compressed_size": _of_technology(lambda technology: COMPRESSED_BITS / 8),
+    "redirection_table_size": _of_technology(lambda technology: SLICE.entries * ADDRESS_BITS / 8),
 }

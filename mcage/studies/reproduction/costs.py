@@ -17,16 +17,17 @@ TECHNOLOGIES = {"000": "32nm", "002": "28nm"}
 
 @dataclass(frozen=True)
 class Spent:
-    """What a technique costs on one kernel, on every die.
+    """Slowdown and energy of a technique on a kernel, for each die.
 
     Attributes
     ----------
     slowdown : Slowdown
         Extra execution time.
     energy, conventional : Energy
-        Of the technique, and of the conventional slice.
+        Energy of the technique, and of the conventional slice.
     smoothed : Energy or None
-        Of the conventional slice at the lower voltage that smoothing allows; RRCD's paper only.
+        Energy of the conventional slice at the lower voltage that smoothing allows; only for the
+        paper on RRCD.
     """
 
     slowdown: Slowdown
@@ -49,7 +50,7 @@ class Spent:
 def spent(
     study: KernelReplays, paper: str, name: str, limit: int | None, scenario_name: str = ""
 ) -> dict[str, Spent]:
-    """What a technique costs on each kernel, in the technology of a paper.
+    """Slowdown and energy of a technique on each kernel, in the technology of a paper.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ def spent(
     limit : int or None
         Largest delta of a compressible value.
     scenario_name : str
-        Whose faults there are, and at whose Vdd the slice runs; empty: none, and nominal.
+        Scenario of the faults and of the Vdd; empty: no faults, and the nominal Vdd.
     """
     key = "spent", paper, name, limit, scenario_name
     return study.once(key, lambda: _spent(study, paper, name, limit, scenario_name))
@@ -86,14 +87,14 @@ def _spent(
 
 
 def _metric(attribute: str) -> Metric:
-    """Metric that is a share of each kernel, by die; without a scenario, over all of them."""
+    """Metric that is a share of each kernel on each die; without a scenario, over all scenarios."""
 
     def measure(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
         names = [figure.scenario] if figure.scenario or figure.paper == "000" else list(SCENARIOS)
         values: dict[str, list[Samples]] = {}
         for name in names:
-            for kernel, one in spent(study, figure.paper, figure.technique, limit, name).items():
-                value = one.slowdown.total if attribute == "slowdown" else getattr(one, attribute)
+            for kernel, cost in spent(study, figure.paper, figure.technique, limit, name).items():
+                value = cost.slowdown.total if attribute == "slowdown" else getattr(cost, attribute)
                 values.setdefault(kernel, []).append(100 * value)
         return of_kernels(figure, {kernel: np.concatenate(of) for kernel, of in values.items()})
 

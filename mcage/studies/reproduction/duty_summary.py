@@ -1,4 +1,4 @@
-"""What the cells of a slice go through under a technique, boiled down to what papers plot."""
+"""Duty cycles of the cells of a slice, reduced to what the papers plot."""
 
 from dataclasses import dataclass
 
@@ -21,14 +21,13 @@ class CellDuties:
     longest : float64[2]
         Longest duty cycle among all cells.
     most_stressed : float64[2, 2]
-        Both duty cycles of the cell that has the longest '0', and of the one that has the
-        longest '1'.
+        Both duty cycles of the cell with the longest '0', and of the cell with the longest '1'.
     of_entries : float64[256, 2, 2]
         The same within each entry.
     of_bits : float64[2048, 2]
         By position in the entry, mean over the entries in use.
     used : bool[256]
-        Entries that belong to a window at some time.
+        Entries that belong to a window at any time.
     """
 
     longest: NDArray[np.float64]
@@ -39,12 +38,12 @@ class CellDuties:
 
 
 def cell_duties(times: CellTimes, used: NDArray[np.bool_]) -> CellDuties:
-    """Boil down the cell times of one slice.
+    """Reduce the cell times of a slice to its duty cycles.
 
     Parameters
     ----------
     times : CellTimes
-        Of a single instance.
+        Cell times of a single instance.
     used : bool[256]
         Entries in use.
     """

@@ -1,4 +1,4 @@
-"""What the papers plot, as tables of numbers: one for each of their figures."""
+"""Tables of numbers behind the papers' figures, one table for each figure."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from mcage.variation import SCENARIOS
 Table = list[dict[str, Any]]
 
 ALONE = ("baseline", "rar", "wc", "argo")
-"""Techniques of Valero et al. that do not know the delta limit."""
+"""Techniques of Valero et al. that the delta limit does not change."""
 COMPRESSING = ("rc", "rc+rar")
 
 
@@ -30,11 +30,11 @@ class Plot:
     Attributes
     ----------
     paper, number : str, int
-        Where it is.
+        The paper, a key of `PAPERS`, and the number of the figure there.
     title : str
-        What it shows.
+        Title of the figure.
     table : callable
-        Its numbers.
+        Computes its numbers from replays.
     """
 
     paper: str
@@ -44,12 +44,12 @@ class Plot:
 
     @property
     def name(self) -> str:
-        """Name of its files."""
+        """Name of the files of the figure, without suffix."""
         return f"{self.paper}-fig{self.number:02}"
 
 
 def _variants(study: KernelReplays) -> list[tuple[str, int | None, dict[str, Run]]]:
-    """Techniques of Valero et al. with every delta limit that they know."""
+    """Techniques of Valero et al. with each delta limit that changes them."""
     variants: list[tuple[str, int | None]] = [(name, PUBLISHED_LIMIT) for name in ALONE]
     variants += [(name, limit) for name in COMPRESSING for limit in LIMITS]
     return [(name, limit, study.runs(name, limit)) for name, limit in variants]
@@ -68,12 +68,12 @@ def _cells(run: Run) -> CellDuties:
 
 
 def _duties(pair: Sequence[float]) -> dict[str, float]:
-    zero, one = (_rounded(duty) for duty in pair)
-    return {"zero": zero, "one": one, "off": _rounded(1 - zero - one)}
+    zeros, ones = (_rounded(duty) for duty in pair)
+    return {"zero": zeros, "one": ones, "off": _rounded(1 - zeros - ones)}
 
 
 def _rounded(value: float) -> float:
-    """Six digits: more than any figure shows, less than engines could differ in."""
+    """Round to six digits: more than a figure shows, fewer than those in which engines differ."""
     return float(f"{value:.6g}") + 0.0
 
 
@@ -125,7 +125,7 @@ def most_stressed_of_entries(which: int, kernel: str) -> Callable[[KernelReplays
 
 
 def normalised_dvth(study: KernelReplays) -> Table:
-    """Largest shift of T0 and T1 in the slice, over that of a cell that never changes."""
+    """Largest threshold shift of T0 and T1 in the slice, over that of a cell that never changes."""
     most = dvth_volts(1.0)
     return [
         {
@@ -140,7 +140,7 @@ def normalised_dvth(study: KernelReplays) -> Table:
 
 
 def occupied_entries(study: KernelReplays) -> Table:
-    """Entries that hold a register, by their state and by its, at the scenario Common."""
+    """Entries that hold a register, by reliability and by compression, for the scenario Common."""
     return [
         {
             "kernel": kernel,
@@ -156,7 +156,7 @@ def occupied_entries(study: KernelReplays) -> Table:
 
 
 def kinds_of_writes(study: KernelReplays) -> Table:
-    """Writes that stay, that are redirected to reliable and to faulty entries, and to the LDS."""
+    """Writes that keep their row, or go to reliable entries, to faulty entries, or to the LDS."""
     table = []
     for limit in LIMITS:
         for name in SCENARIOS:
@@ -189,11 +189,11 @@ def slowdowns(paper: str) -> Callable[[KernelReplays], Table]:
                 "technique": _bar(name, limit, faults),
                 **{
                     cause: _rounded(share)
-                    for cause, share in parts(one.slowdown, np.ones(1)).items()
+                    for cause, share in parts(costs.slowdown, np.ones(1)).items()
                 },
             }
             for name, limit, faults in _variants_of_costs(paper)
-            for kernel, one in spent(study, paper, name, limit, faults).items()
+            for kernel, costs in spent(study, paper, name, limit, faults).items()
         ]
 
     return table
@@ -205,15 +205,15 @@ def energies(paper: str) -> Callable[[KernelReplays], Table]:
     def table(study: KernelReplays) -> Table:
         rows: Table = []
         for name, limit, faults in _variants_of_costs(paper):
-            for kernel, one in spent(study, paper, name, limit, faults).items():
-                shares = parts(one.energy, one.conventional.total)
+            for kernel, costs in spent(study, paper, name, limit, faults).items():
+                shares = parts(costs.energy, costs.conventional.total)
                 rows.append(_energy_row(kernel, _bar(name, limit, faults), shares))
         references = {"conventional": "conventional", "smoothed": "smoothing, 0.6 V"}
         for attribute, label in references.items():
-            for kernel, one in spent(study, paper, *_variants_of_costs(paper)[0]).items():
-                reference = getattr(one, attribute)
+            for kernel, costs in spent(study, paper, *_variants_of_costs(paper)[0]).items():
+                reference = getattr(costs, attribute)
                 if reference is not None:
-                    shares = parts(reference, one.conventional.total)
+                    shares = parts(reference, costs.conventional.total)
                     rows.append(_energy_row(kernel, label, shares))
         return rows
 

@@ -1,4 +1,4 @@
-"""The papers' figures, drawn from mcage's numbers; each with a CSV file of what it shows."""
+"""The papers' figures, drawn from mcage's numbers, each with a CSV file of its numbers."""
 
 import csv
 import io
@@ -84,7 +84,7 @@ def check_figures(folder: Path, paper: str | None = None) -> None:
 
 
 def write_figures(study: KernelReplays, folder: Path, paper: str | None = None) -> None:
-    """Write every figure of one paper or of both as ``<paper>-fig<number>.csv`` and ``.png``.
+    """Write all figures of a paper, or of both, as ``<paper>-fig<number>.csv`` and ``.png``.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def write_figures(study: KernelReplays, folder: Path, paper: str | None = None) 
 
 
 def as_csv(table: Table) -> str:
-    """A table as text."""
+    """Write a table as CSV text."""
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(table[0]), lineterminator="\n")
     writer.writeheader()
@@ -138,7 +138,7 @@ def _parts(table: Table) -> list[str]:
 
 
 def _areas(table: Table, along: str) -> Figure:
-    """One panel for each technique."""
+    """Draw a panel for each technique."""
     names = list(dict.fromkeys(row["technique"] for row in table))
     figure, axes = plt.subplots(
         len(names), 1, figsize=(7, 0.9 * len(names) + 0.6), sharex=True, layout="constrained"
@@ -162,7 +162,7 @@ def _areas(table: Table, along: str) -> Figure:
 
 
 def _bars(table: Table) -> Figure:
-    """A group of stacked bars for each kernel, and one for their mean."""
+    """Draw a group of stacked bars for each kernel, and a group for their mean."""
     kernels = list(dict.fromkeys(row["kernel"] for row in table))
     names = list(dict.fromkeys(row["technique"] for row in table))
     parts = [part for part in _parts(table) if any(row[part] for row in table)]

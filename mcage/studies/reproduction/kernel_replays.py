@@ -1,7 +1,7 @@
 """Replays of the ten kernels that the papers' figures are computed from.
 
-The same traces, techniques, fault maps and engines as in a sweep, one steady pass of each kernel,
-with nothing that is chosen kernel by kernel.
+Traces, techniques, fault maps and engines are those of a sweep. A replay is a steady pass of each
+kernel, and no option is chosen kernel by kernel.
 """
 
 from collections.abc import Callable, Hashable
@@ -40,21 +40,21 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True)
 class Run:
-    """A technique on one kernel: one steady pass.
+    """A steady pass of a kernel under a technique.
 
     Attributes
     ----------
     compressible, mispredicted, movs : float
-        Shares of all writes: contents with a pattern; wrong speculations; writes that a MOV must
-        precede.
+        Shares of all writes: those of compressible values, those whose compression was speculated
+        wrongly, and those that a MOV must precede.
     reads, writes : int
-        Accesses of registers.
+        Number of reads and of writes of registers.
     counters : Counters
-        One instance for each die, or one without faults.
+        Event counts of each die, or of a slice without faults.
     activity : Activity
-        What energy and slowdown are computed from.
+        Activity from which energy and slowdown are computed.
     duties : CellDuties or None
-        On a slice without faults; None for techniques that redirect.
+        Duty cycles on a slice without faults; None for techniques that redirect.
     """
 
     compressible: float
@@ -67,21 +67,21 @@ class Run:
     duties: CellDuties | None
 
     def share(self, events: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Events of `counters` a write: float64[instances]."""
+        """Events of `counters` per write: float64[instances]."""
         return events / (self.counters.passes * self.writes)
 
 
 class KernelReplays:
-    """Runs of techniques on the ten kernels, computed when first asked for.
+    """Runs of techniques on the ten kernels, each computed when it is first asked for.
 
     Parameters
     ----------
     engine : Engine
-        What computes.
+        Engine that replays the kernels.
     dies : int
-        Fault maps for each scenario.
+        Number of fault maps of each scenario.
     release : str
-        With what windows are released, as in `mcage.traces.transforms.released`.
+        When windows are released, as in `mcage.traces.transforms.released`.
 
     Raises
     ------
@@ -96,7 +96,7 @@ class KernelReplays:
         self._made: dict[Hashable, Any] = {}
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """What ``make`` makes, made only the first time that a key is asked for."""
+        """Result of ``make``, which is called only the first time that a key is asked for."""
         if key not in self._made:
             self._made[key] = make()
         made: Made = self._made[key]
@@ -104,23 +104,23 @@ class KernelReplays:
 
     @cached_property
     def traces(self) -> dict[str, Trace]:
-        """The bundled traces by name, their windows released as the study asks."""
+        """The bundled traces by name, with their windows released as ``release`` says."""
         return {name: released(open_trace(name), self.release) for name in KERNELS}
 
     @cached_property
     def conventional(self) -> dict[str, Activity]:
-        """What the conventional slice does on every kernel, by kernel."""
+        """Activity of the conventional slice, by kernel."""
         return {name: conventional(trace) for name, trace in self.traces.items()}
 
     def runs(
         self, name: str, limit: int | None = PUBLISHED_LIMIT, faults: str = ""
     ) -> dict[str, Run]:
-        """A technique on every kernel, by kernel.
+        """Runs of a technique on all kernels, by kernel.
 
         Parameters
         ----------
         name : str
-            Technique.
+            Name of the technique.
         limit : int or None
             Largest delta of a compressible value.
         faults : str
@@ -155,12 +155,12 @@ class KernelReplays:
         )
 
     def held(self, limit: int | None) -> dict[str, NDArray[np.float64]]:
-        """Share of the time that each entry holds a register, if windows keep their slots.
+        """Fraction of the time for which each entry holds a register, if windows keep their slots.
 
         Returns
         -------
         dict of str to float64[2, 256]
-            By kernel: holding an uncompressed register, and a compressible one (RC's rule).
+            By kernel: for uncompressed registers, and for compressible ones (RC's rule).
         """
         rc = technique("rc")
         return self.once(
@@ -177,7 +177,7 @@ class KernelReplays:
 
 
 def used_entries(windows: Windows) -> NDArray[np.bool_]:
-    """Entries that belong to a window at some time, if windows keep their slots: bool[256]."""
+    """Entries that belong to a window at any time, if windows keep their slots: bool[256]."""
     used = np.zeros(SLICE.entries, dtype=bool)
     for base, size in zip(windows.base, windows.size, strict=True):
         used[base : base + size] = True
@@ -192,6 +192,6 @@ def _held(schedule: Schedule) -> NDArray[np.float64]:
 
 
 def _fault_maps(name: str, dies: int) -> NDArray[np.uint8]:
-    chosen = scenario(name)
-    cells = FaultModel(chosen, "table-exact").sample(SEED, np.arange(dies), chosen.vdd_volts)
-    return fault_map(cells, cells.vmin_volts > chosen.vdd_volts)
+    constants = scenario(name)
+    cells = FaultModel(constants, "table-exact").sample(SEED, np.arange(dies), constants.vdd_volts)
+    return fault_map(cells, cells.vmin_volts > constants.vdd_volts)

@@ -1,4 +1,4 @@
-"""A figure as mcage computes it."""
+"""A printed value as mcage computes it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,24 +11,24 @@ from mcage.studies.reproduction.kernel_replays import KernelReplays
 from mcage.studies.reproduction.published import ALL, MEAN, Published
 
 _ROUNDING = 1e-9
-"""Values of dies that differ by no more are the same."""
+"""Largest difference of values of dies that rounding alone can make."""
 
 Samples = NDArray[np.float64]
-"""One value for each die, or a single one where dies make no difference."""
+"""A value for each die, or a single value where dies make no difference."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What mcage has for a printed figure.
+    """What mcage computes for a printed value.
 
     Attributes
     ----------
     value : float
         NaN where a list is printed.
     half_width : float
-        Of the 95 % interval of the mean over dies; 0 where dies make no difference.
+        Half of the 95 % interval of the mean over dies; 0 where dies make no difference.
     by_kernel : dict of str to float
-        The same for each kernel, where there is such a thing.
+        Value of each kernel; empty where the metric is not one of kernels.
     text : str
         A list, written as in the paper.
     """
@@ -39,20 +39,20 @@ class Measured:
     text: str = ""
 
     def agrees(self, figure: Published) -> bool:
-        """Whether it lies within the tolerance of what is printed."""
+        """Whether the value lies within the tolerance of the printed one."""
         return self.text == figure.text if self.text else figure.agrees(self.value)
 
 
 def of_kernels(figure: Published, values: dict[str, Samples]) -> Measured:
-    """What a figure asks for out of the values of the kernels.
+    """Reduce the values of the kernels to what is printed.
 
-    Their mean, one of them, or of all of them the one that is furthest from what is printed.
+    That is their mean, the value of a kernel, or the value that is furthest from the printed one.
     """
     by_kernel = {kernel: float(samples.mean()) for kernel, samples in values.items()}
     if figure.kernel == MEAN:
         asked: Samples = np.mean(np.broadcast_arrays(*values.values()), axis=0)
     elif figure.kernel == ALL:
-        asked = values[max(by_kernel, key=lambda one: abs(figure.difference(by_kernel[one])))]
+        asked = values[max(by_kernel, key=lambda kernel: abs(figure.difference(by_kernel[kernel])))]
     else:
         asked = values[figure.kernel]
     estimate = mean(asked)
@@ -61,4 +61,4 @@ def of_kernels(figure: Published, values: dict[str, Samples]) -> Measured:
 
 
 Metric = Callable[[KernelReplays, Published, int | None], Measured]
-"""What computes a figure with a delta limit."""
+"""Computes a printed value under a delta limit."""

@@ -1,4 +1,4 @@
-"""What the papers print, and how close mcage has to come to agree: ``data/published.csv``.
+"""Values that the papers print, and how close mcage must come to agree: ``data/published.csv``.
 
 Where mcage disagrees, ``data/differences.toml`` says why.
 """
@@ -13,12 +13,12 @@ PAPERS = {
     "002": "Toca-Diaz et al., RRCD: Redireccion de Registros Basada en Compresion de Datos",
 }
 MEAN, ALL = "mean", "all"
-"""In place of a kernel: the mean over the ten kernels; the one of them that is furthest off."""
+"""In place of a kernel: the mean over the ten kernels, or the kernel that is furthest off."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """One figure of a paper.
+    """A printed value of a paper.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Published:
 
 
 def published_figures(paper: str | None = None) -> list[Published]:
-    """Figures of one paper, a key of `PAPERS`, or of all."""
+    """Printed values of a paper, a key of `PAPERS`, or of both."""
     text = files("mcage").joinpath("data", "published.csv").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     figures = []
@@ -77,7 +77,7 @@ def published_figures(paper: str | None = None) -> list[Published]:
                 *numbers,
             )
         )
-    return [one for one in figures if paper in (None, one.paper)]
+    return [figure for figure in figures if paper in (None, figure.paper)]
 
 
 @dataclass(frozen=True)
@@ -93,10 +93,10 @@ class Reasons:
         return cls(tuple(tomllib.loads(text)["difference"]))
 
     def why(self, figure: Published, release: str) -> str:
-        """The reason for a figure; empty if there is none.
+        """The reason for a difference; empty if there is none.
 
-        The first entry counts all of whose keys, but ``why``, equal the figure's; the key
-        ``release`` is compared with how windows are released.
+        It is that of the first entry whose keys, except ``why``, all equal those of the printed
+        value; the key ``release`` is compared with how windows are released.
         """
         columns = vars(figure) | {"release": release}
         for entry in self.entries:

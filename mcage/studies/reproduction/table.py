@@ -1,4 +1,4 @@
-"""The papers' figures and mcage's side by side, with a verdict on each."""
+"""The values that the papers print and mcage's side by side, with a verdict on each."""
 
 import math
 from collections import Counter
@@ -31,28 +31,28 @@ METRICS: dict[str, Metric] = {
 WIDTH_WITHOUT_TERMINAL = 190
 
 _ROUNDING = 1e-9
-"""Values that differ by no greater part are the same."""
+"""Largest relative difference that rounding alone can make."""
 
 TABLE_NAME = "table.json"
 
 _SLIGHT = 2e-3
-"""Differences of a smaller part of a value are not written out."""
+"""Relative difference below which a difference is not printed."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A printed figure and what mcage has for it.
+    """A printed value and what mcage computes for it.
 
     Attributes
     ----------
     figure : Published
-        As printed.
+        The value as printed.
     measured : dict of (int or None) to Measured
-        By delta limit; empty if mcage has no answer.
+        Values of mcage by delta limit; empty if mcage cannot compute it.
     why : str
-        Why mcage disagrees, or has no answer.
+        Why mcage disagrees, or cannot compute it.
     release : str
-        With what windows are released.
+        When windows are released.
     """
 
     figure: Published
@@ -63,21 +63,21 @@ class Row:
     @property
     def limit_matters(self) -> bool:
         """Whether the delta limit makes a difference."""
-        values = [one.value for one in self.measured.values() if not one.text]
+        values = [measured.value for measured in self.measured.values() if not measured.text]
         return bool(values) and not np.allclose(values, values[0], rtol=_ROUNDING, atol=0)
 
     def agrees(self, limit: int | None) -> bool:
-        """Whether mcage agrees with a delta limit."""
+        """Whether mcage agrees under a delta limit."""
         return bool(self.measured) and self.measured[limit].agrees(self.figure)
 
     @property
     def agrees_always(self) -> bool:
-        """Whether mcage agrees with every delta limit."""
+        """Whether mcage agrees under each delta limit."""
         return all(self.agrees(limit) for limit in LIMITS)
 
 
 def reproduce(study: KernelReplays, paper: str | None = None) -> list[Row]:
-    """All figures that a paper prints, or that both do, and what mcage has for them.
+    """Compute what a paper prints, or what both print.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def reproduce(study: KernelReplays, paper: str | None = None) -> list[Row]:
 
 
 def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Rows as what JSON can say."""
+    """Convert rows into what JSON can hold."""
     return [
         {
             "paper": row.figure.paper,
@@ -147,7 +147,7 @@ def write_table(rows: Sequence[Row], folder: Path, name: str = TABLE_NAME) -> No
 
 
 def to_json(rows: Sequence[Row]) -> str:
-    """Rows as JSON text."""
+    """Write rows as JSON text."""
     return dumps(as_json(rows), indent=1, allow_nan=False)
 
 
@@ -168,36 +168,36 @@ def _plain(measured: Measured, figure: Published) -> dict[str, Any]:
 
 
 def print_rows(rows: Sequence[Row], console: Console) -> None:
-    """Print for each paper what it prints and what mcage has, why they differ, and each kernel."""
+    """Print for each paper its values and mcage's, the reasons for differences, and each kernel."""
     for paper, title in PAPERS.items():
-        mine = [row for row in rows if row.figure.paper == paper]
-        if mine:
+        selected = [row for row in rows if row.figure.paper == paper]
+        if selected:
             table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
             for heading in HEADINGS:
                 table.add_column(heading, justify="right" if heading in _NUMBERS else "left")
-            notes = numbered_reasons(mine)
-            for row in mine:
+            notes = numbered_reasons(selected)
+            for row in selected:
                 number = notes.get(row.why)
                 table.add_row(*cells(row), f"[{number}]" if number else "")
             console.print(table)
             for why, number in notes.items():
                 console.print(f"[{number}] {why}", markup=False)
-            console.print(_kernel_table(mine))
+            console.print(_kernel_table(selected))
     console.print(in_counts(rows), markup=False)
 
 
 _NUMBERS = ("paper", *(_name(limit) for limit in LIMITS), "tolerance")
 HEADINGS = ("where", "what", "technique", "kernel", "scenario", *_NUMBERS, "agrees", "why")
-"""Columns of the table. In brackets: how far outside the printed range."""
+"""Columns of the table; brackets hold the distance from the printed range."""
 
 
 def numbered_reasons(rows: Sequence[Row]) -> dict[str, int]:
-    """Reasons in the order of their first row, with their numbers."""
+    """Number the reasons in the order of their first rows."""
     return {why: i + 1 for i, why in enumerate(dict.fromkeys(row.why for row in rows if row.why))}
 
 
 def cells(row: Row) -> list[str]:
-    """What the table says in a row, the reason left out."""
+    """Cells of a row of the table, without the reason."""
     figure = row.figure
     texts = [_text(row, limit) for limit in LIMITS]
     if row.measured and not row.limit_matters:
@@ -216,7 +216,7 @@ def cells(row: Row) -> list[str]:
 
 
 def verdict(row: Row) -> str:
-    """Whether mcage agrees, in a word or two."""
+    """Say in a word or two whether mcage agrees."""
     if not row.measured:
         return "no answer"
     if row.agrees_always:
@@ -236,14 +236,14 @@ _VERDICTS = {
 
 
 def in_counts(rows: Sequence[Row]) -> str:
-    """How many rows have which verdict, in a sentence."""
+    """Say in a sentence how many rows have each verdict."""
     counts = Counter(map(verdict, rows))
-    words = [f"{counts[one]} {meaning}" for one, meaning in _VERDICTS.items() if counts[one]]
+    words = [f"{counts[word]} {meaning}" for word, meaning in _VERDICTS.items() if counts[word]]
     return f"{len(rows)} lines: {', '.join(words)}."
 
 
 def kernel_cells(rows: Sequence[Row]) -> list[list[str]]:
-    """Of the figures that are means over the kernels, the value of each: lines of a table."""
+    """Lines of a table with the value of each kernel, for printed means over the kernels."""
     lines = []
     for row in rows:
         if row.figure.kernel == MEAN and row.measured:
@@ -293,7 +293,7 @@ def _text(row: Row, limit: int | None) -> str:
 
 
 def _digits(value: float, sign: str = "") -> str:
-    """Three digits, or all before the point."""
+    """Write three digits, or all digits before the point."""
     if float(value).is_integer():
         return f"{value:{sign}.0f}"
     places = max(0, 2 - math.floor(math.log10(abs(value))))

@@ -16,22 +16,22 @@ from mcage.studies.reproduction.published import Published
 from mcage.variation import SCENARIOS, expected_classes, scenario
 
 SLICES = 40
-"""Of the register file whose worst cell sets its safe voltage: 10 compute units, 4 slices each."""
+"""Slices of a register file, 4 of each of 10 units: its worst cell sets its safe voltage."""
 
 
 def _expected_class(bits: int) -> Metric:
-    """Metric that is the share of entries with so many faulty bits, by the spatial model."""
+    """Metric that is the share of entries with a number of faulty bits, by the spatial model."""
 
     def measure(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
-        chosen = scenario(figure.scenario)
-        return Measured(float(100 * expected_classes(chosen, chosen.vdd_volts)[bits]))
+        constants = scenario(figure.scenario)
+        return Measured(float(100 * expected_classes(constants, constants.vdd_volts)[bits]))
 
     return measure
 
 
 def _faulty_entries(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
-    chosen = scenario(figure.scenario)
-    return Measured(float(100 * expected_classes(chosen, chosen.vdd_volts)[2:].sum()))
+    constants = scenario(figure.scenario)
+    return Measured(float(100 * expected_classes(constants, constants.vdd_volts)[2:].sum()))
 
 
 def _vdd(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
@@ -39,22 +39,22 @@ def _vdd(study: KernelReplays, figure: Published, limit: int | None) -> Measured
 
 
 def _safe_vdd(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
-    """Median over register files of the Vmin of their worst cell: of the scenarios, the furthest.
+    """Median over register files of the Vmin of their worst cell, in millivolts.
 
-    The worst of n cells is below the voltage where ln 2 cells are expected above in half of the
-    register files.
+    In half of the register files no cell has a Vmin above the voltage above which ln 2 cells are
+    expected. The value is that of the scenario that is furthest from the printed one.
     """
     tail = np.log(2) / (SLICES * SLICE.cells)
     medians = []
     for name in SCENARIOS:
-        chosen = scenario(name)
-        spread = np.hypot(chosen.sigma_systematic_volts, chosen.sigma_random_volts)
-        medians.append(float(1000 * (chosen.mu_volts - ndtri(tail) * spread)))
-    return Measured(max(medians, key=lambda one: abs(figure.difference(one))))
+        constants = scenario(name)
+        spread = np.hypot(constants.sigma_systematic_volts, constants.sigma_random_volts)
+        medians.append(float(1000 * (constants.mu_volts - ndtri(tail) * spread)))
+    return Measured(max(medians, key=lambda volts: abs(figure.difference(volts))))
 
 
 def _per_die(value: Callable[[Run], NDArray[np.float64]]) -> Metric:
-    """Metric that is a share of each kernel on each die; without a scenario, of all of them."""
+    """Metric that is a share of each kernel on each die; without a scenario, over all scenarios."""
 
     def measure(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
         names = [figure.scenario] if figure.scenario else list(SCENARIOS)
@@ -79,19 +79,19 @@ OCCUPANCIES = {
 def occupancies(
     study: KernelReplays, scenario_name: str, limit: int | None, reliable: bool, compressed: bool
 ) -> dict[str, Samples]:
-    """Share of the entries that are of a kind and hold a register of a kind, by kernel and die.
+    """Share of entries of a kind that hold a register of a kind, by kernel and die.
 
-    Registers keep their own entries, as before any redirection.
+    Registers keep their rows, as without redirection.
     """
-    chosen = (study.fault_maps(scenario_name) == 0) == reliable
+    selected = (study.fault_maps(scenario_name) == 0) == reliable
     return {
-        kernel: chosen @ held[int(compressed)] / SLICE.entries
+        kernel: selected @ held[int(compressed)] / SLICE.entries
         for kernel, held in study.held(limit).items()
     }
 
 
 def _occupancy(reliable: bool, compressed: bool) -> Metric:
-    """Metric that is the share of one kind."""
+    """Metric that is the share of a kind."""
 
     def measure(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
         shares = occupancies(study, figure.scenario, limit, reliable, compressed)

@@ -70,14 +70,14 @@ def _reduction(value: Callable[[Run], float]) -> Metric:
 
 
 def _normalised_dvth(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
-    """Largest shift of a slice over the largest that there can be."""
+    """Largest threshold shift of a slice over the largest possible one."""
     runs, most = study.runs(figure.technique, limit), dvth_volts(1.0)
     worst = {name: max(_dvth(run, ZERO), _dvth(run, ONE)) for name, run in runs.items()}
     return of_kernels(figure, {name: np.array([shift / most]) for name, shift in worst.items()})
 
 
 def _compressed_registers(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
-    """Places, in all windows, of the register whose longest '0' is shortest on their mean."""
+    """Entries, in all windows, of the register whose longest '0' is shortest on average."""
     (size,) = study.traces[figure.kernel].window_sizes
     cells = _cells(study.runs("rc", limit)[figure.kernel])
     longest = cells.of_entries[cells.used, ZERO, ZERO].reshape(-1, size)
@@ -91,7 +91,7 @@ def _unused_registers(study: KernelReplays, figure: Published, limit: int | None
 
 
 def _zero_duty_of_bits(bits: slice | int) -> Metric:
-    """Metric that is the mean '0' duty cycle of some bits of the components, at the baseline."""
+    """Metric that is the mean '0' duty cycle of given bits of the components, at the baseline."""
 
     def value(run: Run) -> float:
         by_bit = _cells(run).of_bits[:, ZERO].reshape(SLICE.components, SLICE.component_bits)
@@ -112,19 +112,17 @@ def _wakeups_per_access(study: KernelReplays, figure: Published, limit: int | No
 
 
 def _utilisation(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
-    """Share of the entries that the windows take, N times k, of the kernel that comes closest."""
+    """Share of the entries that windows occupy, N times k, for the closest window size."""
     trace = study.traces[figure.kernel]
     shares = [100 * size * trace.concurrent_windows / SLICE.entries for size in trace.window_sizes]
-    return Measured(
-        min((round(one) for one in shares), key=lambda one: abs(figure.difference(one)))
-    )
+    return Measured(min(map(round, shares), key=lambda share: abs(figure.difference(share))))
 
 
 def _unused_windows(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
-    """Windows for which there is room, but no wavefront; of the kernel that comes closest."""
+    """Windows that would fit but have no wavefront, for the closest window size."""
     trace = study.traces[figure.kernel]
     unused = [SLICE.entries // size - trace.concurrent_windows for size in trace.window_sizes]
-    return Measured(min(unused, key=lambda one: abs(figure.difference(one))))
+    return Measured(min(unused, key=lambda windows: abs(figure.difference(windows))))
 
 
 METRICS: dict[str, Metric] = {

@@ -19,24 +19,24 @@ RESAMPLES = 2000
 
 
 ROUNDING = 1e-9
-"""Relative difference that is none: fitting an amplitude again does not restore its last bits."""
+"""Relative difference that rounding alone makes when an amplitude is fitted again."""
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What one setting of one parameter does.
+    """Effect of a setting of a parameter.
 
     Parameters
     ----------
     setting : float or str
-        The value.
+        Value of the parameter.
     value : Estimate
-        The quantity with it; infinity for "after the horizon".
+        The quantity under this setting; infinity for "after the horizon".
     difference : Estimate
-        Less the quantity of the nominal setting, on the same dies. Infinite, with its sign, where
-        one of the two lies beyond the horizon; NaN where both do.
+        This value minus that of the nominal setting, on the same dies. Infinite, with its sign,
+        where either value lies beyond the horizon; NaN where both do.
     least_difference : float
-        Size of the difference as far as it is known: up to the horizon.
+        The difference with lives counted up to the horizon.
     """
 
     setting: Value
@@ -47,14 +47,14 @@ class Effect:
 
 @dataclass(frozen=True)
 class Bar:
-    """A parameter and what its settings do: one bar of a tornado.
+    """A parameter and the effects of its settings: a bar of a tornado.
 
     Parameters
     ----------
     parameter : Parameter or Choice
-        What varies.
+        The parameter.
     effects : tuple of Effect
-        One for each setting but the nominal one.
+        An effect for each setting except the nominal one.
     """
 
     parameter: Parameter | Choice
@@ -62,29 +62,29 @@ class Bar:
 
     @property
     def size(self) -> float:
-        """Span of the quantity over all settings, as far as it is known."""
+        """Span of the quantity over all settings, with lives counted up to the horizon."""
         ends = [0.0, *(effect.least_difference for effect in self.effects)]
         return max(ends) - min(ends)
 
 
 @dataclass(frozen=True)
 class OneAtATime:
-    """Bars, the largest first.
+    """Result of varying each parameter alone.
 
     Parameters
     ----------
     label, quantity, unit : str
-        Case and quantity.
+        Label of the case; name and unit of the quantity.
     instances : int
-        Dies.
+        Number of dies.
     horizon_years : float
         End of the simulated time.
     refit : bool
         Whether amplitude and mu were fitted again.
     nominal : Estimate
-        The quantity as the spec says.
+        The quantity under the nominal setting, that of the spec.
     bars : tuple of Bar
-        By falling size.
+        Bars, the largest first.
     """
 
     label: str
@@ -105,27 +105,27 @@ def one_at_a_time(study: SensitivityStudy, parameters: Sequence[Parameter | Choi
     study : SensitivityStudy
         The case, its dies and the quantity.
     parameters : sequence
-        What to vary.
+        Parameters to vary.
 
     Raises
     ------
     UserError
-        A setting makes no sense.
+        A setting is refused.
 
     Notes
     -----
     Differences are of the same dies under both settings. The interval of a difference of means is
     Student's; of medians, the percentiles of a bootstrap over dies (Efron and Tibshirani, 1993),
-    which is not exact where many lives end at one age.
+    which is not exact where many lives end at the same age.
     """
     study.check(parameters)
-    settings = [(one, value) for one in parameters for value in one.settings]
-    nominal, *found = study.values([{}, *({one.key: value} for one, value in settings)])
+    settings = [(varied, value) for varied in parameters for value in varied.settings]
+    nominal, *results = study.values([{}, *({varied.key: value} for varied, value in settings)])
     horizon = study.spec.life.horizon_years
-    effects: dict[str, list[Effect]] = {one.name: [] for one in parameters}
-    for (one, value), dies in zip(settings, found, strict=True):
-        effects[one.name].append(_effect(study.quantity, value, dies, nominal, horizon))
-    bars = [Bar(one, tuple(effects[one.name])) for one in parameters]
+    effects: dict[str, list[Effect]] = {varied.name: [] for varied in parameters}
+    for (varied, value), dies in zip(settings, results, strict=True):
+        effects[varied.name].append(_effect(study.quantity, value, dies, nominal, horizon))
+    bars = [Bar(varied, tuple(effects[varied.name])) for varied in parameters]
     return OneAtATime(
         label=study.label,
         quantity=study.quantity.name,
@@ -139,7 +139,7 @@ def one_at_a_time(study: SensitivityStudy, parameters: Sequence[Parameter | Choi
 
 
 def summary(quantity: Quantity, dies: Floats) -> Estimate:
-    """What stands for all dies, with its interval."""
+    """Median, share or mean of the quantity over all dies, with its interval."""
     if quantity.is_median:
         died = np.isfinite(dies)
         return life_quantile(np.where(died, dies, np.inf), died)
@@ -167,13 +167,13 @@ def _effect(
 def _difference_of_medians(dies: Floats, nominal: Floats) -> Estimate:
     """Difference of the medians of paired lives; infinite lives end after the horizon."""
     count = dies.size
-    chosen = stream(0, "sensitivity.medians", count).integers(count, size=(RESAMPLES, count))
+    drawn = stream(0, "sensitivity.medians", count).integers(count, size=(RESAMPLES, count))
     # Both beyond the horizon: their difference is not known.
     with np.errstate(invalid="ignore"):
         value = _median(dies[None])[0] - _median(nominal[None])[0]
-        differences = _median(dies[chosen]) - _median(nominal[chosen])
+        differences = _median(dies[drawn]) - _median(nominal[drawn])
     tail = (1.0 - CONFIDENCE) / 2.0
-    # So few dies may all lie on one side of the true median: no interval, as of the median itself.
+    # So few dies may all lie on the same side of the true median: there is no interval.
     if not math.isfinite(value) or 0.5**count > tail:
         return Estimate(float(value), math.nan, math.nan)
     ranked = np.sort(np.where(np.isnan(differences), np.inf, differences))

@@ -1,4 +1,4 @@
-"""A study in a file: JSON, CSV, or a figure."""
+"""The results of a study in a file: JSON, CSV, or a figure."""
 
 import csv
 import io
@@ -23,14 +23,13 @@ def check_path(path: Path) -> None:
     Raises
     ------
     UserError
-        Its name does not say what it is to be, there is no such folder, or a file of another
-        kind is there.
+        Its suffix names no format, there is no such folder, or a file of another kind is there.
     """
     make_ready(path, kind_of_name(path, SUFFIXES))
 
 
-def write(found: OneAtATime | Sobol, spec: SweepSpec, path: Path) -> None:
-    """Write a study into a file of the kind that its name asks for.
+def write(result: OneAtATime | Sobol, spec: SweepSpec, path: Path) -> None:
+    """Write results into a file of the kind that its suffix names.
 
     Raises
     ------
@@ -41,16 +40,16 @@ def write(found: OneAtATime | Sobol, spec: SweepSpec, path: Path) -> None:
     if kind in FIGURES.values():
         from mcage.studies.sensitivity.tornado import draw
 
-        draw(found, path)
+        draw(result, path)
         return
-    text = f"{as_json(found, spec)}\n" if kind is JSON else as_csv(found)
+    text = f"{as_json(result, spec)}\n" if kind is JSON else as_csv(result)
     with whole_file(path, kind) as stream:
         stream.write(text.encode())
 
 
-def as_csv(found: OneAtATime | Sobol) -> str:
-    """CSV text of a study, a line for each row of its table."""
-    table = rows(found)
+def as_csv(result: OneAtATime | Sobol) -> str:
+    """Write results as CSV text, with a line for each row of their table."""
+    table = rows(result)
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, list(table[0]))
     writer.writeheader()
@@ -58,7 +57,7 @@ def as_csv(found: OneAtATime | Sobol) -> str:
     return text.getvalue()
 
 
-def as_json(found: OneAtATime | Sobol, spec: SweepSpec) -> str:
-    """JSON text of a study and of the spec that it is of."""
+def as_json(result: OneAtATime | Sobol, spec: SweepSpec) -> str:
+    """Write results and the spec of their case as JSON text."""
     case: dict[str, Any] = spec.model_dump(mode="json", exclude_none=True)
-    return json.dumps({"spec": case} | plain(found), indent=2)
+    return json.dumps({"spec": case} | plain(result), indent=2)

@@ -1,4 +1,4 @@
-"""What a study varies: constants within ranges, and choices between settings."""
+"""Parameters that a study varies: constants within ranges, and choices between settings."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -14,10 +14,10 @@ from mcage.spec.toml_files import read_toml
 from mcage.variation import scenario
 
 Value = float | str
-"""What a constant or a choice may be set to."""
+"""Value of a constant or of a choice."""
 
-OWN = "one's own"
-"""Status of what a user gives a range."""
+USER_DEFINED = "user-defined"
+"""Status of a parameter whose range a user gives."""
 
 CONSTANT = "aging.constants."
 FAULTS = "faults."
@@ -30,13 +30,13 @@ class Parameter:
     Parameters
     ----------
     name : str
-        What the study calls it.
+        Name in the study.
     key : str
-        Where it stands in the spec of a sweep, such as ``life.temperature_kelvin``.
+        Key in the spec of a sweep, such as ``life.temperature_kelvin``.
     low, nominal, high : float
-        Range, and what the spec of the study says.
+        Range, and the value in the spec of the study.
     unit, status, source : str
-        Unit; standing of the constant, as docs/aging.md words it; why this range.
+        Unit; origin of the constant, in the words of docs/aging.md; reason for the range.
     """
 
     name: str
@@ -56,16 +56,16 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Choice:
-    """A setting that is one of several, with nothing in between.
+    """A parameter with a few settings and nothing in between.
 
     Parameters
     ----------
     name, key : str
         As of `Parameter`.
     nominal : float or str
-        What the spec of the study says.
+        The value in the spec of the study.
     settings : tuple
-        The others.
+        The other values.
     status, source : str
         As of `Parameter`.
     """
@@ -81,7 +81,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Entry:
-    """A parameter or choice as a file of them says it, for no spec in particular."""
+    """A parameter or choice as a file defines it, for no spec in particular."""
 
     name: str
     key: str
@@ -89,15 +89,16 @@ class Entry:
     factors: tuple[float, float] | None = None
     alternatives: tuple[Value, ...] = ()
     unit: str = ""
-    status: str = OWN
+    status: str = USER_DEFINED
     source: str = ""
     model: str = ""
     not_in: tuple[str, ...] = ()
 
     def applies(self, spec: SweepSpec) -> bool:
-        """Whether a study of the spec varies it unless told otherwise.
+        """Whether a study of the spec varies it by default.
 
-        It does not where it cannot matter, nor where the spec itself has it vary: by a law, say.
+        A study does not vary what cannot matter, nor what the spec itself varies by a
+        distribution.
         """
         if self.model not in ("", spec.aging.model) or spec.environments[0] in self.not_in:
             return False
@@ -109,16 +110,16 @@ class Entry:
             return False
 
     def of(self, spec: SweepSpec) -> Parameter | Choice:
-        """The parameter or choice, around what the spec says.
+        """Make the parameter or choice around the value in a spec.
 
         Raises
         ------
         UserError
-            The spec says nothing that could be varied, or a value outside the range.
+            The spec has no value that could be varied, or a value outside the range.
         """
         nominal = value_of(spec, self.key)
         if self.alternatives:
-            others = tuple(one for one in self.alternatives if one != nominal)
+            others = tuple(value for value in self.alternatives if value != nominal)
             return Choice(self.name, self.key, nominal, others, self.status, self.source)
         if isinstance(nominal, str):
             raise UserError(
@@ -150,7 +151,7 @@ def from_file(path: Path) -> dict[str, Entry]:
     Raises
     ------
     UserError
-        If it cannot be read, or says what cannot be meant.
+        The file cannot be read, or an entry is refused.
     """
     return _entries(read_toml(path), str(path))
 
@@ -179,13 +180,13 @@ def _entry(name: str, table: Any, source: str) -> Entry:
     for key in ("alternatives", "not_in"):
         if key in table:
             _check_list(table[key], f"{where}: {key}")
-    texts["status"] = texts["status"] or OWN
+    texts["status"] = texts["status"] or USER_DEFINED
     lists: dict[str, Any] = {key: tuple(table[key]) for key in (*given, "not_in") if key in table}
     return replace(Entry(name, **texts), **lists)
 
 
 def _check_pair(given: Any, where: str) -> None:
-    numbers = isinstance(given, list) and all(_is_number(one) for one in given)
+    numbers = isinstance(given, list) and all(_is_number(number) for number in given)
     if not (numbers and len(given) == 2 and given[0] < given[1]):
         raise UserError(f"{where} = {given!r} must be two numbers, the lower one first")
 
@@ -201,7 +202,7 @@ def _is_number(value: Any) -> bool:
 
 
 def user_range(text: str, known: Mapping[str, Entry]) -> Entry:
-    """Entry that a text of the command line stands for.
+    """Parse a range of the command line.
 
     Parameters
     ----------
@@ -213,7 +214,7 @@ def user_range(text: str, known: Mapping[str, Entry]) -> Entry:
     Raises
     ------
     UserError
-        If it has another form.
+        The text has another form.
     """
     name, equals, given = (part.strip() for part in text.partition("="))
     if not (name and equals and given):
@@ -239,7 +240,7 @@ def _number_or_word(text: str) -> Value:
 
 
 def value_of(spec: SweepSpec, key: str) -> Value:
-    """What a spec says under a dotted key, or, where it leaves that open, the model or scenario.
+    """Value of a dotted key in a spec; where the spec has none, that of the model or the scenario.
 
     Raises
     ------
@@ -257,7 +258,7 @@ def value_of(spec: SweepSpec, key: str) -> Value:
 
 
 def _at(fields: Any, key: str) -> Any:
-    """What nested tables and lists hold under a dotted key; None if they hold nothing there."""
+    """Value of a dotted key in nested tables and lists; None if there is none."""
     for part in key.split("."):
         if isinstance(fields, list):
             fields = dict(enumerate(fields)).get(int(part)) if part.isdecimal() else None
@@ -267,7 +268,7 @@ def _at(fields: Any, key: str) -> Any:
 
 
 def check_keys(entries: Mapping[str, Entry], spec: SweepSpec, source: str) -> None:
-    """Refuse entries whose key a sweep does not have: nobody would miss them in a table.
+    """Refuse entries whose key a sweep does not have; otherwise they would be ignored silently.
 
     Raises
     ------
@@ -289,7 +290,7 @@ def _constant_of(spec: SweepSpec, name: str) -> Value:
         raise UserError(f"{CONSTANT}{name}: the spec gives aging.vt0_volts in its place; vary that")
     known = constants(model) if model in MODEL_NAMES else {}
     if name not in known:
-        has = f"it has {', '.join(known)}" if known else "its constants are its own"
+        has = f"it has {', '.join(known)}" if known else "it has constants of its own"
         raise UserError(f"{CONSTANT}{name}: NBTI model {model!r} has no such constant; {has}")
     return (spec.aging.constants or {}).get(name, known[name].value)
 
@@ -297,21 +298,21 @@ def _constant_of(spec: SweepSpec, name: str) -> Value:
 def chosen(
     spec: SweepSpec, entries: Mapping[str, Entry], names: Sequence[str] = ()
 ) -> list[Parameter | Choice]:
-    """Parameters and choices of a study.
+    """Select the parameters and choices of a study.
 
     Parameters
     ----------
     spec : SweepSpec
-        What they are varied around.
+        Spec whose values are varied.
     entries : mapping
-        What there is, by name.
+        Entries by name.
     names : sequence of str
-        Which to take; none: those that can matter to the spec.
+        Names to select; empty: all that can matter to the spec.
 
     Raises
     ------
     UserError
-        A name is unknown or comes twice, or as `Entry.of`.
+        A name is unknown or comes twice; or `Entry.of` refuses an entry.
     """
     for name in names:
         if name not in entries:

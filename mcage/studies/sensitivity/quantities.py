@@ -1,4 +1,4 @@
-"""What a study asks of a lot of dies: one number of each, and what stands for all."""
+"""Quantities of a study: a number of each die, and how dies are summarized."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,26 +11,26 @@ from mcage.results.conform import Arrays
 from mcage.stats.estimates import Floats
 
 NEVER = 100.0
-"""A guardband that no life uses up: the highest that a spec may have."""
+"""A delay guardband that no life uses up: the highest that a spec may have."""
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A quantity of a lot of dies.
+    """A quantity of the dies of a study.
 
     Parameters
     ----------
     name, unit, title : str
-        As the command line calls it; its unit; what it is in words.
+        Name on the command line; unit; meaning in words.
     of_dies : callable
-        From the arrays of a sweep to one number of each die: infinity for "after the horizon",
-        NaN where the die has none.
+        From the arrays of a sweep to a number of each die: infinity for "after the horizon", NaN
+        where the die has no value.
     is_median : bool
-        Whether the median of the dies stands for all, or their mean.
+        Whether dies are summarized by their median instead of their mean.
     is_share : bool
-        Whether a die has either 0 or 100 %, so that their mean is a share of the dies.
+        Whether each die has either 0 or 100 %, so that their mean is a share of the dies.
     changes : mapping
-        Keys of the spec that the quantity needs to be other than they are, and what.
+        Keys of the spec that the quantity changes, with their values.
     """
 
     name: str
@@ -52,13 +52,13 @@ def _died(arrays: Arrays) -> Any:
 
 
 def _at_horizon(arrays: Arrays, values: Any) -> Floats:
-    """Values of the dies that reach the horizon, and so have one age."""
+    """Values of the dies that reach the horizon, which have the same age; NaN for others."""
     return np.where(_died(arrays), np.nan, np.asarray(values, dtype=np.float64))
 
 
 QUANTITIES = {
-    one.name: one
-    for one in (
+    quantity.name: quantity
+    for quantity in (
         Quantity(
             "median_life",
             "years",
@@ -66,7 +66,9 @@ QUANTITIES = {
             lambda arrays: np.where(_died(arrays), _lives(arrays), np.inf),
             is_median=True,
         ),
-        Quantity("mean_life", "years", "mean life up to the horizon", _lives),
+        Quantity(
+            "mean_life", "years", "restricted mean survival time (RMST) up to the horizon", _lives
+        ),
         Quantity(
             "survival",
             "%",
@@ -96,5 +98,8 @@ QUANTITIES = {
         ),
     )
 }
-"""By name. Shifts and delays are of one age: no guardband ends a life, and dies that end otherwise
-do not count."""
+"""Quantities by name.
+
+Shifts and delays are taken at the horizon: no guardband ends a life, and dies that die of another
+cause do not count.
+"""

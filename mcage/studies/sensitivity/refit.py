@@ -1,8 +1,8 @@
 """What is fitted to published figures, fitted again when another constant varies.
 
-The amplitude of an NBTI model is fitted to one delay, and the middle of the law of Vmin to a table
-of faulty entries. To vary, say, the field constant and leave the amplitude would move the published
-delay, too: an effect that the fit has ruled out, and one that hides the other. Fitted again:
+The amplitude of an NBTI model is fitted to a delay, and the mean of Vmin to a table of faulty
+entries. If the field constant varied and the amplitude did not, the published delay would change,
+too: the fit rules out this effect, which would hide that of the constant. Fitted again are:
 
 - the amplitude, when another constant of the model varies: the delay at the model's point of
   calibration stays (`mcage.aging.nbti.calibration`);
@@ -26,7 +26,7 @@ PARTS = ("faults.sigma_die_volts", "faults.sigma_systematic_volts", "faults.sigm
 
 
 def refitted(spec: SweepSpec, base: SweepSpec, setting: Mapping[str, Any]) -> SweepSpec:
-    """Spec of a setting with amplitude and mu fitted again, where they were and are not given.
+    """Fit amplitude and mu of a spec again, unless the spec gives them or they were never fitted.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Sobol' indices: which parameter makes how much of the variance, alone and with others."""
+"""Sobol' indices: the share of the variance that each parameter makes, alone and with others."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from mcage.random import stream
 from mcage.stats.estimates import CONFIDENCE, Estimate, Floats
 from mcage.studies.sensitivity.one_at_a_time import summary
 from mcage.studies.sensitivity.parameters import Choice, Parameter
-from mcage.studies.sensitivity.study import SensitivityStudy, Setting
+from mcage.studies.sensitivity.study import SensitivityStudy
 
 RESAMPLES = 999
 """Bootstrap samples of the indices."""
@@ -25,12 +25,12 @@ class Index:
     Parameters
     ----------
     parameter : Parameter
-        What varies.
+        The parameter.
     first_order : Estimate
-        Share of the variance that is its own: by how much the variance would shrink on average
-        if it were known.
+        Share of the variance by which the variance would shrink, on average, if this parameter were
+        known.
     total : Estimate
-        Share that it has a part in: what would be left on average if all others were known.
+        Share of the variance that would be left, on average, if all other parameters were known.
     """
 
     parameter: Parameter
@@ -45,17 +45,18 @@ class Sobol:
     Parameters
     ----------
     label, quantity, unit : str
-        Case and quantity.
+        Label of the case; name and unit of the quantity.
     instances, samples, evaluations : int
-        Dies; points of each of the two designs; settings that were tried.
+        Numbers of dies, of points of each of the two designs, and of settings that were computed.
     horizon_years : float
         End of the simulated time.
     refit : bool
         Whether amplitude and mu were fitted again.
     mean, deviation, lowest, highest : float
-        Of the quantity, over the two designs.
+        Mean and standard deviation of the quantity over the two designs; its least and its largest
+        value over all settings.
     indices : tuple of Index
-        By falling total index.
+        Indices, the largest total first.
     """
 
     label: str
@@ -86,61 +87,62 @@ def check_samples(samples: int) -> None:
 
 
 def sobol(study: SensitivityStudy, parameters: Sequence[Parameter | Choice], samples: int) -> Sobol:
-    """Indices of parameters that are uniform and independent within their ranges.
+    """Compute indices of parameters that are uniform and independent within their ranges.
 
     Parameters
     ----------
     study : SensitivityStudy
         The case, its dies and the quantity.
     parameters : sequence of Parameter
-        What to vary, two at least.
+        Parameters to vary, two at least.
     samples : int
-        A power of two; ``samples * (parameters + 2)`` settings are tried.
+        A power of two; ``samples * (parameters + 2)`` settings are computed.
 
     Raises
     ------
     UserError
-        A choice is among the parameters; ``samples`` is no power of two; a setting makes no sense;
-        or the quantity is cut at the horizon, or missing, or does not vary.
+        A choice is among the parameters; ``samples`` is no power of two; a setting is refused; or
+        the quantity lies beyond the horizon, or is missing, or does not vary.
     """
     check_samples(samples)
-    ranges = [one for one in parameters if isinstance(one, Parameter)]
-    for one in parameters:
-        if isinstance(one, Choice):
-            raise UserError(f"{one.name}: a choice has no Sobol' index; leave it out")
+    ranges = [varied for varied in parameters if isinstance(varied, Parameter)]
+    for varied in parameters:
+        if isinstance(varied, Choice):
+            raise UserError(f"{varied.name}: a choice has no Sobol' index; leave it out")
     if len(ranges) < 2:
         raise UserError("Sobol' indices compare parameters: two or more are needed")
     study.check(ranges)
 
     def evaluate(points: Floats) -> Floats:
         settings = [
-            {one.key: float(x) for one, x in zip(ranges, point, strict=True)} for point in points
+            {varied.key: float(x) for varied, x in zip(ranges, point, strict=True)}
+            for point in points
         ]
-        return np.array(study.each(settings, lambda setting, dies: _one(study, setting, dies)))
+        return np.array(study.each(settings, lambda _, dies: _value(study, dies)))
 
-    found = evaluated(evaluate, ranges, samples, study.spec.seed)
-    first, total = indices(samples, found, study.spec.seed)
+    values = evaluated(evaluate, ranges, samples, study.spec.seed)
+    first, total = indices(samples, values, study.spec.seed)
     order = np.argsort([-estimate.value for estimate in total], kind="stable")
-    own = found[: 2 * samples]
+    of_design = values[: 2 * samples]
     return Sobol(
         label=study.label,
         quantity=study.quantity.name,
         unit=study.quantity.unit,
         instances=study.spec.instances,
         samples=samples,
-        evaluations=len(found),
+        evaluations=len(values),
         horizon_years=study.spec.life.horizon_years,
         refit=study.refit,
-        mean=float(own.mean()),
-        deviation=float(own.std()),
-        lowest=float(found.min()),
-        highest=float(found.max()),
+        mean=float(of_design.mean()),
+        deviation=float(of_design.std()),
+        lowest=float(values.min()),
+        highest=float(values.max()),
         indices=tuple(Index(ranges[i], first[i], total[i]) for i in order),
     )
 
 
-def _one(study: SensitivityStudy, setting: Setting, dies: Floats) -> float:
-    """The quantity of a lot; refused where a number would not say it."""
+def _value(study: SensitivityStudy, dies: Floats) -> float:
+    """The quantity over all dies; refused where it is not a number that describes all of them."""
     quantity = study.quantity
     value = summary(quantity, dies).value
     horizon = study.spec.life.horizon_years
@@ -178,7 +180,7 @@ def evaluated(
     samples : int
         A power of two.
     seed : int
-        Of the random shift of the design.
+        Seed of the random shift of the design.
 
     Returns
     -------
@@ -196,17 +198,17 @@ def evaluated(
     sequence = qmc.Sobol(2 * count, scramble=False).random_base2(samples.bit_length() - 1)
     shift = stream(seed, "sensitivity.design", 0).random(2 * count)
     unit = (sequence + shift) % 1.0
-    low, high = (np.array([getattr(one, end) for one in ranges]) for end in ("low", "high"))
-    one, other = (low + (high - low) * half for half in (unit[:, :count], unit[:, count:]))
-    mixed = np.repeat(one[None], count, axis=0)
+    low, high = (np.array([getattr(varied, end) for varied in ranges]) for end in ("low", "high"))
+    a, b = (low + (high - low) * half for half in (unit[:, :count], unit[:, count:]))
+    mixed = np.repeat(a[None], count, axis=0)
     for column in range(count):
-        mixed[column, :, column] = other[:, column]
-    points = np.concatenate([one, other, *mixed])
+        mixed[column, :, column] = b[:, column]
+    points = np.concatenate([a, b, *mixed])
     return function(points)
 
 
 def indices(samples: int, values: Floats, seed: int) -> tuple[list[Estimate], list[Estimate]]:
-    """First-order and total indices, with bootstrap intervals.
+    """Estimate first-order and total indices, with bootstrap intervals.
 
     Parameters
     ----------
@@ -215,7 +217,7 @@ def indices(samples: int, values: Floats, seed: int) -> tuple[list[Estimate], li
     values : float64[(parameters + 2) * samples]
         As `evaluated` returns them.
     seed : int
-        Of the bootstrap.
+        Seed of the bootstrap.
 
     Raises
     ------
@@ -225,8 +227,8 @@ def indices(samples: int, values: Floats, seed: int) -> tuple[list[Estimate], li
     Notes
     -----
     Estimators of Saltelli et al., Comput. Phys. Commun. 181 (2010), as `scipy.stats.sobol_indices`
-    has them. Intervals are percentiles over points drawn anew; they are of the design, not of the
-    lot of dies.
+    has them. Intervals are percentiles over resampled points: they express the uncertainty of the
+    design, not that of the dies.
     """
     if np.ptp(values[: 2 * samples]) == 0.0:
         raise UserError(
@@ -236,7 +238,7 @@ def indices(samples: int, values: Floats, seed: int) -> tuple[list[Estimate], li
     best = _saltelli(of_a, of_b, np.array(of_mixed))
     drawn = stream(seed, "sensitivity.bootstrap", 0).integers(samples, size=(RESAMPLES, samples))
     resampled = np.array(
-        [_saltelli(of_a[one], of_b[one], np.array(of_mixed)[:, one]) for one in drawn]
+        [_saltelli(of_a[rows], of_b[rows], np.array(of_mixed)[:, rows]) for rows in drawn]
     )
     tail = 100 * (1.0 - CONFIDENCE) / 2.0
     lower, upper = np.percentile(resampled, (tail, 100 - tail), axis=0)
@@ -250,7 +252,7 @@ def _saltelli(of_a: Floats, of_b: Floats, of_mixed: Floats) -> Floats:
     """First-order and total indices: float64[2, parameters]."""
     from scipy.stats import sobol_indices
 
-    found = sobol_indices(
+    result = sobol_indices(
         func={"f_A": of_a[None], "f_B": of_b[None], "f_AB": of_mixed[:, None]}, n=of_a.size
     )
-    return np.stack([np.ravel(found.first_order), np.ravel(found.total_order)])
+    return np.stack([np.ravel(result.first_order), np.ravel(result.total_order)])

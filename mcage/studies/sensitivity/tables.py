@@ -1,4 +1,4 @@
-"""A study in words: tornado tables and tables of indices for people, rows for files."""
+"""Results of a study as tables for people, and as rows for files."""
 
 import math
 from typing import Any
@@ -17,63 +17,63 @@ REFIT = "amplitude and mu fitted again to the published delay and share of fault
 NO_REFIT = "amplitude and mu as they are, whatever varies"
 
 
-def print_one_at_a_time(found: OneAtATime, console: Console) -> None:
-    """Print one line for each setting, those of a parameter together, the largest bar first."""
+def print_one_at_a_time(result: OneAtATime, console: Console) -> None:
+    """Print a line for each setting, those of a parameter together, the largest bar first."""
     table = Table(
-        title=f"{found.quantity} of {found.label}, {found.instances} dies, "
-        f"horizon {found.horizon_years:g} years\n"
-        f"nominal: {_number(found.nominal, found.horizon_years)} {found.unit}",
+        title=f"{result.quantity} of {result.label}, {result.instances} dies, "
+        f"horizon {result.horizon_years:g} years\n"
+        f"nominal: {_number(result.nominal, result.horizon_years)} {result.unit}",
         caption=f"{CONFIDENCE:.0%} intervals; differences from the nominal setting die by die; "
-        f"{REFIT if found.refit else NO_REFIT}",
+        f"{REFIT if result.refit else NO_REFIT}",
         box=box.SIMPLE_HEAD,
     )
     for heading in ("parameter", "status", "nominal", "setting"):
         table.add_column(heading, justify="left" if heading in ("parameter", "status") else "right")
-    table.add_column(f"{found.quantity}\n[{found.unit}]".replace("[", r"\["), justify="right")
-    table.add_column(f"difference\n[{found.unit}]".replace("[", r"\["), justify="right")
-    for bar in found.bars:
-        one = bar.parameter
+    table.add_column(f"{result.quantity}\n[{result.unit}]".replace("[", r"\["), justify="right")
+    table.add_column(f"difference\n[{result.unit}]".replace("[", r"\["), justify="right")
+    for bar in result.bars:
+        parameter = bar.parameter
         for place, effect in enumerate(bar.effects):
             first = place == 0
             table.add_row(
-                one.name if first else "",
-                one.status if first else "",
-                f"{setting(one.nominal)} {_unit(one.unit)}".rstrip() if first else "",
+                parameter.name if first else "",
+                parameter.status if first else "",
+                f"{setting(parameter.nominal)} {_unit(parameter.unit)}".rstrip() if first else "",
                 setting(effect.setting),
-                _number(effect.value, found.horizon_years),
+                _number(effect.value, result.horizon_years),
                 _difference(effect),
             )
     console.print(table)
 
 
-def print_sobol(found: Sobol, console: Console) -> None:
-    """Print one line for each parameter, the largest total index first."""
+def print_sobol(result: Sobol, console: Console) -> None:
+    """Print a line for each parameter, the largest total index first."""
     table = Table(
-        title=f"Sobol' indices of {found.quantity} of {found.label}, {found.instances} dies, "
-        f"horizon {found.horizon_years:g} years\n"
-        f"{found.evaluations} settings, N = {found.samples}: mean {found.mean:.4g}, deviation "
-        f"{found.deviation:.3g}, {found.lowest:.4g} ... {found.highest:.4g} {found.unit}",
+        title=f"Sobol' indices of {result.quantity} of {result.label}, {result.instances} dies, "
+        f"horizon {result.horizon_years:g} years\n"
+        f"{result.evaluations} settings, N = {result.samples}: mean {result.mean:.4g}, deviation "
+        f"{result.deviation:.3g}, {result.lowest:.4g} ... {result.highest:.4g} {result.unit}",
         caption=f"{CONFIDENCE:.0%} bootstrap intervals over the settings; "
-        f"{REFIT if found.refit else NO_REFIT}",
+        f"{REFIT if result.refit else NO_REFIT}",
         box=box.SIMPLE_HEAD,
     )
     for heading in ("parameter", "status", "range", "first order", "total"):
         table.add_column(heading, justify="left" if heading in ("parameter", "status") else "right")
-    for index in found.indices:
-        one = index.parameter
+    for index in result.indices:
+        parameter = index.parameter
         table.add_row(
-            one.name,
-            one.status,
-            f"{one.low:.4g} ... {one.high:.4g} {_unit(one.unit)}".rstrip(),
+            parameter.name,
+            parameter.status,
+            f"{parameter.low:.4g} ... {parameter.high:.4g} {_unit(parameter.unit)}".rstrip(),
             _index(index.first_order),
             _index(index.total),
         )
     console.print(table)
 
 
-def rows(found: OneAtATime | Sobol) -> list[dict[str, Any]]:
-    """One flat row for each setting, or each index."""
-    if isinstance(found, Sobol):
+def rows(result: OneAtATime | Sobol) -> list[dict[str, Any]]:
+    """Convert results into a flat row for each setting, or for each parameter."""
+    if isinstance(result, Sobol):
         return [
             {
                 "parameter": index.parameter.name,
@@ -85,7 +85,7 @@ def rows(found: OneAtATime | Sobol) -> list[dict[str, Any]]:
                 **_flat("first_order", index.first_order),
                 **_flat("total", index.total),
             }
-            for index in found.indices
+            for index in result.indices
         ]
     return [
         {
@@ -95,21 +95,21 @@ def rows(found: OneAtATime | Sobol) -> list[dict[str, Any]]:
             "nominal": bar.parameter.nominal,
             "setting": effect.setting,
             "unit": bar.parameter.unit,
-            **_flat(found.quantity, effect.value),
+            **_flat(result.quantity, effect.value),
             **_flat("difference", effect.difference),
         }
-        for bar in found.bars
+        for bar in result.bars
         for effect in bar.effects
     ]
 
 
 def setting(value: Value) -> str:
-    """A value of a parameter for people."""
+    """Write a value of a parameter for people."""
     return value if isinstance(value, str) else f"{value:.4g}"
 
 
 def _index(estimate: Estimate) -> str:
-    """Two digits: more do not hold, and what is 0 but for rounding shows as that."""
+    """Write an index with two digits; more are not known."""
     numbers = (round(bound, 2) + 0.0 for bound in vars(estimate).values())
     return "{:.2f} [{:.2f}, {:.2f}]".format(*numbers)
 
@@ -123,7 +123,7 @@ def _flat(name: str, estimate: Estimate) -> dict[str, float]:
 
 
 def _number(estimate: Estimate, horizon_years: float) -> str:
-    """Value and bounds; only ages are ever infinite."""
+    """Write a value and its bounds; only ages are ever infinite."""
     if any(math.isinf(bound) for bound in vars(estimate).values()):
         return life(estimate, horizon_years)
     return with_bounds(estimate)

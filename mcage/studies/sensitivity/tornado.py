@@ -1,4 +1,4 @@
-"""A study as a figure: the tornado of one-at-a-time differences, or bars of Sobol' indices."""
+"""Results of a study as a figure: a tornado of differences, or bars of Sobol' indices."""
 
 import math
 from pathlib import Path
@@ -13,34 +13,34 @@ from mcage.studies.sensitivity.sobol import Sobol
 from mcage.studies.sensitivity.tables import setting
 
 RISE, FALL = "#0072B2", "#D55E00"
-"""Of what a higher and a lower setting does; Okabe and Ito's colours."""
+"""Colours of a higher and of a lower setting, from the palette of Okabe and Ito."""
 
 ROW_INCHES = 0.27
 
 
-def draw(found: OneAtATime | Sobol, path: Path) -> None:
-    """Draw a study into a file.
+def draw(result: OneAtATime | Sobol, path: Path) -> None:
+    """Draw results into a file.
 
     Raises
     ------
     UserError
         The file cannot be written.
     """
-    count = len(found.indices if isinstance(found, Sobol) else found.bars)
+    count = len(result.indices if isinstance(result, Sobol) else result.bars)
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(5.2, 0.9 + ROW_INCHES * count), layout="constrained")
         axes = figure.add_subplot()
-        if isinstance(found, Sobol):
-            draw_indices(axes, found)
+        if isinstance(result, Sobol):
+            draw_indices(axes, result)
         else:
-            draw_tornado(axes, found)
+            draw_tornado(axes, result)
         save(figure, path)
 
 
-def draw_tornado(axes: Axes, found: OneAtATime) -> None:
-    """Bars from the nominal value to that of each setting, with intervals."""
-    names = [bar.parameter.name for bar in found.bars]
-    for row, bar in enumerate(found.bars):
+def draw_tornado(axes: Axes, result: OneAtATime) -> None:
+    """Draw bars from the nominal value to that of each setting, with intervals."""
+    names = [bar.parameter.name for bar in result.bars]
+    for row, bar in enumerate(result.bars):
         middle = (len(bar.effects) - 1) / 2
         height = 0.7 / len(bar.effects)
         for place, effect in enumerate(bar.effects):
@@ -49,12 +49,12 @@ def draw_tornado(axes: Axes, found: OneAtATime) -> None:
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.margins(x=0.14)
-    axes.set_xlabel(f"difference of {found.quantity} from nominal ({found.unit})")
-    axes.set_title(found.label)
+    axes.set_xlabel(f"difference of {result.quantity} from nominal ({result.unit})")
+    axes.set_title(result.label)
 
 
 def _draw_effect(axes: Axes, y: float, height: float, bar: Bar, effect: Effect) -> None:
-    """One bar and its setting; dots behind a setting that goes on beyond the horizon."""
+    """Draw a bar and its setting; dots follow a setting whose lives go on beyond the horizon."""
     nominal, size = bar.parameter.nominal, effect.least_difference
     words = isinstance(effect.setting, str) or isinstance(nominal, str)
     rises = words or effect.setting > nominal  # type: ignore[operator]
@@ -76,10 +76,10 @@ def _draw_effect(axes: Axes, y: float, height: float, bar: Bar, effect: Effect) 
     )
 
 
-def draw_indices(axes: Axes, found: Sobol) -> None:
-    """First-order index of each parameter in front of its total one."""
-    names = [index.parameter.name for index in found.indices]
-    for row, index in enumerate(found.indices):
+def draw_indices(axes: Axes, result: Sobol) -> None:
+    """Draw the first-order index of each parameter in front of its total index."""
+    names = [index.parameter.name for index in result.indices]
+    for row, index in enumerate(result.indices):
         axes.barh(row, index.total.value, height=0.62, color="#56B4E9")
         axes.barh(row, index.first_order.value, height=0.34, color=RISE)
         for estimate, offset in ((index.total, 0.22), (index.first_order, 0.0)):
@@ -88,5 +88,7 @@ def draw_indices(axes: Axes, found: Sobol) -> None:
     axes.axvline(0, color="#000000", linewidth=0.6)
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
-    axes.set_xlabel(f"share of the variance of {found.quantity}: total (wide), own (narrow)")
-    axes.set_title(found.label)
+    axes.set_xlabel(
+        f"share of the variance of {result.quantity}: total (wide), first order (narrow)"
+    )
+    axes.set_title(result.label)

@@ -48,7 +48,7 @@ def test_by_default_chips_are_those_of_the_sweep(tmp_path) -> None:
     with open_results(file_of(tmp_path, slices_per_chip=10, sigma_die_volts=0.01)) as results:
         for given in (None, 10):
             assert summarize_chips(results, given)[0].chips == 5
-        with pytest.raises(UserError, match=r"= 5, but dies differ and 10 slices shared one"):
+        with pytest.raises(UserError, match=r"= 5, but dies differ and 10 slices shared each"):
             summarize_chips(results, 5)
 
 

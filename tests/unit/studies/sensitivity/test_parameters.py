@@ -124,7 +124,7 @@ def test_own_ranges(text, expected):
 def test_own_choices():
     one = user_range("aging.model=facelift,finfet,planar", shipped()).of(spec())
     assert one == Choice(
-        "aging.model", "aging.model", "facelift", ("finfet", "planar"), status="one's own"
+        "aging.model", "aging.model", "facelift", ("finfet", "planar"), status="user-defined"
     )
     assert user_range("lds_rows=0,16", shipped()).of(spec()).settings == (0, 16)
     assert user_range("temperature=340,353.15", shipped()).of(spec()).settings == (340,)
@@ -178,7 +178,7 @@ def test_a_file_of_ranges(tmp_path):
     path = tmp_path / "ranges.toml"
     path.write_text('[hot]\nkey = "life.temperature_kelvin"\nrange = [350.0, 400.0]\n')
     (one,) = chosen(spec(), from_file(path))
-    assert (one.name, one.low, one.high, one.status) == ("hot", 350, 400, "one's own")
+    assert (one.name, one.low, one.high, one.status) == ("hot", 350, 400, "user-defined")
 
 
 @pytest.mark.parametrize(
