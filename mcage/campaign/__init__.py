@@ -1,1 +1,1 @@
-"""A sweep as a campaign of shards that survives a kill and ends in one file."""
+"""Any study as a campaign of shards that survives a kill and ends in one file."""

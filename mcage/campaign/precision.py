@@ -1,4 +1,4 @@
-"""How precise a campaign is, in the one quantity that its stopping rule is about, and in words."""
+"""How precisely a campaign knows the quantity of its stopping rule, as numbers and in words."""
 
 import math
 from dataclasses import dataclass

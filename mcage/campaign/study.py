@@ -37,7 +37,8 @@ class Study:
 
     Notes
     -----
-    `mcage show` prints the mean of each variable, unless the header names a table of its own.
+    `mcage show` prints the mean of each variable, unless the class of the header names another
+    table.
     """
 
     header: Header

@@ -14,19 +14,19 @@ from mcage.engines.interface import Engine
 from mcage.engines.select import device_of, select_engine
 from mcage.results.conform import Arrays
 from mcage.results.header import SCHEMA_VERSION, Header
+from mcage.results.variable import Variable
 from mcage.spec import SweepSpec
 from mcage.sweep.batch import batch_size, compute_batch
 from mcage.sweep.halving import Halving, Say
 from mcage.sweep.header import SweepHeader
 from mcage.sweep.plan import SweepPlan
 from mcage.sweep.stopping import stopping_rule
-from mcage.sweep.variables import VARIABLES
 from mcage.techniques import TECHNIQUES
 from mcage.version import running_code
 
 
 class Sweep:
-    """A sweep made ready: traces loaded, every case checked.
+    """A sweep before its first instance: traces are loaded, and all cases are checked.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ class Sweep:
     engine_reason : str
         Why that engine.
     like : Sweep, optional
-        A sweep on the same engine whose traces and shared replays are taken over where they would
-        be the same.
+        A sweep on the same engine. Its traces and fault-free replays are taken over where they
+        would be the same.
     say : callable, optional
         Is told of batches that become smaller because memory runs out.
 
@@ -109,7 +109,7 @@ class Sweep:
         size = batch_size(self.plan)
         batches = [np.arange(start, min(start + size, last)) for start in range(first, last, size)]
         parts = self.plan.in_threads(partial(self._halving.run, self._batch), batches)
-        return joined(chain.from_iterable(parts))
+        return _joined(self.header.variables, chain.from_iterable(parts))
 
     def _batch(self, instances: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
         return compute_batch(self.plan, instances)
@@ -133,11 +133,11 @@ def study_of_header(header: Header) -> Study:
     return Sweep(spec, engine, header.engine_reason).study
 
 
-def joined(batches: Iterable[Arrays]) -> Arrays:
+def _joined(variables: Iterable[Variable], batches: Iterable[Arrays]) -> Arrays:
     """Arrays of several ranges of instances, in rising order, as those of one range."""
     parts = list(batches)
     arrays: dict[str, NDArray[np.generic]] = {}
-    for variable in VARIABLES:
+    for variable in variables:
         pieces = [part[variable.name] for part in parts]
         if variable.per_instance:
             arrays[variable.name] = np.concatenate(pieces, axis=variable.instance_axis)

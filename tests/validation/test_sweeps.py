@@ -103,14 +103,14 @@ def test_every_case_runs_the_same_workloads_and_samples_the_same_cells(sweep, mo
     workload = arrays["workload"]
     assert workload.shape == (10, 3)
     assert set(workload.ravel().tolist()) == set(range(len(SMALL_KERNELS)))
-    assert len({tuple(one) for one in workload.tolist()}) > 5
+    assert len({tuple(kernels) for kernels in workload.tolist()}) > 5
     assert len(calls) == len(CASES)
     # The fourth epoch splits the first period, in which faults grow most.
     expected = workload[:, [0, 0, 1, 2]]
     for _, kernel_of_epoch, _, sample in calls:
         assert np.array_equal(kernel_of_epoch, expected)
         assert np.array_equal(sample, calls[0][3])
-    assert len({tuple(one) for one in calls[0][3].tolist()}) == 10
+    assert len({tuple(cells) for cells in calls[0][3].tolist()}) == 10
     assert (np.diff(np.sort(calls[0][3], axis=1)) > 0).all(), "a cell sampled twice"
 
 
@@ -130,10 +130,10 @@ def test_windows_released_with_their_wavefronts_spill_less():
         kernels = {"kernels": ["BlackScholes"], "periods": 1, "release": release}
         return small_sweep(**options, workload=kernels).compute(0, 4)
 
-    recorded, own = arrays("work-group"), arrays("wavefront")
+    recorded, released = arrays("work-group"), arrays("wavefront")
     assert (recorded["end_cause"] == EndCause.NO_HOME).all()
-    assert (own["end_cause"] == EndCause.CENSORED).all()
-    assert (own["spill_rate"] < 0.05).all()
+    assert (released["end_cause"] == EndCause.CENSORED).all()
+    assert (released["spill_rate"] < 0.05).all()
 
 
 def test_lives_agree_with_what_is_known(arrays):
@@ -183,8 +183,8 @@ def test_another_voltage_is_the_same_die(monkeypatch):
     swept = small_sweep(**options, vdd_volts=[0.40, 0.42, 0.45]).compute(0, 6)
     dies = [
         {
-            (one, cell): vmin
-            for one, cell, vmin in zip(t.instance, t.cell, t.vmin_volts, strict=True)
+            (instance, cell): vmin
+            for instance, cell, vmin in zip(t.instance, t.cell, t.vmin_volts, strict=True)
         }
         for _, _, t, _ in calls
     ]

@@ -90,8 +90,8 @@ def test_it_holds_what_a_plain_campaign_of_as_many_holds(expected, uninterrupted
         tmp_path / "p.h5",
         300,
     )
-    found = file_content(stopped)
-    assert {key: found[key] for key in found.keys() - LEARNT} == file_content(plain)
+    content = file_content(stopped)
+    assert {key: content[key] for key in content.keys() - LEARNT} == file_content(plain)
 
 
 @pytest.mark.parametrize("of", QUANTITIES)

@@ -60,15 +60,15 @@ def test_netcdf4_and_xarray_agree_and_both_can_copy_the_file(path, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with (
-            xarray.open_dataset(path, engine="h5netcdf") as one,
+            xarray.open_dataset(path, engine="h5netcdf") as here,
             xarray.open_dataset(path, engine="netcdf4") as other,
         ):
-            assert one.identical(other)
-            one.to_netcdf(tmp_path / "h5netcdf.nc", engine="h5netcdf")
+            assert here.identical(other)
+            here.to_netcdf(tmp_path / "h5netcdf.nc", engine="h5netcdf")
             other.to_netcdf(tmp_path / "netcdf4.nc", engine="netcdf4")
             for copy in ("h5netcdf.nc", "netcdf4.nc"):
                 with xarray.open_dataset(tmp_path / copy, engine="h5netcdf") as copied:
-                    assert copied.identical(one)
+                    assert copied.identical(here)
 
 
 def test_netcdf4_masks_what_comes_after_the_end_of_life(path):

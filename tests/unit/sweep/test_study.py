@@ -1,0 +1,82 @@
+"""Is a sweep a study like any other: do shards travel, and do files follow the variables?"""
+
+import os
+import pickle
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from sweep_cases import small_sweep
+
+from mcage.aging.nbti import SECONDS_PER_YEAR
+from mcage.campaign.run import run_campaign
+from mcage.campaign.study import ShardTask
+from mcage.lifetime.simulator import Lives
+from mcage.results.header import header_class
+from mcage.results.reader import open_results
+from mcage.results.variable import Variable
+from mcage.sweep import batch, header
+from mcage.sweep.header import SweepHeader
+from mcage.sweep.variables import VARIABLES
+
+SMALL = {
+    "techniques": ["baseline"],
+    "environments": ["nominal"],
+    "instances": 3,
+    "workload": {"kernels": ["MatrixTranspose"], "periods": 1, "generations": 1},
+    "life": {"epochs": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def sweep():
+    return small_sweep("numpy", **SMALL)
+
+
+def test_a_shard_is_a_value_that_travels(sweep, tmp_path):
+    """A process that has the value alone writes the same bytes as this one."""
+    study = sweep.study
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there):
+        folder.mkdir()
+    path = ShardTask(study.header, study.maker, here, 1, 3).run(study)
+    sent = pickle.dumps(ShardTask(study.header, study.maker, there, 1, 3))
+    script = "import pickle, sys; pickle.load(sys.stdin.buffer).run()"
+    line = [sys.executable, "-c", script]
+    paths = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run(line, input=sent, check=True, env=paths)
+    assert path.read_bytes() == (there / path.name).read_bytes()
+    assert pickle.loads(sent).header.spec_toml == sweep.spec.to_toml()
+
+
+def test_files_know_whose_they_are(sweep):
+    assert sweep.header.study == "sweep"
+    assert header_class("sweep") is SweepHeader
+    assert sweep.study.quantities.keys() >= {"median_life", "max_dvth"}
+
+
+@dataclass(frozen=True)
+class MoreLives(Lives):
+    half_life_seconds: np.ndarray
+
+
+def test_a_new_variable_takes_a_declaration_and_the_field_that_carries_it(
+    sweep, tmp_path, monkeypatch
+):
+    half = Variable("half_life_seconds", ("case", "instance"), "float64", "s", "half of the life")
+    live = batch.live
+
+    def live_more(*arguments):
+        lives = live(*arguments)
+        return MoreLives(**vars(lives), half_life_seconds=lives.life_seconds / 2)
+
+    monkeypatch.setattr(batch, "live", live_more)
+    for module in (batch, header):
+        monkeypatch.setattr(module, "VARIABLES", (*VARIABLES, half))
+    out = run_campaign(sweep.study, tmp_path / "r.h5", 2)
+    with open_results(out) as results:
+        assert results["half_life_seconds"].attrs["long_name"] == "half of the life"
+        seconds = results["life_years"].values * SECONDS_PER_YEAR
+        assert results["half_life_seconds"].values == pytest.approx(seconds / 2)
