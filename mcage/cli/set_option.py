@@ -37,7 +37,7 @@ def parse_set(text: str) -> tuple[Path, Any]:
     path = _path_of(key)
     if not (equals and value and path):
         raise UserError(
-            f"--set {one_line(text)}: KEY=VALUE is needed, such as faults.mu_volts=0.31"
+            f"--set {one_line(text)}: KEY=VALUE is needed, such as faults.mu_volts=0.14"
         )
     return path, _value_of(text, value)
 

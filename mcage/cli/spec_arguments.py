@@ -96,7 +96,7 @@ class SpecOptions:
             typer.Option(
                 "--set",
                 metavar="KEY=VALUE",
-                help="Any key of the spec, such as faults.mu_volts=0.31; VALUE as in TOML, words "
+                help="Any key of the spec, such as faults.mu_volts=0.14; VALUE as in TOML, words "
                 "without quotation marks. May be repeated.",
                 rich_help_panel=self._panel(COMPARED),
             ),
