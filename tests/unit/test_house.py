@@ -1,0 +1,185 @@
+"""Can one find one's way in mcage? Sizes, parameters, names, and imports that point one way."""
+
+import ast
+from collections import defaultdict
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import mcage
+
+PACKAGE = Path(mcage.__file__).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+MOST_FILES = 12
+MOST_LINES = 400
+MOST_PARAMETERS = 8
+COMPILED = {"compiled", "inner", "inlined", "intrinsic"}
+"""Decorators of compiled functions, which take no records of Python."""
+
+LEFT_BEHIND = {"one", "mine", "some", "found", "own", "every"}
+"""Names that say nothing of what they name."""
+
+LAYERS = (
+    {
+        *("errors", "geometry", "random", "distributions", "concurrency", "plain_text"),
+        *("plugins", "version", "kernel_sources", "files"),
+    },
+    {"traces", "variation", "techniques", "stats", "aging"},
+    {"spec"},
+    {"replays"},
+    {"engines"},
+    {"costs"},
+    {"lifetime"},
+    {"results", "campaign"},
+    {"sweep"},
+    {"report"},
+    {"studies"},
+    {"cli"},
+)
+"""Parts of mcage, the lowest first: each imports its own layer and those below."""
+
+KNOWN_TO_CAMPAIGNS = LAYERS[0] | LAYERS[7] | {"stats"}
+"""What campaigns and results may import: they know no registers and no lifetimes."""
+
+
+def name_of(path):
+    return str(path.relative_to(PACKAGE))
+
+
+@cache
+def tree_of(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def part_of(path):
+    """The folder or module of mcage in which a file lies."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports_of(path):
+    """Module and names of every import from mcage, wherever in the file it stands."""
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{name_of(path)}: a relative import"
+            if node.module.split(".")[0] == "mcage":
+                yield node.module, [alias.name for alias in node.names]
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] == "mcage":
+                    yield alias.name, []
+
+
+def parts_imported(path):
+    """Parts of mcage that a file imports from."""
+    for module, names in imports_of(path):
+        below = module.split(".")[1:]
+        yield from below[:1] or names
+
+
+def names_in(tree):
+    """Every name of a variable, parameter, attribute, function or class, and where it stands."""
+    for node in ast.walk(tree):
+        for field in ("id", "arg", "attr", "name"):
+            if isinstance(name := getattr(node, field, None), str):
+                yield name, getattr(node, "lineno", 0)
+
+
+def parameters(function):
+    """Names of all parameters but that of the object or class itself."""
+    given = function.args
+    names = [argument.arg for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    names += [argument.arg for argument in (given.vararg, given.kwarg) if argument]
+    return [name for name in names if name not in ("self", "cls")]
+
+
+def is_compiled(function):
+    return any(isinstance(by, ast.Name) and by.id in COMPILED for by in function.decorator_list)
+
+
+def is_command(function):
+    """Functions that Typer makes a command of: each parameter is an option."""
+    return any("command" in ast.unparse(by) for by in function.decorator_list)
+
+
+def test_no_folder_is_crowded():
+    """Commands and techniques are found by their names, however many there are."""
+    files = defaultdict(list)
+    for path in MODULES:
+        if path.name != "__init__.py":
+            files[path.parent].append(path.name)
+    crowded = {
+        name_of(folder): len(names)
+        for folder, names in files.items()
+        if len(names) > MOST_FILES and folder.name not in ("cli", "techniques")
+    }
+    assert not crowded
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_no_module_is_long(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_no_function_has_many_parameters(path):
+    functions = [
+        node
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    many = {
+        function.name: len(parameters(function))
+        for function in functions
+        if not is_compiled(function)
+        and not is_command(function)
+        and len(parameters(function)) > MOST_PARAMETERS
+    }
+    assert not many
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_names_say_what_they_name(path):
+    left_behind = [place for place in names_in(tree_of(path)) if place[0] in LEFT_BEHIND]
+    assert not left_behind
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_what_begins_with_an_underscore_stays_in_its_module(path):
+    private = [
+        f"{module}.{name}"
+        for module, names in imports_of(path)
+        for name in (*module.split(".")[1:], *names)
+        if name.startswith("_") and not name.startswith("__")
+    ]
+    assert not private
+
+
+def test_every_part_has_its_layer():
+    parts = {part_of(path) for path in MODULES} - {"__init__", "__main__"}
+    assert parts == set().union(*LAYERS)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_imports_point_one_way(path):
+    level = {part: number for number, layer in enumerate(LAYERS) for part in layer}
+    part = part_of(path)
+    if part not in level:  # mcage itself, which shows what its parts offer
+        return
+    upwards = [
+        imported for imported in parts_imported(path) if level.get(imported, -1) > level[part]
+    ]
+    assert not upwards
+    if part in LAYERS[7]:
+        assert set(parts_imported(path)) & set(level) <= KNOWN_TO_CAMPAIGNS
+
+
+def test_imports_of_parts_make_no_circle():
+    graph = defaultdict(set)
+    for path in MODULES:
+        part = part_of(path)
+        if part not in ("__init__", "__main__"):
+            graph[part] |= set(parts_imported(path)) - {part}
+    assert list(TopologicalSorter(graph).static_order())
