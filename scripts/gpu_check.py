@@ -193,8 +193,8 @@ def _driver_version():
         text = Path("/proc/driver/nvidia/version").read_text()
     except OSError:
         return None
-    found = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", text)
-    return found[1] if found else None
+    match = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", text)
+    return match[1] if match else None
 
 
 def _run_stage(name, check, options):
@@ -234,7 +234,7 @@ def _write(report, options, check):
 
 
 def _conclude(report):
-    failed = [name for name, one in report["stages"].items() if one["status"] != "passed"]
+    failed = [name for name, stage in report["stages"].items() if stage["status"] != "passed"]
     print(f"\n{'FAILED: ' + ', '.join(failed) if failed else 'all stages passed'}")
     return 1 if failed else 0
 
@@ -249,8 +249,8 @@ def _parity(check):
     if check.cupy is None:
         for name, technique in TECHNIQUES.items():
             replay = prepare(excerpt(), technique)
-            meant = ask(NumpyEngine(), replay, maps[:3])
-            rows.append(_compared(check, replay, name, "excerpt", meant, "numpy", maps[:3]))
+            expected = ask(NumpyEngine(), replay, maps[:3])
+            rows.append(_compared(check, replay, name, "excerpt", expected, "numpy", maps[:3]))
         return _judged(rows)
     workers = min(12, max(1, usable_cores() - 2))
     pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
@@ -260,8 +260,8 @@ def _parity(check):
         numba = NumbaEngine()
         for number, (trace, name) in enumerate(pairs):
             replay = prepare(open_trace(trace), TECHNIQUES[name])
-            meant, by = _meant(answers[number], numba, replay, maps, 0.8 * check.left_s)
-            rows.append(_compared(check, replay, name, trace, meant, by, maps))
+            expected, by = _meant(answers[number], numba, replay, maps, 0.8 * check.left_s)
+            rows.append(_compared(check, replay, name, trace, expected, by, maps))
             answers[number] = None  # its memory
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -282,8 +282,8 @@ def _meant(answer: Future, numba, replay, maps, patience_s):
         return ask(numba, replay, maps), "numba"
 
 
-def _compared(check, replay, technique, trace, meant, by, maps):
-    parity = compare(ask(check.engine, replay, maps), meant)
+def _compared(check, replay, technique, trace, expected, by, maps):
+    parity = compare(ask(check.engine, replay, maps), expected)
     row = {
         "trace": trace,
         "technique": technique,
@@ -336,22 +336,24 @@ def _compared_sweep(check, by, other, instances, generations):
             "life": {"epochs": 2},
         }
     )
-    found, meant = (Sweep(spec, engine).compute(0, instances) for engine in (check.engine, other))
+    computed, expected = (
+        Sweep(spec, engine).compute(0, instances) for engine in (check.engine, other)
+    )
     unequal = [
         name
-        for name, array in meant.items()
-        if array.dtype.kind in "iu" and not np.array_equal(found[name], array)
+        for name, array in expected.items()
+        if array.dtype.kind in "iu" and not np.array_equal(computed[name], array)
     ]
     largest = max(
-        largest_difference(found[name], array)
-        for name, array in meant.items()
+        largest_difference(computed[name], array)
+        for name, array in expected.items()
         if array.dtype.kind == "f"
     )
     agrees = not unequal and largest <= 1e-5
     bits = not unequal and largest == 0
     words = "equal to the last bit" if bits else f"floats {largest:.1g}, unequal: {unequal}"
     mark = "ok  " if agrees else "FAIL"
-    print(f"{mark}  {instances} instances, {len(meant)} arrays, against {by}: {words}")
+    print(f"{mark}  {instances} instances, {len(expected)} arrays, against {by}: {words}")
     return {
         "against": by,
         "instances": instances,
@@ -468,12 +470,12 @@ def _live_batch(engine, work, maps):
     from mcage.aging.nbti import facelift
 
     engine.count(work.replay, maps)
-    exposure = work.new_slices(engine, len(maps))
-    work.run(exposure, maps)
+    stress = work.new_slices(engine, len(maps))
+    work.run(stress, maps)
     nbti, rate = facelift(), facelift().stress_rate(environment("nominal", 1.0))
     return [
         nbti.dvth(rate * seconds, seconds, YEAR_SECONDS - seconds)
-        for seconds in (exposure.longest, exposure.tracked_seconds)
+        for seconds in (stress.longest, stress.tracked_seconds)
     ]
 
 
@@ -557,17 +559,18 @@ def _ceilings(check):
     ceilings = measure_ceilings(check.cupy, check.device)
     print(f"copy: {1e-12 * ceilings['copy']['bytes_per_second']:.3f} TB/s, read and written")
     for name in ("add", "lop3", "dp2a"):
-        one = ceilings[name]
+        ceiling = ceilings[name]
         print(
-            f"{name}: {1e-12 * one['operations_per_second']:.2f} T operations/s, "
-            f"{one['per_clock_and_multiprocessor']:.1f} per clock and multiprocessor"
+            f"{name}: {1e-12 * ceiling['operations_per_second']:.2f} T operations/s, "
+            f"{ceiling['per_clock_and_multiprocessor']:.1f} per clock and multiprocessor"
         )
     resources = list(kernel_resources(check.cupy, check.device))
-    for one in resources:
+    for kernel in resources:
         print(
-            f"{one['source']} {one['kernel']:<12}{_macros(one['constants']):<45}"
-            f"{one['registers_per_thread']:>4} registers {one['shared_bytes_per_block']:>6} B "
-            f"shared {one['local_bytes_per_thread']:>4} B local, {100 * one['occupancy']:.0f} %"
+            f"{kernel['source']} {kernel['kernel']:<12}{_macros(kernel['constants']):<45}"
+            f"{kernel['registers_per_thread']:>4} registers "
+            f"{kernel['shared_bytes_per_block']:>6} B shared "
+            f"{kernel['local_bytes_per_thread']:>4} B local, {100 * kernel['occupancy']:.0f} %"
         )
     timed = TimedDevice(check.cupy, check.device)
     engine, numba = CudaEngine([timed]), NumbaEngine()
@@ -593,7 +596,7 @@ def _ceilings(check):
             "expose_times_floor": seconds["expose"] / floor["floor_seconds_largest"],
         }
         kernels.append(achieved | floor)
-        listed = ", ".join(f"{one} {1e3 * taken:.2f} ms" for one, taken in seconds.items())
+        listed = ", ".join(f"{kernel} {1e3 * taken:.2f} ms" for kernel, taken in seconds.items())
         print(
             f"{name}, {len(maps)} instances: {listed}; expose is "
             f"{achieved['expose_times_floor']:.2f} x its floor of "
@@ -601,7 +604,7 @@ def _ceilings(check):
             f"({1e-12 * achieved['expose_bytes_per_second']:.2f} TB/s)",
             flush=True,
         )
-    spilling = [one for one in resources if one["local_bytes_per_thread"]]
+    spilling = [kernel for kernel in resources if kernel["local_bytes_per_thread"]]
     result = {"ceilings": ceilings, "resources": resources, "kernels": kernels}
     if spilling:
         raise CheckError(f"{len(spilling)} kernels use local memory", result)

@@ -110,15 +110,17 @@ def _engine_names(asked):
 
 def machine(engines=None):
     """What the numbers were measured on."""
-    found = {
+    facts = {
         "processor": _processor(),
         "cores": usable_cores(),
         "system": platform.platform(),
         "date": time.strftime("%Y-%m-%d %H:%M:%S %z"),
         "commit": commit(),
-        "versions": ", ".join(f"{name} {one}" for name, one in versions().items() if one),
+        "versions": ", ".join(
+            f"{name} {version}" for name, version in versions().items() if version
+        ),
     }
-    return found | {f"engine {name}": device_of(one) for name, one in (engines or {}).items()}
+    return facts | {f"engine {name}": device_of(engine) for name, engine in (engines or {}).items()}
 
 
 def _processor():
@@ -250,7 +252,7 @@ def _pair(work, engines, sizes, same_work, maps, share_s):
                 continue
             work.seconds(engines[name], phase, maps[-1][: work.slices(phase, size)])
     taken = {(phase, name): [] for phase in work.phases for name in sizes}
-    ratios = {one: [] for one in taken}
+    ratios = {key: [] for key in taken}
     for turn in range(TURNS):
         for phase in work.phases:
             slices, same = (work.slices(phase, size) for size in (len(maps[0]), same_work))
@@ -330,7 +332,7 @@ def sweeps(engines, options):
             f"{row['wall_seconds']:.2f} s wall, {row['core_seconds_total']:.2f} s core, "
             f"{row['engine_wall_seconds']:.2f} s wall in the engine, peak {_megabytes(row)}"
         )
-        for phase, seconds in sorted(row["core_seconds"].items(), key=lambda one: -one[1]):
+        for phase, seconds in sorted(row["core_seconds"].items(), key=lambda item: -item[1]):
             share = seconds / row["core_seconds_total"]
             print(f"  {phase:<32}{seconds:>8.3f} s core {100 * share:>5.1f} %")
         sys.stdout.flush()

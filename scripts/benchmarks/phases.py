@@ -190,5 +190,5 @@ def peak_bytes():
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:
         return None
-    found = [line.split()[1] for line in lines if line.startswith("VmHWM:")]
-    return 1024 * int(found[0]) if found else None
+    peaks = [line.split()[1] for line in lines if line.startswith("VmHWM:")]
+    return 1024 * int(peaks[0]) if peaks else None

@@ -78,18 +78,18 @@ def estimated(technique: str, vdd_volts: float, age_years: float) -> Row:
     )
     engine, _ = select_engine("numba")
     slices = (LATER_SLICES if age_years else SLICES)[technique]
-    found = failure_probability(spec, age_years, slices, engine=engine)
+    estimate = failure_probability(spec, age_years, slices, engine=engine)
     return {
         "technique": technique,
         "vdd_volts": vdd_volts,
         "age_years": age_years,
-        "probability": found.probability,
-        "lower": found.lower,
-        "upper": found.upper,
-        "effective_samples": round(found.effective_samples, 1),
-        "instances": found.instances,
+        "probability": estimate.probability,
+        "lower": estimate.lower,
+        "upper": estimate.upper,
+        "effective_samples": round(estimate.effective_samples, 1),
+        "instances": estimate.instances,
         "seconds": round(time.monotonic() - began),
-        "warnings": "; ".join(found.warnings),
+        "warnings": "; ".join(estimate.warnings),
     }
 
 

@@ -28,9 +28,9 @@ def saving(study: KernelReplays, name: str, limit: int | None, idle_on: bool) ->
         policies = technique(name)
         slower = slowdown(run.activity, policies, technology, load_costs().penalties).total
         activity = run.activity.with_idle_entries_on() if idle_on else run.activity
-        own = energy(activity, policies, technology, slowdown=slower).total
+        used = energy(activity, policies, technology, slowdown=slower).total
         base = energy(study.conventional[kernel], CONVENTIONAL, technology).total
-        shares.append(float((1 - own / base).mean()))
+        shares.append(float((1 - used / base).mean()))
     return 100 * float(np.mean(shares))
 
 
@@ -58,8 +58,8 @@ def rrcd(
 
 def _at_home(activity: Activity) -> Activity:
     reads, writes = (
-        replace(one, uncompressed=one.uncompressed + one.lds, lds=0 * one.lds)
-        for one in (activity.reads, activity.writes)
+        replace(accesses, uncompressed=accesses.uncompressed + accesses.lds, lds=0 * accesses.lds)
+        for accesses in (activity.reads, activity.writes)
     )
     return replace(activity, reads=reads, writes=writes)
 

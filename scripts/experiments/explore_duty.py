@@ -113,7 +113,7 @@ def in_other_slots(schedule: Schedule, policy: str) -> Schedule:
         if kind == RELEASE:
             free.append(int(slot[window]))
         elif kind == ALLOC:
-            in_turn = min(free, key=lambda one: (one - pointer) % slots)
+            in_turn = min(free, key=lambda place: (place - pointer) % slots)
             choice = {"in turn": in_turn, "latest": free[-1], "random": rng.choice(free)}[policy]
             free.remove(choice)
             pointer = choice + 1
@@ -157,8 +157,8 @@ def replays_under(schedule: Schedule, assumed: Assumptions) -> Iterator[Prepared
     for rotation in rotations:
         once = Layout(layout.base[:1], rotation[None], np.zeros_like(layout.step))
         # As under RC, of which no engine expects that all offsets are there.
-        one = replace(schedule, technique=technique("rc"))
-        yield _replay(held_until_written(one, once) if held else one, once)
+        under_rc = replace(schedule, technique=technique("rc"))
+        yield _replay(held_until_written(under_rc, once) if held else under_rc, once)
 
 
 def _replay(schedule: Schedule, layout: Layout) -> PreparedReplay:
@@ -185,15 +185,15 @@ def cell_times(
     """Cell times of a technique under assumptions."""
     schedule = schedule_under(assumed.changed(trace), name, delta_limit, assumed)
     return summed(
-        engine.cell_times(one, fault_free_maps()) for one in replays_under(schedule, assumed)
+        engine.cell_times(replay, fault_free_maps()) for replay in replays_under(schedule, assumed)
     )
 
 
 def summed(parts: Iterable[CellTimes]) -> CellTimes:
     """Times of the same cells, one after the other."""
     parts = list(parts)
-    ones, powered = sum(one.ones for one in parts), sum(one.powered for one in parts)
-    return CellTimes(ones, powered, sum(one.period for one in parts))
+    ones, powered = sum(part.ones for part in parts), sum(part.powered for part in parts)
+    return CellTimes(ones, powered, sum(part.period for part in parts))
 
 
 def longest_duties(times: CellTimes, by_register: bool) -> list[float]:
@@ -218,17 +218,21 @@ def reductions(
     """
     rows = []
     for traces in slices:
-        found = np.array(
+        reduced = np.array(
             [
                 longest_duties(
-                    summed(cell_times(engine, one, name, delta_limit, assumed) for one in traces),
+                    summed(
+                        cell_times(engine, trace, name, delta_limit, assumed) for trace in traces
+                    ),
                     assumed.by_register,
                 )
                 for name in TECHNIQUES
             ]
         )
-        against = np.concatenate([np.ones((1, 2)), np.repeat(found[:1], len(found) - 1, axis=0)])
-        rows.append((100 * (1 - found / against)).ravel())
+        against = np.concatenate(
+            [np.ones((1, 2)), np.repeat(reduced[:1], len(reduced) - 1, axis=0)]
+        )
+        rows.append((100 * (1 - reduced / against)).ravel())
     return np.array(rows)
 
 
@@ -278,8 +282,8 @@ def explore_duty(recorded: Path | None) -> None:
         _row(f"delta limit {delta_limit}", reductions(engine, bundled.values(), delta_limit))
     for name, assumed in DUTY_HYPOTHESES.items():
         for delta_limit in (64, None):
-            found = reductions(engine, bundled.values(), delta_limit, assumed)
-            _row(f"{name}, {delta_limit or 'none'}", found)
+            reduced = reductions(engine, bundled.values(), delta_limit, assumed)
+            _row(f"{name}, {delta_limit or 'none'}", reduced)
     if recorded:
         _slices(engine, bundled, recorded)
 
@@ -288,39 +292,45 @@ def explore_duty(recorded: Path | None) -> None:
     for delta_limit, name in shown:
         print(f"\nEach kernel, {name}, delta limit {delta_limit or 'none'}")
         assumed = DUTY_HYPOTHESES[name]
-        found = reductions(engine, bundled.values(), delta_limit, assumed)
-        for kernel, row in zip(KERNELS, found, strict=True):
+        reduced = reductions(engine, bundled.values(), delta_limit, assumed)
+        for kernel, row in zip(KERNELS, reduced, strict=True):
             _row(f"  {kernel}", row)
         several = [len(traces[0].kernels) > 1 for traces in bundled.values()]
-        _row("  mean without RadixSort, ScanLargeArrays", found[~np.array(several)])
+        _row("  mean without RadixSort, ScanLargeArrays", reduced[~np.array(several)])
 
     on = share_on(open_trace("BlackScholes"))
     print("\nBlackScholes under RC: share of the time that a register is on, %")
     order = np.argsort(on)
-    for label, some in (("least", order[:3]), ("most", order[:-4:-1])):
-        print(f"  {label}: " + ", ".join(f"register {one}: {on[one]:.0f}" for one in some))
+    for label, registers in (("least", order[:3]), ("most", order[:-4:-1])):
+        print(
+            f"  {label}: "
+            + ", ".join(f"register {register}: {on[register]:.0f}" for register in registers)
+        )
 
 
-def _row(label: str, found: Iterable[float]) -> None:
-    cells = np.atleast_2d(np.asarray(found, dtype=float)).mean(axis=0)
+def _row(label: str, reduced: Iterable[float]) -> None:
+    cells = np.atleast_2d(np.asarray(reduced, dtype=float)).mean(axis=0)
     print(f"{label:42s}" + "".join(f"{a:7.1f}{b:6.1f}" for a, b in cells.reshape(-1, 2)))
 
 
 def _slices(engine: Engine, bundled: dict[str, list[Trace]], folder: Path) -> None:
     """Other slices of the same runs, and MatrixTranspose with its default block size."""
-    every = {
+    recordings = {
         name: [load_trace(path) for path in sorted(folder.glob(f"{name}-cu*.h5"))]
         for name in (*KERNELS, "MatrixTransposeB16")
     }
-    other = every.pop("MatrixTransposeB16")
+    other = recordings.pop("MatrixTransposeB16")
     for delta_limit in (64, None):
         label = f"{delta_limit or 'none'}"
         _row(
-            f"cells averaged over slices, {label}", reductions(engine, every.values(), delta_limit)
+            f"cells averaged over slices, {label}",
+            reductions(engine, recordings.values(), delta_limit),
         )
-        alone = [reductions(engine, [[one] for one in of], delta_limit) for of in every.values()]
-        _row(f"mean over slices, {label}", [one.mean(axis=0) for one in alone])
-        spread = np.max([np.ptp(one, axis=0) for one in alone], axis=0)
+        alone = [
+            reductions(engine, [[trace] for trace in of], delta_limit) for of in recordings.values()
+        ]
+        _row(f"mean over slices, {label}", [reduction.mean(axis=0) for reduction in alone])
+        spread = np.max([np.ptp(reduction, axis=0) for reduction in alone], axis=0)
         _row(f"  largest spread of a kernel, {label}", spread)
         swapped = bundled | {"MatrixTranspose": other[:1]}
         _row(

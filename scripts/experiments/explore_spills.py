@@ -185,15 +185,15 @@ def explore_spills() -> None:
     exact = {name: fault_maps(name, "table-exact", 5) for name in SCENARIOS}
     sampled = fault_maps("common", "varius", DIES)
     for name, schedule in hypotheses.items():
-        found = [spills(schedule, exact[one]) for one in SCENARIOS]
+        results = [spills(schedule, exact[scenario]) for scenario in SCENARIOS]
         varied = spills(schedule, sampled)
         print(
             f"{name:40s}"
-            + "".join(f"{one.lds:8.2f}{one.rows:4.0f} rows" for one in found[:3])
+            + "".join(f"{result.lds:8.2f}{result.rows:4.0f} rows" for result in results[:3])
             + f"{varied.lds:8.2f} ({varied.least:.1f} to {varied.most:.1f})"
-            + f"; regular {found[0].regular:.0f}, newly "
-            + " ".join(f"{one.newly:.1f}" for one in [*found, varied])
-            + f", blocks {found[0].lds_blocks:.1f}"
+            + f"; regular {results[0].regular:.0f}, newly "
+            + " ".join(f"{result.newly:.1f}" for result in [*results, varied])
+            + f", blocks {results[0].lds_blocks:.1f}"
         )
     print(
         "with so many reliable entries: "

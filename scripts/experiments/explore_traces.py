@@ -55,8 +55,8 @@ def dispatched_by_wavefront(trace: Trace) -> Trace:
     launch_begin = 0
     for launch in np.unique(trace.alloc_launch):
         windows = np.flatnonzero(trace.alloc_launch == launch)
-        room = SLICE.entries // trace.kernels[trace.alloc_kernel[windows[0]]].window_size
-        free = [(launch_begin, one) for one in range(min(room, trace.concurrent_windows))]
+        slots = SLICE.entries // trace.kernels[trace.alloc_kernel[windows[0]]].window_size
+        free = [(launch_begin, slot) for slot in range(min(slots, trace.concurrent_windows))]
         for window in windows:
             new_begin[window], slot[window] = heapq.heappop(free)
             busy_until = new_begin[window] + end[window] - begin[window] + 1
@@ -97,7 +97,7 @@ def sound_radix_sort(trace: Trace) -> Trace:
     """RadixSort up to where its positions overflow: the first launch of each of its kernels."""
     if trace.name != "RadixSort":
         return trace
-    first = [trace.alloc_launch[trace.alloc_kernel == one].min() for one in range(2)]
+    first = [trace.alloc_launch[trace.alloc_kernel == kernel].min() for kernel in range(2)]
     return some_windows(trace, np.isin(trace.alloc_launch, first))
 
 

@@ -18,25 +18,27 @@ from mcage.traces import KERNELS, open_trace
 
 def main() -> None:
     for limit in LIMITS:
-        schedules = [make_schedule(open_trace(one), technique("rrcd"), limit) for one in KERNELS]
+        schedules = [
+            make_schedule(open_trace(kernel), technique("rrcd"), limit) for kernel in KERNELS
+        ]
         print(f"regular writes, percent, mean of ten kernels, delta limit {limit} (paper: 70)")
-        show("as mcage counts", schedules, lambda one: 1 - begins(one).mean())
+        show("as mcage counts", schedules, lambda schedule: 1 - begins(schedule).mean())
         show("blocks instead of writes", schedules, by_blocks)
         show(
             "mispredictions redirect as well",
             schedules,
-            lambda one: 1 - (begins(one) | one.mispredicted).mean(),
+            lambda schedule: 1 - (begins(schedule) | schedule.mispredicted).mean(),
         )
         for part in (1 / 2, 1 / 4):
             show(
                 f"wavefronts end after {part:.0%} of their writes",
                 schedules,
-                lambda one, part=part: 1 - begins(one)[in_first(part, one)].mean(),
+                lambda schedule, part=part: 1 - begins(schedule)[in_first(part, schedule)].mean(),
             )
 
 
 def show(label, schedules, share) -> None:
-    print(f"  {label:44} {100 * np.mean([share(one) for one in schedules]):5.1f}")
+    print(f"  {label:44} {100 * np.mean([share(schedule) for schedule in schedules]):5.1f}")
 
 
 def begins(schedule: Schedule) -> np.ndarray:

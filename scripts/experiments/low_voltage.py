@@ -128,10 +128,10 @@ class LifeLine:
 
 def life_lines(release: str, survival: dict[tuple[str, str], Path]) -> Iterator[LifeLine]:
     """Lives in the order of scenarios and techniques."""
-    aged, fresh = (_lives(survival[release, aging]) for aging in AGING)
+    aged, without_growth = (_lives(survival[release, aging]) for aging in AGING)
     for setting, cases in aged.items():
         for name, lives in cases.items():
-            unaged, reference = fresh[setting][name], cases[REFERENCE]
+            unaged, reference = without_growth[setting][name], cases[REFERENCE]
             yield LifeLine(
                 release=release,
                 scenario=setting.scenario,
@@ -234,13 +234,13 @@ def energy_table(points: list[EnergyPoint]) -> str:
     """Years at equal energy: at the highest low Vdd at which a technique saves enough."""
     lines = []
     for name in TECHNIQUES:
-        mine = [point for point in points if point.technique == name]
+        selected = [point for point in points if point.technique == name]
         cells = [f"`{name}`"]
         for budget in BUDGETS:
-            enough = [p for p in mine if p.counts and p.saving_over_nominal.value >= budget]
+            enough = [p for p in selected if p.counts and p.saving_over_nominal.value >= budget]
             chosen = max(enough, key=lambda point: point.vdd_volts, default=None)
             cells.append(f"{plus_minus(chosen.years)} ({chosen.vdd_volts:g} V)" if chosen else DASH)
-        lasting = [p for p in mine if p.b10.lower >= 10]
+        lasting = [p for p in selected if p.b10.lower >= 10]
         best = max(lasting, key=lambda point: point.saving_over_nominal.value)
         saving = plus_minus(best.saving_over_nominal, 100)
         lines.append([*cells, f"{saving} % ({best.vdd_volts:g} V)"])
@@ -253,10 +253,10 @@ def survival_figure(survival: dict[tuple[str, str], Path]) -> Figure:
     figure = Figure(figsize=(7.8, 5.6), layout="constrained")
     grid = figure.subplots(len(RELEASES), len(SCENARIOS), sharex=True, sharey=True)
     for axes_of_row, release in zip(grid, RELEASES, strict=True):
-        aged, fresh = (_lives(survival[release, aging]) for aging in AGING)
+        aged, without_growth = (_lives(survival[release, aging]) for aging in AGING)
         for axes, (setting, cases) in zip(axes_of_row, aged.items(), strict=True):
             draw_survival(axes, cases, COLOURS)
-            for name, lives in fresh[setting].items():
+            for name, lives in without_growth[setting].items():
                 if lives.years.any():
                     draw_curve(axes, lives, COLOURS[name], linestyle=":", linewidth=0.9)
             axes.set_title(f"{in_words(setting)}\nreleased by {release}")
@@ -271,10 +271,10 @@ def energy_figure(points: list[EnergyPoint]) -> Figure:
     figure = Figure(figsize=(6.2, 4.0), layout="constrained")
     axes = figure.subplots()
     for name in TECHNIQUES:
-        mine = [point for point in points if point.technique == name and point.counts]
-        saving = [100 * point.saving_over_nominal.value for point in mine]
-        years = [point.years.value for point in mine]
-        errors = [(p.years.upper - p.years.lower) / 2 for p in mine]
+        selected = [point for point in points if point.technique == name and point.counts]
+        saving = [100 * point.saving_over_nominal.value for point in selected]
+        years = [point.years.value for point in selected]
+        errors = [(p.years.upper - p.years.lower) / 2 for p in selected]
         axes.errorbar(
             saving, years, errors, color=COLOURS[name], label=name, marker="o", ms=2.5, lw=1.0
         )

@@ -157,8 +157,8 @@ def check(title: str, truth: Dies, sweeps: Iterator[Dies]) -> dict[str, float]:
     number = 0
     for number, dies in enumerate(sweeps, start=1):  # noqa: B007
         for name, of in ESTIMATORS.items():
-            found = of(dies)
-            below, above = true[name] < found.lower, true[name] > found.upper
+            estimate = of(dies)
+            below, above = true[name] < estimate.lower, true[name] > estimate.upper
             counts[name] += below, not (below or above), above
     print(f"\n{title}, {number} sweeps\n{'':34}{'truth':>9}  covered   truth below  above")
     for name, (below, inside, above) in counts.items():
@@ -179,21 +179,21 @@ class Stop:
     """Where a sweep has stopped, with what, and whether it had the precision it was to have."""
 
     dies: int
-    found: Precision
+    precision: Precision
     reached: bool
 
 
-def by_rule(found: Precision) -> float:
-    return found.relative
+def by_rule(precision: Precision) -> float:
+    return precision.relative
 
 
-def by_interval(found: Precision) -> float:
+def by_interval(precision: Precision) -> float:
     """Larger distance of a bound of the interval from the value, over the value: the naive rule."""
-    one = found.estimate
-    if one.lower == one.upper:
+    estimate = precision.estimate
+    if estimate.lower == estimate.upper:
         return 0.0
-    distance = np.fmax(one.upper - one.value, one.value - one.lower)
-    return float(distance / one.value) if 0 < one.value < np.inf else np.inf
+    distance = np.fmax(estimate.upper - estimate.value, estimate.value - estimate.lower)
+    return float(distance / estimate.value) if 0 < estimate.value < np.inf else np.inf
 
 
 RULES = {"": by_rule, "- by the interval alone": by_interval}
@@ -201,17 +201,17 @@ RULES = {"": by_rule, "- by the interval alone": by_interval}
 
 def stops(of: Callable[[Dies], Precision], dies: Dies) -> dict[tuple[float, str], Stop]:
     """Where a sweep over these dies stops, for each precision asked for and each rule."""
-    found: dict[tuple[float, str], Stop] = {}
+    stops_by_rule: dict[tuple[float, str], Stop] = {}
     asked = list(product(REL_CI, RULES))
     for count in checkpoints(dies.years[0].size):
         now = of(next(dies.cut(count)))
         for rel_ci, rule in asked:
             reached = RULES[rule](now) <= rel_ci
-            if (rel_ci, rule) not in found and (reached or count == dies.years[0].size):
-                found[rel_ci, rule] = Stop(count, now, reached)
-        if len(found) == len(asked):
+            if (rel_ci, rule) not in stops_by_rule and (reached or count == dies.years[0].size):
+                stops_by_rule[rel_ci, rule] = Stop(count, now, reached)
+        if len(stops_by_rule) == len(asked):
             break
-    return found
+    return stops_by_rule
 
 
 def check_stopped(title: str, truth: Dies, sweeps: Iterator[Dies]) -> list[float]:
@@ -226,11 +226,11 @@ def check_stopped(title: str, truth: Dies, sweeps: Iterator[Dies]) -> list[float
         "forecast"
     )
     promised = []
-    for name, found in of_quantity.items():
+    for name, of_sweeps in of_quantity.items():
         for rel_ci, rule in product(REL_CI, RULES if "life" in name else [""]):
-            here = [one[rel_ci, rule] for one in found]
-            below = np.mean([true[name] < stop.found.estimate.lower for stop in here])
-            above = np.mean([true[name] > stop.found.estimate.upper for stop in here])
+            here = [stops_by_rule[rel_ci, rule] for stops_by_rule in of_sweeps]
+            below = np.mean([true[name] < stop.precision.estimate.lower for stop in here])
+            above = np.mean([true[name] > stop.precision.estimate.upper for stop in here])
             covered = 1 - below - above
             if not rule:
                 promised.append(float(covered))
@@ -238,20 +238,22 @@ def check_stopped(title: str, truth: Dies, sweeps: Iterator[Dies]) -> list[float
                 f"  {f'{name} to {rel_ci:.0%} {rule}':41}{100 * covered:5.1f} %"
                 f"{100 * below:11.1f} %{100 * above:7.1f} %"
                 f"{np.mean([stop.dies for stop in here]):10.0f}"
-                f"{100 * np.mean([stop.reached for stop in here]):8.0f} %  {forecast(found, rule)}"
+                f"{100 * np.mean([stop.reached for stop in here]):8.0f} %  "
+                f"{forecast(of_sweeps, rule)}"
             )
     return promised
 
 
-def forecast(found: list[dict[tuple[float, str], Stop]], rule: str) -> str:
+def forecast(of_sweeps: list[dict[tuple[float, str], Stop]], rule: str) -> str:
     """Dies that the loosest precision foretells for the tightest, over those that it took."""
     loose, tight = max(REL_CI), min(REL_CI)
     ratios = [
-        one[loose, rule].dies
-        * (one[loose, rule].found.relative / tight) ** 2
-        / one[tight, rule].dies
-        for one in found
-        if one[loose, rule].found.relative > tight and one[tight, rule].reached
+        stops_by_rule[loose, rule].dies
+        * (stops_by_rule[loose, rule].precision.relative / tight) ** 2
+        / stops_by_rule[tight, rule].dies
+        for stops_by_rule in of_sweeps
+        if stops_by_rule[loose, rule].precision.relative > tight
+        and stops_by_rule[tight, rule].reached
     ]
     if rule or not ratios:
         return ""
@@ -303,7 +305,7 @@ def main() -> None:
             sweeps = (draw_dies(life, draw, dies) for _ in range(arguments.sweeps))
             covered = check(f"{name}, {dies} dies each", truth, sweeps)
             if life is continuous_life:
-                kept &= all(LIMITS[0] <= covered[one] <= LIMITS[1] for one in PROMISED)
+                kept &= all(LIMITS[0] <= covered[name] <= LIMITS[1] for name in PROMISED)
         apart = np.random.default_rng([arguments.seed, MOST_DIES])
         sweeps = (draw_dies(life, apart, MOST_DIES) for _ in range(arguments.sweeps))
         kept &= min(check_stopped(name, truth, sweeps)) >= LIMITS[0]

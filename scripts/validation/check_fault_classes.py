@@ -96,8 +96,8 @@ def compare_selection() -> float:
     print(f"maps within so many points of Table I, % of {SELECTED_MAPS}, and when fitted")
     print(f"{'points':12s}" + "".join(f"{points:15d}" for points in POINTS))
     for name in SCENARIOS:
-        found = worst_class_deviation(shares_of(scenario(name), SELECTED_MAPS), scenario(name))
-        accepted = np.array([100 * (found <= points / 100).mean() for points in POINTS])
+        deviations = worst_class_deviation(shares_of(scenario(name), SELECTED_MAPS), scenario(name))
+        accepted = np.array([100 * (deviations <= points / 100).mean() for points in POINTS])
         fit = np.array(ACCEPTED_AT_FIT[name])
         # Of two samples; what was found at the fit is rounded to two digits, or is one map.
         rate = np.maximum(accepted + fit, 100 / SELECTED_MAPS) / 200
@@ -146,10 +146,11 @@ def neighbours() -> None:
         distance = np.hypot(x[:, None] - x - right, y[:, None] - y - down)
         return float(spherical_correlation(distance, this.phi).mean())
 
-    own = covariance(0, 0)
+    variance = covariance(0, 0)
     print(f"correlation of the mean fields of two slices in one field of range {this.phi:g}:")
     print(
-        f"above each other {covariance(1, 0) / own:.3f}, side by side {covariance(0, 1) / own:.3f}"
+        f"above each other {covariance(1, 0) / variance:.3f}, "
+        f"side by side {covariance(0, 1) / variance:.3f}"
     )
     print()
 

@@ -90,9 +90,9 @@ def print_from_fields(case: Checked) -> None:
     normals = np.random.default_rng(FIELD_SEED).standard_normal((FIELDS, rare.distribution.normals))
     chances = [
         dead_at_start(
-            rare.distribution, rare.distribution.node_volts(some), case[2], rare.fault_free.needed
+            rare.distribution, rare.distribution.node_volts(part), case[2], rare.fault_free.needed
         )
-        for some in np.split(normals, FIELDS // BATCH)
+        for part in np.split(normals, FIELDS // BATCH)
     ]
     given = np.concatenate(chances)
     error = given.std() / np.sqrt(len(given))
@@ -107,24 +107,26 @@ def check(case: Checked, share: int) -> float:
     began = time.monotonic()
     dead, count = plain_deaths(rare_case(spec, age_years, engine), plain // share), plain // share
     between = time.monotonic()
-    found = failure_probability(spec, age_years, weighted // share, engine=engine)
+    rare_estimate = failure_probability(spec, age_years, weighted // share, engine=engine)
     lower, upper = (
         float(bound) for bound in wilson(np.array(dead / count), np.array(float(count)))
     )
     # As if the weighted estimate were the truth: zero deaths have no error of their own.
     error = np.hypot(
-        np.sqrt(found.probability * (1 - found.probability) / count),
-        found.probability * found.relative_error,
+        np.sqrt(rare_estimate.probability * (1 - rare_estimate.probability) / count),
+        rare_estimate.probability * rare_estimate.relative_error,
     )
-    off = abs(dead / count - found.probability) / float(error)
-    equal = (1 - found.probability) / (found.probability * found.relative_error**2)
+    off = abs(dead / count - rare_estimate.probability) / float(error)
+    equal = (1 - rare_estimate.probability) / (
+        rare_estimate.probability * rare_estimate.relative_error**2
+    )
     print(
         f"| `{technique}` {environment} {vdd_volts:g} V, {age_years:g} years"
         f"{', dies differ' if fields else ''} "
         f"| {dead} of {count} "
         f"| {dead / count:.2e} [{lower:.2e}, {upper:.2e}] "
-        f"| {found.probability:.3e} [{found.lower:.3e}, {found.upper:.3e}] "
-        f"| {off:.1f} | {equal / found.instances:.3g} "
+        f"| {rare_estimate.probability:.3e} [{rare_estimate.lower:.3e}, {rare_estimate.upper:.3e}] "
+        f"| {off:.1f} | {equal / rare_estimate.instances:.3g} "
         f"| {between - began:.0f} s, {time.monotonic() - between:.0f} s |",
         flush=True,
     )

@@ -178,11 +178,11 @@ def check(known: Known, repetitions: int) -> float:
         count = min(per_call, repetitions - first)
         weights, failed = known.draw(np.arange(first * known.size, (first + count) * known.size))
         for weight, fails in zip(np.split(weights, count), np.split(failed, count), strict=True):
-            found = estimate(weight, fails, PLAIN_SHARE)
-            below += found.upper < known.truth
-            above += found.lower > known.truth
-            effective.append(found.effective_samples)
-            values.append(found.probability)
+            result = estimate(weight, fails, PLAIN_SHARE)
+            below += result.upper < known.truth
+            above += result.lower > known.truth
+            effective.append(result.effective_samples)
+            values.append(result.probability)
     coverage = 1 - (below + above) / repetitions
     print(
         f"{known.name:34} {known.truth:9.3g}  mean {np.mean(values) / known.truth:6.3f} of it  "
@@ -209,7 +209,7 @@ def main() -> int:
             many_faulty("many faulty, shared part", shared_distribution(), 0.47, 40, 400),
         )
     ]
-    return 0 if all(LIMITS[0] <= one <= LIMITS[1] for one in coverages) else 1
+    return 0 if all(LIMITS[0] <= coverage <= LIMITS[1] for coverage in coverages) else 1
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ def test_sweeps_stop_where_the_precision_comes(capsys):
         relative = {n: of(next(dies.cut(n))).relative for n in checkpoints(5000)}
         assert stop.reached
         assert stop.dies == min(n for n, one in relative.items() if one <= rel_ci)
-        assert stop.found.relative == relative[stop.dies]
+        assert stop.precision.relative == relative[stop.dies]
     assert found[0.1, ""].dies < found[0.05, ""].dies < 5000
     assert not script.stops(script.PRECISIONS["B10 life"], dies)[0.05, ""].reached
 

@@ -147,7 +147,7 @@ def measure_ceilings(cupy, device):
     with device.current():
         size = min(_COPY_BYTES, device.free_bytes() // 8) // 16 * 16
         copied = _copy_seconds(cupy, device, size)
-        found = {
+        measured = {
             "copy": {
                 "bytes_per_second": 2 * size / copied,
                 "bytes_copied": size,
@@ -155,8 +155,8 @@ def measure_ceilings(cupy, device):
             }
         }
         for operation in OPERATIONS:
-            found[operation] = _rate(cupy, device, operation)
-    return found
+            measured[operation] = _rate(cupy, device, operation)
+    return measured
 
 
 def _copy_seconds(cupy, device, size):

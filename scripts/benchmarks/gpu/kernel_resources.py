@@ -55,9 +55,9 @@ def architectures() -> list[int]:
     nvrtc = _nvrtc()
     count = ctypes.c_int()
     _check(nvrtc.nvrtcGetNumSupportedArchs(ctypes.byref(count)))
-    found = (ctypes.c_int * count.value)()
-    _check(nvrtc.nvrtcGetSupportedArchs(found))
-    return sorted(found)
+    numbers = (ctypes.c_int * count.value)()
+    _check(nvrtc.nvrtcGetSupportedArchs(numbers))
+    return sorted(numbers)
 
 
 def oldest_of_generations() -> list[int]:
@@ -105,7 +105,7 @@ def compile_kernels(
 
 def _resources(log: str) -> list[Resources]:
     """Resources of the kernels, by their order in the log of ``ptxas -v``."""
-    found = []
+    resources = []
     for part in log.split("Compiling entry function ")[1:]:
         used = _USED.search(part)
         if not used:
@@ -113,10 +113,10 @@ def _resources(log: str) -> list[Resources]:
         functions = [tuple(map(int, numbers)) for numbers in _STACK.findall(part)]
         stack, stores, loads = (sum(numbers) for numbers in zip(*functions, strict=True))
         kernel, registers, shared = part.split("'")[1], int(used[1]), int(used[2] or 0)
-        found.append(Resources(kernel, registers, shared, stack, stores + loads))
-    if not found:
+        resources.append(Resources(kernel, registers, shared, stack, stores + loads))
+    if not resources:
         raise NvrtcError(f"no kernel in the compiler's log:\n{log}")
-    return found
+    return resources
 
 
 @cache
