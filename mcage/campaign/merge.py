@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from mcage.campaign.ranges import in_words, unfinished
-from mcage.campaign.shard import read_shard
 from mcage.campaign.shard_folder import (
     BESIDE,
     finished_shards,
@@ -14,6 +12,7 @@ from mcage.campaign.shard_folder import (
     remove_shards,
     shard_folder,
 )
+from mcage.campaign.shards import in_words, read_shard, unfinished
 from mcage.campaign.stopping import ended
 from mcage.errors import UserError
 from mcage.files.atomic import make_ready, remove_abandoned_beside

@@ -7,7 +7,6 @@ from pathlib import Path
 from mcage.campaign.executors.threads import Executor, overlapping
 from mcage.campaign.merge import finished_header, finished_or_ready, write_merged
 from mcage.campaign.progress import Progress, Silent
-from mcage.campaign.ranges import shards, unfinished
 from mcage.campaign.shard_folder import (
     BESIDE,
     finished_shards,
@@ -16,6 +15,7 @@ from mcage.campaign.shard_folder import (
     remove_shards,
     shard_folder,
 )
+from mcage.campaign.shards import shards, unfinished
 from mcage.campaign.stopping import Watch
 from mcage.campaign.study import ShardTask, Study
 from mcage.files.checksum import DamagedFileError

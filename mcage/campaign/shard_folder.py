@@ -9,8 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NoReturn
 
-from mcage.campaign.ranges import in_words
-from mcage.campaign.shard import LONGEST_NAME, read_owner, shard_range
+from mcage.campaign.shards import LONGEST_NAME, in_words, read_owner, shard_range
 from mcage.errors import UserError
 from mcage.files.atomic import flush_folder, is_temporary, remove_abandoned
 from mcage.files.checksum import DamagedFileError

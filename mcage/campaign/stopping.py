@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.campaign.precision import campaign_precision
-from mcage.campaign.ranges import unfinished
-from mcage.campaign.shard import read_shard
 from mcage.campaign.shard_folder import refuse
+from mcage.campaign.shards import read_shard, unfinished
 from mcage.files.checksum import DamagedFileError
 from mcage.results.header import Header
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from threading import Lock
 
-from mcage.campaign.shard import shard_name, write_shard
+from mcage.campaign.shards import shard_name, write_shard
 from mcage.errors import UserError
 from mcage.results.conform import Arrays
 from mcage.results.header import Header, code_in_words

@@ -23,7 +23,7 @@ from result_files import write as write_results
 from small_traces import small_trace
 from tomli_w import dumps
 
-from mcage.campaign.shard import write_shard
+from mcage.campaign.shards import write_shard
 from mcage.traces import save_trace
 
 SECONDS = 10.0

@@ -16,7 +16,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from mcage.campaign.shard import read_owner, read_shard
+from mcage.campaign.shards import read_owner, read_shard
 from mcage.errors import UserError
 from mcage.files.checksum import DamagedFileError
 from mcage.report.notes import note_on_shared_dies

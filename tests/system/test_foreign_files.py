@@ -23,7 +23,7 @@ from places import ROOT
 from result_files import write
 from small_traces import small_trace
 
-from mcage.campaign.shard import read_owner, shard_name, write_shard
+from mcage.campaign.shards import read_owner, shard_name, write_shard
 from mcage.errors import UserError
 from mcage.files import foreign_hdf5
 from mcage.files.checksum import append_checksum

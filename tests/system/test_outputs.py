@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
-from mcage.campaign.shard import write_shard
 from mcage.campaign.shard_folder import shard_folder
+from mcage.campaign.shards import write_shard
 from mcage.campaign.study import Study
 from mcage.cli.main import app
 from mcage.errors import UserError

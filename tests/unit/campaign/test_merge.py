@@ -11,8 +11,8 @@ from campaign_cases import CAMPAIGN, interrupt
 
 from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
-from mcage.campaign.shard import shard_name, write_shard
 from mcage.campaign.shard_folder import shard_folder
+from mcage.campaign.shards import shard_name, write_shard
 from mcage.campaign.study import Study
 from mcage.errors import UserError
 

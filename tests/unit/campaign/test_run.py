@@ -9,8 +9,8 @@ import pytest
 from campaign_cases import CAMPAIGN, Computer, Listener, interrupt, refused
 
 from mcage.campaign.run import run_campaign
-from mcage.campaign.shard import shard_name, write_shard
 from mcage.campaign.shard_folder import LOCK_NAME, shard_folder
+from mcage.campaign.shards import shard_name, write_shard
 from mcage.campaign.study import Study
 from mcage.errors import UserError
 

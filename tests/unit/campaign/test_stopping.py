@@ -12,10 +12,9 @@ from sweep_cases import file_content
 from mcage.campaign import stopping
 from mcage.campaign.merge import merge
 from mcage.campaign.precision import CampaignPrecision
-from mcage.campaign.ranges import shards
 from mcage.campaign.run import run_campaign
-from mcage.campaign.shard import shard_name, write_shard
 from mcage.campaign.shard_folder import shard_folder
+from mcage.campaign.shards import shard_name, shards, write_shard
 from mcage.campaign.stopping import Watch, checkpoints
 from mcage.campaign.study import Study
 from mcage.errors import UserError

@@ -1,12 +1,13 @@
-"""A finished shard as a file: named by campaign and instances, and ended by a checksum.
+"""The shards of a campaign: ranges of instances, and finished shards as files.
 
 The checksum is verified whenever a shard is read, so that a damaged shard cannot enter a result.
 What the checksum cannot tell is compared with what the study declares.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,32 @@ NAME = re.compile(rf"(?P<digest>[0-9a-f]{{1,{DIGEST_LENGTH}}})-(?P<first>\d+)-(?
 
 LONGEST_NAME = 64
 """More bytes than a shard's name has, finished or not."""
+
+
+def shards(instances: range, shard_size: int) -> Iterator[range]:
+    """Cut a range of instance ids into shards of at most ``shard_size``."""
+    for first in range(instances.start, instances.stop, shard_size):
+        yield range(first, min(first + shard_size, instances.stop))
+
+
+def unfinished(instances: int, finished: Iterable[range]) -> list[range]:
+    """Ranges of 0 ... ``instances`` - 1 that no finished shard holds, in rising order.
+
+    Parameters
+    ----------
+    instances : int
+        Number of instances of the campaign.
+    finished : iterable of range
+        Ranges that do not overlap, in rising order; ranges behind the last instance do not count.
+    """
+    within = [done for done in finished if done.start < instances]
+    borders = [range(0, 0), *within, range(instances, instances)]
+    return [range(a.stop, b.start) for a, b in pairwise(borders) if a.stop < b.start]
+
+
+def in_words(instances: range) -> str:
+    """Range of instance ids as a reader writes it, both ends included."""
+    return f"{instances.start}-{instances.stop - 1}" if len(instances) > 1 else f"{instances.start}"
 
 
 def shard_name(digest: str, instances: range) -> str:

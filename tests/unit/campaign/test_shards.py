@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcage.campaign.ranges import in_words, shards, unfinished
+from mcage.campaign.shards import in_words, shards, unfinished
 
 
 @given(instances=st.integers(1, 200), size=st.integers(1, 250), cuts=st.data())
