@@ -45,20 +45,6 @@ def test_a_sum_has_no_interactions():
     assert (total[3].value, total[3].upper) == (0, 0)
 
 
-def test_intervals_cover():
-    """95 % intervals of the first index of a sum hold its value in most of 100 designs.
-
-    Shifted Sobol' points are more even than random ones, so that a bootstrap, which takes them for
-    random, covers more often. Fewer than 90 of 100 would be seen by chance once in 35 at 95 %.
-    """
-    weights = np.array([2.0, 1.0])
-    hits = 0
-    for seed in range(100):
-        first, _ = found(lambda x: x @ weights, 2, 64, seed)
-        hits += first[0].lower <= 0.8 <= first[0].upper
-    assert hits >= 90
-
-
 def test_the_design_stays_in_its_ranges_and_mixes_columns():
     seen = []
 
