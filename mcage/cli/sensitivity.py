@@ -176,7 +176,7 @@ def _varied(base: "SweepSpec", study: StudyOptions) -> list[Any]:
     if study.parameter:
         for name in asked:
             if name not in study.parameter:
-                raise UserError(f"--range {name}: it is not among what --parameter names")
+                raise UserError(f"--range {name}: --parameter does not name it")
         return chosen(base, entries, study.parameter)
     entries = {
         name: entry

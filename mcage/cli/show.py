@@ -64,8 +64,8 @@ def show(
         )
     if spare_slices is not None and slices_per_chip is None:
         raise UserError(
-            f"--spare-slices {spare_slices}: slices are spared by chips; "
-            "say how many make one with --slices-per-chip"
+            f"--spare-slices {spare_slices}: only chips have spare slices; give the number of "
+            "slices of a chip with --slices-per-chip, too"
         )
     _require_study(
         file,

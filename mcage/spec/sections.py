@@ -226,5 +226,5 @@ class Stopping(Section):
     @classmethod
     def _has_a_precision(cls, given: Any) -> Any:
         if isinstance(given, dict) and "rel_ci" not in given:
-            raise ValueError("says nothing of how well it must be known: give rel_ci, too")
+            raise ValueError("the precision to reach is missing: give rel_ci, too")
         return given

@@ -100,7 +100,8 @@ _KEYS = (
         "workload.mix",
         lambda spec, _: len(spec.workload.kernels or KERNELS) > 1,
         lambda spec: (
-            f"a sweep of one kernel ({', '.join(spec.workload.kernels)}) draws none; leave it out"
+            f"a sweep of one kernel ({', '.join(spec.workload.kernels)}) has nothing to draw; "
+            "leave it out"
         ),
     ),
     _Key(

@@ -124,7 +124,11 @@ def assert_refused(command, folder, arguments, *words):
         ("--rel-ci", "0", "stopping.rel_ci = 0.0: input should be greater than 0"),
         ("--rel-ci", "1", "stopping.rel_ci = 1.0: input should be less than 1"),
         ("--rel-ci", "nan", "stopping.rel_ci = nan"),
-        ("--of", "spill_rate", "stopping = {'of': 'spill_rate'}: says nothing of how well it must"),
+        (
+            "--of",
+            "spill_rate",
+            "stopping = {'of': 'spill_rate'}: the precision to reach is missing",
+        ),
         ("--technique", "rrdc", "technique 'rrdc' is unknown"),
         ("--technique", "nowhere:MINE", "cannot import 'nowhere'"),
         ("--environment", "usual", "environments: unknown 'usual'; choose from nominal"),

@@ -35,7 +35,7 @@ UNUSED = {
         FIXED,
         {"vdd_volts": [0.6]},
     ),
-    "workload.mix = 'dirichlet(0.5)': a sweep of one kernel (MatrixTranspose) draws none": (
+    "workload.mix = 'dirichlet(0.5)': a sweep of one kernel (MatrixTranspose) has nothing": (
         {},
         {"workload": {**ALONE, "mix": "dirichlet(0.5)"}},
     ),

@@ -464,7 +464,10 @@ def test_the_list_has_every_shipped_parameter():
         (["--range", "eta=0.3..0.4", "--nbti", "finfet"], "'finfet' has no such constant"),
         (["--range", "guardband=0.1..0.2", "--of", "delay"], "delay does not depend on it"),
         (["--range", "mix=uniform,one", "--method", "sobol"], "a choice has no Sobol' index"),
-        (["--range", "eta=0.3..0.4", "--parameter", "e0"], "--range eta: it is not among what"),
+        (
+            ["--range", "eta=0.3..0.4", "--parameter", "e0"],
+            "--range eta: --parameter does not name it",
+        ),
     ],
 )
 def test_bad_options(arguments, message, tmp_path, monkeypatch):

@@ -97,7 +97,7 @@ def test_the_command_shows_chips(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--spare-slices", 2], "slices are spared by chips"),
+        (["--spare-slices", 2], "only chips have spare slices"),
         (["--slices-per-chip", 8, "--fit"], "give one of them"),
         (["--slices-per-chip", 8, "--spare-slices", 8], "spare_slices = 8"),
         (["--slices-per-chip", 0], "slices_per_chip = 0"),
