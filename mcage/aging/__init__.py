@@ -1,1 +1,1 @@
-"""Aging: threshold shift, delay, growth of faults, and the life that they end."""
+"""Device physics: threshold shift and delay of transistors, operating points, their constants."""

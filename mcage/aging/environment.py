@@ -1,6 +1,6 @@
-"""Environments: the supply voltages and temperatures of a life, each with its share of the time.
+"""Environments: supply voltages and temperatures of a life, each for a fraction of the time.
 
-Three are presets; others are made of operating points of one's own.
+Three are presets; others are made of user-defined operating points.
 
 Aging accumulates over all operating points; a cell must hold its value at the lowest Vdd; delay is
 judged at the highest.
@@ -19,22 +19,22 @@ PRESETS_AT_SCENARIO_VDD = ("undervolted", "dvfs")
 
 NOMINAL_VDD_VOLTS = 1.0  # printed by Chen et al., DAC 2014; assumed for Valero et al., IEEE TC 2019
 DVFS_HIGH_VDD_VOLTS = 0.8  # reconstructed from the static power of Toca-Díaz et al. (RRCD)
-DVFS_HIGH_SHARE = 0.5  # assumed
+DVFS_HIGH_FRACTION = 0.5  # assumed
 TEMPERATURE_KELVIN = 353.15  # assumed
 
 
 @dataclass(frozen=True)
 class OperatingPoint:
-    """A supply voltage, the share of the time spent there, and how hot the slice is meanwhile.
+    """A supply voltage, the fraction of the time spent there, and how hot the slice is then.
 
     Parameters
     ----------
     vdd_volts : float
         Supply voltage in volts, above 0 and at most 2.
-    share : float
+    time_fraction : float
         Fraction of the time, above 0 and at most 1.
     temperature_kelvin : float
-        Temperature of the slice in kelvin; instances may have their own.
+        Temperature of the slice in kelvin, of instances that are given no other.
     temperature_offset_kelvin : float
         What the slice is hotter at this point, whatever its temperature otherwise. With it, the
         temperature must be 200 ... 450 K.
@@ -46,7 +46,7 @@ class OperatingPoint:
     """
 
     vdd_volts: float
-    share: float
+    time_fraction: float
     temperature_kelvin: float
     temperature_offset_kelvin: float = 0.0
 
@@ -55,10 +55,10 @@ class OperatingPoint:
             raise UserError(
                 f"operating point: vdd_volts = {self.vdd_volts} must be above 0 and at most 2 V"
             )
-        if not 0 < self.share <= 1:
+        if not 0 < self.time_fraction <= 1:
             raise UserError(
-                f"operating point: share = {self.share} must be above 0 and at most 1 "
-                "(a fraction of the time)"
+                f"operating point: time_fraction = {self.time_fraction} must be above 0 and at "
+                "most 1"
             )
         hot = self.temperature_kelvin + self.temperature_offset_kelvin
         if not 200 <= hot <= 450:
@@ -70,19 +70,19 @@ class OperatingPoint:
 
 @dataclass(frozen=True)
 class Environment:
-    """The operating points of a life; their shares of the time sum to 1.
+    """The operating points of a life; their time fractions sum to 1.
 
     Parameters
     ----------
     name : str
-        A preset's name, or the user's own.
+        Name of a preset, or of a user-defined environment.
     points : tuple of OperatingPoint
         At least one.
 
     Raises
     ------
     UserError
-        If there is no point or the shares do not sum to 1.
+        If there is no point or the time fractions do not sum to 1.
     """
 
     name: str
@@ -91,11 +91,11 @@ class Environment:
     def __post_init__(self) -> None:
         if not self.points:
             raise UserError(f"environment '{self.name}' needs at least one operating point")
-        total = math.fsum(point.share for point in self.points)
+        total = math.fsum(point.time_fraction for point in self.points)
         if abs(total - 1) > 1e-9:
             raise UserError(
-                f"environment '{self.name}': the shares of its operating points sum to {total:.10g}"
-                ", not to 1"
+                f"environment '{self.name}': the time fractions of its operating points sum to "
+                f"{total:.10g}, not to 1"
             )
 
     @property
@@ -143,8 +143,8 @@ def environment(
                     f"environment 'dvfs': the scenario's Vdd, {scenario_vdd_volts} V, "
                     f"must not exceed the nominal {DVFS_HIGH_VDD_VOLTS} V"
                 )
-            high = OperatingPoint(DVFS_HIGH_VDD_VOLTS, DVFS_HIGH_SHARE, temperature_kelvin)
-            low = OperatingPoint(scenario_vdd_volts, 1 - DVFS_HIGH_SHARE, temperature_kelvin)
+            high = OperatingPoint(DVFS_HIGH_VDD_VOLTS, DVFS_HIGH_FRACTION, temperature_kelvin)
+            low = OperatingPoint(scenario_vdd_volts, 1 - DVFS_HIGH_FRACTION, temperature_kelvin)
             return Environment(name, (high, low))
         case _:
             raise UserError(f"unknown environment '{name}'; choose from {', '.join(PRESETS)}")

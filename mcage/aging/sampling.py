@@ -1,4 +1,4 @@
-"""What instances have of their own: temperature, threshold voltage, how busy they are."""
+"""In what instances differ: temperature, threshold voltage, activity, time at operating points."""
 
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -20,29 +20,30 @@ OF_SLICES = ("temperature_kelvin", "vt0_volts", "shift_factor", "activity")
 
 @dataclass(frozen=True, eq=False)
 class InstanceConstants:
-    """Constants of n instances, each ``float64[n]``, or one number for all.
+    """Constants of n instances, each ``float64[n]``, or a number for all.
 
     Attributes
     ----------
     temperature_kelvin : array
-        At every operating point, but for what that is hotter.
+        Temperature of the slice, to which an operating point may add an offset.
     vt0_volts : array
         Unaged threshold voltage of all transistors.
     shift_factor : array
         Factor on every threshold shift.
     activity : array
-        Share of the time that the slice is busy; the rest of it, all cells are off, or hold.
-    shares : float64[points, n], optional
-        Shares of the time at each operating point; by default the environment's.
-    temperature_swing_kelvin : float64[n, epochs], or one number for all
-        What the slice is hotter than its temperature in each epoch.
+        Fraction of the time in which the slice is busy; the rest of it, all cells are off, or
+        hold their values.
+    time_fractions : float64[points, n], optional
+        Fraction of the time at each operating point; by default those of the environment.
+    temperature_swing_kelvin : float64[n, epochs], or a number for all
+        Kelvin by which the slice is hotter than its temperature in each epoch.
     """
 
     temperature_kelvin: NDArray[np.float64]
     vt0_volts: NDArray[np.float64]
     shift_factor: NDArray[np.float64]
     activity: NDArray[np.float64]
-    shares: NDArray[np.float64] | None = None
+    time_fractions: NDArray[np.float64] | None = None
     temperature_swing_kelvin: NDArray[np.float64] = field(default_factory=lambda: np.zeros(()))
 
     def in_epoch(self, epoch: int) -> "InstanceConstants":
@@ -53,38 +54,41 @@ class InstanceConstants:
 
     @property
     def transistors(self) -> Transistors:
-        """As NBTI models want them."""
-        return Transistors(self.vt0_volts, self.temperature_kelvin, self.shift_factor, self.shares)
+        """The constants as NBTI models take them."""
+        return Transistors(
+            self.vt0_volts, self.temperature_kelvin, self.shift_factor, self.time_fractions
+        )
 
 
 @dataclass(frozen=True)
 class TimeFractionDistributions:
-    """Laws of the shares of the time at the operating points of an environment.
+    """Distributions of the fractions of the time at the operating points of an environment.
 
     Parameters
     ----------
     environment : str
         Its name, after which the random streams are named.
-    laws : tuple of Law or None
-        One for each point; None takes what the others leave. Shares sum to 1 whatever is drawn.
+    distributions : tuple of Distribution or None
+        A distribution for each point; None for a point that takes what the others leave.
+        Fractions sum to 1 whatever is drawn.
     """
 
     environment: str
-    laws: tuple[Distribution | None, ...]
+    distributions: tuple[Distribution | None, ...]
 
     @property
     def vary(self) -> bool:
         """Whether instances differ."""
-        return any(law is not None and not law.is_constant for law in self.laws)
+        return any(d is not None and not d.is_constant for d in self.distributions)
 
     @property
     def middle(self) -> tuple[float, ...]:
-        """Shares at the medians of the laws; those of all instances if none varies."""
-        given = [np.zeros(()) if law is None else np.array(law.at(0.5)) for law in self.laws]
-        return tuple(float(share) for share in self._with_rest(given))
+        """Fractions at the medians of the distributions; those of all instances if none varies."""
+        given = [np.zeros(()) if d is None else np.array(d.at(0.5)) for d in self.distributions]
+        return tuple(float(fraction) for fraction in self._with_rest(given))
 
     def draw(self, seed: int, instances: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Shares of instances: what one has depends on seed, environment and instance only.
+        """Fractions of instances, each a function of seed, environment and instance alone.
 
         Parameters
         ----------
@@ -97,43 +101,45 @@ class TimeFractionDistributions:
         -------
         float64[points, n]
         """
-        given = [np.zeros(len(instances)) for _ in self.laws]
-        for number, law in enumerate(self.laws):
-            if law is not None:
+        given = [np.zeros(len(instances)) for _ in self.distributions]
+        for number, distribution in enumerate(self.distributions):
+            if distribution is not None:
                 name = f"environment.{self.environment}.{number}"
-                uniform = (stream(seed, name, one).random() for one in instances.tolist())
-                given[number] = np.array([law.at(one) for one in uniform])
+                ranks = (stream(seed, name, instance).random() for instance in instances.tolist())
+                given[number] = np.array([distribution.at(rank) for rank in ranks])
         return self._with_rest(given)
 
     @property
     def extremes(self) -> NDArray[np.float64]:
-        """Shares at all bounds of the laws: float64[points, combinations].
+        """Fractions at all bounds of the distributions: float64[points, combinations].
 
-        Rates are linear in the shares, so that the largest and the smallest are among these.
+        Rates are linear in the fractions, so that the largest and the smallest are among these.
         """
-        bounds = [(0.0,) if law is None else law.bounds for law in self.laws]
+        bounds = [(0.0,) if d is None else d.bounds for d in self.distributions]
         given = np.array(list(product(*(dict.fromkeys(pair) for pair in bounds)))).T
         return self._with_rest(list(given))
 
     def _with_rest(self, given: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-        shares = np.stack(given)
-        for number, law in enumerate(self.laws):
-            if law is None:
-                shares[number] = 1 - shares.sum(axis=0)
-        return shares
+        fractions = np.stack(given)
+        for number, distribution in enumerate(self.distributions):
+            if distribution is None:
+                fractions[number] = 1 - fractions.sum(axis=0)
+        return fractions
 
 
 @dataclass(frozen=True)
 class InstanceDistributions:
-    """Laws of the constants of instances; the same in every case of a sweep, but for the shares.
+    """Distributions of the constants of instances.
+
+    They are the same in all cases of a sweep, except for the time fractions.
 
     Parameters
     ----------
-    temperature_kelvin, vt0_volts, shift_factor, activity : Law
+    temperature_kelvin, vt0_volts, shift_factor, activity : Distribution
         See `InstanceConstants`.
-    shares : ShareLaws, optional
-        Where instances differ in the shares of the time at operating points.
-    temperature_swing_kelvin : Law
+    time_fractions : TimeFractionDistributions, optional
+        Where instances differ in the fractions of the time at operating points.
+    temperature_swing_kelvin : Distribution
         Drawn anew for each epoch.
     """
 
@@ -141,12 +147,12 @@ class InstanceDistributions:
     vt0_volts: Distribution
     shift_factor: Distribution = ONE
     activity: Distribution = ONE
-    shares: TimeFractionDistributions | None = None
+    time_fractions: TimeFractionDistributions | None = None
     temperature_swing_kelvin: Distribution = ZERO
 
     @property
     def of_slices(self) -> dict[str, Distribution]:
-        """Laws of what an instance has for life, by name."""
+        """Distributions of what an instance has for life, by name."""
         return {name: getattr(self, name) for name in OF_SLICES}
 
     @property
@@ -163,7 +169,7 @@ class InstanceDistributions:
         )
 
     def draw(self, seed: int, instances: NDArray[np.int64], epochs: int = 1) -> InstanceConstants:
-        """Constants of instances: what one has depends on seed and instance only.
+        """Constants of instances, each a function of seed and instance alone.
 
         Parameters
         ----------
@@ -172,11 +178,11 @@ class InstanceDistributions:
         instances : int64[n]
             Instance ids.
         epochs : int
-            Epochs for which there are temperatures; more do not change those of the first.
+            Epochs for which temperatures are drawn; more epochs do not change the first ones.
         """
         drawn = {
-            name: _drawn(law, seed, f"instance.{name}", instances)
-            for name, law in self.of_slices.items()
+            name: _drawn(distribution, seed, f"instance.{name}", instances)
+            for name, distribution in self.of_slices.items()
         }
         swing = _drawn(
             self.temperature_swing_kelvin,
@@ -185,51 +191,59 @@ class InstanceDistributions:
             instances,
             epochs,
         )
-        shares = None if self.shares is None else self.shares.draw(seed, instances)
-        return InstanceConstants(**drawn, shares=shares, temperature_swing_kelvin=swing)
+        fractions = (
+            None if self.time_fractions is None else self.time_fractions.draw(seed, instances)
+        )
+        return InstanceConstants(**drawn, time_fractions=fractions, temperature_swing_kelvin=swing)
 
     @property
     def constants(self) -> InstanceConstants:
-        """Those of all instances.
+        """The constants of all instances.
 
         Raises
         ------
         UserError
             If instances differ.
         """
-        laws = self.of_slices | {"temperature_swing_kelvin": self.temperature_swing_kelvin}
-        for name, law in laws.items():
-            if not law.is_constant:
+        swing = {"temperature_swing_kelvin": self.temperature_swing_kelvin}
+        distributions = self.of_slices | swing
+        for name, distribution in distributions.items():
+            if not distribution.is_constant:
                 raise UserError(
-                    f"{name} = {law} differs from instance to instance, which is not supported here"
+                    f"{name} = {distribution} differs from instance to instance, which is not "
+                    "supported here"
                 )
-        if self.shares is not None:
+        if self.time_fractions is not None:
             raise UserError(
-                f"shares of environment {self.shares.environment!r} differ from instance to "
-                "instance, which is not supported here"
+                f"shares of environment {self.time_fractions.environment!r} differ from instance "
+                "to instance, which is not supported here"
             )
-        return InstanceConstants(**{name: np.array(law.numbers[0]) for name, law in laws.items()})
+        return InstanceConstants(**{n: np.array(d.numbers[0]) for n, d in distributions.items()})
 
     @property
     def extremes(self) -> Transistors:
-        """Transistors at all bounds of the laws: a model's largest shift is among theirs."""
+        """Transistors at all bounds of the distributions; the largest shift is among theirs."""
         kelvin = np.add(self.temperature_kelvin.bounds, self.temperature_swing_kelvin.bounds)
         bounds = np.array(list(product(self.vt0_volts.bounds, kelvin, self.shift_factor.bounds))).T
-        if self.shares is None:
+        if self.time_fractions is None:
             return Transistors(*bounds)
-        shares = self.shares.extremes
+        fractions = self.time_fractions.extremes
         count = bounds.shape[1]
-        vt0, temperature, factor = np.repeat(bounds, shares.shape[1], axis=1)
-        return Transistors(vt0, temperature, factor, np.tile(shares, (1, count)))
+        vt0, temperature, factor = np.repeat(bounds, fractions.shape[1], axis=1)
+        return Transistors(vt0, temperature, factor, np.tile(fractions, (1, count)))
 
 
 def _drawn(
-    law: Distribution, seed: int, name: str, instances: NDArray[np.int64], epochs: int | None = None
+    distribution: Distribution,
+    seed: int,
+    name: str,
+    instances: NDArray[np.int64],
+    epochs: int | None = None,
 ) -> NDArray[np.float64]:
-    """A number for each instance, or for each of its epochs; one for all if it is constant."""
-    if law.is_constant:
-        return np.array(law.numbers[0])
-    streams = (stream(seed, name, one) for one in instances.tolist())
+    """A number for each instance, or for each of its epochs; a single number if it is constant."""
+    if distribution.is_constant:
+        return np.array(distribution.numbers[0])
+    streams = (stream(seed, name, instance) for instance in instances.tolist())
     if epochs is None:
-        return np.array([law.at(one.random()) for one in streams])
-    return np.array([[law.at(rank) for rank in one.random(epochs).tolist()] for one in streams])
+        return np.array([distribution.at(rng.random()) for rng in streams])
+    return np.array([[distribution.at(r) for r in rng.random(epochs).tolist()] for rng in streams])

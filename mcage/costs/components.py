@@ -225,13 +225,13 @@ _Numbers = TypeVar("_Numbers", Component, LowVdd)
 
 
 def load_costs(path: Path | None = None) -> Costs:
-    """Read the constants that mcage ships, or a file of one's own in the same form.
+    """Read the constants that mcage ships, or a user-defined file of the same form.
 
     Parameters
     ----------
     path : Path, optional
         A TOML file with the keys of mcage's own `data/costs.toml`, all of them and no others; any
-        number of technologies under names of their own.
+        number of technologies, under any names.
 
     Raises
     ------
@@ -281,7 +281,7 @@ def _technology(table: Any, where: str) -> Technology:
         name: _numbers(Component, table.pop(name), f"{where}.{name}") for name in components
     }
     values["low_vdd"] = tuple(
-        _numbers(LowVdd, one, f"{where}.low_vdd.{name}") for name, one in low_vdd.items()
+        _numbers(LowVdd, table, f"{where}.low_vdd.{name}") for name, table in low_vdd.items()
     )
     values |= _constants(table, scalars, where)
     return Technology(**values)

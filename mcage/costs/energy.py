@@ -113,15 +113,15 @@ def energy(
         raise UserError(f"slowdown {slowdown!r}: a fraction of 0 or above is needed")
     cells, units = technology.slice_at(vdd_volts), units_of(technique, technology)
     reads, writes = activity.reads, activity.writes
-    every = np.ones_like(writes.lds)
-    cycles = activity.cycles * longer * every
+    ones = np.ones_like(writes.lds)
+    cycles = activity.cycles * longer * ones
     nanoseconds = cycles / technology.clock_ghz
 
     on = activity.powered_entry_cycles / (SLICE.entries * activity.cycles)
     wasted_blocks = activity.mispredictions if technique.stores_in_blocks else 0
     written_blocks = writes.slice_blocks + SLICE.blocks * activity.movs + wasted_blocks
 
-    compression_leakage = compression_dynamic = 0.0 * every
+    compression_leakage = compression_dynamic = 0.0 * ones
     if units.compression and units.decompression:
         compression_leakage = nanoseconds * (
             units.compression.leakage_mw
@@ -132,7 +132,7 @@ def energy(
             + units.decompression.read_pj * activity.decompressed_blocks
         )
 
-    table_leakage = table_dynamic = 0.0 * every
+    table_leakage = table_dynamic = 0.0 * ones
     if units.table:
         table = technology.compression_table
         refreshes = np.floor(cycles / technology.refresh_period_cycles)
@@ -141,7 +141,7 @@ def energy(
             activity.table_writes + refreshes
         )
 
-    redirection_leakage = redirection_dynamic = 0.0 * every
+    redirection_leakage = redirection_dynamic = 0.0 * ones
     if units.redirection:
         homes, selection = technology.redirection_table, technology.selection_unit
         redirection_leakage = nanoseconds * (homes.leakage_mw + selection.leakage_mw)
@@ -171,9 +171,7 @@ def energy(
         redirection_dynamic=redirection_dynamic,
         lds=SLICE.blocks
         * (technology.lds.read_pj * reads.lds + technology.lds.write_pj * writes.lds),
-        wakeups=technology.wakeup_pj
-        * (activity.opened_entries + activity.expanded_entries)
-        * every,
+        wakeups=technology.wakeup_pj * (activity.opened_entries + activity.expanded_entries) * ones,
     )
 
 

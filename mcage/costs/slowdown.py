@@ -70,19 +70,19 @@ def slowdown(
     disturbs as often as it finds the one port of the table busy.
     """
     units, cycles = units_of(technique, technology), activity.cycles
-    every = np.ones_like(activity.wakeups)
+    ones = np.ones_like(activity.wakeups)
     refreshes = cycles // technology.refresh_period_cycles if units.table else 0
     busy = np.minimum((activity.table_reads + activity.table_writes) / cycles, 1.0)
     instructions = activity.instructions if units.speculates else 0
     spilled = activity.reads.lds + activity.writes.lds
     return Slowdown(
         wakeup=penalties.wakeup.exposed_cycles * activity.wakeups / cycles,
-        mov=penalties.mov.exposed_cycles * activity.movs / cycles * every,
+        mov=penalties.mov.exposed_cycles * activity.movs / cycles * ones,
         refresh=penalties.refresh.exposed_cycles * refreshes * busy / cycles,
-        pipeline=penalties.pipeline.exposed_cycles * instructions / cycles * every,
+        pipeline=penalties.pipeline.exposed_cycles * instructions / cycles * ones,
         misprediction=penalties.misprediction.exposed_cycles
         * activity.mispredictions
         / cycles
-        * every,
+        * ones,
         lds=penalties.lds.exposed_cycles * spilled / cycles,
     )

@@ -1,4 +1,4 @@
-"""Crossing: when growing quantities reach their limits."""
+"""Bisection: where increasing functions reach zero, and so when degradation reaches its limits."""
 
 import sys
 from collections.abc import Callable
@@ -17,15 +17,15 @@ def crossing(
     Parameters
     ----------
     function : callable
-        Of n numbers, one for each of n functions; each not above zero at its ``lower``, not below
-        zero at its ``upper``, and in between negative up to one place only.
+        From n places to the values of n functions there. Each function is at most zero at its
+        ``lower``, at least zero at its ``upper``, and negative up to a single place in between.
     lower, upper : float64[n]
         Ends of the intervals, 0 <= ``lower`` <= ``upper``.
 
     Returns
     -------
     float64[n]
-        Places at which the functions are already at or above zero.
+        Places at which the functions are zero or just above.
 
     Raises
     ------
@@ -34,16 +34,16 @@ def crossing(
 
     Notes
     -----
-    Plain bisection, each function by itself: the same answer on every machine that evaluates it
-    alike, and whatever other functions are solved with it.
+    Plain bisection, each function by itself: the answer is the same on all machines that evaluate
+    the function alike, and does not depend on the functions that are solved together with it.
     """
     at_lower, at_upper = function(lower), function(upper)
     reached = (at_lower <= 0) & (at_upper >= 0)
     if not reached.all():
-        one = np.argmin(reached)
+        failed = np.argmin(reached)
         raise ValueError(
-            f"no crossing between {lower[one]} and {upper[one]}: "
-            f"the function goes from {at_lower[one]} to {at_upper[one]}"
+            f"no crossing between {lower[failed]} and {upper[failed]}: "
+            f"the function goes from {at_lower[failed]} to {at_upper[failed]}"
         )
     upper = np.where(at_lower == 0, lower, upper)
     while (wide := upper - lower > np.maximum(1e-12 * upper, sys.float_info.min)).any():

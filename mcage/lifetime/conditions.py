@@ -1,4 +1,4 @@
-"""What holds for every instance of a case while it lives."""
+"""What holds for all instances of a case while they live."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,14 +12,14 @@ from mcage.aging.nbti import SECONDS_PER_YEAR, AdditiveModel, NbtiModel
 from mcage.aging.nbti.monotonicity import check_model
 from mcage.aging.sampling import InstanceConstants, InstanceDistributions
 from mcage.errors import UserError
+from mcage.lifetime.degradation.additive import AdditiveShift
 from mcage.lifetime.degradation.history import History
-from mcage.lifetime.degradation.shifts import Drift
-from mcage.lifetime.failure_criteria import FailureCriteria
+from mcage.lifetime.faults import FailureCriteria
 
 
 @dataclass(frozen=True)
 class LifeConditions:
-    """What holds for every instance of a case.
+    """What holds for all instances of a case.
 
     Parameters
     ----------
@@ -28,21 +28,22 @@ class LifeConditions:
     nbti : NbtiModel
         Model of the threshold shift.
     epoch_edges_years : tuple of float
-        Borders of the epochs.
+        Edges of the epochs, from 0 to the horizon.
     delay_guardband : float
         Delay increase that ends a life.
     vmin_coefficient : float
         Growth of Vmin per threshold shift, V/V.
     lds_rows : int
-        Spilled rows for which there is room.
+        Rows of the LDS that spilled registers may take.
     spread_blocks : bool
-        Conservative rule for fault maps.
-    laws : InstanceLaws
-        What instances have of their own.
+        Whether fault maps follow the conservative rule of `mcage.variation.fault_map`.
+    distributions : InstanceDistributions
+        Distributions of the constants in which instances differ.
     spill_limit : float
-        Share of a kernel's writes that may go to the LDS; 1 for no limit.
+        Fraction of a kernel's writes that may go to the LDS; 1 for no limit.
     holds_while_idle : bool
-        Whether replays contain the idle time of a slice; if not, all its cells are off in it.
+        Whether a slice holds its values while it is idle, so that replays contain the idle time;
+        if not, all its cells are off in it.
     """
 
     environment: Environment
@@ -52,7 +53,7 @@ class LifeConditions:
     vmin_coefficient: float
     lds_rows: int
     spread_blocks: bool
-    laws: InstanceDistributions
+    distributions: InstanceDistributions
     spill_limit: float = 1.0
     holds_while_idle: bool = False
 
@@ -68,14 +69,16 @@ class LifeConditions:
 
     @cached_property
     def floor_volts(self) -> float:
-        """Vmin below which no cell can ever be faulty: lowest Vdd less the largest shift."""
-        largest = self.nbti.largest_dvth(self.environment, self.horizon_seconds, self.laws.extremes)
+        """Vmin below which no cell can ever be faulty: lowest Vdd less the largest growth."""
+        largest = self.nbti.largest_dvth(
+            self.environment, self.horizon_seconds, self.distributions.extremes
+        )
         return self.environment.lowest_vdd_volts - self.vmin_coefficient * largest * (1 + 1e-9)
 
     @property
     def sums_suffice(self) -> bool:
-        """Whether shifts follow from the total seconds under stress, whatever came when."""
-        return isinstance(self.nbti, AdditiveModel) and not self.laws.swings
+        """Whether shifts follow from the total stress time, whatever the order of epochs."""
+        return isinstance(self.nbti, AdditiveModel) and not self.distributions.swings
 
     def check_model(self) -> None:
         """Refuse a model that lives cannot rely on, as far as random histories show it.
@@ -86,53 +89,56 @@ class LifeConditions:
             See `mcage.aging.nbti.monotonicity.check_model`.
         """
         if not self.sums_suffice:
-            check_model(self.nbti, self.environment, self.horizon_seconds, self.laws.extremes)
+            check_model(
+                self.nbti, self.environment, self.horizon_seconds, self.distributions.extremes
+            )
 
-    def drift(self, constants: InstanceConstants | None = None) -> Drift:
-        """How the transistors of instances drift, where sums suffice.
+    def additive_shift(self, constants: InstanceConstants | None = None) -> AdditiveShift:
+        """How the transistors of instances shift, where sums suffice.
 
         Parameters
         ----------
         constants : InstanceConstants, optional
-            What they have of their own, within the bounds of the laws.
+            Constants of the instances, within the bounds of the distributions. They may be left
+            out if all instances are alike.
 
         Raises
         ------
         UserError
-            If none are given, but instances differ; or if a transistor within the bounds of the
-            laws would drift further than those at the bounds.
+            If constants are left out, but instances differ; or if a transistor within the bounds of
+            the distributions would shift further than the transistors at the bounds.
         """
-        own = self._own(constants)
+        given = self._checked(constants)
         assert isinstance(self.nbti, AdditiveModel)
-        return Drift(
+        return AdditiveShift(
             nbti=self.nbti,
-            rates=self.nbti.rates(self.environment, own.transistors),
-            activity=self._switched_on(own),
+            rates=self.nbti.rates(self.environment, given.transistors),
+            activity=self._switched_on(given),
         )
 
     def history(self, constants: InstanceConstants | None = None) -> History:
-        """What epochs do to the transistors of instances; arguments and errors as of `drift`."""
-        own = self._own(constants)
+        """What epochs do to the transistors of instances; see `additive_shift` for arguments."""
+        given = self._checked(constants)
         return History(
             nbti=self.nbti,
             rates=tuple(
-                self.nbti.rates(self.environment, own.in_epoch(epoch).transistors)
+                self.nbti.rates(self.environment, given.in_epoch(epoch).transistors)
                 for epoch in range(self.epochs)
             ),
             edges=tuple(years * SECONDS_PER_YEAR for years in self.epoch_edges_years),
-            activity=self._switched_on(own),
+            activity=self._switched_on(given),
         )
 
-    def limits(self, constants: InstanceConstants | None = None) -> FailureCriteria:
-        """How far the transistors of instances may shift; arguments and errors as of `drift`."""
-        own = self._own(constants)
+    def failure_criteria(self, constants: InstanceConstants | None = None) -> FailureCriteria:
+        """When cells and transistors of instances fail; see `additive_shift` for arguments."""
+        given = self._checked(constants)
         return FailureCriteria(
-            vt0_volts=own.vt0_volts,
+            vt0_volts=given.vt0_volts,
             dvth_limit_volts=np.asarray(
                 dvth_at_delay(
                     self.delay_guardband,
                     self.environment.highest_vdd_volts,
-                    own.vt0_volts,
+                    given.vt0_volts,
                     self.nbti.alpha,
                 )
             ),
@@ -140,24 +146,24 @@ class LifeConditions:
             lowest_vdd_volts=self.environment.lowest_vdd_volts,
         )
 
-    def _switched_on(self, own: InstanceConstants) -> NDArray[np.float64]:
-        """Share of the time that replays stand for."""
-        return np.ones(()) if self.holds_while_idle else own.activity
+    def _switched_on(self, constants: InstanceConstants) -> NDArray[np.float64]:
+        """Fraction of the time that replays stand for."""
+        return np.ones(()) if self.holds_while_idle else constants.activity
 
-    def _own(self, constants: InstanceConstants | None) -> InstanceConstants:
-        """Constants of instances, unless they drift further than the floor allows for."""
-        own = self.laws.constants if constants is None else constants
+    def _checked(self, constants: InstanceConstants | None) -> InstanceConstants:
+        """Constants of instances, refused if they shift further than the floor allows for."""
+        given = self.distributions.constants if constants is None else constants
         seconds = self.horizon_seconds
-        moments = range(self.epochs) if own.temperature_swing_kelvin.ndim else [0]
+        epochs = range(self.epochs) if given.temperature_swing_kelvin.ndim else [0]
         largest = max(
-            self.nbti.largest_dvth(self.environment, seconds, own.in_epoch(epoch).transistors)
-            for epoch in moments
+            self.nbti.largest_dvth(self.environment, seconds, given.in_epoch(epoch).transistors)
+            for epoch in epochs
         )
-        bound = self.nbti.largest_dvth(self.environment, seconds, self.laws.extremes)
+        bound = self.nbti.largest_dvth(self.environment, seconds, self.distributions.extremes)
         if largest > bound * (1 + 1e-9):
             raise UserError(
                 f"NBTI model {self.nbti!r}: a transistor within the bounds of vt0_volts and "
                 f"temperature_kelvin shifts by {largest:g} V, those at the bounds by {bound:g} V; "
                 "sweeps need a model whose shift rises or falls with each of them"
             )
-        return own
+        return given

@@ -1,8 +1,9 @@
 """Slowdown and power of a slice over its life: what its events cost, by `mcage.costs`.
 
-All is told of the busy time. Where the slice holds while it is idle, that takes energy as well. A
-slower slice is idle for longer, so that it is busy for the same share of the time; only where
-wavefronts wait for one another is it busy for more of it, as in the trace that ages it.
+All quantities refer to the busy time. Where the slice holds its values while it is idle, that takes
+energy as well. A slower slice is idle for longer, too, so that it is busy for the same fraction of
+the time. Only where wavefronts wait for one another is it busy for a larger fraction, as in the
+trace that ages it.
 """
 
 import math
@@ -25,14 +26,15 @@ from mcage.costs import (
 from mcage.costs.components import Penalties
 from mcage.geometry import SLICE
 from mcage.lifetime.fault_free import FaultFreeReplays
+from mcage.lifetime.outcomes import LifeMoments
 from mcage.replays.outcome import Event
 
 
 @dataclass(frozen=True)
 class Consumption:
-    """What lives took, each compared with a conventional slice that does the same work.
+    """Slowdown and power over lives, compared with a conventional slice that does the same work.
 
-    All float64[instances], NaN for a life of zero.
+    All are NaN for a life of zero.
 
     Attributes
     ----------
@@ -41,7 +43,8 @@ class Consumption:
     power_mw : float64[I]
         Energy of the slice and of all that the technique adds, over the busy time of the life.
     energy_saving : float64[I]
-        Energy saved over the conventional slice at the same operating points, a fraction of its.
+        Energy saved over the conventional slice at the same operating points, as a fraction of the
+        energy of that slice.
     conventional_power_mw : float64[I]
         Energy of the conventional slice at the nominal Vdd of the technology, over its busy time.
     """
@@ -51,14 +54,20 @@ class Consumption:
     energy_saving: NDArray[np.float64]
     conventional_power_mw: NDArray[np.float64]
 
+    @property
+    def energy_saving_nominal(self) -> NDArray[np.float64]:
+        """Energy saved over the conventional slice at the nominal Vdd, as a fraction of it."""
+        spent = self.power_mw * (1 + self.slowdown)
+        return 1 - spent / self.conventional_power_mw
+
 
 @dataclass(frozen=True, eq=False)
 class Meter:
-    """Reads off what lives of one case take.
+    """Adds up the slowdown and the energy of lives of a case.
 
     Parameters
     ----------
-    shared : SharedReplays
+    fault_free : FaultFreeReplays
         The case's technique on each kernel.
     conventional : tuple of Activity
         The conventional slice on each kernel.
@@ -68,23 +77,22 @@ class Meter:
         Constants of the components.
     penalties : Penalties
         Cycles that events cost.
-    shares_vary : bool
-        Whether instances differ in their shares of the time at the operating points.
+    time_fractions_vary : bool
+        Whether instances differ in their time fractions at the operating points.
     """
 
-    shared: FaultFreeReplays
+    fault_free: FaultFreeReplays
     conventional: tuple[Activity, ...]
     environment: Environment
     technology: Technology
     penalties: Penalties
-    shares_vary: bool = False
+    time_fractions_vary: bool = False
 
     def read(
         self,
         kernel_of_epoch: NDArray[np.int64],
-        seconds: NDArray[np.float64],
-        events: NDArray[np.float64],
-        shares: NDArray[np.float64] | None = None,
+        moments: LifeMoments,
+        time_fractions: NDArray[np.float64] | None = None,
     ) -> Consumption:
         """Add up lives.
 
@@ -92,32 +100,31 @@ class Meter:
         ----------
         kernel_of_epoch : int64[I, epochs]
             Kernels that run.
-        seconds : float64[I, epochs, moments]
-            Weights of some moments of each epoch; their sum is the duration of the life.
-        events : float64[I, epochs, moments, EVENTS]
-            Events per cycle at these moments.
-        shares : float64[points, I], optional
-            Shares of the time at each operating point, to be given where they vary.
+        moments : LifeMoments
+            Events of the lives.
+        time_fractions : float64[points, I], optional
+            Fraction of the time at each operating point, to be given where they vary.
         """
-        assert (shares is not None) == self.shares_vary
+        seconds, events = moments.seconds, moments.events
+        assert (time_fractions is not None) == self.time_fractions_vary
         kernel = np.broadcast_to(kernel_of_epoch[..., None], seconds.shape)
-        disturbed = (seconds != 0) & (events != self.shared.events[kernel]).any(axis=-1)
+        disturbed = (seconds != 0) & (events != self.fault_free.events[kernel]).any(axis=-1)
 
         def over_life(rate: NDArray[np.float64]) -> NDArray[np.float64]:
             total: NDArray[np.float64] = (rate * seconds).sum(axis=(1, 2))
             return total
 
         spent = other = np.zeros(len(seconds))
-        weights = np.ones(1) if shares is None else shares
+        weights = np.ones(1) if time_fractions is None else time_fractions
         *same_points, nominal = self._conventional
-        for one, technology in enumerate(self._technologies):
-            busy, work, power = self._undisturbed[one][:, kernel]
+        for point, technology in enumerate(self._technologies):
+            busy, work, power = self._undisturbed[point][:, kernel]
             for number in np.unique(kernel[disturbed]):
-                chosen = disturbed & (kernel == number)
-                rates = self._rates(number, events[chosen], technology)
-                busy[chosen], work[chosen], power[chosen] = rates
-            spent = spent + weights[one] * over_life(power)
-            other = other + weights[one] * over_life(work * same_points[one][kernel])
+                selected = disturbed & (kernel == number)
+                rates = self._rates(number, events[selected], technology)
+                busy[selected], work[selected], power[selected] = rates
+            spent = spent + weights[point] * over_life(power)
+            other = other + weights[point] * over_life(work * same_points[point][kernel])
         duration, done = over_life(busy), over_life(work)
         with np.errstate(invalid="ignore"):
             return Consumption(
@@ -129,19 +136,21 @@ class Meter:
 
     @cached_property
     def _technologies(self) -> tuple[Technology, ...]:
-        """The technology at each operating point, or as the whole life of all instances has it.
+        """The technology at each operating point, or that of the whole life if no fraction varies.
 
-        Energies are linear in the slice's constants: their mean stands for all points. Speed does
-        not depend on them.
+        Energies are linear in the slice's constants, so that the mean of these stands for all
+        points. Speed does not depend on them.
         """
         points = self.environment.points
         slices = [self.technology.slice_at(point.vdd_volts) for point in points]
-        if self.shares_vary:
-            return tuple(replace(self.technology, slice=one) for one in slices)
+        if self.time_fractions_vary:
+            return tuple(replace(self.technology, slice=component) for component in slices)
 
         def mean(constant: str) -> float:
             pairs = zip(points, slices, strict=True)
-            return math.fsum(point.share * getattr(one, constant) for point, one in pairs)
+            return math.fsum(
+                point.time_fraction * getattr(component, constant) for point, component in pairs
+            )
 
         constants = (field.name for field in fields(Component))
         return (replace(self.technology, slice=Component(*map(mean, constants))),)
@@ -149,12 +158,13 @@ class Meter:
     def _rates(
         self, kernel: int, events: NDArray[np.float64], technology: Technology
     ) -> NDArray[np.float64]:
-        """Rates on fault maps, over all time: float64[3, n].
+        """Rates on fault maps, over busy and idle time: float64[3, n].
 
-        Share of it that is busy; work, in busy time of the conventional slice; power in mW.
+        The rows are the busy fraction of the time; the work, in busy time of the conventional
+        slice; and the power in mW.
         """
-        activity = self.shared.activities[kernel].under(events)
-        replay, idle = self.shared.replays[kernel], self.shared.idle[kernel]
+        activity = self.fault_free.activities[kernel].under(events)
+        replay, idle = self.fault_free.replays[kernel], self.fault_free.idle[kernel]
         technique = replay.technique
         lost = slowdown(activity, technique, technology, self.penalties)
         slower, waits = 1 + lost.total, 1 + events[:, Event.WAIT]
@@ -170,12 +180,10 @@ class Meter:
 
     @cached_property
     def _undisturbed(self) -> list[NDArray[np.float64]]:
-        """Rates on a slice without faults for each of the technologies: float64[3, kernels]."""
-        events = self.shared.events
+        """Rates on a fault-free slice for each of the technologies: float64[3, kernels]."""
+        events = self.fault_free.events
         return [
-            np.hstack(
-                [self._rates(one, events[one, None], technology) for one in range(len(events))]
-            )
+            np.hstack([self._rates(k, events[k, None], technology) for k in range(len(events))])
             for technology in self._technologies
         ]
 
@@ -185,9 +193,10 @@ class Meter:
         return [
             np.array(
                 [
-                    energy(one, CONVENTIONAL, technology).total[0] / self._nanoseconds(one)
+                    energy(activity, CONVENTIONAL, technology).total[0]
+                    / self._nanoseconds(activity)
                     + technology.slice.leakage_mw * idle
-                    for one, idle in zip(self.conventional, self.shared.idle, strict=True)
+                    for activity, idle in zip(self.conventional, self.fault_free.idle, strict=True)
                 ]
             )
             for technology in (*self._technologies, self.technology)

@@ -11,7 +11,7 @@ class EndCause(IntEnum):
     DELAY = 1
     """The worst transistor's delay used up the guardband."""
     FAULTY_ENTRY = 2
-    """An allocated entry had two faulty bits, and the technique cannot move data."""
+    """An entry in use had two faulty bits, and the technique cannot move data."""
     NO_HOME = 3
     """A register found neither a home in the slice nor room in the LDS; or no whole window did."""
     SPILL_LIMIT = 4

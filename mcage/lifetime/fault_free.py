@@ -1,7 +1,7 @@
-"""What all instances share: a technique's replays of each kernel on a slice without faults.
+"""Replays of each kernel on a fault-free slice, made once for all instances.
 
-Where a slice holds while it is idle, cells live through longer passes than events are counted in:
-those of the trace and the idle time after it.
+Where a slice holds its values while it is idle, cells live through longer passes than those in
+which events are counted: through the passes of the trace and the idle time after each.
 """
 
 from dataclasses import dataclass
@@ -21,20 +21,20 @@ from mcage.replays.prepare import PreparedReplay
 
 @dataclass(frozen=True, eq=False)
 class FaultFreeReplays:
-    """A technique on every kernel of a sweep, and its results on a slice without faults.
+    """A technique on each kernel of a sweep, and its results on a fault-free slice.
 
     Attributes
     ----------
     replays : tuple of PreparedReplay
-        Busy passes, one per kernel.
-    duties : SharedDuties
-        Whole passes, one per kernel, and the duty cycles of all cells.
+        Busy passes, a replay for each kernel.
+    duties : FaultFreeDuties
+        Whole passes, a replay for each kernel, and the duty cycles of all cells.
     events : float64[kernels, EVENTS]
         Events per busy cycle.
     activities : tuple of KernelActivity
         What the slice does while they happen.
     peak_spilled_rows : int64[kernels]
-        Spilled rows at most.
+        Largest number of spilled rows.
     """
 
     replays: tuple[PreparedReplay, ...]
@@ -65,36 +65,36 @@ class FaultFreeReplays:
         return np.array([whole.schedule.cycles / busy.schedule.cycles - 1 for whole, busy in pairs])
 
 
-def share(
+def fault_free_replays(
     engine: Engine,
     replays: tuple[PreparedReplay, ...],
     with_idle: tuple[PreparedReplay, ...] | None = None,
 ) -> FaultFreeReplays:
-    """Replay every kernel once without faults.
+    """Replay each kernel once without faults.
 
     Parameters
     ----------
     engine : Engine
-        What replays.
+        Engine that replays.
     replays : tuple of PreparedReplay
         A technique on each kernel.
     with_idle : tuple of PreparedReplay, optional
-        The same with the idle time in which the slice holds; by default there is none.
+        The same with the idle time in which the slice holds its values; by default there is none.
     """
     aging = replays if with_idle is None else with_idle
     counters = [engine.count(replay, fault_free_maps()) for replay in replays]
-    zero = np.empty((len(aging), SLICE.cells))
-    one = np.empty_like(zero)
+    zeros = np.empty((len(aging), SLICE.cells))
+    ones = np.empty_like(zeros)
     for kernel, replay in enumerate(aging):
         times = engine.cell_times(replay, fault_free_maps())
-        zero[kernel] = (times.zeros[0] / times.period).ravel()
-        one[kernel] = (times.ones[0] / times.period).ravel()
+        zeros[kernel] = (times.zeros[0] / times.period).ravel()
+        ones[kernel] = (times.ones[0] / times.period).ravel()
     return FaultFreeReplays(
         replays=replays,
-        duties=FaultFreeDuties(aging, group_by_duty(zero), group_by_duty(one)),
+        duties=FaultFreeDuties(aging, group_by_duty(zeros), group_by_duty(ones)),
         events=np.concatenate(
             [events_per_cycle(*both) for both in zip(replays, counters, strict=True)]
         ),
         activities=tuple(KernelActivity.of(replay) for replay in replays),
-        peak_spilled_rows=np.concatenate([one.peak_spilled_rows for one in counters]),
+        peak_spilled_rows=np.concatenate([counts.peak_spilled_rows for counts in counters]),
     )

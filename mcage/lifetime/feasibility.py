@@ -1,4 +1,4 @@
-"""Room: whether a kernel can run on a fault map, and what happens to its writes there."""
+"""Feasibility: whether a kernel can run on a fault map, and what happens to its writes there."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -15,32 +15,33 @@ from mcage.replays.prepare import PackedReplay
 
 
 @dataclass(frozen=True, eq=False)
-class Replayed:
-    """Replays of a kernel on a fault map, one per instance; arrays [n, ...].
+class FaultMapReplays:
+    """A kernel replayed on a fault map for each of n instances; arrays [n, ...].
 
     Attributes
     ----------
     kernel : int64[n]
-        Kernels; -1 where there is no replay.
+        Kernels; -1 where there is no replay yet.
     fault_maps : uint8[n, 256]
         Fault maps.
     end_cause : int8[n]
-        `EndCause` of a life that comes to this; `EndCause.CENSORED` where it can go on.
+        `EndCause` of a life for which the replay is infeasible; `EndCause.CENSORED` where the life
+        can go on.
     events : float64[n, EVENTS]
         Events per cycle.
-    peak : int64[n]
-        Spilled rows at most.
+    peak_spilled_rows : int64[n]
+        Largest number of spilled rows.
     """
 
     kernel: NDArray[np.int64]
     fault_maps: NDArray[np.uint8]
     end_cause: NDArray[np.int8]
     events: NDArray[np.float64]
-    peak: NDArray[np.int64]
+    peak_spilled_rows: NDArray[np.int64]
 
     @classmethod
     def none(cls, count: int) -> Self:
-        """Room for replays to come."""
+        """Arrays for replays to come."""
         return cls(
             np.full(count, -1),
             np.zeros((count, SLICE.entries), dtype=np.uint8),
@@ -50,54 +51,54 @@ class Replayed:
         )
 
     @property
-    def fits(self) -> NDArray[np.bool_]:
+    def feasible(self) -> NDArray[np.bool_]:
         """Whether a life can go on: bool[n]."""
         going: NDArray[np.bool_] = self.end_cause == EndCause.CENSORED
         return going
 
-    def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "Replayed":
-        """Some of them."""
-        return Replayed(
+    def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "FaultMapReplays":
+        """Replays of selected instances."""
+        return FaultMapReplays(
             self.kernel[which],
             self.fault_maps[which],
             self.end_cause[which],
             self.events[which],
-            self.peak[which],
+            self.peak_spilled_rows[which],
         )
 
-    def keep(self, which: NDArray[np.int64] | NDArray[np.bool_], others: "Replayed") -> None:
-        """Put others in the place of some."""
+    def keep(self, which: NDArray[np.int64] | NDArray[np.bool_], others: "FaultMapReplays") -> None:
+        """Replace the replays of selected instances."""
         self.kernel[which] = others.kernel
         self.fault_maps[which] = others.fault_maps
         self.end_cause[which] = others.end_cause
         self.events[which] = others.events
-        self.peak[which] = others.peak
+        self.peak_spilled_rows[which] = others.peak_spilled_rows
 
 
 @dataclass(frozen=True)
-class Room:
-    """Looks for room.
+class Feasibility:
+    """Tells whether kernels can run on fault maps, by replaying them there.
 
     Parameters
     ----------
     engine : Engine
         Replays what depends on a fault map.
-    shared : SharedReplays
+    fault_free : FaultFreeReplays
         The technique on each kernel.
     lds_rows : int
-        Spilled rows for which there is room.
+        Rows of the LDS that spilled registers may take.
     spill_limit : float
-        Share of a kernel's writes that may go to the LDS.
+        Fraction of a kernel's writes that may go to the LDS.
     """
 
     engine: Engine
-    shared: FaultFreeReplays
+    fault_free: FaultFreeReplays
     lds_rows: int
     spill_limit: float
 
     def replay(
-        self, kernel: NDArray[np.int64], fault_maps: NDArray[np.uint8], *known: Replayed
-    ) -> Replayed:
+        self, kernel: NDArray[np.int64], fault_maps: NDArray[np.uint8], *known: FaultMapReplays
+    ) -> FaultMapReplays:
         """Replay each kernel on its fault map.
 
         Parameters
@@ -106,72 +107,74 @@ class Room:
             Kernels.
         fault_maps : uint8[n, 256]
             Fault maps.
-        *known : Replayed
-            Replays [n] made before: where kernel and map are the same, they are taken over.
+        *known : FaultMapReplays
+            Replays [n] made before; they are taken over where kernel and fault map are the same.
         """
-        shared = self.shared
-        result = Replayed(
+        fault_free = self.fault_free
+        result = FaultMapReplays(
             kernel,
             fault_maps,
             np.full(len(kernel), EndCause.CENSORED, dtype=np.int8),
-            shared.events[kernel],
-            shared.peak_spilled_rows[kernel],
+            fault_free.events[kernel],
+            fault_free.peak_spilled_rows[kernel],
         )
         affected = np.flatnonzero(_words(fault_maps).any(axis=1))
-        if len(affected) and shared.redirects:
+        if len(affected) and fault_free.redirects:
             self._redirect(affected, result, known)
-        elif len(affected) and shared.packs:
+        elif len(affected) and fault_free.packs:
             self._pack(affected, result)
         elif len(affected):
-            needed = shared.needed[kernel[affected]]
+            needed = fault_free.needed[kernel[affected]]
             harmed = (needed & (fault_maps[affected] != 0)).any(axis=1)
             result.end_cause[affected[harmed]] = EndCause.FAULTY_ENTRY
         result.end_cause[_spill_rate(result.events) > self.spill_limit] = EndCause.SPILL_LIMIT
-        # Where there is no room at all, no limit matters.
-        result.end_cause[result.peak > self.lds_rows] = EndCause.NO_HOME
+        # Where there is no room at all, the limit does not matter.
+        result.end_cause[result.peak_spilled_rows > self.lds_rows] = EndCause.NO_HOME
         return result
 
     def _redirect(
-        self, which: NDArray[np.int64], result: Replayed, known: tuple[Replayed, ...]
+        self, which: NDArray[np.int64], result: FaultMapReplays, known: tuple[FaultMapReplays, ...]
     ) -> None:
-        """Take over or count events and spilled rows of some instances of a result."""
-        for one in known:
-            same = one.kernel[which] == result.kernel[which]
-            same &= (_words(one.fault_maps[which]) == _words(result.fault_maps[which])).all(axis=1)
-            result.events[which[same]] = one.events[which[same]]
-            result.peak[which[same]] = one.peak[which[same]]
+        """Take over or count events and spilled rows of selected instances of a result."""
+        for earlier in known:
+            same = earlier.kernel[which] == result.kernel[which]
+            same &= (_words(earlier.fault_maps[which]) == _words(result.fault_maps[which])).all(
+                axis=1
+            )
+            result.events[which[same]] = earlier.events[which[same]]
+            result.peak_spilled_rows[which[same]] = earlier.peak_spilled_rows[which[same]]
             which = which[~same]
             if not len(which):
                 return
         kernel = result.kernel[which]
         for number in np.unique(kernel):
-            chosen = which[kernel == number]
-            replay = self.shared.replays[number]
-            counters = self.engine.count(replay, result.fault_maps[chosen])
+            selected = which[kernel == number]
+            replay = self.fault_free.replays[number]
+            counters = self.engine.count(replay, result.fault_maps[selected])
             events = counted(counters)
             cycles = counters.passes * replay.schedule.cycles
-            result.events[chosen, :COUNTED] = events / cycles
-            result.peak[chosen] = counters.peak_spilled_rows
+            result.events[selected, :COUNTED] = events / cycles
+            result.peak_spilled_rows[selected] = counters.peak_spilled_rows
 
-    def _pack(self, which: NDArray[np.int64], result: Replayed) -> None:
+    def _pack(self, which: NDArray[np.int64], result: FaultMapReplays) -> None:
         """See which instances of a result have windows left, and how long wavefronts wait."""
         for number in np.unique(result.kernel[which]):
-            chosen = which[result.kernel[which] == number]
-            replay = self.shared.replays[number]
+            selected = which[result.kernel[which] == number]
+            replay = self.fault_free.replays[number]
             assert isinstance(replay, PackedReplay)
             packing = replay.packing
-            waits = packing.slowdown(result.fault_maps[chosen])
-            result.end_cause[chosen[np.isinf(waits)]] = EndCause.NO_HOME
-            for one in np.flatnonzero(np.isinf(waits)):
+            waits = packing.slowdown(result.fault_maps[selected])
+            result.end_cause[selected[np.isinf(waits)]] = EndCause.NO_HOME
+            for place in np.flatnonzero(np.isinf(waits)):
                 # A life ends with its last window, not with an endless wait for the next.
-                places = packing.places(result.fault_maps[chosen[one]])
+                places = packing.places(result.fault_maps[selected[place]])
                 last = packing.timing(tuple(max(1, count) for count in places))
-                waits[one] = last.cycles / packing.trace.cycles - 1
-            result.events[chosen, Event.WAIT] = waits
+                waits[place] = last.cycles / packing.trace.cycles - 1
+            result.events[selected, Event.WAIT] = waits
 
 
 def _spill_rate(events: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Share of the register writes that go to the LDS: float64[n]."""
+    """Fraction of the register writes that go to the LDS: float64[n]."""
     # Rounded, so that a rate that equals a limit does not exceed it by its last bit.
     rate: NDArray[np.float64] = events[:, Event.LDS] / events[:, : Event.LDS + 1].sum(axis=1)
     return rate.round(12)

@@ -1,8 +1,9 @@
 """The life of a batch of instances, epoch by epoch, until its end or the horizon.
 
-In an epoch the kernel and the fault map stay as they are. Before it, the technique must find room
-for the kernel on that map; after it, cells have aged, faults may have grown, and the technique must
-still find room; whatever ends a life on the way is solved for inside the epoch.
+In an epoch the kernel and the fault map stay as they are. Before an epoch, the technique must be
+able to run the kernel on that fault map. After it, cells have degraded, faults may have grown, and
+the technique must still be able to run the kernel. The moment at which a life ends is solved for
+inside its last epoch.
 """
 
 from dataclasses import dataclass
@@ -22,212 +23,187 @@ from mcage.lifetime.degradation.base import Degradation
 from mcage.lifetime.degradation.stepwise import StepwiseDegradation
 from mcage.lifetime.end_cause import EndCause
 from mcage.lifetime.fault_free import FaultFreeReplays
-from mcage.lifetime.feasibility import Replayed, Room
-from mcage.lifetime.new_faults import NewFaults
-from mcage.replays.outcome import EVENTS, Event
+from mcage.lifetime.faults import NewFaults
+from mcage.lifetime.feasibility import FaultMapReplays, Feasibility
+from mcage.lifetime.outcomes import (
+    DegradationOutcome,
+    FaultyEntries,
+    LifeEnd,
+    LifeMoments,
+    LifeOutcomes,
+    Spills,
+    WriteRates,
+    count_faulty,
+)
+from mcage.replays.outcome import Event
 from mcage.spec.epochs import growth_weights, middles_of_growth
 from mcage.variation import EntryFaults, TailCells
 
 BISECTIONS = 12
-"""Halvings of an epoch in search of the moment at which room runs out: 4 hours of two years."""
-
-MOMENTS = 3
-"""Moments of an epoch at which its events are counted: start, middle of growth, end."""
+"""Halvings of an epoch in search of the moment from which a kernel cannot run: 4 hours of two
+years."""
 
 
-@dataclass(frozen=True)
-class Lives:
-    """What became of the instances of a batch; arrays [instances, ...].
-
-    Attributes
-    ----------
-    life_seconds, end_cause : float64[I], int8[I]
-        End of life, or the horizon where the cause is `EndCause.CENSORED`.
-    max_dvth_volts, longest_duty : float64[I, 2]
-        Largest shift of T0 and T1; longest share of the life at '0' and at '1'.
-    writes : float64[I, 4]
-        Shares of the writes of the life: regular, to reliable, to faulty, LDS. NaN (as the next
-        three) if there was no life.
-    wakeups, movs, mispredictions : float64[I]
-        Per write.
-    peak_spilled_rows, faulty_start, faulty_end : int64[I]
-        Spilled rows at most, those that found room only; faulty entries at the start and at the
-        end.
-    epoch_max_dvth_volts, epoch_faulty, epoch_peak_spilled : float64[I, epochs(, 2)]
-        Shifts at the end of each epoch; faulty entries and spilled rows in it. NaN after death.
-    sampled_dvth_volts : float64[I, sample, 2]
-        Shifts of the sampled cells at the end.
-    moment_seconds : float64[I, epochs, 3]
-        Weights of the moments of each epoch that stand for all of it; 0 after death.
-    moment_events : float64[I, epochs, 3, EVENTS]
-        Events per cycle at these moments.
-    """
-
-    life_seconds: NDArray[np.float64]
-    end_cause: NDArray[np.int8]
-    max_dvth_volts: NDArray[np.float64]
-    longest_duty: NDArray[np.float64]
-    delay_increase: NDArray[np.float64]
-    writes: NDArray[np.float64]
-    wakeups: NDArray[np.float64]
-    movs: NDArray[np.float64]
-    mispredictions: NDArray[np.float64]
-    peak_spilled_rows: NDArray[np.int64]
-    faulty_start: NDArray[np.int64]
-    faulty_end: NDArray[np.int64]
-    epoch_max_dvth_volts: NDArray[np.float64]
-    epoch_faulty: NDArray[np.float64]
-    epoch_peak_spilled: NDArray[np.float64]
-    sampled_dvth_volts: NDArray[np.float64]
-    moment_seconds: NDArray[np.float64]
-    moment_events: NDArray[np.float64]
-
-
-def live(
-    rules: LifeConditions,
-    engine: Engine,
-    shared: FaultFreeReplays,
-    kernel_of_epoch: NDArray[np.int64],
-    tail: TailCells,
-    sample: NDArray[np.int64],
-    constants: InstanceConstants | None = None,
-) -> Lives:
-    """Live a batch of instances of one case.
+@dataclass(frozen=True, eq=False)
+class SliceBatch:
+    """I instances that are simulated together; their results do not depend on the batch.
 
     Parameters
     ----------
-    rules : LifeRules
+    kernel_of_epoch : int64[I, epochs]
+        Kernel that each instance runs in each epoch.
+    tail : TailCells
+        Cells that may become faulty, above the floor of the conditions.
+    sampled_cells : int64[I, sample]
+        Cells whose shifts stand for the distribution over the slice.
+    constants : InstanceConstants, optional
+        Constants of the instances. They may be left out if the distributions of the conditions
+        make all instances alike.
+    """
+
+    kernel_of_epoch: NDArray[np.int64]
+    tail: TailCells
+    sampled_cells: NDArray[np.int64]
+    constants: InstanceConstants | None = None
+
+    def __len__(self) -> int:
+        return len(self.kernel_of_epoch)
+
+
+def simulate_lifetimes(
+    conditions: LifeConditions,
+    engine: Engine,
+    fault_free: FaultFreeReplays,
+    batch: SliceBatch,
+) -> LifeOutcomes:
+    """Simulate the lives of a batch of instances in a case.
+
+    Parameters
+    ----------
+    conditions : LifeConditions
         What holds for all of them.
     engine : Engine
         Replays what depends on a fault map.
-    shared : SharedReplays
+    fault_free : FaultFreeReplays
         The case's technique on each kernel.
-    kernel_of_epoch : int64[I, epochs]
-        Kernel that each instance runs.
-    tail : TailCells
-        Cells that may become faulty above the rules' floor.
-    sample : int64[I, sample]
-        Cells whose shifts stand for the distribution over the slice.
-    constants : InstanceConstants, optional
-        What the instances have of their own: to be given where the laws of the rules let them
-        differ.
+    batch : SliceBatch
+        The instances.
 
     Raises
     ------
     UserError
-        As `LifeConditions.drift`.
+        As `LifeConditions.additive_shift`.
     """
-    return _Batch(rules, constants, engine, shared, kernel_of_epoch, tail, sample).run()
+    return _Simulation(conditions, engine, fault_free, batch).run()
 
 
-class _Batch:
+class _Simulation:
     """State of a batch while it lives; index [instance] throughout.
 
     An instance that ends in the midst of an epoch is left as it was at the start of that epoch, its
-    last. When all have come to their last one, the moments of all ends are solved for together.
+    last. When all instances have come to their last epochs, the moments of all ends are solved for
+    together.
     """
 
     def __init__(
         self,
-        rules: LifeConditions,
-        constants: InstanceConstants | None,
+        conditions: LifeConditions,
         engine: Engine,
-        shared: FaultFreeReplays,
-        kernel_of_epoch: NDArray[np.int64],
-        tail: TailCells,
-        sample: NDArray[np.int64],
+        fault_free: FaultFreeReplays,
+        batch: SliceBatch,
     ) -> None:
-        count, epochs = kernel_of_epoch.shape
-        faulty = tail.vmin_volts > rules.environment.lowest_vdd_volts
+        count, epochs = batch.kernel_of_epoch.shape
+        tail, samples = batch.tail, batch.sampled_cells.shape[1]
+        faulty = tail.vmin_volts > conditions.environment.lowest_vdd_volts
         self.entries = EntryFaults.none(count).more(tail, faulty)
         # A cell that is faulty from the start stays so, whatever becomes of it.
         self.tail = tail.at(np.flatnonzero(~faulty), np.arange(count))
-        self.rules, self.limits = rules, rules.limits(constants)
-        self.kernel_of_epoch = kernel_of_epoch
-        self.sampled_cells = sample.shape[1]
-        self.room = Room(engine, shared, rules.lds_rows, rules.spill_limit)
-        tracked = TrackedCells(
-            np.concatenate([self.tail.instance, np.repeat(np.arange(count), sample.shape[1])]),
-            np.concatenate([self.tail.cell.astype(np.int64), sample.ravel()]),
+        self.conditions = conditions
+        self.criteria = conditions.failure_criteria(batch.constants)
+        self.kernel_of_epoch = batch.kernel_of_epoch
+        self.samples = samples
+        self.feasibility = Feasibility(
+            engine, fault_free, conditions.lds_rows, conditions.spill_limit
         )
-        given = (engine, shared.duties, tracked, self.sampled_cells, count)
+        tracked = TrackedCells(
+            np.concatenate([self.tail.instance, np.repeat(np.arange(count), samples)]),
+            np.concatenate([self.tail.cell.astype(np.int64), batch.sampled_cells.ravel()]),
+        )
+        given = (engine, fault_free.duties, tracked, samples, count)
         self.degradation: Degradation
-        if rules.sums_suffice:
-            self.degradation = AdditiveDegradation(rules.drift(constants), *given)
+        if conditions.sums_suffice:
+            shift = conditions.additive_shift(batch.constants)
+            self.degradation = AdditiveDegradation(shift, *given)
         else:
-            self.degradation = StepwiseDegradation(rules.history(constants), *given)
+            history = conditions.history(batch.constants)
+            self.degradation = StepwiseDegradation(history, *given)
 
         # The last epoch of each instance so far, and the replays at both its ends.
         self.epoch = np.zeros(count, dtype=np.int64)
-        self.first, self.last = Replayed.none(count), Replayed.none(count)
+        self.first, self.last = FaultMapReplays.none(count), FaultMapReplays.none(count)
 
         self.faulty = np.zeros(len(self.tail.cell), dtype=bool)
         self.healthy = np.arange(len(self.tail.cell))
-        self.fault_maps = self.entries.fault_maps(rules.spread_blocks)
-        self.faulty_start = (self.fault_maps != 0).sum(axis=1)
-        self.faulty_end = self.faulty_start.copy()
-
+        self.fault_maps = self.entries.fault_maps(conditions.spread_blocks)
         self.ended_by_delay = np.zeros(count, dtype=bool)
         self.ended_by_faults = np.zeros(count, dtype=bool)
-        self.end_seconds = np.full(count, rules.horizon_seconds)
-        self.cause = np.full(count, EndCause.CENSORED, dtype=np.int8)
-        self.moment_seconds = np.zeros((count, epochs, MOMENTS))
-        self.moment_events = np.zeros((count, epochs, MOMENTS, EVENTS))
-        self.peak = np.zeros(count, dtype=np.int64)
-        self.epoch_max_dvth = np.full((count, epochs, 2), np.nan)
-        self.epoch_faulty = np.full((count, epochs), np.nan)
-        self.epoch_peak = np.full((count, epochs), np.nan)
 
-    def run(self) -> Lives:
-        edges = [years * SECONDS_PER_YEAR for years in self.rules.epoch_edges_years]
-        running = np.arange(len(self.end_seconds))
+        self.end = LifeEnd.at_horizon(count, conditions.horizon_seconds)
+        self.spills = Spills.none(count, epochs)
+        self.faulty_entries = FaultyEntries.of(self.fault_maps, epochs)
+        self.moments = LifeMoments.none(count, epochs)
+        self.epoch_max_dvth = np.full((count, epochs, 2), np.nan)
+
+    def run(self) -> LifeOutcomes:
+        edges = [years * SECONDS_PER_YEAR for years in self.conditions.epoch_edges_years]
+        running = np.arange(len(self.epoch))
         for epoch, (start, end) in enumerate(pairwise(edges)):
             first = self._begin(running, epoch, start)
-            running, first = running[first.fits], first.of(first.fits)
+            running, first = running[first.feasible], first.of(first.feasible)
             if not len(running):
                 break
             self.first.keep(running, first)
             self.epoch[running] = epoch
-            self.epoch_faulty[running, epoch] = (first.fault_maps != 0).sum(axis=1)
+            self.faulty_entries.epoch[running, epoch] = count_faulty(first.fault_maps)
             running = self._age(running, first, start, end)
-        self._end()
-        return self._lives()
+        self._solve_ends()
+        return self._outcomes()
 
-    def _begin(self, running: NDArray[np.int64], epoch: int, start: float) -> Replayed:
-        """Let instances begin an epoch; those that find no room end there."""
+    def _begin(self, running: NDArray[np.int64], epoch: int, start: float) -> FaultMapReplays:
+        """Let instances begin an epoch; those whose kernel cannot run end there."""
         kernel = self.kernel_of_epoch[running, epoch]
-        first = self.room.replay(kernel, self.fault_maps[running], self.last.of(running))
-        dead = ~first.fits
-        self.end_seconds[running[dead]] = start
-        self.cause[running[dead]] = first.end_cause[dead]
+        first = self.feasibility.replay(kernel, self.fault_maps[running], self.last.of(running))
+        dead = ~first.feasible
+        self.end.seconds[running[dead]] = start
+        self.end.cause[running[dead]] = first.end_cause[dead]
         return first
 
     def _age(
-        self, running: NDArray[np.int64], first: Replayed, start: float, end: float
+        self, running: NDArray[np.int64], first: FaultMapReplays, start: float, end: float
     ) -> NDArray[np.int64]:
         """Let instances live through an epoch; return those that do not end in it."""
         self.degradation.add(running, first.kernel, first.fault_maps, start, end)
-        found, places = self._new_faults(running)
-        faults = found.faults_at(found.span.end)
-        fault_maps = faults.fault_maps(self.rules.spread_blocks)
-        last = self.room.replay(first.kernel, fault_maps, first)
+        new_faults, places = self._new_faults(running)
+        faults = new_faults.faults_at(new_faults.span.end)
+        fault_maps = faults.fault_maps(self.conditions.spread_blocks)
+        last = self.feasibility.replay(first.kernel, fault_maps, first)
         self.last.keep(running, last)
-        limit = self.limits.of(running).dvth_limit_volts
+        limit = self.criteria.of(running).dvth_limit_volts
         self.ended_by_delay[running] = self.degradation.exceeds(running, limit)
-        without_room = np.flatnonzero(~last.fits)
-        if len(without_room):
-            self.ended_by_faults[running[without_room]] = self._runs_out(
-                found.of(without_room), first.of(without_room), last.of(without_room)
+        infeasible = np.flatnonzero(~last.feasible)
+        if len(infeasible):
+            self.ended_by_faults[running[infeasible]] = self._ends_within(
+                new_faults.of(infeasible), first.of(infeasible), last.of(infeasible)
             )
 
         ended = (self.ended_by_delay | self.ended_by_faults)[running]
         if ended.any():
-            going = np.flatnonzero(~ended)
-            running, found = running[going], found.of(going)
-            first, last = first.of(going), last.of(going)
-            faults, fault_maps = faults.of(going), fault_maps[going]
-            places = places[self._chosen(running)[self.tail.instance[places]]]
-        self._live_until(running, found.span.end, found, first, last)
+            alive = np.flatnonzero(~ended)
+            running, new_faults = running[alive], new_faults.of(alive)
+            first, last = first.of(alive), last.of(alive)
+            faults, fault_maps = faults.of(alive), fault_maps[alive]
+            places = places[self._is_among(running)[self.tail.instance[places]]]
+        self._record(running, new_faults.span.end, new_faults, first, last)
         self.entries.keep(running, faults)
         self.fault_maps[running] = fault_maps
         self.faulty[places] = True
@@ -235,133 +211,144 @@ class _Batch:
         return running
 
     def _new_faults(self, instances: NDArray[np.int64]) -> tuple[NewFaults, NDArray[np.int64]]:
-        """Faults that appear in the last epoch of some instances, and their places in the tail.
+        """Faults that appear in the last epochs of instances, and their places in the tail.
 
-        A cell that is healthy at both ends of an epoch is so throughout (docs/aging.md).
+        A cell that is fault-free at both ends of an epoch is so throughout (docs/aging.md).
         """
-        chosen = self._chosen(instances)
-        healthy = self.healthy[chosen[self.tail.instance[self.healthy]]]
+        healthy = self.healthy[self._is_among(instances)[self.tail.instance[self.healthy]]]
         instance, degradation = self.tail.instance[healthy], self.degradation.cells(healthy)
         shift = degradation.dvth(self.degradation.span.end[instance])
-        fails = self.limits.of(instance).are_faulty(self.tail.vmin_volts[healthy], shift)
+        fails = self.criteria.of(instance).are_faulty(self.tail.vmin_volts[healthy], shift)
         places = healthy[fails]
-        found = NewFaults(
-            limits=self.limits.of(instances),
-            spread_blocks=self.rules.spread_blocks,
+        new_faults = NewFaults(
+            criteria=self.criteria.of(instances),
+            spread_blocks=self.conditions.spread_blocks,
             span=self.degradation.span.of(instances),
             earlier=self.entries.of(instances),
             cells=self.tail.at(places, instances),
             degradation=degradation.of(fails),
         )
-        return found, places
+        return new_faults, places
 
-    def _runs_out(self, found: NewFaults, first: Replayed, last: Replayed) -> NDArray[np.bool_]:
-        """Whether instances without room at the end of an epoch lack it earlier.
+    def _ends_within(
+        self, new_faults: NewFaults, first: FaultMapReplays, last: FaultMapReplays
+    ) -> NDArray[np.bool_]:
+        """Whether kernels that cannot run at the end of an epoch cannot run within it: bool[n].
 
-        What fits up to the last moment that bisection looks at leaves the rest to the next epoch.
+        A kernel that can run up to the last moment that bisection looks at ends with the next
+        epoch.
         """
-        moment, end = found.span.start, found.span.end
+        moment, end = new_faults.span.start, new_faults.span.end
         for _ in range(BISECTIONS):
             moment = 0.5 * (moment + end)
-        return ~self.room.replay(first.kernel, found.fault_maps_at(moment), last, first).fits
+        fault_maps = new_faults.fault_maps_at(moment)
+        return ~self.feasibility.replay(first.kernel, fault_maps, last, first).feasible
 
-    def _live_until(
+    def _record(
         self,
         instances: NDArray[np.int64],
         moment: NDArray[np.float64],
-        found: NewFaults,
-        first: Replayed,
-        last: Replayed,
+        new_faults: NewFaults,
+        first: FaultMapReplays,
+        last: FaultMapReplays,
     ) -> None:
-        """Account for the last epochs of some instances, up to a moment of each."""
-        start, epoch = found.span.start, self.epoch[instances]
-        halfway = found.fault_maps_at(middles_of_growth(start, moment))
-        middle = self.room.replay(first.kernel, halfway, first, last)
-        self.moment_seconds[instances, epoch] = growth_weights(start, moment).T
-        self.moment_events[instances, epoch] = np.stack(
+        """Record the last epochs of instances, up to a moment of each."""
+        start, epoch = new_faults.span.start, self.epoch[instances]
+        halfway = new_faults.fault_maps_at(middles_of_growth(start, moment))
+        middle = self.feasibility.replay(first.kernel, halfway, first, last)
+        self.moments.seconds[instances, epoch] = growth_weights(start, moment).T
+        self.moments.events[instances, epoch] = np.stack(
             [first.events, middle.events, last.events], axis=1
         )
-        # One row more than there is room for ends the life: it never lived in the LDS.
-        peak = np.maximum(first.peak, np.minimum(last.peak, self.rules.lds_rows))
-        self.epoch_peak[instances, epoch] = peak
-        self.peak[instances] = np.maximum(self.peak[instances], peak)
+        # A row more than there is room for ends the life: it never was in the LDS.
+        in_lds = np.minimum(last.peak_spilled_rows, self.conditions.lds_rows)
+        peak = np.maximum(first.peak_spilled_rows, in_lds)
+        self.spills.epoch_peak_rows[instances, epoch] = peak
+        self.spills.peak_rows[instances] = np.maximum(self.spills.peak_rows[instances], peak)
         self.epoch_max_dvth[instances, epoch] = self.degradation.worst_dvth(instances, moment).T
-        self.faulty_end[instances] = (last.fault_maps != 0).sum(axis=1)
+        self.faulty_entries.at_end[instances] = count_faulty(last.fault_maps)
 
-    def _end(self) -> None:
+    def _solve_ends(self) -> None:
         """Solve for the moments of the ends that lie inside an epoch."""
         ended = np.flatnonzero(self.ended_by_delay | self.ended_by_faults)
         if not len(ended):
             return
-        found, _ = self._new_faults(ended)
-        moment, cause = found.span.end.copy(), np.full(len(ended), EndCause.DELAY)
+        new_faults, _ = self._new_faults(ended)
+        moment, cause = new_faults.span.end.copy(), np.full(len(ended), EndCause.DELAY)
         late = np.flatnonzero(self.ended_by_delay[ended])
-        limit = self.limits.of(ended[late]).dvth_limit_volts
+        limit = self.criteria.of(ended[late]).dvth_limit_volts
         moment[late] = self.degradation.reaching(ended[late], limit)
         failed = np.flatnonzero(self.ended_by_faults[ended])
-        by_faults, failure = self._end_by_faults(ended[failed], found.of(failed))
+        by_faults, failure = self._solve_ends_by_faults(ended[failed], new_faults.of(failed))
         sooner = by_faults < moment[failed]
         moment[failed[sooner]], cause[failed[sooner]] = by_faults[sooner], failure[sooner]
-        self.end_seconds[ended], self.cause[ended] = moment, cause
+        self.end.seconds[ended], self.end.cause[ended] = moment, cause
 
         first, last = self.first.of(ended), self.last.of(ended)
-        last = self.room.replay(first.kernel, found.fault_maps_at(moment), first, last)
-        self._live_until(ended, moment, found, first, last)
+        last = self.feasibility.replay(first.kernel, new_faults.fault_maps_at(moment), first, last)
+        self._record(ended, moment, new_faults, first, last)
 
-    def _end_by_faults(
-        self, instances: NDArray[np.int64], found: NewFaults
+    def _solve_ends_by_faults(
+        self, instances: NDArray[np.int64], new_faults: NewFaults
     ) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
-        """Moments at which kernels can run no longer, and why."""
-        fits, full = self.first.of(instances), self.last.of(instances)
-        low, high = found.span.start, found.span.end
+        """Moments from which kernels cannot run any longer, and why: float64[n], int8[n]."""
+        feasible, infeasible = self.first.of(instances), self.last.of(instances)
+        low, high = new_faults.span.start, new_faults.span.end
         for _ in range(BISECTIONS):
             middle = 0.5 * (low + high)
-            tried = self.room.replay(fits.kernel, found.fault_maps_at(middle), fits, full)
-            low, high = np.where(tried.fits, middle, low), np.where(tried.fits, high, middle)
-            fits.keep(tried.fits, tried.of(tried.fits))
-            full.keep(~tried.fits, tried.of(~tried.fits))
-        return high, full.end_cause
+            fault_maps = new_faults.fault_maps_at(middle)
+            tried = self.feasibility.replay(feasible.kernel, fault_maps, feasible, infeasible)
+            runs = tried.feasible
+            low, high = np.where(runs, middle, low), np.where(runs, high, middle)
+            feasible.keep(runs, tried.of(runs))
+            infeasible.keep(~runs, tried.of(~runs))
+        return high, infeasible.end_cause
 
-    def _chosen(self, instances: NDArray[np.int64]) -> NDArray[np.bool_]:
-        chosen = np.zeros(len(self.end_seconds), dtype=bool)
-        chosen[instances] = True
-        return chosen
+    def _is_among(self, instances: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Mark selected instances: bool[I]."""
+        among = np.zeros(len(self.epoch), dtype=bool)
+        among[instances] = True
+        return among
 
-    def _lives(self) -> Lives:
-        lived = np.flatnonzero(self.end_seconds > 0)
-        age = self.end_seconds[lived]
-        count = len(self.end_seconds)
+    def _outcomes(self) -> LifeOutcomes:
+        return LifeOutcomes(
+            end=self.end,
+            degradation=self._degradation_outcome(),
+            writes=self._write_rates(),
+            spills=self.spills,
+            faulty_entries=self.faulty_entries,
+            moments=self.moments,
+        )
+
+    def _degradation_outcome(self) -> DegradationOutcome:
+        lived = np.flatnonzero(self.end.seconds > 0)
+        age, count = self.end.seconds[lived], len(self.epoch)
         dvth, duty = np.zeros((count, 2)), np.zeros((count, 2))
-        sampled = np.zeros((2, count, self.sampled_cells))
+        sampled = np.zeros((2, count, self.samples))
         dvth[lived] = self.degradation.worst_dvth(lived, age).T
         duty[lived] = self.degradation.longest_duty(lived, age).T
         sampled[:, lived] = self.degradation.sampled_dvth(lived, age)
-        events = (self.moment_seconds[..., None] * self.moment_events).sum(axis=(1, 2))
-        writes = events[:, : Event.LDS + 1].sum(axis=1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            rates = events / writes[:, None]
-        return Lives(
-            life_seconds=self.end_seconds,
-            end_cause=self.cause,
+        return DegradationOutcome(
             max_dvth_volts=dvth,
             longest_duty=duty,
             delay_increase=delay_increase(
                 dvth.max(axis=1),
-                self.rules.environment.highest_vdd_volts,
-                self.limits.vt0_volts,
-                self.rules.nbti.alpha,
+                self.conditions.environment.highest_vdd_volts,
+                self.criteria.vt0_volts,
+                self.conditions.nbti.alpha,
             ),
-            writes=rates[:, : Event.LDS + 1],
+            sampled_dvth_volts=np.moveaxis(sampled, 0, 2),
+            epoch_max_dvth_volts=self.epoch_max_dvth,
+        )
+
+    def _write_rates(self) -> WriteRates:
+        events = (self.moments.seconds[..., None] * self.moments.events).sum(axis=(1, 2))
+        writes = events[:, : Event.LDS + 1].sum(axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            rates = events / writes[:, None]
+        return WriteRates(
+            fractions=rates[:, : Event.LDS + 1],
             wakeups=rates[:, Event.WAKEUP],
             movs=rates[:, Event.MOV],
             mispredictions=rates[:, Event.MISPREDICTION],
-            peak_spilled_rows=self.peak,
-            faulty_start=self.faulty_start,
-            faulty_end=self.faulty_end,
-            epoch_max_dvth_volts=self.epoch_max_dvth,
-            epoch_faulty=self.epoch_faulty,
-            epoch_peak_spilled=self.epoch_peak,
-            sampled_dvth_volts=np.moveaxis(sampled, 0, 2),
-            moment_seconds=self.moment_seconds,
-            moment_events=self.moment_events,
         )

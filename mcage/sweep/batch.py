@@ -1,6 +1,6 @@
 """A batch of instances: their draws, their lives in every case, and the arrays of the file."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.aging.nbti import SECONDS_PER_YEAR
-from mcage.aging.sampling import OF_SLICES, InstanceConstants
+from mcage.aging.sampling import OF_SLICES
 from mcage.geometry import SLICE
 from mcage.lifetime.costs import Consumption, Meter
 from mcage.lifetime.degradation.stepwise import most_instances
-from mcage.lifetime.simulator import Lives, live
+from mcage.lifetime.outcomes import LifeOutcomes
+from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.random import stream
 from mcage.spec import SweepSpec
 from mcage.sweep.cases import PlannedCase
@@ -58,25 +59,68 @@ def compute_batch(plan: SweepPlan, instances: NDArray[np.int64]) -> Arrays:
 
 
 @dataclass(frozen=True)
-class _CaseResults:
-    """What a batch yields under one case.
+class CaseResults:
+    """What a batch yields in a case.
 
     Attributes
     ----------
-    lives : Lives
-        The lives, without what follows below.
+    outcomes : LifeOutcomes
+        What became of the instances.
     consumption : Consumption
-        What they take.
-    histogram : int64[2, bins]
-        Sampled cells per threshold shift.
+        Slowdown and power over their lives.
     time_fractions : float64[instances, points]
         Fraction of the time at each operating point; NaN beyond the points of the case.
     """
 
-    lives: Lives
+    outcomes: LifeOutcomes
     consumption: Consumption
-    histogram: NDArray[np.int64]
     time_fractions: NDArray[np.float64]
+
+    def fields(self) -> dict[str, NDArray[Any]]:
+        """Fields of all records by name."""
+        parts = (getattr(self.outcomes, field.name) for field in fields(self.outcomes))
+        return {
+            field.name: getattr(record, field.name)
+            for record in (*parts, self.consumption)
+            for field in fields(record)
+        }
+
+    def of_working(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values of the slices that worked at all; NaN for a slice that was dead on arrival."""
+        worked = self.outcomes.end.seconds > 0
+        return np.where(worked.reshape(worked.shape + (1,) * (values.ndim - 1)), values, np.nan)
+
+    def histogram(self) -> NDArray[np.int64]:
+        """Sampled cells of the slices that worked at all, per threshold shift: int64[2, bins]."""
+        worked = self.outcomes.end.seconds > 0
+        return dvth_histogram(1e3 * self.outcomes.degradation.sampled_dvth_volts[worked])
+
+
+OF_CASES: dict[str, Callable[[CaseResults], NDArray[Any]]] = {
+    "operating_point_share": lambda case: case.time_fractions,
+    "life_years": lambda case: case.outcomes.end.seconds / SECONDS_PER_YEAR,
+    "end_cause": lambda case: case.outcomes.end.cause,
+    "max_dvth_mv": lambda case: 1e3 * case.of_working(case.outcomes.degradation.max_dvth_volts),
+    "longest_duty": lambda case: case.of_working(case.outcomes.degradation.longest_duty),
+    "delay_increase": lambda case: case.of_working(case.outcomes.degradation.delay_increase),
+    "epoch_max_dvth_mv": lambda case: 1e3 * case.outcomes.degradation.epoch_max_dvth_volts,
+    "dvth_histogram": lambda case: case.histogram(),
+    "write_share": lambda case: case.outcomes.writes.fractions,
+    "spill_rate": lambda case: case.outcomes.writes.fractions[..., 3],
+    "wakeups_per_write": lambda case: case.outcomes.writes.wakeups,
+    "movs_per_write": lambda case: case.outcomes.writes.movs,
+    "mispredictions_per_write": lambda case: case.outcomes.writes.mispredictions,
+    "peak_spilled_rows": lambda case: case.outcomes.spills.peak_rows,
+    "epoch_peak_spilled_rows": lambda case: case.outcomes.spills.epoch_peak_rows,
+    "faulty_entries_start": lambda case: case.outcomes.faulty_entries.at_start,
+    "faulty_entries_end": lambda case: case.outcomes.faulty_entries.at_end,
+    "epoch_faulty_entries": lambda case: case.outcomes.faulty_entries.epoch,
+    "energy_saving_nominal": lambda case: case.consumption.energy_saving_nominal,
+}
+"""Variables of the file whose field in a record has another name or unit, or no field.
+
+All other variables with a dimension for cases are fields of the same name in a record.
+"""
 
 
 class _Batch:
@@ -94,36 +138,52 @@ class _Batch:
 
     def arrays(self) -> Arrays:
         plan = self._plan
-        results = [
-            self._live(case, meter) for case, meter in zip(plan.cases, plan.meters, strict=True)
+        cases = [
+            self._arrays_of_case(case, meter)
+            for case, meter in zip(plan.cases, plan.meters, strict=True)
         ]
-        return _arrays(self._workload, self._constants, results)
+        return self._arrays_of_instances() | {
+            name: np.stack([case[name] for case in cases]) for name in cases[0]
+        }
 
-    def _live(self, case: PlannedCase, meter: Meter) -> _CaseResults:
+    def _arrays_of_instances(self) -> Arrays:
+        """What is the same in all cases."""
+        count, constants = len(self._instances), self._constants
+        return {
+            "workload": self._workload.astype(np.int16),
+            **{name: np.broadcast_to(getattr(constants, name), count) for name in OF_SLICES},
+            "temperature_swing_kelvin": np.broadcast_to(
+                constants.temperature_swing_kelvin, self._kernel_of_epoch.shape
+            ),
+        }
+
+    def _arrays_of_case(self, case: PlannedCase, meter: Meter) -> Arrays:
+        results = self._live(case, meter)
+        carried = results.fields()
+        return {
+            variable.name: OF_CASES[variable.name](results)
+            if variable.name in OF_CASES
+            else carried[variable.name]
+            for variable in VARIABLES
+            if "case" in variable.dims
+        }
+
+    def _live(self, case: PlannedCase, meter: Meter) -> CaseResults:
         plan, conditions = self._plan, case.conditions
-        distributions = conditions.laws.shares
+        distributions = conditions.distributions.time_fractions
         fractions = (
             None if distributions is None else distributions.draw(plan.spec.seed, self._instances)
         )
-        lives = live(
-            conditions,
-            plan.engine,
-            meter.shared,
-            self._kernel_of_epoch,
-            self._tail(case),
-            self._sample,
-            replace(self._constants, shares=fractions),
+        batch = SliceBatch(
+            kernel_of_epoch=self._kernel_of_epoch,
+            tail=self._tail(case),
+            sampled_cells=self._sample,
+            constants=replace(self._constants, time_fractions=fractions),
         )
-        worked = lives.life_seconds > 0
-        no_more = np.empty(0)
-        return _CaseResults(
-            lives=replace(
-                lives, sampled_dvth_volts=no_more, moment_seconds=no_more, moment_events=no_more
-            ),
-            consumption=meter.read(
-                self._kernel_of_epoch, lives.moment_seconds, lives.moment_events, fractions
-            ),
-            histogram=dvth_histogram(1e3 * lives.sampled_dvth_volts[worked]),
+        outcomes = simulate_lifetimes(conditions, plan.engine, meter.fault_free, batch)
+        return CaseResults(
+            outcomes=outcomes,
+            consumption=meter.read(self._kernel_of_epoch, outcomes.moments, fractions),
             time_fractions=self._time_fractions(case, fractions),
         )
 
@@ -145,7 +205,7 @@ class _Batch:
         points = case.conditions.environment.points
         fractions = np.full((len(self._instances), self._plan.operating_points), np.nan)
         fractions[:, : len(points)] = (
-            [point.share for point in points] if drawn is None else drawn.T
+            [point.time_fraction for point in points] if drawn is None else drawn.T
         )
         return fractions
 
@@ -164,57 +224,6 @@ def _sampled_cells(spec: SweepSpec, instances: NDArray[np.int64]) -> NDArray[np.
 
 def _above(tail: TailCells, floor_volts: float) -> TailCells:
     return tail.at(np.flatnonzero(tail.vmin_volts > floor_volts), np.arange(tail.instances))
-
-
-def _arrays(
-    workload: NDArray[np.int64], constants: InstanceConstants, results: Sequence[_CaseResults]
-) -> Arrays:
-    """Arrays of the file out of the results of a batch, one for each case."""
-    stacked = _stacked([result.lives for result in results])
-    stacked |= _stacked([result.consumption for result in results])
-    worked = stacked["life_seconds"] > 0
-
-    def of_working(name: str) -> NDArray[np.float64]:
-        """Values of the slices that worked at all: a slice dead on arrival has none."""
-        values = stacked[name]
-        return np.where(worked.reshape(worked.shape + (1,) * (values.ndim - 2)), values, np.nan)
-
-    converted = {
-        "workload": workload.astype(np.int16),
-        **{name: np.broadcast_to(getattr(constants, name), len(workload)) for name in OF_SLICES},
-        "temperature_swing_kelvin": np.broadcast_to(
-            constants.temperature_swing_kelvin, stacked["epoch_faulty"].shape[1:]
-        ),
-        "operating_point_share": np.stack([result.time_fractions for result in results]),
-        "life_years": stacked["life_seconds"] / SECONDS_PER_YEAR,
-        "max_dvth_mv": 1e3 * of_working("max_dvth_volts"),
-        "longest_duty": of_working("longest_duty"),
-        "delay_increase": of_working("delay_increase"),
-        "write_share": stacked["writes"],
-        "spill_rate": stacked["writes"][..., 3],
-        "faulty_entries_start": stacked["faulty_start"],
-        "faulty_entries_end": stacked["faulty_end"],
-        "wakeups_per_write": stacked["wakeups"],
-        "movs_per_write": stacked["movs"],
-        "mispredictions_per_write": stacked["mispredictions"],
-        "energy_saving_nominal": 1
-        - stacked["power_mw"] * (1 + stacked["slowdown"]) / stacked["conventional_power_mw"],
-        "epoch_max_dvth_mv": 1e3 * stacked["epoch_max_dvth_volts"],
-        "epoch_faulty_entries": stacked["epoch_faulty"],
-        "epoch_peak_spilled_rows": stacked["epoch_peak_spilled"],
-        "dvth_histogram": np.stack([result.histogram for result in results]),
-    }
-    # A record carries all other variables by their names in the file.
-    carried = stacked | converted
-    return {variable.name: carried[variable.name] for variable in VARIABLES}
-
-
-def _stacked(records: Sequence[Lives] | Sequence[Consumption]) -> dict[str, NDArray[Any]]:
-    """Arrays [case, ...] of each field of records of one type, a record for each case."""
-    return {
-        field.name: np.stack([getattr(record, field.name) for record in records])
-        for field in fields(records[0])
-    }
 
 
 def dvth_histogram(dvth_mv: NDArray[np.float64]) -> NDArray[np.int64]:

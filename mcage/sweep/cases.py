@@ -87,7 +87,11 @@ def _planned(
             vmin_coefficient=spec.life.vmin_coefficient,
             lds_rows=spec.registers.lds_rows,
             spread_blocks=spec.faults.spread_blocks,
-            laws=distributions if fractions is None else replace(distributions, shares=fractions),
+            distributions=(
+                distributions
+                if fractions is None
+                else replace(distributions, time_fractions=fractions)
+            ),
             spill_limit=1.0 if spec.life.spill_limit is None else spec.life.spill_limit,
             holds_while_idle=spec.life.idle == HELD,
         ),
@@ -177,7 +181,7 @@ def operating_points(
         tuple(
             OperatingPoint(
                 vdd_volts=point.vdd_in(case.scenario_vdd_volts),
-                share=fraction,
+                time_fraction=fraction,
                 temperature_kelvin=temperature_kelvin,
                 temperature_offset_kelvin=point.temperature_offset_kelvin,
             )

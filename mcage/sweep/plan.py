@@ -17,7 +17,7 @@ from mcage.distributions import Distribution
 from mcage.engines.interface import Engine
 from mcage.errors import UserError
 from mcage.lifetime.costs import Meter
-from mcage.lifetime.fault_free import FaultFreeReplays, share
+from mcage.lifetime.fault_free import FaultFreeReplays, fault_free_replays
 from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.spec import SweepSpec
 from mcage.spec.sections import Aging, Workload
@@ -131,7 +131,7 @@ class SweepPlan:
         busy, whole = self._prepared(technique, self.traces), None
         if self.traces_with_idle:
             whole = self._prepared(technique, self.traces_with_idle)
-        return share(self.engine, busy, whole)
+        return fault_free_replays(self.engine, busy, whole)
 
     def _prepared(
         self, technique: Technique, traces: tuple[Trace, ...]
@@ -153,12 +153,12 @@ class SweepPlan:
         technology = costs.technology(self.spec.costs.technology)
         return tuple(
             Meter(
-                shared=self.fault_free[case.case.technique],
+                fault_free=self.fault_free[case.case.technique],
                 conventional=self.conventional,
                 environment=case.conditions.environment,
                 technology=technology,
                 penalties=costs.penalties,
-                shares_vary=case.conditions.laws.shares is not None,
+                time_fractions_vary=case.conditions.distributions.time_fractions is not None,
             )
             for case in self.cases
         )

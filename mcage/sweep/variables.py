@@ -1,7 +1,8 @@
 """What a sweep writes: each variable of its results files, declared once.
 
 A new output variable takes two edits: its declaration in `VARIABLES`, and the field of the same
-name in the record that carries it (`Lives`, `Consumption` or `InstanceConstants`). Where the field
+name in the record that carries it (a part of `LifeOutcomes`, `Consumption` or
+`InstanceConstants`). Where the field
 has another unit than the file, or another name, `mcage.sweep.batch` says how the one becomes the
 other. Shards, the merge, the results file and its validation follow this list.
 """

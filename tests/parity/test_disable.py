@@ -199,19 +199,19 @@ def test_a_life_ends_when_no_window_fits():
     trace = steady_trace(random_values(10))
     every_tenth = tail_of(whole_entries(range(9, 256, 10)), whole_entries(range(10, 256, 10)))
     life = lived([trace], "disable", every_tenth)
-    assert life.end_cause.tolist() == [EndCause.NO_HOME, EndCause.CENSORED]
-    assert life.life_seconds.tolist() == [0, 10 * YEAR]
-    assert life.writes[1].tolist() == [1, 0, 0, 0]
-    assert life.peak_spilled_rows.tolist() == [0, 0]
+    assert life.end.cause.tolist() == [EndCause.NO_HOME, EndCause.CENSORED]
+    assert life.end.seconds.tolist() == [0, 10 * YEAR]
+    assert life.writes.fractions[1].tolist() == [1, 0, 0, 0]
+    assert life.spills.peak_rows.tolist() == [0, 0]
 
 
 def test_stress_follows_the_windows():
     """The only window lies behind the faulty entry, where its cells are under stress."""
     values = np.zeros((3, 64), dtype=np.uint32)
     life = lived([steady_trace(values)], "disable", tail_of(whole_entries([1])), [cell(0), cell(4)])
-    assert life.sampled_dvth_volts[0, 0].tolist() == [0, 0]
-    assert life.sampled_dvth_volts[0, 1, 0] > 0
-    assert life.longest_duty[0].tolist() == [1, 0]
+    assert life.degradation.sampled_dvth_volts[0, 0].tolist() == [0, 0]
+    assert life.degradation.sampled_dvth_volts[0, 1, 0] > 0
+    assert life.degradation.longest_duty[0].tolist() == [1, 0]
 
 
 def test_reads_and_writes_keep_their_order_in_a_cycle():

@@ -1,18 +1,16 @@
 """Lives from either engine, alone or in a batch, are the same, and so are the times of cells."""
 
 import random
-from dataclasses import fields
 
 import numpy as np
 import pytest
 from engine_cases import seeded_fault_maps
-from life_cases import NUMBA, NUMPY, YEAR, lived, shared_replays, tail_of
+from life_cases import NUMBA, NUMPY, YEAR, arrays_of, lived, shared_replays, tail_of
 from trace_strategies import SPILLING, random_trace
 
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.stress import TrackedCells
 from mcage.geometry import SLICE
-from mcage.lifetime.simulator import Lives
 from mcage.techniques import TECHNIQUES
 
 REDIRECTING = [name for name, technique in TECHNIQUES.items() if technique.redirects]
@@ -121,14 +119,13 @@ def test_an_instance_does_not_depend_on_its_batch(technique):
         return lived(TRACES, technique, tail, range(0, 40000, 97), kernels, **options)
 
     together = lives(instances)
-    assert len(set(together.end_cause.tolist())) > 1, "all lives end alike"
+    assert len(set(together.end.cause.tolist())) > 1, "all lives end alike"
     alone = [lives([one]) for one in instances]
     backwards = lives(list(reversed(instances)))
-    for field in fields(Lives):
-        batch = getattr(together, field.name)
-        single = np.concatenate([getattr(one, field.name) for one in alone])
-        assert np.array_equal(batch, single, equal_nan=True), field.name
-        assert np.array_equal(batch, getattr(backwards, field.name)[::-1], equal_nan=True)
+    for name, batch in arrays_of(together).items():
+        single = np.concatenate([arrays_of(life)[name] for life in alone])
+        assert np.array_equal(batch, single, equal_nan=True), name
+        assert np.array_equal(batch, arrays_of(backwards)[name][::-1], equal_nan=True)
 
 
 @pytest.mark.parametrize("technique", ["disable", "rrcd+pg"])
@@ -139,6 +136,5 @@ def test_engines_live_the_same_lives(technique):
         lived(TRACES, technique, tail, range(100), kernels, engine=engine, lds_rows=8)
         for engine in (NUMPY, NUMBA)
     )
-    for field in fields(Lives):
-        one, other = getattr(numpy, field.name), getattr(numba, field.name)
-        assert np.array_equal(one, other, equal_nan=True), field.name
+    for name, values in arrays_of(numpy).items():
+        assert np.array_equal(values, arrays_of(numba)[name], equal_nan=True), name

@@ -15,6 +15,6 @@ def becomes_faulty_at(seconds, duty_cycle=1.0):
 
 def assert_ends_at(life, seconds, cause, epoch_years=1.0):
     """The moment is found by bisection of an epoch, from above."""
-    assert life.end_cause == [cause]
-    error = life.life_seconds[0] - seconds
+    assert life.end.cause == [cause]
+    error = life.end.seconds[0] - seconds
     assert -1e-6 * seconds < error < 1.01 * epoch_years * YEAR / 2**BISECTIONS

@@ -1,6 +1,6 @@
 """What the tests of lives have in common: traces whose duty cycles are known, and tails by hand."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 
 import numpy as np
@@ -12,8 +12,8 @@ from mcage.aging.sampling import InstanceDistributions
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.lifetime.conditions import LifeConditions
-from mcage.lifetime.fault_free import share
-from mcage.lifetime.simulator import live
+from mcage.lifetime.fault_free import fault_free_replays
+from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces.model import COLUMNS, Trace
@@ -55,8 +55,8 @@ def cell(entry, bit=0):
 def tail_of(*instances):
     """Tail cells of instances, each a dict from cell to Vmin."""
     parts = [
-        (np.array(list(one), dtype=np.int32), np.array(list(one.values()), dtype=float))
-        for one in instances
+        (np.array(list(weak), dtype=np.int32), np.array(list(weak.values()), dtype=float))
+        for weak in instances
     ]
     return TailCells.join(parts)
 
@@ -77,7 +77,7 @@ def rules(**changes):
         "lds_rows": 32,
         "spread_blocks": False,
     } | changes
-    given.setdefault("laws", InstanceDistributions.nominal(given["nbti"], 353.15))
+    given.setdefault("distributions", InstanceDistributions.nominal(given["nbti"], 353.15))
     return LifeConditions(**given)
 
 
@@ -96,7 +96,7 @@ class Alike:
 
 @lru_cache(maxsize=12)
 def _shared_replays(engine, alike, technique):
-    return share(engine, tuple(prepare(given.trace, technique) for given in alike))
+    return fault_free_replays(engine, tuple(prepare(given.trace, technique) for given in alike))
 
 
 def shared_replays(engine, traces, technique):
@@ -119,7 +119,18 @@ def lived(
     if kernels is None:
         kernels = np.zeros((tail.instances, len(given.epoch_edges_years) - 1), dtype=np.int64)
     sampled = np.tile(np.array(sample, dtype=np.int64), (tail.instances, 1))
-    return live(given, engine, shared, np.asarray(kernels), tail, sampled, constants)
+    batch = SliceBatch(np.asarray(kernels), tail, sampled, constants)
+    return simulate_lifetimes(given, engine, shared, batch)
+
+
+def arrays_of(outcomes):
+    """All arrays of the outcomes of lives by dotted name, such as ``end.seconds``."""
+    records = {part.name: getattr(outcomes, part.name) for part in fields(outcomes)}
+    return {
+        f"{name}.{array.name}": getattr(record, array.name)
+        for name, record in records.items()
+        for array in fields(record)
+    }
 
 
 def dvth(seconds, duty_cycle=1.0, prefactor=None):

@@ -279,7 +279,14 @@ WRONG_ANSWERS = (
 )
 """What it answers; ``answer`` is the right one."""
 
-METHODS = ("stress_per_second", "diffusion_per_second", "rates", "fresh", "after", "dvth_of")
+METHODS = (
+    "stress_per_second",
+    "diffusion_per_second",
+    "rates",
+    "initial_state",
+    "advance",
+    "dvth_of",
+)
 
 _MODEL = """
 import numpy as np

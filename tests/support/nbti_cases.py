@@ -30,12 +30,12 @@ def constant_environment(vdd_volts, temperature_kelvin=353.15):
     return Environment("constant", (OperatingPoint(vdd_volts, 1.0, temperature_kelvin),))
 
 
-def past_of(model, history, past=None):
-    past = model.fresh(()) if past is None else past
+def past_of(model, history, state=None):
+    state = model.initial_state(()) if state is None else state
     for seconds, duty_cycle, vdd_volts, temperature_kelvin in history:
         rates = model.rates(constant_environment(vdd_volts, temperature_kelvin))
-        past = model.after(past, rates, duty_cycle, seconds)
-    return past
+        state = model.advance(state, rates, duty_cycle, seconds)
+    return state
 
 
 def shift_of(model, history):
@@ -64,11 +64,11 @@ def shift_of_vector(row):
         case "bhardwaj-phase":
             model = dataclasses.replace(MODELS["bhardwaj"], scale=inputs["kv_scale"])
             phases = Phases(model)
-            past = phases.fresh(())
+            state = phases.initial_state(())
             for kind, seconds, vdd_volts, temperature_kelvin in inputs["phases"]:
                 rates = model.rates(constant_environment(vdd_volts, temperature_kelvin))
-                past = phases.after(past, rates, kind == "s", seconds)
-            return float(phases.dvth_of(past))
+                state = phases.advance(state, rates, kind == "s", seconds)
+            return float(phases.dvth_of(state))
         case "bhardwaj-longterm":
             model = dataclasses.replace(
                 MODELS["bhardwaj"], scale=inputs["kv_scale"], period_seconds=inputs["Tclk"]

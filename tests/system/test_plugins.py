@@ -88,7 +88,7 @@ def test_a_plugin_that_cannot_be_imported(option, text, words, command, write):
         ("def dvth(self, *given): return np.nan * given[0]", ["dvth gives", "NaN"]),
         ("def dvth(self, *given): return None", ["dvth gives None"]),
         ("def dvth(self, *given): return np.zeros(3)", ["dvth gives an array of shape (3,)"]),
-        ("def after(self, past, *given): return past[:1]", ["after gives an array of shape"]),
+        ("def advance(self, state, *given): return state[:1]", ["advance gives an array of shape"]),
         ("def diffusion_per_second(self, kelvin): return [1.0]", ["an array of shape (1,)"]),
         ("def rates(self, *given): return 7", ["rates gives 7"]),
         ("def __repr__(self): raise KeyError('repr')", ["__repr__ failed", "KeyError"]),

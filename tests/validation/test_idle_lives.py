@@ -22,8 +22,8 @@ from mcage.aging.environment import environment
 from mcage.costs import conventional
 from mcage.lifetime.costs import Meter
 from mcage.lifetime.end_cause import EndCause
-from mcage.lifetime.fault_free import share
-from mcage.lifetime.simulator import live
+from mcage.lifetime.fault_free import fault_free_replays
+from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import first_generations, open_trace
@@ -37,15 +37,15 @@ def held_life(trace, technique, activity, tail=None, sample=(), **changes):
     tail = tail or tail_of({})
     busy = prepare(trace, TECHNIQUES[technique])
     whole = prepare(held_while_idle(trace, activity), TECHNIQUES[technique])
-    shared = share(NUMBA, (busy,), (whole,))
+    shared = fault_free_replays(NUMBA, (busy,), (whole,))
     given = rules(holds_while_idle=True, **changes)
     kernels = np.zeros((tail.instances, len(given.epoch_edges_years) - 1), dtype=np.int64)
     sampled = np.tile(np.array(sample, dtype=np.int64), (tail.instances, 1))
-    life = live(given, NUMBA, shared, kernels, tail, sampled)
+    life = simulate_lifetimes(given, NUMBA, shared, SliceBatch(kernels, tail, sampled))
     meter = Meter(
         shared, (conventional(trace),), environment("nominal", 0.419), NODE, COSTS.penalties
     )
-    return life, meter.read(kernels, life.moment_seconds, life.moment_events)
+    return life, meter.read(kernels, life.moments)
 
 
 # ---- ages --------------------------------------------------------------------------------------
@@ -56,9 +56,9 @@ def test_what_a_pass_leaves_is_held():
     trace = alternating_trace(ZERO, 50, ~ZERO)
     life, _ = held_life(trace, "baseline", 0.4, sample=[cell(0)])
     expected = [dvth(10 * YEAR, 0.2), dvth(10 * YEAR, 0.8)]
-    assert life.max_dvth_volts[0] == pytest.approx(expected, rel=1e-9)
-    assert life.sampled_dvth_volts[0, 0] == pytest.approx(expected, rel=1e-9)
-    assert life.longest_duty[0] == pytest.approx([0.2, 0.8])
+    assert life.degradation.max_dvth_volts[0] == pytest.approx(expected, rel=1e-9)
+    assert life.degradation.sampled_dvth_volts[0, 0] == pytest.approx(expected, rel=1e-9)
+    assert life.degradation.longest_duty[0] == pytest.approx([0.2, 0.8])
 
 
 def test_what_a_pass_leaves_is_held_under_models_that_follow_every_epoch():
@@ -67,15 +67,15 @@ def test_what_a_pass_leaves_is_held_under_models_that_follow_every_epoch():
     life, _ = held_life(trace, "baseline", 0.4, nbti=model, sample=[cell(0)])
     conditions = environment("nominal", 0.419)
     expected = [model.dvth_at(conditions, duty, 10 * YEAR) for duty in (0.2, 0.8)]
-    assert life.max_dvth_volts[0] == pytest.approx(expected, rel=1e-6)
-    assert life.longest_duty[0] == pytest.approx([0.2, 0.8])
+    assert life.degradation.max_dvth_volts[0] == pytest.approx(expected, rel=1e-6)
+    assert life.degradation.longest_duty[0] == pytest.approx([0.2, 0.8])
 
 
 def test_what_is_switched_off_at_the_end_of_a_pass_recovers():
     """The same under ARGO, in 256 places; the release a cycle before the end ends the '1'."""
     trace = alternating_trace(ZERO, 50, ~ZERO)
     life, _ = held_life(trace, "argo", 0.4)
-    assert life.longest_duty[0] == pytest.approx([0.2 / 256, 0.4 * 0.49 / 256])
+    assert life.degradation.longest_duty[0] == pytest.approx([0.2 / 256, 0.4 * 0.49 / 256])
 
 
 def test_what_faults_have_moved_is_held_too():
@@ -87,7 +87,9 @@ def test_what_faults_have_moved_is_held_too():
         bit = int(random_values(1)[0, 0]) >> 5 & 1
         expected = [[0, 0], [0, 0]]
         expected[1][bit] = dvth(10 * YEAR)
-        assert life.sampled_dvth_volts[0] == pytest.approx(np.array(expected), rel=1e-9), technique
+        assert life.degradation.sampled_dvth_volts[0] == pytest.approx(
+            np.array(expected), rel=1e-9
+        ), technique
 
 
 TECHNIQUE_NAMES = ["baseline", "argo", "rc+rar", "rrcd", "rrcd+rc+rar"]
@@ -147,7 +149,7 @@ def test_power_by_hand(name, entries):
     if entries is None:
         entries = int(prepare(trace, TECHNIQUES[name]).needed.sum())
     life, consumed = held_life(trace, name, 0.25)
-    assert life.end_cause == [EndCause.CENSORED]
+    assert life.end.cause == [EndCause.CENSORED]
     busy_mw, slower = power(trace, TECHNIQUES[name], np.zeros((1, 256), np.uint8), vdd_volts=1.0)
     leakage_mw = NODE.slice_at(1.0).leakage_mw
     rest = held_while_idle(trace, 0.25).cycles / trace.cycles - 1
@@ -174,4 +176,4 @@ def test_waits_lengthen_the_work_and_not_the_rest():
     idle = prepare(held_while_idle(trace, 0.5), TECHNIQUES["disable"]).packing
     cycles = trace.cycles * (1 + waits)
     assert idle.timing(packing.places(map_of(tail)[0])).cycles == round(cycles + trace.cycles)
-    assert life.life_seconds == [10 * YEAR]
+    assert life.end.seconds == [10 * YEAR]

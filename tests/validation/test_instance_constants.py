@@ -53,7 +53,7 @@ def lives(count, trace=None, laws=WIDE, **options):
         traces,
         "baseline",
         tail,
-        laws=laws,
+        distributions=laws,
         constants=constants(**options),
         delay_guardband=given.get("guardband", 0.05),
     )
@@ -68,20 +68,20 @@ def test_each_temperature_has_its_life():
         seconds_to_delay(0.05, prefactor=MODEL.prefactor(1.0, kelvin))
         for kelvin in (340, 353.15, 366)
     ]
-    assert life.life_seconds == pytest.approx(expected, rel=1e-9)
+    assert life.end.seconds == pytest.approx(expected, rel=1e-9)
     assert expected[0] > expected[1] > expected[2]
 
 
 def test_a_factor_shifts_every_transistor():
     life = lives(2, factor=[1.0, 1.1])
-    assert life.life_seconds[0] == pytest.approx(1.1**4 * life.life_seconds[1], rel=1e-9)
+    assert life.end.seconds[0] == pytest.approx(1.1**4 * life.end.seconds[1], rel=1e-9)
 
 
 def test_each_threshold_has_its_stress_and_its_delay():
     life = lives(3, vt0=[0.27, 0.3, 0.33])
-    assert (life.end_cause == EndCause.DELAY).all()
+    assert (life.end.cause == EndCause.DELAY).all()
     for vt0, seconds, increase in zip(
-        (0.27, 0.3, 0.33), life.life_seconds, life.delay_increase, strict=True
+        (0.27, 0.3, 0.33), life.end.seconds, life.degradation.delay_increase, strict=True
     ):
         shift = MODEL.largest_dvth(NOMINAL, seconds, Transistors(vt0_volts=vt0))
         assert shift == pytest.approx((1 - vt0) * (1 - 1.05 ** (-1 / 1.3)), rel=1e-9)
@@ -95,21 +95,21 @@ def test_idle_cells_recover(name):
     life = lived(
         [trace],
         "baseline",
-        laws=WIDE,
+        distributions=WIDE,
         nbti=MODELS[name],
         constants=constants(vt0=MODELS[name].vt0_volts, activity=[0.6]),
         sample=[cell(0)],
     )
     shift = MODELS[name].dvth_at(NOMINAL, 0.3, 10 * YEAR)
-    assert life.max_dvth_volts[0] == pytest.approx([shift, shift], rel=1e-9)
-    assert life.sampled_dvth_volts[0, 0] == pytest.approx([shift, shift], rel=1e-9)
-    assert life.longest_duty[0] == pytest.approx([0.3, 0.3])
+    assert life.degradation.max_dvth_volts[0] == pytest.approx([shift, shift], rel=1e-9)
+    assert life.degradation.sampled_dvth_volts[0, 0] == pytest.approx([shift, shift], rel=1e-9)
+    assert life.degradation.longest_duty[0] == pytest.approx([0.3, 0.3])
 
 
 def test_a_slice_that_is_busy_less_lives_longer():
     life = lives(3, activity=[1.0, 0.999, 0.9], guardband=0.1)
     expected = [seconds_to_delay(0.1, duty) for duty in (1.0, 0.999, 0.9)]
-    assert life.life_seconds == pytest.approx(np.minimum(expected, 10 * YEAR), rel=1e-9)
+    assert life.end.seconds == pytest.approx(np.minimum(expected, 10 * YEAR), rel=1e-9)
 
 
 def test_faults_appear_when_the_shift_of_the_instance_brings_them():
@@ -117,17 +117,18 @@ def test_faults_appear_when_the_shift_of_the_instance_brings_them():
     shift = MODEL.largest_dvth(NOMINAL, 3.0 * YEAR)
     weak = {cell(0, bit): 1.0 - shift for bit in (3, 900)}
     life = lives(3, tail=tail_of(weak, weak, weak), factor=[1.0, 1.2, 0.9], guardband=50)
-    assert life.end_cause.tolist() == [EndCause.FAULTY_ENTRY] * 3
+    assert life.end.cause.tolist() == [EndCause.FAULTY_ENTRY] * 3
     expected = [3.0 / factor**4 for factor in (1.0, 1.2, 0.9)]
-    assert life.life_seconds / YEAR == pytest.approx(expected, abs=2 / 2**12)
+    assert life.end.seconds / YEAR == pytest.approx(expected, abs=2 / 2**12)
 
 
 def test_a_number_for_all_is_a_number_for_each():
     """The same to the last bit, whether instances share a constant or happen to have it."""
     both = [lives(2), lives(2, temperature=[353.15] * 2, vt0=[0.3] * 2, activity=[1.0] * 2)]
-    for name in ("life_seconds", "max_dvth_volts", "delay_increase", "epoch_max_dvth_volts"):
-        one, other = (getattr(life, name) for life in both)
-        assert np.array_equal(one, other, equal_nan=True), name
+    for name in ("max_dvth_volts", "delay_increase", "epoch_max_dvth_volts"):
+        single, each = (getattr(life.degradation, name) for life in both)
+        assert np.array_equal(single, each, equal_nan=True), name
+    assert np.array_equal(both[0].end.seconds, both[1].end.seconds)
 
 
 # ---- temperatures that change from epoch to epoch ----------------------------------------------
@@ -142,12 +143,12 @@ def test_each_epoch_has_its_temperature():
     life = lives(3, laws=SWINGING, temperature=kelvin, swing=swing, guardband=50)
     stress = np.array([MODEL.prefactor(1.0, one) ** 4 for one in (kelvin[:, None] + swing).flat])
     every = np.cumsum(stress.reshape(3, 10), axis=1) * YEAR
-    assert life.epoch_max_dvth_volts[..., 0] == pytest.approx(every**0.25, rel=1e-12)
+    assert life.degradation.epoch_max_dvth_volts[..., 0] == pytest.approx(every**0.25, rel=1e-12)
 
     life = lives(3, laws=SWINGING, temperature=kelvin, swing=swing, guardband=0.139)
-    assert (life.end_cause == EndCause.DELAY).all()
+    assert (life.end.cause == EndCause.DELAY).all()
     limit = 0.7 * (1 - 1.139 ** (-1 / 1.3))
-    for one, seconds in enumerate(life.life_seconds):
+    for one, seconds in enumerate(life.end.seconds):
         years = np.clip(seconds / YEAR - np.arange(10), 0, 1)
         assert stress.reshape(3, 10)[one] @ years * YEAR == pytest.approx(limit**4, rel=1e-10)
 
@@ -161,7 +162,7 @@ def test_a_cell_that_was_stressed_less_may_have_shifted_further():
         "baseline",
         kernels=[[0, 1]],
         epoch_edges_years=(0.0, 1.1, 2.0),
-        laws=SWINGING,
+        distributions=SWINGING,
         constants=constants(swing=[[-40.0, 30.0]]),
     )
     stressed = YEAR * np.array([1.1, 0.9])
@@ -169,14 +170,14 @@ def test_a_cell_that_was_stressed_less_may_have_shifted_further():
     recovered = 1 - np.sqrt(MODEL.eta * stressed[::-1] / stressed.sum())
     expected = (heat * stressed) ** 0.25 * recovered
     assert expected[1] > expected[0]
-    assert life.max_dvth_volts[0] == pytest.approx(expected, rel=1e-12)
+    assert life.degradation.max_dvth_volts[0] == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_same_swing_in_every_epoch_is_another_temperature():
     constant = replace(WIDE, temperature_swing_kelvin=Distribution.of(7))
     swung = lives(2, laws=constant, temperature=[340.0, 350.0], swing=7.0)
     plain = lives(2, temperature=[347.0, 357.0])
-    assert swung.life_seconds == pytest.approx(plain.life_seconds, rel=1e-11)
+    assert swung.end.seconds == pytest.approx(plain.end.seconds, rel=1e-11)
 
 
 # ---- bounds ------------------------------------------------------------------------------------
@@ -184,28 +185,28 @@ def test_the_same_swing_in_every_epoch_is_another_temperature():
 
 @pytest.mark.parametrize("name", ADDITIVE)
 def test_no_instance_drifts_beyond_the_floor(name):
-    given = rules(nbti=MODELS[name], laws=WIDE)
+    given = rules(nbti=MODELS[name], distributions=WIDE)
     own = WIDE.draw(1, np.arange(200))
-    drift = given.drift(own)
+    drift = given.additive_shift(own)
     ages = np.full(200, 10 * YEAR)
     shift = drift.dvth(np.stack([ages, ages]), ages).max()
     assert given.floor_volts <= 1.0 - shift
 
 
 def test_no_swing_drifts_beyond_the_floor():
-    given = rules(laws=SWINGING)
+    given = rules(distributions=SWINGING)
     own = SWINGING.draw(1, np.arange(100), 10)
     hottest = own.temperature_kelvin + own.temperature_swing_kelvin.max(axis=1)
     most = MODEL.dvth_at(
         NOMINAL, 1.0, 10 * YEAR, Transistors(own.vt0_volts, hottest, own.shift_factor)
     )
     assert given.floor_volts <= 1.0 - most.max()
-    assert given.floor_volts < rules(laws=WIDE).floor_volts
+    assert given.floor_volts < rules(distributions=WIDE).floor_volts
     given.history(own)
     narrow = replace(WIDE, temperature_swing_kelvin=Distribution.of("uniform(-40, 20)"))
     beyond = constants(factor=2.0, vt0=0.1, temperature=420.0, swing=[[0.0, 25.0]])
     with pytest.raises(UserError, match="rises or falls with each of them"):
-        rules(laws=narrow, epoch_edges_years=(0.0, 1.0, 10.0)).history(beyond)
+        rules(distributions=narrow, epoch_edges_years=(0.0, 1.0, 10.0)).history(beyond)
 
 
 def test_a_model_that_peaks_between_the_bounds_is_refused():
@@ -214,24 +215,24 @@ def test_a_model_that_peaks_between_the_bounds_is_refused():
             stress = super().stress_per_second(vdd_volts, temperature_kelvin, vt0_volts)
             return stress * np.exp(-(((np.asarray(temperature_kelvin) - 360) / 5) ** 2))
 
-    given = rules(nbti=Peak(**vars(facelift())), laws=WIDE)
+    given = rules(nbti=Peak(**vars(facelift())), distributions=WIDE)
     with pytest.raises(UserError, match="rises or falls with each of them"):
-        given.drift(constants(temperature=[359.0]))
+        given.additive_shift(constants(temperature=[359.0]))
 
 
 def test_lives_without_draws_are_refused_where_instances_differ():
     with pytest.raises(UserError, match=r"temperature_kelvin = uniform\(300.0, 420.0\) differs"):
-        lived([steady_trace([ZERO])], "baseline", laws=WIDE)
+        lived([steady_trace([ZERO])], "baseline", distributions=WIDE)
 
 
 def test_drifts_of_some_instances():
-    drift = rules(laws=WIDE).drift(WIDE.draw(1, np.arange(9)))
+    drift = rules(distributions=WIDE).additive_shift(WIDE.draw(1, np.arange(9)))
     ages = np.full(3, YEAR)
     busy = np.tile(ages, (2, 1))
     which = np.array([7, 2, 2])
     every = drift.dvth(np.full((2, 9), YEAR), np.full(9, YEAR))
     assert np.array_equal(drift.of(which).dvth(busy, ages), every[:, which])
-    shared = rules().drift()
+    shared = rules().additive_shift()
     assert shared.of(which) is shared
 
 

@@ -46,14 +46,14 @@ def test_windows_need_all_their_entries():
         ("rc", EndCause.CENSORED),
     ]:
         life = lived([trace_of(events, 100)], technique, tail_of(whole_entries([2])))
-        assert life.end_cause == [cause], technique
+        assert life.end.cause == [cause], technique
 
 
 def test_ends_by_faults_lie_on_the_grid_of_twelve_halvings():
     zero = steady_trace([np.zeros(64, dtype=np.uint32)])
     for years in (0.321, 4.567):
         cells = {cell(0, bit): 1.0 - dvth(years * YEAR) for bit in (3, 900)}
-        life = lived([zero], "baseline", tail_of(cells)).life_seconds[0] / YEAR
+        life = lived([zero], "baseline", tail_of(cells)).end.seconds[0] / YEAR
         assert life * 4096 == pytest.approx(np.ceil(years * 4096), abs=1e-6)
 
 
@@ -75,6 +75,6 @@ def test_a_slice_that_idles_off_goes_on_as_if_it_had_not():
     """A register that holds a '1' from one pass to its write in the next: all the busy time."""
     ones = ~np.zeros(64, dtype=np.uint32)
     events = [alloc(0, 0, 1), write(50, 0, 0, ones), release(99, 0)]
-    laws = replace(rules().laws, activity=Distribution.of(0.4))
-    life = lived([trace_of(events, 100)], "baseline", laws=laws)
-    assert life.longest_duty[0] == pytest.approx([0, 0.4])
+    laws = replace(rules().distributions, activity=Distribution.of(0.4))
+    life = lived([trace_of(events, 100)], "baseline", distributions=laws)
+    assert life.degradation.longest_duty[0] == pytest.approx([0, 0.4])

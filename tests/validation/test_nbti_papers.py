@@ -23,12 +23,12 @@ PHASES = Phases(MODELS["bhardwaj-unscaled"])
 def largest_shift(active):
     """Of all SMs after all rounds, of each of which the least aged ones work; in volts."""
     rates = PHASES.model.rates(constant_environment(1.0))
-    past = PHASES.fresh((SMS,))
+    state = PHASES.initial_state((SMS,))
     for _ in range(ROUNDS):
-        least_aged = np.argsort(PHASES.dvth_of(past), kind="stable")[:active]
+        least_aged = np.argsort(PHASES.dvth_of(state), kind="stable")[:active]
         works = np.isin(np.arange(SMS), least_aged)
-        past = PHASES.after(past, rates, works, ROUND_SECONDS)
-    return float(PHASES.dvth_of(past).max())
+        state = PHASES.advance(state, rates, works, ROUND_SECONDS)
+    return float(PHASES.dvth_of(state).max())
 
 
 def mitigation_percent(active):

@@ -2,7 +2,7 @@
 
 import dataclasses
 import random
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +14,7 @@ from life_cases import (
     NUMPY,
     YEAR,
     alternating_trace,
+    arrays_of,
     cell,
     lived,
     shared_replays,
@@ -28,7 +29,6 @@ from mcage.distributions import Distribution
 from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.geometry import SLICE
 from mcage.lifetime.end_cause import EndCause
-from mcage.lifetime.simulator import Lives
 from mcage.techniques import TECHNIQUES
 from mcage.traces import bundled_trace, first_generations
 from mcage.variation import fault_map
@@ -56,11 +56,11 @@ class FollowedFacelift(NbtiModel):
     def diffusion_per_second(self, temperature_kelvin):
         return facelift().diffusion_per_second(temperature_kelvin)
 
-    def after(self, past, rates, duty_cycle, seconds):
-        return facelift().after(past, rates, duty_cycle, seconds)
+    def advance(self, state, rates, duty_cycle, seconds):
+        return facelift().advance(state, rates, duty_cycle, seconds)
 
-    def dvth_of(self, past):
-        return facelift().dvth_of(past)
+    def dvth_of(self, state):
+        return facelift().dvth_of(state)
 
 
 FOLLOWED = FollowedFacelift()
@@ -88,7 +88,7 @@ class EveryCell:
         cells = tail_of(tail)
         healthy = cells.vmin_volts <= 1.0
         self.pasts, self.duties, self.worst = [], [], []
-        past = model.fresh((2, SLICE.cells))
+        state = model.initial_state((2, SLICE.cells))
         epochs = zip(kernels, self.rates, YEAR * np.diff(UNEVEN), strict=True)
         for kernel, rates, seconds in epochs:
             maps = fault_map(cells, ~healthy)
@@ -97,18 +97,18 @@ class EveryCell:
             times = NUMBA.cell_times(shared.replays[kernel], maps)
             period = np.broadcast_to(times.period, 1)[0]
             duty = np.stack([times.zeros[0].ravel(), times.ones[0].ravel()]) / period
-            self.pasts.append(past)
+            self.pasts.append(state)
             self.duties.append(duty)
-            past = model.after(past, rates, duty, seconds)
-            shift = model.dvth_of(past)
+            state = model.advance(state, rates, duty, seconds)
+            shift = model.dvth_of(state)
             self.worst.append(shift.max(axis=1))
             healthy &= cells.vmin_volts + shift[:, cells.cell].max(axis=0) <= 1.0
 
     def dvth(self, epoch, years, cells=slice(None)):
         """Shifts at an age in an epoch, of all cells unless some are given."""
-        past, duty = self.pasts[epoch][..., cells], self.duties[epoch][..., cells]
+        state, duty = self.pasts[epoch][..., cells], self.duties[epoch][..., cells]
         seconds = YEAR * (years - UNEVEN[epoch])
-        return self.model.dvth_of(self.model.after(past, self.rates[epoch], duty, seconds))
+        return self.model.dvth_of(self.model.advance(state, self.rates[epoch], duty, seconds))
 
     def years_to(self, limit):
         """Age at which the first of all cells reaches a limit, and the epoch."""
@@ -155,16 +155,18 @@ def test_lives_are_those_of_all_cells(technique, model, swings):
         options["constants"] = options["laws"].draw(1, np.arange(3), 5)
         swing = options["constants"].temperature_swing_kelvin
     life = lived(TRACES, technique, tail_of(*tails), SAMPLE, kernels, **options)
-    assert (life.end_cause == EndCause.CENSORED).all()
+    assert (life.end.cause == EndCause.CENSORED).all()
     every = [
         EveryCell(technique, tail, kernel, model, one)
         for tail, kernel, one in zip(tails, kernels, swing, strict=True)
     ]
     for one, slice_ in enumerate(every):
         expected = np.array(slice_.worst)
-        assert life.epoch_max_dvth_volts[one] == pytest.approx(expected, rel=1e-13)
+        assert life.degradation.epoch_max_dvth_volts[one] == pytest.approx(expected, rel=1e-13)
         sampled = slice_.dvth(4, UNEVEN[-1])[:, list(SAMPLE)].T
-        assert life.sampled_dvth_volts[one] == pytest.approx(sampled, rel=1e-12, abs=1e-15)
+        assert life.degradation.sampled_dvth_volts[one] == pytest.approx(
+            sampled, rel=1e-12, abs=1e-15
+        )
 
     limit = 0.99 * float(np.mean([np.max(slice_.worst[2]) for slice_ in every]))
     guardband = float((1 - limit / (1 - model.vt0_volts)) ** -model.alpha - 1)
@@ -173,18 +175,22 @@ def test_lives_are_those_of_all_cells(technique, model, swings):
     )
     for one, slice_ in enumerate(every):
         if np.max(slice_.worst) < limit:
-            assert life.end_cause[one] == EndCause.CENSORED
+            assert life.end.cause[one] == EndCause.CENSORED
             continue
         years, epoch = slice_.years_to(limit)
-        assert life.end_cause[one] == EndCause.DELAY
-        assert life.life_seconds[one] / YEAR == pytest.approx(years, rel=1e-9)
-        shift = slice_.dvth(epoch, life.life_seconds[one] / YEAR)
-        assert life.max_dvth_volts[one] == pytest.approx(shift.max(axis=1), rel=1e-10)
+        assert life.end.cause[one] == EndCause.DELAY
+        assert life.end.seconds[one] / YEAR == pytest.approx(years, rel=1e-9)
+        shift = slice_.dvth(epoch, life.end.seconds[one] / YEAR)
+        assert life.degradation.max_dvth_volts[one] == pytest.approx(shift.max(axis=1), rel=1e-10)
         held = np.stack(slice_.duties[: epoch + 1]).T @ passed(epoch, years)
-        assert life.longest_duty[one] == pytest.approx(held.max(axis=0) / years, rel=1e-9)
+        assert life.degradation.longest_duty[one] == pytest.approx(
+            held.max(axis=0) / years, rel=1e-9
+        )
         sampled = shift[:, list(SAMPLE)].T
-        assert life.sampled_dvth_volts[one] == pytest.approx(sampled, rel=1e-10, abs=1e-15)
-    assert EndCause.DELAY in life.end_cause
+        assert life.degradation.sampled_dvth_volts[one] == pytest.approx(
+            sampled, rel=1e-10, abs=1e-15
+        )
+    assert EndCause.DELAY in life.end.cause
 
 
 # ---- what must not matter, and what must --------------------------------------------------------
@@ -200,16 +206,17 @@ def some_lives(technique, instances=range(4), model=BHARDWAJ, engine=NUMBA, trac
 
 
 def assert_lives(one, other, rel, names=None):
-    for name in names or [field.name for field in fields(Lives)]:
-        expected = pytest.approx(getattr(other, name), rel=rel, abs=1e-15, nan_ok=True)
-        assert getattr(one, name) == expected, name
+    values, others = arrays_of(one), arrays_of(other)
+    for name in names or values:
+        expected = pytest.approx(others[name], rel=rel, abs=1e-15, nan_ok=True)
+        assert values[name] == expected, name
 
 
 @pytest.mark.parametrize("technique", TESTED)
 def test_a_model_of_sums_may_also_be_followed(technique):
     """The same lives by two ways that have nothing but the model in common."""
     followed, summed = (some_lives(technique, model=model) for model in (FOLLOWED, facelift()))
-    assert (followed.end_cause == EndCause.CENSORED).all()
+    assert (followed.end.cause == EndCause.CENSORED).all()
     assert_lives(followed, summed, 1e-12)
 
 
@@ -222,8 +229,8 @@ def test_ends_of_a_model_of_sums(technique, guardband):
         some_lives(technique, model=model, delay_guardband=guardband)
         for model in (FOLLOWED, facelift())
     )
-    assert (summed.end_cause == EndCause.DELAY).all()
-    assert followed.delay_increase == pytest.approx(guardband, rel=1e-9)
+    assert (summed.end.cause == EndCause.DELAY).all()
+    assert followed.degradation.delay_increase == pytest.approx(guardband, rel=1e-9)
     assert_lives(summed, followed, 1e-10)
 
 
@@ -249,8 +256,8 @@ def test_shifts_where_faults_end_a_life_within_an_epoch(technique):
         lived(TRACES, technique, tail_of(*tails), SAMPLE, kernels, nbti=model, **options)
         for model in (FOLLOWED, facelift())
     )
-    assert (summed.end_cause == EndCause.NO_HOME).any()
-    within = ~np.isin(summed.life_seconds, YEAR * np.array(UNEVEN))
+    assert (summed.end.cause == EndCause.NO_HOME).any()
+    within = ~np.isin(summed.end.seconds, YEAR * np.array(UNEVEN))
     assert within.any()
     assert_lives(summed, followed, 1e-10)
 
@@ -276,8 +283,13 @@ def test_borders_of_epochs_do_not_matter(technique):
             **options,
         )
         lives.append(one)
-    assert lives[0].end_cause == [EndCause.DELAY]
-    names = ["life_seconds", "max_dvth_volts", "sampled_dvth_volts", "longest_duty"]
+    assert lives[0].end.cause == [EndCause.DELAY]
+    names = [
+        "end.seconds",
+        "degradation.max_dvth_volts",
+        "degradation.sampled_dvth_volts",
+        "degradation.longest_duty",
+    ]
     assert_lives(*lives, 1e-10, names)
 
 
@@ -290,13 +302,15 @@ def test_the_order_of_kernels_matters_where_no_sum_says_all():
         first, second = (
             lived(traces, "baseline", kernels=[order], **options) for order in ([0, 1], [1, 0])
         )
-        expected = second.sampled_dvth_volts
+        expected = second.degradation.sampled_dvth_volts
         if differs:
-            apart = np.abs(first.sampled_dvth_volts / expected - 1)
+            apart = np.abs(first.degradation.sampled_dvth_volts / expected - 1)
             assert (apart[0, 0] > differs).all()
         else:
-            assert first.sampled_dvth_volts == pytest.approx(expected, rel=1e-14)
-        assert first.max_dvth_volts == pytest.approx(first.sampled_dvth_volts[:, 0], rel=1e-14)
+            assert first.degradation.sampled_dvth_volts == pytest.approx(expected, rel=1e-14)
+        assert first.degradation.max_dvth_volts == pytest.approx(
+            first.degradation.sampled_dvth_volts[:, 0], rel=1e-14
+        )
 
 
 SMALL = tuple(random_trace(random.Random(seed), **SPILLING) for seed in (11, 12))
@@ -307,9 +321,8 @@ def test_engines_live_the_same_lives(technique):
     one, other = (
         some_lives(technique, [0, 2], engine=engine, traces=SMALL) for engine in (NUMPY, NUMBA)
     )
-    for field in fields(Lives):
-        found = getattr(one, field.name)
-        assert np.array_equal(found, getattr(other, field.name), equal_nan=True), field.name
+    for name, values in arrays_of(one).items():
+        assert np.array_equal(values, arrays_of(other)[name], equal_nan=True), name
 
 
 @pytest.mark.skipif(host_compiler() is None, reason="no C++ compiler to run the kernels with")
@@ -318,9 +331,8 @@ def test_a_device_lives_the_same_lives():
     one, other = (
         some_lives("rrcd", [2], engine=engine, traces=SMALL) for engine in (device, NUMBA)
     )
-    for field in fields(Lives):
-        found = getattr(one, field.name)
-        assert np.array_equal(found, getattr(other, field.name), equal_nan=True), field.name
+    for name, values in arrays_of(one).items():
+        assert np.array_equal(values, arrays_of(other)[name], equal_nan=True), name
 
 
 @pytest.mark.parametrize("technique", ["rc+rar", "disable", "rrcd+rc+rar"])
@@ -328,9 +340,9 @@ def test_an_instance_does_not_depend_on_its_batch(technique):
     guardband = 0.13 if technique == "disable" else 0.03
     instances = [3, 0, 5, 1, 4]
     together = some_lives(technique, instances, delay_guardband=guardband)
-    assert len(np.unique(together.sampled_dvth_volts, axis=0)) > 1
+    assert len(np.unique(together.degradation.sampled_dvth_volts, axis=0)) > 1
     for place, one in enumerate(instances):
         alone = some_lives(technique, [one], delay_guardband=guardband)
-        for field in fields(Lives):
-            found = getattr(together, field.name)[place]
-            assert np.array_equal(found, getattr(alone, field.name)[0], equal_nan=True), field.name
+        for name, values in arrays_of(alone).items():
+            expected = arrays_of(together)[name][place]
+            assert np.array_equal(expected, values[0], equal_nan=True), name

@@ -239,7 +239,7 @@ def test_epochs_end_at_the_borders_of_the_file(sweep, arrays):
     edges = np.array(sweep.header.epoch_edges_years[1:])
     rules = sweep.plan.cases[nominal].conditions
     seconds = np.minimum(edges, 3.0) * SECONDS_PER_YEAR
-    expected = 1e3 * rules.drift().dvth(seconds, seconds)
+    expected = 1e3 * rules.additive_shift().dvth(seconds, seconds)
     lived = edges - np.diff([0, *edges]) < 3
     assert history[lived] == pytest.approx(expected[lived], rel=1e-5)
     assert np.isnan(history[~lived]).all()

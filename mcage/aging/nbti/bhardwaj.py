@@ -29,8 +29,8 @@ class Bhardwaj(NbtiModel):
     - else the smaller of that and ``Kv sqrt(a Tclk) / (1 - b^3)``, where
       ``b = 1 - (2 xi1 t_ox + sqrt(xi2 C (1 - a) Tclk)) / (2 t_ox + sqrt(C t))``, at least 0.
 
-    An epoch starts at the time at which its own conditions would have led to the X reached so far,
-    and X never falls. Hence the order of epochs matters.
+    An epoch starts at the time at which its conditions would have led to the X reached so far, and
+    X never falls. Hence the order of epochs matters.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Bhardwaj(NbtiModel):
     xi1, xi2 : float
         Of the recovery term.
     time_exponent : float
-        n; 1/6 is the only one there is.
+        n; it must be 1/6.
     period_seconds : float
         Tclk, in seconds. Epochs should be longer.
     vt0_volts : float
@@ -86,7 +86,7 @@ class Bhardwaj(NbtiModel):
     alpha: float
 
     root = 6
-    numbers = 1
+    state_size = 1
     additive = False
 
     def __post_init__(self) -> None:
@@ -118,15 +118,15 @@ class Bhardwaj(NbtiModel):
         )
         return diffusion
 
-    def after(
+    def advance(
         self,
-        past: NDArray[np.float64],
+        state: NDArray[np.float64],
         rates: Rates,
         duty_cycle: ArrayLike,
         seconds: ArrayLike,
     ) -> NDArray[np.float64]:
-        """Return a past after one more epoch; see `NbtiModel.after`. A past is X, in V^3."""
-        (reached,) = past
+        """Return a state after another epoch; see `NbtiModel.advance`. A state is X, in V^3."""
+        (reached,) = state
         duty = np.asarray(duty_cycle, dtype=np.float64)
         with np.errstate(divide="ignore", invalid="ignore"):
             stressed_for = np.square(reached) / rates.stress
@@ -140,9 +140,9 @@ class Bhardwaj(NbtiModel):
         advanced: NDArray[np.float64] = np.where(ages, np.maximum(reached, grown), reached)
         return advanced[np.newaxis]
 
-    def dvth_of(self, past: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the shifts of transistors with a given past, in volts."""
-        (reached,) = past
+    def dvth_of(self, state: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the shifts of transistors in a given state, in volts."""
+        (reached,) = state
         shift: NDArray[np.float64] = np.cbrt(reached)
         return shift
 
@@ -208,40 +208,41 @@ class Phases:
 
     Notes
     -----
-    Chen et al., DAC 2014, equations 1 and 2. Equation 1 taken literally adds each phase's own root
-    of time; here stress goes on from the time that would have led to the shift reached so far.
+    Chen et al., DAC 2014, equations 1 and 2. Equation 1 taken literally adds a root
+    of the time of each phase; here stress goes on from the time that would have led to the shift
+    reached so far.
     """
 
     model: Bhardwaj
 
-    def fresh(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
-        """Return the past of transistors as they were manufactured: none. float64[3, ...]."""
+    def initial_state(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        """Return the state of transistors as they were manufactured: float64[3, ...]."""
         return np.zeros((3, *shape))
 
-    def after(
+    def advance(
         self,
-        past: NDArray[np.float64],
+        state: NDArray[np.float64],
         rates: Rates,
         stressed: ArrayLike,
         seconds: ArrayLike,
     ) -> NDArray[np.float64]:
-        """Return a past after one more phase, or piece of one.
+        """Return a state after another phase, or a piece of a phase.
 
         Parameters
         ----------
-        past : float64[3, ...]
+        state : float64[3, ...]
             Shift at the end of the last stress; D; Dr.
         rates : Rates
-            Those of the phase.
+            Rates of the phase.
         stressed : bool array
             Which transistors are stressed; the others recover.
         seconds : array
             Length of the phase in seconds, at least 0.
         """
-        at_stress, diffused, recovered = past
+        at_stress, diffused, recovered = state
         under_stress = np.asarray(stressed, dtype=np.bool_)
         duration = np.asarray(seconds, dtype=np.float64)
-        so_far = self.dvth_of(past)
+        so_far = self.dvth_of(state)
         cubed = so_far * so_far * so_far
         grown = np.cbrt(np.sqrt(cubed * cubed + rates.stress * duration))
         passed = rates.diffusion * duration
@@ -253,9 +254,9 @@ class Phases:
             )
         )
 
-    def dvth_of(self, past: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the shifts of transistors with a given past, in volts."""
-        at_stress, diffused, recovered = past
+    def dvth_of(self, state: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the shifts of transistors in a given state, in volts."""
+        at_stress, diffused, recovered = state
         thickness = self.model.oxide_thickness_nm
         removed = 2 * self.model.xi1 * thickness + np.sqrt(self.model.xi2 * recovered)
         left = np.maximum(1 - removed / (2 * thickness + np.sqrt(diffused)), 0.0)

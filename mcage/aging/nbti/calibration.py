@@ -1,8 +1,8 @@
-"""What the amplitude of a model must be, so that other constants leave a published delay as it is.
+"""The amplitude of a model for which other constants leave a published delay as it is.
 
-An amplitude is fitted to one delay, of one stress at one voltage and temperature. Another field
-constant, say, moves that delay too, unless the amplitude is fitted again: what is then left of the
-change is the dependence on voltage, which is what nobody has measured here.
+An amplitude is fitted to a delay, after a given stress at a given voltage and temperature. Another
+field constant, say, moves that delay too, unless the amplitude is fitted again: what is then left
+of the change is the dependence on voltage.
 """
 
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ class CalibrationPoint:
     years : float
         Age in years.
     vdd_volts, temperature_kelvin : float
-        Where it is spent.
+        Operating point at which it is spent.
     """
 
     duty_cycle: float
@@ -55,23 +55,25 @@ POINTS: dict[type, CalibrationPoint] = {
 """Valero et al., IEEE TC 2019, section 6.4; Zhang et al., INTEGRATION 2015, section 6.1."""
 
 
-def calibrated(changed: Fitted, own: Fitted) -> Fitted:
-    """Return ``changed`` with the amplitude that leaves the delay of ``own`` as it is.
+def calibrated(changed: Fitted, shipped: Fitted) -> Fitted:
+    """Return ``changed`` with the amplitude that leaves the delay of ``shipped`` as it is.
 
     Parameters
     ----------
     changed : Facelift or FinFetPlanar
         Model with other constants; its amplitude is not used.
-    own : Facelift or FinFetPlanar
-        The same model with its own constants.
+    shipped : Facelift or FinFetPlanar
+        The same model with the constants that mcage ships.
 
     Raises
     ------
     UserError
         With the changed constants, no transistor is stressed at the calibration point.
     """
-    point = POINTS[type(own)]
-    slower = float(delay_increase(point.dvth_volts(own), point.vdd_volts, own.vt0_volts, own.alpha))
+    point = POINTS[type(shipped)]
+    slower = float(
+        delay_increase(point.dvth_volts(shipped), point.vdd_volts, shipped.vt0_volts, shipped.alpha)
+    )
     needed = dvth_at_delay(slower, point.vdd_volts, changed.vt0_volts, changed.alpha)
     unscaled = replace(changed, amplitude=1.0)
     shift = point.dvth_volts(unscaled)

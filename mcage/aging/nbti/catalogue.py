@@ -1,4 +1,4 @@
-"""The NBTI models that ship with mcage, and how a user's own is found."""
+"""The NBTI models that ship with mcage, and how a user-defined model is loaded."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -11,7 +11,7 @@ from mcage.aging.nbti.constants import MODEL_NAMES, check_constants, values
 from mcage.aging.nbti.facelift import Facelift
 from mcage.aging.nbti.finfet_planar import FinFetPlanar
 from mcage.aging.nbti.model import NbtiModel
-from mcage.aging.nbti.user_defined import tracked
+from mcage.aging.nbti.user_defined import checked_model
 from mcage.errors import UserError
 from mcage.plain_text import shortened
 from mcage.plugins import is_plugin, load_plugin, plugin_label
@@ -28,22 +28,22 @@ HARSHEST_VOLTS, HARSHEST_KELVIN = 2.0, 450.0
 
 
 def nbti_model(name: str, constants: Mapping[str, float | str] | None = None) -> NbtiModel:
-    """Model called ``name``: one that ships with mcage, or a user's own as ``module:NAME``.
+    """Model called ``name``: it ships with mcage, or is user-defined as ``module:NAME``.
 
     Parameters
     ----------
     name : str
         One of `MODEL_NAMES`, or ``module:NAME`` with an `NbtiModel` under that name.
     constants : mapping, optional
-        Values in place of the shipped ones, by name; an ``amplitude`` of ``"calibrated"`` is the
-        one that leaves the delay as it is which the shipped one is fitted to.
+        Values in place of the shipped ones, by name. An ``amplitude`` of ``"calibrated"`` is fitted
+        to the same delay as the shipped amplitude.
 
     Raises
     ------
     UserError
-        If there is none, the module cannot be imported, or ``NAME`` is no `NbtiModel`; if the
-        model has no such constant, or its value makes no sense. The methods of a user's model
-        raise it, too, for whatever is wrong with that model.
+        If there is no such model, the module cannot be imported, or ``NAME`` is no `NbtiModel`; if
+        the model has no such constant, or its value makes no sense. The methods of a user-defined
+        model raise it, too, for whatever is wrong with that model.
     """
     if name in MODEL_NAMES:
         return _with_constants(name, constants or {})
@@ -58,11 +58,11 @@ def nbti_model(name: str, constants: Mapping[str, float | str] | None = None) ->
             "and so are its constants; change them there (docs/aging.md)"
         )
     loaded = load_plugin("NBTI model", name, NbtiModel)  # type: ignore[type-abstract]
-    return tracked(loaded, plugin_label("NBTI model", name))
+    return checked_model(loaded, plugin_label("NBTI model", name))
 
 
 def can_be_calibrated(name: str) -> bool:
-    """Whether a model that ships is one whose amplitude is what is fitted to a delay."""
+    """Whether the amplitude of a shipped model is fitted to a delay."""
     return _KINDS[name.partition("-")[0]] in POINTS
 
 
@@ -70,7 +70,7 @@ def _with_constants(name: str, given: Mapping[str, float | str]) -> NbtiModel:
     kind = _KINDS[name.partition("-")[0]]
     numbers = {key: value for key, value in given.items() if value != CALIBRATED}
     check_constants(name, numbers)
-    own: Any = kind(**values(name))
+    shipped: Any = kind(**values(name))
     changed: Any = kind(**values(name) | numbers)
     if given.get("amplitude") == CALIBRATED:
         if not can_be_calibrated(name):
@@ -78,7 +78,7 @@ def _with_constants(name: str, given: Mapping[str, float | str]) -> NbtiModel:
                 f"aging.constants.amplitude = {CALIBRATED!r}: NBTI model {name!r} is fitted by its "
                 "scale; give that a number"
             )
-        changed = calibrated(changed, own)
+        changed = calibrated(changed, shipped)
     _check_finite(changed, given)
     return cast(NbtiModel, changed)
 

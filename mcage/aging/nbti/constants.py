@@ -24,7 +24,6 @@ MODEL_NAMES = (
 )
 """Models that ship with mcage: four, then variants of them with other constants."""
 
-
 RANGES = {
     "amplitude": (1e-30, 1e30),
     "scale": (1e-9, 1e9),
@@ -44,7 +43,7 @@ RANGES = {
     "vt0_volts": (0.0, 1.0),
     "alpha": (0.5, 3.0),
 }
-"""What each constant may be set to: wide, but for values that its equation has no sense for."""
+"""Range of each constant: wide, but without values for which its equation makes no sense."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,8 @@ def constants(model: str) -> Mapping[str, Constant]:
     Parameters
     ----------
     model : str
-        One of `MODEL_NAMES`. A variant has those of the model that it is ``like``, but for its own.
+        One of `MODEL_NAMES`. A variant has the constants of the model that it is ``like``, except
+        for those that it redefines.
     """
     return _all_constants()[model]
 
@@ -83,12 +83,12 @@ def constants(model: str) -> Mapping[str, Constant]:
 @cache
 def _all_constants() -> Mapping[str, Mapping[str, Constant]]:
     text = files("mcage").joinpath("data", "nbti.toml").read_text(encoding="utf-8")
-    found: dict[str, Mapping[str, Constant]] = {}
+    models: dict[str, Mapping[str, Constant]] = {}
     for model, table in tomllib.loads(text).items():
-        inherited = found[table.pop("like")] if "like" in table else {}
-        own = {name: Constant(**constant) for name, constant in table.items()}
-        found[model] = MappingProxyType({**inherited, **own})
-    return found
+        inherited = models[table.pop("like")] if "like" in table else {}
+        given = {name: Constant(**constant) for name, constant in table.items()}
+        models[model] = MappingProxyType({**inherited, **given})
+    return models
 
 
 def values(model: str) -> dict[str, float]:
@@ -97,7 +97,7 @@ def values(model: str) -> dict[str, float]:
 
 
 def check_constants(model: str, given: Mapping[str, object]) -> None:
-    """Refuse constants that a model does not have, or whose values it has no sense for.
+    """Refuse constants that a model does not have, or values that make no sense for it.
 
     Parameters
     ----------

@@ -94,12 +94,12 @@ class Facelift(AdditiveModel):
     def dvth(
         self, stress: ArrayLike, stressed: ArrayLike, recovered: ArrayLike
     ) -> NDArray[np.float64]:
-        """Return the threshold shift of transistors with a given past, in volts.
+        """Return the threshold shift of transistors from the sums of their history, in volts.
 
         Parameters
         ----------
         stress : array, any shape
-            Sum of K^4 times stressed seconds over the past, in V^4; at least 0.
+            Sum of K^4 times stressed seconds over the history, in V^4; at least 0.
         stressed, recovered : array, same shape or broadcast to it
             Seconds under stress and in recovery; at least 0. Keep both sums: recovery taken as age
             less stress may round below 0, and its root is then not a number.
@@ -107,16 +107,16 @@ class Facelift(AdditiveModel):
         Returns
         -------
         array
-            Shift in volts; 0 for a transistor without a past.
+            Shift in volts; 0 for a transistor without a history.
 
         Notes
         -----
         Only operations that IEEE 754 rounds correctly, and none that a compiler could fuse: the
-        same past gives the same bits in every engine. Hence two square roots, not a power.
+        same sums give the same bits in every engine. Hence two square roots, not a power.
         """
         recovery = np.asarray(recovered, dtype=np.float64)
         total = np.asarray(stressed, dtype=np.float64) + recovery
-        # Without a past both times are 0, and any divisor will do.
+        # Without a history both times are 0, and any divisor will do.
         part = np.sqrt(self.eta * recovery / np.maximum(total, sys.float_info.min))
         shift: NDArray[np.float64] = np.sqrt(np.sqrt(stress)) * (1.0 - part)
         return shift

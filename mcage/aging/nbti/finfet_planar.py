@@ -97,24 +97,24 @@ class FinFetPlanar(AdditiveModel):
     def dvth(
         self, stress: ArrayLike, stressed: ArrayLike, recovered: ArrayLike
     ) -> NDArray[np.float64]:
-        """Return the threshold shift of transistors with a given past, in volts.
+        """Return the threshold shift of transistors from the sums of their history, in volts.
 
         Parameters
         ----------
         stress : array, any shape
-            Sum of K^4 times stressed seconds over the past, in V^4; at least 0.
+            Sum of K^4 times stressed seconds over the history, in V^4; at least 0.
         stressed, recovered : array, same shape or broadcast to it
             Sums of C times seconds under stress and in recovery, in nm^2; at least 0.
 
         Returns
         -------
         array
-            Shift in volts; 0 for a transistor without a past.
+            Shift in volts; 0 for a transistor without a history.
 
         Notes
         -----
         Only operations that IEEE 754 rounds correctly, and none that a compiler could fuse: the
-        same past gives the same bits in every engine.
+        same sums give the same bits in every engine.
         """
         recovery = np.asarray(recovered, dtype=np.float64)
         total = np.asarray(stressed, dtype=np.float64) + recovery

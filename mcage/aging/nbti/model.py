@@ -20,19 +20,19 @@ from mcage.errors import UserError
 
 @dataclass(frozen=True, eq=False)
 class Transistors:
-    """In what transistors differ from the nominal one; by default in nothing.
+    """In what transistors differ from the nominal transistor; by default in nothing.
 
     Parameters
     ----------
     vt0_volts : array or None
-        Unaged threshold voltages in volts; None for the model's own.
+        Unaged threshold voltages in volts; None for that of the model.
     temperature_kelvin : array or None
-        Temperatures in kelvin, 200 ... 450, to which a point adds what it is hotter; None for the
-        points' own.
+        Temperatures in kelvin, 200 ... 450, to which a point adds its offset; None for those of the
+        points.
     shift_factor : array
         Factors on the prefactor, and with it on every shift; at least 0.
-    shares : array [points, ...] or None
-        Shares of the time at each operating point; None for the points' own.
+    time_fractions : array [points, ...] or None
+        Fraction of the time at each operating point; None for those of the points.
 
     Raises
     ------
@@ -41,21 +41,21 @@ class Transistors:
 
     Notes
     -----
-    The arrays broadcast against each other and against the transistors of a past: ``float64[I, 1]``
-    gives each instance a value, ``float64[I, n]`` each of its transistors. No paper that mcage
-    reproduces gives the spread of any of them.
+    The arrays broadcast against each other and against the transistors of a state: ``float64[I,
+    1]`` gives each instance a value, ``float64[I, n]`` gives a value to each of its transistors. No
+    paper that mcage reproduces gives the spread of any of them.
     """
 
     vt0_volts: ArrayLike | None = None
     temperature_kelvin: ArrayLike | None = None
     shift_factor: ArrayLike = 1.0
-    shares: NDArray[np.float64] | None = None
+    time_fractions: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         _check("vt0_volts", self.vt0_volts, -2, 2, "V")
         _check("temperature_kelvin", self.temperature_kelvin, 200, 450, "K (not degrees Celsius)")
         _check("shift_factor", self.shift_factor, 0, 1e3, "(a factor)")
-        _check("shares", self.shares, 0, 1, "of the time")
+        _check("time_fractions", self.time_fractions, 0, 1, "of the time")
 
 
 def _check(name: str, values: ArrayLike | None, lowest: float, highest: float, unit: str) -> None:
@@ -75,7 +75,7 @@ NOMINAL_TRANSISTORS = Transistors()
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """What a second in an environment does to transistors; one for all, or an array of them.
+    """What a second in an environment does to transistors; a number for all, or an array.
 
     Attributes
     ----------
@@ -92,26 +92,26 @@ class Rates:
 class NbtiModel(ABC):
     """A model of the threshold shift.
 
-    A transistor's past is a few numbers, rows of ``float64[numbers, ...]``; the other axes are
-    whatever transistors there are. A past is advanced epoch by epoch and read at any moment:
+    The state of a transistor is a few numbers, rows of ``float64[state_size, ...]``; the other axes
+    are those of the transistors. A state is advanced epoch by epoch and read at any moment:
 
-        past = model.fresh((instances, cells))
-        past = model.after(past, model.rates(environment), duty_cycle, seconds)
-        shift = model.dvth_of(past)
+        state = model.initial_state((instances, cells))
+        state = model.advance(state, model.rates(environment), duty_cycle, seconds)
+        shift = model.dvth_of(state)
 
     Where an epoch ends and the next begins does not matter as long as rates and duty do not change.
-    A longer duty in any epoch never makes a shift smaller; of two transistors with equal rates, the
-    one with the longer duty in each epoch has drifted further.
+    A longer duty in any epoch never makes a shift smaller: of two transistors with equal rates, the
+    transistor with the longer duty in each epoch has shifted further.
 
     Attributes
     ----------
     root : int
         Under full stress the shift grows with this root of time.
-    numbers : int
-        Numbers that a past consists of.
+    state_size : int
+        Number of floats that the state of a transistor consists of.
     additive : bool
-        Whether a past is made of sums, so that the order of epochs does not matter, and under one
-        environment the total time under stress decides: see `AdditiveModel`.
+        Whether a state is made of sums, so that the order of epochs does not matter, and under one
+        environment the total stress time decides: see `AdditiveModel`.
     vt0_volts : float
         Unaged threshold voltage of the nominal transistor (its magnitude), in volts.
     alpha : float
@@ -119,7 +119,7 @@ class NbtiModel(ABC):
     """
 
     root: ClassVar[int]
-    numbers: ClassVar[int]
+    state_size: ClassVar[int]
     additive: ClassVar[bool]
     vt0_volts: float
     alpha: float
@@ -135,21 +135,21 @@ class NbtiModel(ABC):
         """Return `Rates.diffusion` at one temperature."""
 
     @abstractmethod
-    def after(
+    def advance(
         self,
-        past: NDArray[np.float64],
+        state: NDArray[np.float64],
         rates: Rates,
         duty_cycle: ArrayLike,
         seconds: ArrayLike,
     ) -> NDArray[np.float64]:
-        """Return a past after one more epoch.
+        """Return a state after another epoch.
 
         Parameters
         ----------
-        past : float64[numbers, ...]
-            The past before.
+        state : float64[state_size, ...]
+            The state before.
         rates : Rates
-            Those of the epoch.
+            Rates of the epoch.
         duty_cycle : array
             Fraction of the epoch under stress, 0 ... 1: d0 for T0, d1 for T1.
         seconds : array
@@ -157,27 +157,27 @@ class NbtiModel(ABC):
         """
 
     @abstractmethod
-    def dvth_of(self, past: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the shifts of transistors with a given past, in volts."""
+    def dvth_of(self, state: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the shifts of transistors in a given state, in volts."""
 
-    def fresh(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
-        """Return the past of transistors as they were manufactured: none."""
-        return np.zeros((self.numbers, *shape))
+    def initial_state(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        """Return the state of transistors as they were manufactured."""
+        return np.zeros((self.state_size, *shape))
 
     def rates(
         self, environment: Environment, transistors: Transistors = NOMINAL_TRANSISTORS
     ) -> Rates:
         """Return what a second in an environment does.
 
-        Rates are averages over the operating points by their shares of the time: a transistor is
-        taken to be stressed for the same fraction of the time at each of them (assumed).
+        Rates are averages over the operating points, weighted by their time fractions: a transistor
+        is taken to be stressed for the same fraction of the time at each of them (assumed).
 
         Parameters
         ----------
         environment : Environment
             Operating points.
         transistors : Transistors
-            In what the transistors differ from the nominal one.
+            In what the transistors differ from the nominal transistor.
         """
         vt0 = self.vt0_volts if transistors.vt0_volts is None else transistors.vt0_volts
         stress, diffusion = np.zeros(()), np.zeros(())
@@ -186,11 +186,15 @@ class NbtiModel(ABC):
             if temperature is None:
                 temperature = point.temperature_kelvin
             temperature = np.asarray(temperature) + point.temperature_offset_kelvin
-            share = point.share if transistors.shares is None else transistors.shares[number]
+            fraction = (
+                point.time_fraction
+                if transistors.time_fractions is None
+                else transistors.time_fractions[number]
+            )
             per_second = self.stress_per_second(point.vdd_volts, temperature, vt0)
-            stress = np.asarray(stress + share * per_second)
+            stress = np.asarray(stress + fraction * per_second)
             per_second = self.diffusion_per_second(temperature)
-            diffusion = np.asarray(diffusion + share * per_second)
+            diffusion = np.asarray(diffusion + fraction * per_second)
         factor = np.asarray(transistors.shift_factor, dtype=np.float64)
         # Products, not a power: see `Facelift.dvth`.
         return Rates(np.asarray(stress * math.prod([factor] * self.root)), diffusion)
@@ -202,11 +206,11 @@ class NbtiModel(ABC):
         seconds: ArrayLike,
         transistors: Transistors = NOMINAL_TRANSISTORS,
     ) -> NDArray[np.float64]:
-        """Return the shifts in volts after one long epoch; arguments as of the other methods."""
+        """Return the shifts in volts after a single epoch; arguments as of the other methods."""
         rates = self.rates(environment, transistors)
         arrays = (rates.stress, rates.diffusion, duty_cycle, seconds)
-        fresh = self.fresh(np.broadcast_shapes(*map(np.shape, arrays)))
-        return self.dvth_of(self.after(fresh, rates, duty_cycle, seconds))
+        new = self.initial_state(np.broadcast_shapes(*map(np.shape, arrays)))
+        return self.dvth_of(self.advance(new, rates, duty_cycle, seconds))
 
     def largest_dvth(
         self,
@@ -216,30 +220,30 @@ class NbtiModel(ABC):
     ) -> float:
         """Return the shift in volts after ``seconds`` of nothing but stress in ``environment``.
 
-        No transistor of that age can have drifted further, whatever its cell held: a bound. Of
-        transistors that differ, it is the largest one's.
+        This is a bound: no transistor of that age can have shifted further, whatever its cell held.
+        Of transistors that differ, it is the largest shift.
         """
         return float(np.max(self.dvth_at(environment, 1.0, seconds, transistors)))
 
 
 class AdditiveModel(NbtiModel):
-    """A model whose past is three sums over the epochs.
+    """A model whose state is three sums over the epochs.
 
-    They are the stress, and what has diffused under stress and in recovery. They do not depend on
-    the order of epochs nor on where one ends and the next begins. As long as the rates are the same
-    all the time and for all, `dvth_after` says it all: of transistors of one age, the one that was
-    stressed longest has drifted furthest, whatever came when. Once rates change, that holds only
-    for one that was stressed at least as long in each epoch.
+    The sums are the stress, and what has diffused under stress and in recovery. They do not depend
+    on the order of epochs, nor on where an epoch ends and the next begins. As long as the rates are
+    the same all the time and for all, `dvth_after` says it all: of transistors of the same age, the
+    transistor that was stressed longest has shifted furthest, whatever the order of epochs. Once
+    rates change, that holds only for a transistor that was stressed at least as long in each epoch.
     """
 
-    numbers = 3
+    state_size = 3
     additive = True
 
     @abstractmethod
     def dvth(
         self, stress: ArrayLike, stressed: ArrayLike, recovered: ArrayLike
     ) -> NDArray[np.float64]:
-        """Return the shift in volts; 0 without a past.
+        """Return the shift in volts; 0 in the initial state.
 
         Parameters
         ----------
@@ -259,20 +263,20 @@ class AdditiveModel(NbtiModel):
             rates.stress * stressed, rates.diffusion * stressed, rates.diffusion * recovered
         )
 
-    def after(
+    def advance(
         self,
-        past: NDArray[np.float64],
+        state: NDArray[np.float64],
         rates: Rates,
         duty_cycle: ArrayLike,
         seconds: ArrayLike,
     ) -> NDArray[np.float64]:
-        """Return a past after one more epoch; see `NbtiModel.after`."""
+        """Return a state after another epoch; see `NbtiModel.advance`."""
         duty = np.asarray(duty_cycle, dtype=np.float64)
         duration = np.asarray(seconds, dtype=np.float64)
         stressed = duty * duration
         # Not duration - stressed: near full stress that cancels, and the root magnifies the error.
         recovered = (1 - duty) * duration
-        stress, diffused_in_stress, diffused_in_recovery = past
+        stress, diffused_in_stress, diffused_in_recovery = state
         return np.stack(
             np.broadcast_arrays(
                 stress + rates.stress * stressed,
@@ -281,6 +285,6 @@ class AdditiveModel(NbtiModel):
             )
         )
 
-    def dvth_of(self, past: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the shifts of transistors with a given past, in volts."""
-        return self.dvth(*past)
+    def dvth_of(self, state: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the shifts of transistors in a given state, in volts."""
+        return self.dvth(*state)

@@ -1,4 +1,4 @@
-"""What lives rely on in an NBTI model, held against random histories before a sweep begins."""
+"""What simulated lives rely on in an NBTI model, checked with random histories before a sweep."""
 
 from collections.abc import Sequence
 
@@ -16,13 +16,13 @@ HISTORIES = 2000
 EPOCHS = 5
 
 ROUNDING = 1e-9
-"""Share of a shift that may be rounding."""
+"""Relative difference of shifts that may be rounding."""
 
 
 def check_model(
     model: NbtiModel, environment: Environment, seconds: float, transistors: Transistors
 ) -> None:
-    """Refuse a model under which the search for the worst cell is wrong, as far as is soon seen.
+    """Refuse a model under which random histories show that branch and bound is wrong.
 
     Parameters
     ----------
@@ -33,19 +33,20 @@ def check_model(
     seconds : float
         Age that histories reach.
     transistors : Transistors
-        Extreme ones: float64[k], or one number for all. Each epoch is that of one of them.
+        Extreme transistors: float64[k], or a number for all. Each epoch has the rates of one of
+        them.
 
     Raises
     ------
     UserError
-        A shift is negative or no number; a transistor that was stressed less in some epochs, in
-        none more, has shifted further; or the same epoch in two pieces gives another shift.
+        A shift is negative or no number; a transistor that was stressed less in part of the epochs,
+        and more in none, has shifted further; or an epoch in two pieces gives another shift.
     """
     rng = np.random.default_rng(0)
     rates = model.rates(environment, transistors)
     of_all = np.broadcast_arrays(np.atleast_1d(rates.stress), rates.diffusion)
     drawn = rng.integers(len(of_all[0]), size=(EPOCHS, HISTORIES))
-    chosen = [Rates(*(values[one] for values in of_all)) for one in drawn]
+    rates_of_epochs = [Rates(*(values[which] for values in of_all)) for which in drawn]
     lengths = rng.dirichlet(np.full(EPOCHS, 0.5), HISTORIES).T * seconds
     # Duties close to none and to all of the time as often as others, and exactly these.
     steep = 10.0 ** rng.uniform(-9, 0, (EPOCHS, HISTORIES))
@@ -56,24 +57,24 @@ def check_model(
     )
     more = np.where(rng.random(steep.shape) < 0.2, 1.0, more)
 
-    shift, larger = (_shift(model, chosen, one, lengths) for one in (duty, more))
+    shift, larger = (_shift(model, rates_of_epochs, each, lengths) for each in (duty, more))
     for shifts in (shift, larger):
         if not (shifts >= 0).all():
             raise UserError(f"{label_of(model)} gives shifts that are negative or no numbers")
     if (falls := shift > larger * (1 + ROUNDING)).any():
-        one = np.argmax(falls)
+        worst = np.argmax(falls)
         raise UserError(
             f"{label_of(model)}: a longer duty in some epochs, shorter in none, shifts by "
-            f"{larger[one]:g} V in place of {shift[one]:g} V; sweeps need one in which it never "
-            "shifts less"
+            f"{larger[worst]:g} V in place of {shift[worst]:g} V; sweeps need one in which it "
+            "never shifts less"
         )
-    twice = [one for one in chosen for _ in range(2)]
+    twice = [rates for rates in rates_of_epochs for _ in range(2)]
     pieces = _shift(model, twice, duty.repeat(2, axis=0), 0.5 * lengths.repeat(2, axis=0))
     if (differs := np.abs(pieces - shift) > 1e-6 * shift).any():
-        one = np.argmax(differs)
+        worst = np.argmax(differs)
         raise UserError(
-            f"{label_of(model)}: epochs in two pieces each shift by {pieces[one]:g} V in place "
-            f"of {shift[one]:g} V; sweeps need one in which that changes nothing"
+            f"{label_of(model)}: epochs in two pieces each shift by {pieces[worst]:g} V in place "
+            f"of {shift[worst]:g} V; sweeps need one in which that changes nothing"
         )
 
 
@@ -83,7 +84,7 @@ def _shift(
     duty: NDArray[np.float64],
     lengths: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    past = model.fresh((duty.shape[1],))
-    for epoch, seconds, share in zip(rates, lengths, duty, strict=True):
-        past = model.after(past, epoch, share, seconds)
-    return model.dvth_of(past)
+    state = model.initial_state((duty.shape[1],))
+    for epoch, seconds, part in zip(rates, lengths, duty, strict=True):
+        state = model.advance(state, epoch, part, seconds)
+    return model.dvth_of(state)

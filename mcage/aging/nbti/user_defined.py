@@ -1,4 +1,4 @@
-"""NBTI models of users: whatever one raises or returns that is no shift is its own error."""
+"""User-defined NBTI models: whatever they raise or return that is no shift is their error."""
 
 import copy
 import functools
@@ -15,13 +15,13 @@ from mcage.plain_text import said_by, shortened
 from mcage.plugins import blamed_on
 
 
-def tracked(model: NbtiModel, label: str) -> NbtiModel:
-    """Return the model of a user, its attributes checked, each answer to be checked.
+def checked_model(model: NbtiModel, label: str) -> NbtiModel:
+    """Return a user-defined model whose attributes are checked, and whose answers will be.
 
     Parameters
     ----------
     model : NbtiModel
-        An instance of a class of the user's, or of one that ships with mcage.
+        An instance of a user-defined class, or of a class that ships with mcage.
     label : str
         How errors call it: ``NBTI model 'a:B'``.
 
@@ -43,19 +43,19 @@ def tracked(model: NbtiModel, label: str) -> NbtiModel:
         names = ["__repr__"] if kind.__repr__ is not object.__repr__ else []
         names += [name for name in _EXPECTED_SHAPES if hasattr(kind, name)]
         members: dict[str, Any]
-        members = {name: _tracked_method(getattr(kind, name), name, label) for name in names}
+        members = {name: _checked_method(getattr(kind, name), name, label) for name in names}
         members |= {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
-        # Without slots of its own, so that an instance of the class may become one of this.
+        # Without slots, so that an instance of the class may become an instance of this class.
         members |= {"__slots__": (), "_label": label}
         metaclass: Any = type(kind)
-        kind_tracked = metaclass(kind.__name__, (kind,), members)
+        checked_kind = metaclass(kind.__name__, (kind,), members)
         copied = copy.copy(model)
-        object.__setattr__(copied, "__class__", kind_tracked)
+        object.__setattr__(copied, "__class__", checked_kind)
         return copied
 
 
 def label_of(model: NbtiModel) -> str:
-    """How errors call a model: by the name that a user's was given by, else by its constants."""
+    """How errors call a model: by the name that a user gave it, else by its constants."""
     label: str = getattr(type(model), "_label", "")
     return label or f"NBTI model {shortened(model)}"
 
@@ -79,14 +79,14 @@ def _is_number(value: Any) -> bool:
 
 _ATTRIBUTES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "root": (_is_count, "an integer from 1 on"),
-    "numbers": (_is_count, "an integer from 1 on"),
+    "state_size": (_is_count, "an integer from 1 on"),
     "additive": (lambda value: isinstance(value, bool), "True or False"),
     "vt0_volts": (lambda value: _is_number(value) and 0 <= value <= 2, "0 ... 2 V"),
     "alpha": (lambda value: _is_number(value) and 0 < value <= 10, "an exponent above 0"),
 }
 
 
-def _tracked_method(method: Callable[..., Any], name: str, label: str) -> Callable[..., Any]:
+def _checked_method(method: Callable[..., Any], name: str, label: str) -> Callable[..., Any]:
     @functools.wraps(method)
     def checked(model: NbtiModel, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -129,26 +129,27 @@ def _any(_: NbtiModel, *args: Any, **kwargs: Any) -> None:
     return None
 
 
-def _rates(
+def _rates_shape(
     model: NbtiModel, environment: Environment, transistors: Transistors = NOMINAL_TRANSISTORS
 ) -> tuple[int, ...]:
-    shares = 1.0 if transistors.shares is None else transistors.shares[0]
+    fractions = transistors.time_fractions
+    fraction = 1.0 if fractions is None else fractions[0]
     of_each = (transistors.vt0_volts, transistors.temperature_kelvin, transistors.shift_factor)
-    return _broadcast(model, shares, *(array for array in of_each if array is not None))
+    return _broadcast(model, fraction, *(array for array in of_each if array is not None))
 
 
-def _after(
-    model: NbtiModel, past: Any, rates: Rates, duty_cycle: Any, seconds: Any
+def _advanced_shape(
+    model: NbtiModel, state: Any, rates: Rates, duty_cycle: Any, seconds: Any
 ) -> tuple[int, ...]:
-    transistors = _broadcast(model, past[0], rates.stress, rates.diffusion, duty_cycle, seconds)
-    return (model.numbers, *transistors)
+    transistors = _broadcast(model, state[0], rates.stress, rates.diffusion, duty_cycle, seconds)
+    return (model.state_size, *transistors)
 
 
 _EXPECTED_SHAPES: dict[str, Callable[..., tuple[int, ...] | None]] = {
-    "fresh": lambda model, shape: (model.numbers, *shape),
-    "rates": _rates,
-    "after": _after,
-    "dvth_of": lambda model, past: np.shape(past)[1:],
+    "initial_state": lambda model, shape: (model.state_size, *shape),
+    "rates": _rates_shape,
+    "advance": _advanced_shape,
+    "dvth_of": lambda model, state: np.shape(state)[1:],
     "dvth": _broadcast,
     "dvth_after": lambda model, rates, stress_seconds, recovery_seconds: _broadcast(
         model, rates.stress, rates.diffusion, stress_seconds, recovery_seconds
@@ -158,7 +159,7 @@ _EXPECTED_SHAPES: dict[str, Callable[..., tuple[int, ...] | None]] = {
     "stress_per_second": _broadcast,
     "diffusion_per_second": _broadcast,
 }
-"""Methods whose answers are checked, and the shape of each, of those that are given."""
+"""Methods whose answers are checked, and the shapes of the answers, from the arguments."""
 
 _BROADCASTING = ("", "stress_per_second", "diffusion_per_second")
 """Answers, and arrays of `Rates`, that may leave out axes along which they do not change."""

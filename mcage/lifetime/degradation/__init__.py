@@ -1,1 +1,1 @@
-"""How far the transistors of a batch of instances have shifted, epoch by epoch."""
+"""Degradation: how far the transistors of a batch of instances have shifted, epoch by epoch."""

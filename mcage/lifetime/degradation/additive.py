@@ -1,59 +1,118 @@
-"""Wear where total seconds under stress say it all: additive models with constant rates.
+"""Degradation where the total stress time says it all: additive models with constant rates.
 
-Of transistors of one age, the one that was stressed longest has then drifted furthest, so that the
-longest times of a slice give the shifts of its worst transistors. They are known at the end of a
-stretch, and looked for at a moment within it, where another cell may be the worst: the times of all
-cells grow evenly, so that what was added after that moment can be taken back.
+Of transistors of one age, the transistor that was stressed longest has then shifted furthest, so
+that the longest stress times of a slice give the shifts of its worst transistors. These times are
+known at the end of an epoch. They are looked for at a moment within it, where another cell may be
+the worst: the times of all cells grow evenly, so that what was added after that moment can be taken
+back.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.aging.nbti import AdditiveModel, Rates
 from mcage.engines.interface import Engine
 from mcage.engines.stress import FaultFreeDuties, TrackedCells
 from mcage.geometry import SLICE
 from mcage.lifetime.bisection import crossing
-from mcage.lifetime.degradation.base import CellDegradation, Degradation
-from mcage.lifetime.degradation.shifts import Drift
-from mcage.lifetime.degradation.span import EpochSpan, between
+from mcage.lifetime.degradation.base import CellDegradation, Degradation, EpochSpan, between
 
 SAME = 1e-12
-"""Share by which shifts differ that are the same but for rounding."""
+"""Relative difference of shifts that are the same but for rounding."""
 
 SAMPLED_TOGETHER = 16
 """Instances whose sampled cells are aged together, so that their times stay in the cache."""
 
+LEAST_RECOVERY = 1e-12
+"""Fraction of the age below which a recovery time is a rounding error and is taken as 0: the shift
+of some models falls at once when recovery begins."""
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveShift:
+    """How the transistors of n instances shift; arrays [n], or a number for all instances.
+
+    Parameters
+    ----------
+    nbti : AdditiveModel
+        Model of the threshold shift.
+    rates : Rates
+        What a second in their environment does.
+    activity : array
+        Fraction of the time in which cells hold what is replayed; the rest of it they are off.
+    """
+
+    nbti: AdditiveModel
+    rates: Rates
+    activity: NDArray[np.float64]
+
+    def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "AdditiveShift":
+        """The same for selected instances, also repeated."""
+        arrays = (self.rates.stress, self.rates.diffusion, self.activity)
+        if not any(array.ndim for array in arrays):
+            return self
+        stress, diffusion, activity = (a[which] if a.ndim else a for a in arrays)
+        return replace(self, rates=Rates(stress, diffusion), activity=activity)
+
+    def dvth(
+        self, busy: NDArray[np.float64], age: float | NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Threshold shifts in volts of transistors of n instances.
+
+        Parameters
+        ----------
+        busy : float64[2, n, ...]
+            Stress time in seconds, if the slice were busy all the time.
+        age : float64[n, ...]
+            Their age in seconds.
+        """
+        shape = (-1,) + (1,) * (busy.ndim - 2)
+
+        def along(values: NDArray[np.float64]) -> NDArray[np.float64]:
+            return values.reshape(shape) if values.ndim else values
+
+        stressed = busy if self.is_always_busy else along(self.activity) * busy
+        recovered = age - stressed
+        recovered = np.where(recovered > LEAST_RECOVERY * age, recovered, 0.0)
+        rates = Rates(along(self.rates.stress), along(self.rates.diffusion))
+        return self.nbti.dvth_after(rates, stressed, recovered)
+
+    @property
+    def is_always_busy(self) -> bool:
+        """Whether no instance is ever idle."""
+        return not self.activity.ndim and float(self.activity) == 1.0
+
 
 @dataclass(frozen=True)
 class AdditiveCells(CellDegradation):
-    """Wear of n cells.
+    """Degradation of n cells.
 
     Attributes
     ----------
-    drift : Drift
-        How they drift.
-    stretch : Stretch
-        Latest stretches of their instances.
+    shift : AdditiveShift
+        How the transistors of each cell shift.
+    span : EpochSpan
+        Latest epochs of their instances.
     before, after : float64[2, n]
-        Seconds at '0' and '1' at both ends of the stretches, if slices were always busy.
+        Seconds at '0' and at '1' at both ends of the epochs, if slices were always busy.
     """
 
-    drift: Drift
+    shift: AdditiveShift
     span: EpochSpan
     before: NDArray[np.float64]
     after: NDArray[np.float64]
 
     def dvth(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
         """See `CellDegradation.dvth`."""
-        return self.drift.dvth(between(self.before, self.after, self.span.part(moment)), moment)
+        return self.shift.dvth(between(self.before, self.after, self.span.part(moment)), moment)
 
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "AdditiveCells":
         """See `CellDegradation.of`."""
         return AdditiveCells(
-            self.drift.of(which),
+            self.shift.of(which),
             self.span.of(which),
             self.before[:, which],
             self.after[:, which],
@@ -61,27 +120,27 @@ class AdditiveCells(CellDegradation):
 
 
 class AdditiveDegradation(Degradation):
-    """Wear by sums of seconds.
+    """Degradation by total stress time.
 
     Parameters
     ----------
-    drift : Drift
-        How the instances of the batch drift.
+    shift : AdditiveShift
+        How the transistors of the batch shift.
     engine : Engine
-        Knows the times of cells.
-    duties : SharedDuties
-        The technique on every kernel.
-    watched : Watched
-        Cells that are followed one by one.
+        Adds up the times of cells.
+    duties : FaultFreeDuties
+        The technique on each kernel.
+    tracked : TrackedCells
+        Cells whose times are kept cell by cell.
     sampled : int
-        How many of them are the sampled ones of each instance.
+        Number of sampled cells of each instance; they are the last of the tracked cells.
     instances : int
         Size of the batch.
     """
 
     def __init__(
         self,
-        drift: Drift,
+        shift: AdditiveShift,
         engine: Engine,
         duties: FaultFreeDuties,
         tracked: TrackedCells,
@@ -89,7 +148,7 @@ class AdditiveDegradation(Degradation):
         instances: int,
     ) -> None:
         super().__init__(instances)
-        self._drift = drift
+        self._shift = shift
         self._stress = engine.stress(duties, tracked, instances)
         self._instance = tracked.instance
         self._sampled = sampled
@@ -97,7 +156,7 @@ class AdditiveDegradation(Degradation):
         self._longest_before = np.zeros((2, instances))
         self._kernel = np.zeros(instances, dtype=np.int64)
         self._fault_maps = np.zeros((instances, SLICE.entries), dtype=np.uint8)
-        # What was found within a stretch when last looked for.
+        # The longest times within the latest epoch at the moment when they were last looked for.
         self._looked_at = np.full(instances, np.nan)
         self._longest_then = np.zeros((2, instances))
 
@@ -123,7 +182,7 @@ class AdditiveDegradation(Degradation):
         """See `Degradation.cells`."""
         instance = self._instance[places]
         return AdditiveCells(
-            self._drift.of(instance),
+            self._shift.of(instance),
             self.span.of(instance),
             self._before[:, places],
             self._stress.tracked_seconds[:, places],
@@ -140,10 +199,10 @@ class AdditiveDegradation(Degradation):
         part = self.span.of(instances).part(moment)[:, None]
         shift = np.empty((2, len(instances), self._sampled))
         for begin in range(0, len(instances), SAMPLED_TOGETHER):
-            some = slice(begin, begin + SAMPLED_TOGETHER)
-            which = instances[some]
-            seconds = between(before[:, which], after[:, which], part[some])
-            shift[:, some] = self._drift.of(which).dvth(seconds, moment[some, None])
+            chunk = slice(begin, begin + SAMPLED_TOGETHER)
+            which = instances[chunk]
+            seconds = between(before[:, which], after[:, which], part[chunk])
+            shift[:, chunk] = self._shift.of(which).dvth(seconds, moment[chunk, None])
         return shift
 
     def longest_duty(
@@ -151,9 +210,9 @@ class AdditiveDegradation(Degradation):
     ) -> NDArray[np.float64]:
         """See `Degradation.longest_duty`."""
         busy = self._longest_busy(instances, moment) / moment
-        if self._drift.is_always_busy:
+        if self._shift.is_always_busy:
             return busy
-        return busy * self._drift.of(instances).activity
+        return busy * self._shift.of(instances).activity
 
     def _longest_busy(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
@@ -172,39 +231,42 @@ class AdditiveDegradation(Degradation):
         return longest
 
     def _look_within(self, instances: NDArray[np.int64], moment: NDArray[np.float64]) -> None:
-        """Look for the longest times at moments within the stretches of some instances."""
+        """Look for the longest times at moments within the latest epochs of selected instances."""
         unknown = moment != self._looked_at[instances]
-        mine, when = instances[unknown], moment[unknown]
-        if len(mine):
-            self._longest_then[:, mine] = self._stress.longest_earlier(
-                mine, self._kernel[mine], self._fault_maps[mine], self.span.end[mine] - when
+        sought, when = instances[unknown], moment[unknown]
+        if len(sought):
+            self._longest_then[:, sought] = self._stress.longest_earlier(
+                sought, self._kernel[sought], self._fault_maps[sought], self.span.end[sought] - when
             )
-            self._looked_at[mine] = when
+            self._looked_at[sought] = when
 
     def worst_dvth(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """See `Degradation.worst_dvth`."""
-        return self._drift.of(instances).dvth(self._longest_busy(instances, moment), moment)
+        return self._shift.of(instances).dvth(self._longest_busy(instances, moment), moment)
 
     def reaching(
         self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """See `Degradation.reaching`.
 
-        Solved on the line between the longest times at both ends. Where these lie below the line at
-        that moment, solved again on the line from there: it can only have been later.
+        It is solved on the line between the longest times at both ends. Where the longest times lie
+        below the line at that moment, it is solved again on the line from there: the limit can only
+        be reached later.
         """
         moment, end = self.span.start[instances], self.span.end[instances]
         longest, after = self._longest_before[:, instances], self._stress.longest[:, instances]
         limit = np.broadcast_to(limit_volts, len(instances))
         open_ = np.arange(len(instances))
         while len(open_):
-            mine, line = instances[open_], EpochSpan(moment[open_], end[open_])
-            excess = self._excess_on(mine, line, longest[:, open_], after[:, open_], limit[open_])
+            unsolved, line = instances[open_], EpochSpan(moment[open_], end[open_])
+            excess = self._excess_on(
+                unsolved, line, longest[:, open_], after[:, open_], limit[open_]
+            )
             moment[open_] = crossing(excess, line.start, line.end)
-            longest[:, open_] = self._longest_busy(mine, moment[open_])
-            worst = self._drift.of(mine).dvth(longest[:, open_], moment[open_]).max(axis=0)
+            longest[:, open_] = self._longest_busy(unsolved, moment[open_])
+            worst = self._shift.of(unsolved).dvth(longest[:, open_], moment[open_]).max(axis=0)
             open_ = open_[worst < limit[open_] * (1 - SAME)]
         return moment
 
@@ -217,11 +279,11 @@ class AdditiveDegradation(Degradation):
         limit_volts: NDArray[np.float64],
     ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
         """Worst shifts beyond limits, in volts, where the longest times grow evenly."""
-        drift = self._drift.of(instances)
+        shift = self._shift.of(instances)
 
         def excess(moment: NDArray[np.float64]) -> NDArray[np.float64]:
-            shift = drift.dvth(between(before, after, line.part(moment)), moment)
-            beyond: NDArray[np.float64] = shift.max(axis=0) - limit_volts
+            shifts = shift.dvth(between(before, after, line.part(moment)), moment)
+            beyond: NDArray[np.float64] = shifts.max(axis=0) - limit_volts
             return beyond
 
         return excess

@@ -1,21 +1,46 @@
-"""Wear: how far the transistors of a batch of instances have shifted, stretch after stretch.
+"""Degradation: how far the transistors of a batch of instances have shifted, epoch by epoch.
 
-There are two kinds. Where an NBTI model needs no more than total seconds under stress,
-`AdditiveDegradation` keeps those; otherwise `StepwiseDegradation` keeps every stretch, and advances
-transistors through them.
+There are two kinds. Where an NBTI model needs no more than the total stress time,
+`AdditiveDegradation` keeps that time; otherwise `StepwiseDegradation` keeps what happened in each
+epoch, and advances transistors through all of them.
 """
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.lifetime.degradation.span import EpochSpan
+
+@dataclass(frozen=True)
+class EpochSpan:
+    """An epoch of n instances, or a part of one: from ``start`` to ``end``, float64[n] seconds.
+
+    Kernel, fault map and environment of an instance stay the same, so that its cells age evenly.
+    """
+
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+
+    def part(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Part of each span that has passed at a moment of each: float64[n]."""
+        return (moment - self.start) / (self.end - self.start)
+
+    def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "EpochSpan":
+        """Spans of selected instances."""
+        return EpochSpan(self.start[which], self.end[which])
+
+
+def between(
+    before: NDArray[np.float64], after: NDArray[np.float64], part: float | NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Times of cells when a part of a span has passed, from those at its start and its end."""
+    return before + (after - before) * part
 
 
 class CellDegradation(ABC):
-    """Shifts of n cells within the latest stretches of their instances."""
+    """Shifts of n cells within the latest epochs of their instances."""
 
     @abstractmethod
     def dvth(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -23,11 +48,11 @@ class CellDegradation(ABC):
 
     @abstractmethod
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> Self:
-        """Those of some cells."""
+        """Shifts of selected cells."""
 
 
 class Degradation(ABC):
-    """Wear of a batch of instances; moments lie within the latest stretch of each.
+    """Degradation of a batch of instances; moments lie within the latest epoch of each.
 
     Parameters
     ----------
@@ -36,8 +61,8 @@ class Degradation(ABC):
 
     Attributes
     ----------
-    stretch : Stretch
-        The latest stretch of each instance.
+    span : EpochSpan
+        The latest epoch of each instance.
     """
 
     def __init__(self, instances: int) -> None:
@@ -52,7 +77,7 @@ class Degradation(ABC):
         start: float,
         end: float,
     ) -> None:
-        """Let some instances run a kernel each for a stretch of their lives.
+        """Let selected instances live through an epoch, in which each runs a kernel.
 
         Parameters
         ----------
@@ -63,46 +88,46 @@ class Degradation(ABC):
         fault_maps : uint8[m, 256]
             Fault map of each meanwhile.
         start, end : float
-            Age in seconds at both ends of the stretch; the first starts at 0, and each of the
-            others where the one before has ended.
+            Age in seconds at both ends of the epoch. The first epoch starts at 0, and each of the
+            others where the epoch before has ended.
         """
 
     @abstractmethod
     def longest_duty(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Longest share of the life so far that a cell held '0', and '1': float64[2, n]."""
+        """Longest duty cycles of the life so far, at '0' and at '1': float64[2, n]."""
 
     @abstractmethod
     def cells(self, places: NDArray[np.int64]) -> CellDegradation:
-        """Shifts of some of the watched cells: int64[n], their positions."""
+        """Shifts of n of the tracked cells, given by their positions: int64[n]."""
 
     @abstractmethod
     def sampled_dvth(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Shifts of the sampled cells of some instances at a moment of each: float64[2, n, sample].
+        """Shifts of the sampled cells of n instances at a moment of each: float64[2, n, sample].
 
-        They are the last of the watched cells, so many of each instance of the batch in turn.
+        The sampled cells are the last of the tracked cells, equally many of each instance.
         """
 
     @abstractmethod
     def worst_dvth(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Shift of the worst T0 and T1 of some instances at a moment of each: float64[2, n]."""
+        """Shifts of the worst T0 and T1 of n instances at a moment of each: float64[2, n]."""
 
     def exceeds(
         self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64]
     ) -> NDArray[np.bool_]:
-        """Whether the worst transistors have reached a limit at the end of the stretch: bool[n].
+        """Whether the worst transistors have reached a limit at the end of the epoch: bool[n].
 
         Parameters
         ----------
         instances : int64[n]
             Positions in the batch.
-        limit_volts : float64[n] or one number
-            Shift of each.
+        limit_volts : float64[n], or a number for all
+            Shift at which each reaches its limit.
         """
         worst = self.worst_dvth(instances, self.span.end[instances])
         beyond: NDArray[np.bool_] = worst.max(axis=0) - limit_volts >= 0
@@ -112,4 +137,7 @@ class Degradation(ABC):
     def reaching(
         self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Moments at which the worst transistors reach a limit, which they exceed at the end."""
+        """Moments at which the worst transistors reach their limits: float64[n].
+
+        At the end of the epoch, all of them exceed the limits.
+        """

@@ -1,8 +1,8 @@
-"""Duty cycles of slices in every epoch, cell by cell and in groups whose largest bounds each cell.
+"""Duty cycles of slices in each epoch, cell by cell and in groups whose largest bounds each cell.
 
-Slices without faults share the groups of like cells that `mcage.replays.most_stressed` makes. A
-slice whose registers are redirected has duty cycles of its own in every epoch; its groups are one
-bit of one entry, of all 64 components, since these are much alike.
+All fault-free slices have the groups of like cells that `mcage.replays.most_stressed` makes. A
+slice whose registers are redirected has different duty cycles in each epoch; a group of it is a bit
+of an entry in all 64 components, since these are much alike.
 """
 
 from abc import ABC, abstractmethod
@@ -23,15 +23,16 @@ _BITS = SLICE.entry_bits // SLICE.components
 
 
 class Slices(ABC):
-    """Duty cycles at '0', or at '1', of the cells of n slices in every epoch, in a tree of groups.
+    """Duty cycles at '0', or at '1', of the cells of n slices in each epoch, in a tree of groups.
 
     Attributes
     ----------
     roots : int
         Groups of the coarsest level.
     branches : tuple of int
-        Of a group of each level, coarsest first: groups of the next level, in the end cells.
-        Group g of one level is made of g * branches ... (g + 1) * branches - 1 of the next.
+        For each level, coarsest first: number of groups of the next level, in the end of cells, in
+        a group of this level. Group g is made of g * branches ... (g + 1) * branches - 1 of the
+        next level.
     """
 
     roots: int
@@ -41,28 +42,28 @@ class Slices(ABC):
     def largest(
         self, level: int, epoch: int, index: NDArray[np.int64], group: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Largest duty of the cells of groups of slices: int64[m], int64[m] to float64[m]."""
+        """Largest duty of the cells of m groups; slice and group of each: int64[m], int64[m]."""
 
     @abstractmethod
     def duty(
         self, epoch: int, index: NDArray[np.int64], cell: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Duty of cells of slices: int64[m], int64[m] to float64[m]."""
+        """Duty of m cells; slice and number of each: int64[m], int64[m]."""
 
     @abstractmethod
     def cell(self, place: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Numbers in the slice of the cells at some places below the finest groups."""
+        """Numbers in the slice of the cells at the given places below the finest groups."""
 
 
-class SharedSlices(Slices):
-    """Slices without faults.
+class FaultFreeSlices(Slices):
+    """Fault-free slices.
 
     Parameters
     ----------
     groups : DutyGroups
         Duty cycles under each kernel.
     kernel : int64[n, epochs]
-        Kernel that each runs.
+        Kernel that each slice runs.
     """
 
     def __init__(self, groups: DutyGroups, kernel: NDArray[np.int64]) -> None:
@@ -96,9 +97,9 @@ class SliceDuty:
     Attributes
     ----------
     held : tuple of int or float[524288]
-        For how long each cell holds '0', and '1'.
+        Time that each cell holds '0', and '1', out of ``period``.
     period : float
-        Of how much time.
+        The time for which a duty cycle is 1.
     of_bits : float64[2, 8192]
         Largest duty cycle at '0' and at '1' of any component, for each bit of each entry.
     of_entries : float64[2, 256]
@@ -111,12 +112,14 @@ class SliceDuty:
     of_entries: NDArray[np.float64]
 
     @classmethod
-    def of(cls, zero: NDArray[np.generic], one: NDArray[np.generic], period: float) -> "SliceDuty":
-        """Group the cells of a slice: array[524288], in a unit of which the period has so many."""
+    def of(
+        cls, zeros: NDArray[np.generic], ones: NDArray[np.generic], period: float
+    ) -> "SliceDuty":
+        """Group the cells of a slice by their times: array[524288] each, in the unit of period."""
         by_bit = (SLICE.entries, SLICE.components, _BITS)
-        longest = np.stack([held.reshape(by_bit).max(axis=1) for held in (zero, one)])
+        longest = np.stack([held.reshape(by_bit).max(axis=1) for held in (zeros, ones)])
         of_bits = longest / period
-        return cls((zero, one), period, of_bits.reshape(2, -1), of_bits.max(axis=2))
+        return cls((zeros, ones), period, of_bits.reshape(2, -1), of_bits.max(axis=2))
 
     def duty(self, which: int, cell: NDArray[np.int64]) -> NDArray[np.float64]:
         """Duty of cells at '0' (0) or '1' (1): int64[m] to float64[m]."""
@@ -125,22 +128,22 @@ class SliceDuty:
 
 
 def slice_duty(times: CellTimes) -> SliceDuty:
-    """Duty cycles of the only slice of a replay, its times in as narrow integers as they allow."""
+    """Duty cycles of the only slice of a replay; times are kept in as few bytes as they need."""
     (period,) = np.broadcast_to(times.period, 1).tolist()
     narrow = np.min_scalar_type(period)
-    one, powered = times.ones.ravel().astype(narrow), times.powered.ravel().astype(narrow)
-    return SliceDuty.of(powered - one, one, period)
+    ones, powered = times.ones.ravel().astype(narrow), times.powered.ravel().astype(narrow)
+    return SliceDuty.of(powered - ones, ones, period)
 
 
-class OwnSlice(Slices):
-    """One slice with duty cycles of its own.
+class RedirectedSlice(Slices):
+    """A slice whose registers are redirected.
 
     Parameters
     ----------
     which : int
         At '0' (0) or at '1' (1).
     epochs : sequence of SliceDuty
-        Its duty cycles in every epoch.
+        Its duty cycles in each epoch.
     """
 
     def __init__(self, which: int, epochs: Sequence[SliceDuty]) -> None:

@@ -1,4 +1,4 @@
-"""The course of lives: what each epoch does to the transistors of some instances."""
+"""The history of transistors: what each epoch does to those of a batch of instances."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,27 +9,27 @@ from numpy.typing import NDArray
 from mcage.aging.nbti import NbtiModel, Rates
 
 TOGETHER = 1 << 13
-"""Transistors that are advanced together, so that their pasts stay in the cache."""
+"""Transistors that are advanced together, so that their states stay in the cache."""
 
 DutyIn = Callable[[int, slice], NDArray[np.float64]]
-"""Duty of some of m transistors in an epoch while the slice is busy."""
+"""From an epoch and a slice of m transistors to their duty cycles while the slice is busy."""
 
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """What the epochs do to transistors of n instances.
+    """What the epochs do to the transistors of n instances.
 
     Parameters
     ----------
     nbti : NbtiModel
         Model of the threshold shift.
     rates : tuple of Rates
-        What a second does in each epoch; arrays [n], or one number for all.
+        What a second does in each epoch; arrays [n], or a number for all.
     edges : tuple of float
         Ages in seconds at which epochs begin and end, from 0 to the horizon.
     activity : array
-        Share of the time that cells hold what is replayed: float64[n], or one number for all; the
-        rest of it they are off.
+        Fraction of the time in which cells hold what is replayed: float64[n], or a number for all;
+        the rest of it they are off.
     """
 
     nbti: NbtiModel
@@ -37,26 +37,26 @@ class History:
     edges: tuple[float, ...]
     activity: NDArray[np.float64]
 
-    def after(
+    def advance(
         self,
-        past: NDArray[np.float64],
+        state: NDArray[np.float64],
         epoch: int,
         instance: NDArray[np.int64],
         duty: NDArray[np.float64],
         seconds: float | NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """Pasts of transistors after some seconds of an epoch, begun with others.
+        """States of transistors after a number of seconds of an epoch.
 
         Parameters
         ----------
-        past : float64[numbers, ..., m]
-            Their pasts before.
+        state : float64[state_size, ..., m]
+            Their states before.
         epoch : int
             The epoch.
         instance : int64[m]
-            Instance of each.
+            Instance of each transistor.
         duty : float64[..., m]
-            Share of the busy time of the epoch under stress.
+            Fraction of the busy time of the epoch under stress.
         seconds : float or float64[m]
             Seconds of the epoch that pass.
         """
@@ -65,7 +65,7 @@ class History:
             rates = Rates(_of(rates.stress, instance), _of(rates.diffusion, instance))
         if activity.ndim or float(activity) != 1.0:
             duty = duty * _of(activity, instance)
-        return self.nbti.after(past, rates, duty, seconds)
+        return self.nbti.advance(state, rates, duty, seconds)
 
     def dvth(
         self,
@@ -74,48 +74,47 @@ class History:
         duty: DutyIn,
         moment: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """Shifts in volts of transistors, followed from new through some epochs.
+        """Shifts in volts of transistors that are advanced from new through the first epochs.
 
         Parameters
         ----------
         epochs : int
-            How many.
+            Number of epochs.
         instance : int64[m]
             Instance of each transistor.
         duty : callable
-            Duty of some of the m transistors in an epoch.
+            Duty cycles of the m transistors in an epoch: `DutyIn`.
         moment : float64[instances]
             Age of each instance, within the last of the epochs.
         """
         shift = np.empty(len(instance))
         for first in range(0, len(instance), TOGETHER):
-            some = slice(first, first + TOGETHER)
-            mine = instance[some]
-            past = self.nbti.fresh(mine.shape)
+            chunk = slice(first, first + TOGETHER)
+            owner = instance[chunk]
+            state = self.nbti.initial_state(owner.shape)
             for epoch in range(epochs):
-                seconds = self._seconds(epoch, epochs, moment[mine])
-                past = self.after(past, epoch, mine, duty(epoch, some), seconds)
-            shift[some] = self.nbti.dvth_of(past)
+                seconds = self._seconds(epoch, epochs, moment[owner])
+                state = self.advance(state, epoch, owner, duty(epoch, chunk), seconds)
+            shift[chunk] = self.nbti.dvth_of(state)
         return shift
 
-    def held(
+    def life_duty(
         self,
         epochs: int,
         instance: NDArray[np.int64],
         duty: DutyIn,
         moment: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """Shares of their lives for which transistors were stressed; arguments as of `dvth`."""
+        """Duty cycles of transistors over their lives; arguments as of `dvth`."""
         held = np.zeros(len(instance))
         for epoch in range(epochs):
-            every = duty(epoch, slice(None))
-            held += every * self._seconds(epoch, epochs, moment[instance])
+            held += duty(epoch, slice(None)) * self._seconds(epoch, epochs, moment[instance])
         return _of(self.activity, instance) * (held / moment[instance])
 
     def _seconds(
         self, epoch: int, epochs: int, moment: NDArray[np.float64]
     ) -> float | NDArray[np.float64]:
-        """Seconds of an epoch that have passed at moments in the last of some epochs."""
+        """Seconds of an epoch that have passed at moments in the last of so many epochs."""
         begin, end = self.edges[epoch : epoch + 2]
         return moment - begin if epoch == epochs - 1 else end - begin
 

@@ -1,7 +1,7 @@
-"""Wear under any NBTI model: transistors are taken through every epoch, one after the other.
+"""Degradation under any NBTI model: transistors are advanced through each epoch in turn.
 
-Watched cells are advanced epoch by epoch. Of the others, the worst are looked for where a bound
-leaves room for them (`worst_cells`), at the end of every epoch and at the moment of an end.
+Tracked cells are advanced epoch by epoch. Among all the others, the worst are searched for by
+branch and bound (`worst_cells`), at the end of each epoch and at the moment at which a life ends.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,8 +16,8 @@ from mcage.geometry import SLICE
 from mcage.lifetime.bisection import crossing
 from mcage.lifetime.degradation.base import CellDegradation, Degradation
 from mcage.lifetime.degradation.duty_tree import (
-    OwnSlice,
-    SharedSlices,
+    FaultFreeSlices,
+    RedirectedSlice,
     SliceDuty,
     Slices,
     slice_duty,
@@ -25,48 +25,48 @@ from mcage.lifetime.degradation.duty_tree import (
 from mcage.lifetime.degradation.history import DutyIn, History
 from mcage.lifetime.degradation.worst_cell import worst_cells
 
-OWN_BYTES = 256 << 20
-"""Memory for the times of cells of the slices of a batch that have times of their own."""
+DUTY_BYTES = 256 << 20
+"""Memory for the duty cycles of the redirected slices of a batch, slice by slice."""
 
 
 def most_instances(epochs: int) -> int:
-    """Size of a batch whose slices may all have times of their own, in so many epochs."""
+    """Size of a batch whose slices may all be redirected, in so many epochs."""
     of_slice = 2 * SLICE.cells * np.dtype(np.uint32).itemsize
-    return max(1, OWN_BYTES // (epochs * of_slice))
+    return max(1, DUTY_BYTES // (epochs * of_slice))
 
 
 @dataclass(frozen=True)
 class StepwiseCells(CellDegradation):
-    """Wear of n cells.
+    """Degradation of n cells.
 
     Attributes
     ----------
-    course : Course
-        What epochs do to them.
+    history : History
+        What epochs do to the transistors.
     instance, epoch : int64[n]
-        Instance of each, and the epoch that is its latest stretch.
-    past : float64[numbers, 2, n]
-        Pasts of T0 and T1 when it began.
+        Instance of each cell, and the latest epoch of the instance.
+    state : float64[state_size, 2, n]
+        States of T0 and T1 when that epoch began.
     duty : float64[2, n]
-        Shares of its busy time at '0' and at '1'.
+        Fractions of the busy time of that epoch at '0' and at '1'.
     """
 
     history: History
     instance: NDArray[np.int64]
     epoch: NDArray[np.int64]
-    past: NDArray[np.float64]
+    state: NDArray[np.float64]
     duty: NDArray[np.float64]
 
     def dvth(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
         """See `CellDegradation.dvth`."""
         shift = np.empty(self.duty.shape)
         for epoch in np.unique(self.epoch).tolist():
-            mine = np.flatnonzero(self.epoch == epoch)
-            seconds = moment[mine] - self.history.edges[epoch]
-            past = self.history.after(
-                self.past[..., mine], epoch, self.instance[mine], self.duty[:, mine], seconds
+            places = np.flatnonzero(self.epoch == epoch)
+            seconds = moment[places] - self.history.edges[epoch]
+            state = self.history.advance(
+                self.state[..., places], epoch, self.instance[places], self.duty[:, places], seconds
             )
-            shift[:, mine] = self.history.nbti.dvth_of(past)
+            shift[:, places] = self.history.nbti.dvth_of(state)
         return shift
 
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "StepwiseCells":
@@ -75,26 +75,26 @@ class StepwiseCells(CellDegradation):
             self.history,
             self.instance[which],
             self.epoch[which],
-            self.past[..., which],
+            self.state[..., which],
             self.duty[:, which],
         )
 
 
 class StepwiseDegradation(Degradation):
-    """Wear epoch by epoch.
+    """Degradation epoch by epoch.
 
     Parameters
     ----------
-    course : Course
+    history : History
         What epochs do to the transistors of the batch.
     engine : Engine
-        Knows the times of cells.
-    duties : SharedDuties
-        The technique on every kernel.
-    watched : Watched
-        Cells that are followed one by one.
+        Gives the times of the cells of redirected slices.
+    duties : FaultFreeDuties
+        The technique on each kernel.
+    tracked : TrackedCells
+        Cells that are advanced cell by cell.
     sampled : int
-        How many of them are the sampled ones of each instance.
+        Number of sampled cells of each instance; they are the last of the tracked cells.
     instances : int
         Size of the batch.
     """
@@ -112,15 +112,16 @@ class StepwiseDegradation(Degradation):
         self._history, self._engine = history, engine
         self._replays, self._groups = duties.replays, (duties.zero, duties.one)
         self._tracked, self._sampled = tracked, sampled
-        self._past = history.nbti.fresh((2, len(tracked.cell)))
+        self._state = history.nbti.initial_state((2, len(tracked.cell)))
         self._duty = np.zeros((2, len(tracked.cell)))
 
         epochs = len(history.rates)
         self._epoch = np.full(instances, -1)
         self._kernel = np.zeros((instances, epochs), dtype=np.int64)
-        self._own: list[dict[int, SliceDuty]] = [{} for _ in range(instances)]
+        # Duty cycles of redirected slices by epoch, and of fault-free slices by kernel.
+        self._redirected: list[dict[int, SliceDuty]] = [{} for _ in range(instances)]
         self._fault_free: dict[int, SliceDuty] = {}
-        # Cells that have been the worst, and what was found when last looked for.
+        # Cells that have been the worst, and the worst when they were last searched for.
         self._known = np.zeros((2, instances, epochs), dtype=np.int64)
         self._looked_at = np.full(instances, np.nan)
         self._worst = np.zeros((2, instances))
@@ -141,10 +142,10 @@ class StepwiseDegradation(Degradation):
         self._kernel[instances, epoch] = kernel
         if self._replays[0].technique.heeds_faults:
             alone = fault_maps.any(axis=1)
-            self._keep_own(instances[alone], kernel[alone], fault_maps[alone], epoch)
+            self._keep_redirected(instances[alone], kernel[alone], fault_maps[alone], epoch)
         self._advance(instances, epoch)
 
-    def _keep_own(
+    def _keep_redirected(
         self,
         instances: NDArray[np.int64],
         kernel: NDArray[np.int64],
@@ -155,20 +156,20 @@ class StepwiseDegradation(Degradation):
         given = zip(instances.tolist(), kernel.tolist(), fault_maps, strict=True)
         for instance, number, fault_map in given:
             times = self._engine.cell_times(self._replays[number], fault_map[None])
-            self._own[instance][epoch] = slice_duty(times)
+            self._redirected[instance][epoch] = slice_duty(times)
 
     def _advance(self, instances: NDArray[np.int64], epoch: int) -> None:
-        """Take watched cells to the start of an epoch, and look up their duty in it."""
+        """Advance tracked cells to the start of an epoch, and look up their duty in it."""
         runs = np.zeros(len(self._epoch), dtype=bool)
         runs[instances] = True
-        mine = np.flatnonzero(runs[self._tracked.instance])
-        instance, cell = self._tracked.instance[mine], self._tracked.cell[mine]
+        places = np.flatnonzero(runs[self._tracked.instance])
+        instance, cell = self._tracked.instance[places], self._tracked.cell[places]
         if epoch:
             begin, end = self._history.edges[epoch - 1 : epoch + 1]
-            self._past[..., mine] = self._history.after(
-                self._past[..., mine], epoch - 1, instance, self._duty[:, mine], end - begin
+            self._state[..., places] = self._history.advance(
+                self._state[..., places], epoch - 1, instance, self._duty[:, places], end - begin
             )
-        self._duty[:, mine] = self._duty_in(epoch, instance, cell)
+        self._duty[:, places] = self._duty_in(epoch, instance, cell)
 
     def cells(self, places: NDArray[np.int64]) -> StepwiseCells:
         """See `Degradation.cells`."""
@@ -177,7 +178,7 @@ class StepwiseDegradation(Degradation):
             self._history,
             instance,
             self._epoch[instance],
-            self._past[..., places],
+            self._state[..., places],
             self._duty[:, places],
         )
 
@@ -189,27 +190,27 @@ class StepwiseDegradation(Degradation):
         places = first + instances[:, None] * self._sampled + np.arange(self._sampled)
         cells = self.cells(places.ravel())
         shift = cells.dvth(np.repeat(moment, self._sampled))
-        every: NDArray[np.float64] = shift.reshape(2, len(instances), self._sampled)
-        return every
+        of_instances: NDArray[np.float64] = shift.reshape(2, len(instances), self._sampled)
+        return of_instances
 
     def longest_duty(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """See `Degradation.longest_duty`; exact."""
-        longest, _ = self._worst_of(self._history.held, instances, moment)
+        longest, _ = self._worst_of(self._history.life_duty, instances, moment)
         return longest
 
     def worst_dvth(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """See `Degradation.worst_dvth`; exact."""
-        fresh = moment != self._looked_at[instances]
-        mine = instances[fresh]
-        if len(mine):
-            worst, cell = self._worst_of(self._history.dvth, mine, moment[fresh])
-            self._worst[:, mine], self._worst_cell[:, mine] = worst, cell
-            self._known[:, mine, self._epoch[mine]] = cell
-            self._looked_at[mine] = moment[fresh]
+        unknown = moment != self._looked_at[instances]
+        sought = instances[unknown]
+        if len(sought):
+            worst, cell = self._worst_of(self._history.dvth, sought, moment[unknown])
+            self._worst[:, sought], self._worst_cell[:, sought] = worst, cell
+            self._known[:, sought, self._epoch[sought]] = cell
+            self._looked_at[sought] = moment[unknown]
         return self._worst[:, instances]
 
     def reaching(
@@ -217,8 +218,8 @@ class StepwiseDegradation(Degradation):
     ) -> NDArray[np.float64]:
         """See `Degradation.reaching`; exact.
 
-        Solved for the worst cells of the end. While another cell is worse at that moment, solved
-        again with it: it can only have been sooner.
+        It is solved for the worst cells of the end. While another cell is worse at that moment, it
+        is solved again with that cell, too: the limit can only be reached sooner.
         """
         self.worst_dvth(instances, self.span.end[instances])
         moment = self.span.end[instances]
@@ -226,10 +227,10 @@ class StepwiseDegradation(Degradation):
         tried = self._worst_cell[:, instances].T
         open_ = np.arange(len(instances))
         while len(open_):
-            mine = instances[open_]
-            moment[open_], most = self._solved(mine, tried[open_], limit[open_])
-            worst = self.worst_dvth(mine, moment[open_])
-            cell = self._worst_cell[worst.argmax(axis=0), mine]
+            unsolved = instances[open_]
+            moment[open_], most = self._solved(unsolved, tried[open_], limit[open_])
+            worst = self.worst_dvth(unsolved, moment[open_])
+            cell = self._worst_cell[worst.argmax(axis=0), unsolved]
             known = (cell[:, None] == tried[open_]).any(axis=1)
             more = tried[:, :1].copy()
             more[open_, 0] = cell
@@ -240,12 +241,15 @@ class StepwiseDegradation(Degradation):
     def _solved(
         self, instances: NDArray[np.int64], cell: NDArray[np.int64], limit: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Moments at which the worst of a few cells of each, int64[n, k], reach limits.
+        """Moments at which the worst of k cells of each instance, int64[n, k], reach limits.
 
-        And the shifts of these cells, the largest of each instance.
+        Returns
+        -------
+        float64[n], float64[n]
+            The moments, and the largest shift of these cells of each instance then.
         """
         count, tried = cell.shape
-        cells = self._followed(np.repeat(instances, tried), cell.ravel())
+        cells = self._advanced(np.repeat(instances, tried), cell.ravel())
 
         def largest(moment: NDArray[np.float64]) -> NDArray[np.float64]:
             shift = cells.dvth(np.repeat(moment, tried)).max(axis=0)
@@ -256,33 +260,33 @@ class StepwiseDegradation(Degradation):
         moment = crossing(lambda at: largest(at) - limit, span.start, span.end)
         return moment, largest(moment)
 
-    def _followed(self, instance: NDArray[np.int64], cell: NDArray[np.int64]) -> StepwiseCells:
-        """Any cells, followed from new to their latest stretches."""
+    def _advanced(self, instance: NDArray[np.int64], cell: NDArray[np.int64]) -> StepwiseCells:
+        """Any cells, advanced from new to the latest epochs of their instances."""
         latest = self._epoch[instance]
-        past = self._history.nbti.fresh((2, len(cell)))
+        state = self._history.nbti.initial_state((2, len(cell)))
         for epoch, seconds in enumerate(np.diff(self._history.edges[: latest.max() + 1]).tolist()):
-            mine = np.flatnonzero(latest > epoch)
-            duty = self._duty_in(epoch, instance[mine], cell[mine])
-            past[..., mine] = self._history.after(
-                past[..., mine], epoch, instance[mine], duty, seconds
+            places = np.flatnonzero(latest > epoch)
+            duty = self._duty_in(epoch, instance[places], cell[places])
+            state[..., places] = self._history.advance(
+                state[..., places], epoch, instance[places], duty, seconds
             )
         duty = np.empty((2, len(cell)))
         for epoch in np.unique(latest).tolist():
-            mine = np.flatnonzero(latest == epoch)
-            duty[:, mine] = self._duty_in(epoch, instance[mine], cell[mine])
-        return StepwiseCells(self._history, instance, latest, past, duty)
+            places = np.flatnonzero(latest == epoch)
+            duty[:, places] = self._duty_in(epoch, instance[places], cell[places])
+        return StepwiseCells(self._history, instance, latest, state, duty)
 
     def _duty_in(
         self, epoch: int, instance: NDArray[np.int64], cell: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Shares of the busy time of an epoch at '0' and at '1' of cells: float64[2, n]."""
+        """Fractions of the busy time of an epoch at '0' and at '1' of n cells: float64[2, n]."""
         kernel = self._kernel[instance, epoch]
         duty = np.stack([groups.duty[kernel, cell] for groups in self._groups])
-        for one in np.unique(instance).tolist():
-            if own := self._own[one].get(epoch):
-                mine = np.flatnonzero(instance == one)
+        for redirected in np.unique(instance).tolist():
+            if of_slice := self._redirected[redirected].get(epoch):
+                places = np.flatnonzero(instance == redirected)
                 for which in range(2):
-                    duty[which, mine] = own.duty(which, cell[mine])
+                    duty[which, places] = of_slice.duty(which, cell[places])
         return duty
 
     def _worst_of(
@@ -291,7 +295,7 @@ class StepwiseDegradation(Degradation):
         instances: NDArray[np.int64],
         moment: NDArray[np.float64],
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Largest measure at '0' and at '1' of any cell of some instances, and the cells.
+        """Largest measure at '0' and at '1' of any cell of selected instances, and the cells.
 
         Parameters
         ----------
@@ -310,18 +314,18 @@ class StepwiseDegradation(Degradation):
         ages = np.empty(len(self._epoch))
         ages[instances] = moment
         for epoch, places, slices in self._slices(instances):
-            mine = instances[places]
+            group = instances[places]
 
             def measured(
                 index: NDArray[np.int64],
                 duty: DutyIn,
                 epochs: int = epoch + 1,
-                mine: NDArray[np.int64] = mine,
+                group: NDArray[np.int64] = group,
             ) -> NDArray[np.float64]:
-                return measure(epochs, mine[index], duty, ages)
+                return measure(epochs, group[index], duty, ages)
 
             for which in range(2):
-                known = self._known[which, mine, : epoch + 1]
+                known = self._known[which, group, : epoch + 1]
                 most[which, places], cell[which, places] = worst_cells(
                     slices[which], measured, known
                 )
@@ -330,30 +334,36 @@ class StepwiseDegradation(Degradation):
     def _slices(
         self, instances: NDArray[np.int64]
     ) -> Iterator[tuple[int, NDArray[np.int64], tuple[Slices, Slices]]]:
-        """Instances that are looked into together, as places in the list of them.
+        """Groups of instances whose worst cells are searched for together.
 
-        With the epoch that they are in and their duty cycles at '0' and at '1': those that share
-        all of them, or one that has some of its own.
+        A group is all instances in an epoch that have been fault-free so far, or a single instance
+        that has been redirected.
+
+        Yields
+        ------
+        int, int64[n], tuple of Slices
+            Latest epoch of the group; places of its instances in the list; their duty cycles at '0'
+            and at '1'.
         """
         latest = self._epoch[instances]
-        has_own = np.array([bool(self._own[one]) for one in instances.tolist()])
+        is_redirected = np.array([bool(self._redirected[i]) for i in instances.tolist()])
         for epoch in np.unique(latest).tolist():
-            shared = np.flatnonzero((latest == epoch) & ~has_own)
-            if len(shared):
-                kernel = self._kernel[instances[shared]]
-                zero, one = (SharedSlices(groups, kernel) for groups in self._groups)
-                yield epoch, shared, (zero, one)
-        for place in np.flatnonzero(has_own).tolist():
-            mine, epoch = instances[place], int(latest[place])
-            duties = [self._slice_duty(mine, passed) for passed in range(epoch + 1)]
-            yield epoch, np.array([place]), (OwnSlice(0, duties), OwnSlice(1, duties))
+            places = np.flatnonzero((latest == epoch) & ~is_redirected)
+            if len(places):
+                kernel = self._kernel[instances[places]]
+                zeros, ones = (FaultFreeSlices(groups, kernel) for groups in self._groups)
+                yield epoch, places, (zeros, ones)
+        for place in np.flatnonzero(is_redirected).tolist():
+            instance, epoch = instances[place], int(latest[place])
+            duties = [self._slice_duty(instance, passed) for passed in range(epoch + 1)]
+            yield epoch, np.array([place]), (RedirectedSlice(0, duties), RedirectedSlice(1, duties))
 
     def _slice_duty(self, instance: np.int64, epoch: int) -> SliceDuty:
-        """Duty cycles of all cells of an instance in an epoch, also of one without faults."""
-        if own := self._own[instance].get(epoch):
-            return own
+        """Duty cycles of all cells of an instance in an epoch, redirected or fault-free."""
+        if redirected := self._redirected[instance].get(epoch):
+            return redirected
         kernel = int(self._kernel[instance, epoch])
         if kernel not in self._fault_free:
-            zero, one = (groups.duty[kernel] for groups in self._groups)
-            self._fault_free[kernel] = SliceDuty.of(zero, one, 1.0)
+            zeros, ones = (groups.duty[kernel] for groups in self._groups)
+            self._fault_free[kernel] = SliceDuty.of(zeros, ones, 1.0)
         return self._fault_free[kernel]

@@ -1,9 +1,9 @@
-"""The worst cell of a slice under any NBTI model, without following every cell.
+"""The worst cell of a slice under any NBTI model, by branch and bound.
 
-A transistor whose duty is longer in every epoch never shifts less (`NbtiModel`). So the shift of
-one that has the largest duty of a group in every epoch bounds the whole group, and only groups
-whose bound exceeds what is already found are opened, down to cells. What comes out is the maximum
-over all cells, and what is opened of a slice depends on that slice only.
+A transistor whose duty is longer in each epoch never shifts less (`NbtiModel`). So the shift of a
+transistor that has the largest duty of a group in each epoch bounds the whole group, and only
+groups whose bound exceeds the worst shift so far are opened, down to cells. The result is the
+maximum over all cells, and what is opened of a slice depends on that slice only.
 """
 
 from collections.abc import Callable
@@ -16,16 +16,16 @@ from mcage.lifetime.degradation.duty_tree import Slices
 from mcage.lifetime.degradation.history import DutyIn
 
 ROUNDING = 1e-9
-"""Share by which a bound may fall short for no other reason than rounding."""
+"""Relative amount by which a bound may fall short for no other reason than rounding."""
 
 ShiftOf = Callable[[NDArray[np.int64], DutyIn], NDArray[np.float64]]
-"""Shifts of transistors with these duties; the slice of each: int64[m]."""
+"""From the slice of each of m transistors, int64[m], and their duties to their shifts."""
 
 
 def worst_cells(
     slices: Slices, shift_of: ShiftOf, known: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Worst cells of some slices.
+    """Worst cells of n slices.
 
     Parameters
     ----------
@@ -34,12 +34,12 @@ def worst_cells(
     shift_of : callable
         Shifts of transistors.
     known : int64[n, k]
-        Cells of each slice, 1 at least, that may be among the worst.
+        Cells of each slice, at least one, that may be among the worst.
 
     Returns
     -------
     float64[n], int64[n]
-        Largest shift of each slice in volts, and a cell that has it.
+        Largest shift of each slice in volts, and a cell with this shift.
 
     Raises
     ------
@@ -50,15 +50,15 @@ def worst_cells(
     def bounds(
         level: int, index: NDArray[np.int64], group: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        return shift_of(index, lambda e, some: slices.largest(level, e, index[some], group[some]))
+        return shift_of(index, lambda e, part: slices.largest(level, e, index[part], group[part]))
 
     def shifts(index: NDArray[np.int64], cell: NDArray[np.int64]) -> NDArray[np.float64]:
-        return shift_of(index, lambda e, some: slices.duty(e, index[some], cell[some]))
+        return shift_of(index, lambda e, part: slices.duty(e, index[part], cell[part]))
 
     def opened(
         level: int, index: NDArray[np.int64], group: NDArray[np.int64], bound: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """What groups of a level are made of: slice, group or in the end cell, bound or shift."""
+        """Members of groups of a level: slice; group, or in the end cell; bound, or shift."""
         branches = slices.branches[level]
         index, parent = np.repeat(index, branches), np.repeat(bound, branches)
         group = (group[:, None] * branches + np.arange(branches)).ravel()
@@ -71,21 +71,21 @@ def worst_cells(
         return index, group, bound
 
     count, tried = known.shape
-    everyone = np.arange(count)
-    shift = shifts(np.repeat(everyone, tried), known.ravel()).reshape(known.shape)
+    all_slices = np.arange(count)
+    shift = shifts(np.repeat(all_slices, tried), known.ravel()).reshape(known.shape)
     best = shift.argmax(axis=1)
-    worst, worst_cell = shift[everyone, best], known[everyone, best]
+    worst, worst_cell = shift[all_slices, best], known[all_slices, best]
 
-    index, group = (one.ravel() for one in np.indices((count, slices.roots)))
+    index, group = (axis.ravel() for axis in np.indices((count, slices.roots)))
     bound = bounds(0, index, group)
     _check(bound, np.inf)
 
-    # Straight down to a cell, along the groups that promise most.
+    # Depth first: straight down to a cell, along the groups with the largest bounds.
     below, promise = _best(group, bound, count)
     for level in range(len(slices.branches)):
-        _, some, promises = opened(level, everyone, below, promise)
-        below, promise = _best(some, promises, count)
-    _raise(worst, worst_cell, everyone, below, promise)
+        _, members, bounds_of_members = opened(level, all_slices, below, promise)
+        below, promise = _best(members, bounds_of_members, count)
+    _raise(worst, worst_cell, all_slices, below, promise)
 
     for level in range(len(slices.branches)):
         promising = bound > worst[index]
@@ -97,7 +97,7 @@ def worst_cells(
 def _best(
     group: NDArray[np.int64], promise: NDArray[np.float64], count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Of equally many groups of each slice the one that promises most, and how much."""
+    """Of equally many groups of each slice the group with the largest bound, and the bound."""
     by_slice = promise.reshape(count, -1)
     place = by_slice.argmax(axis=1) + np.arange(count) * by_slice.shape[1]
     return group[place], promise[place]
@@ -110,7 +110,7 @@ def _raise(
     cell: NDArray[np.int64],
     shift: NDArray[np.float64],
 ) -> None:
-    """Put cells in the place of the worst ones so far where they have shifted further."""
+    """Replace the worst cells so far by cells that have shifted further."""
     order = np.lexsort((shift, index))
     last = order[np.diff(index[order], append=-1) != 0]
     last = last[shift[last] > worst[index[last]]]

@@ -14,7 +14,7 @@ from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation.stepwise import most_instances
 from mcage.lifetime.end_cause import EndCause
 from mcage.lifetime.fault_free import FaultFreeReplays
-from mcage.lifetime.simulator import live
+from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.spec import SweepSpec
 from mcage.studies.rare_events.vmin_gaussian import VminGaussian
 from mcage.studies.single_case import SingleCase
@@ -133,17 +133,15 @@ class RareCase:
             size = min(size, most_instances(self.epochs))
         for first in range(0, len(instances), size):
             batch = np.arange(first, min(first + size, len(instances)))
-            lived = live(
-                rules=self.conditions,
-                engine=self.engine,
-                shared=self.fault_free,
+            slices = SliceBatch(
                 kernel_of_epoch=kernel_of_epoch[batch],
                 tail=_of(tail, batch),
-                sample=np.empty((len(batch), 0), dtype=np.int64),
-                constants=self.conditions.laws.draw(seed, instances[batch], self.epochs),
+                sampled_cells=np.empty((len(batch), 0), dtype=np.int64),
+                constants=self.conditions.distributions.draw(seed, instances[batch], self.epochs),
             )
-            in_time = lived.life_seconds <= self.age_years * SECONDS_PER_YEAR
-            cause[batch[in_time]] = lived.end_cause[in_time]
+            end = simulate_lifetimes(self.conditions, self.engine, self.fault_free, slices).end
+            in_time = end.seconds <= self.age_years * SECONDS_PER_YEAR
+            cause[batch[in_time]] = end.cause[in_time]
         return cause
 
 

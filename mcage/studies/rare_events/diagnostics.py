@@ -60,12 +60,12 @@ def may_be_late(case: RareCase) -> bool:
     """
     conditions = case.conditions
     largest = conditions.nbti.largest_dvth(
-        conditions.environment, case.age_years * SECONDS_PER_YEAR, conditions.laws.extremes
+        conditions.environment, case.age_years * SECONDS_PER_YEAR, conditions.distributions.extremes
     )
     limits_volts = dvth_at_delay(
         conditions.delay_guardband,
         conditions.environment.highest_vdd_volts,
-        np.array(conditions.laws.vt0_volts.bounds),
+        np.array(conditions.distributions.vt0_volts.bounds),
         conditions.nbti.alpha,
     )
     return largest >= float(limits_volts.min())

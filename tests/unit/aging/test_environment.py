@@ -10,7 +10,7 @@ from mcage.errors import UserError
 
 def points(name: str, vdd_volts: float) -> list[tuple[float, float, float]]:
     return [
-        (point.vdd_volts, point.share, point.temperature_kelvin)
+        (point.vdd_volts, point.time_fraction, point.temperature_kelvin)
         for point in environment(name, vdd_volts).points
     ]
 
@@ -75,7 +75,7 @@ def test_shares_may_carry_rounding():
 
 @pytest.mark.parametrize("share", [0.0, -0.5, 1.5, math.nan])
 def test_impossible_shares(share):
-    with pytest.raises(UserError, match="share"):
+    with pytest.raises(UserError, match="time_fraction"):
         OperatingPoint(0.8, share, 353.15)
 
 

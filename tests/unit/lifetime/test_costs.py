@@ -51,13 +51,13 @@ def consumed(traces, technique, tail=None, kernels=None, conditions=None, **chan
     given = {"environment": conditions, **changes}
     life = lived(traces, technique, tail, kernels=kernels, engine=NUMBA, **given)
     meter = Meter(
-        shared=shared_replays(NUMBA, tuple(traces), technique),
+        fault_free=shared_replays(NUMBA, tuple(traces), technique),
         conventional=tuple(conventional(trace) for trace in traces),
         environment=conditions,
         technology=NODE,
         penalties=COSTS.penalties,
     )
-    return meter.read(np.asarray(kernels), life.moment_seconds, life.moment_events), life
+    return meter.read(np.asarray(kernels), life.moments), life
 
 
 # ---- counters to activity ----------------------------------------------------------------------
@@ -114,7 +114,7 @@ def test_power_is_that_of_the_replays(name, kernels):
     tail = tail_of(whole_entries(set(range(256)) - set(range(3, 256, 40))) if moves else {})
     years = [0] * 4 + [1] + [2] * 5
     found, life = consumed(kernels, technique, tail, np.array([years]), lds_rows=256)
-    assert life.life_seconds == pytest.approx([10 * YEAR])
+    assert life.end.seconds == pytest.approx([10 * YEAR])
     alone = [power(trace, technique, map_of(tail), vdd_volts=1.0) for trace in kernels]
     mean = np.average([mw[0] for mw, _ in alone], weights=[4, 1, 5])
     assert found.power_mw == pytest.approx([mean], rel=1e-12)
@@ -126,7 +126,7 @@ def test_power_is_that_of_the_replays(name, kernels):
     nominal = np.array([conventional_power(trace) for trace in kernels])
     expected = work @ nominal / work.sum()
     assert found.conventional_power_mw == pytest.approx([expected], rel=1e-12)
-    assert (life.writes[0, 3] > 0) == moves, "spills, where there can be any"
+    assert (life.writes.fractions[0, 3] > 0) == moves, "spills, where there can be any"
 
 
 def test_only_the_slice_runs_at_the_operating_points(kernels):
@@ -150,12 +150,12 @@ def test_power_follows_the_faults_as_they_grow():
     growing = dict.fromkeys(from_start, 0.93)
     lives = tail_of({}, growing, from_start)
     found, life = consumed([trace], technique, lives, lds_rows=256)
-    assert life.faulty_start.tolist() == [0, 0, 86]
-    assert life.faulty_end.tolist() == [0, 86, 86]
-    assert life.peak_spilled_rows.tolist() == [0, 30, 30]
+    assert life.faulty_entries.at_start.tolist() == [0, 0, 86]
+    assert life.faulty_entries.at_end.tolist() == [0, 86, 86]
+    assert life.spills.peak_rows.tolist() == [0, 30, 30]
     edges = YEAR * np.arange(11.0)
-    assert np.array_equal(life.moment_seconds[1], growth_weights(edges[:-1], edges[1:]).T)
-    assert (np.diff(life.moment_events[1, ..., Event.LDS].ravel()) >= 0).all(), "in their order"
+    assert np.array_equal(life.moments.seconds[1], growth_weights(edges[:-1], edges[1:]).T)
+    assert (np.diff(life.moments.events[1, ..., Event.LDS].ravel()) >= 0).all(), "in their order"
     assert found.slowdown[0] < found.slowdown[1] < found.slowdown[2]
     low, high = sorted(found.power_mw[[0, 2]])
     assert low < found.power_mw[1] < high
@@ -169,7 +169,7 @@ def test_waiting_by_hand():
     trace, disable = trace_of(events, 100), TECHNIQUES["disable"]
     one_window = whole_entries(set(range(256)) - set(range(100, 140)))
     found, life = consumed([trace], disable, tail_of({}, one_window))
-    assert life.life_seconds == pytest.approx([10 * YEAR] * 2)
+    assert life.end.seconds == pytest.approx([10 * YEAR] * 2)
     assert found.slowdown == pytest.approx([0, 0.09])
     cells = NODE.slice_at(1.0)
     leakage = cells.leakage_mw * 80 / 256
@@ -185,7 +185,7 @@ def test_a_life_that_ends_without_a_window_does_not_wait_for_ever():
     but_one = whole_entries(set(range(256)) - set(range(40)))
     last = {cell(5, 512 * block): 0.98 for block in range(4)}
     found, life = consumed([trace], disable, tail_of(but_one | last))
-    assert 0 < life.life_seconds[0] < 10 * YEAR
+    assert 0 < life.end.seconds[0] < 10 * YEAR
     assert found.slowdown == [0]
     assert np.isfinite(found.power_mw).all()
 
@@ -197,7 +197,7 @@ def test_the_conventional_slice_saves_nothing(kernels):
 
 def test_dead_on_arrival(kernels):
     found, life = consumed(kernels, TECHNIQUES["baseline"], tail_of(whole_entries([0]), {}))
-    assert life.life_seconds.tolist() == [0, 10 * YEAR]
+    assert life.end.seconds.tolist() == [0, 10 * YEAR]
     for field in dataclasses.fields(found):
         assert np.isnan(getattr(found, field.name)).tolist() == [True, False], field.name
 

@@ -33,19 +33,21 @@ KERNEL = first_generations(bundled_trace("MatrixTranspose"), 4)
 @pytest.mark.parametrize("guardband", [0.01, 0.05, 0.139, 0.17])
 def test_a_cell_under_full_stress_lives_until_the_guardband_is_used_up(guardband):
     life = lived([STEADY], "baseline", delay_guardband=guardband)
-    assert life.end_cause == [EndCause.DELAY]
-    assert life.life_seconds[0] == pytest.approx(seconds_to_delay(guardband), rel=1e-6)
-    assert life.delay_increase[0] == pytest.approx(guardband, rel=1e-6)
-    assert life.longest_duty[0] == pytest.approx([1, 0])
-    assert life.max_dvth_volts[0, 0] == pytest.approx(dvth(life.life_seconds[0]), rel=1e-6)
-    assert life.max_dvth_volts[0, 1] == 0
+    assert life.end.cause == [EndCause.DELAY]
+    assert life.end.seconds[0] == pytest.approx(seconds_to_delay(guardband), rel=1e-6)
+    assert life.degradation.delay_increase[0] == pytest.approx(guardband, rel=1e-6)
+    assert life.degradation.longest_duty[0] == pytest.approx([1, 0])
+    assert life.degradation.max_dvth_volts[0, 0] == pytest.approx(
+        dvth(life.end.seconds[0]), rel=1e-6
+    )
+    assert life.degradation.max_dvth_volts[0, 1] == 0
 
 
 def test_a_real_kernel_under_the_baseline_lives_three_years():
     for engine in (NUMPY, NUMBA):
         life = lived([KERNEL], "baseline", engine=engine, delay_guardband=0.139)
-        assert life.life_seconds[0] / YEAR == pytest.approx(3.0, abs=1e-5)
-        assert life.max_dvth_volts[0, 0] == pytest.approx(0.0666872, rel=1e-5)
+        assert life.end.seconds[0] / YEAR == pytest.approx(3.0, abs=1e-5)
+        assert life.degradation.max_dvth_volts[0, 0] == pytest.approx(0.0666872, rel=1e-5)
 
 
 @pytest.mark.parametrize("cycles_at_zero", [70, 30, 50])
@@ -54,11 +56,11 @@ def test_partial_duty_cycles(cycles_at_zero):
     trace = alternating_trace(ZERO, cycles_at_zero, ~ZERO)
     longest = max(cycles_at_zero, CYCLES - cycles_at_zero) / CYCLES
     life = lived([trace], "baseline", delay_guardband=0.05)
-    assert life.life_seconds[0] == pytest.approx(seconds_to_delay(0.05, longest), rel=1e-6)
+    assert life.end.seconds[0] == pytest.approx(seconds_to_delay(0.05, longest), rel=1e-6)
     zero = cycles_at_zero / CYCLES
-    assert life.longest_duty[0] == pytest.approx([zero, 1 - zero])
-    expected = [dvth(life.life_seconds[0], zero), dvth(life.life_seconds[0], 1 - zero)]
-    assert life.max_dvth_volts[0] == pytest.approx(expected, rel=1e-6)
+    assert life.degradation.longest_duty[0] == pytest.approx([zero, 1 - zero])
+    expected = [dvth(life.end.seconds[0], zero), dvth(life.end.seconds[0], 1 - zero)]
+    assert life.degradation.max_dvth_volts[0] == pytest.approx(expected, rel=1e-6)
 
 
 def test_operating_points():
@@ -77,29 +79,29 @@ def test_operating_points():
         )
         expected = seconds_to_delay(guardband, 1.0, vdd, prefactor)
         assert YEAR < expected < 10 * YEAR
-        assert life.life_seconds[0] == pytest.approx(expected, rel=1e-6), name
+        assert life.end.seconds[0] == pytest.approx(expected, rel=1e-6), name
 
 
 def test_a_life_that_reaches_the_horizon_is_censored():
     life = lived([STEADY], "baseline", sample=[cell(0), cell(0, 2047), cell(1)])
-    assert life.end_cause == [EndCause.CENSORED]
-    assert life.life_seconds == [10 * YEAR]
-    assert life.max_dvth_volts[0, 0] == pytest.approx(dvth(10 * YEAR), rel=1e-6)
+    assert life.end.cause == [EndCause.CENSORED]
+    assert life.end.seconds == [10 * YEAR]
+    assert life.degradation.max_dvth_volts[0, 0] == pytest.approx(dvth(10 * YEAR), rel=1e-6)
     ends = YEAR * np.arange(1.0, 11.0)
-    assert life.epoch_max_dvth_volts[0, :, 0] == pytest.approx(dvth(ends), rel=1e-6)
-    assert life.epoch_max_dvth_volts[0, :, 1] == pytest.approx(0.0)
+    assert life.degradation.epoch_max_dvth_volts[0, :, 0] == pytest.approx(dvth(ends), rel=1e-6)
+    assert life.degradation.epoch_max_dvth_volts[0, :, 1] == pytest.approx(0.0)
     full = dvth(10 * YEAR)
     expected = [[full, 0], [full, 0], [0, 0]]  # the third cell is never written
-    assert life.sampled_dvth_volts[0] == pytest.approx(np.array(expected), rel=1e-6)
+    assert life.degradation.sampled_dvth_volts[0] == pytest.approx(np.array(expected), rel=1e-6)
     exact = seconds_to_delay(0.139)
     just_before = lived([STEADY], "baseline", epoch_edges_years=(0.0, exact / YEAR * 0.999))
-    assert just_before.end_cause == [EndCause.CENSORED]
+    assert just_before.end.cause == [EndCause.CENSORED]
 
 
 def test_after_death_nothing_is_recorded():
     life = lived([STEADY], "baseline", delay_guardband=0.1)
-    epochs = int(np.ceil(life.life_seconds[0] / YEAR))
-    for history in (life.epoch_max_dvth_volts[0, :, 0], life.epoch_faulty[0]):
+    epochs = int(np.ceil(life.end.seconds[0] / YEAR))
+    for history in (life.degradation.epoch_max_dvth_volts[0, :, 0], life.faulty_entries.epoch[0]):
         assert not np.isnan(history[:epochs]).any()
         assert np.isnan(history[epochs:]).all()
 
@@ -119,12 +121,18 @@ def test_the_number_of_epochs_does_not_matter_without_faults(technique, guardban
         )
         for epochs in (10, 20)
     )
-    assert tens.life_seconds[0] > YEAR
-    assert tens.end_cause[0] == twenties.end_cause[0] == EndCause.DELAY
-    for name in ("life_seconds", "max_dvth_volts", "longest_duty", "writes", "wakeups"):
+    assert tens.end.seconds[0] > YEAR
+    assert tens.end.cause[0] == twenties.end.cause[0] == EndCause.DELAY
+    for name in (
+        "end.seconds",
+        "degradation.max_dvth_volts",
+        "degradation.longest_duty",
+        "writes.fractions",
+        "writes.wakeups",
+    ):
         assert getattr(tens, name) == pytest.approx(getattr(twenties, name), rel=1e-7), name
-    assert tens.epoch_max_dvth_volts[0, 0] == pytest.approx(
-        twenties.epoch_max_dvth_volts[0, 1], rel=1e-7
+    assert tens.degradation.epoch_max_dvth_volts[0, 0] == pytest.approx(
+        twenties.degradation.epoch_max_dvth_volts[0, 1], rel=1e-7
     )
 
 
@@ -134,9 +142,9 @@ def test_a_life_of_several_kernels():
     orders = np.array([[0, 0] + 8 * [1], 5 * [1] + [0, 0] + 3 * [1]])
     life = lived(traces, "baseline", tail_of({}, {}), kernels=orders)
     for instance in (0, 1):
-        assert life.longest_duty[instance] == pytest.approx([0.2, 0.8])
+        assert life.degradation.longest_duty[instance] == pytest.approx([0.2, 0.8])
         expected = [dvth(10 * YEAR, 0.2), dvth(10 * YEAR, 0.8)]
-        assert life.max_dvth_volts[instance] == pytest.approx(expected, rel=1e-6)
+        assert life.degradation.max_dvth_volts[instance] == pytest.approx(expected, rel=1e-6)
 
 
 def test_events_are_counted_per_write():
@@ -152,13 +160,13 @@ def test_events_are_counted_per_write():
     ]
     trace = trace_of(events, CYCLES)
     life = lived([trace], "rc")
-    assert life.writes[0] == pytest.approx([1, 0, 0, 0])
-    assert life.mispredictions[0] == 0
+    assert life.writes.fractions[0] == pytest.approx([1, 0, 0, 0])
+    assert life.writes.mispredictions[0] == 0
     for technique in ("rc", "rrcd+rc+rar"):  # the latter counts over eight passes
         life = lived([trace], technique)
-        assert life.wakeups[0] == pytest.approx(2 / 4)
-        assert life.movs[0] == pytest.approx(1 / 4)
-    assert lived([trace], "baseline").wakeups[0] == 0
+        assert life.writes.wakeups[0] == pytest.approx(2 / 4)
+        assert life.writes.movs[0] == pytest.approx(1 / 4)
+    assert lived([trace], "baseline").writes.wakeups[0] == 0
 
 
 def test_events_of_kernels_are_weighted_by_their_writes():
@@ -167,7 +175,7 @@ def test_events_of_kernels_are_weighted_by_their_writes():
     awake = alternating_trace(pattern(1), 50, random[0])  # one wake-up, two writes a pass
     steady = steady_trace(random)  # none, four writes a pass
     life = lived([awake, steady], "rc", kernels=[[0, 1]], epoch_edges_years=(0.0, 1.0, 2.0))
-    assert life.wakeups[0] == pytest.approx(1 / 6)
+    assert life.writes.wakeups[0] == pytest.approx(1 / 6)
 
 
 def test_faults_grow_as_the_fourth_root_between_the_moments_looked_at():

@@ -1,7 +1,5 @@
 """Lives that faults end: from the start, or at a moment that can be computed by hand."""
 
-from dataclasses import fields
-
 import numpy as np
 import pytest
 from fault_cases import assert_ends_at, becomes_faulty_at
@@ -12,6 +10,7 @@ from life_cases import (
     NUMPY,
     YEAR,
     alternating_trace,
+    arrays_of,
     cell,
     dvth,
     lived,
@@ -26,7 +25,6 @@ from trace_strategies import alloc, pattern, release, trace_of, write
 from mcage.aging.delay import delay_increase
 from mcage.aging.environment import environment
 from mcage.lifetime.end_cause import EndCause
-from mcage.lifetime.simulator import Lives
 
 ROWS = random_values(3)
 STEADY = steady_trace([np.zeros(64, dtype=np.uint32)])
@@ -42,19 +40,32 @@ FAULTY_AT_ONCE = {cell(0, 3): np.inf, cell(0, 900): np.inf}
 def test_a_faulty_entry_in_use_ends_a_life_before_it_begins(technique):
     rows = steady_trace(ROWS)
     life = lived([rows], technique, tail_of(FAULTY_AT_ONCE, {}), sample=[cell(0)])
-    assert life.end_cause.tolist() == [EndCause.FAULTY_ENTRY, EndCause.CENSORED]
-    assert life.life_seconds.tolist() == [0.0, 10 * YEAR]
-    assert life.faulty_start.tolist() == life.faulty_end.tolist() == [1, 0]
-    for rates in (life.writes, life.wakeups, life.movs, life.mispredictions):
+    assert life.end.cause.tolist() == [EndCause.FAULTY_ENTRY, EndCause.CENSORED]
+    assert life.end.seconds.tolist() == [0.0, 10 * YEAR]
+    assert life.faulty_entries.at_start.tolist() == life.faulty_entries.at_end.tolist() == [1, 0]
+    for rates in (
+        life.writes.fractions,
+        life.writes.wakeups,
+        life.writes.movs,
+        life.writes.mispredictions,
+    ):
         assert np.isnan(rates[0]).all()
         assert not np.isnan(rates[1]).any()
-    for history in (life.epoch_max_dvth_volts, life.epoch_faulty, life.epoch_peak_spilled):
+    for history in (
+        life.degradation.epoch_max_dvth_volts,
+        life.faulty_entries.epoch,
+        life.spills.epoch_peak_rows,
+    ):
         assert np.isnan(history[0]).all()
         assert not np.isnan(history[1]).any()
-    for nothing in (life.max_dvth_volts, life.longest_duty, life.sampled_dvth_volts):
+    for nothing in (
+        life.degradation.max_dvth_volts,
+        life.degradation.longest_duty,
+        life.degradation.sampled_dvth_volts,
+    ):
         assert not nothing[0].any()
         assert nothing[1].any()
-    assert life.delay_increase[0] == 0
+    assert life.degradation.delay_increase[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -68,7 +79,7 @@ def test_a_faulty_entry_in_use_ends_a_life_before_it_begins(technique):
 )
 def test_faults_that_do_no_harm(harmless):
     life = lived([STEADY], "baseline", tail_of(harmless))
-    assert life.end_cause == [EndCause.CENSORED]
+    assert life.end.cause == [EndCause.CENSORED]
 
 
 def test_faults_are_judged_at_the_lowest_voltage():
@@ -80,8 +91,8 @@ def test_faults_are_judged_at_the_lowest_voltage():
     ]:
         conditions = environment(name, 0.419)
         life = lived([STEADY], "baseline", tail_of(weak), environment=conditions)
-        assert life.end_cause == [cause], name
-        assert life.life_seconds == [10 * YEAR if name == "nominal" else 0]
+        assert life.end.cause == [cause], name
+        assert life.end.seconds == [10 * YEAR if name == "nominal" else 0]
 
 
 def test_the_compression_table_leaves_entries_untouched():
@@ -94,10 +105,10 @@ def test_the_compression_table_leaves_entries_untouched():
         ("rc+rar", second, EndCause.FAULTY_ENTRY),
         ("baseline", second, EndCause.FAULTY_ENTRY),
     ]:
-        assert lived([trace], technique, tail_of(entry)).end_cause == [cause], technique
+        assert lived([trace], technique, tail_of(entry)).end.cause == [cause], technique
     compressible = steady_trace([pattern(5), pattern(7)])
     everywhere = tail_of(whole_entries(range(256)))
-    assert lived([compressible], "rc+rar", everywhere).end_cause == [EndCause.CENSORED]
+    assert lived([compressible], "rc+rar", everywhere).end.cause == [EndCause.CENSORED]
 
 
 def test_a_kernel_that_does_not_need_the_faulty_entry():
@@ -105,11 +116,11 @@ def test_a_kernel_that_does_not_need_the_faulty_entry():
     traces = [steady_trace(ROWS[:1]), steady_trace(ROWS[:2])]
     kernels = [[0, 0, 0, 1, 0, 0, 0, 0, 0, 0], [0] * 10]
     life = lived(traces, "baseline", tail_of(*2 * [whole_entries([1])]), kernels=kernels)
-    assert life.end_cause.tolist() == [EndCause.FAULTY_ENTRY, EndCause.CENSORED]
-    assert life.life_seconds.tolist() == [3 * YEAR, 10 * YEAR]
-    assert np.isnan(life.epoch_faulty[0]).tolist() == [False] * 3 + [True] * 7
-    assert life.max_dvth_volts[0, 0] == pytest.approx(dvth(3 * YEAR), rel=1e-6)
-    assert life.longest_duty[0] == pytest.approx([1, 1])
+    assert life.end.cause.tolist() == [EndCause.FAULTY_ENTRY, EndCause.CENSORED]
+    assert life.end.seconds.tolist() == [3 * YEAR, 10 * YEAR]
+    assert np.isnan(life.faulty_entries.epoch[0]).tolist() == [False] * 3 + [True] * 7
+    assert life.degradation.max_dvth_volts[0, 0] == pytest.approx(dvth(3 * YEAR), rel=1e-6)
+    assert life.degradation.longest_duty[0] == pytest.approx([1, 1])
 
 
 # ---- at a moment inside an epoch ---------------------------------------------------------------
@@ -122,11 +133,13 @@ def test_the_entry_fails_when_its_second_cell_does(engine, years):
     cells = {cell(0, 3): becomes_faulty_at(0.3 * moment), cell(0, 900): becomes_faulty_at(moment)}
     life = lived([STEADY], "baseline", tail_of(cells), engine=engine)
     assert_ends_at(life, moment, EndCause.FAULTY_ENTRY)
-    assert (life.faulty_start, life.faulty_end) == (0, 1)
+    assert (life.faulty_entries.at_start, life.faulty_entries.at_end) == (0, 1)
     whole_epochs = int(years)
-    assert not life.epoch_faulty[0, : whole_epochs + 1].any()
-    assert np.isnan(life.epoch_faulty[0, whole_epochs + 1 :]).all()
-    assert life.max_dvth_volts[0, 0] == pytest.approx(dvth(life.life_seconds[0]), rel=1e-6)
+    assert not life.faulty_entries.epoch[0, : whole_epochs + 1].any()
+    assert np.isnan(life.faulty_entries.epoch[0, whole_epochs + 1 :]).all()
+    assert life.degradation.max_dvth_volts[0, 0] == pytest.approx(
+        dvth(life.end.seconds[0]), rel=1e-6
+    )
 
 
 def test_each_transistor_of_a_cell_can_bring_it_down():
@@ -144,7 +157,7 @@ def test_vmin_grows_by_its_coefficient():
     life = lived([STEADY], "baseline", tail_of(cells), vmin_coefficient=0.5)
     assert_ends_at(life, moment, EndCause.FAULTY_ENTRY)
     life = lived([STEADY], "baseline", tail_of(cells), vmin_coefficient=0.0)
-    assert life.end_cause == [EndCause.CENSORED]
+    assert life.end.cause == [EndCause.CENSORED]
 
 
 def test_what_comes_first_ends_the_life():
@@ -160,7 +173,7 @@ def test_what_comes_first_ends_the_life():
             epoch_edges_years=(0.0, 2.0, 4.0, 6.0),
         )
         assert_ends_at(life, min(years * YEAR, delay), cause, epoch_years=2.0)
-        assert life.faulty_end == [cause == EndCause.FAULTY_ENTRY]
+        assert life.faulty_entries.at_end == [cause == EndCause.FAULTY_ENTRY]
 
 
 def test_room_that_runs_out_at_the_border_is_left_to_the_next_kernel():
@@ -175,7 +188,7 @@ def test_room_that_runs_out_at_the_border_is_left_to_the_next_kernel():
         moment = YEAR - hours * hour
         cells = {cell(1, bit): becomes_faulty_at(moment) for bit in (3, 900)}
         life = lived(traces, "baseline", tail_of(cells, cells), kernels=kernels)
-        assert life.life_seconds == pytest.approx(ends, abs=3 * hour)
+        assert life.end.seconds == pytest.approx(ends, abs=3 * hour)
 
 
 def test_instances_do_not_hear_of_each_other():
@@ -191,13 +204,15 @@ def test_instances_do_not_hear_of_each_other():
     for technique in ("baseline", "rrcd"):
         given = {"sample": [cell(0, 3), cell(1, 9)], "delay_guardband": float(guardband)}
         together = lived(traces, technique, tail_of(*weak), kernels=kernels, **given)
-        assert len(set(together.life_seconds)) >= (5 if technique == "baseline" else 1)
-        for one, tail in enumerate(weak):
-            alone = lived(traces, technique, tail_of(tail), kernels=kernels[one, None], **given)
-            for field in fields(together):
-                all_of_them = getattr(together, field.name)
-                found = getattr(alone, field.name)
-                assert np.array_equal(found[0], all_of_them[one], equal_nan=True), field.name
+        assert len(set(together.end.seconds)) >= (5 if technique == "baseline" else 1)
+        for instance, tail in enumerate(weak):
+            alone = lived(
+                traces, technique, tail_of(tail), kernels=kernels[instance, None], **given
+            )
+            for (name, values), single in zip(
+                arrays_of(together).items(), arrays_of(alone).values(), strict=True
+            ):
+                assert np.array_equal(single[0], values[instance], equal_nan=True), name
 
 
 def test_no_map_is_counted_twice_in_a_row():
@@ -214,7 +229,7 @@ def test_no_map_is_counted_twice_in_a_row():
         tail |= {cell(entry, bit): becomes_faulty_at(years * YEAR) for bit in (3, 900)}
     trace = steady_trace(random_values(40))
     life = lived([trace], "rrcd", tail_of(tail), engine=Counting())
-    assert life.epoch_faulty[0].tolist() == [1] * 3 + [2] * 3 + [3] * 4
+    assert life.faulty_entries.epoch[0].tolist() == [1] * 3 + [2] * 3 + [3] * 4
     assert len(set(counted)) == len(counted) == 3
 
 
@@ -223,7 +238,7 @@ def test_the_conservative_rule_counts_blocks():
     tail = whole_entries(range(2, 256)) | {cell(0, 3): np.inf, cell(0, 4): np.inf}
     trace = steady_trace([ROWS[0], pattern(1), pattern(2), pattern(3)])  # a row and three records
     fits, spills = (
-        lived([trace], "rrcd", tail_of(tail), spread_blocks=rule, lds_rows=0).end_cause[0]
+        lived([trace], "rrcd", tail_of(tail), spread_blocks=rule, lds_rows=0).end.cause[0]
         for rule in (False, True)
     )
     assert (fits, spills) == (EndCause.CENSORED, EndCause.NO_HOME)
@@ -237,19 +252,21 @@ def test_rows_that_find_no_home_go_to_the_lds_while_there_is_room():
     tail = tail_of(whole_entries(set(range(256)) - {10, 20}))
     trace = steady_trace(ROWS)
     no_room = lived([trace], "rrcd", tail, lds_rows=0)
-    assert no_room.end_cause == [EndCause.NO_HOME]
-    assert no_room.life_seconds == [0]
-    assert no_room.peak_spilled_rows == [0]
+    assert no_room.end.cause == [EndCause.NO_HOME]
+    assert no_room.end.seconds == [0]
+    assert no_room.spills.peak_rows == [0]
     room = lived([trace], "rrcd", tail, lds_rows=1, sample=[cell(10, 7), cell(20, 7), cell(30, 7)])
-    assert room.end_cause == [EndCause.CENSORED]
-    assert room.writes[0] == pytest.approx([0, 2 / 3, 0, 1 / 3])
-    assert room.peak_spilled_rows == [1]
-    assert (room.epoch_peak_spilled == 1).all()
-    assert (room.epoch_faulty == 254).all()
+    assert room.end.cause == [EndCause.CENSORED]
+    assert room.writes.fractions[0] == pytest.approx([0, 2 / 3, 0, 1 / 3])
+    assert room.spills.peak_rows == [1]
+    assert (room.spills.epoch_peak_rows == 1).all()
+    assert (room.faulty_entries.epoch == 254).all()
     full = dvth(10 * YEAR)
     held = [ROWS[row, 0] >> 7 & 1 for row in (0, 1)]
     expected = [[full * (bit == 0), full * (bit == 1)] for bit in held]
-    assert room.sampled_dvth_volts[0] == pytest.approx(np.array([*expected, [0, 0]]), rel=1e-6)
+    assert room.degradation.sampled_dvth_volts[0] == pytest.approx(
+        np.array([*expected, [0, 0]]), rel=1e-6
+    )
 
 
 def test_each_kernel_is_replayed_for_itself_on_the_same_map():
@@ -257,8 +274,8 @@ def test_each_kernel_is_replayed_for_itself_on_the_same_map():
     tail = tail_of(whole_entries(set(range(256)) - {10, 20}))
     traces = [steady_trace(ROWS[:2]), steady_trace(ROWS)]
     life = lived(traces, "rrcd", tail, kernels=[5 * [0, 1]])
-    assert life.epoch_peak_spilled[0].tolist() == 5 * [0, 1]
-    assert life.writes[0] == pytest.approx([0, 4 / 5, 0, 1 / 5])
+    assert life.spills.epoch_peak_rows[0].tolist() == 5 * [0, 1]
+    assert life.writes.fractions[0] == pytest.approx([0, 4 / 5, 0, 1 / 5])
 
 
 def test_the_last_room_goes_inside_an_epoch():
@@ -267,15 +284,15 @@ def test_the_last_room_goes_inside_an_epoch():
     tail |= {cell(20, bit): becomes_faulty_at(moment) for bit in range(0, 2048, 512)}
     life = lived([steady_trace(ROWS)], "rrcd", tail_of(tail), lds_rows=1)
     assert_ends_at(life, moment, EndCause.NO_HOME)
-    assert (life.faulty_start, life.faulty_end) == (254, 255)
-    assert life.writes[0] == pytest.approx([0, 2 / 3, 0, 1 / 3], abs=1e-2)
-    assert life.peak_spilled_rows == [1], "the row without room never lived in the LDS"
+    assert (life.faulty_entries.at_start, life.faulty_entries.at_end) == (254, 255)
+    assert life.writes.fractions[0] == pytest.approx([0, 2 / 3, 0, 1 / 3], abs=1e-2)
+    assert life.spills.peak_rows == [1], "the row without room never lived in the LDS"
     room = lived([steady_trace(ROWS)], "rrcd", tail_of(tail), lds_rows=2)
-    assert room.end_cause == [EndCause.CENSORED]
-    assert room.epoch_peak_spilled[0].tolist() == 3 * [1] + 7 * [2]
-    assert room.peak_spilled_rows == [2]
+    assert room.end.cause == [EndCause.CENSORED]
+    assert room.spills.epoch_peak_rows[0].tolist() == 3 * [1] + 7 * [2]
+    assert room.spills.peak_rows == [2]
     share = (3.4 * 1 / 3 + 6.6 * 2 / 3) / 10
-    assert room.writes[0, 3] == pytest.approx(share, abs=0.02)
+    assert room.writes.fractions[0, 3] == pytest.approx(share, abs=0.02)
 
 
 def test_no_share_of_writes_is_negative():
@@ -286,10 +303,10 @@ def test_no_share_of_writes_is_negative():
             tail |= {cell(entry, 512 * b): becomes_faulty_at(part * YEAR) for b in range(4)}
         life = lived([steady_trace(ROWS)], "rrcd", tail_of(tail), lds_rows=1)
         assert_ends_at(life, part * YEAR, EndCause.NO_HOME)
-        assert (life.writes >= 0).all(), part
-        assert life.writes.sum() == pytest.approx(1)
-        assert life.writes[0, 3] > 0
-        assert life.peak_spilled_rows == [1], "what was spilled was somewhere"
+        assert (life.writes.fractions >= 0).all(), part
+        assert life.writes.fractions.sum() == pytest.approx(1)
+        assert life.writes.fractions[0, 3] > 0
+        assert life.spills.peak_rows == [1], "what was spilled was somewhere"
 
 
 def test_what_would_come_after_the_end_does_not_count():
@@ -301,9 +318,8 @@ def test_what_would_come_after_the_end_does_not_count():
     life = lived([steady_trace(ROWS)], "rrcd", tail_of(healthy, doomed), lds_rows=1)
     alone = lived([steady_trace(ROWS)], "rrcd", tail_of(doomed), lds_rows=1)
     assert_ends_at(alone, 0.3 * YEAR, EndCause.NO_HOME)
-    for field in fields(Lives):
-        one, other = getattr(life, field.name)
-        assert np.array_equal(one, other, equal_nan=True), field.name
+    for name, (harmless, with_more) in arrays_of(life).items():
+        assert np.array_equal(harmless, with_more, equal_nan=True), name
 
 
 @pytest.mark.parametrize("engine", [NUMPY, NUMBA])
@@ -313,9 +329,9 @@ def test_a_row_moves_out_of_an_entry_that_fails_and_the_entry_stays_faulty(engin
     bits = [3, 4, 5, 6, 7, 8]
     sample = [cell(entry, bit) for entry in (0, 1, 2) for bit in bits]
     life = lived([steady_trace(ROWS[:2])], "rrcd", tail_of(pair), sample, engine=engine)
-    assert life.end_cause == [EndCause.CENSORED]
-    assert life.epoch_faulty[0].tolist() == [0] + 9 * [1]
-    assert life.faulty_end == [1]
+    assert life.end.cause == [EndCause.CENSORED]
+    assert life.faulty_entries.epoch[0].tolist() == [0] + 9 * [1]
+    assert life.faulty_entries.at_end == [1]
 
     def shift(stressed_years):
         stressed = stressed_years * YEAR
@@ -328,10 +344,12 @@ def test_a_row_moves_out_of_an_entry_that_fails_and_the_entry_stays_faulty(engin
         for index in range(len(bits)):
             expected[entry, index, held[row, index]] += years
     expected = np.where(expected > 0, shift(expected), 0).reshape(-1, 2)
-    assert life.sampled_dvth_volts[0] == pytest.approx(expected, rel=1e-6)
+    assert life.degradation.sampled_dvth_volts[0] == pytest.approx(expected, rel=1e-6)
     # The pair has recovered below the shift that brought it down: it is faulty all the same.
     assert shift(1) < dvth(0.5 * YEAR)
-    assert life.longest_duty[0] == pytest.approx([1, 1])  # entry 1 holds some bits in both rows
+    assert life.degradation.longest_duty[0] == pytest.approx(
+        [1, 1]
+    )  # entry 1 holds some bits in both rows
 
 
 def test_faults_never_heal_in_a_slice_with_many():
@@ -339,7 +357,7 @@ def test_faults_never_heal_in_a_slice_with_many():
     cells = rng.choice(3 * 2048, 300, replace=False)
     tail = dict(zip(cells.tolist(), rng.uniform(0.93, 1.0, 300).tolist(), strict=True))
     life = lived([steady_trace(ROWS[:2])], "rrcd", tail_of(tail))
-    faulty = life.epoch_faulty[0][~np.isnan(life.epoch_faulty[0])]
+    faulty = life.faulty_entries.epoch[0][~np.isnan(life.faulty_entries.epoch[0])]
     assert len(faulty) > 3
     assert (np.diff(faulty) >= 0).all()
     assert faulty[-1] > faulty[0]
@@ -355,9 +373,12 @@ def test_a_slice_without_faults_is_never_replayed_for_itself():
     weak = {cell(0, 3): 0.95, cell(0, 900): 0.2}  # one bit fails, and is repaired
     for technique in ("disable", "gr-guard", "rrcd", "rrcd+pg", "rrcd+rc+rar"):
         life = lived([steady_trace(ROWS)], technique, tail_of({}, weak), engine=Shared())
-        assert life.end_cause.tolist() == [EndCause.CENSORED] * 2
-        assert (life.life_seconds == 10 * YEAR).all()
-        assert life.max_dvth_volts[0].tolist() == life.max_dvth_volts[1].tolist()
+        assert life.end.cause.tolist() == [EndCause.CENSORED] * 2
+        assert (life.end.seconds == 10 * YEAR).all()
+        assert (
+            life.degradation.max_dvth_volts[0].tolist()
+            == life.degradation.max_dvth_volts[1].tolist()
+        )
 
 
 def test_a_released_window_leaves_its_entry_under_stress():
@@ -365,6 +386,6 @@ def test_a_released_window_leaves_its_entry_under_stress():
     events = [alloc(0, 0, 1), write(0, 0, 0, 0), release(49, 0)]
     events += [alloc(50, 1, 1), write(50, 1, 0, 0), release(99, 1)]
     life = lived([trace_of(events, CYCLES)], "baseline", sample=[cell(0), cell(1)])
-    assert life.sampled_dvth_volts[0, :, 0] == pytest.approx(dvth(10 * YEAR), rel=1e-6)
+    assert life.degradation.sampled_dvth_volts[0, :, 0] == pytest.approx(dvth(10 * YEAR), rel=1e-6)
     gated = lived([trace_of(events, CYCLES)], "argo", sample=[cell(0)])
-    assert gated.sampled_dvth_volts[0, 0, 0] < 0.9 * dvth(10 * YEAR)
+    assert gated.degradation.sampled_dvth_volts[0, 0, 0] < 0.9 * dvth(10 * YEAR)

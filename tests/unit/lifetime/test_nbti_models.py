@@ -32,10 +32,10 @@ def test_the_worst_cell_of_a_model_ends_the_life(name):
     guardband = float((1 - limit / (1.0 - model.vt0_volts)) ** -model.alpha - 1)
     options = {"nbti": model, "delay_guardband": guardband, "epoch_edges_years": UNEVEN}
     life = lived([steady_trace([ZERO])], "baseline", **options)
-    assert life.end_cause == [EndCause.DELAY]
-    assert life.life_seconds[0] / YEAR == pytest.approx(3.7, rel=1e-9)
-    assert life.max_dvth_volts[0] == pytest.approx([limit, 0], rel=1e-10)
-    assert life.delay_increase[0] == pytest.approx(guardband, rel=1e-8)
+    assert life.end.cause == [EndCause.DELAY]
+    assert life.end.seconds[0] / YEAR == pytest.approx(3.7, rel=1e-9)
+    assert life.degradation.max_dvth_volts[0] == pytest.approx([limit, 0], rel=1e-10)
+    assert life.degradation.delay_increase[0] == pytest.approx(guardband, rel=1e-8)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -44,7 +44,7 @@ def test_recovery_is_that_of_the_model(name):
     trace = alternating_trace(ZERO, 30, ~ZERO)
     life = lived([trace], "baseline", nbti=MODELS[name], epoch_edges_years=UNEVEN)
     shifts = [MODELS[name].dvth_at(NOMINAL, duty, 10 * YEAR) for duty in (0.3, 0.7)]
-    assert life.max_dvth_volts[0] == pytest.approx(shifts, rel=1e-9)
+    assert life.degradation.max_dvth_volts[0] == pytest.approx(shifts, rel=1e-9)
     assert shifts[0] < shifts[1] < MODELS[name].dvth_at(NOMINAL, 1.0, 10 * YEAR)
 
 
@@ -54,8 +54,8 @@ def test_faults_grow_with_the_model(name):
     shift = MODELS[name].largest_dvth(NOMINAL, 3.4 * YEAR)
     weak = {cell(0, bit): 1.0 - shift for bit in (3, 900)}
     life = lived([steady_trace([ZERO])], "baseline", tail_of(weak), nbti=MODELS[name])
-    assert life.end_cause == [EndCause.FAULTY_ENTRY]
-    assert life.life_seconds[0] / YEAR == pytest.approx(3.4, abs=1 / 2**12)
+    assert life.end.cause == [EndCause.FAULTY_ENTRY]
+    assert life.end.seconds[0] / YEAR == pytest.approx(3.4, abs=1 / 2**12)
 
 
 @pytest.mark.parametrize("name", ADDITIVE)
@@ -63,7 +63,7 @@ def test_rounding_is_no_recovery(name):
     """Times that miss the age by rounding shift as full stress does, one second less does not."""
     age = np.float64(10 * YEAR)
     seconds = np.array([age, np.nextafter(age, 0), age * (1 - 1e-14), age - 1])
-    shift = rules(nbti=MODELS[name]).drift().dvth(seconds, age)
+    shift = rules(nbti=MODELS[name]).additive_shift().dvth(seconds, age)
     full = MODELS[name].largest_dvth(NOMINAL, 10 * YEAR)
     assert shift[:3] == pytest.approx([full] * 3, rel=1e-13)
     assert shift[3] < full * (1 - 1e-7)
@@ -87,33 +87,33 @@ class Relaxing(NbtiModel):
     def diffusion_per_second(self, temperature_kelvin):
         return np.ones_like(temperature_kelvin, dtype=float)
 
-    def after(self, past, rates, duty_cycle, seconds):
+    def advance(self, state, rates, duty_cycle, seconds):
         asked = rates.stress * np.asarray(duty_cycle)
-        return asked + (past - asked) * np.exp(-np.asarray(seconds) / (2 * YEAR))
+        return asked + (state - asked) * np.exp(-np.asarray(seconds) / (2 * YEAR))
 
-    def dvth_of(self, past):
-        return past[0]
+    def dvth_of(self, state):
+        return state[0]
 
 
 class Reversed(Relaxing):
     """Stress does good."""
 
-    def after(self, past, rates, duty_cycle, seconds):
-        return super().after(past, rates, 1 - np.asarray(duty_cycle), seconds)
+    def advance(self, state, rates, duty_cycle, seconds):
+        return super().advance(state, rates, 1 - np.asarray(duty_cycle), seconds)
 
 
 class Forgetful(Relaxing):
     """What was before an epoch counts for nothing in it."""
 
-    def after(self, past, rates, duty_cycle, seconds):
-        return super().after(np.zeros_like(past), rates, duty_cycle, seconds)
+    def advance(self, state, rates, duty_cycle, seconds):
+        return super().advance(np.zeros_like(state), rates, duty_cycle, seconds)
 
 
 class Negative(Relaxing):
     """Shifts of the wrong sign."""
 
-    def dvth_of(self, past):
-        return -past[0]
+    def dvth_of(self, state):
+        return -state[0]
 
 
 @pytest.fixture
@@ -167,8 +167,8 @@ def test_a_model_that_is_no_sum_is_lived_by_as_well(plug_ins):
     life = lived(traces, "baseline", kernels=[[0, 1]], sample=[cell(0)], **options)
     half, rest = 0.025 * (1 - np.exp(-1)), np.exp(-0.5)
     expected = [0.05 + (half - 0.05) * rest, half * rest]
-    assert life.sampled_dvth_volts[0, 0] == pytest.approx(expected, rel=1e-12)
-    assert life.max_dvth_volts[0] == pytest.approx(expected, rel=1e-12)
+    assert life.degradation.sampled_dvth_volts[0, 0] == pytest.approx(expected, rel=1e-12)
+    assert life.degradation.max_dvth_volts[0] == pytest.approx(expected, rel=1e-12)
     arrays = with_model("my_nbti_models:RELAXING").compute(0, 3)
     longest, shift = arrays["longest_duty"][0], arrays["max_dvth_mv"][0]
     assert shift == pytest.approx(50 * longest * (1 - np.exp(-5)), rel=1e-6), "one kernel for life"
@@ -214,5 +214,8 @@ def test_another_model_is_another_life():
     limits = [
         dvth_at_delay(0.139, 1.0, MODELS[name].vt0_volts, MODELS[name].alpha) for name in names
     ]
-    found = [with_model(name).plan.cases[0].conditions.limits().dvth_limit_volts for name in names]
+    found = [
+        with_model(name).plan.cases[0].conditions.failure_criteria().dvth_limit_volts
+        for name in names
+    ]
     assert found == limits

@@ -32,17 +32,17 @@ def test_a_third_of_the_writes_spilled_from_the_start():
         (1.0, EndCause.CENSORED),
     ]:
         life = lived([THREE_ROWS], "rrcd", reliable(10, 20), spill_limit=limit)
-        assert life.end_cause == [cause], limit
-        assert life.life_seconds == [10 * YEAR if cause == EndCause.CENSORED else 0]
-        assert life.peak_spilled_rows == [cause == EndCause.CENSORED]
+        assert life.end.cause == [cause], limit
+        assert life.end.seconds == [10 * YEAR if cause == EndCause.CENSORED else 0]
+        assert life.spills.peak_rows == [cause == EndCause.CENSORED]
 
 
 def test_the_limit_is_passed_inside_an_epoch():
     tail = reliable(10, 20, failing=[(20, 3.4)])
     life = lived([THREE_ROWS], "rrcd", tail, spill_limit=0.5)
     assert_ends_at(life, 3.4 * YEAR, EndCause.SPILL_LIMIT)
-    assert life.writes[0] == pytest.approx([0, 2 / 3, 0, 1 / 3], abs=1e-2)
-    assert lived([THREE_ROWS], "rrcd", tail, spill_limit=0.7).end_cause == [EndCause.CENSORED]
+    assert life.writes.fractions[0] == pytest.approx([0, 2 / 3, 0, 1 / 3], abs=1e-2)
+    assert lived([THREE_ROWS], "rrcd", tail, spill_limit=0.7).end.cause == [EndCause.CENSORED]
 
 
 @pytest.mark.parametrize(
@@ -70,15 +70,15 @@ def test_what_counts_is_the_kernel_that_runs():
     traces = [steady_trace(ROWS[:2]), THREE_ROWS]
     kernels = [9 * [0] + [1]]
     life = lived(traces, "rrcd", reliable(10, 20), kernels=kernels, spill_limit=0.3)
-    assert life.end_cause == [EndCause.SPILL_LIMIT]
-    assert life.life_seconds == [9 * YEAR]
-    assert life.writes[0].tolist() == [0, 1, 0, 0]
+    assert life.end.cause == [EndCause.SPILL_LIMIT]
+    assert life.end.seconds == [9 * YEAR]
+    assert life.writes.fractions[0].tolist() == [0, 1, 0, 0]
 
 
 @pytest.mark.parametrize("technique", ["baseline", "rc+rar", "disable"])
 def test_techniques_that_never_spill_do_not_hear_of_it(technique):
     life = lived([THREE_ROWS], technique, spill_limit=0.0)
-    assert life.end_cause == [EndCause.CENSORED]
+    assert life.end.cause == [EndCause.CENSORED]
 
 
 @pytest.fixture(scope="module")

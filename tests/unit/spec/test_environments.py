@@ -210,8 +210,8 @@ def test_shares_follow_their_laws_and_sum_to_one():
     shares = SHARES.draw(3, np.arange(2000))
     assert shares.sum(axis=0) == pytest.approx(1, abs=1e-12)
     for number in (0, 2):
-        expected = [SHARES.laws[number].at((rank + 0.5) / 2000) for rank in range(2000)]
-        low, high = SHARES.laws[number].bounds
+        expected = [SHARES.distributions[number].at((rank + 0.5) / 2000) for rank in range(2000)]
+        low, high = SHARES.distributions[number].bounds
         off = np.abs(np.sort(shares[number]) - expected).mean() / (high - low)
         assert off < 0.02  # 0.009 on the mean; one false alarm in 10,000
     assert abs(np.corrcoef(shares[[0, 2]])[0, 1]) < 0.09  # four deviations
@@ -228,7 +228,9 @@ def test_extremes_are_at_all_bounds():
 
 def test_no_instance_drifts_beyond_the_extremes():
     laws = InstanceDistributions(
-        Distribution.of("uniform(330, 380)"), Distribution.of("uniform(0.28, 0.32)"), shares=SHARES
+        Distribution.of("uniform(330, 380)"),
+        Distribution.of("uniform(0.28, 0.32)"),
+        time_fractions=SHARES,
     )
     conditions = Environment(
         "phone",
@@ -264,11 +266,11 @@ def test_a_point_hotter_than_another():
         [steady_trace([np.zeros(64, dtype=np.uint32)])],
         "baseline",
         environment=conditions,
-        laws=laws,
+        distributions=laws,
     )
     hot, cool = (MODEL.prefactor(vdd, kelvin) ** 4 for vdd, kelvin in [(1.0, 360.0), (0.6, 340.0)])
     shift = ((0.25 * hot + 0.75 * cool) * 10 * YEAR) ** 0.25
-    assert life.max_dvth_volts[0, 0] == pytest.approx(shift, rel=1e-9)
+    assert life.degradation.max_dvth_volts[0, 0] == pytest.approx(shift, rel=1e-9)
 
 
 def test_the_offset_is_added_to_the_temperature_of_each_instance():

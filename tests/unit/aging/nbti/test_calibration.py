@@ -124,7 +124,7 @@ def test_two_threshold_voltages_are_refused():
     with pytest.raises(UserError, match=r"aging\.constants\.vt0_volts = 0\.85: 0\.85 V must stay"):
         small_sweep(aging={"constants": {"vt0_volts": 0.85}}, environments=["dvfs"])
     rules = small_sweep(aging={"constants": {"vt0_volts": 0.35}}).plan.cases[0].conditions
-    assert rules.laws.vt0_volts.bounds == (0.35, 0.35)
+    assert rules.distributions.vt0_volts.bounds == (0.35, 0.35)
 
 
 @pytest.mark.parametrize(

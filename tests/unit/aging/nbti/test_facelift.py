@@ -27,10 +27,12 @@ def dvth_at_duty(duty_cycle: float, total_seconds: float = LIFETIME_SECONDS) -> 
 
 
 def life(history: list[tuple[float, float, float]]) -> float:
-    past = MODEL.fresh(())
+    state = MODEL.initial_state(())
     for duration, duty_cycle, vdd_volts in history:
-        past = MODEL.after(past, MODEL.rates(constant_environment(vdd_volts)), duty_cycle, duration)
-    return float(MODEL.dvth_of(past))
+        state = MODEL.advance(
+            state, MODEL.rates(constant_environment(vdd_volts)), duty_cycle, duration
+        )
+    return float(MODEL.dvth_of(state))
 
 
 # --- closed forms ---
@@ -55,7 +57,7 @@ def test_no_stress_at_or_below_threshold(vdd_volts):
 
 def test_transistors_never_stressed_have_not_drifted():
     rates = MODEL.rates(NOMINAL)
-    assert not MODEL.dvth_of(MODEL.after(MODEL.fresh((2, 3)), rates, 0.0, 1e8)).any()
+    assert not MODEL.dvth_of(MODEL.advance(MODEL.initial_state((2, 3)), rates, 0.0, 1e8)).any()
 
 
 def test_full_stress_grows_with_the_fourth_root_of_time():
@@ -64,8 +66,8 @@ def test_full_stress_grows_with_the_fourth_root_of_time():
 
 def test_endless_recovery_leaves_what_cannot_recover():
     rates = MODEL.rates(NOMINAL)
-    stressed = MODEL.after(MODEL.fresh(()), rates, 1.0, 1e6)
-    recovered = MODEL.after(stressed, rates, 0.0, 1e18)
+    stressed = MODEL.advance(MODEL.initial_state(()), rates, 1.0, 1e6)
+    recovered = MODEL.advance(stressed, rates, 0.0, 1e18)
     left = (1 - math.sqrt(0.35)) * MODEL.dvth_of(stressed)
     assert MODEL.dvth_of(recovered) == pytest.approx(left, rel=1e-9, abs=0)
 

@@ -97,10 +97,10 @@ def test_bhardwaj_never_falls(name, history, rest):
 def test_under_constant_rates_the_shift_falls_then_rises(
     model, history, seconds, duty_cycle, kelvin
 ):
-    past = past_of(model, [(*epoch[:2], 0.9, kelvin) for epoch in history])
+    state = past_of(model, [(*epoch[:2], 0.9, kelvin) for epoch in history])
     rates = model.rates(constant_environment(0.9, kelvin))
     so_far = np.linspace(0, 1, 60) ** 4 * seconds
-    shifts = model.dvth_of(model.after(past[:, None], rates, duty_cycle, so_far))
+    shifts = model.dvth_of(model.advance(state[:, None], rates, duty_cycle, so_far))
     lowest = int(shifts.argmin())
     slack = 1e-12 * shifts.max()
     assert (np.diff(shifts[: lowest + 1]) <= slack).all()
@@ -135,11 +135,11 @@ def test_the_first_recovery_takes_a_little_at_once(name):
 def test_arrays_of_epochs_are_many_transistors():
     duty, seconds = np.array([[0.1, 0.5], [0.9, 1.0]]), np.array([1e6, 2e8])
     for name, model in MODELS.items():
-        past = model.fresh((2, 2))
-        assert past.shape == (model.numbers, 2, 2)
-        assert not model.dvth_of(past).any()
+        state = model.initial_state((2, 2))
+        assert state.shape == (model.state_size, 2, 2)
+        assert not model.dvth_of(state).any()
         rates = model.rates(constant_environment(1.0))
-        shifts = model.dvth_of(model.after(past, rates, duty, seconds))
+        shifts = model.dvth_of(model.advance(state, rates, duty, seconds))
         for place in np.ndindex(2, 2):
             alone = shift_of(model, [(seconds[place[1]], duty[place], 1.0, 353.15)])
             assert shifts[place] == alone, (name, place)
@@ -216,11 +216,11 @@ def test_bhardwaj_is_what_is_written(name, history):
 def test_no_time_takes_nothing_from_bhardwaj(duty_cycle):
     """To the last bit, although the way to the equivalent time and back rounds."""
     model = MODELS["bhardwaj"]
-    past = np.geomspace(1e-12, 1e-3, 10_000)[np.newaxis]
+    state = np.geomspace(1e-12, 1e-3, 10_000)[np.newaxis]
     rates = model.rates(constant_environment(0.8))
-    after = model.after(past, rates, duty_cycle, 0.0)
-    assert (after >= past).all()
-    assert after == pytest.approx(past, rel=1e-9)
+    after = model.advance(state, rates, duty_cycle, 0.0)
+    assert (after >= state).all()
+    assert after == pytest.approx(state, rel=1e-9)
 
 
 # --- monotone and bounded ---
@@ -260,10 +260,10 @@ def test_under_constant_rates_more_seconds_under_stress_shift_more(
 @of_all_models
 @given(history=histories, vdd_volts=voltages, kelvin=temperatures)
 def test_nothing_exceeds_full_stress(model, history, vdd_volts, kelvin):
-    past = past_of(model, [(*epoch[:2], vdd_volts, kelvin) for epoch in history])
+    state = past_of(model, [(*epoch[:2], vdd_volts, kelvin) for epoch in history])
     seconds = sum(epoch[0] for epoch in history)
     bound = model.largest_dvth(constant_environment(vdd_volts, kelvin), seconds)
-    assert 0 <= model.dvth_of(past) <= bound * (1 + 1e-12)
+    assert 0 <= model.dvth_of(state) <= bound * (1 + 1e-12)
 
 
 @of_all_models
@@ -303,7 +303,7 @@ def test_operating_points_count_by_their_time(model):
 def test_points_one_after_the_other_are_full_stress_at_all_of_them(model):
     points = (OperatingPoint(0.9, 0.25, 350.0), OperatingPoint(0.5, 0.75, 320.0))
     bound = model.largest_dvth(Environment("mixed", points), YEAR)
-    one_by_one = [(p.share * YEAR, 1.0, p.vdd_volts, p.temperature_kelvin) for p in points]
+    one_by_one = [(p.time_fraction * YEAR, 1.0, p.vdd_volts, p.temperature_kelvin) for p in points]
     assert shift_of(model, one_by_one) == pytest.approx(bound, rel=1e-12)
 
 
@@ -313,13 +313,13 @@ def test_points_one_after_the_other_are_full_stress_at_all_of_them(model):
 @of_all_models
 @given(st.floats(0.1, 3), histories)
 def test_the_shift_factor_scales_the_shift(model, factor, history):
-    past = model.fresh(())
+    state = model.initial_state(())
     for seconds, duty_cycle, vdd_volts, kelvin in history:
         surroundings = constant_environment(vdd_volts, kelvin)
         rates = model.rates(surroundings, Transistors(shift_factor=factor))
-        past = model.after(past, rates, duty_cycle, seconds)
+        state = model.advance(state, rates, duty_cycle, seconds)
     expected = factor * shift_of(model, history)
-    assert model.dvth_of(past) == pytest.approx(expected, rel=1e-9, abs=0)
+    assert model.dvth_of(state) == pytest.approx(expected, rel=1e-9, abs=0)
 
 
 @of_all_models
@@ -375,11 +375,11 @@ phase_lists = st.lists(
 
 
 def shift_after_phases(history):
-    past = PHASES.fresh(())
+    state = PHASES.initial_state(())
     for stressed, seconds, kelvin in history:
         rates = PHASES.model.rates(constant_environment(1.0, kelvin))
-        past = PHASES.after(past, rates, stressed, seconds)
-    return float(PHASES.dvth_of(past))
+        state = PHASES.advance(state, rates, stressed, seconds)
+    return float(PHASES.dvth_of(state))
 
 
 @given(history=phase_lists, share=st.floats(0, 1))
@@ -406,8 +406,8 @@ def test_phases_of_nothing_but_stress_are_the_bound(history):
 def test_recovery_takes_no_more_than_there_is():
     eager = Phases(dataclasses.replace(MODELS["bhardwaj-unscaled"], xi1=1.5))
     rates = eager.model.rates(constant_environment(1.0))
-    stressed = eager.after(eager.fresh(()), rates, True, 1e-6)
-    assert eager.dvth_of(eager.after(stressed, rates, False, 1e-6)) == 0
+    stressed = eager.advance(eager.initial_state(()), rates, True, 1e-6)
+    assert eager.dvth_of(eager.advance(stressed, rates, False, 1e-6)) == 0
 
 
 def test_recovery_lowers_the_shift_and_stress_raises_it_again():

@@ -1,0 +1,182 @@
+"""What became of a batch of instances: records of arrays, instance first."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.lifetime.end_cause import EndCause
+from mcage.replays.outcome import EVENTS
+
+MOMENTS = 3
+"""Moments of an epoch at which its events are counted: start, middle of growth, end."""
+
+
+@dataclass(frozen=True, eq=False)
+class LifeEnd:
+    """When and why lives ended.
+
+    Attributes
+    ----------
+    seconds : float64[I]
+        End of life, or the horizon where the life goes on.
+    cause : int8[I]
+        `EndCause`; `EndCause.CENSORED` where the life goes on at the horizon.
+    """
+
+    seconds: NDArray[np.float64]
+    cause: NDArray[np.int8]
+
+    @classmethod
+    def at_horizon(cls, instances: int, horizon_seconds: float) -> Self:
+        """Lives that go on at the horizon."""
+        return cls(
+            np.full(instances, horizon_seconds),
+            np.full(instances, EndCause.CENSORED, dtype=np.int8),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class DegradationOutcome:
+    """How far transistors had shifted, T0 and T1 in the last axis; 0 for a life of zero.
+
+    Attributes
+    ----------
+    max_dvth_volts : float64[I, 2]
+        Largest shift at the end of the life.
+    longest_duty : float64[I, 2]
+        Longest duty cycle over the life, at '0' and at '1'.
+    delay_increase : float64[I]
+        Relative delay increase of the worst transistor at the end of the life.
+    sampled_dvth_volts : float64[I, sample, 2]
+        Shifts of the sampled cells at the end of the life.
+    epoch_max_dvth_volts : float64[I, epochs, 2]
+        Largest shift at the end of each epoch; NaN after death.
+    """
+
+    max_dvth_volts: NDArray[np.float64]
+    longest_duty: NDArray[np.float64]
+    delay_increase: NDArray[np.float64]
+    sampled_dvth_volts: NDArray[np.float64]
+    epoch_max_dvth_volts: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class WriteRates:
+    """What became of the register writes of lives; NaN for a life of zero.
+
+    Attributes
+    ----------
+    fractions : float64[I, 4]
+        Fractions of the writes: regular, redirected to reliable entries, redirected to faulty
+        entries, spilled to the LDS.
+    wakeups, movs, mispredictions : float64[I]
+        Events per write.
+    """
+
+    fractions: NDArray[np.float64]
+    wakeups: NDArray[np.float64]
+    movs: NDArray[np.float64]
+    mispredictions: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Spills:
+    """Rows that were spilled to the LDS and found room there.
+
+    Attributes
+    ----------
+    peak_rows : int64[I]
+        Largest number of rows over the life.
+    epoch_peak_rows : float64[I, epochs]
+        Largest number in each epoch; NaN after death.
+    """
+
+    peak_rows: NDArray[np.int64]
+    epoch_peak_rows: NDArray[np.float64]
+
+    @classmethod
+    def none(cls, instances: int, epochs: int) -> Self:
+        """Instances that have not spilled, and have not lived yet."""
+        return cls(np.zeros(instances, dtype=np.int64), np.full((instances, epochs), np.nan))
+
+
+@dataclass(frozen=True, eq=False)
+class FaultyEntries:
+    """Entries that are not reliable.
+
+    Attributes
+    ----------
+    at_start, at_end : int64[I]
+        Number of entries at the start and at the end of the life.
+    epoch : float64[I, epochs]
+        Number in each epoch; NaN after death.
+    """
+
+    at_start: NDArray[np.int64]
+    at_end: NDArray[np.int64]
+    epoch: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, fault_maps: NDArray[np.uint8], epochs: int) -> Self:
+        """Instances with these fault maps, uint8[I, 256], that have not lived yet."""
+        count = count_faulty(fault_maps)
+        return cls(count, count.copy(), np.full((len(count), epochs), np.nan))
+
+
+def count_faulty(fault_maps: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Faulty entries on fault maps: uint8[n, 256] to int64[n]."""
+    count: NDArray[np.int64] = (fault_maps != 0).sum(axis=1)
+    return count
+
+
+@dataclass(frozen=True, eq=False)
+class LifeMoments:
+    """What happened at moments that stand for whole lives.
+
+    Attributes
+    ----------
+    seconds : float64[I, epochs, MOMENTS]
+        Weights of the moments of each epoch; their sum is the duration of the life. 0 after death.
+    events : float64[I, epochs, MOMENTS, EVENTS]
+        Events per cycle at these moments.
+    """
+
+    seconds: NDArray[np.float64]
+    events: NDArray[np.float64]
+
+    @classmethod
+    def none(cls, instances: int, epochs: int) -> Self:
+        """Instances that have not lived yet."""
+        return cls(
+            np.zeros((instances, epochs, MOMENTS)), np.zeros((instances, epochs, MOMENTS, EVENTS))
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LifeOutcomes:
+    """What became of the instances of a batch in a case.
+
+    Attributes
+    ----------
+    end : LifeEnd
+        When and why lives ended.
+    degradation : DegradationOutcome
+        How far transistors had shifted.
+    writes : WriteRates
+        What became of register writes.
+    spills : Spills
+        Rows in the LDS.
+    faulty_entries : FaultyEntries
+        Entries that are not reliable.
+    moments : LifeMoments
+        Events over the lives, from which `mcage.lifetime.costs` computes slowdown and power.
+    """
+
+    end: LifeEnd
+    degradation: DegradationOutcome
+    writes: WriteRates
+    spills: Spills
+    faulty_entries: FaultyEntries
+    moments: LifeMoments
