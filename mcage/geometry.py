@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SliceGeometry:
-    """Shape of a slice: one SIMD unit's share of the register file.
+    """Shape of a slice: the part of the register file that belongs to a SIMD unit.
 
     Default: AMD GCN HD 7770 (Valero et al., IEEE TC 2019, section 2.1 and Table 4).
     """

@@ -65,7 +65,7 @@ def plugin_label(kind: str, name: str) -> str:
 
 @contextmanager
 def blamed_on(what: str) -> Iterator[None]:
-    """Turn whatever the code of a plug-in raises into its error, `SystemExit` included.
+    """Turn all that the code of a plug-in raises into its error, `SystemExit` included.
 
     Only Ctrl-C passes.
 

@@ -1,8 +1,8 @@
 """Counter-based random numbers: an independent Philox stream for each (seed, name, instance).
 
 An instance is a pure function of (spec, seed, instance id): what it draws may not depend on
-batch or shard size, order, engine or number of workers. Hence no two uses share a generator; each
-asks for the stream that bears its name.
+batch or shard size, order, engine or number of workers. Hence each use asks for the stream that
+bears its name, and no generator serves two uses.
 """
 
 import hashlib

@@ -28,7 +28,7 @@ def delay_increase(
     vt0_volts : array, same shape or broadcast to it
         Unaged threshold voltage in volts.
     alpha : float
-        Exponent of the law, above 0.
+        Exponent of the alpha-power law, above 0.
 
     Returns
     -------

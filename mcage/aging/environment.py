@@ -36,7 +36,7 @@ class OperatingPoint:
     temperature_kelvin : float
         Temperature of the slice in kelvin, of instances that are given no other.
     temperature_offset_kelvin : float
-        What the slice is hotter at this point, whatever its temperature otherwise. With it, the
+        Kelvin by which the slice is hotter at this point than elsewhere. With this offset, the
         temperature must be 200 ... 450 K.
 
     Raises

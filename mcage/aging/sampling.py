@@ -15,7 +15,7 @@ from mcage.random import stream
 ONE, ZERO = Distribution("constant", (1.0,)), Distribution("constant", (0.0,))
 
 OF_SLICES = ("temperature_kelvin", "vt0_volts", "shift_factor", "activity")
-"""Constants of an instance that are the same in every case, for life."""
+"""Constants of an instance that are the same in all cases, for life."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -155,7 +155,7 @@ class Activity:
 
     @property
     def table_reads(self) -> NDArray[np.float64]:
-        """Look-ups in a table that tells for every source register whether it is compressed."""
+        """Look-ups of source registers in a table that tells whether each is compressed."""
         return self.reads.registers + self.movs
 
     @property
@@ -187,7 +187,7 @@ def activity_of(replay: PreparedReplay, counters: Counters) -> Activity:
     which a wavefront reads registers, or of those in which it writes registers, whichever is
     larger: nearly every instruction reads, or writes, in a single cycle.
 
-    Where wavefronts wait for one another on a fault map, the pass is the one without faults: hand
+    Where wavefronts wait for one another on a fault map, the pass is that without faults: hand
     the time that they wait to `energy` as part of the slowdown.
 
     Parameters

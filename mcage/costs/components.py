@@ -110,10 +110,10 @@ class Technology:
         return int(self.retention_cycles // SLICE.entries)
 
     def slice_at(self, vdd_volts: float | None) -> Component:
-        """Return the slice at a Vdd: as printed where it is, else by the laws.
+        """Return the slice at a Vdd: as printed if the Vdd is printed, otherwise scaled.
 
-        Leakage is linear, access energy quadratic in Vdd from the nominal one. The printed rows
-        do not follow the second law, so that a Vdd a little off theirs gives another energy.
+        Leakage scales linearly, access energy quadratically with Vdd, from the nominal Vdd. The
+        printed rows do not follow the quadratic rule, so that the energies jump beside them.
 
         Parameters
         ----------
@@ -155,17 +155,17 @@ class Penalty:
     ----------
     cycles : float
         Cycles by which it delays its wavefront.
-    exposure : float
-        Part of them that other wavefronts do not hide, 0 ... 1: one for all kernels.
+    unhidden_fraction : float
+        Fraction of them that other wavefronts do not hide, 0 ... 1; the same for all kernels.
     """
 
     cycles: float
-    exposure: float
+    unhidden_fraction: float
 
     @property
-    def exposed_cycles(self) -> float:
+    def unhidden_cycles(self) -> float:
         """Cycles that an event adds to the execution."""
-        return self.cycles * self.exposure
+        return self.cycles * self.unhidden_fraction
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class Costs:
     technologies : mapping of str to Technology
         ``32nm`` (Valero et al., IEEE TC 2019) and ``28nm`` (Toca-Diaz et al., RRCD).
     penalties : Penalties
-        The same for every technology.
+        The same for all technologies.
     smoothing_vdd_volts : float
         Vdd of a conventional slice with voltage smoothing (Suav of RRCD).
     """
@@ -290,11 +290,13 @@ def _technology(table: Any, where: str) -> Technology:
 def _penalties(penalty: Any, exposure: Any, where: str) -> Penalties:
     names = [field.name for field in fields(Penalties)]
     cycles = _constants(penalty, [f"{name}_cycles" for name in names], f"{where}, [penalty")
-    shares = _constants(exposure, names, f"{where}, [exposure")
-    for name, share in shares.items():
-        if share > 1:
-            raise UserError(f"{where}, [exposure] {name} = {share}: a fraction, 0 ... 1, is needed")
-    return Penalties(**{name: Penalty(cycles[f"{name}_cycles"], shares[name]) for name in names})
+    fractions = _constants(exposure, names, f"{where}, [exposure")
+    for name, fraction in fractions.items():
+        if fraction > 1:
+            raise UserError(
+                f"{where}, [exposure] {name} = {fraction}: a fraction, 0 ... 1, is needed"
+            )
+    return Penalties(**{name: Penalty(cycles[f"{name}_cycles"], fractions[name]) for name in names})
 
 
 def _numbers(kind: type[_Numbers], table: Any, where: str) -> _Numbers:

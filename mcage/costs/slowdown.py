@@ -1,6 +1,6 @@
 """Slowdown: cycles that counted events add, as fractions of the cycles of the baseline.
 
-A cycle-level simulator would tell which of them other wavefronts hide. Here one exposure factor
+A cycle-level simulator would tell which of them other wavefronts hide. Here an unhidden fraction
 for each kind of event, the same for all kernels, stands for that.
 """
 
@@ -28,7 +28,7 @@ class Slowdown:
     refresh : float64[instances]
         Accesses to the compression table that wait for a refresh.
     pipeline : float64[instances]
-        Stages that compression and decompression add to the pipeline of every instruction.
+        Stages that compression and decompression add to the pipeline for each instruction.
     misprediction : float64[instances]
         Wrong speculations about compressibility.
     lds : float64[instances]
@@ -62,12 +62,12 @@ def slowdown(
     technology : Technology
         Says how often the compression table is refreshed.
     penalties : Penalties
-        Cycles and exposure of each kind of event.
+        Cycles and unhidden fraction of each kind of event.
 
     Notes
     -----
     Valero et al., IEEE TC 2019, section 6.5; Toca-Diaz et al. (RRCD), section V.A. A refresh
-    disturbs as often as it finds the one port of the table busy.
+    disturbs as often as it finds the only port of the table busy.
     """
     units, cycles = units_of(technique, technology), activity.cycles
     ones = np.ones_like(activity.wakeups)
@@ -76,13 +76,13 @@ def slowdown(
     instructions = activity.instructions if units.speculates else 0
     spilled = activity.reads.lds + activity.writes.lds
     return Slowdown(
-        wakeup=penalties.wakeup.exposed_cycles * activity.wakeups / cycles,
-        mov=penalties.mov.exposed_cycles * activity.movs / cycles * ones,
-        refresh=penalties.refresh.exposed_cycles * refreshes * busy / cycles,
-        pipeline=penalties.pipeline.exposed_cycles * instructions / cycles * ones,
-        misprediction=penalties.misprediction.exposed_cycles
+        wakeup=penalties.wakeup.unhidden_cycles * activity.wakeups / cycles,
+        mov=penalties.mov.unhidden_cycles * activity.movs / cycles * ones,
+        refresh=penalties.refresh.unhidden_cycles * refreshes * busy / cycles,
+        pipeline=penalties.pipeline.unhidden_cycles * instructions / cycles * ones,
+        misprediction=penalties.misprediction.unhidden_cycles
         * activity.mispredictions
         / cycles
         * ones,
-        lds=penalties.lds.exposed_cycles * spilled / cycles,
+        lds=penalties.lds.unhidden_cycles * spilled / cycles,
     )

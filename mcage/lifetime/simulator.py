@@ -116,7 +116,7 @@ class _Simulation:
         tail, samples = batch.tail, batch.sampled_cells.shape[1]
         faulty = tail.vmin_volts > conditions.environment.lowest_vdd_volts
         self.entries = EntryFaults.none(count).more(tail, faulty)
-        # A cell that is faulty from the start stays so, whatever becomes of it.
+        # A cell that is faulty from the start stays faulty; it need not be tracked.
         self.tail = tail.at(np.flatnonzero(~faulty), np.arange(count))
         self.conditions = conditions
         self.criteria = conditions.failure_criteria(batch.constants)

@@ -47,7 +47,7 @@ def technique(name: str) -> Technique:
     if not is_plugin(name):
         raise UserError(
             f"technique {shortened(name)} is unknown; choose from {', '.join(TECHNIQUES)}, "
-            "or give your own as module:NAME"
+            "or name a user-defined one as module:NAME"
         )
     loaded = load_plugin("technique", name, Technique)
     _check(loaded, plugin_label("technique", name))
@@ -71,7 +71,7 @@ def _check(loaded: Technique, label: str) -> None:
     if type(loaded) is not Technique:
         raise UserError(
             f"{label}: is of the subclass {type(loaded).__name__}; engines read the policies of a "
-            "mcage.techniques.Technique, and run no code of its own"
+            "mcage.techniques.Technique, and run no code of it"
         )
     for name, kind in _FIELDS.items():
         value = getattr(loaded, name)

@@ -1,7 +1,7 @@
 """What a protection technique is: a placement, a storage and a gating policy.
 
 Engines implement policies, not techniques. A technique that recombines policies is one value of
-`Technique` in a file of its own.
+`Technique` in a separate file.
 """
 
 from dataclasses import dataclass, field
@@ -63,7 +63,7 @@ class PlacementTraits:
     redirects : bool
         Registers move away from faults.
     borrows : bool
-        A register has an entry of its own, and borrows another only out of need.
+        Each register has an entry, and borrows another only if it cannot use that entry.
     packs : bool
         Windows lie where faults leave room for them.
     rotates : bool
@@ -87,7 +87,7 @@ PLACEMENTS = {
     Placement.GUARD: PlacementTraits(redirects=True, borrows=True),
     Placement.PACK: PlacementTraits(packs=True, may_lack_room=True),
 }
-"""One row for every placement; one without a row is refused."""
+"""Traits of each placement; a placement without a row is refused."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class Technique:
 
     @property
     def borrows(self) -> bool:
-        """Whether a register has an entry of its own, and borrows another only out of need."""
+        """Whether each register has an entry, and borrows another if it cannot use that entry."""
         return self.placement_traits.borrows
 
     @property
@@ -234,12 +234,12 @@ class Technique:
 
     @property
     def gates_empty(self) -> bool:
-        """Whether whatever holds no value is switched off, also in an open window."""
+        """Whether all that holds no value is switched off, also in an open window."""
         return self.gating is Gating.EMPTY
 
 
 def refuse_policy(policy: Never, where: str) -> NoReturn:
-    """End a distinction of all members of a policy: whatever comes here is not implemented.
+    """End a distinction of all members of a policy: a member that comes here is not implemented.
 
     As `typing.assert_never`, type checkers complain of members that can come here; at run time
     the error is one for users.

@@ -1,4 +1,4 @@
-"""What one trace is like, in numbers: how full the slice is, and how regular its values are."""
+"""What a trace is like, in numbers: how full the slice is, and how regular its values are."""
 
 from dataclasses import dataclass
 

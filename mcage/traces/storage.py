@@ -35,7 +35,7 @@ MOST_BYTES = 1 << 29
 
 
 def load_trace(path: str | os.PathLike[str]) -> Trace:
-    """Read a trace file and check every rule of the format.
+    """Read a trace file and check all rules of the format.
 
     Parameters
     ----------
@@ -100,12 +100,12 @@ def _load(place: str, file: PlainFile | ForeignFile) -> Trace:
 def _read(
     place: str, file: PlainFile | ForeignFile
 ) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Attributes and columns as they are stored; every column there, with the stored type."""
+    """Attributes and columns as they are stored; all columns are there, with the stored types."""
     wanted = {"": (*_ATTRIBUTES, *_OPTIONAL), "alloc": ("kernel_names",)}
-    found = file.describe([column.dataset for column in COLUMNS], wanted)
-    shapes = _shapes(place, found["datasets"])
-    attributes = found["attributes"][""]
-    attributes[_KERNEL_NAMES] = found["attributes"]["alloc"].get("kernel_names")
+    described = file.describe([column.dataset for column in COLUMNS], wanted)
+    shapes = _shapes(place, described["datasets"])
+    attributes = described["attributes"][""]
+    attributes[_KERNEL_NAMES] = described["attributes"]["alloc"].get("kernel_names")
     return attributes, {
         column.attribute: file.read(column.dataset, column.stored, shapes[column.dataset])
         for column in COLUMNS
@@ -113,7 +113,7 @@ def _read(
 
 
 def _shapes(place: str, datasets: dict[str, Any]) -> dict[str, tuple[int, ...]]:
-    """Shape of every dataset, all of the types, lengths and sizes that a trace may have."""
+    """Shapes of the datasets, checked to have types, lengths and sizes that a trace may have."""
     for column in COLUMNS:
         dataset, expected = datasets[column.dataset], np.dtype(column.stored)
         if dataset is None:

@@ -65,14 +65,14 @@ def checked_release(name: str) -> str:
 
 
 def released_with_wavefronts(trace: Trace) -> Trace:
-    """Return the trace with every window released when its own wavefront has ended.
+    """Return the trace with each window released when its wavefront has ended.
 
     The ends of wavefronts are not in a trace. The window of the wavefront that is the last of its
-    work-group to access a register outlives that access by some cycles; every other wavefront of
-    the group is taken to end as many cycles after its own last access. Windows are allocated when
+    work-group to access a register outlives that access by a number of cycles. Each other wavefront
+    of the group is taken to end as many cycles after its last access. Windows are allocated when
     they were, so that slots stay empty meanwhile. A work-group of a single wavefront stays as
-    recorded, and so does one whose windows were not released together: its trace tells the ends of
-    wavefronts already.
+    recorded, and so does a work-group whose windows were not released together: its trace tells the
+    ends of wavefronts already.
 
     Parameters
     ----------
@@ -188,8 +188,8 @@ def first_generations(trace: Trace, generations: int) -> Trace:
 def _first_windows(trace: Trace, generations: int) -> npt.NDArray[np.bool_]:
     """Mark the windows that ``first_generations`` keeps, [windows]."""
     slot = trace.slot[trace.alloc_event].astype(np.int64)
-    share = -(-generations // len(trace.kernels))
-    kept = _rank_within(slot * len(trace.kernels) + trace.alloc_kernel) < share
+    of_kernel = -(-generations // len(trace.kernels))
+    kept = _rank_within(slot * len(trace.kernels) + trace.alloc_kernel) < of_kernel
     missing = generations - np.bincount(slot[kept], minlength=int(slot.max()) + 1)
     spare = np.flatnonzero(~kept)
     kept[spare[_rank_within(slot[spare]) < missing[slot[spare]]]] = True
@@ -215,14 +215,14 @@ def _rank_within(group: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def held_while_idle(trace: Trace, activity: float) -> Trace:
-    """Return the trace with so much time after its last cycle that it fills a share of the pass.
+    """Return the trace with idle time after its last cycle, so that it fills a part of the pass.
 
     Parameters
     ----------
     trace : Trace
         A valid trace, all of whose cycles are busy.
     activity : float
-        That share, above 0 and at most 1. The pass is rounded to a whole cycle.
+        That part of the pass, above 0 and at most 1. The pass is rounded to a whole cycle.
 
     Raises
     ------

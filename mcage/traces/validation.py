@@ -122,8 +122,8 @@ class _Check:
         for column in COLUMNS:
             array = getattr(self.trace, column.attribute)
             if not isinstance(array, np.ndarray) or array.dtype != column.held:
-                found = getattr(array, "dtype", type(array).__name__)
-                self.fail(column.dataset, f"is {found}, must be an array of {column.held}")
+                held = getattr(array, "dtype", type(array).__name__)
+                self.fail(column.dataset, f"is {held}, must be an array of {column.held}")
         shapes = {c.dataset: getattr(self.trace, c.attribute).shape for c in COLUMNS}
         validate_shapes(shapes, self.place)
         if not self.trace.writes:

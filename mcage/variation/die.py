@@ -1,4 +1,4 @@
-"""The part of Vmin that all slices of one die share."""
+"""The part of Vmin that is the same for all slices of a die."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,14 +9,14 @@ from mcage.variation.scenarios import Scenario
 
 
 def die_of(instances: NDArray[np.int64], slices_per_chip: int) -> NDArray[np.int64]:
-    """Die that each slice lies on: slices with successive ids share one.
+    """Die that each slice lies on: slices with successive ids lie on the same die.
 
     Parameters
     ----------
     instances : int64[I]
         Instance ids.
     slices_per_chip : int
-        Slices of a die, 1 or more; 1: every slice has a die of its own.
+        Slices of a die, 1 or more; 1: no two slices lie on the same die.
 
     Returns
     -------

@@ -18,12 +18,12 @@ MAX_VDD_VOLTS = 2.0
 
 
 def expected_classes(scenario: Scenario, vdd_volts: float) -> NDArray[np.float64]:
-    """Expected shares of entries with 0, 1, 2, 3, and 4 or more faulty bits.
+    """Expected fractions of entries with 0, 1, 2, 3, and 4 or more faulty bits.
 
     Parameters
     ----------
     scenario : Scenario
-        The law of Vmin.
+        The distribution of Vmin.
     vdd_volts : float
         Supply voltage.
 
@@ -31,8 +31,8 @@ def expected_classes(scenario: Scenario, vdd_volts: float) -> NDArray[np.float64
     -------
     float64[5]
         Given die part and systematic part, the faulty bits of an entry are a sum of one binomial
-        number per segment. That law is exact; its average over both parts is a lattice sum, good
-        to 0.06 percentage points.
+        number per segment. That distribution is exact; its average over both parts is a lattice
+        sum, good to 0.06 percentage points.
     """
     z = (vdd_volts - scenario.mu_volts - _shared_parts(scenario)) / scenario.sigma_random_volts
     good, bad = ndtr(z), ndtr(-z)
@@ -85,7 +85,7 @@ def expected_reliable_entries(scenario: Scenario, vdd_volts: float) -> float:
 
 
 def check_vdd(scenario: Scenario, vdd_volts: float) -> None:
-    """Refuse a Vdd that cannot be meant, or at which practically every entry is faulty.
+    """Refuse an impossible Vdd, or a Vdd at which practically all entries are faulty.
 
     Raises
     ------

@@ -17,14 +17,14 @@ REPAIRED_BITS = 1
 
 @dataclass(frozen=True)
 class EntryFaults:
-    """Faulty bits of every entry of I instances.
+    """Faulty bits of all entries of I instances.
 
     Attributes
     ----------
     bits : int16[I, 256]
-        How many there are.
+        Number of faulty bits.
     blocks : uint8[I, 256]
-        Bit b set: there are some in block b.
+        Bit b is set if block b has a faulty bit.
     """
 
     bits: NDArray[np.int16]
@@ -37,15 +37,15 @@ class EntryFaults:
         return cls(np.zeros(shape, dtype=np.int16), np.zeros(shape, dtype=np.uint8))
 
     def of(self, instances: NDArray[np.int64]) -> "EntryFaults":
-        """Those of some instances."""
+        """Faults of selected instances."""
         return EntryFaults(self.bits[instances], self.blocks[instances])
 
     def keep(self, instances: NDArray[np.int64], others: "EntryFaults") -> None:
-        """Put others in the place of those of some instances."""
+        """Replace the faults of selected instances."""
         self.bits[instances], self.blocks[instances] = others.bits, others.blocks
 
     def more(self, cells: TailCells, faulty: NDArray[np.bool_]) -> "EntryFaults":
-        """With some more of them: cells of the I instances, and which of them, bool[n]."""
+        """The same with more faults: cells of the I instances, and which are faulty, bool[n]."""
         entry = cells.slice_entry[faulty]
         if not len(entry):
             return self
@@ -80,7 +80,7 @@ def _unusable_blocks(spread_blocks: bool) -> NDArray[np.uint8]:
 
 
 def faulty_bits(cells: TailCells, faulty: NDArray[np.bool_]) -> NDArray[np.int16]:
-    """Faulty bits of every entry.
+    """Faulty bits of each entry.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def fault_map(
         Which of them are faulty.
     spread_blocks : bool
         The paper's conservative rule: an entry with i >= 2 faulty bits loses min(i, 4) blocks,
-        also where two of its bits share a block. Blocks with faulty bits go first, then the
+        also where two of its bits lie in the same block. Blocks with faulty bits go first, then the
         lowest others.
 
     Returns
@@ -125,12 +125,12 @@ def fault_map(
 
 
 def class_shares(bits: NDArray[np.int16]) -> NDArray[np.float64]:
-    """Shares of entries with 0, 1, 2, 3, and 4 or more faulty bits.
+    """Fractions of entries with 0, 1, 2, 3, and 4 or more faulty bits.
 
     Parameters
     ----------
     bits : int16[I, 256]
-        Faulty bits of every entry.
+        Faulty bits of each entry.
 
     Returns
     -------

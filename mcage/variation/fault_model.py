@@ -16,7 +16,7 @@ MODES = ("varius", "varius-selected", "table", "table-exact")
 """Ways to make a fault map; see `FaultModel`."""
 
 GROWING_MODES = ("varius", "varius-selected")
-"""Those in which every cell has a Vmin, so that ageing can add faults."""
+"""Modes in which each cell has a Vmin, so that aging can add faults."""
 
 DEFAULT_TOLERANCE = 0.05
 """Tolerance of selected maps: five percentage points in the worst class."""
@@ -31,24 +31,24 @@ class FaultModel:
     scenario : Scenario
         Of `mcage.variation.scenario`, or changed by `dataclasses.replace`.
     mode : str
-        ``varius``: Vmin of every cell from the spatial model; any Vdd, faults grow with age.
+        ``varius``: Vmin of each cell from the spatial model; any Vdd, faults grow with age.
         ``varius-selected``: the same, but only slices whose new map is close to the scenario's
-        table; its own Vdd only. ``table``: class of every entry drawn from the table; its own Vdd
-        only, faults never grow. ``table-exact``: the same with exactly the table's shares in
-        every map.
+        table; only the Vdd of the table. ``table``: the class of each entry is drawn from the
+        table; only the Vdd of the table, and faults never grow. ``table-exact``: the same with
+        exactly the fractions of the table in each map.
     spread_blocks : bool
-        Hand it on to `mcage.variation.fault_map`.
+        Whether fault maps follow the conservative rule of `mcage.variation.fault_map`.
     slices_per_chip : int
         Slices with successive ids that share a die; see `mcage.variation.die_of`.
     tolerance : float
-        Of ``varius-selected``: largest deviation of a class from the table, as a share of the
+        Of ``varius-selected``: largest deviation of a class from the table, as a fraction of the
         entries.
 
     Raises
     ------
     UserError
-        If ``mode`` is not one of `MODES`, a value cannot be meant, or the mode has no room for
-        a die part.
+        If ``mode`` is not one of `MODES`, a value is impossible, or the mode cannot take a die
+        part into account.
     """
 
     scenario: Scenario
@@ -72,7 +72,7 @@ class FaultModel:
 
     @property
     def grows(self) -> bool:
-        """Whether ageing can add faults."""
+        """Whether aging can add faults."""
         return self.mode in GROWING_MODES
 
     def check_vdd(self, vdd_volts: float) -> None:
@@ -116,7 +116,7 @@ class FaultModel:
         instances : int64[I]
             Instance ids.
         floor_volts : float
-            Lowest Vdd to be asked about, less the largest shift by ageing.
+            Lowest Vdd to be asked about, less the largest shift by aging.
 
         Raises
         ------
@@ -143,7 +143,7 @@ def fault_model(
     tolerance: float | None = None,
     **changes: float | None,
 ) -> FaultModel:
-    """Fault model of a shipped scenario, some of whose parameters may be changed.
+    """Fault model of a shipped scenario, whose parameters may be changed.
 
     Parameters
     ----------

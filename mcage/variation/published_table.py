@@ -16,9 +16,9 @@ get this far."""
 
 
 def exact_counts(shares: tuple[float, ...], total: int) -> NDArray[np.int64]:
-    """Whole numbers that sum to ``total`` and come closest to the shares (largest remainder)."""
+    """Whole numbers that sum to ``total`` and come closest to the fractions (largest remainder)."""
     ideal = np.asarray(shares) * total
-    # A share such as 0.29 * 100 = 28.999999999999996 is meant to be whole.
+    # A fraction such as 0.29 * 100 = 28.999999999999996 is meant to be whole.
     counts = np.floor(ideal + 1e-9).astype(np.int64)
     missing = total - int(counts.sum())
     counts[np.argsort(counts - ideal, kind="stable")[:missing]] += 1
@@ -28,7 +28,7 @@ def exact_counts(shares: tuple[float, ...], total: int) -> NDArray[np.int64]:
 def sample_table(
     scenario: Scenario, seed: int, instances: NDArray[np.int64], exact: bool
 ) -> TailCells:
-    """Faulty cells of each instance at the scenario's own Vdd.
+    """Faulty cells of each instance at the Vdd of the scenario.
 
     An entry of class i has i faulty bits in i different blocks; the last class, "4 or more", has
     four. Their Vmin is infinite: the table knows one Vdd only, and its faults do not grow.
@@ -42,8 +42,8 @@ def sample_table(
     instances : int64[I]
         Instance ids.
     exact : bool
-        Every map has the shares of the table, rounded to whole entries, in random order; if
-        false, the class of each entry is drawn, and the shares hold on the average.
+        Whether each map has the fractions of the table, rounded to whole entries, in random order.
+        If not, the class of each entry is drawn, and the fractions hold on the average.
 
     Notes
     -----
@@ -76,14 +76,14 @@ def worst_class_deviation(shares: NDArray[np.float64], scenario: Scenario) -> ND
     Parameters
     ----------
     shares : float64[I, 5]
-        Shares of entries by class, as `mcage.variation.class_shares` counts them.
+        Fractions of entries by class, as `mcage.variation.class_shares` counts them.
     scenario : Scenario
         Only its table is used.
 
     Returns
     -------
     float64[I]
-        Share of the entries: 0.05 for five percentage points.
+        Fraction of the entries: 0.05 for five percentage points.
     """
     deviation: NDArray[np.float64] = np.abs(shares - scenario.table_shares).max(axis=1)
     return deviation
@@ -94,20 +94,20 @@ def select_attempts(
 ) -> NDArray[np.int64]:
     """For each instance, the first attempt whose map is close to the table.
 
-    Attempt 0 is the slice that the instance has without selection; each further one has a field
-    and cells from streams of its own. So the choice is a function of scenario, seed, instance and
-    tolerance alone.
+    Attempt 0 is the slice that the instance has without selection; each further attempt draws its
+    field and its cells from other streams. So the choice is a function of scenario, seed, instance
+    and tolerance alone.
 
     Parameters
     ----------
     scenario : Scenario
-        The law of Vmin, and the table, which holds at the scenario's own Vdd.
+        The distribution of Vmin, and the table, which holds at the Vdd of the scenario.
     seed : int
         Seed of the whole sweep.
     instances : int64[I]
         Instance ids.
     tolerance : float
-        Largest allowed deviation of a class, as a share of the entries: 0.05 for five points.
+        Largest allowed deviation of a class, as a fraction of the entries: 0.05 for five points.
 
     Returns
     -------

@@ -29,17 +29,17 @@ class Scenario:
     Parameters
     ----------
     name : str
-        One of `SCENARIOS`, or a name of one's own.
+        One of `SCENARIOS`, or the name of a user-defined scenario.
     vdd_volts : float
         The Vdd for which ``table_shares`` hold.
     mu_volts, sigma_systematic_volts, sigma_random_volts : float
-        The law of Vmin. Fitted to the tail only: ``mu_volts`` is no measured mean.
+        The distribution of Vmin. It is fitted to the tail only: ``mu_volts`` is no measured mean.
     sigma_die_volts : float
         Deviation from die to die; 0: all dies are alike, but for their fields and cells.
     phi : float
         Range of the spatial correlation, in sides of the slice.
     table_shares : tuple of 5 float
-        Shares of entries with 0, 1, 2, 3, and 4 or more faulty bits; they sum to 1.
+        Fractions of entries with 0, 1, 2, 3, and 4 or more faulty bits; they sum to 1.
     node_rows, node_columns : int
         Nodes of the systematic part along the entries and along the bits of an entry.
 
@@ -99,7 +99,7 @@ class Scenario:
 
     @property
     def segment_bits(self) -> int:
-        """Bits of an entry that share one node, and so one systematic value."""
+        """Bits of an entry that lie in the same node, and so have the same systematic value."""
         return SLICE.entry_bits // self.node_columns
 
     @property

@@ -1,11 +1,12 @@
-"""The tail of Vmin: every cell of a slice that lies above a floor, without drawing the others.
+"""The tail of Vmin: all cells of a slice that lie above a floor, without drawing the others.
 
-The cells of a segment share one die part and one systematic value, and are independent given them.
-So their random parts, worst first, are the order statistics of independent normal numbers, and
-those can be drawn one after the other: with Phi the normal distribution function and n cells, -log
-Phi of the worst is exponential with mean 1/n, the next one larger by an exponential with mean
-1/(n-1), and so on (Rényi, 1953). Each takes a place among the places not yet taken. The drawing of
-a segment stops at the first cell below the floor, which is exact: all further ones are lower still.
+The cells of a segment have the same die part and the same systematic value, and are independent
+given these. So their random parts, worst first, are the order statistics of independent normal
+numbers, and those can be drawn one after the other: with Phi the normal distribution function and n
+cells, -log Phi of the worst is exponential with mean 1/n, the next one larger by an exponential
+with mean 1/(n-1), and so on (Rényi, 1953). Each takes a place among the places not yet taken. The
+drawing of a segment stops at the first cell below the floor, which is exact: all further ones are
+lower still.
 
 The numbers that a cell uses do not depend on the floor. A lower floor continues the same list,
 so that the faults of an instance are nested in Vdd, and the map is a function of seed and instance.
@@ -36,7 +37,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class TailCells:
-    """The weakest cells of some instances, all others being left out.
+    """The weakest cells of I instances, without all others.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ class TailCells:
         )
 
     def at(self, places: NDArray[np.int64], instances: NDArray[np.int64]) -> "TailCells":
-        """Cells at some places, all of them of some instances; both in rising order."""
+        """Cells at selected places, all of selected instances; both in rising order."""
         offsets = np.searchsorted(places, self.offsets)[instances]
         return TailCells(
             np.append(offsets, len(places)), self.cell[places], self.vmin_volts[places]
@@ -115,13 +116,13 @@ def sample_tail(
     Parameters
     ----------
     scenario : Scenario
-        The law of Vmin; its Vdd and its table are not used.
+        The distribution of Vmin; its Vdd and its table are not used.
     seed : int
         Seed of the whole sweep.
     instances : int64[I]
         Instance ids.
     floor_volts : float
-        Lowest Vdd to be asked about, less the largest shift by ageing.
+        Lowest Vdd to be asked about, less the largest shift by aging.
     slices_per_chip : int
         Slices with successive ids that share a die part; see `mcage.variation.die_of`.
     attempts : int64[I], optional
@@ -130,7 +131,7 @@ def sample_tail(
     Returns
     -------
     TailCells
-        The same law as drawing all 524,288 cells; a lower floor only adds cells.
+        Their distribution is that of drawing all 524,288 cells; a lower floor only adds cells.
 
     Raises
     ------
@@ -139,8 +140,8 @@ def sample_tail(
     """
     expected = expected_tail_cells(scenario, floor_volts)
     if not expected <= MAX_TAIL_CELLS:
-        share = MAX_TAIL_CELLS / SLICE.cells
-        lowest = scenario.mu_volts - scenario.sigma_volts * float(ndtri(share))
+        fraction = MAX_TAIL_CELLS / SLICE.cells
+        lowest = scenario.mu_volts - scenario.sigma_volts * float(ndtri(fraction))
         raise UserError(
             f"scenario {scenario.name}: {expected:,.0f} of {SLICE.cells:,} cells of a slice would "
             f"have a Vmin above {floor_volts:g} V (lowest Vdd less the shift by ageing); "
@@ -169,7 +170,7 @@ def _sample_slice(
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """Cells of one slice above the floor, and their Vmin, worst round first.
 
-    ``nodes``, float64[node_rows, node_columns], is what the cells of each node share, in volts.
+    ``nodes``, float64[node_rows, node_columns], is the mean Vmin of the cells of each node, in V.
     """
     bits, segments = scenario.segment_bits, scenario.segments
     limits = -log_ndtr((floor_volts - nodes) / scenario.sigma_random_volts) * (1 + ROUNDING)
@@ -183,7 +184,7 @@ def _sample_slice(
     places = np.empty((0, bits), np.uint8)
     cells, vmins = [], []
     for taken in range(bits):
-        # All segments draw in every round: what one uses must not depend on the others' floor.
+        # All segments draw in each round: what a segment uses must not depend on other segments.
         uniform = generator.random(segments)
         depth = depth - np.log1p(-uniform[active]) / (bits - taken)
         above = depth <= limit[active]

@@ -73,8 +73,8 @@ def main() -> None:
     pipeline = fitted(rrcd, "pipeline", RRCD_LOSS, without="lds")
     print(f"exposure: wakeup = {wakeup:.4f}, pipeline = {pipeline:.4f}")
     print(
-        f"in costs.toml: wakeup = {costs.penalties.wakeup.exposure}, "
-        f"pipeline = {costs.penalties.pipeline.exposure}\n"
+        f"in costs.toml: wakeup = {costs.penalties.wakeup.unhidden_fraction}, "
+        f"pipeline = {costs.penalties.pipeline.unhidden_fraction}\n"
     )
     penalties = dataclasses.replace(
         full,

@@ -1,8 +1,8 @@
-"""NBTI: how far the threshold voltage of a PMOS drifts while it is stressed and recovers.
+"""NBTI: how far the threshold voltage of a PMOS shifts while it is stressed and recovers.
 
 In a 6T cell, T0 is stressed while the cell holds '0' and T1 while it holds '1'; the other one, and
 both while the cell is off, recover (Valero et al., IEEE TC 2019, section 2.2). Each transistor
-therefore ages on its own stressed fraction of the time: d0 for T0, d1 for T1.
+therefore ages by the fraction of the time for which it is stressed: d0 for T0, d1 for T1.
 """
 
 from mcage.aging.nbti.bhardwaj import Bhardwaj, Phases, bhardwaj

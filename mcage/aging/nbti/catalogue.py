@@ -50,12 +50,12 @@ def nbti_model(name: str, constants: Mapping[str, float | str] | None = None) ->
     if not is_plugin(name):
         raise UserError(
             f"NBTI model {shortened(name)} is unknown; choose from {', '.join(MODEL_NAMES)}, "
-            "or give your own as module:NAME"
+            "or name a user-defined one as module:NAME"
         )
     if constants:
         raise UserError(
-            f"aging.constants.{next(iter(constants))}: NBTI model {shortened(name)} is one's own, "
-            "and so are its constants; change them there (docs/aging.md)"
+            f"aging.constants.{next(iter(constants))}: NBTI model {shortened(name)} is "
+            "user-defined, and so are its constants; change them there (docs/aging.md)"
         )
     loaded = load_plugin("NBTI model", name, NbtiModel)  # type: ignore[type-abstract]
     return checked_model(loaded, plugin_label("NBTI model", name))

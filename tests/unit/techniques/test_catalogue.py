@@ -91,7 +91,7 @@ def test_a_users_own(own_module):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("rrdc", "'rrdc' is unknown; choose from baseline, rar, .* or give your own as module:"),
+        ("rrdc", "'rrdc' is unknown; choose from baseline, rar, .* or name a user-defined one as"),
         ("", "'' is unknown"),
         ("RRCD", "'RRCD' is unknown"),
         ("no_such_module:X", "cannot import 'no_such_module' .*ModuleNotFoundError"),

@@ -56,7 +56,7 @@ def test_own_constants_lie_within_the_ranges():
             {"field_volts_per_nm": 0.05, "oxide_thickness_nm": 0.1},
             "together they shift transistors by more than can be computed at 2 V, 450 K",
         ),
-        ("my:MODEL", {"eta": 0.3}, "aging.constants.eta: NBTI model 'my:MODEL' is one's own"),
+        ("my:MODEL", {"eta": 0.3}, "aging.constants.eta: NBTI model 'my:MODEL' is user-defined"),
         ("bhardwai", {"xi1": 0.9}, "NBTI model 'bhardwai' is unknown; choose from facelift"),
     ],
 )
