@@ -2,9 +2,9 @@
 
 A new output variable takes two edits: its declaration in `VARIABLES`, and the field of the same
 name in the record that carries it (a part of `LifeOutcomes`, `Consumption` or
-`InstanceConstants`). Where the field
-has another unit than the file, or another name, `mcage.sweep.batch` says how the one becomes the
-other. Shards, the merge, the results file and its validation follow this list.
+`InstanceConstants`). Where the field has another unit than the file, or another name,
+`mcage.sweep.batch` says how the one becomes the other. Shards, the merge, the results file and its
+validation follow this list.
 """
 
 import numpy as np
