@@ -4,7 +4,7 @@ import os
 import pickle
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from sweep_cases import small_sweep
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import ShardTask
-from mcage.lifetime.simulator import Lives
+from mcage.lifetime.outcomes import LifeEnd
 from mcage.results.header import header_class
 from mcage.results.reader import open_results
 from mcage.results.variable import Variable
@@ -58,7 +58,7 @@ def test_files_know_whose_they_are(sweep):
 
 
 @dataclass(frozen=True)
-class MoreLives(Lives):
+class MoreOfEnds(LifeEnd):
     half_life_seconds: np.ndarray
 
 
@@ -66,13 +66,14 @@ def test_a_new_variable_takes_a_declaration_and_the_field_that_carries_it(
     sweep, tmp_path, monkeypatch
 ):
     half = Variable("half_life_seconds", ("case", "instance"), "float64", "s", "half of the life")
-    live = batch.live
+    simulate = batch.simulate_lifetimes
 
-    def live_more(*arguments):
-        lives = live(*arguments)
-        return MoreLives(**vars(lives), half_life_seconds=lives.life_seconds / 2)
+    def simulate_more(*arguments):
+        outcomes = simulate(*arguments)
+        end = outcomes.end
+        return replace(outcomes, end=MoreOfEnds(end.seconds, end.cause, end.seconds / 2))
 
-    monkeypatch.setattr(batch, "live", live_more)
+    monkeypatch.setattr(batch, "simulate_lifetimes", simulate_more)
     for module in (batch, header):
         monkeypatch.setattr(module, "VARIABLES", (*VARIABLES, half))
     out = run_campaign(sweep.study, tmp_path / "r.h5", 2)
