@@ -37,9 +37,9 @@ def test_an_interval_that_fails_is_seen(monkeypatch, capsys):
     whole = script.ESTIMATORS["RMST up to the horizon"]
 
     def too_narrow(dies):
-        found = whole(dies)
-        half = (found.upper - found.lower) / 20
-        return Estimate(found.value, found.value - half, found.value + half)
+        estimate = whole(dies)
+        half = (estimate.upper - estimate.lower) / 20
+        return Estimate(estimate.value, estimate.value - half, estimate.value + half)
 
     monkeypatch.setattr(script, "ESTIMATORS", {"whole": whole, "too narrow": too_narrow})
     covered = script.check("a title", truth, sweeps())
@@ -61,14 +61,14 @@ def test_sweeps_stop_where_the_precision_comes(capsys):
     draw = np.random.default_rng(3)
     dies = script.draw_dies(script.continuous_life, draw, 5000)
     of = script.PRECISIONS["spill rate"]
-    found = script.stops(of, dies)
+    stops = script.stops(of, dies)
     for rel_ci in script.REL_CI:
-        stop = found[rel_ci, ""]
+        stop = stops[rel_ci, ""]
         relative = {n: of(next(dies.cut(n))).relative for n in checkpoints(5000)}
         assert stop.reached
-        assert stop.dies == min(n for n, one in relative.items() if one <= rel_ci)
+        assert stop.dies == min(n for n, precision in relative.items() if precision <= rel_ci)
         assert stop.precision.relative == relative[stop.dies]
-    assert found[0.1, ""].dies < found[0.05, ""].dies < 5000
+    assert stops[0.1, ""].dies < stops[0.05, ""].dies < 5000
     assert not script.stops(script.PRECISIONS["B10 life"], dies)[0.05, ""].reached
 
     covered = script.check_stopped("a title", dies, iter([dies, dies]))
@@ -84,6 +84,8 @@ def test_the_rule_waits_where_the_interval_is_narrow_by_luck():
     sweeps = [
         script.stops(of, script.draw_dies(script.life_with_atoms, draw, 25_000)) for _ in range(15)
     ]
-    late = [one[0.1, ""].dies > one[0.1, "- by the interval alone"].dies for one in sweeps]
-    assert all(one[0.1, ""].dies >= one[0.1, "- by the interval alone"].dies for one in sweeps)
+    late = [stops[0.1, ""].dies > stops[0.1, "- by the interval alone"].dies for stops in sweeps]
+    assert all(
+        stops[0.1, ""].dies >= stops[0.1, "- by the interval alone"].dies for stops in sweeps
+    )
     assert sum(late) > 5

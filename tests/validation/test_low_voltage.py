@@ -90,7 +90,7 @@ def test_the_page_shows_the_committed_lives(release):
         lines = [line for line in csv.DictReader(file) if line["release"] == release]
     assert len(shown) == len(lines) == 21
     for cells_shown, line in zip(shown, lines, strict=True):
-        setting, technique, *_, reach, years, lost, more = (one.strip() for one in cells_shown)
+        setting, technique, *_, reach, years, lost, more = (cell.strip() for cell in cells_shown)
         assert setting == f"{line['scenario']} {float(line['vdd_volts']):g} V"
         assert technique == f"`{line['technique']}`"
         assert _percent(reach) == pytest.approx(100 * float(line["reach_value"]), abs=0.05)

@@ -49,10 +49,10 @@ def test_dies_of_a_sweep_die_alike(case, fields, causes, age_years):
     rare = rare_case(spec, age_years, engine())
     ids = np.arange(COUNT)
     tail = sample_tail(rare.distribution.scenario, spec.seed, ids, rare.floor_volts)
-    found = rare.cause(spec.seed, ids, rare.kernels(ids), tail)
-    assert np.array_equal(found, swept(spec, age_years))
+    result = rare.cause(spec.seed, ids, rare.kernels(ids), tail)
+    assert np.array_equal(result, swept(spec, age_years))
     if age_years > 0:
-        assert set(found) == {EndCause.CENSORED} | causes
+        assert set(result) == {EndCause.CENSORED} | causes
 
 
 def test_who_dies_when_the_next_kernel_begins_is_dead_by_then():
@@ -63,8 +63,8 @@ def test_who_dies_when_the_next_kernel_begins_is_dead_by_then():
     )
     tail = sample_tail(at.distribution.scenario, spec.seed, ids, at.floor_volts)
     dead_at, dead_before = (
-        one.cause(spec.seed, ids, one.kernels(ids), tail) != EndCause.CENSORED
-        for one in (at, before)
+        case.cause(spec.seed, ids, case.kernels(ids), tail) != EndCause.CENSORED
+        for case in (at, before)
     )
     assert (dead_at & ~dead_before).any()
     assert not (dead_before & ~dead_at).any()
@@ -82,15 +82,15 @@ def test_plain_slices_that_differ_agree(case, fields, age_years):
     rare = rare_case(spec_of(*case, **fields), age_years, engine())
     sampler = sampler_for(rare)
     lives = sample(sampler, np.arange(1000))
-    found = estimate(lives.weights, lives.dead, sampler.proposal.plain_share)
+    result = estimate(lives.weights, lives.dead, sampler.proposal.plain_share)
     ids = np.arange(3000)
     tail = sample_tail(rare.distribution.scenario, 3, ids, rare.floor_volts)
     dead = (rare.cause(3, ids, rare.kernels(ids), tail) != EndCause.CENSORED).sum()
-    expected = len(ids) * found.probability
-    error = np.hypot(np.sqrt(expected), expected * found.relative_error)
-    assert 1e-3 < found.probability < 3e-2
+    expected = len(ids) * result.probability
+    error = np.hypot(np.sqrt(expected), expected * result.relative_error)
+    assert 1e-3 < result.probability < 3e-2
     assert abs(dead - expected) < SIGMAS * error
-    assert found.relative_error < 0.2
+    assert result.relative_error < 0.2
 
 
 @pytest.mark.parametrize(
@@ -103,16 +103,18 @@ def test_possible_deaths_of_delay_are_warned_of(shift_factor, warned):
         life={"epochs": 3, "horizon_years": 2.0},
         aging={"shift_factor": shift_factor},
     )
-    found = failure_probability(spec, 2.0, 50, engine=engine())
-    about_delay = [one for one in found.warnings if "die of delay" in one]
+    result = failure_probability(spec, 2.0, 50, engine=engine())
+    about_delay = [warning for warning in result.warnings if "die of delay" in warning]
     assert len(about_delay) == warned
     # Of 50 slices 5 are plain: by the rule of three, a chance of 3/5 shows itself.
-    assert all("0 effective samples did: a chance of that below 0.6 " in one for one in about_delay)
+    assert all(
+        "0 effective samples did: a chance of that below 0.6 " in warning for warning in about_delay
+    )
 
 
 def test_kernels_that_hardly_run_are_warned_of():
     mix = {"BlackScholes": 1e-6, "MatrixTranspose": 1}
     workload = {"kernels": list(mix), "mix": mix, "periods": 2, "generations": 2}
-    found = failure_probability(spec_of(workload=workload), 0.0, 50, engine=engine())
-    (about_kernels,) = (one for one in found.warnings if "slices drawn run" in one)
+    result = failure_probability(spec_of(workload=workload), 0.0, 50, engine=engine())
+    (about_kernels,) = (warning for warning in result.warnings if "slices drawn run" in warning)
     assert "0 of the slices drawn run BlackScholes" in about_kernels

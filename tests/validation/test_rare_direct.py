@@ -29,10 +29,10 @@ def test_independent_cells_fail_as_often_as_they_exactly_do(vdd_volts, low, high
     (exact,) = dead_at_start(
         distribution, fields(distribution, 1), vdd_volts, case.fault_free.needed
     )
-    found = estimated(case, 1200)
+    result = estimated(case, 1200)
     assert low < exact < high
-    assert abs(found.probability / exact - 1) < SIGMAS * found.relative_error
-    assert found.relative_error < 0.05
+    assert abs(result.probability / exact - 1) < SIGMAS * result.relative_error
+    assert result.relative_error < 0.05
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ def test_common_slices_fail_as_often_as_their_fields_say(vdd_volts, low, high):
         case.fault_free.needed,
     )
     error = given.std() / len(given) ** 0.5 / given.mean()
-    found = estimated(case, 1200)
+    result = estimated(case, 1200)
     assert low < given.mean() < high
-    assert abs(found.probability / given.mean() - 1) < SIGMAS * np.hypot(
-        found.relative_error, error
+    assert abs(result.probability / given.mean() - 1) < SIGMAS * np.hypot(
+        result.relative_error, error
     )
-    assert np.hypot(found.relative_error, error) < 0.07
+    assert np.hypot(result.relative_error, error) < 0.07
 
 
 @pytest.mark.parametrize(
@@ -61,15 +61,15 @@ def test_common_slices_fail_as_often_as_their_fields_say(vdd_volts, low, high):
 )
 def test_plain_slices_of_a_sweep_agree(scenario_name, vdd_volts, age_years):
     case = case_of("baseline", scenario_name, vdd_volts, age_years)
-    found = estimated(case, 1200)
+    result = estimated(case, 1200)
     count = 6000
     ids = np.arange(count)
     tail = sample_tail(case.distribution.scenario, 3, ids, case.floor_volts)
     dead = (case.cause(3, ids, case.kernels(ids), tail) != EndCause.CENSORED).sum()
-    expected = count * found.probability
-    assert 1e-3 < found.probability < 1e-2
+    expected = count * result.probability
+    assert 1e-3 < result.probability < 1e-2
     assert abs(dead - expected) < SIGMAS * np.sqrt(
-        expected + (expected * found.relative_error) ** 2
+        expected + (expected * result.relative_error) ** 2
     )
 
 
@@ -85,6 +85,6 @@ def test_what_becomes_of_a_slice_does_not_depend_on_the_others():
     sampler = sampler_for(case)
     together = sample(sampler, np.arange(300))
     parts = [sample(sampler, ids) for ids in (np.arange(299, 300), np.arange(5, 40))]
-    for some, few in zip((slice(299, None), slice(5, 40)), parts, strict=True):
-        assert np.array_equal(together.weights[some], few.weights)
-        assert np.array_equal(together.cause[some], few.cause)
+    for selected, few in zip((slice(299, None), slice(5, 40)), parts, strict=True):
+        assert np.array_equal(together.weights[selected], few.weights)
+        assert np.array_equal(together.cause[selected], few.cause)

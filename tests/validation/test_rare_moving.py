@@ -35,23 +35,23 @@ def test_plain_slices_of_a_sweep_agree(scenario_name, vdd_volts):
     sampler = sampler_of("rrcd", scenario_name, vdd_volts)
     case = sampler.case
     lives = sample(sampler, np.arange(1000))
-    found = estimate(lives.weights, lives.dead, sampler.proposal.plain_share)
+    result = estimate(lives.weights, lives.dead, sampler.proposal.plain_share)
     count = 3000
-    expected = count * found.probability
-    error = np.hypot(np.sqrt(expected), expected * found.relative_error)
-    assert 1e-3 < found.probability < 2e-2
+    expected = count * result.probability
+    error = np.hypot(np.sqrt(expected), expected * result.relative_error)
+    assert 1e-3 < result.probability < 2e-2
     assert abs(plain_deaths(case, count) - expected) < SIGMAS * error
-    assert found.relative_error < 0.2
-    assert found.mean_weight == pytest.approx(1.0, abs=SIGMAS * found.mean_weight_error)
+    assert result.relative_error < 0.2
+    assert result.mean_weight == pytest.approx(1.0, abs=SIGMAS * result.mean_weight_error)
 
 
 def test_what_becomes_of_a_slice_does_not_depend_on_the_others():
     sampler = sampler_of("rrcd", "clustered", 0.535)
     together = sample(sampler, np.arange(200))
     parts = [sample(sampler, ids) for ids in (np.arange(199, 200), np.arange(5, 40))]
-    for some, few in zip((slice(199, None), slice(5, 40)), parts, strict=True):
-        assert np.array_equal(together.weights[some], few.weights)
-        assert np.array_equal(together.cause[some], few.cause)
+    for selected, few in zip((slice(199, None), slice(5, 40)), parts, strict=True):
+        assert np.array_equal(together.weights[selected], few.weights)
+        assert np.array_equal(together.cause[selected], few.cause)
 
 
 def test_a_kernel_may_be_favoured_at_no_price():

@@ -45,9 +45,11 @@ def varied(given, *ranges):
 
 def effects(given, *ranges, of="median_life", **options):
     """Effects by parameter and setting."""
-    found = one_at_a_time(study(given, of, **options), varied(given, *ranges))
-    return found, {
-        (bar.parameter.name, effect.setting): effect for bar in found.bars for effect in bar.effects
+    result = one_at_a_time(study(given, of, **options), varied(given, *ranges))
+    return result, {
+        (bar.parameter.name, effect.setting): effect
+        for bar in result.bars
+        for effect in bar.effects
     }
 
 
@@ -60,14 +62,14 @@ ONE_KERNEL = {"workload": {"kernels": ["ScanLargeArrays"], "periods": 1, "genera
 def test_lives_that_end_by_delay_follow_the_fourth_power():
     """At nominal voltage a life is (shift at the guardband / prefactor)^4, in closed form."""
     given = spec(**ONE_KERNEL)
-    found, by = effects(
+    result, by = effects(
         given,
         "guardband=0.11..0.16",
         "shift_factor=0.9..1.1",
         "temperature=350..373.15",
         "vmin_coefficient=0.5..1.5",
     )
-    life = found.nominal.value
+    life = result.nominal.value
     assert 0 < life < 10
 
     def limit(guardband):
@@ -90,8 +92,8 @@ def test_lives_that_end_by_delay_follow_the_fourth_power():
     for key, factor in expected.items():
         assert by[key].value.value == pytest.approx(life * factor, rel=1e-6), key
         assert by[key].difference.value == pytest.approx(life * (factor - 1), rel=1e-6, abs=1e-9)
-    assert [bar.parameter.name for bar in found.bars[-1:]] == ["vmin_coefficient"]
-    sizes = [bar.size for bar in found.bars]
+    assert [bar.parameter.name for bar in result.bars[-1:]] == ["vmin_coefficient"]
+    sizes = [bar.size for bar in result.bars]
     assert sizes == sorted(sizes, reverse=True)
 
 
@@ -105,9 +107,9 @@ def test_operating_points_of_ones_own_vary():
         faults={"mode": "varius", "mu_volts": 0.0, "sigma_random_volts": 0.01},
         **ONE_KERNEL,
     )
-    found, by = effects(given, "operating_points.half.0.share=0.4..0.8")
+    result, by = effects(given, "operating_points.half.0.share=0.4..0.8")
     for (_, share), effect in by.items():
-        assert effect.value.value == pytest.approx(found.nominal.value * 0.5 / share, rel=1e-6)
+        assert effect.value.value == pytest.approx(result.nominal.value * 0.5 / share, rel=1e-6)
     with pytest.raises(UserError, match=r"'operating_points\.half\.2\.share' is no key of a sweep"):
         effects(given, "operating_points.half.2.share=0.4..0.8")
 
@@ -115,10 +117,10 @@ def test_operating_points_of_ones_own_vary():
 def test_what_is_fitted_again_leaves_the_calibrated_voltage_alone():
     """At 1.0 V and 353.15 K the field constant does nothing, unless the amplitude stays."""
     given = spec(**ONE_KERNEL)
-    found, by = effects(given, "e0=0.18..0.25", "ea=0.1..0.16", "vt0=0.25..0.35")
+    result, by = effects(given, "e0=0.18..0.25", "ea=0.1..0.16", "vt0=0.25..0.35")
     for effect in by.values():
         assert effect.difference.value == pytest.approx(0, abs=1e-6)
-    life = found.nominal.value
+    life = result.nominal.value
     _, by = effects(given, "e0=0.18..0.25", refit=False)
     thickness = FACELIFT.oxide_thickness_nm
     for field in (0.18, 0.25):
@@ -146,8 +148,8 @@ def test_stretching_the_law_of_vmin_is_a_smaller_coefficient():
         return arrays["faulty_entries_start"], arrays["epoch_faulty_entries"]
 
     start, slower = faulty_entries({"life.vmin_coefficient": 1 / 1.25})
-    for one, other in zip(faulty_entries(sigmas), (start, slower), strict=True):
-        assert np.array_equal(one, other)
+    for entries, expected in zip(faulty_entries(sigmas), (start, slower), strict=True):
+        assert np.array_equal(entries, expected)
     _, nominal = faulty_entries({})
     assert (slower <= nominal).all()
     assert (slower < nominal).any()
@@ -247,17 +249,17 @@ def test_intervals_of_differences_of_medians_cover():
     """
     hits = 0
     for seed in range(200):
-        one, other = np.random.default_rng(seed).exponential(3.0, (2, 60))
-        found = _difference_of_medians(one, other)
-        hits += found.lower <= 0 <= found.upper
+        lives, nominal = np.random.default_rng(seed).exponential(3.0, (2, 60))
+        result = _difference_of_medians(lives, nominal)
+        hits += result.lower <= 0 <= result.upper
     assert hits >= 180
 
 
 def test_shifts_are_of_one_age():
     """No guardband ends a life: all dies reach the horizon, and have drifted as far as they do."""
     given = spec(**ONE_KERNEL)
-    found, by = effects(given, "shift_factor=0.5..2", of="max_dvth")
-    assert by["shift_factor", 2.0].value.value == pytest.approx(2 * found.nominal.value, rel=1e-6)
+    result, by = effects(given, "shift_factor=0.5..2", of="max_dvth")
+    assert by["shift_factor", 2.0].value.value == pytest.approx(2 * result.nominal.value, rel=1e-6)
     with pytest.raises(UserError, match="guardband: max_dvth does not depend on it"):
         effects(given, "guardband=0.1..0.2", of="max_dvth")
 
@@ -273,14 +275,14 @@ def test_indices_of_a_shift_follow_its_closed_form():
     """
     given = spec(**ONE_KERNEL, instances=1)
     ranges = varied(given, "shift_factor=0.5..1.5", "temperature=300..400")
-    found = sobol(study(given, "max_dvth"), ranges, 64)
+    result = sobol(study(given, "max_dvth"), ranges, 64)
     kelvin = np.linspace(300, 400, 20_001)
     warmth = np.exp(-FACELIFT.activation_energy_ev / (BOLTZMANN_EV_PER_KELVIN * kelvin))
     of_factor, of_warmth = 1 / 12, (warmth.std() / warmth.mean()) ** 2
     whole = (1 + of_factor) * (1 + of_warmth) - 1
     expected = {"shift_factor": of_factor / whole, "temperature": of_warmth / whole}
-    assert found.evaluations == 64 * 4
-    for index in found.indices:
+    assert result.evaluations == 64 * 4
+    for index in result.indices:
         total = expected[index.parameter.name] + of_factor * of_warmth / whole
         assert index.total.lower <= total <= index.total.upper
         assert index.total.value == pytest.approx(total, abs=0.1)
@@ -377,10 +379,10 @@ def test_a_model_that_is_fitted_by_another_constant_is_not_fitted_again():
 def test_survival_is_a_share_with_its_interval():
     """Three slices that all reach the horizon: Wilson's bounds, which stay within 0 to 100 %."""
     given = spec(**ONE_KERNEL, life={"delay_guardband": 0.9}, instances=3)
-    found, _ = effects(given, "temperature=350..360", of="survival")
-    assert found.nominal.value == 100.0
-    assert found.nominal.lower == pytest.approx(100 * 3 / (3 + 1.959964**2), rel=1e-6)
-    assert found.nominal.upper == 100.0
+    result, _ = effects(given, "temperature=350..360", of="survival")
+    assert result.nominal.value == 100.0
+    assert result.nominal.lower == pytest.approx(100 * 3 / (3 + 1.959964**2), rel=1e-6)
+    assert result.nominal.upper == 100.0
 
 
 # ---- command line ------------------------------------------------------------------------------
@@ -413,8 +415,8 @@ def test_json_csv_and_figures(tmp_path):
         rows = list(csv.DictReader(file))
     assert len(rows) == 4
     for row in rows:
-        found = {e["setting"]: e for e in by_name[row["parameter"]]["effects"]}
-        effect = found[float(row["setting"])]
+        by_setting = {e["setting"]: e for e in by_name[row["parameter"]]["effects"]}
+        effect = by_setting[float(row["setting"])]
         assert float(row["difference"]) == (effect["difference"]["value"] or math.inf)
     run(
         *options,
@@ -428,7 +430,10 @@ def test_json_csv_and_figures(tmp_path):
         "mean_life",
     )
     indices = json.loads((tmp_path / "indices.json").read_text())
-    assert {one["parameter"]["name"] for one in indices["indices"]} == {"shift_factor", "guardband"}
+    assert {index["parameter"]["name"] for index in indices["indices"]} == {
+        "shift_factor",
+        "guardband",
+    }
     for method, suffix in (("one-at-a-time", "png"), ("sobol", "svg")):
         path = tmp_path / f"figure.{suffix}"
         of = ["--of", "mean_life", "--samples", "2", "--method", method, "--out", str(path)]

@@ -78,7 +78,7 @@ def test_aalen_johansen(seed, lost):
 def test_laws(distribution, theirs, names, count):
     years, died = lives(count, 4)
     log_lives = LogLives(np.log(years)[None], died[None], np.log(HORIZON))
-    mu, sigma = (float(one[0]) for one in maximum_likelihood(distribution(), log_lives))
+    mu, sigma = (float(values[0]) for values in maximum_likelihood(distribution(), log_lives))
     first, second = distribution().natural(mu, sigma)
     fitted = theirs().fit(years, died)
     expected = [getattr(fitted, name) for name in names]
@@ -106,10 +106,10 @@ def _log_likelihood(fitted, years, died, first, second):
 def test_intervals_of_many_lives_are_those_of_the_observed_information():
     """For 2,000 lives theirs, from the curvature of the likelihood, are as good."""
     years, died = lives(2000, 5)
-    mine, _ = fit_distributions(years, died, HORIZON)
+    fit, _ = fit_distributions(years, died, HORIZON)
     table = lifelines.WeibullFitter().fit(years, died).summary
     for name, theirs in (("shape", "rho_"), ("scale_years", "lambda_")):
         lower, upper = table.loc[theirs, ["coef lower 95%", "coef upper 95%"]]
         slack = 0.1 * (upper - lower)
-        assert mine.parameters[name].lower == pytest.approx(lower, abs=slack)
-        assert mine.parameters[name].upper == pytest.approx(upper, abs=slack)
+        assert fit.parameters[name].lower == pytest.approx(lower, abs=slack)
+        assert fit.parameters[name].upper == pytest.approx(upper, abs=slack)

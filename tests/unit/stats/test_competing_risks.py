@@ -40,14 +40,14 @@ def test_the_dead_on_arrival_count_at_age_zero():
 def test_causes_and_survivors_add_up_to_one(lives):
     years, cause = arrays(lives)
     total = sum(
-        cumulative_incidence(years, cause > 0, cause == one, AGES).share for one in (1, 2, 3)
+        cumulative_incidence(years, cause > 0, cause == number, AGES).share for number in (1, 2, 3)
     )
     curve = kaplan_meier(years, cause > 0)
     steps = np.searchsorted(curve.years, AGES, side="right")
     survival = np.concatenate([[1.0], curve.survival])[steps]
     np.testing.assert_allclose(total + survival, 1.0, atol=1e-12)
-    every = cumulative_incidence(years, cause > 0, cause > 0, AGES)
-    np.testing.assert_allclose(every.share, 1 - survival, atol=1e-12)
+    all_causes = cumulative_incidence(years, cause > 0, cause > 0, AGES)
+    np.testing.assert_allclose(all_causes.share, 1 - survival, atol=1e-12)
 
 
 @settings(deadline=None)

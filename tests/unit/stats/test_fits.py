@@ -59,7 +59,9 @@ def test_functions_of_a_law_belong_together(distribution):
 @pytest.mark.parametrize("scale", [9.0, 0.001, 20.0])
 def test_most_likely_parameters_are_those_of_scipy(distribution, theirs, scale):
     years, died = drawn(60, 1, scale=scale)
-    mu, sigma = (float(one[0]) for one in maximum_likelihood(distribution, log_lives(years, died)))
+    mu, sigma = (
+        float(values[0]) for values in maximum_likelihood(distribution, log_lives(years, died))
+    )
     data = stats.CensoredData.right_censored(years, ~died)
     shape, _, size = theirs.fit(data, floc=0)
     assert distribution.natural(mu, sigma) == pytest.approx((shape, size), rel=1e-3)
@@ -141,7 +143,9 @@ def test_many_samples_at_once_are_each_alone():
         for place, (years, died) in enumerate(several):
             alone = log_lives(years, died)
             located = maximum_likelihood(distribution, alone)
-            assert (mu[place], sigma[place]) == pytest.approx([one[0] for one in located], rel=1e-7)
+            assert (mu[place], sigma[place]) == pytest.approx(
+                [values[0] for values in located], rel=1e-7
+            )
             assert distance[place] == pytest.approx(
                 anderson_darling(distribution, alone, *located)[0]
             )

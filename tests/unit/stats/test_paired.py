@@ -59,9 +59,9 @@ def test_variance_reduction_at_its_limits(first, second, factor):
 def test_variance_reduction_is_by_how_much_intervals_shrink():
     draw = np.random.default_rng(4)
     die = draw.normal(0, 1.0, 4000)
-    one, other = die + draw.normal(0, 0.2, 4000), die + draw.normal(0.1, 0.2, 4000)
-    paired = compare_means(one, other)
-    apart = compare_means(one, draw.permutation(other))
+    first, second = die + draw.normal(0, 0.2, 4000), die + draw.normal(0.1, 0.2, 4000)
+    paired = compare_means(first, second)
+    apart = compare_means(first, draw.permutation(second))
     widths = [m.difference.upper - m.difference.lower for m in (apart, paired)]
     assert (widths[0] / widths[1]) ** 2 == pytest.approx(paired.variance_reduction, rel=0.1)
     assert apart.variance_reduction == pytest.approx(1.0, abs=0.1)
@@ -72,17 +72,17 @@ def test_who_outlives_whom_by_hand():
     a_died = np.array([True, False, True, True, True, False, True, True, False, True])
     second = np.array([2.0, 4.0, 8.0, 10.0, 0.0, 10.0, 4.0, 5.0 + 1e-12, 6.0, 8.0])
     b_died = np.array([True, True, True, False, True, False, False, True, True, True])
-    found = outliving(first, a_died, second, b_died)
-    assert found.first.value == 3 / 10  # one of them censored when the other dies
-    assert found.second.value == 4 / 10  # likewise
-    assert found.together.value == 2 / 10
-    assert found.unknown.value == 1 / 10
-    assert found.first_of_decided.value == 3 / 7
-    assert found.p_value == pytest.approx(stats.binomtest(3, 7).pvalue)
+    comparison = outliving(first, a_died, second, b_died)
+    assert comparison.first.value == 3 / 10  # one of them censored when the other dies
+    assert comparison.second.value == 4 / 10  # likewise
+    assert comparison.together.value == 2 / 10
+    assert comparison.unknown.value == 1 / 10
+    assert comparison.first_of_decided.value == 3 / 7
+    assert comparison.p_value == pytest.approx(stats.binomtest(3, 7).pvalue)
 
 
 def test_a_loss_before_the_other_death_decides_nothing():
-    found = outliving(np.array([3.0]), np.array([False]), np.array([5.0]), np.array([True]))
-    assert found.unknown.value == 1.0
-    assert math.isnan(found.first_of_decided.value)
-    assert found.p_value == 1.0
+    comparison = outliving(np.array([3.0]), np.array([False]), np.array([5.0]), np.array([True]))
+    assert comparison.unknown.value == 1.0
+    assert math.isnan(comparison.first_of_decided.value)
+    assert comparison.p_value == 1.0

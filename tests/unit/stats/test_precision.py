@@ -25,7 +25,7 @@ def by_hand(years, share):
     worst = 0.0
     for rank in range(lower, upper + 1):
         low, high = rank - (middle - lower), rank + (upper - middle)
-        here, low, high = (ordered[one - 1] for one in (rank, low, high))
+        here, low, high = (ordered[place - 1] for place in (rank, low, high))
         if low != high:
             distance = max(high - here, here - low) if here < math.inf else math.inf
             worst = max(worst, distance / here if here and distance < math.inf else math.inf)
@@ -41,25 +41,25 @@ def test_quantiles_by_hand(share, count):
         np.round(10 * draw.random(count)),  # atoms, some at zero
         6 * draw.weibull(2.0, count),
     ):
-        found = precision(np.minimum(years, HORIZON_YEARS), share)
-        assert found.relative == pytest.approx(by_hand(years, share), rel=1e-12)
-        assert found.estimate == life_quantile(years, years < HORIZON_YEARS, share)
+        result = precision(np.minimum(years, HORIZON_YEARS), share)
+        assert result.relative == pytest.approx(by_hand(years, share), rel=1e-12)
+        assert result.estimate == life_quantile(years, years < HORIZON_YEARS, share)
 
 
 def test_a_quantile_is_no_better_known_than_its_interval_says():
     years = 3 + 5 * np.random.default_rng(4).random(1000)
-    found = precision(years)
-    estimate = found.estimate
+    result = precision(years)
+    estimate = result.estimate
     distance = max(estimate.upper - estimate.value, estimate.value - estimate.lower)
-    assert distance / estimate.value <= found.relative < 2 * distance / estimate.value
+    assert distance / estimate.value <= result.relative < 2 * distance / estimate.value
 
 
 def test_an_estimate_in_the_wrong_atom_is_not_known():
     """Of 1,000 lives 535 end at 6, 460 at 4, few between: the interval is [6, 6] by luck."""
     years = np.repeat([4.0, 5.0, 6.0], [460, 5, 535])
-    found = precision(years)
-    assert (found.estimate.lower, found.estimate.upper) == (6.0, 6.0)
-    assert found.relative >= 0.2
+    result = precision(years)
+    assert (result.estimate.lower, result.estimate.upper) == (6.0, 6.0)
+    assert result.relative >= 0.2
     assert precision(np.repeat([4.0, 5.0, 6.0], [400, 5, 595])).relative == 0.0
 
 
@@ -83,8 +83,8 @@ def test_what_has_no_relative_precision():
 
 def test_means():
     values = np.append(5 + np.random.default_rng(2).random(600), np.nan)
-    found = mean_precision(values)
-    assert found.estimate == mean(values)
-    assert found.relative == pytest.approx((found.estimate.upper / found.estimate.value) - 1)
+    result = mean_precision(values)
+    assert result.estimate == mean(values)
+    assert result.relative == pytest.approx((result.estimate.upper / result.estimate.value) - 1)
     assert mean_precision(np.full(600, np.nan)).relative == 0.0
     assert mean_precision(np.full(600, 0.3)).relative == 0.0

@@ -29,8 +29,8 @@ def figure(low: float = 50, high: float = 50, tolerance: float = 5, **others) ->
 
 
 def test_both_papers_are_there():
-    assert {one.paper for one in FIGURES} == set(PAPERS)
-    assert published_figures("002") == [one for one in FIGURES if one.paper == "002"]
+    assert {figure.paper for figure in FIGURES} == set(PAPERS)
+    assert published_figures("002") == [figure for figure in FIGURES if figure.paper == "002"]
 
 
 def test_every_figure_is_asked_for_once():
@@ -38,26 +38,32 @@ def test_every_figure_is_asked_for_once():
     assert len(set(keys)) == len(keys)
 
 
-@pytest.mark.parametrize("one", FIGURES, ids=lambda one: f"{one.paper}-{one.place}-{one.metric}")
-def test_a_figure_speaks_of_what_there_is(one):
-    assert one.technique in ("", *TECHNIQUES)
-    assert one.kernel in ("", MEAN, ALL, *KERNELS)
-    assert one.scenario in ("", *SCENARIOS)
-    assert math.isnan(one.low) or one.low <= one.high
-    assert math.isnan(one.tolerance) or one.tolerance >= 0
+@pytest.mark.parametrize(
+    "figure", FIGURES, ids=lambda figure: f"{figure.paper}-{figure.place}-{figure.metric}"
+)
+def test_a_figure_speaks_of_what_there_is(figure):
+    assert figure.technique in ("", *TECHNIQUES)
+    assert figure.kernel in ("", MEAN, ALL, *KERNELS)
+    assert figure.scenario in ("", *SCENARIOS)
+    assert math.isnan(figure.low) or figure.low <= figure.high
+    assert math.isnan(figure.tolerance) or figure.tolerance >= 0
     # The first number of the text is the range's lower or upper end.
-    first = one.text.removeprefix("about ").strip("> <≤").split(" ")[0].strip(",")
-    assert math.isnan(one.low) or float(first) in (one.low, one.high) or one.low < float(first)
+    first = figure.text.removeprefix("about ").strip("> <≤").split(" ")[0].strip(",")
+    assert (
+        math.isnan(figure.low)
+        or float(first) in (figure.low, figure.high)
+        or figure.low < float(first)
+    )
 
 
 def test_what_mcage_cannot_answer_is_said():
-    unanswered = [one for one in FIGURES if one.metric not in METRICS]
-    assert [one.metric for one in unanswered] == ["slowdown_of_slower_slice"]
+    unanswered = [figure for figure in FIGURES if figure.metric not in METRICS]
+    assert [figure.metric for figure in unanswered] == ["slowdown_of_slower_slice"]
     assert "cycle-level" in Reasons.read().why(unanswered[0], "wavefront")
 
 
 def test_every_metric_is_of_use():
-    assert {one.metric for one in FIGURES} >= set(METRICS)
+    assert {figure.metric for figure in FIGURES} >= set(METRICS)
 
 
 @pytest.mark.parametrize(

@@ -30,16 +30,16 @@ def test_the_shipped_ranges_hold_what_a_sweep_has(scenario):
     entries = shipped()
     if scenario == "dispersed":  # without a systematic part, half of it is no range
         del entries["sigma_systematic"]
-    for one in chosen(given, entries):
-        assert one.status in {"printed", "reconstructed", "assumed"}
-        assert one.source
-        assert one.nominal == value_of(given, one.key)
-        if isinstance(one, Parameter):
-            assert one.low <= one.nominal <= one.high
-            assert one.unit
+    for parameter in chosen(given, entries):
+        assert parameter.status in {"printed", "reconstructed", "assumed"}
+        assert parameter.source
+        assert parameter.nominal == value_of(given, parameter.key)
+        if isinstance(parameter, Parameter):
+            assert parameter.low <= parameter.nominal <= parameter.high
+            assert parameter.unit
         else:
-            assert one.nominal not in one.settings
-            assert one.settings
+            assert parameter.nominal not in parameter.settings
+            assert parameter.settings
 
 
 def test_constants_have_the_status_that_their_model_states():
@@ -67,7 +67,7 @@ def test_the_page_lists_what_ships():
 
 
 def names(given):
-    return {one.name for one in chosen(given, shipped())}
+    return {parameter.name for parameter in chosen(given, shipped())}
 
 
 def test_what_cannot_matter_is_left_out():
@@ -116,14 +116,14 @@ def test_own_ranges(text, expected):
         with pytest.raises(UserError, match=r"'life\.spill_limit' is no key of a sweep that holds"):
             entry.of(spec())
         return
-    one = entry.of(spec())
-    assert isinstance(one, Parameter)
-    assert (one.key, one.low, one.high) == expected
+    parameter = entry.of(spec())
+    assert isinstance(parameter, Parameter)
+    assert (parameter.key, parameter.low, parameter.high) == expected
 
 
 def test_own_choices():
-    one = user_range("aging.model=facelift,finfet,planar", shipped()).of(spec())
-    assert one == Choice(
+    parameter = user_range("aging.model=facelift,finfet,planar", shipped()).of(spec())
+    assert parameter == Choice(
         "aging.model", "aging.model", "facelift", ("finfet", "planar"), status="user-defined"
     )
     assert user_range("lds_rows=0,16", shipped()).of(spec()).settings == (0, 16)
@@ -167,7 +167,10 @@ def test_ranges_that_no_spec_allows(text, message):
 
 
 def test_names():
-    assert [one.name for one in chosen(spec(), shipped(), ["eta", "e0"])] == ["eta", "e0"]
+    assert [parameter.name for parameter in chosen(spec(), shipped(), ["eta", "e0"])] == [
+        "eta",
+        "e0",
+    ]
     with pytest.raises(UserError, match="parameter 'eto' is unknown; choose from temperature, "):
         chosen(spec(), shipped(), ["eto"])
     with pytest.raises(UserError, match="one is named twice"):
@@ -177,8 +180,13 @@ def test_names():
 def test_a_file_of_ranges(tmp_path):
     path = tmp_path / "ranges.toml"
     path.write_text('[hot]\nkey = "life.temperature_kelvin"\nrange = [350.0, 400.0]\n')
-    (one,) = chosen(spec(), from_file(path))
-    assert (one.name, one.low, one.high, one.status) == ("hot", 350, 400, "user-defined")
+    (parameter,) = chosen(spec(), from_file(path))
+    assert (parameter.name, parameter.low, parameter.high, parameter.status) == (
+        "hot",
+        350,
+        400,
+        "user-defined",
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ def ranges(count, low=-math.pi, high=math.pi):
     return [Parameter(f"x{i}", f"x{i}", low, 0.0, high) for i in range(count)]
 
 
-def found(function, count, samples, seed=1, **bounds):
+def indices_of(function, count, samples, seed=1, **bounds):
     return indices(samples, evaluated(function, ranges(count, **bounds), samples, seed), seed)
 
 
@@ -31,7 +31,7 @@ def test_indices_of_ishigami():
     variance = 49 / 8 + 0.1 * math.pi**4 / 5 + 0.01 * math.pi**8 / 18 + 1 / 2
     alone = [(1 + 0.1 * math.pi**4 / 5) ** 2 / 2 / variance, 49 / 8 / variance, 0.0]
     together = 0.01 * math.pi**8 * (1 / 18 - 1 / 50) / variance
-    first, total = found(ishigami, 3, 4096)
+    first, total = indices_of(ishigami, 3, 4096)
     assert values(first) == pytest.approx(alone, abs=0.02)
     assert values(total) == pytest.approx([alone[0] + together, alone[1], together], abs=0.02)
 
@@ -39,7 +39,7 @@ def test_indices_of_ishigami():
 def test_a_sum_has_no_interactions():
     """Indices of a weighted sum are the squared weights, alone and in total."""
     weights = np.array([3.0, 2.0, 1.0, 0.0])
-    first, total = found(lambda x: x @ weights, 4, 1024, low=0.0, high=2.0)
+    first, total = indices_of(lambda x: x @ weights, 4, 1024, low=0.0, high=2.0)
     assert values(first) == pytest.approx(weights**2 / 14, abs=0.02)
     assert values(total) == pytest.approx(weights**2 / 14, abs=0.02)
     assert (total[3].value, total[3].upper) == (0, 0)
@@ -52,26 +52,26 @@ def test_the_design_stays_in_its_ranges_and_mixes_columns():
         seen.append(points)
         return points[:, 0]
 
-    own = [Parameter("a", "a", 2.0, 3.0, 4.0), Parameter("b", "b", -1.0, 0.0, 0.0)]
-    evaluated(keep, own, 8, 3)
+    ranges = [Parameter("a", "a", 2.0, 3.0, 4.0), Parameter("b", "b", -1.0, 0.0, 0.0)]
+    evaluated(keep, ranges, 8, 3)
     (points,) = seen
-    one, other, first, second = points.reshape(4, 8, 2)
+    a, b, first, second = points.reshape(4, 8, 2)
     assert (points >= [2, -1]).all()
     assert (points <= [4, 0]).all()
-    assert np.array_equal(first, np.stack([other[:, 0], one[:, 1]], axis=1))
-    assert np.array_equal(second, np.stack([one[:, 0], other[:, 1]], axis=1))
+    assert np.array_equal(first, np.stack([b[:, 0], a[:, 1]], axis=1))
+    assert np.array_equal(second, np.stack([a[:, 0], b[:, 1]], axis=1))
     assert len(np.unique(points[:16], axis=0)) == 16
 
 
 def test_the_seed_decides():
-    once, again, other = (found(ishigami, 3, 64, seed) for seed in (1, 1, 2))
+    once, again, other = (indices_of(ishigami, 3, 64, seed) for seed in (1, 1, 2))
     assert once == again
     assert once != other
 
 
 def test_what_does_not_vary_has_no_indices():
     with pytest.raises(UserError, match="the quantity is 4 whatever the parameters"):
-        found(lambda x: np.full(len(x), 4.0), 2, 8)
+        indices_of(lambda x: np.full(len(x), 4.0), 2, 8)
 
 
 @pytest.mark.parametrize("samples", [0, 1, 3, 100, -2, 2**17])
