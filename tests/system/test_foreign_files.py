@@ -314,7 +314,8 @@ def test_a_file_that_changes_while_it_is_read(recorded, tmp_path):
 def test_the_process_ends_with_that_of_mcage(recorded):
     script = (
         "import os, signal, sys\n"
-        "from mcage import foreign_hdf5, load_trace\n"
+        "from mcage import load_trace\n"
+        "from mcage.files import foreign_hdf5\n"
         f"load_trace({str(recorded)!r})\n"
         "print(foreign_hdf5._Process.running()._process.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
