@@ -69,7 +69,7 @@ def switched_on(schedule: Schedule, fractions: NDArray[np.float64]) -> tuple[flo
         case unknown:
             refuse_policy(unknown, "the entries that are switched on")
     if technique.redirects:
-        begins = schedule.stay_first == np.arange(schedule.writes)
+        begins = schedule.residency_first == np.arange(schedule.writes)
         return float(fractions[begins].sum()), 0.0
     always_on, first = _always_on(technique), schedule.first
     previous = previous_writes(schedule)

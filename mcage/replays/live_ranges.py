@@ -34,7 +34,7 @@ class LiveRanges:
     death_event: NDArray[np.int64]
 
 
-def lives_of(trace: Trace, window_of_event: NDArray[np.int64]) -> LiveRanges:
+def live_ranges(trace: Trace, window_of_event: NDArray[np.int64]) -> LiveRanges:
     """Follow every register from its writes to their last reads.
 
     Parameters

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.geometry import SLICE
-from mcage.replays.live_ranges import lives_of
-from mcage.replays.stored_values import StoredValues, stored_stored_values
+from mcage.replays.live_ranges import live_ranges
+from mcage.replays.stored_values import StoredValues, stored_values_of
 from mcage.replays.windows import Windows, windows_of
 from mcage.techniques import Storage, Technique, refuse_policy
 from mcage.traces.model import READ, WRITE, Trace
@@ -36,7 +36,7 @@ class Schedule:
         under guard placement also when it is dead: with its last read.
     window, reg, row : int64[writes]
         Window, register index in it, and row (window base + index, 0 ... 255).
-    stay_first : int64[writes]
+    residency_first : int64[writes]
         First write of the stay: the writes of a register, one after the other, that keep its
         compression state and hence its home, unless it was spilled. Under guard placement it is
         a life (`mcage.replays.live_ranges`): nothing is left of its value when it is over.
@@ -65,7 +65,7 @@ class Schedule:
     window: NDArray[np.int64]
     reg: NDArray[np.int64]
     row: NDArray[np.int64]
-    stay_first: NDArray[np.int64]
+    residency_first: NDArray[np.int64]
     first: NDArray[np.bool_]
     compressed: NDArray[np.bool_]
     was_compressed: NDArray[np.bool_]
@@ -153,8 +153,8 @@ def make_schedule(trace: Trace, technique: Technique, delta_limit: int | None) -
     was_compressed = previous & ~first
 
     begins = order[first_sorted | (compressed[order] != previous[order])]
-    stay_first = np.empty(len(events), dtype=np.int64)
-    stay_first[order] = begins[np.cumsum(np.isin(order, begins)) - 1]
+    residency_first = np.empty(len(events), dtype=np.int64)
+    residency_first[order] = begins[np.cumsum(np.isin(order, begins)) - 1]
 
     end_cycle = windows.release_cycle[window].copy()
     followed = order[:-1][~first_sorted[1:]]
@@ -165,9 +165,9 @@ def make_schedule(trace: Trace, technique: Technique, delta_limit: int | None) -
         mispredicted[:] = False
     op_kind, op = _operations(trace, window_of_event)
     if technique.borrows:
-        lives = lives_of(trace, window_of_event)
-        stay_first, end_cycle = lives.first, trace.cycle[lives.end_event].astype(np.int64)
-        begins = np.flatnonzero(stay_first == np.arange(len(events)))
+        lives = live_ranges(trace, window_of_event)
+        residency_first, end_cycle = lives.first, trace.cycle[lives.end_event].astype(np.int64)
+        begins = np.flatnonzero(residency_first == np.arange(len(events)))
         op_kind, op = _with_deaths(trace, op_kind, op, lives.death_event[begins], begins)
     return Schedule(
         trace=trace,
@@ -180,7 +180,7 @@ def make_schedule(trace: Trace, technique: Technique, delta_limit: int | None) -
         window=window,
         reg=reg,
         row=windows.base[window] + reg,
-        stay_first=stay_first,
+        residency_first=residency_first,
         first=first,
         compressed=compressed,
         was_compressed=was_compressed,
@@ -189,7 +189,7 @@ def make_schedule(trace: Trace, technique: Technique, delta_limit: int | None) -
         reads_after=_reads_after(trace, window_of_event, events),
         op_kind=op_kind,
         op=op,
-        stored_values=stored_stored_values(
+        stored_values=stored_values_of(
             trace.values,
             value,
             _lanes(exec_mask, order, first_sorted),

@@ -55,7 +55,7 @@ class StoredValues:
     region_masks: NDArray[np.uint32]
 
 
-def stored_stored_values(
+def stored_values_of(
     values: NDArray[np.uint32],
     value: NDArray[np.int64],
     lanes: NDArray[np.uint64],

@@ -20,7 +20,7 @@ from explore_traces import (
 from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.select import select_engine
 from mcage.replays.layout import Layout, window_layout
-from mcage.replays.live_ranges import lives_of
+from mcage.replays.live_ranges import live_ranges
 from mcage.replays.outcome import CellTimes
 from mcage.replays.prepare import FixedReplay, PreparedReplay
 from mcage.replays.schedule import Schedule, make_schedule
@@ -96,7 +96,7 @@ def schedule_under(
             compressed &= ~schedule.divergent
         schedule = replace(schedule, compressed=compressed)
         if assumed.dead_off:
-            ends = lives_of(trace, trace.window_of_event()).end_event
+            ends = live_ranges(trace, trace.window_of_event()).end_event
             schedule = replace(schedule, end_cycle=trace.cycle[ends])
     if assumed.slots != "lowest":
         schedule = in_other_slots(schedule, assumed.slots)

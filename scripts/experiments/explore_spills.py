@@ -17,7 +17,7 @@ from explore_traces import (
 from mcage.engines.numpy_engine.redirection import SPILLED, count_writes, place_writes
 from mcage.engines.select import select_engine
 from mcage.geometry import SLICE
-from mcage.replays.live_ranges import lives_of
+from mcage.replays.live_ranges import live_ranges
 from mcage.replays.prepare import prepare
 from mcage.replays.schedule import DEATH, Schedule, make_schedule
 from mcage.techniques import technique
@@ -71,7 +71,7 @@ def reliable_entries(count: int) -> np.ndarray:
 def dying(schedule: Schedule) -> Schedule:
     """The same schedule where a register gives up its home with the last read of its value."""
     trace = schedule.trace
-    lives = lives_of(trace, trace.window_of_event())
+    lives = live_ranges(trace, trace.window_of_event())
     number = np.arange(schedule.writes)
     first = np.flatnonzero(lives.first == number)
     event = np.concatenate([np.flatnonzero(trace.kind != READ), lives.death_event[first]])
@@ -80,10 +80,12 @@ def dying(schedule: Schedule) -> Schedule:
     op = np.append(schedule.op, first.astype(schedule.op.dtype))
 
     order = np.argsort(schedule.window * SLICE.entries + schedule.reg, kind="stable")
-    begins = ((schedule.stay_first == number) | (lives.first == number))[order]
-    stay_first = np.empty_like(schedule.stay_first)
-    stay_first[order] = order[np.maximum.accumulate(np.where(begins, number, 0))]
-    return replace(schedule, op_kind=op_kind[in_time], op=op[in_time], stay_first=stay_first)
+    begins = ((schedule.residency_first == number) | (lives.first == number))[order]
+    residency_first = np.empty_like(schedule.residency_first)
+    residency_first[order] = order[np.maximum.accumulate(np.where(begins, number, 0))]
+    return replace(
+        schedule, op_kind=op_kind[in_time], op=op[in_time], residency_first=residency_first
+    )
 
 
 def spills(schedule: Schedule, maps: np.ndarray) -> Spills:
@@ -144,7 +146,7 @@ def occupancy(schedule: Schedule) -> Occupancy:
     """Occupancy of the slice over a pass of a trace."""
     trace, windows = schedule.trace, schedule.windows
     held = schedule.end_cycle - schedule.cycle
-    lived = trace.cycle[lives_of(trace, trace.window_of_event()).end_event] - schedule.cycle
+    lived = trace.cycle[live_ranges(trace, trace.window_of_event()).end_event] - schedule.cycle
     allocated = (windows.release_cycle - windows.alloc_cycle) * windows.size
     share = 100 / (SLICE.entries * schedule.cycles)
     return Occupancy(

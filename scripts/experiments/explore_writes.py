@@ -43,7 +43,7 @@ def show(label, schedules, share) -> None:
 
 def begins(schedule: Schedule) -> np.ndarray:
     """Writes that look for a home: the first, and those that change the compression state."""
-    return schedule.stay_first == np.arange(schedule.writes)
+    return schedule.residency_first == np.arange(schedule.writes)
 
 
 def by_blocks(schedule: Schedule) -> float:

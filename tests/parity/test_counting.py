@@ -45,14 +45,10 @@ def test_nothing_in_entries_needs_no_places():
     few = {"window_sizes": (1, 1), "slots": (1, 1), "accesses": (0, 1), "generations": (1, 1)}
     technique = TECHNIQUES["rrcd+rc+rar"]
     replays = [prepare(random_trace(random.Random(i), **few), technique) for i in range(30)]
-    empty = [
-        runs
-        for runs in map(residencies_of, zip(replays, strict=True))
-        if not len(runs.residency_end)
-    ]
+    empty = [runs for runs in map(residencies_of, zip(replays, strict=True)) if not len(runs.end)]
     assert empty
     for runs in empty:
         no_use = np.full((1, 256), 15, dtype=np.uint8)
         regular, *others = Counts(runs).of(no_use)[0]
-        assert regular == len(runs.selector_starts) * runs.writes[0]
+        assert regular == len(runs.selector_starts) * runs.kernels.writes[0]
         assert not any(others)

@@ -10,7 +10,7 @@ from trace_strategies import SPILLING, alloc, random_trace, read, release, trace
 
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.numpy_engine.redirection import SPILLED, place_writes
-from mcage.replays.live_ranges import lives_of
+from mcage.replays.live_ranges import live_ranges
 from mcage.replays.prepare import prepare
 from mcage.replays.schedule import DEATH
 from mcage.techniques import TECHNIQUES
@@ -105,7 +105,7 @@ def test_a_partial_write_goes_on_with_a_life_that_is_read_later(engine):
     )
     fault_maps = all_but(0)
     schedule = prepare(trace, GUARD).schedule
-    assert schedule.stay_first.tolist() == [0, 0, 2, 3]
+    assert schedule.residency_first.tolist() == [0, 0, 2, 3]
     assert schedule.end_cycle.tolist() == [2, 3, 4, 6]
     assert homes(trace, fault_maps) == [1, 1, 1, 1]
     counted = kinds(engine, trace, fault_maps)
@@ -182,10 +182,10 @@ def test_values_die_where_the_trace_read_backwards_says(seed):
             written.add((window, reg))
         if event in uses and (window, reg) in written:
             meant.add(event)
-    lives = lives_of(trace, np.array(window_of_event))
+    lives = live_ranges(trace, np.array(window_of_event))
     assert set(lives.death_event.tolist()) == meant
     schedule = prepare(trace, GUARD).schedule
-    assert np.array_equal(schedule.stay_first, lives.first)
+    assert np.array_equal(schedule.residency_first, lives.first)
     assert (schedule.op_kind == DEATH).sum() == len(meant)
 
 

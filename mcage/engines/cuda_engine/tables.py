@@ -85,11 +85,11 @@ def redirection(replay: RedirectedReplay) -> Redirection:
     comes into an entry together is always the end of a stay.
     """
     schedule, windows = replay.schedule, replay.schedule.windows
-    order = np.argsort(schedule.stay_first, kind="stable")
+    order = np.argsort(schedule.residency_first, kind="stable")
     position = np.empty_like(order)
     position[order] = np.arange(len(order))
-    end = np.searchsorted(schedule.stay_first[order], schedule.stay_first, side="right")
-    begins = schedule.stay_first == np.arange(schedule.writes)
+    end = np.searchsorted(schedule.residency_first[order], schedule.residency_first, side="right")
+    begins = schedule.residency_first == np.arange(schedule.writes)
 
     is_write = schedule.op_kind == WRITE
     is_release = schedule.op_kind == RELEASE

@@ -12,25 +12,22 @@ from mcage.engines.numba_engine.cell_times import (
     clear,
     gathered_times,
     hand_over,
-    new_events,
     new_times,
 )
+from mcage.engines.numba_engine.events import new_events
 from mcage.engines.numba_engine.fixed_layout import fixed_layout_times
 from mcage.engines.numba_engine.jit import compiled
+from mcage.engines.numba_engine.placement.contents import BITS
 from mcage.engines.numba_engine.placement.count import Counts
 from mcage.engines.numba_engine.placement.homes import find_homes
 from mcage.engines.numba_engine.placement.occupants import new_occupants, sort_occupants
 from mcage.engines.numba_engine.placement.redirect import COUNTERS, ENTRIES, new_homes
-from mcage.engines.numba_engine.placement.residencies import BITS, Residencies, residencies_of
-from mcage.engines.numba_engine.simd import LANES
-from mcage.engines.numba_engine.stress.accumulator import (
-    FaultFreeStress,
-    NumbaStress,
-    Room,
-    new_room,
-)
+from mcage.engines.numba_engine.placement.residencies import Residencies, residencies_of
+from mcage.engines.numba_engine.simd import COMPONENTS
+from mcage.engines.numba_engine.stress.accumulator import FaultFreeStress, NumbaStress
 from mcage.engines.numba_engine.stress.epoch_log import Pool
 from mcage.engines.numba_engine.stress.mixture import Tree, tree_of
+from mcage.engines.numba_engine.stress.workspace import Workspace, new_workspace
 from mcage.engines.policies import Policies
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells
 from mcage.geometry import SLICE
@@ -67,7 +64,7 @@ class NumbaEngine(Engine):
             lambda replay: Counts(self._residencies.of(replay))
         )
         self._trees: Memo[FaultFreeDuties, tuple[Tree, Tree]] = Memo(_trees)
-        self._redirected: Memo[FaultFreeDuties, tuple[Residencies, FreeList[Room]]] = Memo(
+        self._redirected: Memo[FaultFreeDuties, tuple[Residencies, FreeList[Workspace]]] = Memo(
             _redirected
         )
 
@@ -104,7 +101,7 @@ class NumbaEngine(Engine):
 
 def _no_cycles(instances: int) -> NDArray[np.int64]:
     """Zeros for all cells of slices: int64[instances, 256, 64, 32]."""
-    return np.zeros((instances, ENTRIES, LANES, BITS), dtype=np.int64)
+    return np.zeros((instances, ENTRIES, COMPONENTS, BITS), dtype=np.int64)
 
 
 def _cell_times(ones: NDArray[np.int64], powered: NDArray[np.int64], period: int) -> CellTimes:
@@ -116,10 +113,10 @@ def _trees(duties: FaultFreeDuties) -> tuple[Tree, Tree]:
     return tree_of(duties.zero), tree_of(duties.one)
 
 
-def _redirected(duties: FaultFreeDuties) -> tuple[Residencies, FreeList[Room]]:
-    """Runs of a technique on every kernel, and room to work on them."""
+def _redirected(duties: FaultFreeDuties) -> tuple[Residencies, FreeList[Workspace]]:
+    """Residencies of a technique on every kernel, and workspaces for threads."""
     residencies = residencies_of(duties.replays)
-    return residencies, FreeList(partial(new_room, residencies))
+    return residencies, FreeList(partial(new_workspace, residencies))
 
 
 @compiled
@@ -129,20 +126,19 @@ def _redirected_times(
     ones: NDArray[np.int64],
     powered: NDArray[np.int64],
 ) -> None:
-    passes = len(residencies.selector_starts)
-    homes = new_homes(passes, residencies.residency_starts[1])
-    occupants = new_occupants(passes, residencies.residency_starts[1])
+    passes, count = len(residencies.selector_starts), residencies.kernels.first_residency[1]
+    homes, occupants = new_homes(passes, count), new_occupants(0, passes, count)
     fill = np.empty(ENTRIES * passes, np.int64)
-    events = new_events(passes * len(residencies.image), passes, residencies.longest)
-    times = new_times(residencies.longest)
+    events = new_events(passes * len(residencies.writes.image), passes, residencies.at_most)
+    times = new_times(residencies.at_most)
     unused = np.zeros(COUNTERS, np.int64)
     for instance in range(len(fault_maps)):
         find_homes(residencies, 0, fault_maps[instance], homes, unused)
-        sort_occupants(homes, fill, occupants)
+        sort_occupants(homes.arrivals, fill, occupants)
         for entry in range(ENTRIES):
             first, last = occupants.first[entry * passes], occupants.first[entry * passes + passes]
             if first == last:
                 continue
             clear(times, ALL_BITS)
-            gathered_times(residencies, 0, occupants, entry, ALL_BITS, events, times)
+            gathered_times(residencies, occupants, entry, ALL_BITS, events, times)
             hand_over(times, 1, ones[instance, entry], powered[instance, entry])

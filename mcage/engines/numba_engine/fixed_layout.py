@@ -1,6 +1,6 @@
 """Cell times where windows have places that no fault changes."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,19 +9,38 @@ from mcage.engines.numba_engine.cell_times import (
     ALL_BITS,
     clear,
     hand_over,
-    new_events,
     new_times,
     plane_times,
 )
+from mcage.engines.numba_engine.events import new_events
 from mcage.engines.numba_engine.jit import compiled, inner
+from mcage.engines.numba_engine.placement.contents import ALL_REGIONS, WHOLE
 from mcage.engines.numba_engine.placement.redirect import ENTRIES, WHOLE_ENTRY
-from mcage.engines.numba_engine.placement.residencies import (
-    ALL_REGIONS,
-    WHOLE,
-    Residencies,
-    residencies_of,
-)
+from mcage.engines.numba_engine.placement.residencies import Residencies, residencies_of
 from mcage.replays.prepare import FixedReplay
+
+
+class Places(NamedTuple):
+    """Places of windows, as the compiled functions take them.
+
+    Attributes
+    ----------
+    residency : int64[256 * windows]
+        Residency of register 256 x window + r, or -1 if nothing is written to it.
+    size : int64[windows]
+        Registers of each window.
+    base, rotation : int64[passes, windows]
+        As in `mcage.replays.layout.Layout`.
+    step, orbits : int64[256]
+        Likewise.
+    """
+
+    residency: NDArray[np.int64]
+    size: NDArray[np.int64]
+    base: NDArray[np.int64]
+    rotation: NDArray[np.int64]
+    step: NDArray[np.int64]
+    orbits: NDArray[np.int64]
 
 
 def fixed_layout_times(
@@ -31,131 +50,109 @@ def fixed_layout_times(
     schedule, layout, residencies = replay.schedule, replay.layout, residencies_of((replay,))
     windows = schedule.windows
     register = residencies.register
+    residency = np.full(len(windows.size) * ENTRIES, -1, dtype=np.int64)
+    residency[register] = np.arange(len(register))
+    places = Places(
+        residency, windows.size, layout.base, layout.rotation, layout.step, layout.orbits
+    )
     if replay.technique.rotates and replay.technique.gates_released and schedule.writes_whole:
         first = np.searchsorted(register, np.arange(len(windows.size) + 1) * ENTRIES)
-        _rotated(residencies, first, windows.base, windows.size, layout.passes, ones, powered)
-        return
-    residency_of_register = np.full(len(windows.size) * ENTRIES, -1, dtype=np.int64)
-    residency_of_register[register] = np.arange(len(register))
-    _laid_out(
-        residencies,
-        residency_of_register,
-        windows.size,
-        layout.base,
-        layout.rotation,
-        layout.step,
-        ones,
-        powered,
-    )
+        _rotated_times(residencies, first, places, ones, powered)
+    else:
+        _orbit_times(residencies, places, ones, powered)
 
 
 @compiled
-def _rotated(
+def _rotated_times(
     residencies: Residencies,
     first: NDArray[np.int64],
-    base: NDArray[np.int64],
-    size: NDArray[np.int64],
-    passes: int,
+    places: Places,
     ones: NDArray[np.int64],
     powered: NDArray[np.int64],
 ) -> None:
     """Cell times of a rotating layout whose released places are off and whose writes are whole.
 
     Over all offsets every register of a window visits every entry of it equally often, and no
-    value outlives its write: the total of a window, shared out, is exact. `first` is the first run
-    of each window.
+    value outlives its write. The total of a window, shared out, is therefore exact. `first` is the
+    first residency of each window.
     """
-    events = new_events(len(residencies.image), 1, residencies.longest)
-    times = new_times(residencies.longest)
-    for window in range(len(base)):
-        begin, end = (
-            residencies.write_starts[first[window]],
-            residencies.write_starts[first[window + 1]],
-        )
+    writes, write_starts = residencies.writes, residencies.write_starts
+    events = new_events(len(writes.image), 1, residencies.at_most)
+    times = new_times(residencies.at_most)
+    for window in range(len(places.size)):
+        begin, end = write_starts[first[window]], write_starts[first[window + 1]]
         for write in range(begin, end):
-            events.image[write - begin] = residencies.image[write]
-            events.held[write - begin] = residencies.duration[write]
+            events.image[write - begin] = writes.image[write]
+            events.held[write - begin] = writes.duration[write]
         events.orbits[1] = end - begin
-        occupants = passes // size[window]
+        base, size = places.base[0, window], places.size[window]
+        occupants = len(places.base) // size
         clear(times, ALL_BITS)
-        plane_times(residencies, events, True, ALL_BITS, WHOLE_ENTRY, times)
-        for entry in range(base[window], base[window] + size[window]):
+        plane_times(residencies.contents, events, True, ALL_BITS, WHOLE_ENTRY, times)
+        for entry in range(base, base + size):
             hand_over(times, occupants, ones[entry], powered[entry])
 
 
 @compiled
-def _laid_out(
+def _orbit_times(
     residencies: Residencies,
-    residency_of_register: NDArray[np.int64],
-    size: NDArray[np.int64],
-    base: NDArray[np.int64],
-    rotation: NDArray[np.int64],
-    step: NDArray[np.int64],
+    places: Places,
     ones: NDArray[np.int64],
     powered: NDArray[np.int64],
 ) -> None:
-    """Cell times of every entry; each orbit of passes is a world of its own."""
-    events = new_events(1024, len(base), residencies.longest)
-    times = new_times(residencies.longest)
-    done = np.empty(len(base), np.bool_)
+    """Cell times of every entry, orbit of passes after orbit."""
+    events = new_events(1024, len(places.base), residencies.at_most)
+    times = new_times(residencies.at_most)
+    write_starts, cycles = residencies.write_starts, residencies.kernels.cycles[0]
+    passes = len(places.base)
     for entry in range(ENTRIES):
-        done[:] = False
-        count, orbit = 0, 0
+        count, orbits, step = 0, places.orbits[entry], places.step[entry]
         whole = True
-        for origin in range(len(base)):
-            start, current, turn = count, origin, 0
-            while not done[current]:
-                done[current] = True
-                for window in range(len(size)):
-                    offset = entry - base[current, window]
-                    if offset < 0 or offset >= size[window]:
+        for orbit in range(orbits):
+            start, turns = count, passes // orbits
+            for turn in range(turns):
+                current = (orbit + turn * step) % passes
+                for window in range(len(places.size)):
+                    offset = entry - places.base[current, window]
+                    if offset < 0 or offset >= places.size[window]:
                         continue
-                    reg = (offset - rotation[current, window]) % size[window]
-                    residency = residency_of_register[window * ENTRIES + reg]
+                    reg = (offset - places.rotation[current, window]) % places.size[window]
+                    residency = places.residency[window * ENTRIES + reg]
                     if residency < 0:
                         continue
-                    begin, end = (
-                        residencies.write_starts[residency],
-                        residencies.write_starts[residency + 1],
-                    )
+                    begin, end = write_starts[residency], write_starts[residency + 1]
                     if count + end - begin > len(events.image):
-                        events = _more_room(events, count + end - begin, residencies.longest)
-                    whole &= _append(
-                        residencies, events, count, begin, end, turn * residencies.cycles[0]
-                    )
+                        events = _enlarged(events, count + end - begin, residencies.at_most)
+                    whole &= _append(residencies.writes, events, count, begin, end, turn * cycles)
                     count += end - begin
-                turn += 1
-                current = (current + step[entry]) % len(base)
-            if turn:
-                orbit += 1
-                events.orbits[orbit] = count
-                if not residencies.gated and count > start:
-                    _hold_until_next(events, start, count, turn * residencies.cycles[0])
-        events.orbits[orbit + 1 :] = count
+            events.orbits[orbit + 1] = count
+            if not residencies.rules.gated and count > start:
+                _hold_until_next(events, start, count, turns * cycles)
+        events.orbits[orbits + 1 :] = count
         if count:
             clear(times, ALL_BITS)
-            plane_times(residencies, events, whole, ALL_BITS, WHOLE_ENTRY, times)
+            plane_times(residencies.contents, events, whole, ALL_BITS, WHOLE_ENTRY, times)
             hand_over(times, 1, ones[entry], powered[entry])
 
 
 @inner
-def _append(residencies: Any, events: Any, count: int, begin: int, end: int, shift: int) -> bool:
-    """Add the writes of a run, some passes later; whether all of them are whole."""
+def _append(writes: Any, events: Any, count: int, begin: int, end: int, shift: int) -> bool:
+    """Add the writes of a residency, so many cycles later; whether all of them are whole."""
     whole = True
     for write in range(begin, end):
         at = count + write - begin
-        events.image[at] = residencies.image[write]
-        events.mask[at] = residencies.mask[write]
-        events.regions[at] = residencies.regions[write]
-        events.held[at] = residencies.duration[write]
-        events.when[at] = residencies.cycle[write] + shift
-        whole &= residencies.mask[write] == WHOLE and residencies.regions[write] == ALL_REGIONS
+        events.image[at] = writes.image[write]
+        events.mask[at] = writes.mask[write]
+        events.regions[at] = writes.regions[write]
+        events.held[at] = writes.duration[write]
+        events.when[at] = writes.cycle[write] + shift
+        whole &= writes.mask[write] == WHOLE and writes.regions[write] == ALL_REGIONS
     return whole
 
 
 @inner
 def _hold_until_next(events: Any, start: int, end: int, period: int) -> None:
-    """What a world's events leave counts until the next of them; nothing is ever switched off."""
+    """Let what an event leaves count until the next event; nothing is ever switched off."""
     when, held, regions = events.when, events.held, events.regions
     for i in range(start, end - 1):
         held[i] = when[i + 1] - when[i]
@@ -165,9 +162,9 @@ def _hold_until_next(events: Any, start: int, end: int, period: int) -> None:
 
 
 @compiled
-def _more_room(events: Any, least: int, sums: Any) -> Any:
-    """The same events with room for more."""
-    more = new_events(2 * least, len(events.orbits) - 1, sums)
+def _enlarged(events: Any, least: int, cycles: Any) -> Any:
+    """Return the same events with space for more."""
+    more = new_events(2 * least, len(events.orbits) - 1, cycles)
     count = len(events.image)
     more.image[:count] = events.image
     more.mask[:count] = events.mask

@@ -1,7 +1,7 @@
-"""Wide operations that Numba has no words for: a set of lanes is a 64-bit word.
+"""Wide operations that Numba has no words for: a set of the 64 components is a 64-bit word.
 
 A compiler turns each into a few vector instructions of the machine at hand (one to four on
-AVX-512, where a word of lanes is a mask register).
+AVX-512, where such a word is a mask register).
 """
 
 from collections.abc import Callable
@@ -12,16 +12,16 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-LANES = 64
+COMPONENTS = 64
 AT_ONCE = 4
 """Planes that are summed together: 64 sums of 32 bits each just fit into 32 vectors of 512 bits,
-with room to work."""
+with some left to work with."""
 
 FIRST_BITS = (1 << AT_ONCE) - 1
 """The first `AT_ONCE` bits of a word."""
 
 TOGETHER = 8
-"""Cells that are followed together."""
+"""Tracked cells that are summed together."""
 
 _WORD = ir.IntType(64)
 _READ, _KEEP, _DATA = 0, 3, 1
@@ -38,10 +38,10 @@ def _lowest_bit(typing_context: Any, word: Any) -> Any:
 
 
 @intrinsic
-def _sum_lanes(
+def _sum_components(
     typing_context: Any, words: Any, cycles: Any, count: Any, sums: Any, row: Any
 ) -> Any:
-    """Add ``cycles[i]`` to ``sums[row, lane]`` for every lane in ``words[i]``, for i < count."""
+    """Add ``cycles[i]`` to ``sums[row, c]`` for all components c in ``words[i]``, for i < count."""
     signature = types.void(words, cycles, types.int64, sums, types.int64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -49,15 +49,15 @@ def _sum_lanes(
         words, cycles, count, sums, row = arguments
         word_at = context.make_array(word_type)(context, builder, words).data
         cycles_at = context.make_array(cycles_type)(context, builder, cycles).data
-        lanes = _Lanes(context, builder, sums_type)
-        place = lanes.at(sums, row)
-        total = _variable(builder, lanes.type)
-        builder.store(lanes.load(place), total)
+        components = _Components(context, builder, sums_type)
+        place = components.at(sums, row)
+        total = _variable(builder, components.type)
+        builder.store(components.load(place), total)
         with cgutils.for_range(builder, count) as loop:
             word = builder.load(builder.gep(word_at, [loop.index]))
             each = builder.load(builder.gep(cycles_at, [loop.index]))
-            builder.store(lanes.add_where(builder.load(total), word, each), total)
-        lanes.store(builder.load(total), place)
+            builder.store(components.add_where(builder.load(total), word, each), total)
+        components.store(builder.load(total), place)
         return context.get_dummy_value()
 
     return signature, generate
@@ -74,7 +74,7 @@ def _sum_planes(
     first: Any,
     sums: Any,
 ) -> Any:
-    """`sum_lanes` for `AT_ONCE` columns of planes from column ``first`` on."""
+    """`sum_components` for `AT_ONCE` columns of planes from column ``first`` on."""
     return _summing(planes, rows, cycles, sums, AT_ONCE)
 
 
@@ -89,7 +89,7 @@ def _sum_plane(
     first: Any,
     sums: Any,
 ) -> Any:
-    """`sum_lanes` for one column of planes."""
+    """`sum_components` for one column of planes."""
     return _summing(planes, rows, cycles, sums, 1)
 
 
@@ -106,23 +106,23 @@ def _summing(planes: Any, rows: Any, cycles: Any, sums: Any, at_once: int) -> An
         start = builder.gep(view.data, [first])
         row_at = context.make_array(rows_type)(context, builder, rows).data
         cycles_at = context.make_array(cycles_type)(context, builder, cycles).data
-        lanes = _Lanes(context, builder, sums_type)
+        components = _Components(context, builder, sums_type)
         places, totals = [], []
-        for one in range(at_once):
-            place = lanes.at(sums, builder.add(first, _WORD(one)))
-            total = _variable(builder, lanes.type)
-            builder.store(lanes.load(place), total)
+        for column in range(at_once):
+            place = components.at(sums, builder.add(first, _WORD(column)))
+            total = _variable(builder, components.type)
+            builder.store(components.load(place), total)
             places.append(place)
             totals.append(total)
         with cgutils.for_range_slice(builder, begin, end, _WORD(1), inc=True) as (index, _):
             row = builder.zext(builder.load(builder.gep(row_at, [index])), _WORD)
             word_at = builder.gep(start, [builder.mul(row, columns)])
             each = builder.load(builder.gep(cycles_at, [index]))
-            for one, total in enumerate(totals):
-                word = builder.load(builder.gep(word_at, [_WORD(one)]))
-                builder.store(lanes.add_where(builder.load(total), word, each), total)
+            for column, total in enumerate(totals):
+                word = builder.load(builder.gep(word_at, [_WORD(column)]))
+                builder.store(components.add_where(builder.load(total), word, each), total)
         for place, total in zip(places, totals, strict=True):
-            lanes.store(builder.load(total), place)
+            components.store(builder.load(total), place)
         return context.get_dummy_value()
 
     return signature, generate
@@ -130,14 +130,14 @@ def _summing(planes: Any, rows: Any, cycles: Any, sums: Any, at_once: int) -> An
 
 @intrinsic
 def _add_where(typing_context: Any, sums: Any, row: Any, word: Any, cycles: Any) -> Any:
-    """Add ``cycles`` to ``sums[row, lane]`` for every lane in ``word``."""
+    """Add ``cycles`` to ``sums[row, c]`` for every component c in ``word``."""
     signature = types.void(sums, types.int64, types.uint64, sums.dtype)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         sums, row, word, cycles = arguments
-        lanes = _Lanes(context, builder, signature.args[0])
-        place = lanes.at(sums, row)
-        lanes.store(lanes.add_where(lanes.load(place), word, cycles), place)
+        components = _Components(context, builder, signature.args[0])
+        place = components.at(sums, row)
+        components.store(components.add_where(components.load(place), word, cycles), place)
         return context.get_dummy_value()
 
     return signature, generate
@@ -150,11 +150,11 @@ def _add_row(typing_context: Any, sums: Any, row: Any, added: Any, added_row: An
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         sums, row, added, added_row = arguments
-        lanes = _Lanes(context, builder, signature.args[0])
-        source = _Lanes(context, builder, signature.args[2])
-        place = lanes.at(sums, row)
+        components = _Components(context, builder, signature.args[0])
+        source = _Components(context, builder, signature.args[2])
+        place = components.at(sums, row)
         more = source.load(source.at(added, added_row))
-        lanes.store(builder.add(lanes.load(place), more), place)
+        components.store(builder.add(components.load(place), more), place)
         return context.get_dummy_value()
 
     return signature, generate
@@ -169,11 +169,11 @@ def _add_row_where(
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         sums, row, added, added_row, word, cycles = arguments
-        lanes = _Lanes(context, builder, signature.args[0])
-        source = _Lanes(context, builder, signature.args[2])
-        place = lanes.at(sums, row)
-        total = builder.add(lanes.load(place), source.load(source.at(added, added_row)))
-        lanes.store(lanes.add_where(total, word, cycles), place)
+        components = _Components(context, builder, signature.args[0])
+        source = _Components(context, builder, signature.args[2])
+        place = components.at(sums, row)
+        total = builder.add(components.load(place), source.load(source.at(added, added_row)))
+        components.store(components.add_where(total, word, cycles), place)
         return context.get_dummy_value()
 
     return signature, generate
@@ -189,19 +189,19 @@ def _sum_cells(
     end: Any,
     shift: Any,
     columns: Any,
-    lanes: Any,
+    components: Any,
     sums: Any,
     group: Any,
 ) -> Any:
     """Sum up a group of `TOGETHER` cells over the rows ``begin`` ... ``end`` - 1."""
     long = types.int64
     signature = types.void(
-        planes, rows, cycles, long, long, types.uint64, columns, lanes, sums, long
+        planes, rows, cycles, long, long, types.uint64, columns, components, sums, long
     )
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         types_of = signature.args
-        planes, rows, cycles, begin, end, shift, columns, lanes, sums, group = arguments
+        planes, rows, cycles, begin, end, shift, columns, components, sums, group = arguments
         vector = ir.VectorType(_WORD, TOGETHER)
         view = context.make_array(types_of[0])(context, builder, planes)
         width = builder.extract_value(view.shape, 1)
@@ -214,12 +214,12 @@ def _sum_cells(
             return builder.bitcast(builder.gep(data, [first]), vector.as_pointer())
 
         column = builder.load(of_group(columns, types_of[6]), align=8)
-        lane = builder.load(of_group(lanes, types_of[7]), align=8)
+        component = builder.load(of_group(components, types_of[7]), align=8)
         place = of_group(sums, types_of[8])
         total = _variable(builder, vector)
         builder.store(builder.load(place, align=8), total)
         shifts = _everywhere(builder, shift, vector)
-        one = ir.Constant(vector, [1] * TOGETHER)
+        lowest = ir.Constant(vector, [1] * TOGETHER)
         with cgutils.for_range_slice(builder, begin, end, _WORD(1), inc=True) as (index, _):
             row = builder.zext(builder.load(builder.gep(row_at, [index])), _WORD)
             start = builder.gep(view.data, [builder.mul(row, width)])
@@ -228,7 +228,7 @@ def _sum_cells(
                 position = ir.Constant(ir.IntType(32), which)
                 word_at = builder.gep(start, [builder.extract_element(column, position)])
                 words = builder.insert_element(words, builder.load(word_at), position)
-            bits = builder.and_(builder.lshr(builder.shl(words, shifts), lane), one)
+            bits = builder.and_(builder.lshr(builder.shl(words, shifts), component), lowest)
             each = builder.load(builder.gep(cycles_at, [index]))
             if each.type != _WORD:
                 each = builder.zext(each, _WORD)
@@ -282,20 +282,20 @@ def _variable(builder: Any, value_type: Any) -> Any:
     return cgutils.alloca_once(builder, value_type)  # type: ignore[no-untyped-call]
 
 
-class _Lanes:
+class _Components:
     """Rows of 64 integers of a C-contiguous array as single values."""
 
     def __init__(self, context: Any, builder: Any, array_type: Any) -> None:
         self._context, self._builder, self._array_type = context, builder, array_type
         self._item = context.get_value_type(array_type.dtype)
         self._bytes = array_type.dtype.bitwidth // 8
-        self.type = ir.VectorType(self._item, LANES)
+        self.type = ir.VectorType(self._item, COMPONENTS)
 
     def at(self, array: Any, row: Any) -> Any:
         """Address of a row."""
         view = self._context.make_array(self._array_type)(self._context, self._builder, array)
         data = view.data
-        first = self._builder.gep(data, [self._builder.mul(row, _WORD(LANES))])
+        first = self._builder.gep(data, [self._builder.mul(row, _WORD(COMPONENTS))])
         return self._builder.bitcast(first, self.type.as_pointer())
 
     def load(self, place: Any) -> Any:
@@ -305,19 +305,19 @@ class _Lanes:
         self._builder.store(value, place, align=self._bytes)
 
     def add_where(self, total: Any, word: Any, cycles: Any) -> Any:
-        """Vector with ``cycles`` more in every lane of ``word``."""
-        chosen = self._builder.bitcast(word, ir.VectorType(ir.IntType(1), LANES))
+        """Vector with ``cycles`` more in every component of ``word``."""
+        chosen = self._builder.bitcast(word, ir.VectorType(ir.IntType(1), COMPONENTS))
         each = _everywhere(self._builder, cycles, self.type)
-        nothing = ir.Constant(self.type, [0] * LANES)
+        nothing = ir.Constant(self.type, [0] * COMPONENTS)
         return self._builder.add(total, self._builder.select(chosen, each, nothing))
 
 
 lowest_bit = cast(Callable[[Any], int], _lowest_bit)
 """`lowest_bit(word)`: position of the lowest set bit of a non-zero uint64."""
 
-sum_lanes = cast(Callable[[Any, Any, int, Any, int], None], _sum_lanes)
-"""`sum_lanes(words, cycles, count, sums, row)`: uint64[n], T[n], count <= n, to a row of T[:, 64]
-where T has 32 or 64 bits."""
+sum_components = cast(Callable[[Any, Any, int, Any, int], None], _sum_components)
+"""`sum_components(words, cycles, count, sums, row)`: uint64[n], T[n], count <= n, to a row of
+T[:, 64] where T has 32 or 64 bits."""
 
 sum_planes = cast(Callable[..., None], _sum_planes)
 """`sum_planes(planes, rows, cycles, begin, end, first, sums)`: uint64[:, columns], uint32[n], T[n];
@@ -328,12 +328,12 @@ sum_plane = cast(Callable[..., None], _sum_plane)
 """`sum_plane(planes, rows, cycles, begin, end, column, sums)`: the same for one column."""
 
 sum_cells = cast(Callable[..., None], _sum_cells)
-"""`sum_cells(planes, rows, cycles, begin, end, shift, columns, lanes, sums, group)`: bit
-``lanes[group, c]`` of the word ``planes[rows[i], columns[group, c]] << shift`` counts for
+"""`sum_cells(planes, rows, cycles, begin, end, shift, columns, components, sums, group)`: bit
+``components[group, c]`` of the word ``planes[rows[i], columns[group, c]] << shift`` counts for
 ``cycles[i]`` in ``sums[group, c]``, for begin <= i < end; the last three are of 64 bits, [:, 8]."""
 
 add_where = cast(Callable[[Any, Any, Any, Any], None], _add_where)
-"""`add_where(sums, row, word, cycles)`: to the lanes of ``word`` in a row of T[:, 64]."""
+"""`add_where(sums, row, word, cycles)`: to the components of ``word`` in a row of T[:, 64]."""
 
 add_row = cast(Callable[[Any, Any, Any, Any], None], _add_row)
 """`add_row(sums, row, added, added_row)`: a row of T[:, 64] to a row of another."""

@@ -128,7 +128,7 @@ def place_writes(replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Hom
     schedule = replay.schedule
     rotating, borrows = replay.technique.rotating_selectors, replay.technique.borrows
     to_table = schedule.in_table
-    begins_stay = schedule.stay_first == np.arange(schedule.writes)
+    begins_stay = schedule.residency_first == np.arange(schedule.writes)
     slices = _Slices(
         np.repeat(fault_maps, replay.passes, axis=0),
         np.tile(replay.selector_starts, len(fault_maps)),

@@ -10,15 +10,11 @@ difference.
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.engines.numba_engine.placement.contents import RECORD
 from mcage.engines.numba_engine.placement.homes import count
+from mcage.engines.numba_engine.placement.operations import ADVANCE, FREE, KINDS
 from mcage.engines.numba_engine.placement.redirect import COUNTERS
-from mcage.engines.numba_engine.placement.residencies import (
-    ADVANCE,
-    FREE,
-    KINDS,
-    RECORD,
-    Residencies,
-)
+from mcage.engines.numba_engine.placement.residencies import Residencies
 from mcage.geometry import SLICE
 
 _SOUND = np.array([SLICE.blocks - bin(faults).count("1") for faults in range(1 << SLICE.blocks)])
@@ -31,32 +27,33 @@ class Counts:
 
     Parameters
     ----------
-    runs : Runs
-        A redirecting technique on one kernel.
+    residencies : Residencies
+        A technique that redirects, on a single kernel.
     """
 
     def __init__(self, residencies: Residencies) -> None:
         self._residencies = residencies
         self._known: dict[int, NDArray[np.int64]] = {}
-        in_block = np.logical_or.reduceat(residencies.mask == RECORD, residencies.write_starts[:-1])
+        in_block = np.logical_or.reduceat(
+            residencies.writes.mask == RECORD, residencies.write_starts[:-1]
+        )
         self._entries = _most_living(residencies, np.ones_like(in_block))
-        self._blocks = _most_living(residencies, in_block) if residencies.in_blocks else 0
+        self._blocks = _most_living(residencies, in_block) if residencies.rules.in_blocks else 0
 
     def of(self, fault_maps: NDArray[np.uint8]) -> NDArray[np.int64]:
         """Counters int64[n, 8] of instances with fault maps uint8[n, 256]."""
-        if self._residencies.borrows or (
-            self._residencies.rotating and self._residencies.in_blocks
-        ):
+        rules = self._residencies.rules
+        if rules.borrows or (rules.rotating and rules.in_blocks):
             return self._count(fault_maps)
         reliable = np.minimum((fault_maps == 0).sum(axis=1), self._entries)
         sound = np.minimum(_SOUND_IF_FAULTY[fault_maps].sum(axis=1), self._blocks)
-        rooms, first, which = np.unique(
+        places, first, which = np.unique(
             reliable * _MANY + sound, return_index=True, return_inverse=True
         )
-        unknown = [i for i, room in enumerate(rooms.tolist()) if room not in self._known]
+        unknown = [i for i, free in enumerate(places.tolist()) if free not in self._known]
         counted = self._count(fault_maps[first[unknown]])
-        self._known.update(zip(rooms[unknown].tolist(), counted, strict=True))
-        known = [self._known[room] for room in rooms.tolist()]
+        self._known.update(zip(places[unknown].tolist(), counted, strict=True))
+        known = [self._known[free] for free in places.tolist()]
         return np.array(known, dtype=np.int64).reshape(-1, COUNTERS)[which]
 
     def _count(self, fault_maps: NDArray[np.uint8]) -> NDArray[np.int64]:
@@ -66,7 +63,8 @@ class Counts:
 
 
 def _most_living(residencies: Residencies, chosen: NDArray[np.bool_]) -> int:
-    """How many of some runs have a home at the same time, at most."""
-    ours = residencies.operations[residencies.operations % KINDS != ADVANCE]
-    change = np.where(ours % KINDS == FREE, -1, 1) * chosen[ours // KINDS]
+    """Return how many of the chosen residencies have a home at the same time, at most."""
+    code = residencies.operations.code
+    code = code[code % KINDS != ADVANCE]
+    change = np.where(code % KINDS == FREE, -1, 1) * chosen[code // KINDS]
     return int(np.cumsum(change).max(initial=0))

@@ -1,13 +1,14 @@
-"""GR-Guard as an event machine: every row has an entry of its own, and borrows one out of need.
+"""GR-Guard as an event machine: every row has an entry of its own, and borrows another out of need.
 
-Toca-Diaz et al. (RRCD), section VI.B, after Tan et al. A run is a life: it gives its home back with
-the last read of its value. The entries that are reliable and hold no live value are one 256-bit
-set; a home is always a whole entry.
+Toca-Diaz et al. (RRCD), section VI.B, after Tan et al. A residency is the life of a value: it gives
+its home back with the last read. The entries that are reliable and hold no live value are one
+256-bit set; a home is always a whole entry.
 """
 
 from typing import Any
 
 from mcage.engines.numba_engine.jit import inlined, inner
+from mcage.engines.numba_engine.placement.operations import FREE, KINDS
 from mcage.engines.numba_engine.placement.redirect import (
     EMPTY_RELIABLE,
     LDS,
@@ -27,7 +28,6 @@ from mcage.engines.numba_engine.placement.redirect import (
     spill,
     start_passes,
 )
-from mcage.engines.numba_engine.placement.residencies import FREE, KINDS
 
 _ONLY = 0
 """The pass: no selectors rotate."""
@@ -35,75 +35,64 @@ _ONLY = 0
 
 @inner
 def borrow(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> None:
-    """Place the lives of a kernel: parameters as for `redirect.place`."""
+    """Place the lives of a kernel's values: parameters as for `redirect.place`."""
     start_passes(fault_map, homes)
-    home, found, entry, founds = homes.home, homes.found, homes.entry, homes.founds
-    in_entry, sets, events, own = homes.in_entry, homes.sets, homes.events, residencies.own
-    spilled, since, peak = homes.spilled, homes.since, homes.peak
-    operations, residency_of_write = residencies.operations, residencies.residency_of
-    cycle, residency_end, write_starts = (
-        residencies.cycle,
-        residencies.residency_end,
-        residencies.write_starts,
-    )
-    reads_after, retry_starts, retries = (
-        residencies.reads_after,
-        residencies.retry_starts,
-        residencies.retries,
-    )
-    first_residency = residencies.residency_starts[kernel]
+    home, arrivals, tally = homes.home, homes.arrivals, homes.tally
+    sets, events, rows = homes.sets, homes.tally.events, residencies.row
+    kernels, writes, operations = residencies.kernels, residencies.writes, residencies.operations
+    cycle, reads_after, write_starts = writes.cycle, writes.reads_after, residencies.write_starts
+    first_residency = kernels.first_residency[kernel]
     spilled_now, borrowed = 0, 0
-    for i in range(residencies.operation_starts[kernel], residencies.operation_starts[kernel + 1]):
-        kind, residency = operations[i] & (KINDS - 1), index(operations[i] // KINDS)
-        mine = index(residency - first_residency)
+    for i in range(kernels.first_operation[kernel], kernels.first_operation[kernel + 1]):
+        kind = operations.code[i] & (KINDS - 1)
+        residency = index(operations.code[i] // KINDS)
+        in_kernel = index(residency - first_residency)
         if kind == FREE:
-            old = home[_ONLY, mine]
+            old = home[_ONLY, in_kernel]
             if old >= 0:
                 include(sets, EMPTY_RELIABLE, old >> 3, True)
             else:
-                spill(spilled, since, peak, events, _ONLY, -1, residency_end[residency])
+                spill(tally, _ONLY, -1, residencies.end[residency])
                 spilled_now -= 1
         else:
             write = index(write_starts[residency])
-            new = _take(sets, own[residency])
-            home[_ONLY, mine] = new
+            new = _take(sets, rows[residency])
+            home[_ONLY, in_kernel] = new
             if new >= 0:
-                occupant = packed(residency, write, WHOLE_ENTRY)
-                move_in(found, entry, founds, in_entry, _ONLY, occupant, new)
-                borrowed += new >> 3 != own[residency]
+                move_in(arrivals, _ONLY, packed(residency, write, WHOLE_ENTRY), new)
+                borrowed += new >> 3 != rows[residency]
             else:
                 events[LDS] += 1
                 events[LDS_READS] += reads_after[write]
-                spill(spilled, since, peak, events, _ONLY, 1, cycle[write])
+                spill(tally, _ONLY, 1, cycle[write])
                 spilled_now += 1
         if spilled_now:
-            for retry in range(retry_starts[i], retry_starts[i + 1]):
-                write = index(retries[retry])
-                residency = index(residency_of_write[write])
-                mine = index(residency - first_residency)
-                if home[_ONLY, mine] >= 0:
+            for retry in range(operations.retry_starts[i], operations.retry_starts[i + 1]):
+                write = index(operations.retries[retry])
+                residency = index(writes.residency[write])
+                in_kernel = index(residency - first_residency)
+                if home[_ONLY, in_kernel] >= 0:
                     continue
-                new = _take(sets, own[residency])
-                home[_ONLY, mine] = new
+                new = _take(sets, rows[residency])
+                home[_ONLY, in_kernel] = new
                 if new >= 0:
-                    occupant = packed(residency, write, WHOLE_ENTRY)
-                    move_in(found, entry, founds, in_entry, _ONLY, occupant, new)
-                    borrowed += new >> 3 != own[residency]
-                    spill(spilled, since, peak, events, _ONLY, -1, cycle[write])
+                    move_in(arrivals, _ONLY, packed(residency, write, WHOLE_ENTRY), new)
+                    borrowed += new >> 3 != rows[residency]
+                    spill(tally, _ONLY, -1, cycle[write])
                     spilled_now -= 1
                 else:
                     events[LDS] += 1
                     events[LDS_READS] += reads_after[write]
     events[TO_RELIABLE] = borrowed
-    events[REGULAR] = residencies.writes[kernel] - borrowed - events[LDS]
-    hand_in(homes, counters)
+    events[REGULAR] = kernels.writes[kernel] - borrowed - events[LDS]
+    hand_in(tally, counters)
 
 
 @inlined
-def _take(sets: Any, own: int) -> int:
-    """Take a row's own entry if it holds no live value, else the lowest such entry, as its home."""
-    entry = own
-    if not is_member(sets, EMPTY_RELIABLE, own):
+def _take(sets: Any, row: int) -> int:
+    """Take the entry of a row if it holds no live value, else the lowest that holds none."""
+    entry = row
+    if not is_member(sets, EMPTY_RELIABLE, row):
         entry = first_member(sets, EMPTY_RELIABLE, 0)
     if entry < 0:
         return SPILLED

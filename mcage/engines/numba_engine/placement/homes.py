@@ -1,4 +1,4 @@
-"""Homes of the runs of a technique that heeds the fault map: by the event machine it asks for."""
+"""Homes of residencies on a fault map: by the event machine that the technique asks for."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ from mcage.engines.numba_engine.placement.redirect import new_homes, place
 
 @inner
 def find_homes(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> None:
-    """Place the runs of a kernel: parameters as for `redirect.place`."""
-    if residencies.borrows:
+    """Place the residencies of a kernel: parameters as for `redirect.place`."""
+    if residencies.rules.borrows:
         borrow(residencies, kernel, fault_map, homes, counters)
     else:
         place(residencies, kernel, fault_map, homes, counters)
@@ -19,6 +19,6 @@ def find_homes(residencies: Any, kernel: int, fault_map: Any, homes: Any, counte
 @compiled
 def count(residencies: Any, fault_maps: Any, counters: Any) -> None:
     """Events of every instance on the first kernel: uint8[n, 256], int64[n, 8]."""
-    homes = new_homes(len(residencies.selector_starts), residencies.residency_starts[1])
+    homes = new_homes(len(residencies.selector_starts), residencies.kernels.first_residency[1])
     for instance in range(len(fault_maps)):
         find_homes(residencies, 0, fault_maps[instance], homes, counters[instance])

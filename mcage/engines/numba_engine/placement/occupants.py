@@ -1,4 +1,4 @@
-"""Who lived in an entry: the visits of runs to the entries of a slice, sorted by entry and pass."""
+"""Who lived in an entry: residencies sorted by entry and pass."""
 
 from typing import Any, NamedTuple
 
@@ -10,51 +10,53 @@ from mcage.engines.numba_engine.placement.redirect import ENTRIES, WHOLE_ENTRY, 
 
 
 class Occupants(NamedTuple):
-    """Visits of the runs of one kernel.
+    """Residencies of a kernel as occupants of the entries of a slice.
 
     Attributes
     ----------
+    kernel : int
+        Number of the kernel.
     first : int32[256 * passes + 1]
-        ``first[passes * e + p]`` is the first visit to entry e in pass p; they follow in order of
-        time.
-    visit : int64[visits]
-        What `mcage.engines.numba_engine.placement.redirect.packed` has made of it.
+        ``first[passes * e + p]`` is the first occupant of entry e in pass p; the others follow in
+        order of time.
+    occupant : int64[occupants]
+        Occupants as `mcage.engines.numba_engine.placement.redirect.packed` makes them.
     """
 
+    kernel: int
     first: NDArray[np.int32]
     occupant: NDArray[np.int64]
 
 
 @compiled
-def new_occupants(passes: int, residencies: int) -> Any:
-    """Room for the visits of up to so many runs in every pass."""
+def new_occupants(kernel: int, passes: int, residencies: int) -> Any:
+    """Make space for up to so many residencies of a kernel in every pass."""
     return Occupants(
-        np.empty(ENTRIES * passes + 1, np.int32), np.empty(passes * residencies, np.int64)
+        kernel, np.empty(ENTRIES * passes + 1, np.int32), np.empty(passes * residencies, np.int64)
     )
 
 
 @inner
-def sort_occupants(homes: Any, fill: Any, occupants: Any) -> None:
-    """Sort the homes that were found. `fill` is room to work, int64[256 * passes]."""
-    first, occupant_at = occupants.first, occupants.occupant
-    found, entry, founds, in_entry = homes.found, homes.entry, homes.founds, homes.in_entry
-    passes = len(founds)
+def sort_occupants(arrivals: Any, fill: Any, occupants: Any) -> None:
+    """Sort the residencies that found a home. `fill` is a workspace, int64[256 * passes]."""
+    first, occupant_at, in_entry = occupants.first, occupants.occupant, arrivals.in_entry
+    passes = len(arrivals.arrived)
     total = np.int64(0)
     for place in range(ENTRIES * passes):
         first[place] = total
         fill[place] = total
         total += in_entry[place]
     first[ENTRIES * passes] = total
-    for one in range(passes):
-        for i in range(founds[one]):
-            bucket = np.int64(entry[one, i]) * passes + one
-            occupant_at[fill[bucket]] = found[one, i]
+    for pass_ in range(passes):
+        for i in range(arrivals.arrived[pass_]):
+            bucket = np.int64(arrivals.entry[pass_, i]) * passes + pass_
+            occupant_at[fill[bucket]] = arrivals.occupant[pass_, i]
             fill[bucket] += 1
 
 
 @inner
 def has_records(occupants: Any, first: int, last: int) -> bool:
-    """Whether some of these visits take a block."""
+    """Whether any of the occupants from the first to the last takes a block."""
     occupant_at = occupants.occupant
     for i in range(first, last):  # noqa: SIM110
         if block_of(occupant_at[i]) != WHOLE_ENTRY:

@@ -1,8 +1,8 @@
-"""The selectors of redirection as an event machine: a home for every run of a pass.
+"""The selectors of redirection as an event machine: a home for every residency of a pass.
 
 Toca-Diaz et al. (RRCD), section IV. Sets of entries are kept as 256-bit maps, so that a priority
 encoder is a search for the lowest set bit. The passes of a replay do the same operations, each in a
-state of its own, and are taken side by side: a machine has work while it waits for one of them.
+state of its own, and are taken side by side: the processor has work while it waits for one of them.
 """
 
 from typing import Any, NamedTuple
@@ -11,13 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.jit import compiled, inlined, inner
-from mcage.engines.numba_engine.placement.residencies import (
-    ACQUIRE_BLOCK,
-    ADVANCE,
-    FREE,
-    KINDS,
-    RECORD,
-)
+from mcage.engines.numba_engine.placement.contents import RECORD
+from mcage.engines.numba_engine.placement.operations import ACQUIRE_BLOCK, ADVANCE, FREE, KINDS
 from mcage.engines.numba_engine.simd import lowest_bit
 from mcage.geometry import SLICE
 
@@ -39,64 +34,96 @@ _RELIABLE = 0b10000
 _EMPTY = _RELIABLE | _ALL_BLOCKS
 
 
-class Homes(NamedTuple):
-    """Homes of the runs of one kernel, and room to work; arrays [passes, ...].
+class Arrivals(NamedTuple):
+    """Residencies that found a home, in the order in which they did; arrays [passes, ...].
 
     Attributes
     ----------
-    home : int16[passes, runs]
-        Home of each run, negative if it never found one.
-    found, entry : int64[passes, runs], uint8[passes, runs]
-        Visits (`packed`) of the runs that found a home, in the order in which they did, and where.
-    founds : int64[passes]
+    occupant : int64[passes, residencies]
+        The residency as an occupant of its entry (`packed`).
+    entry : uint8[passes, residencies]
+        The entry.
+    arrived : int64[passes]
         How many they are.
     in_entry : int64[256 * passes + 1]
         How many of them lived in an entry, at ``[passes * entry + pass]``.
-    sets, free : uint64[passes * 3 * 4], uint8[passes * 256]
-        Sets of entries; free sound blocks of entries, and whether they are reliable.
-    spilled, since, peak : int64[passes]
-        Rows spilled, since when, and at most.
     """
 
-    home: NDArray[np.int16]
-    found: NDArray[np.int64]
+    occupant: NDArray[np.int64]
     entry: NDArray[np.uint8]
-    founds: NDArray[np.int64]
+    arrived: NDArray[np.int64]
     in_entry: NDArray[np.int64]
-    sets: NDArray[np.uint64]
-    free: NDArray[np.uint8]
+
+
+class Tally(NamedTuple):
+    """What happens in a placement.
+
+    Attributes
+    ----------
+    events : int64[8]
+        Counters of all passes but that of the peak.
+    spilled, since, peak : int64[passes]
+        Rows that live in the LDS, since when, and the largest number of them so far.
+    """
+
+    events: NDArray[np.int64]
     spilled: NDArray[np.int64]
     since: NDArray[np.int64]
     peak: NDArray[np.int64]
-    events: NDArray[np.int64]
+
+
+class Homes(NamedTuple):
+    """Homes of the residencies of a kernel, and what leads to them.
+
+    Attributes
+    ----------
+    home : int16[passes, residencies]
+        Home of each residency; negative if it never found one.
+    arrivals, tally : Arrivals, Tally
+        Who found a home, and what happened.
+    sets : uint64[passes * 3 * 4]
+        Sets of entries.
+    free : uint8[passes * 256]
+        Free sound blocks of each entry, and whether the entry is reliable.
+    """
+
+    home: NDArray[np.int16]
+    arrivals: Arrivals
+    tally: Tally
+    sets: NDArray[np.uint64]
+    free: NDArray[np.uint8]
 
 
 @compiled
 def new_homes(passes: int, residencies: int) -> Any:
-    """Room for the homes of up to so many runs."""
+    """Make space for the homes of up to so many residencies."""
     return Homes(
         np.empty((residencies, passes), np.int16).T,  # passes side by side
-        np.empty((passes, residencies), np.int64),
-        np.empty((passes, residencies), np.uint8),
-        np.empty(passes, np.int64),
-        np.empty(ENTRIES * passes + 1, np.int64),
+        Arrivals(
+            np.empty((passes, residencies), np.int64),
+            np.empty((passes, residencies), np.uint8),
+            np.empty(passes, np.int64),
+            np.empty(ENTRIES * passes + 1, np.int64),
+        ),
+        Tally(
+            np.empty(COUNTERS, np.int64),
+            np.empty(passes, np.int64),
+            np.empty(passes, np.int64),
+            np.empty(passes, np.int64),
+        ),
         np.empty(passes * _SETS * _WORDS, np.uint64),
         np.empty(passes * ENTRIES, np.uint8),
-        np.empty(passes, np.int64),
-        np.empty(passes, np.int64),
-        np.empty(passes, np.int64),
-        np.empty(COUNTERS, np.int64),
     )
 
 
 @inner
 def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> None:
-    """Place the runs of a kernel in every pass, and add up what happens.
+    """Place the residencies of a kernel in every pass, and add up what happens.
 
     Parameters
     ----------
-    runs : Runs
-        A redirecting technique.
+    residencies : Residencies
+        A technique that redirects.
     kernel : int
         Number of the kernel.
     fault_map : uint8[256]
@@ -107,135 +134,116 @@ def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: A
         Counters of the instance, added to; of the peak the largest is kept.
     """
     start_passes(fault_map, homes)
-    home, found, entry, founds = homes.home, homes.found, homes.entry, homes.founds
-    in_entry, sets, free, starts = (
-        homes.in_entry,
-        homes.sets,
-        homes.free,
-        residencies.selector_starts,
-    )
-    spilled, since, peak, events = homes.spilled, homes.since, homes.peak, homes.events
-    passes = len(founds)
-    operations, residency_of_write = residencies.operations, residencies.residency_of
-    cycle, residency_end, write_starts = (
-        residencies.cycle,
-        residencies.residency_end,
-        residencies.write_starts,
-    )
-    reads_after, wakes, mask = residencies.reads_after, residencies.wakes, residencies.mask
-    retry_starts, retries = residencies.retry_starts, residencies.retries
-    in_blocks = residencies.in_blocks
-    first_residency = residencies.residency_starts[kernel]
-    turn, spilled_anywhere, wakeups = 0, 0, 0
-    for i in range(residencies.operation_starts[kernel], residencies.operation_starts[kernel + 1]):
-        kind, residency = operations[i] & (KINDS - 1), index(operations[i] // KINDS)
-        mine = index(residency - first_residency)
+    home, arrivals, tally = homes.home, homes.arrivals, homes.tally
+    sets, free, events = homes.sets, homes.free, homes.tally.events
+    starts, passes = residencies.selector_starts, len(homes.arrivals.arrived)
+    kernels, writes, operations = residencies.kernels, residencies.writes, residencies.operations
+    cycle, reads_after, mask = writes.cycle, writes.reads_after, writes.mask
+    write_starts, ends, wakes = residencies.write_starts, residencies.end, residencies.wakes
+    in_blocks = residencies.rules.in_blocks
+    first_residency = kernels.first_residency[kernel]
+    rotations, spilled_anywhere, wakeups = 0, 0, 0
+    for i in range(kernels.first_operation[kernel], kernels.first_operation[kernel + 1]):
+        kind = operations.code[i] & (KINDS - 1)
+        residency = index(operations.code[i] // KINDS)
+        in_kernel = index(residency - first_residency)
         if kind == FREE:
-            for one in range(passes):
-                old = home[one, mine]
+            for pass_ in range(passes):
+                old = home[pass_, in_kernel]
                 if old >= 0:
-                    _give_back(sets, free, one, old)
+                    _give_back(sets, free, pass_, old)
                 else:
-                    spill(spilled, since, peak, events, one, -1, residency_end[residency])
+                    spill(tally, pass_, -1, ends[residency])
                     spilled_anywhere -= 1
         elif kind == ADVANCE:
-            turn += 1
+            rotations += 1
         else:
             write = index(write_starts[residency])
-            for one in range(passes):
-                start = (starts[one] + turn) & (ENTRIES - 1)
-                new = _choose(sets, free, one, start, kind == ACQUIRE_BLOCK)
-                home[one, mine] = new
+            for pass_ in range(passes):
+                start = (starts[pass_] + rotations) & (ENTRIES - 1)
+                new = _choose(sets, free, pass_, start, kind == ACQUIRE_BLOCK)
+                home[pass_, in_kernel] = new
                 if new >= 0:
-                    move_in(
-                        found, entry, founds, in_entry, one, packed(residency, write, new & 7), new
-                    )
+                    move_in(arrivals, pass_, packed(residency, write, new & 7), new)
                     wakeups += wakes[residency]
                 else:
                     events[LDS] += 1
                     events[LDS_READS] += reads_after[write]
-                    spill(spilled, since, peak, events, one, 1, cycle[write])
+                    spill(tally, pass_, 1, cycle[write])
                     spilled_anywhere += 1
         if spilled_anywhere:
-            for retry in range(retry_starts[i], retry_starts[i + 1]):
-                write = index(retries[retry])
-                residency = index(residency_of_write[write])
-                mine = index(residency - first_residency)
+            for retry in range(operations.retry_starts[i], operations.retry_starts[i + 1]):
+                write = index(operations.retries[retry])
+                residency = index(writes.residency[write])
+                in_kernel = index(residency - first_residency)
                 in_block = in_blocks and mask[write] == RECORD
-                for one in range(passes):
-                    if home[one, mine] >= 0:
+                for pass_ in range(passes):
+                    if home[pass_, in_kernel] >= 0:
                         continue
-                    start = (starts[one] + turn) & (ENTRIES - 1)
-                    new = _choose(sets, free, one, start, in_block)
+                    start = (starts[pass_] + rotations) & (ENTRIES - 1)
+                    new = _choose(sets, free, pass_, start, in_block)
                     if new >= 0:
-                        home[one, mine] = new
-                        move_in(
-                            found,
-                            entry,
-                            founds,
-                            in_entry,
-                            one,
-                            packed(residency, write, new & 7),
-                            new,
-                        )
-                        spill(spilled, since, peak, events, one, -1, cycle[write])
+                        home[pass_, in_kernel] = new
+                        move_in(arrivals, pass_, packed(residency, write, new & 7), new)
+                        spill(tally, pass_, -1, cycle[write])
                         spilled_anywhere -= 1
                     else:
                         events[LDS] += 1
                         events[LDS_READS] += reads_after[write]
-    for number in range(ENTRIES):
-        kind = _TO_FAULTY if fault_map[number] else TO_RELIABLE
-        for one in range(passes):
-            events[kind] += in_entry[number * passes + one]
+    for entry in range(ENTRIES):
+        kind = _TO_FAULTY if fault_map[entry] else TO_RELIABLE
+        for pass_ in range(passes):
+            events[kind] += arrivals.in_entry[entry * passes + pass_]
     redirected = events[TO_RELIABLE] + events[_TO_FAULTY] + events[LDS]
-    events[REGULAR] = passes * residencies.writes[kernel] - redirected
+    events[REGULAR] = passes * kernels.writes[kernel] - redirected
     events[_WAKEUPS] = wakeups
-    hand_in(homes, counters)
+    hand_in(tally, counters)
 
 
 @inner
-def hand_in(homes: Any, counters: Any) -> None:
+def hand_in(tally: Any, counters: Any) -> None:
     """Add the events of a placement to the counters of its instance."""
-    events, peak = homes.events, homes.peak
-    at_most = counters[_PEAK]
-    for one in range(len(peak)):
-        at_most = max(at_most, peak[one])
-    for which in range(COUNTERS):
-        counters[which] += events[which]
-    counters[_PEAK] = at_most
+    events, peak = tally.events, tally.peak
+    highest = counters[_PEAK]
+    for pass_ in range(len(peak)):
+        highest = max(highest, peak[pass_])
+    for counter in range(COUNTERS):
+        counters[counter] += events[counter]
+    counters[_PEAK] = highest
 
 
 @inlined
 def index(number: int) -> Any:
-    """A number as an unsigned index: it is not tried for counting from the end."""
+    """Make a number an unsigned index, which needs no test for counting from the end."""
     return np.uint32(number)
 
 
 @inner
 def start_passes(fault_map: Any, homes: Any) -> None:
-    """Every entry is empty."""
+    """Begin with every entry empty."""
+    arrivals, tally = homes.arrivals, homes.tally
     homes.sets[:] = 0
-    homes.in_entry[:] = 0
-    homes.founds[:] = 0
-    homes.spilled[:] = 0
-    homes.since[:] = 0
-    homes.peak[:] = 0
-    homes.events[:] = 0
-    for one in range(len(homes.founds)):
+    arrivals.in_entry[:] = 0
+    arrivals.arrived[:] = 0
+    tally.spilled[:] = 0
+    tally.since[:] = 0
+    tally.peak[:] = 0
+    tally.events[:] = 0
+    for pass_ in range(len(arrivals.arrived)):
         for entry in range(ENTRIES):
             usable = ~fault_map[entry] & _ALL_BLOCKS
             if usable == _ALL_BLOCKS:
                 usable |= _RELIABLE
-            homes.free[one * ENTRIES + entry] = usable
+            homes.free[pass_ * ENTRIES + entry] = usable
             if usable:
-                include(homes.sets, _set_of(one, usable), entry, True)
+                include(homes.sets, _set_of(pass_, usable), entry, True)
 
 
 @inlined
-def _set_of(one: int, free: int) -> int:
+def _set_of(pass_: int, free: int) -> int:
     """The set that an entry with these free blocks belongs to."""
     which = (_PART_FILLED + (free == _EMPTY)) if free & _RELIABLE else _SOUND_BLOCKS
-    return one * _SETS + which
+    return pass_ * _SETS + which
 
 
 @inlined
@@ -261,28 +269,29 @@ def is_member(sets: Any, which: int, entry: int) -> bool:
 
 @inlined
 def first_member(sets: Any, which: int, start: int) -> int:
-    """First member of a set of entries at or after `start`, wrapping; -1 if it is empty."""
+    """First member of a set of entries at or after `start`, wrapping; -1 if the set is empty."""
     word = start >> 6
-    found = sets[index(which * _WORDS + word)] & (_ALL_64 << np.uint64(start & 63))
-    if found:
-        return (word << 6) + lowest_bit(found)
+    members = sets[index(which * _WORDS + word)] & (_ALL_64 << np.uint64(start & 63))
+    if members:
+        return (word << 6) + lowest_bit(members)
     for _ in range(_WORDS):
         word = (word + 1) & (_WORDS - 1)
-        found = sets[index(which * _WORDS + word)]
-        if found:
-            return (word << 6) + lowest_bit(found)
+        members = sets[index(which * _WORDS + word)]
+        if members:
+            return (word << 6) + lowest_bit(members)
     return -1
 
 
 @inlined
-def _choose(sets: Any, free: Any, one: int, start: int, in_block: bool) -> int:
-    """Take a home."""
-    sound, part, empty = one * _SETS, one * _SETS + _PART_FILLED, one * _SETS + EMPTY_RELIABLE
+def _choose(sets: Any, free: Any, pass_: int, start: int, in_block: bool) -> int:
+    """Take the best free place from `start` on as a home, or `SPILLED` if there is none."""
+    sound = pass_ * _SETS
+    part, empty = sound + _PART_FILLED, sound + EMPTY_RELIABLE
     if not in_block:
         entry = first_member(sets, empty, start)
         if entry < 0:
             return SPILLED
-        free[index(one * ENTRIES + entry)] = _RELIABLE
+        free[index(pass_ * ENTRIES + entry)] = _RELIABLE
         exclude(sets, empty, entry, True)
         return entry * 8 + WHOLE_ENTRY
     entry = first_member(sets, sound, start)
@@ -292,9 +301,9 @@ def _choose(sets: Any, free: Any, one: int, start: int, in_block: bool) -> int:
         entry = first_member(sets, empty, start)
     if entry < 0:
         return SPILLED
-    blocks = free[index(one * ENTRIES + entry)]
+    blocks = free[index(pass_ * ENTRIES + entry)]
     left = blocks & (blocks - 1)
-    free[index(one * ENTRIES + entry)] = left
+    free[index(pass_ * ENTRIES + entry)] = left
     if left & _RELIABLE:
         exclude(sets, empty, entry, True)
         exclude(sets, part, entry, left == _RELIABLE)
@@ -305,60 +314,58 @@ def _choose(sets: Any, free: Any, one: int, start: int, in_block: bool) -> int:
 
 
 @inlined
-def _give_back(sets: Any, free: Any, one: int, home: int) -> None:
+def _give_back(sets: Any, free: Any, pass_: int, home: int) -> None:
     """Give back a home."""
     entry, block = (home >> 3) & (ENTRIES - 1), home & 7
-    place = index(one * ENTRIES + entry)
+    place = index(pass_ * ENTRIES + entry)
     if block == WHOLE_ENTRY:
         free[place] = _EMPTY
-        include(sets, one * _SETS + EMPTY_RELIABLE, entry, True)
+        include(sets, pass_ * _SETS + EMPTY_RELIABLE, entry, True)
         return
     left = free[place] | (1 << block)
     free[place] = left
-    include(sets, _set_of(one, left), entry, True)
-    exclude(sets, one * _SETS + _PART_FILLED, entry, left == _EMPTY)
+    include(sets, _set_of(pass_, left), entry, True)
+    exclude(sets, pass_ * _SETS + _PART_FILLED, entry, left == _EMPTY)
 
 
 @inlined
-def move_in(
-    found: Any, entry_at: Any, founds: Any, in_entry: Any, one: int, occupant: int, home: int
-) -> None:
-    """A run takes its home."""
-    entry, last = (home >> 3) & (ENTRIES - 1), index(founds[one])
-    found[one, last] = occupant
-    entry_at[one, last] = entry
-    founds[one] = last + 1
-    in_entry[index(entry * len(founds) + one)] += 1
+def move_in(arrivals: Any, pass_: int, occupant: int, home: int) -> None:
+    """Let a residency become the occupant of its home."""
+    entry, last = (home >> 3) & (ENTRIES - 1), index(arrivals.arrived[pass_])
+    arrivals.occupant[pass_, last] = occupant
+    arrivals.entry[pass_, last] = entry
+    arrivals.arrived[pass_] = last + 1
+    arrivals.in_entry[index(entry * len(arrivals.arrived) + pass_)] += 1
 
 
 @inlined
 def packed(residency: int, begin: int, block: int) -> int:
-    """A visit as one number: run, write from which on it lives there, block (4: whole entry)."""
+    """Pack an occupant into a number: residency, first write there, block (4: whole entry)."""
     return begin << 32 | residency << 3 | block
 
 
 @inlined
 def residency_of(occupant: int) -> int:
-    """Run of a visit."""
+    """Residency of an occupant."""
     return occupant >> 3 & 0x1FFF_FFFF
 
 
 @inlined
 def begin_of(occupant: int) -> int:
-    """First write of a visit."""
+    """First write of an occupant."""
     return occupant >> 32
 
 
 @inlined
 def block_of(occupant: int) -> int:
-    """Block of a visit, or 4 for the whole entry."""
+    """Block of an occupant, or 4 for the whole entry."""
     return occupant & 7
 
 
 @inlined
-def spill(spilled: Any, since: Any, peak: Any, events: Any, one: int, more: int, now: int) -> None:
-    """One row more, or one less, lives in the LDS."""
-    events[_ROW_CYCLES] += spilled[one] * (now - since[one])
-    since[one] = now
-    spilled[one] += more
-    peak[one] = max(peak[one], spilled[one])
+def spill(tally: Any, pass_: int, more: int, now: int) -> None:
+    """Add a row to those that live in the LDS, or take a row from them."""
+    tally.events[_ROW_CYCLES] += tally.spilled[pass_] * (now - tally.since[pass_])
+    tally.since[pass_] = now
+    tally.spilled[pass_] += more
+    tally.peak[pass_] = max(tally.peak[pass_], tally.spilled[pass_])

@@ -1,8 +1,9 @@
-"""Replays of one technique on several kernels, as the compiled functions take them.
+"""Residencies of one technique on several kernels, as the compiled functions take them.
 
-A run is what one register writes into one home: under redirect placement the writes of a stay,
-under guard placement those of a life, otherwise those of a window's register. What is in a run, and
-for how long, no instance changes. Everything is numbered through all kernels.
+A residency is what one register writes into one home: under redirect placement the writes between
+two changes of its compression state, under guard placement those of a life, otherwise those of a
+window's register. No fault map changes what a residency holds, and for how long. Residencies,
+writes and contents are numbered through all kernels.
 """
 
 from typing import Any, NamedTuple
@@ -11,365 +12,288 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.jit import compiled
-from mcage.engines.numba_engine.simd import AT_ONCE, LANES, sum_planes
+from mcage.engines.numba_engine.placement.contents import (
+    ALL_COMPONENTS,
+    BITS,
+    FIRST_PARTIAL,
+    RECORD,
+    Contents,
+    by_bit,
+    common_masks,
+    planes_of,
+    regions_on,
+)
+from mcage.engines.numba_engine.placement.operations import KINDS, Operations, operations_of
+from mcage.engines.numba_engine.simd import AT_ONCE, COMPONENTS, sum_planes
 from mcage.geometry import SLICE
 from mcage.replays.prepare import PreparedReplay, RedirectedReplay
-from mcage.replays.schedule import DEATH, Schedule
-from mcage.techniques import Technique
-from mcage.traces.model import ALLOC, RELEASE, WRITE
-
-BITS = SLICE.component_bits
-WHOLE, RECORD = 0, 1
-"""Rows of `Residencies.masks` that mean: all cells; the cells of a record in block 0."""
-
-KINDS = 4
-ADVANCE, ACQUIRE, ACQUIRE_BLOCK, FREE = range(KINDS)
-"""Kinds of operation of the selectors: they rotate on; a run needs an entry, or a block; a run's
-home is given back."""
 
 EVER, LAST, END, WRITES_END, PARTIAL = range(5)
 """Columns of `Residencies.facts`."""
 
-ALL_REGIONS = 15
-_ALL_LANES = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
-_FIRST_PARTIAL = 2
-_RECORD_LANES = (np.uint64(0b01), np.uint64(0b11))
-CODE_BITS = 8
 
-
-class Residencies(NamedTuple):
-    """Runs of several kernels. Sums are in cycles, of 32 bits if a whole replay fits into them.
+class Rules(NamedTuple):
+    """What a technique does with places.
 
     Attributes
     ----------
-    gated, rotating, in_blocks, borrows : bool
-        A place is on from the write that fills it until its value is gone, else for good; the
-        selectors rotate; a compressed value takes a block; rows have entries of their own.
-    selector_starts : int64[passes]
-        Entry at which the selectors start, one pass each.
-    cycles, writes : int64[kernels]
-        Length of a pass; register writes in it, those in the table included.
-    run_starts, operation_starts : int64[kernels + 1]
-        Runs and operations of each kernel.
-    write_starts : int64[runs + 1]
-        Writes of each run.
-    register : int64[runs]
-        256 x window + register; the first write of its stay or life where registers may move.
-    own : int64[runs]
-        The row, which is the number of its own entry.
-    run_end : int64[runs]
-        Cycle at which the last value of the run is gone from its home.
-    wakes : bool[runs]
-        Its home was off because the register's value was compressed.
-    longest : uint32[runs, 64]
-        Bit b of any component is at '1' for ``[:, b]`` cycles at most, at '0' for ``[:, 32 + b]``.
-    facts : uint64[runs, 8]
-        What a look at a run asks, in one cache line: columns `EVER` and `LAST`, bits, numbered
-        likewise, that some component has at '1' or at '0' at any time of the run, and at its end;
-        `END`, its `run_end`; `WRITES_END`, the number after its last write's; `PARTIAL`, whether
-        some write of it leaves lanes as they were.
-    cycle, duration, image, mask, regions : [writes]
-        When a write happens; how long its value counts; what it stores: rows of `planes` and of
-        `masks`, and set of regions.
-    reads_after : int64[writes]
-        Reads of its value.
-    planes : uint64[images, 32]
-        Lane c of ``planes[i, b]`` is bit b of component c.
-    masks, regions_on : uint64[masks, 32], uint64[16, 32]
-        Lanes that a write overwrites, and lanes in a set of regions.
-    operations : uint32[operations]
-        What the selectors do, in order: 4 x run + kind of operation.
-    retry_starts, retries : int64[operations + 1], int64[...]
-        Later writes of runs, between one operation and the next: what looks for a home at each
-        of its writes if it lives in the LDS.
-    run_of : int64[writes]
-        The run that a write belongs to.
+    gated : bool
+        A place is on from the write that fills it until its value is gone; otherwise for good.
+    rotating : bool
+        The scan of the selectors starts one entry further with every window.
+    in_blocks : bool
+        A compressed value takes a block of an entry.
+    borrows : bool
+        Rows have entries of their own.
     """
 
     gated: bool
     rotating: bool
     in_blocks: bool
     borrows: bool
-    selector_starts: NDArray[np.int64]
+
+
+class Kernels(NamedTuple):
+    """Kernels of a sweep.
+
+    Attributes
+    ----------
+    cycles, writes : int64[kernels]
+        Cycles of a pass; register writes in it, those in the compression table included.
+    first_residency, first_operation : int64[kernels + 1]
+        Kernel k has the residencies and operations from its number up to that of k + 1.
+    """
+
     cycles: NDArray[np.int64]
     writes: NDArray[np.int64]
-    residency_starts: NDArray[np.int64]
-    operation_starts: NDArray[np.int64]
-    write_starts: NDArray[np.int64]
-    register: NDArray[np.int64]
-    own: NDArray[np.int64]
-    residency_end: NDArray[np.int64]
-    wakes: NDArray[np.bool_]
-    longest: NDArray[np.unsignedinteger]
-    facts: NDArray[np.uint64]
+    first_residency: NDArray[np.int64]
+    first_operation: NDArray[np.int64]
+
+
+class Writes(NamedTuple):
+    """Writes that go to an entry, residency after residency.
+
+    Attributes
+    ----------
+    cycle : int64[writes]
+        When the write happens.
+    duration : T[writes]
+        Cycles for which its value counts.
+    image : uint32[writes]
+        Row of `Contents.planes` that it stores.
+    mask : int64[writes]
+        Row of `Contents.masks` that it overwrites.
+    regions : int64[writes]
+        Set of regions that it powers.
+    reads_after : int64[writes]
+        Reads of its value.
+    residency : int64[writes]
+        Residency that it belongs to.
+    """
+
     cycle: NDArray[np.int64]
     duration: NDArray[np.unsignedinteger]
     image: NDArray[np.uint32]
     mask: NDArray[np.int64]
     regions: NDArray[np.int64]
     reads_after: NDArray[np.int64]
-    planes: NDArray[np.uint64]
-    masks: NDArray[np.uint64]
-    regions_on: NDArray[np.uint64]
-    operations: NDArray[np.uint32]
-    retry_starts: NDArray[np.int64]
-    retries: NDArray[np.int64]
-    residency_of: NDArray[np.int64]
+    residency: NDArray[np.int64]
+
+
+class Residencies(NamedTuple):
+    """Residencies of several kernels. T has 32 bits if the cycles of a whole replay fit into them.
+
+    Attributes
+    ----------
+    rules, kernels, writes, contents, operations
+        What the residencies consist of, and what the selectors do with them.
+    selector_starts : int64[passes]
+        Entry at which the scan of the selectors starts in each pass.
+    write_starts : int64[residencies + 1]
+        Residency i has the writes from ``write_starts[i]`` up to ``write_starts[i + 1]``.
+    register : int64[residencies]
+        256 x window + register; where registers may move, the first write of the residency.
+    row : int64[residencies]
+        Row of the register, which is the number of its own entry.
+    end : int64[residencies]
+        Cycle at which the last value of the residency is gone from its home.
+    wakes : bool[residencies]
+        Its home was off because the register's value was compressed.
+    at_most : T[residencies, 64]
+        Bit b of any component is at '1' for ``[:, b]`` cycles at most, at '0' for ``[:, 32 + b]``.
+    facts : uint64[residencies, 8]
+        What is asked of a residency most often, in one cache line. `EVER` and `LAST`: bits,
+        numbered as in `at_most`, that some component has at '1' or at '0' at any time of the
+        residency, and at its end. `END`: its `end`. `WRITES_END`: the number after that of its
+        last write. `PARTIAL`: whether some write of it leaves components as they were.
+    """
+
+    rules: Rules
+    kernels: Kernels
+    writes: Writes
+    contents: Contents
+    operations: Operations
+    selector_starts: NDArray[np.int64]
+    write_starts: NDArray[np.int64]
+    register: NDArray[np.int64]
+    row: NDArray[np.int64]
+    end: NDArray[np.int64]
+    wakes: NDArray[np.bool_]
+    at_most: NDArray[np.unsignedinteger]
+    facts: NDArray[np.uint64]
 
 
 def residencies_of(replays: tuple[PreparedReplay, ...]) -> Residencies:
-    """Number the runs of a technique on several kernels through."""
+    """Number the residencies of a technique on several kernels through.
+
+    Parameters
+    ----------
+    replays : tuple of PreparedReplay
+        The technique on each kernel.
+    """
     technique, selector_starts = replays[0].technique, np.zeros(0, dtype=np.int64)
     if isinstance(replays[0], RedirectedReplay):
         selector_starts = replays[0].selector_starts
     parts = [_Part(replay) for replay in replays]
-
-    def starts(counts: list[int], first: int = 0) -> NDArray[np.int64]:
-        return np.cumsum([first, *counts])
-
-    def joined(name: str, first: NDArray[np.int64] | None = None) -> NDArray[Any]:
-        shifts = [0] * len(parts) if first is None else first.tolist()
-        columns = [getattr(part, name) + shift for part, shift in zip(parts, shifts, strict=False)]
-        return np.concatenate(columns)
-
-    residency_starts = starts([len(part.residency_end) for part in parts])
-    writes = starts([len(part.image) for part in parts])
-    stored_values = starts([len(part.planes) for part in parts])
-    retries = starts([len(part.retries) for part in parts])
-    masks = starts([len(part.masks) for part in parts], first=_FIRST_PARTIAL)
-    mask = joined("mask", masks - _FIRST_PARTIAL)
-    of_all = joined("mask") < _FIRST_PARTIAL
-    mask[of_all] = joined("mask")[of_all]
-    sums = np.uint32 if max(replay.period for replay in replays) < 1 << 32 else np.int64
+    first_residency = _starts([len(part.end) for part in parts])
+    first_write = _starts([len(part.writes.image) for part in parts])
+    cycles = np.uint32 if max(replay.period for replay in replays) < 1 << 32 else np.int64
     residencies = Residencies(
-        gated=technique.gates_released,
-        rotating=technique.rotating_selectors,
-        in_blocks=technique.stores_in_blocks,
-        borrows=technique.borrows,
-        selector_starts=selector_starts,
-        cycles=np.array([replay.schedule.cycles for replay in replays]),
-        writes=np.array([replay.schedule.writes for replay in replays]),
-        residency_starts=residency_starts,
-        operation_starts=starts([len(part.kind) for part in parts]),
-        write_starts=np.append(joined("write_starts", writes), writes[-1]),
-        register=joined("key"),
-        own=joined("own"),
-        residency_end=joined("residency_end"),
-        wakes=joined("wakes").astype(bool),
-        longest=np.zeros((residency_starts[-1], LANES), dtype=sums),
-        facts=np.zeros((residency_starts[-1], 8), dtype=np.uint64),
-        cycle=joined("cycle"),
-        duration=joined("duration").astype(sums),
-        image=joined("image", stored_values).astype(np.uint32),
-        mask=mask,
-        regions=joined("regions"),
-        reads_after=joined("reads_after"),
-        planes=np.concatenate([part.planes for part in parts]),
-        masks=np.concatenate([_common_masks(), *(part.masks for part in parts)]),
-        regions_on=_regions_on(replays[0].schedule),
-        operations=(joined("residency", residency_starts) * KINDS + joined("kind")).astype(
-            np.uint32
+        rules=Rules(
+            gated=technique.gates_released,
+            rotating=technique.rotating_selectors,
+            in_blocks=technique.stores_in_blocks,
+            borrows=technique.borrows,
         ),
-        retry_starts=np.append(joined("retry_starts", retries), retries[-1]),
-        retries=joined("retries", writes),
-        residency_of=joined("residency_of", residency_starts),
+        kernels=Kernels(
+            cycles=np.array([replay.schedule.cycles for replay in replays]),
+            writes=np.array([replay.schedule.writes for replay in replays]),
+            first_residency=first_residency,
+            first_operation=_starts([len(part.operations.code) for part in parts]),
+        ),
+        writes=_joined_writes(parts, first_residency, cycles),
+        contents=Contents(
+            planes=np.concatenate([part.planes for part in parts]),
+            masks=np.concatenate([common_masks(), *(part.masks for part in parts)]),
+            regions_on=regions_on(replays[0].schedule),
+        ),
+        operations=_joined_operations(parts, first_residency, first_write),
+        selector_starts=selector_starts,
+        write_starts=np.append(
+            _joined([part.write_starts for part in parts], first_write), first_write[-1]
+        ),
+        register=_joined([part.register for part in parts]),
+        row=_joined([part.row for part in parts]),
+        end=_joined([part.end for part in parts]),
+        wakes=_joined([part.wakes for part in parts]),
+        at_most=np.zeros((first_residency[-1], COMPONENTS), dtype=cycles),
+        facts=np.zeros((first_residency[-1], 8), dtype=np.uint64),
     )
     _bound_residencies(residencies)
     return residencies
 
 
 class _Part:
-    """Runs of one kernel, numbered from 0."""
+    """Residencies, writes and contents of one kernel, numbered from 0."""
 
     def __init__(self, replay: PreparedReplay) -> None:
         schedule, technique = replay.schedule, replay.technique
         held = np.flatnonzero(~schedule.in_table)
         if technique.redirects:
-            key = schedule.stay_first
+            key = schedule.residency_first
         else:
             key = schedule.window * SLICE.entries + schedule.reg
         held = held[np.argsort(key[held], kind="stable")]
         begins = np.ones(len(held), dtype=bool)
         begins[1:] = key[held[1:]] != key[held[:-1]]
-        first = np.flatnonzero(begins)
-        self.key = key[held[first]]
-        self.residency_of = np.cumsum(begins) - 1
-        self.write_starts = first
-        self.residency_end = schedule.end_cycle[held[np.append(first, len(held))[1:] - 1]]
-        opens = held[first]
-        self.own = schedule.row[opens]
+        self.write_starts = np.flatnonzero(begins)
+        opens = held[self.write_starts]
+        self.register, self.row = key[opens], schedule.row[opens]
+        ends = np.append(self.write_starts, len(held))[1:] - 1
+        self.end = schedule.end_cycle[held[ends]]
         self.wakes = (schedule.was_compressed & ~schedule.compressed)[opens]
         if not technique.gates_empty:
             self.wakes[:] = False
-        self.cycle = schedule.cycle[held]
-        self.duration = schedule.end_cycle[held] - self.cycle
-        self.regions = schedule.stored_values.regions[held]
-        self.reads_after = schedule.reads_after[held]
-        self.planes, self.image = _planes(schedule, held)
         stored_values = schedule.stored_values
-        self.masks = _lanes_by_bit(stored_values.masks[1:])
-        self.mask = np.where(stored_values.mask > 0, stored_values.mask + 1, stored_values.mask)[
-            held
-        ]
-        self.mask[stored_values.is_record[held]] = RECORD
-        self.kind, self.residency, self.retry_starts, self.retries = _operations(
-            schedule, held, self.residency_of, technique
+        self.planes, image = planes_of(schedule, held)
+        self.masks = by_bit(stored_values.masks[1:])
+        mask = stored_values.mask[held]
+        mask[mask > 0] += FIRST_PARTIAL - 1
+        mask[stored_values.is_record[held]] = RECORD
+        self.writes = Writes(
+            cycle=schedule.cycle[held],
+            duration=(schedule.end_cycle - schedule.cycle)[held].view(np.uint64),
+            image=image.astype(np.uint32),
+            mask=mask,
+            regions=stored_values.regions[held],
+            reads_after=schedule.reads_after[held],
+            residency=np.cumsum(begins) - 1,
         )
+        self.operations = operations_of(schedule, held, self.writes.residency)
 
 
-def _planes(
-    schedule: Schedule, held: NDArray[np.int64]
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Bit planes of what writes store, records included, and the row of each write."""
-    stored_values = schedule.stored_values
-    record = stored_values.is_record[held]
-    words = np.stack(
-        [stored_values.contents[stored_values.image[held], 0], stored_values.record_code[held]],
-        axis=1,
+def _starts(counts: list[int], first: int = 0) -> NDArray[np.int64]:
+    return np.cumsum([first, *counts])
+
+
+def _joined(columns: list[NDArray[Any]], first: NDArray[np.int64] | None = None) -> NDArray[Any]:
+    """Columns of all kernels, each raised by the number of its first item."""
+    if first is None:
+        return np.concatenate(columns)
+    return np.concatenate([column + shift for column, shift in zip(columns, first, strict=False)])
+
+
+def _joined_writes(
+    parts: list[_Part], first_residency: NDArray[np.int64], cycles: type[np.integer]
+) -> Writes:
+    first_image = _starts([len(part.planes) for part in parts])
+    masks_before = _starts([len(part.masks) for part in parts])
+    mask = [
+        np.where(part.writes.mask < FIRST_PARTIAL, part.writes.mask, part.writes.mask + before)
+        for part, before in zip(parts, masks_before, strict=False)
+    ]
+    return Writes(
+        cycle=_joined([part.writes.cycle for part in parts]),
+        duration=_joined([part.writes.duration for part in parts]).astype(cycles),
+        image=_joined([part.writes.image for part in parts], first_image).astype(np.uint32),
+        mask=np.concatenate(mask),
+        regions=_joined([part.writes.regions for part in parts]),
+        reads_after=_joined([part.writes.reads_after for part in parts]),
+        residency=_joined([part.writes.residency for part in parts], first_residency),
     )
-    distinct, which = np.unique(words[record], axis=0, return_inverse=True)
-    contents = np.zeros((len(distinct), SLICE.components), dtype=np.uint32)
-    contents[:, :2] = distinct
-    used, image = np.unique(stored_values.image[held], return_inverse=True)
-    image = image.reshape(-1).astype(np.int64)
-    image[record] = len(used) + which.reshape(-1)
-    return _transposed(np.concatenate([stored_values.contents[used], contents])), image
 
 
-def _transposed(contents: NDArray[np.uint32]) -> NDArray[np.uint64]:
-    planes = np.empty((len(contents), BITS), dtype=np.uint64)
-    _transpose(np.ascontiguousarray(contents), planes)
-    return planes
-
-
-@compiled
-def _transpose(contents: NDArray[np.uint32], planes: NDArray[np.uint64]) -> None:
-    """Contents uint32[images, 64] as planes uint64[images, 32]."""
-    for image in range(len(contents)):
-        for bit in range(BITS):
-            word = np.uint64(0)
-            for lane in range(LANES):
-                one = np.uint64((contents[image, lane] >> np.uint32(bit)) & np.uint32(1))
-                word |= one << np.uint64(lane)
-            planes[image, bit] = word
-
-
-def _lanes_by_bit(cells: NDArray[np.uint32]) -> NDArray[np.uint64]:
-    """Sets of cells uint32[n, 64] as lanes uint64[n, 32] of each bit."""
-    return _transposed(cells)
-
-
-def _common_masks() -> NDArray[np.uint64]:
-    masks = np.full((2, BITS), _ALL_LANES)
-    masks[RECORD] = _RECORD_LANES[0]
-    masks[RECORD, :CODE_BITS] = _RECORD_LANES[1]
-    return masks
-
-
-def _regions_on(schedule: Schedule) -> NDArray[np.uint64]:
-    """Lanes of every set of regions: uint64[16, 32]."""
-    each = _lanes_by_bit(schedule.stored_values.region_masks)
-    sets = np.zeros((ALL_REGIONS + 1, BITS), dtype=np.uint64)
-    for chosen in range(ALL_REGIONS + 1):
-        for region, lanes in enumerate(each):
-            if chosen >> region & 1:
-                sets[chosen] |= lanes
-    return sets
-
-
-def _operations(
-    schedule: Schedule,
-    held: NDArray[np.int64],
-    residency_of: NDArray[np.int64],
-    technique: Technique,
-) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """What the selectors do, and which writes look for a home again in between."""
-    if not technique.redirects:
-        nothing = np.zeros(0, dtype=np.int64)
-        return nothing.astype(np.uint8), nothing, nothing, nothing
-    # When things happen: at event e homes are given back first (2 e), then looked for (2 e + 1).
-    is_write = schedule.op_kind == WRITE
-    event_of_write = np.flatnonzero(is_write)
-    rotations = np.flatnonzero((schedule.op_kind == ALLOC) & technique.rotating_selectors)
-    position = np.empty(schedule.writes, dtype=np.int64)
-    position[held] = np.arange(len(held))
-    opens = held[np.flatnonzero(np.diff(residency_of, prepend=-1))]
-    if technique.borrows:
-        freed = _deaths(schedule)
-    else:
-        freed = _releases(schedule)[schedule.window[opens]]
-        follower, before = _changes(schedule)
-        in_entry = np.isin(before, opens)
-        freed[residency_of[position[before[in_entry]]]] = event_of_write[follower[in_entry]]
-    residencies = np.arange(len(opens))
-    in_block = schedule.stored_values.is_record[opens]
-    when = np.concatenate([2 * rotations + 1, 2 * event_of_write[opens] + 1, 2 * freed])
-    kind = np.concatenate(
-        [
-            np.full(len(rotations), ADVANCE),
-            np.where(in_block, ACQUIRE_BLOCK, ACQUIRE),
-            np.full(len(residencies), FREE),
-        ]
+def _joined_operations(
+    parts: list[_Part], first_residency: NDArray[np.int64], first_write: NDArray[np.int64]
+) -> Operations:
+    first_retry = _starts([len(part.operations.retries) for part in parts])
+    codes = [part.operations.code for part in parts]
+    retry_starts = _joined([part.operations.retry_starts for part in parts], first_retry)
+    return Operations(
+        code=_joined(codes, KINDS * first_residency).astype(np.uint32),
+        retry_starts=np.append(retry_starts, first_retry[-1]),
+        retries=_joined([part.operations.retries for part in parts], first_write),
     )
-    residency = np.concatenate([np.zeros(len(rotations), dtype=np.int64), residencies, residencies])
-    order = np.argsort(when, kind="stable")
-    later = np.setdiff1d(held, opens)
-    retry_starts = np.searchsorted(2 * event_of_write[later], when[order])
-    return kind[order].astype(np.uint8), residency[order], retry_starts, position[later]
-
-
-def _deaths(schedule: Schedule) -> NDArray[np.int64]:
-    """Event at which each life is over; lives are numbered as runs, by their first writes."""
-    events = np.flatnonzero(schedule.op_kind == DEATH)
-    return events[np.argsort(schedule.op[events])]
-
-
-def _releases(schedule: Schedule) -> NDArray[np.int64]:
-    """Event at which each window is released."""
-    events = np.flatnonzero(schedule.op_kind == RELEASE)
-    event_of_window = np.empty(len(schedule.windows.size), dtype=np.int64)
-    event_of_window[schedule.op[events]] = events
-    return event_of_window
-
-
-def _changes(schedule: Schedule) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Writes that begin a stay, and the first write of the register's stay before, if any."""
-    begins = np.flatnonzero(schedule.stay_first == np.arange(schedule.writes))
-    key = (schedule.window * SLICE.entries + schedule.reg)[begins]
-    order = begins[np.argsort(key, kind="stable")]
-    same = np.flatnonzero(~schedule.first[order])
-    return order[same], order[same - 1]
 
 
 @compiled
 def _bound_residencies(residencies: Residencies) -> None:
-    """Fill in `longest` and `facts`."""
-    longest, facts, planes, masks = (
-        residencies.longest,
-        residencies.facts,
-        residencies.planes,
-        residencies.masks,
-    )
-    image, duration, mask, starts = (
-        residencies.image,
-        residencies.duration,
-        residencies.mask,
-        residencies.write_starts,
-    )
-    sums = np.zeros((BITS, LANES), longest.dtype)
-    one = np.uint64(1)
+    """Fill in `at_most` and `facts`."""
+    at_most, facts, starts = residencies.at_most, residencies.facts, residencies.write_starts
+    planes, masks = residencies.contents.planes, residencies.contents.masks
+    image, duration = residencies.writes.image, residencies.writes.duration
+    mask = residencies.writes.mask
+    sums = np.zeros((BITS, COMPONENTS), at_most.dtype)
     for residency in range(len(facts)):
         first, end = starts[residency], starts[residency + 1]
         total = duration[first:end].sum()
-        facts[residency, END], facts[residency, WRITES_END] = (
-            residencies.residency_end[residency],
-            end,
-        )
+        facts[residency, END] = residencies.end[residency]
+        facts[residency, WRITES_END] = end
         for write in range(first, end):
-            facts[residency, PARTIAL] |= np.uint64(mask[write] >= _FIRST_PARTIAL)
+            facts[residency, PARTIAL] |= np.uint64(mask[write] >= FIRST_PARTIAL)
         if facts[residency, PARTIAL]:
-            longest[residency] = total
-            facts[residency, EVER] = facts[residency, LAST] = _ALL_LANES
+            at_most[residency] = total
+            facts[residency, EVER] = facts[residency, LAST] = ALL_COMPONENTS
             continue
         sums[:] = 0
         for bit in range(0, BITS, AT_ONCE):
@@ -377,11 +301,11 @@ def _bound_residencies(residencies: Residencies) -> None:
         for bit in range(BITS):
             written = masks[mask[first], bit]
             most, least = sums[bit].max(), total
-            for lane in range(LANES):
-                if written >> np.uint64(lane) & one:
-                    least = min(least, sums[bit, lane])
-            longest[residency, bit] = most
-            longest[residency, BITS + bit] = total - least
+            for component in range(COMPONENTS):
+                if written >> np.uint64(component) & np.uint64(1):
+                    least = min(least, sums[bit, component])
+            at_most[residency, bit] = most
+            at_most[residency, BITS + bit] = total - least
             facts[residency, EVER] |= _met(most > 0, total > least, bit)
             final = planes[image[end - 1], bit]
             facts[residency, LAST] |= _met(final != 0, ~final & written != 0, bit)

@@ -1,8 +1,8 @@
 """How long the cells of an entry can hold '0' or '1' at most, for each bit of a component.
 
-A bound looks at runs, not at writes, and at 32 bits, not at 2,048 cells. The same bit of the 64
-components of a register is often alike in all of them, so that the bounds are near the truth.
-Runs are taken in order of time, in which they follow each other in memory, too.
+A bound looks at residencies, not at writes, and at 32 bits, not at 2,048 cells. The same bit of
+the 64 components of a register is often alike in all of them, so that the bounds are near the
+truth. Residencies are taken in order of time, in which they follow each other in memory, too.
 """
 
 from typing import Any, NamedTuple
@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.numba_engine.cell_times import ALL_LANES, BLOCKS
+from mcage.engines.numba_engine.events import BLOCKS
 from mcage.engines.numba_engine.jit import compiled, inlined, inner
+from mcage.engines.numba_engine.placement.contents import ALL_COMPONENTS, BITS
 from mcage.engines.numba_engine.placement.redirect import (
     ENTRIES,
     WHOLE_ENTRY,
@@ -19,41 +20,43 @@ from mcage.engines.numba_engine.placement.redirect import (
     block_of,
     residency_of,
 )
-from mcage.engines.numba_engine.placement.residencies import BITS, END, LAST
-from mcage.engines.numba_engine.simd import LANES, add_row, add_row_where, add_where, prefetch
+from mcage.engines.numba_engine.placement.residencies import END, LAST
+from mcage.engines.numba_engine.simd import COMPONENTS, add_row, add_row_where, add_where, prefetch
 
 _VIEWS = BLOCKS + 1
 """What an entry looks like to the cells of a record in each block, and to all other cells."""
 _SIDE_BY_SIDE = 64
-"""Runs that all passes take before any pass goes on: they stay in the caches."""
-
+"""Residencies that all passes take before any pass goes on: they stay in the caches."""
 
 _LINE = 16
 """Sums of 32 bits in a cache line."""
 _AHEAD = 16
-"""Runs between the one that is added and the one whose bounds are loaded."""
+"""Residencies between that which is added and that whose bounds are loaded."""
 
 
 class Views(NamedTuple):
-    """Room to work for `bound_visits`.
+    """Bounds of an instance's epoch, and the workspace of `bound_occupants`.
 
     Attributes
     ----------
+    at_most : T[256, 64]
+        Of each entry, cycles of bit b at '1' in ``[:, b]``, at '0' in ``[:, 32 + b]``.
     sums : T[4 * 256, 64]
-        Bounds of the cells of records, at ``[4 * entry + block]``; the others' go where they
-        belong at once.
+        Bounds of the cells of records, at ``[4 * entry + block]``; those of the other cells go to
+        `at_most` at once.
     recorded : bool[256]
         Entries that hold records.
     record_cycles : int64[4 * 256]
         How long records are there.
     next : int64[passes]
-        Visit at which each pass is.
+        Occupant at which each pass is.
     since, first : int64[passes * 256 * 5]
-        Of each view, end of the latest visit, -1 before; start of the first one.
+        Of each view, end of the latest occupant, -1 before; start of the first occupant.
     held : uint64[passes * 256 * 5]
         What some component of it holds since then, numbered as `Residencies.facts`.
     """
 
+    at_most: NDArray[np.unsignedinteger]
     sums: NDArray[np.unsignedinteger]
     recorded: NDArray[np.bool_]
     record_cycles: NDArray[np.int64]
@@ -63,11 +66,31 @@ class Views(NamedTuple):
     held: NDArray[np.uint64]
 
 
+class Occupancy(NamedTuple):
+    """A residency while it lives in an entry.
+
+    Attributes
+    ----------
+    residency : int
+        Residency.
+    complete : bool
+        Whether it has lived there from its first write on; otherwise it began in the LDS.
+    start, end : int
+        Cycles.
+    """
+
+    residency: Any
+    complete: Any
+    start: Any
+    end: Any
+
+
 @compiled
-def new_views(passes: int, like: Any) -> Any:
-    """Room for sums of the type of those of an array."""
+def new_views(passes: int, cycles: Any) -> Any:
+    """Make views; `cycles` is an array of the type of sums of cycles."""
     return Views(
-        np.empty((ENTRIES * BLOCKS, LANES), like.dtype),
+        np.empty((ENTRIES, COMPONENTS), cycles.dtype),
+        np.empty((ENTRIES * BLOCKS, COMPONENTS), cycles.dtype),
         np.empty(ENTRIES, np.bool_),
         np.empty(ENTRIES * BLOCKS, np.int64),
         np.empty(passes, np.int64),
@@ -78,150 +101,129 @@ def new_views(passes: int, like: Any) -> Any:
 
 
 @inner
-def bound_homes(residencies: Any, kernel: int, homes: Any, at_most: Any) -> None:
-    """Bounds where released places are off and every run has an entry to itself from its start.
+def bound_homes(residencies: Any, kernel: int, home: Any, at_most: Any) -> None:
+    """Bound cells if released places are off and every residency has an entry from its start.
 
     Parameters
     ----------
-    runs, kernel, homes : Runs, int, Homes
-        A placement.
+    residencies, kernel : Residencies, int
+        What runs.
+    home : int16[passes, residencies]
+        Home of each residency in each pass.
     at_most : T[256, 64]
-        Of each entry, cycles of bit b at '1' in ``[:, b]``, at '0' in ``[:, 32 + b]``.
+        Bounds, as in `Views`.
     """
-    home, longest = homes.home, residencies.longest
-    first = residencies.residency_starts[kernel]
-    passes = len(homes.founds)
+    first = residencies.kernels.first_residency[kernel]
     at_most[:] = 0
-    for mine in range(residencies.residency_starts[kernel + 1] - first):
-        _load(residencies, first + mine + _AHEAD)
-        for one in range(passes):
-            add_row(at_most, home[one, mine] >> 3, longest, first + mine)
+    for in_kernel in range(residencies.kernels.first_residency[kernel + 1] - first):
+        _load(residencies.facts, residencies.at_most, first + in_kernel + _AHEAD)
+        for pass_ in range(len(home)):
+            entry = home[pass_, in_kernel] >> 3
+            add_row(at_most, entry, residencies.at_most, first + in_kernel)
 
 
 @inner
-def bound_occupants(residencies: Any, kernel: int, homes: Any, views: Any, at_most: Any) -> None:
-    """Bounds for any placement: as `bound_homes`.
+def bound_occupants(residencies: Any, kernel: int, arrivals: Any, views: Any) -> None:
+    """Bound cells under any placement.
 
-    The cells of a block's record see the visits to the whole entry and the records in their block,
-    the others only those to the whole entry: five views of an entry, each with a bound.
+    The cells of a block's record see the occupants of the whole entry and the records in their
+    block, the others only the former: five views of an entry, each with a bound.
     """
-    founds, position = homes.founds, views.next
-    passes = len(founds)
-    _start(homes, views, at_most)
-    last = residencies.residency_starts[kernel + 1]
-    for until in range(residencies.residency_starts[kernel], last + _SIDE_BY_SIDE, _SIDE_BY_SIDE):
-        for one in range(passes):
-            position[one] = _take(residencies, homes, one, position[one], until, views, at_most)
-    if residencies.gated:
-        _add_records(views, at_most)
+    position, kernels = views.next, residencies.kernels
+    passes = len(arrivals.arrived)
+    _start(arrivals, views)
+    last = kernels.first_residency[kernel + 1]
+    for until in range(kernels.first_residency[kernel], last + _SIDE_BY_SIDE, _SIDE_BY_SIDE):
+        for pass_ in range(passes):
+            position[pass_] = _take(residencies, arrivals, pass_, position[pass_], until, views)
+    if residencies.rules.gated:
+        _add_records(views)
     else:
-        _come_round(residencies.cycles[kernel], passes, views, at_most)
-    sums, recorded = views.sums, views.recorded
+        _come_round(kernels.cycles[kernel], passes, views)
+    at_most, sums, recorded = views.at_most, views.sums, views.recorded
     for entry in range(ENTRIES):
         if recorded[entry]:
             for block in range(BLOCKS):
-                for which in range(LANES):
+                for which in range(COMPONENTS):
                     most = max(at_most[entry, which], sums[entry * BLOCKS + block, which])
                     at_most[entry, which] = most
 
 
 @inner
-def _start(homes: Any, views: Any, at_most: Any) -> None:
+def _start(arrivals: Any, views: Any) -> None:
     """Find out which entries hold records; nothing has happened yet."""
-    found, entry, founds = homes.found, homes.entry, homes.founds
     sums, recorded = views.sums, views.recorded
-    at_most[:] = 0
+    views.at_most[:] = 0
     recorded[:] = False
     views.record_cycles[:] = 0
     views.next[:] = 0
     views.since[:] = -1
     views.held[:] = 0
-    for one in range(len(founds)):
-        for i in range(founds[one]):
-            recorded[entry[one, i]] |= block_of(found[one, i]) != WHOLE_ENTRY
-    for number in range(ENTRIES):
-        if recorded[number]:
-            sums[number * BLOCKS : (number + 1) * BLOCKS] = 0
+    for pass_ in range(len(arrivals.arrived)):
+        for i in range(arrivals.arrived[pass_]):
+            record = block_of(arrivals.occupant[pass_, i]) != WHOLE_ENTRY
+            recorded[arrivals.entry[pass_, i]] |= record
+    for entry in range(ENTRIES):
+        if recorded[entry]:
+            sums[entry * BLOCKS : (entry + 1) * BLOCKS] = 0
 
 
 @inner
 def _take(
-    residencies: Any, homes: Any, one: int, position: int, until: int, views: Any, at_most: Any
+    residencies: Any, arrivals: Any, pass_: int, position: int, until: int, views: Any
 ) -> int:
-    """Add the visits of a pass up to some run; how far that is."""
-    found, entry_at, end_of_pass = homes.found, homes.entry, homes.founds[one]
-    facts, cycle, write_starts = residencies.facts, residencies.cycle, residencies.write_starts
-    sums, recorded, record_cycles = views.sums, views.recorded, views.record_cycles
-    first_view = one * ENTRIES * _VIEWS
+    """Add the occupants of a pass up to the residency `until`; return the next position."""
+    end_of_pass, cycle = arrivals.arrived[pass_], residencies.writes.cycle
+    facts, write_starts = residencies.facts, residencies.write_starts
+    at_most, sums, recorded = views.at_most, views.sums, views.recorded
+    first_view = pass_ * ENTRIES * _VIEWS
     while position < end_of_pass:
-        occupant, entry = found[one, position], entry_at[one, position]
+        occupant, entry = arrivals.occupant[pass_, position], arrivals.entry[pass_, position]
         residency, begin, block = residency_of(occupant), begin_of(occupant), block_of(occupant)
         if residency >= until:
             break
-        _load(residencies, residency + _AHEAD)
+        _load(facts, residencies.at_most, residency + _AHEAD)
         view = first_view + entry * _VIEWS
         start, end = cycle[begin], np.int64(facts[residency, END])
-        complete = begin == write_starts[residency]
+        lives = Occupancy(residency, begin == write_starts[residency], start, end)
         if block != WHOLE_ENTRY:
             row = entry * BLOCKS + block
-            _add(residencies, residency, complete, start, end, sums, row, views, view + block)
-            record_cycles[row] += end - start
+            _add(residencies, lives, sums, row, views, view + block)
+            views.record_cycles[row] += end - start
         else:
-            _add(
-                residencies,
-                residency,
-                complete,
-                start,
-                end,
-                at_most,
-                entry,
-                views,
-                view + WHOLE_ENTRY,
-            )
+            _add(residencies, lives, at_most, entry, views, view + WHOLE_ENTRY)
             if recorded[entry]:
                 for other in range(BLOCKS):
-                    row = entry * BLOCKS + other
-                    _add(
-                        residencies, residency, complete, start, end, sums, row, views, view + other
-                    )
+                    _add(residencies, lives, sums, entry * BLOCKS + other, views, view + other)
         position += 1
     return position
 
 
 @inlined
-def _load(residencies: Any, residency: int) -> None:
-    """Have what is known of a run at hand soon."""
-    prefetch(residencies.facts, residency, 0)
-    for column in range(0, LANES, _LINE):
-        prefetch(residencies.longest, residency, column)
+def _load(facts: Any, at_most: Any, residency: int) -> None:
+    """Have what is known of a residency at hand soon."""
+    prefetch(facts, residency, 0)
+    for column in range(0, COMPONENTS, _LINE):
+        prefetch(at_most, residency, column)
 
 
 @inlined
-def _add(
-    residencies: Any,
-    residency: int,
-    complete: bool,
-    start: np.int64,
-    end: np.int64,
-    sums: Any,
-    row: int,
-    views: Any,
-    view: int,
-) -> None:
-    """Add a visit to a view, and what the view held since the visit before."""
+def _add(residencies: Any, lives: Any, sums: Any, row: int, views: Any, view: int) -> None:
+    """Add an occupancy to a view, and what the view held since the occupant before."""
     since, held, first = views.since, views.held, views.first
-    if residencies.gated:
-        if complete:
-            add_row(sums, row, residencies.longest, residency)
-        else:  # it began in the LDS
-            _add_where(sums, row, ALL_LANES, end - start)
+    residency, start, end = lives.residency, lives.start, lives.end
+    if residencies.rules.gated:
+        if lives.complete:
+            add_row(sums, row, residencies.at_most, residency)
+        else:
+            _add_where(sums, row, ALL_COMPONENTS, end - start)
         return
     gap = sums.dtype.type(start - since[view])
-    if complete:
-        add_row_where(sums, row, residencies.longest, residency, held[view], gap)
+    if lives.complete:
+        add_row_where(sums, row, residencies.at_most, residency, held[view], gap)
     else:
         add_where(sums, row, held[view], gap)
-        _add_where(sums, row, ALL_LANES, end - start)
+        _add_where(sums, row, ALL_COMPONENTS, end - start)
     first[view] = start if since[view] < 0 else first[view]
     since[view] = end
     held[view] = residencies.facts[residency, LAST]
@@ -233,23 +235,23 @@ def _add_where(sums: Any, row: int, bits: np.uint64, cycles: Any) -> None:
 
 
 @inner
-def _come_round(cycles: int, passes: int, views: Any, at_most: Any) -> None:
-    """What a view holds at the end of a pass, it holds until its first visit in the next."""
+def _come_round(cycles: int, passes: int, views: Any) -> None:
+    """Let what a view holds at the end of a pass stay until its first occupant in the next."""
     since, held, first = views.since, views.held, views.first
     for view in range(passes * ENTRIES * _VIEWS):
         if since[view] >= 0:
             left = first[view] + cycles - since[view]
             entry, which = view // _VIEWS % ENTRIES, view % _VIEWS
             if which == WHOLE_ENTRY:
-                _add_where(at_most, entry, held[view], left)
+                _add_where(views.at_most, entry, held[view], left)
             else:
                 _add_where(views.sums, entry * BLOCKS + which, held[view], left)
 
 
 @inner
-def _add_records(views: Any, at_most: Any) -> None:
-    """A record powers all of its block: its other cells are on with what they held before."""
-    record_cycles = views.record_cycles
+def _add_records(views: Any) -> None:
+    """Let a record power all of its block: its other cells are on with what they held before."""
+    at_most, record_cycles = views.at_most, views.record_cycles
     for entry in range(ENTRIES):
         if views.recorded[entry]:
             longest = 0

@@ -15,7 +15,7 @@ class Tree(NamedTuple):
     Attributes
     ----------
     duty : float64[kernels, cells]
-        Share of the time that a cell is stressed.
+        Fraction of the time for which a cell is stressed.
     bounds : float64[kernels, nodes]
         Largest duty cycle of the cells of each node, one level after the other.
     starts : int64[levels + 1]
@@ -34,7 +34,7 @@ class Tree(NamedTuple):
 
 
 def tree_of(groups: DutyGroups) -> Tree:
-    """Lay the levels side by side."""
+    """Put all levels of the groups into one table."""
     return Tree(
         groups.duty,
         np.concatenate(groups.levels, axis=1),
@@ -42,6 +42,24 @@ def tree_of(groups: DutyGroups) -> Tree:
         groups.cells.ravel(),
         groups.champions,
     )
+
+
+class Mixture(NamedTuple):
+    """Kernels that an instance has run: the first `length` items of arrays [kernels].
+
+    Attributes
+    ----------
+    kernel : int64[kernels]
+        Kernels.
+    seconds : float64[kernels]
+        Time that the instance has run each.
+    length : int
+        How many they are.
+    """
+
+    kernel: NDArray[np.int64]
+    seconds: NDArray[np.float64]
+    length: int
 
 
 @compiled
@@ -55,7 +73,7 @@ def longest_total(seconds: NDArray[np.float64], tree: Tree, longest: NDArray[np.
     tree : Tree
         Duty cycles.
     longest : float64[instances]
-        Longest stressed times, filled in.
+        Longest stress times, filled in.
     """
     levels = len(tree.starts) - 1
     ran = np.empty(seconds.shape[1], np.int64)
@@ -68,7 +86,8 @@ def longest_total(seconds: NDArray[np.float64], tree: Tree, longest: NDArray[np.
             if seconds[instance, kernel] != 0:
                 ran[count], spent[count] = kernel, seconds[instance, kernel]
                 count += 1
-        best = _best(tree.duty, ran, spent, count, tree.champions, 0, len(tree.champions), 0.0)
+        mixture = Mixture(ran, spent, count)
+        best = _best(tree.duty, mixture, tree.champions, 0, len(tree.champions), 0.0)
         for root in range(0, tree.starts[1], BRANCHES):
             waiting[0, 0], waiting[0, 1] = 0, root
             depth = 1
@@ -76,10 +95,9 @@ def longest_total(seconds: NDArray[np.float64], tree: Tree, longest: NDArray[np.
                 depth -= 1
                 level, first = waiting[depth, 0], waiting[depth, 1]
                 if level == levels:
-                    last = first + BRANCHES
-                    best = _best(tree.duty, ran, spent, count, tree.cells, first, last, best)
+                    best = _best(tree.duty, mixture, tree.cells, first, first + BRANCHES, best)
                     continue
-                _sum_siblings(tree.bounds, ran, spent, count, tree.starts[level] + first, totals)
+                _sum_siblings(tree.bounds, mixture, tree.starts[level] + first, totals)
                 for child in range(BRANCHES):
                     if totals[child] > best:
                         waiting[depth, 0], waiting[depth, 1] = level + 1, (first + child) * BRANCHES
@@ -90,34 +108,27 @@ def longest_total(seconds: NDArray[np.float64], tree: Tree, longest: NDArray[np.
 @inner
 def _best(
     duty: NDArray[np.float64],
-    ran: NDArray[np.int64],
-    spent: NDArray[np.float64],
-    count: int,
+    mixture: Mixture,
     cells: NDArray[np.int32],
     first: int,
     last: int,
     best: float,
 ) -> float:
-    """Longest stressed time among some cells, or `best` if none exceeds it."""
+    """Longest stress time among the cells from `first` to `last`, or `best` if none exceeds it."""
     for i in range(first, last):
         total = 0.0
-        for one in range(count):
-            total += spent[one] * duty[ran[one], cells[i]]
+        for place in range(mixture.length):
+            total += mixture.seconds[place] * duty[mixture.kernel[place], cells[i]]
         best = max(best, total)
     return best
 
 
 @inner
 def _sum_siblings(
-    bounds: NDArray[np.float64],
-    ran: NDArray[np.int64],
-    spent: NDArray[np.float64],
-    count: int,
-    first: int,
-    totals: NDArray[np.float64],
+    bounds: NDArray[np.float64], mixture: Mixture, first: int, totals: NDArray[np.float64]
 ) -> None:
     """Bounds of the eight nodes from the first on."""
     totals[:] = 0.0
-    for one in range(count):
+    for place in range(mixture.length):
         for child in range(BRANCHES):
-            totals[child] += spent[one] * bounds[ran[one], first + child]
+            totals[child] += mixture.seconds[place] * bounds[mixture.kernel[place], first + child]

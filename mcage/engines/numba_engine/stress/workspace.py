@@ -1,0 +1,84 @@
+"""Memory in which the instances of a thread are worked on."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.numba_engine.cell_times import new_times
+from mcage.engines.numba_engine.events import new_events
+from mcage.engines.numba_engine.jit import compiled
+from mcage.engines.numba_engine.placement.redirect import COUNTERS, ENTRIES, Homes, new_homes
+from mcage.engines.numba_engine.placement.residencies import Residencies
+from mcage.engines.numba_engine.stress.all_entries import new_all_entries
+from mcage.engines.numba_engine.stress.bounds import Views, new_views
+from mcage.engines.numba_engine.stress.most_stressed import CellWorkspace
+
+SIDE_BY_SIDE = 16
+"""Instances whose homes are kept at a time."""
+
+
+class PlacementWorkspace(NamedTuple):
+    """Memory in which residencies are placed.
+
+    Attributes
+    ----------
+    homes : Homes
+        Homes of an instance.
+    fill : int64[256 * passes]
+        Where the next occupant of each entry goes.
+    counters : int64[8]
+        Counters that nobody asks for.
+    homes_of_several : int16[16, residencies, passes]
+        Homes of instances that run the same kernel.
+    """
+
+    homes: Homes
+    fill: NDArray[np.int64]
+    counters: NDArray[np.int64]
+    homes_of_several: NDArray[np.int16]
+
+
+class Workspace(NamedTuple):
+    """Memory in which the instances of a thread are worked on.
+
+    Attributes
+    ----------
+    placement : PlacementWorkspace
+        For placing residencies.
+    views : Views
+        For bounding cells.
+    cells : CellWorkspace
+        For working cells out.
+    """
+
+    placement: PlacementWorkspace
+    views: Views
+    cells: CellWorkspace
+
+
+@compiled
+def new_workspace(residencies: Residencies) -> Any:
+    """Make memory that is enough for any kernel."""
+    passes, kernels = len(residencies.selector_starts), residencies.kernels
+    write_starts, cycles = residencies.write_starts, residencies.at_most
+    most_residencies, most_writes = 0, 0
+    for kernel in range(len(kernels.cycles)):
+        first, last = kernels.first_residency[kernel], kernels.first_residency[kernel + 1]
+        most_residencies = max(most_residencies, last - first)
+        most_writes = max(most_writes, write_starts[last] - write_starts[first])
+    return Workspace(
+        PlacementWorkspace(
+            new_homes(passes, most_residencies),
+            np.empty(ENTRIES * passes, np.int64),
+            np.zeros(COUNTERS, np.int64),
+            np.empty((SIDE_BY_SIDE, most_residencies, passes), np.int16),
+        ),
+        new_views(passes, cycles),
+        CellWorkspace(
+            new_events(passes * most_writes, passes, cycles),
+            new_times(cycles),
+            new_times(cycles),
+            new_all_entries(cycles),
+        ),
+    )
