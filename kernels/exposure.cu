@@ -1,4 +1,4 @@
-// Seconds at '0' and at '1' of the cells of instances: their beginning, and a look at some of them.
+// Seconds at '0' and at '1' of the cells of instances: their beginning, and a look at tracked cells.
 // `stress.cu` adds to them. Cells lie as [entry][bit][component].
 
 constexpr int BITS = 32;
@@ -6,10 +6,10 @@ constexpr int COMPONENTS = 64;
 constexpr int ENTRY_CELLS = BITS * COMPONENTS;
 constexpr int CELLS = 256 * ENTRY_CELLS;
 
-// Give instances times of their own: the sum over kernels of seconds run x duty cycle.
+// Give instances separate times: the sum over kernels of seconds run x duty cycle.
 //
 // mixtures[chosen][kernel]     seconds that each chosen instance has run each kernel
-// duties[2][kernel][cell]      share of the time at '0' and at '1'
+// duties[2][kernel][cell]      fraction of the time at '0' and at '1'
 // instance_of[chosen]          position of the instance
 // seconds[2][instances][cell]  result
 //

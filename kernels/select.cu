@@ -7,10 +7,10 @@
 // memory.
 //
 // A register moves only when its compression state changes, unless it is spilled: it is enough to
-// look at the first write of each stay, and if anything spills, once more at every write.
+// look at the first write of each residency (stay), and if anything spills, once more at every write.
 //
-// GR-Guard (section VI.B) is the same machine: a stay is the life of a value, and every row has an
-// entry of its own, which it prefers.
+// GR-Guard (section VI.B) is the same machine: a residency is the life of a value, and every row
+// prefers the entry of its number.
 //
 // Constants: TABLE     compressed values live in the compression table, not in a block
 //            ROTATING  the scan starts one entry further with every window
@@ -31,7 +31,7 @@ constexpr short NOWHERE = -1, SPILLED = -2, IN_TABLE = -3;
 constexpr int ALLOC = 0, RELEASE = 1, DEATH = 3;  // otherwise a write
 constexpr int KIND = 3, COMPRESSED = 4, WAS_COMPRESSED = 8, BEGINS_STAY = 16;
 
-// A write: the row, and first ... end - 1, the write and what follows of its stay. A death: the row.
+// A write: the row, and first ... end - 1, the write and the rest of its residency. A death: the row.
 // A release: the rows first ... end - 1.
 struct alignas(16) Operation {
     int what, row, first, end;
@@ -179,7 +179,7 @@ __device__ bool run(Slice &slice, short *homes, int *arrived, unsigned *released
 //
 // fault_maps[slice][entry]    blocks that are unusable, as bits
 // scan_starts[pass]           entry at which the scan starts
-// stay_operations             allocations, releases, writes that begin a stay
+// stay_operations             allocations, releases, writes that begin a residency
 // write_operations            the same with all writes
 // reads_after, cycles         of writes: reads until, and cycles to, the end of the value
 // arrivals[slice][pass][]     result, `capacity` of each; 0: neither these nor the next are asked for

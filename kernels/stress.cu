@@ -1,12 +1,12 @@
 // How long every cell holds '1' and is powered: a walk through the writes that land in an entry,
 // the sums of its cells in registers. The reference is mcage/engines/numpy_engine/cell_times.py.
 //
-// One block is one entry of one slice, one thread one of its components: a word of content, and 32
-// sums of cycles at '1'. An entry has several worlds (passes from different starting points, which
-// do not see each other) and each is cyclic: its first write finds what its last one left. So a
-// walk has two laps. The first starts with nothing in the cells; the second goes through the
-// writes again, until each cell that is ever written has been, and adds the time during which it
-// held what was left to it.
+// A block is an entry of a slice, a thread a component of it: a word of content, and 32 sums of
+// cycles at '1'. An entry has several orbits, here called worlds: passes from different starting
+// points, which do not see each other. Each is cyclic: its first write meets what its last write
+// left. So a walk has two laps. The first starts with nothing in the cells; the second goes through
+// the writes again, until each cell that is ever written has been, and adds the time during which
+// it held what was left to it.
 //
 // Between the kernels, cells lie as [entry][bit][component], so that the threads of a warp touch
 // neighbours.
@@ -165,7 +165,7 @@ __device__ __forceinline__ Change change_of(const Replay &replay, const Componen
     return change;
 }
 
-// Whether the writes of a visit touch a component; without gating, those of a record touch two.
+// Whether the writes of an occupant (a visit) touch a component; without gating, those of a record touch two.
 __device__ __forceinline__ bool touches(const Visit &visit, int component) {
     if (!RECORDS || visit.block < 0) return true;
     return visit.block == component / BLOCK_COMPONENTS &&
@@ -177,7 +177,7 @@ __device__ __forceinline__ Cycles when(const Replay &replay, const Visit &visit,
     return Cycles(write.time) + visit.turn * replay.cycles;
 }
 
-// Walk through the visits of one world. `powered`: this thread's column of 32 sums in shared
+// Walk through the occupants (visits) of an orbit (world). `powered`: this thread's column of 32 sums in shared
 // memory, every COMPONENTS-th number.
 __device__ __forceinline__ void walk(const Replay &replay, const Component &component,
                                      const Visit *visits, int count, Cycles period,
@@ -382,7 +382,7 @@ __device__ __forceinline__ unsigned long long take_seconds(const Cycles *column,
 }
 
 // As `expose`, but backwards, and the seconds stay as they are: what was the longest when less of
-// the stretch had passed, longest[2][slices], zero to begin with. `backs`: scale of each slice.
+// the epoch had passed, longest[2][slices], zero to begin with. `backs`: scale of each slice.
 extern "C" __global__ void __launch_bounds__(COMPONENTS, BLOCKS_OF_MULTIPROCESSOR)
 look_back(const int4 *writes, const unsigned *contents, const unsigned *masks,
           const unsigned *region_masks, unsigned long long cycles, const int *worlds,

@@ -12,14 +12,14 @@ struct alignas(16) Arrival {
 };
 
 // Writes first ... end - 1 land in one entry: in block `block` of it, or in all of it (-1). They
-// belong to turn `turn` of a world of several passes.
+// belong to turn `turn` of an orbit of several passes.
 struct alignas(16) Visit {
     int first, end, block, turn;
 };
 
 // arrivals[pass of a slice][capacity]  as `place` leaves them
 // arrived[pass of a slice][entry]      likewise
-// starts[pass of a slice][257]         result: first visit of each entry
+// starts[pass of a slice][257]         result: first occupant of each entry
 // visits[pass of a slice][capacity]    result
 extern "C" __global__ void __launch_bounds__(ENTRIES)
 sort_visits(const int4 *arrivals, const int *arrived, int capacity, int *starts, int4 *visits) {

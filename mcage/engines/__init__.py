@@ -1,1 +1,1 @@
-"""Engines: one interface, one meaning; how a trace is made ready for them."""
+"""Engines replay traces: numpy, numba and cuda, which must agree on every result."""

@@ -1,4 +1,4 @@
-"""What every engine offers: fault maps in, compact outcomes out, cell arrays only on request."""
+"""What each engine offers: fault maps in, compact outcomes out, cell arrays only on request."""
 
 from abc import ABC, abstractmethod
 
@@ -18,19 +18,19 @@ class Engine(ABC):
     """Replays traces for batches of instances.
 
     Fault maps are uint8[instances, 256]: bit b set = block b of that entry is unusable, 0 = the
-    entry is reliable. Techniques that do not heed them have the same result for all instances,
-    which is given once (instances = 1).
+    entry is reliable. A technique that does not heed them has the same cell times for all
+    instances, which are given once (instances = 1).
 
     Every method refuses a technique that asks for a policy which the engine does not implement.
     """
 
     name: str
     policies: Policies
-    """What it implements."""
+    """Policies that the engine implements."""
     batch: int
     """Instances that are worth computing together."""
     threads: int | None = None
-    """Threads of the host that its memory has room for at once; None if it need not be asked."""
+    """Threads of the host for which its memory is enough at once; None if there is no limit."""
 
     def __init__(self) -> None:
         self._packed = Packed(self.fixed_times)

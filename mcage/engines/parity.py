@@ -23,7 +23,7 @@ _COUNTED = [field.name for field in dataclasses.fields(Counters) if field.name !
 _TRACKED_CELLS = 256
 _EXCERPT, _EXCERPT_SLOTS = "ScanLargeArrays", 4
 _SECONDS = (3.0e7, 1.7e7)
-"""Lengths of the stretches that instances live through, with and without faults."""
+"""Lengths of the epochs that instances live through, without and with faults."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Answers:
     Attributes
     ----------
     integers, floats : dict of str to ndarray
-        By what they are.
+        Arrays, each under its name in words.
     """
 
     integers: dict[str, NDArray[np.int64]]
@@ -47,7 +47,7 @@ class Parity:
     Attributes
     ----------
     unequal_integers : tuple of str
-        What of the integers differs.
+        Names of the integers that differ.
     largest_difference : float
         Relative difference of floats at most; 0 if all bits are equal.
     """
@@ -77,40 +77,46 @@ class Parity:
 
 
 def ask(engine: Engine, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Answers:
-    """Replay on each fault map: counters, times of all cells, exposure in two stretches.
+    """Replay on each fault map: counters, times of all cells, stress times in two epochs.
 
     Parameters
     ----------
     engine : Engine
-        Who is asked.
+        The engine that is asked.
     replay : PreparedReplay
         A trace under a technique.
     fault_maps : uint8[instances, 256]
-        Maps of the second stretch; in the first there are no faults.
+        Maps of the second epoch; in the first there are no faults.
     """
     engine.check(replay.technique)
     instances = len(fault_maps)
-    clean = engine.cell_times(replay, fault_free_maps())
-    times = engine.cell_times(replay, fault_maps) if replay.technique.heeds_faults else clean
+    fault_free = engine.cell_times(replay, fault_free_maps())
+    times = engine.cell_times(replay, fault_maps) if replay.technique.heeds_faults else fault_free
     counters = engine.count(replay, fault_maps)
     integers = {name: getattr(counters, name) for name in _COUNTED}
     integers |= {"passes": np.array([counters.passes]), "period": np.array([times.period])}
     integers |= {"cycles at '1'": times.ones, "cycles powered": times.powered}
-    integers |= {"clean cycles at '1'": clean.ones, "clean cycles powered": clean.powered}
+    integers |= {
+        "fault-free cycles at '1'": fault_free.ones,
+        "fault-free cycles powered": fault_free.powered,
+    }
 
-    duties = (group_by_duty(at.reshape(1, -1) / clean.period) for at in (clean.zeros, clean.ones))
+    duties = (
+        group_by_duty(at.reshape(1, -1) / fault_free.period)
+        for at in (fault_free.zeros, fault_free.ones)
+    )
     stress = engine.stress(FaultFreeDuties((replay,), *duties), _tracked(instances), instances)
-    everyone, kernel = np.arange(instances), np.zeros(instances, dtype=np.int64)
+    everybody, kernel = np.arange(instances), np.zeros(instances, dtype=np.int64)
     floats = {}
     for span, maps in enumerate((fault_free_maps(instances), fault_maps)):
-        stress.add(everyone, kernel, maps, _SECONDS[span])
+        stress.add(everybody, kernel, maps, _SECONDS[span])
         floats[f"longest seconds {span}"] = stress.longest.copy()
         floats[f"seconds of cells {span}"] = stress.tracked_seconds.copy()
     return Answers(integers, floats)
 
 
 def _tracked(instances: int) -> TrackedCells:
-    """Cells of every instance: half of them in entries that every kernel uses."""
+    """Cells of every instance: half of them in entries that all kernels use."""
     draw = np.random.default_rng(1)
     anywhere = draw.integers(SLICE.cells, size=(instances, _TRACKED_CELLS // 2))
     in_use = draw.integers(8 * SLICE.entry_bits, size=anywhere.shape)
@@ -118,34 +124,36 @@ def _tracked(instances: int) -> TrackedCells:
     return TrackedCells(np.repeat(np.arange(instances), _TRACKED_CELLS), cell.ravel())
 
 
-def compare(found: Answers, meant: Answers) -> Parity:
-    """Hold an engine's answers against those of the reference."""
+def compare(answers: Answers, reference: Answers) -> Parity:
+    """Compare an engine's answers with those of the reference."""
     unequal = [
         name
-        for name, array in meant.integers.items()
-        if not np.array_equal(found.integers[name], array)
+        for name, array in reference.integers.items()
+        if not np.array_equal(answers.integers[name], array)
     ]
-    pairs = ((found.floats[name], array) for name, array in meant.floats.items())
+    pairs = ((answers.floats[name], array) for name, array in reference.floats.items())
     return Parity(tuple(unequal), max(largest_difference(*pair) for pair in pairs))
 
 
-def largest_difference(found: NDArray[np.float64], meant: NDArray[np.float64]) -> float:
-    """Largest relative difference; infinite where only one is a number, or the shapes differ."""
-    if np.array_equal(found, meant, equal_nan=True):
+def largest_difference(answers: NDArray[np.float64], reference: NDArray[np.float64]) -> float:
+    """Largest relative difference; infinite where a number meets none, or shapes differ."""
+    if np.array_equal(answers, reference, equal_nan=True):
         return 0.0
-    if found.shape != meant.shape or not np.array_equal(np.isfinite(found), np.isfinite(meant)):
+    if answers.shape != reference.shape or not np.array_equal(
+        np.isfinite(answers), np.isfinite(reference)
+    ):
         return np.inf
-    differ = np.isfinite(meant) & (found != meant)
-    scale = np.maximum(np.abs(found[differ]), np.abs(meant[differ]))
-    return float((np.abs(found[differ] - meant[differ]) / scale).max(initial=0.0))
+    differ = np.isfinite(reference) & (answers != reference)
+    scale = np.maximum(np.abs(answers[differ]), np.abs(reference[differ]))
+    return float((np.abs(answers[differ] - reference[differ]) / scale).max(initial=0.0))
 
 
 def excerpt() -> Trace:
     """A bundled trace cut small: two kernels of 3 and 10 registers, some writes divergent."""
     trace = first_generations(bundled_trace(_EXCERPT), 1)
     event, window = trace.slot < _EXCERPT_SLOTS, trace.slot[trace.alloc_event] < _EXCERPT_SLOTS
-    columns = {one.attribute: getattr(trace, one.attribute)[event] for one in EVENT_COLUMNS}
-    columns |= {one.attribute: getattr(trace, one.attribute)[window] for one in ALLOC_COLUMNS}
+    columns = {c.attribute: getattr(trace, c.attribute)[event] for c in EVENT_COLUMNS}
+    columns |= {c.attribute: getattr(trace, c.attribute)[window] for c in ALLOC_COLUMNS}
     columns["alloc_event"] = np.flatnonzero(columns["kind"] == ALLOC).astype(np.uint32)
     return dataclasses.replace(trace, **columns)
 
@@ -156,7 +164,7 @@ def demanding_maps(instances: int) -> NDArray[np.uint8]:
     maps = fault_free_maps(instances)
     for number in range(1, instances):
         unusable = draw.integers(1, 1 << SLICE.blocks, SLICE.entries)
-        some = draw.random(SLICE.entries) < 0.15
+        faulty = draw.random(SLICE.entries) < 0.15
         hopeless = draw.random(SLICE.entries) < 0.95
-        maps[number] = np.where(hopeless, 15, unusable) if number % 2 == 0 else unusable * some
+        maps[number] = np.where(hopeless, 15, unusable) if number % 2 == 0 else unusable * faulty
     return maps

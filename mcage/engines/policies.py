@@ -52,7 +52,7 @@ class Policies:
         for policy, implemented in asked:
             if policy not in implemented:
                 kind = type(policy).__name__.lower()
-                known = ", ".join(one.value for one in type(policy) if one in implemented)
+                known = ", ".join(member.value for member in type(policy) if member in implemented)
                 raise UserError(
                     f"technique {technique.name!r}: engine {engine!r} does not implement {kind} "
                     f"{policy.value!r}; it implements {known}"

@@ -1,8 +1,8 @@
-"""How long each cell of a batch of instances has held '0' and '1' so far.
+"""Stress times: how long each cell of a batch of instances has held '0' and '1' so far.
 
-While a slice has no fault that its technique reacts to, its times are a mixture of duty cycles
-that all instances share, and only the mixture is kept. From the first fault on an instance has
-times of its own, stretch by stretch.
+While a slice has no fault that its technique reacts to, its times are a mixture of the fault-free
+duty cycles, and only the mixture is kept. From the first fault on an instance has separate times,
+to which each epoch adds.
 """
 
 from abc import ABC, abstractmethod
@@ -18,12 +18,12 @@ SliceTimes = tuple[NDArray[np.integer], NDArray[np.integer], int]
 """Of every cell of a slice, cycles at '1' and powered, [256, 2048] each; cycles of the replay."""
 
 TRACKED_TOGETHER = 1 << 14
-"""Watched cells whose times are added to together, so that they stay in the cache."""
+"""Tracked cells whose times are added to together, so that they stay in the cache."""
 
 
 @dataclass(frozen=True)
 class TrackedCells:
-    """Cells whose times are followed one by one; arrays [n], in any order.
+    """Cells whose times are kept for each cell; arrays [n], in any order.
 
     Attributes
     ----------
@@ -44,29 +44,29 @@ class FaultFreeDuties:
     Attributes
     ----------
     replays : tuple of PreparedReplay
-        One per kernel.
-    zero, one : DutyGroups
-        Share of the time that each cell holds '0' and '1'.
+        The technique on each kernel.
+    at_zero, at_one : DutyGroups
+        Fraction of the time for which each cell holds '0' and '1'.
     """
 
     replays: tuple[PreparedReplay, ...]
-    zero: DutyGroups
-    one: DutyGroups
+    at_zero: DutyGroups
+    at_one: DutyGroups
 
 
 class StressAccumulator(ABC):
     """Seconds at '0' and at '1' of the cells of a batch of instances.
 
-    Every engine keeps the times of instances of their own in its own way; what it tells of them is
+    Each engine keeps the times of instances with faults in another way. What it tells of them is
     the same to the last bit, for the terms of a cell's sum are the same and added in this order:
-    the mixture, kernel by kernel, then stretch by stretch.
+    the mixture, kernel by kernel, then epoch by epoch.
 
     Parameters
     ----------
-    duties : SharedDuties
-        The technique on every kernel.
-    watched : Watched
-        Cells to be followed.
+    duties : FaultFreeDuties
+        The technique on each kernel.
+    tracked : TrackedCells
+        Cells whose times are kept for each cell.
     instances : int
         Size of the batch.
     """
@@ -77,7 +77,7 @@ class StressAccumulator(ABC):
         self._mixture = np.zeros((instances, len(duties.replays)))
         self._has_own = np.zeros(instances, dtype=bool)
         self.tracked_seconds = np.zeros((2, len(tracked.cell)))
-        """Seconds at '0' and at '1' of the watched cells."""
+        """Seconds at '0' and at '1' of the tracked cells."""
         self.longest = np.zeros((2, instances))
         """Longest seconds at '0' and at '1' among all cells of each instance."""
 
@@ -88,7 +88,7 @@ class StressAccumulator(ABC):
         fault_maps: NDArray[np.uint8],
         seconds: float,
     ) -> None:
-        """Let some instances run a kernel each for some seconds.
+        """Let each of the instances run a kernel for so many seconds.
 
         Parameters
         ----------
@@ -99,37 +99,37 @@ class StressAccumulator(ABC):
         fault_maps : uint8[m, 256]
             Fault map of each meanwhile.
         seconds : float
-            Length of the stretch.
+            Length of the epoch.
         """
         heeds_faults = self._duties.replays[0].technique.heeds_faults
         alone = heeds_faults & (fault_maps.any(axis=1) | self._has_own[instances])
-        fresh = instances[alone & ~self._has_own[instances]]
-        if len(fresh):
-            self._begin(fresh)
-            self._has_own[fresh] = True
+        beginning = instances[alone & ~self._has_own[instances]]
+        if len(beginning):
+            self._begin(beginning)
+            self._has_own[beginning] = True
         if alone.any():
             self._run_each(instances[alone], kernel[alone], fault_maps[alone], seconds)
-        self._share(instances[~alone], kernel[~alone], seconds)
+        self._add_to_mixtures(instances[~alone], kernel[~alone], seconds)
 
-    def _share(
+    def _add_to_mixtures(
         self, instances: NDArray[np.int64], kernel: NDArray[np.int64], seconds: float
     ) -> None:
         if not len(instances):
             return
         self._mixture[instances, kernel] += seconds
         mixtures = self._mixture[instances]
-        duties = (self._duties.zero, self._duties.one)
+        duties = (self._duties.at_zero, self._duties.at_one)
         for longest, of_cells in zip(self.longest, duties, strict=True):
             longest[instances] = self._longest_of_mixtures(mixtures, of_cells)
         first_cell = np.full(len(self._has_own), -1, dtype=np.int64)
-        first_cell[instances] = kernel * self._duties.zero.duty.shape[1]
+        first_cell[instances] = kernel * self._duties.at_zero.duty.shape[1]
         for first in range(0, len(self._tracked.cell), TRACKED_TOGETHER):
-            some = slice(first, first + TRACKED_TOGETHER)
-            place = first_cell[self._tracked.instance[some]]
-            mine = slice(None) if place.min() >= 0 else np.flatnonzero(place >= 0)
-            place = place[mine] + self._tracked.cell[some][mine]
+            chunk = slice(first, first + TRACKED_TOGETHER)
+            place = first_cell[self._tracked.instance[chunk]]
+            added = slice(None) if place.min() >= 0 else np.flatnonzero(place >= 0)
+            place = place[added] + self._tracked.cell[chunk][added]
             for tracked, of_cells in zip(self.tracked_seconds, duties, strict=True):
-                tracked[some][mine] += seconds * of_cells.duty.take(place)
+                tracked[chunk][added] += seconds * of_cells.duty.take(place)
 
     def longest_earlier(
         self,
@@ -151,12 +151,12 @@ class StressAccumulator(ABC):
         """
         longest = np.empty((2, len(instances)))
         has_own = self._has_own[instances]
-        shared, alone = np.flatnonzero(~has_own), np.flatnonzero(has_own)
-        if len(shared):
-            mixtures = self._mixture[instances[shared]]
-            mixtures[np.arange(len(shared)), kernel[shared]] -= seconds[shared]
-            for which, duties in enumerate((self._duties.zero, self._duties.one)):
-                longest[which, shared] = self._longest_of_mixtures(mixtures, duties)
+        fault_free, alone = np.flatnonzero(~has_own), np.flatnonzero(has_own)
+        if len(fault_free):
+            mixtures = self._mixture[instances[fault_free]]
+            mixtures[np.arange(len(fault_free)), kernel[fault_free]] -= seconds[fault_free]
+            for which, duties in enumerate((self._duties.at_zero, self._duties.at_one)):
+                longest[which, fault_free] = self._longest_of_mixtures(mixtures, duties)
         if len(alone):
             longest[:, alone] = self._own_earlier(
                 instances[alone], kernel[alone], fault_maps[alone], seconds[alone]
@@ -170,9 +170,9 @@ class StressAccumulator(ABC):
 
     @abstractmethod
     def _begin(self, instances: NDArray[np.int64]) -> None:
-        """Give some instances times of their own: so far, those of their mixtures.
+        """Give instances separate times: so far, those of their mixtures.
 
-        Brings `watched_seconds` of their cells in line with these.
+        Brings `tracked_seconds` of their cells in line with these.
         """
 
     def _run_each(
@@ -182,10 +182,10 @@ class StressAccumulator(ABC):
         fault_maps: NDArray[np.uint8],
         seconds: float,
     ) -> None:
-        """Add a stretch, with a kernel for each: int64[m], int64[m], uint8[m, 256]."""
-        for one in np.unique(kernel):
-            chosen = kernel == one
-            self._run(instances[chosen], int(one), fault_maps[chosen], seconds)
+        """Add an epoch, with a kernel for each: int64[m], int64[m], uint8[m, 256]."""
+        for number in np.unique(kernel):
+            chosen = kernel == number
+            self._run(instances[chosen], int(number), fault_maps[chosen], seconds)
 
     def _run(
         self,
@@ -194,9 +194,9 @@ class StressAccumulator(ABC):
         fault_maps: NDArray[np.uint8],
         seconds: float,
     ) -> None:
-        """Add a stretch of one kernel to instances that have times of their own.
+        """Add an epoch of a kernel to instances that have separate times.
 
-        Brings `longest` and `watched_seconds` up to date.
+        Brings `longest` and `tracked_seconds` up to date.
         """
         raise NotImplementedError
 
@@ -207,15 +207,15 @@ class StressAccumulator(ABC):
         fault_maps: NDArray[np.uint8],
         seconds: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """`longest_earlier` of instances that have times of their own.
+        """`longest_earlier` of instances that have separate times.
 
         To the last bit the largest of what is left of a cell's seconds when the cycles of its last
-        stretch, times seconds / period, are taken from them; 0 at least.
+        epoch, times seconds / period, are taken from them; 0 at least.
         """
         raise NotImplementedError
 
     def _tracked_of(self, instances: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Positions of the watched cells of some instances."""
+        """Positions of the tracked cells of instances."""
         chosen = np.zeros(len(self._has_own), dtype=bool)
         chosen[instances] = True
         return np.flatnonzero(chosen[self._tracked.instance])
@@ -224,21 +224,21 @@ class StressAccumulator(ABC):
 class DenseStress(StressAccumulator):
     """Two sums for each of the 524,288 cells of an instance: simple, and 8 MB.
 
-    `_times` says what a stretch adds to them.
+    `_times` says what an epoch adds to them.
     """
 
     def __init__(self, duties: FaultFreeDuties, tracked: TrackedCells, instances: int) -> None:
         super().__init__(duties, tracked, instances)
         # Pages that are never touched take no memory.
-        self._own = np.zeros((2, instances, duties.zero.duty.shape[1]))
+        self._seconds = np.zeros((2, instances, duties.at_zero.duty.shape[1]))
 
     def _begin(self, instances: NDArray[np.int64]) -> None:
-        duties = (self._duties.zero.duty, self._duties.one.duty)
+        duties = (self._duties.at_zero.duty, self._duties.at_one.duty)
         for instance in instances:
-            for own, duty in zip(self._own, duties, strict=True):
+            for seconds, duty in zip(self._seconds, duties, strict=True):
                 for kernel in np.flatnonzero(self._mixture[instance]):
-                    own[instance] += self._mixture[instance, kernel] * duty[kernel]
-        self._follow(instances)
+                    seconds[instance] += self._mixture[instance, kernel] * duty[kernel]
+        self._read_tracked(instances)
 
     def _run(
         self,
@@ -251,10 +251,10 @@ class DenseStress(StressAccumulator):
         for instance, fault_map in zip(instances, fault_maps, strict=True):
             ones, powered, period = self._times(replay, fault_map)
             scale = seconds / period
-            self._own[0, instance] += (powered - ones).ravel() * scale
-            self._own[1, instance] += ones.ravel() * scale
-        self.longest[:, instances] = self._own[:, instances].max(axis=2)
-        self._follow(instances)
+            self._seconds[0, instance] += (powered - ones).ravel() * scale
+            self._seconds[1, instance] += ones.ravel() * scale
+        self.longest[:, instances] = self._seconds[:, instances].max(axis=2)
+        self._read_tracked(instances)
 
     def _own_earlier(
         self,
@@ -269,7 +269,7 @@ class DenseStress(StressAccumulator):
             ones, powered, period = self._times(replay, fault_maps[place])
             back = seconds[place] / period
             for which, cycles in enumerate((powered - ones, ones)):
-                earlier = self._own[which, instance] - cycles.ravel() * back
+                earlier = self._seconds[which, instance] - cycles.ravel() * back
                 longest[which, place] = max(0.0, earlier.max())
         return longest
 
@@ -277,7 +277,7 @@ class DenseStress(StressAccumulator):
     def _times(self, replay: PreparedReplay, fault_map: NDArray[np.uint8]) -> SliceTimes:
         """Times of a slice with a fault map uint8[256]."""
 
-    def _follow(self, instances: NDArray[np.int64]) -> None:
-        mine = self._tracked_of(instances)
-        instance, cell = self._tracked.instance[mine], self._tracked.cell[mine]
-        self.tracked_seconds[:, mine] = self._own[:, instance, cell]
+    def _read_tracked(self, instances: NDArray[np.int64]) -> None:
+        tracked = self._tracked_of(instances)
+        instance, cell = self._tracked.instance[tracked], self._tracked.cell[tracked]
+        self.tracked_seconds[:, tracked] = self._seconds[:, instance, cell]

@@ -2,7 +2,7 @@
 
 Long-run rotation is taken in the limit: a pass of the trace is replayed once from every starting
 offset of the rotating state, and cell times are summed over these passes. A pass finds in the
-entries what an earlier pass left there: the one whose counters lead to its own starting offset.
+entries what an earlier pass left there: the pass whose counters lead to this starting offset.
 """
 
 import math

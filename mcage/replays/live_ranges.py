@@ -21,7 +21,7 @@ class LiveRanges:
     Attributes
     ----------
     first : int64[writes]
-        First write of the life. A write that nobody reads is a life of its own, over at once.
+        First write of the life. A write that nobody reads is a life by itself, over at once.
     end_event : int64[writes]
         Event of the trace that replaces the value, or reads it for the last time; the write itself
         if nobody reads it.
@@ -51,7 +51,7 @@ def live_ranges(trace: Trace, window_of_event: NDArray[np.int64]) -> LiveRanges:
     is_write = trace.kind[event] == WRITE
     place = np.arange(len(event))
 
-    # A stretch goes from a write of a whole register, or its first one, to the next such write.
+    # A range goes from a write of a whole register, or its first write, to the next such write.
     opens = is_write & (trace.exec_mask[event] == ALL_LANES)
     opens |= _first_of_each(register, is_write)
     starts = opens | (np.diff(register, prepend=-1) != 0)  # or reads of what was never written

@@ -1,8 +1,8 @@
-"""The most stressed cell under a mixture of kernels, without looking at every cell.
+"""The most stressed cell under a mixture of kernels, by branch and bound.
 
 Cells with similar duty cycles stand together in a tree. The largest duty cycles of a group bound
-all its cells under any mixture, so that only groups whose bound exceeds what is already found are
-looked into. Much is found at once: the cells that win under some other mixture.
+all its cells under any mixture, so that only groups whose bound exceeds the longest time seen so
+far are looked into. The search begins with the cells that win under other mixtures.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ COARSEST = 128
 """Nodes of the coarsest level at most, if they come in eights."""
 
 TRIALS = 64
-"""Mixtures whose longest stressed cells are looked at first."""
+"""Mixtures whose most stressed cells are looked at first."""
 
 TRIAL_KERNELS = 5
 """Kernels of such a mixture at most."""
@@ -36,7 +36,7 @@ class DutyGroups:
     Attributes
     ----------
     duty : float64[kernels, cells]
-        Share of the time that a cell is stressed.
+        Fraction of the time for which a cell is stressed.
     cells : int32[groups, 64]
         Cells of each group; inside it, like cells stand together again.
     levels : tuple of float64[kernels, nodes]
@@ -44,7 +44,7 @@ class DutyGroups:
         nodes of a level cut the cells, in the order of `cells`, into n equal parts; those of the
         next level cut each part into 8, down to 8 cells.
     champions : int32[n]
-        Cells that are stressed longest under some mixture.
+        Cells that are the most stressed under a mixture drawn at random.
     """
 
     duty: NDArray[np.float64]
@@ -64,31 +64,31 @@ def group_by_duty(duty: NDArray[np.float64]) -> DutyGroups:
     rough = duty.astype(np.float32)  # likeness asks for no more
     cells = np.arange(duty.shape[1], dtype=np.int32)[None]
     while cells.shape[1] > BRANCHES:
-        spread = np.stack([np.ptp(one[cells], axis=1) for one in rough])
+        spread = np.stack([np.ptp(of_kernel[cells], axis=1) for of_kernel in rough])
         key = rough[np.argmax(spread, axis=0)[:, None], cells]
         half = cells.shape[1] // 2
         order = np.argpartition(key, half, axis=1)
         cells = np.take_along_axis(cells, order, axis=1).reshape(-1, half)
-    levels = [np.stack([one[cells].max(axis=1) for one in duty])]
+    levels = [np.stack([of_kernel[cells].max(axis=1) for of_kernel in duty])]
     while levels[0].shape[1] > COARSEST and levels[0].shape[1] % BRANCHES == 0:
         levels.insert(0, levels[0].reshape(len(duty), -1, BRANCHES).max(axis=2))
     return DutyGroups(duty, cells.reshape(-1, GROUP), tuple(levels), _champions(rough))
 
 
 def _champions(duty: NDArray[np.float32]) -> NDArray[np.int32]:
-    """Cells that win under each kernel alone, and under some mixtures of a few kernels."""
+    """Cells that win under each kernel alone, and under mixtures of a few kernels."""
     kernels = len(duty)
     draws = np.random.default_rng(0).integers(kernels, size=(TRIALS, TRIAL_KERNELS))
     draws[:, 0] = np.arange(TRIALS) % kernels
-    some = np.arange(TRIAL_KERNELS) <= np.arange(TRIALS)[:, None] // kernels
+    counts = np.arange(TRIAL_KERNELS) <= np.arange(TRIALS)[:, None] // kernels
     mixtures = np.zeros((TRIALS, kernels), dtype=np.float32)
-    np.add.at(mixtures, (np.arange(TRIALS)[:, None], draws), some)
+    np.add.at(mixtures, (np.arange(TRIALS)[:, None], draws), counts)
     winners = [np.argmax(few @ duty, axis=1) for few in np.array_split(mixtures, TRIALS // 8)]
     return np.unique(winners).astype(np.int32)
 
 
 def longest_total(seconds: NDArray[np.float64], groups: DutyGroups) -> NDArray[np.float64]:
-    """Longest stressed time of any cell of each instance.
+    """Longest stress time of any cell of each instance.
 
     Parameters
     ----------
@@ -106,8 +106,8 @@ def longest_total(seconds: NDArray[np.float64], groups: DutyGroups) -> NDArray[n
     """
     longest = np.empty(len(seconds))
     for first in range(0, len(seconds), BLOCK):
-        some = slice(first, first + BLOCK)
-        longest[some] = _longest_of_block(seconds[some], groups)
+        block = slice(first, first + BLOCK)
+        longest[block] = _longest_of_block(seconds[block], groups)
     return longest
 
 

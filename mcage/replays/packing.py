@@ -1,7 +1,7 @@
 """Whole windows between faulty entries: how many fit, where they lie, and how long the others wait.
 
-What one would do without any paper: a faulty entry is unusable, and a window needs N reliable
-entries in a row. Where fewer windows fit than a kernel had, wavefronts wait for one another. They
+The simplest technique, which needs no paper: a faulty entry is unusable, and a window needs N
+reliable entries in a row. Where fewer windows fit than a kernel had, wavefronts wait. They
 keep their order and what they do from their allocation on; only when they start changes.
 """
 
@@ -76,9 +76,11 @@ class Packing:
     def __post_init__(self) -> None:
         windows = self.windows
         for size in self.sizes:
-            mine = windows.size == size
-            begins = windows.alloc_cycle[mine, None] <= windows.release_cycle[~mine]
-            if (begins & (windows.alloc_cycle[~mine] <= windows.release_cycle[mine, None])).any():
+            of_size = windows.size == size
+            begins = windows.alloc_cycle[of_size, None] <= windows.release_cycle[~of_size]
+            if (
+                begins & (windows.alloc_cycle[~of_size] <= windows.release_cycle[of_size, None])
+            ).any():
                 raise UserError(
                     f"trace {self.trace.name!r}: windows of different size are open at once; "
                     "pack placement needs kernels one after the other"
@@ -108,7 +110,7 @@ class Packing:
 
     def fits(self, fault_maps: NDArray[np.uint8]) -> NDArray[np.bool_]:
         """Whether all kernels can run, if slowly, on fault maps uint8[n, 256]: bool[n]."""
-        return np.array([all(self.places(one)) for one in fault_maps], dtype=bool)
+        return np.array([all(self.places(fault_map)) for fault_map in fault_maps], dtype=bool)
 
     def slowdown(self, fault_maps: NDArray[np.uint8]) -> NDArray[np.float64]:
         """Cycles lost to waiting, per recorded cycle: float64[n], infinite where nothing runs."""
@@ -162,9 +164,7 @@ class Packing:
         cycle = self.trace.cycle + delay[self.window_of_event]
         kind = self.trace.kind
         order = np.lexsort((np.arange(len(kind)), _RANK_IN_CYCLE[kind], cycle))
-        columns = {
-            one.attribute: getattr(self.trace, one.attribute)[order] for one in EVENT_COLUMNS
-        }
+        columns = {c.attribute: getattr(self.trace, c.attribute)[order] for c in EVENT_COLUMNS}
         columns["cycle"] = cycle[order]
         columns["slot"] = timing.place[self.window_of_event][order].astype(np.uint16)
         return dataclasses.replace(
@@ -178,8 +178,8 @@ class Packing:
         """First entry of every window on a fault map with so many places: int64[windows]."""
         base = np.empty(len(self.windows.size), dtype=np.int64)
         for size in self.sizes:
-            mine = self.windows.size == size
-            base[mine] = packed_bases(fault_map, size)[self.timing(places).place[mine]]
+            of_size = self.windows.size == size
+            base[of_size] = packed_bases(fault_map, size)[self.timing(places).place[of_size]]
         return base
 
     def entries(self, fault_map: NDArray[np.uint8], places: Places) -> NDArray[np.int64]:

@@ -37,9 +37,9 @@ class Schedule:
     window, reg, row : int64[writes]
         Window, register index in it, and row (window base + index, 0 ... 255).
     residency_first : int64[writes]
-        First write of the stay: the writes of a register, one after the other, that keep its
-        compression state and hence its home, unless it was spilled. Under guard placement it is
-        a life (`mcage.replays.live_ranges`): nothing is left of its value when it is over.
+        First write of the residency: the writes of a register in a row that keep its compression
+        state and hence its home, unless it was spilled. Under guard placement it is a life
+        (`mcage.replays.live_ranges`): nothing is left of its value when it is over.
     first, compressed, was_compressed, divergent, mispredicted : bool[writes]
         First write of its register in the window; stored compressed; found the register stored
         compressed; under a partial EXEC mask; fits in the first block but not as a whole.
@@ -49,7 +49,7 @@ class Schedule:
         Allocations, writes and releases in trace order (constants of `mcage.traces.model`), with
         the index of the window or write. Under guard placement also each `DEATH`, right after the
         last read, with the first write of the life.
-    images : Images
+    stored_values : StoredValues
         What each write stores, and in which cells.
     compressible_writes : int
         Writes after which the register's content has a compressible pattern.

@@ -26,7 +26,7 @@ class StoredValues:
 
     Attributes
     ----------
-    contents : uint32[images, 64]
+    contents : uint32[n, 64]
         Distinct contents of an entry.
     image : int64[writes]
         Row of `contents` that a write stores.
@@ -102,7 +102,7 @@ def stored_values_of(
             regions[compressed] = (2 << size_class) - 1
             region_ends = [8 * size for size in WC_SIZES]
         case unknown:
-            refuse_policy(unknown, "stored_images")
+            refuse_policy(unknown, "stored_values_of")
     return StoredValues(
         contents=np.ascontiguousarray(contents, dtype=np.uint32),
         image=image,
@@ -154,7 +154,7 @@ def packed_deltas(values: NDArray[np.uint32], sizes: NDArray[np.int64]) -> NDArr
     packed = np.zeros((len(values), SLICE.entry_bits // 8), dtype=np.uint8)
     packed[:, :4] = np.ascontiguousarray(values[:, :1].astype("<u4")).view(np.uint8)
     deltas = values[:, 1:] - values[:, :1]
-    one, two = sizes == WC_SIZES[1], sizes == WC_SIZES[2]
-    packed[one, 4:67] = deltas[one].astype(np.uint8)
-    packed[two, 4:130] = np.ascontiguousarray(deltas[two].astype("<u2")).view(np.uint8)
+    byte, half = sizes == WC_SIZES[1], sizes == WC_SIZES[2]
+    packed[byte, 4:67] = deltas[byte].astype(np.uint8)
+    packed[half, 4:130] = np.ascontiguousarray(deltas[half].astype("<u2")).view(np.uint8)
     return packed.view("<u4").astype(np.uint32)

@@ -30,11 +30,13 @@ def scattered_maps(rng):
 @pytest.mark.parametrize("seed", range(3))
 def test_where_free_places_are_makes_no_difference(name, seed):
     rng = random.Random(seed)
-    runs = residencies_of((prepare(random_trace(rng, **SPILLING), possible_redirections()[name]),))
+    residencies = residencies_of(
+        (prepare(random_trace(rng, **SPILLING), possible_redirections()[name]),)
+    )
     maps = scattered_maps(rng)
     expected = np.zeros((len(maps), COUNTERS), dtype=np.int64)
-    count(runs, maps, expected)
-    counts = Counts(runs)
+    count(residencies, maps, expected)
+    counts = Counts(residencies)
     assert np.array_equal(counts.of(maps), expected)
     assert np.array_equal(counts.of(maps[::-1]), expected[::-1])
     assert counts.of(maps[:0]).shape == (0, COUNTERS)
@@ -45,10 +47,14 @@ def test_nothing_in_entries_needs_no_places():
     few = {"window_sizes": (1, 1), "slots": (1, 1), "accesses": (0, 1), "generations": (1, 1)}
     technique = TECHNIQUES["rrcd+rc+rar"]
     replays = [prepare(random_trace(random.Random(i), **few), technique) for i in range(30)]
-    empty = [runs for runs in map(residencies_of, zip(replays, strict=True)) if not len(runs.end)]
+    empty = [
+        residencies
+        for residencies in map(residencies_of, zip(replays, strict=True))
+        if not len(residencies.end)
+    ]
     assert empty
-    for runs in empty:
+    for residencies in empty:
         no_use = np.full((1, 256), 15, dtype=np.uint8)
-        regular, *others = Counts(runs).of(no_use)[0]
-        assert regular == len(runs.selector_starts) * runs.kernels.writes[0]
+        regular, *others = Counts(residencies).of(no_use)[0]
+        assert regular == len(residencies.selector_starts) * residencies.kernels.writes[0]
         assert not any(others)

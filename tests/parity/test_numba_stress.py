@@ -1,7 +1,7 @@
 """The shortcuts of the Numba engine's exposure against sums over all cells, on real traces.
 
 Short random traces leave few bits open; these reach every way in which the engine looks for the
-most stressed cell, that of many entries abreast included.
+most stressed cell, that of all entries at once included.
 """
 
 from itertools import chain
@@ -42,7 +42,7 @@ def duties(request):
 
 
 def lives(duties, seed):
-    """Both exposures of the same lives, stretch after stretch."""
+    """Both accumulators after each epoch of the same lives."""
     rng = np.random.default_rng(seed)
     cells = rng.choice(SLICE.cells, (INSTANCES, TRACKED), replace=False)
     tracked = TrackedCells(np.repeat(np.arange(INSTANCES), TRACKED), cells.ravel())
@@ -57,7 +57,7 @@ def lives(duties, seed):
         for stress in both:
             stress.add(running, kernel, fault_maps[running], seconds)
         yield both, (running, kernel, fault_maps[running], seconds)
-        fault_maps = (faulty * blocks).astype(np.uint8)  # from the second stretch on
+        fault_maps = (faulty * blocks).astype(np.uint8)  # from the second epoch on
         faulty |= rng.random(faulty.shape) < 0.02
 
 
@@ -90,13 +90,13 @@ def test_longest_times_within_a_span_are_those_of_all_cells(duties):
     assert below, "the same cells are the longest throughout: a line would do"
 
 
-def test_bits_are_worked_out_abreast(duties):
+def test_bits_are_worked_out_for_all_entries_at_once(duties):
     """Otherwise the test above would not see that way of looking."""
     technique = duties.replays[0].technique
     if not (technique.gates_released and technique.rotating_selectors):
         pytest.skip("only for tables and released places that are off")
     *_, ((_, native), _) = lives(duties, 1)
-    done = [room.abreast.done.any() for room in native._rooms._spare]
+    done = [used.cells.all_entries.done.any() for used in native._workspaces._free]
     assert any(done)
 
 

@@ -27,7 +27,7 @@ WRITE_KINDS = COUNTED[:4]
 
 def possible_techniques():
     """Every combination of policies that is a technique, by a name of its policies."""
-    found = {}
+    techniques = {}
     for placement, storage, gating, rotating in itertools.product(
         Placement, Storage, Gating, (False, True)
     ):
@@ -35,20 +35,20 @@ def possible_techniques():
             continue  # as under `UNUSED`: once for each storage is enough
         name = f"{placement.value}/{storage.value}/{gating.value}/{rotating}".replace(" ", "-")
         try:
-            found[name] = Technique(name, placement, storage, gating, "", "", rotating)
+            techniques[name] = Technique(name, placement, storage, gating, "", "", rotating)
         except UserError:
             continue
-    return found
+    return techniques
 
 
 def possible_redirections():
-    """Those of them that redirect."""
-    return {name: one for name, one in possible_techniques().items() if one.redirects}
+    """The possible techniques that redirect."""
+    return {name: each for name, each in possible_techniques().items() if each.redirects}
 
 
 def possible_fault_heeding_techniques():
-    """Those of them that do something else on another fault map."""
-    return {name: one for name, one in possible_techniques().items() if one.heeds_faults}
+    """The possible techniques that do something else on another fault map."""
+    return {name: each for name, each in possible_techniques().items() if each.heeds_faults}
 
 
 def oracle_policies(technique):
@@ -59,7 +59,7 @@ def oracle_policies(technique):
 
 
 def fault_map_batch(rng):
-    """Fault maps of five slices: clean, mild, heavy, random, and without a usable block."""
+    """Fault maps of five slices: no faults, mild, heavy, random, and without a usable block."""
     blocks = np.random.default_rng(rng.getrandbits(32))
     mild = np.where(blocks.random(256) < 0.1, 1 << blocks.integers(0, 4, 256), 0)
     heavy = np.where(blocks.random(256) < 0.95, blocks.integers(1, 16, 256), 0)
@@ -73,8 +73,8 @@ def seeded_fault_maps(seed):
 
 def with_full_masks(trace):
     """The same trace, but every write writes all lanes."""
-    every = np.where(trace.kind == WRITE, np.uint64(ALL_LANES), np.uint64(0))
-    return dataclasses.replace(trace, exec_mask=every)
+    masks = np.where(trace.kind == WRITE, np.uint64(ALL_LANES), np.uint64(0))
+    return dataclasses.replace(trace, exec_mask=masks)
 
 
 def with_first_slots(trace, slots):

@@ -1,4 +1,4 @@
-"""The CUDA engine: batches of instances on one device or several.
+"""The CUDA engine: batches of instances on a device or several.
 
 It knows devices by the protocol of `mcage.engines.cuda_engine.devices.device` only.
 """
@@ -25,13 +25,13 @@ MOST_INSTANCES = 1024
 """A batch that keeps any device busy; more would only wait for each other."""
 
 FEWEST_INSTANCES = 64
-"""A device that has no room for that many in a batch is left to others."""
+"""A device without memory for that many in a batch is left to others."""
 
 _STRESS_BYTES = 2 * 8 * SLICE.cells
 
 LEAST_BYTES = 2 * FEWEST_INSTANCES * _STRESS_BYTES
-"""Free memory that a device needs. Half of it is for the times of cells; the rest for work space
-and shared tables."""
+"""Free memory that a device needs. Half of it is for the times of cells; the rest for workspace and
+the tables that all threads use."""
 
 
 class CudaEngine(Engine):
@@ -40,10 +40,10 @@ class CudaEngine(Engine):
     Parameters
     ----------
     devices : sequence of Device
-        One or several.
+        At least one device.
     threads : int
         Threads of the host that would use the engine at once. They share the devices' memory; if
-        that has no room for them all, `threads` of the engine says for how many it has.
+        that is not enough for them all, `threads` of the engine says for how many it is.
     """
 
     name = "cuda"
@@ -65,8 +65,8 @@ class CudaEngine(Engine):
         free = min(device.free_bytes() for device in devices)
         each = max(1, min(-(-threads // len(devices)), free // LEAST_BYTES))
         self.devices = tuple(devices)
-        room = each * len(devices)
-        self.threads = room if room < threads else None
+        affordable = each * len(devices)
+        self.threads = affordable if affordable < threads else None
         self._turn = itertools.cycle([Runner(device, each) for device in devices])
         self._taking_turns = threading.Lock()
         self._of_thread = threading.local()

@@ -1,4 +1,4 @@
-"""The registers that live in each entry, one after the other, under a fixed window layout.
+"""The registers that live in each entry, in order of time, under a fixed window layout.
 
 For redirecting techniques `kernels/select.cu` and `kernels/visits.cu` make the same tables.
 """

@@ -1,4 +1,4 @@
-"""Replays on one device: tables uploaded once, kernels launched in order, work space by chunks."""
+"""Replays on a device: tables uploaded once, kernels launched in order, workspace by chunks."""
 
 import threading
 from collections.abc import Iterator
@@ -32,17 +32,17 @@ _MOST_SLICES = 1 << 20
 class _Selecting:
     """Tables of the selectors on the device, after `Redirection`."""
 
-    stay_operations: Any
+    residency_operations: Any
     write_operations: Any
     reads_after: Any
     cycles: Any
     scan_starts: Any
-    stays: int
+    residencies: int
 
 
 @dataclass(frozen=True, eq=False)
 class _Walking:
-    """What a walk needs besides visits, on the device, after `Columns` and `FixedOccupants`."""
+    """What a walk needs besides occupants, on the device, after `Columns` and `FixedOccupants`."""
 
     writes: Any
     contents: Any
@@ -54,7 +54,7 @@ class _Walking:
 
 @dataclass(frozen=True, eq=False)
 class _Occupants:
-    """Visits of some slices on the device: `kernels/visits.cu`."""
+    """Occupants of slices on the device, after `kernels/visits.cu`."""
 
     most_orbits: int
     starts: Any
@@ -63,12 +63,12 @@ class _Occupants:
 
 
 class Runner:
-    """Replays on one device, for any number of threads of the host.
+    """Replays on a device, for any number of threads of the host.
 
     Parameters
     ----------
     device : Device
-        Where.
+        Device that computes.
     threads : int
         Threads of the host that may use it at once, sharing its memory.
     """
@@ -93,23 +93,23 @@ class Runner:
             return self._modules[key]
 
     def duties(self, duties: FaultFreeDuties) -> Any:
-        """Shared duty cycles at '0' and '1' on the device: float64[2, kernels, cells]."""
+        """Fault-free duty cycles at '0' and '1' on the device: float64[2, kernels, cells]."""
         return self._duties.of(duties)
 
     def _upload_duties(self, duties: FaultFreeDuties) -> Any:
-        both = np.stack([duties.zero.duty, duties.one.duty])
+        both = np.stack([duties.at_zero.duty, duties.at_one.duty])
         by_bit = both.reshape(2, -1, SLICE.entries, SLICE.components, SLICE.component_bits)
         return self._shared(np.ascontiguousarray(by_bit.swapaxes(3, 4)))
 
     def _upload_redirection(self, replay: RedirectedReplay) -> tuple[_Selecting, _Walking]:
         tables = redirection(replay)
         selecting = _Selecting(
-            stay_operations=self._shared(tables.stay_operations),
+            residency_operations=self._shared(tables.residency_operations),
             write_operations=self._shared(tables.write_operations),
             reads_after=self._shared(tables.reads_after),
             cycles=self._shared(tables.cycles),
             scan_starts=self._shared(tables.scan_starts),
-            stays=tables.stays,
+            residencies=tables.residencies,
         )
         orbits = np.full(SLICE.entries, replay.passes, dtype=np.int32)
         periods = np.full(SLICE.entries, replay.schedule.cycles, dtype=np.uint64)
@@ -166,14 +166,14 @@ class Runner:
         selecting, walking = self._redirections.of(replay)
         shape = (len(fault_maps), SLICE.entries, SLICE.entry_bits)
         ones, powered = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
-        per_slice = _work_bytes(replay, selecting.stays) + 16 * SLICE.cells
+        per_slice = _work_bytes(replay, selecting.residencies) + 16 * SLICE.cells
         for chunk in self._chunks(len(fault_maps), per_slice):
             occupants = self._occupants(replay, selecting, fault_maps[chunk])
             times = self._cell_times(replay, walking, occupants, len(fault_maps[chunk]))
             ones[chunk], powered[chunk] = times
         return ones, powered
 
-    def expose(
+    def add_stress(
         self,
         replay: RedirectedReplay,
         fault_maps: NDArray[np.uint8],
@@ -257,16 +257,16 @@ class Runner:
     def _walked(
         self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]
     ) -> Iterator[tuple[slice, list[Any]]]:
-        """Chunks of a batch whose visits are on the device, with the arguments of a walk."""
+        """Chunks of a batch whose occupants are on the device, with the arguments of a walk."""
         selecting, walking = self._redirections.of(replay)
-        for chunk in self._chunks(len(fault_maps), _work_bytes(replay, selecting.stays)):
+        for chunk in self._chunks(len(fault_maps), _work_bytes(replay, selecting.residencies)):
             occupants = self._occupants(replay, selecting, fault_maps[chunk])
             yield chunk, _walk_arguments(replay, walking, occupants)
 
     def _chunks(self, slices: int, bytes_each: int) -> Iterator[slice]:
-        """Parts of a batch whose work space fits into this thread's share of the free memory."""
-        share = self.device.free_bytes() // (2 * self._threads)
-        size = max(1, min(_MOST_SLICES, share // bytes_each))
+        """Parts of a batch whose workspace fits into this thread's part of the free memory."""
+        available = self.device.free_bytes() // (2 * self._threads)
+        size = max(1, min(_MOST_SLICES, available // bytes_each))
         for first in range(0, slices, size):
             yield slice(first, first + size)
 
@@ -291,8 +291,8 @@ class Runner:
                 selecting.scan_starts,
                 np.int32(slices),
                 np.int32(passes),
-                selecting.stay_operations,
-                np.int32(len(selecting.stay_operations)),
+                selecting.residency_operations,
+                np.int32(len(selecting.residency_operations)),
                 selecting.write_operations,
                 np.int32(len(selecting.write_operations)),
                 selecting.reads_after,
@@ -308,16 +308,16 @@ class Runner:
     def _occupants(
         self, replay: RedirectedReplay, selecting: _Selecting, fault_maps: NDArray[np.uint8]
     ) -> _Occupants:
-        device, capacity = self.device, selecting.stays
-        lanes = len(fault_maps) * replay.passes
-        arrivals = device.empty((lanes, capacity, 4), np.int32)
-        arrived = device.empty((lanes, SLICE.entries), np.int32)
-        starts = device.empty((lanes, SLICE.entries + 1), np.int32)
-        occupants = device.empty((lanes, capacity, 4), np.int32)
+        device, capacity = self.device, selecting.residencies
+        replicas = len(fault_maps) * replay.passes
+        arrivals = device.empty((replicas, capacity, 4), np.int32)
+        arrived = device.empty((replicas, SLICE.entries), np.int32)
+        starts = device.empty((replicas, SLICE.entries + 1), np.int32)
+        occupants = device.empty((replicas, capacity, 4), np.int32)
         self._place(replay, selecting, fault_maps, capacity, arrivals, arrived)
         self.module(OCCUPANTS).launch(
             "sort_visits",
-            (lanes, 1, 1),
+            (replicas, 1, 1),
             (SLICE.entries, 1, 1),
             [arrivals, arrived, np.int32(capacity), starts, occupants],
         )
@@ -342,10 +342,10 @@ class Runner:
         return downloaded.swapaxes(2, 3).reshape(shape)
 
 
-def _work_bytes(replay: RedirectedReplay, stays: int) -> int:
-    """Work space for the visits of one slice."""
+def _work_bytes(replay: RedirectedReplay, residencies: int) -> int:
+    """Bytes of workspace for the occupants of a slice."""
     tables = 4 * SLICE.entries + 4 * (SLICE.entries + 1) + 8 * EVENTS
-    return SLICE.entries + replay.passes * (stays * _ARRIVAL_AND_OCCUPANT_BYTES + tables)
+    return SLICE.entries + replay.passes * (residencies * _ARRIVAL_AND_OCCUPANT_BYTES + tables)
 
 
 def _walk_arguments(replay: PreparedReplay, walking: _Walking, occupants: _Occupants) -> list[Any]:

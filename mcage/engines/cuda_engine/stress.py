@@ -1,4 +1,4 @@
-"""Exposure on a device: the times of all cells stay there, only watched ones come back."""
+"""Stress times on a device: those of all cells stay there, only tracked cells come back."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ class CudaStress(StressAccumulator):
     ----------
     runner : Runner
         The device.
-    duties, watched, instances
+    duties, tracked, instances
         As for `StressAccumulator`.
     """
 
@@ -36,7 +36,7 @@ class CudaStress(StressAccumulator):
         self._tracked_cell: Any = None
 
     def _allocate(self) -> None:
-        """Take memory with the first instance that has times of its own: often none has."""
+        """Take memory with the first instance that has separate times: often no instance has."""
         device = self._runner.device
         self._seconds = device.empty((2, self._instances, SLICE.cells), np.float64)
         self._longest = device.zeros((2, self._instances), np.uint64)
@@ -83,10 +83,10 @@ class CudaStress(StressAccumulator):
         fault_maps: NDArray[np.uint8],
         seconds: float,
     ) -> None:
-        for one in np.unique(kernel).tolist():
-            chosen = kernel == one
-            replay = self._duties.replays[one]
-            self._runner.expose(
+        for number in np.unique(kernel).tolist():
+            chosen = kernel == number
+            replay = self._duties.replays[number]
+            self._runner.add_stress(
                 replay,
                 fault_maps[chosen],
                 instances[chosen],
@@ -104,9 +104,9 @@ class CudaStress(StressAccumulator):
         seconds: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         longest = np.empty((2, len(instances)))
-        for one in np.unique(kernel).tolist():
-            chosen = kernel == one
-            replay = self._duties.replays[one]
+        for number in np.unique(kernel).tolist():
+            chosen = kernel == number
+            replay = self._duties.replays[number]
             longest[:, chosen] = self._runner.look_back(
                 replay,
                 fault_maps[chosen],
@@ -117,26 +117,26 @@ class CudaStress(StressAccumulator):
         return longest
 
     def _look_up(self, instances: NDArray[np.int64]) -> None:
-        """Bring `longest` and `watched_seconds` of instances up to date."""
+        """Bring `longest` and `tracked_seconds` of instances up to date."""
         device = self._runner.device
-        mine = self._tracked_of(instances)
-        if len(mine):
-            found = device.empty((2, len(mine)), np.float64)
+        tracked = self._tracked_of(instances)
+        if len(tracked):
+            seconds = device.empty((2, len(tracked)), np.float64)
             self._runner.module(STRESS).launch(
                 "look_up",
-                (_blocks(len(mine)), 1, 1),
+                (_blocks(len(tracked)), 1, 1),
                 (_THREADS, 1, 1),
                 [
                     self._tracked_instance,
                     self._tracked_cell,
-                    device.upload(mine.astype(np.int32)),
-                    np.int32(len(mine)),
+                    device.upload(tracked.astype(np.int32)),
+                    np.int32(len(tracked)),
                     np.int32(self._instances),
                     self._seconds,
-                    found,
+                    seconds,
                 ],
             )
-            self.tracked_seconds[:, mine] = device.download(found)
+            self.tracked_seconds[:, tracked] = device.download(seconds)
         longest = device.download(self._longest).view(np.float64)
         self.longest[:, instances] = longest[:, instances]
 

@@ -9,7 +9,7 @@ from mcage.replays.prepare import PreparedReplay, RedirectedReplay
 from mcage.replays.schedule import DEATH
 from mcage.traces.model import RELEASE, WRITE
 
-_COMPRESSED, _WAS_COMPRESSED, _BEGINS_STAY = 4, 8, 16
+_COMPRESSED, _WAS_COMPRESSED, _BEGINS_RESIDENCY = 4, 8, 16
 _DEATH = 3
 
 
@@ -42,11 +42,13 @@ def columns(replay: PreparedReplay, order: NDArray[np.int64]) -> Columns:
     )
     held = schedule.end_cycle - schedule.cycle
     time = held if replay.technique.gates_released else schedule.cycle
-    writes = np.zeros((max(1, len(order)), 4), dtype=np.int32)  # of nothing there is no array
-    some = writes[: len(order)]
-    some[:, :2] = np.ascontiguousarray(time[order].astype("<i8")).view("<i4").reshape(-1, 2)
-    some[:, 2] = stored_values.image[order]
-    some[:, 3] = form[order]
+    writes = np.zeros(
+        (max(1, len(order)), 4), dtype=np.int32
+    )  # an array on a device has a row at least
+    rows = writes[: len(order)]
+    rows[:, :2] = np.ascontiguousarray(time[order].astype("<i8")).view("<i4").reshape(-1, 2)
+    rows[:, 2] = stored_values.image[order]
+    rows[:, 3] = form[order]
     return Columns(writes, stored_values.contents, stored_values.masks, stored_values.region_masks)
 
 
@@ -56,33 +58,33 @@ class Redirection:
 
     Attributes
     ----------
-    stay_operations, write_operations : int32[operations, 4]
-        Allocations, releases, deaths, and writes: those that begin a stay, or all. What it is, row,
+    residency_operations, write_operations : int32[operations, 4]
+        Allocations, releases, deaths, and writes: those that begin a residency, or all. Kind, row,
         first and end of the rows or of the writes in the order of `columns`.
     reads_after, cycles : int64[writes]
         Of the writes in that order: reads of the value, and cycles until its end.
     scan_starts : int32[passes]
         Entry at which the selectors' scan starts.
-    stays : int
-        Registers that may find a home in one pass, at least 1.
+    residencies : int
+        Residencies that may find a home in a pass, at least 1.
     columns : Columns
-        Writes, stay after stay.
+        Writes, residency after residency.
     """
 
-    stay_operations: NDArray[np.int32]
+    residency_operations: NDArray[np.int32]
     write_operations: NDArray[np.int32]
     reads_after: NDArray[np.int64]
     cycles: NDArray[np.int64]
     scan_starts: NDArray[np.int32]
-    stays: int
+    residencies: int
     columns: Columns
 
 
 def redirection(replay: RedirectedReplay) -> Redirection:
     """Tables of a redirecting technique on a trace.
 
-    A register that is spilled may find a home in the midst of a stay, and then keeps it: what
-    comes into an entry together is always the end of a stay.
+    A register that is spilled may find a home in the midst of a residency, and then keeps it: what
+    comes into an entry together is always the end of a residency.
     """
     schedule, windows = replay.schedule, replay.schedule.windows
     order = np.argsort(schedule.residency_first, kind="stable")
@@ -100,7 +102,7 @@ def redirection(replay: RedirectedReplay) -> Redirection:
     operations[is_write, 0] += (
         _COMPRESSED * schedule.compressed[write]
         + _WAS_COMPRESSED * schedule.was_compressed[write]
-        + _BEGINS_STAY * begins[write]
+        + _BEGINS_RESIDENCY * begins[write]
     ).astype(np.int32)
     operations[is_write, 1] = schedule.row[write]
     operations[is_write, 2] = position[write]
@@ -112,11 +114,11 @@ def redirection(replay: RedirectedReplay) -> Redirection:
     beginning = ~is_write
     beginning[is_write] = begins[write]
     return Redirection(
-        stay_operations=operations[beginning],
+        residency_operations=operations[beginning],
         write_operations=operations,
         reads_after=schedule.reads_after[order],
         cycles=(schedule.end_cycle - schedule.cycle)[order],
         scan_starts=replay.selector_starts.astype(np.int32),
-        stays=max(1, int((begins & ~schedule.in_table).sum())),
+        residencies=max(1, int((begins & ~schedule.in_table).sum())),
         columns=columns(replay, order),
     )

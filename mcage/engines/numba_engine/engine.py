@@ -110,7 +110,7 @@ def _cell_times(ones: NDArray[np.int64], powered: NDArray[np.int64], period: int
 
 
 def _trees(duties: FaultFreeDuties) -> tuple[Tree, Tree]:
-    return tree_of(duties.zero), tree_of(duties.one)
+    return tree_of(duties.at_zero), tree_of(duties.at_one)
 
 
 def _redirected(duties: FaultFreeDuties) -> tuple[Residencies, FreeList[Workspace]]:

@@ -1,9 +1,9 @@
 """Cell times in the reference engine: what the cells of an entry hold, by algebra over writes.
 
-A visit is a write that lands in the entry. Between two visits nothing changes, so the times of a
-cell are sums over visits: for how long the visit holds, whether the cell is powered meanwhile, and
-the bit that the last visit which overwrote the cell has put there. Cells that are overwritten and
-powered by the same writes form a class and share these sums.
+Here an occupant is a single write that lands in the entry. Between two occupants nothing changes,
+so the times of a cell are sums over occupants: for how long the occupant holds, whether the cell is
+powered meanwhile, and the bit that the last occupant which overwrote the cell has put there. Cells
+that are overwritten and powered by the same writes form a class and have these sums in common.
 """
 
 from collections.abc import Iterator
@@ -23,18 +23,18 @@ _ALL_CELLS = np.uint32(0xFFFF_FFFF)
 
 @dataclass(frozen=True)
 class Occupants:
-    """Writes that land in one entry, world after world, each in order of time.
+    """Writes that land in an entry, orbit after orbit, each in order of time.
 
-    A world is cyclic: its first visit finds what its last one left.
+    An orbit of passes repeats for ever: its first occupant meets what its last one left.
 
     Attributes
     ----------
-    write, block : int64[visits]
+    write, block : int64[occupants]
         Write, and the block that it goes to if it is a record.
-    cycles : int64[visits]
+    cycles : int64[occupants]
         For how long its value, or under no gating what it leaves in the entry, holds.
-    world : int64[visits]
-        World, in ascending order.
+    orbit : int64[occupants]
+        Orbit, in ascending order.
     """
 
     write: NDArray[np.int64]
@@ -77,7 +77,7 @@ def make_imprints(stored_values: StoredValues, gates_released: bool) -> Imprints
     """Sort the cells of an entry into classes, and spread records over the blocks.
 
     If released places are switched off, a write powers its own place; otherwise nothing is ever
-    switched off, and every visit powers the whole entry.
+    switched off, and every occupant powers the whole entry.
     """
     contents, image = _with_records(stored_values)
     is_record, blocks = stored_values.is_record[:, None], np.arange(SLICE.blocks)
@@ -126,7 +126,7 @@ def cell_times(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Cycles that each cell of an entry holds '1' and is powered: two times int64[2048].
 
-    Cells that a world never writes are off in it.
+    Cells that an orbit never writes are off in it.
     """
     ones = np.zeros(SLICE.entry_bits, dtype=np.int64)
     powered = np.zeros(SLICE.entry_bits, dtype=np.int64)
@@ -135,9 +135,9 @@ def cell_times(
     regions = imprints.regions[occupants.write, occupants.block]
     first = np.searchsorted(occupants.orbit, occupants.orbit, side="left")
     final = np.searchsorted(occupants.orbit, occupants.orbit, side="right") - 1
-    for one, cells in _classes_met(imprints, mask, regions):
-        last = _last_overwrite(imprints.overwrites[mask, one], first, final)
-        on = imprints.powers[regions, one] & (last >= 0)
+    for class_, cells in _classes_met(imprints, mask, regions):
+        last = _last_overwrite(imprints.overwrites[mask, class_], first, final)
+        on = imprints.powers[regions, class_] & (last >= 0)
         cycles = np.bincount(
             image[last[on]], weights=occupants.cycles[on], minlength=len(stored_values)
         )
@@ -149,7 +149,9 @@ def cell_times(
 def _classes_met(
     imprints: Imprints, mask: NDArray[np.int64], regions: NDArray[np.int64]
 ) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Classes that the masks and regions of an entry's visits tell apart: one of each, and cells.
+    """Classes that the masks and regions of an entry's occupants tell apart, and their cells.
+
+    Of classes that are not told apart the first stands for all.
 
     Cells that are never overwritten or never powered are left out.
     """
@@ -159,17 +161,17 @@ def _classes_met(
         np.concatenate([overwrites, powers]), axis=1, return_index=True, return_inverse=True
     )
     met_of_cell = met.reshape(-1)[imprints.class_of_cell]
-    for number, one in enumerate(representative.tolist()):
-        if overwrites[:, one].any() and powers[:, one].any():
-            yield one, np.flatnonzero(met_of_cell == number)
+    for number, class_ in enumerate(representative.tolist()):
+        if overwrites[:, class_].any() and powers[:, class_].any():
+            yield class_, np.flatnonzero(met_of_cell == number)
 
 
 def _last_overwrite(
     overwrites: NDArray[np.bool_], first: NDArray[np.int64], final: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Visit that overwrote a class last, this visit included; -1 if none of its world does.
+    """Occupant that overwrote a class last, this occupant included; -1 if none of its orbit does.
 
-    `first` and `final` are the first and the final visit of each visit's world.
+    `first` and `final` are the first and the final occupant of each occupant's orbit.
     """
     last = np.maximum.accumulate(np.where(overwrites, np.arange(len(overwrites)), -1))
     last = np.where(last >= first, last, last[final])
@@ -179,7 +181,7 @@ def _last_overwrite(
 def _one_cycles(
     contents: NDArray[np.uint32], cycles: NDArray[Any], cells: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Cycles at '1' of some cells that hold each of the contents for some cycles.
+    """Cycles at '1' of cells that hold each of the contents for so many cycles.
 
     Cycles are summed by byte value first: there are many contents, but 256 values of a byte. A
     replay lasts far less than 2**53 cycles, so that sums in float64 are exact.

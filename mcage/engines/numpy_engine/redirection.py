@@ -1,8 +1,8 @@
 """Redirection in the reference engine: a home for every write, in many slices at once.
 
-The event machines of RRCD (Toca-Diaz et al., section IV) and GR-Guard (section VI.B), one event
-after the other. A lane is one slice with one starting entry of the selectors' scan; every array has
-lanes first.
+The event machines of RRCD (Toca-Diaz et al., section IV) and GR-Guard (section VI.B), event after
+event. A replica is an instance in a pass, that is with a starting entry of the selectors' scan;
+every array has replicas first.
 """
 
 from dataclasses import dataclass
@@ -28,13 +28,13 @@ class Homes:
 
     Attributes
     ----------
-    entry : int16[lanes, writes]
+    entry : int16[replicas, writes]
         Physical entry, or `SPILLED`, or `IN_TABLE`.
-    block : int8[lanes, writes]
-        Block of the entry that a compressed value occupies; 0 for an uncompressed one.
-    chosen : bool[lanes, writes]
-        The home was chosen anew at this write, and is not the entry that the row has of its own.
-    peak_spilled_rows : int64[lanes]
+    block : int8[replicas, writes]
+        Block of the entry that a compressed value occupies; 0 for an uncompressed value.
+    chosen : bool[replicas, writes]
+        The home was chosen anew at this write, and is not the entry with the number of the row.
+    peak_spilled_rows : int64[replicas]
         Largest number of rows spilled at once.
     """
 
@@ -47,15 +47,15 @@ class Homes:
 class _Slices:
     """Free blocks, homes of the rows and scan of the selectors, while the events go by.
 
-    A home is an entry and a set of its blocks: one for a compressed value, else all four.
+    A home is an entry and a set of its blocks: a block for a compressed value, else all four.
     """
 
     def __init__(self, fault_maps: NDArray[np.uint8], scan_start: NDArray[np.int64]) -> None:
-        lanes = len(fault_maps)
+        replicas = len(fault_maps)
         self.reliable = fault_maps == 0
         self.free = (fault_maps[:, :, None] >> np.arange(SLICE.blocks) & 1) == 0
-        self.entry = np.full((lanes, SLICE.entries), NOWHERE, dtype=np.int16)
-        self.blocks = np.zeros((lanes, SLICE.entries, SLICE.blocks), dtype=bool)
+        self.entry = np.full((replicas, SLICE.entries), NOWHERE, dtype=np.int16)
+        self.blocks = np.zeros((replicas, SLICE.entries, SLICE.blocks), dtype=bool)
         self.scan_start = scan_start
         self._measure_distances()
 
@@ -69,19 +69,19 @@ class _Slices:
         self.distance = (entries - self.scan_start[:, None]) % SLICE.entries
 
     def spilled_rows(self) -> NDArray[np.int64]:
-        """Rows in the LDS partition: int64[lanes]."""
+        """Rows in the LDS partition: int64[replicas]."""
         return np.asarray(np.count_nonzero(self.entry == SPILLED, axis=1))
 
-    def vacate(self, lanes: NDArray[np.int64], row: int) -> None:
+    def vacate(self, replicas: NDArray[np.int64], row: int) -> None:
         """Free the home of a row and forget it."""
-        entry = self.entry[lanes, row]
+        entry = self.entry[replicas, row]
         inside = entry >= 0
-        self.free[lanes[inside], entry[inside]] |= self.blocks[lanes[inside], row]
-        self.entry[lanes, row] = NOWHERE
+        self.free[replicas[inside], entry[inside]] |= self.blocks[replicas[inside], row]
+        self.entry[replicas, row] = NOWHERE
 
-    def choose(self, lanes: NDArray[np.int64], row: int, compressed: bool) -> None:
+    def choose(self, replicas: NDArray[np.int64], row: int, compressed: bool) -> None:
         """Give a row without a home the best free place, or spill it."""
-        free, reliable = self.free[lanes], self.reliable[lanes]
+        free, reliable = self.free[replicas], self.reliable[replicas]
         empty_reliable = free.all(axis=2)  # a faulty entry has a block that is never free
         if compressed:
             candidate = free.any(axis=2)
@@ -89,30 +89,30 @@ class _Slices:
         else:
             candidate = empty_reliable
             preference = np.zeros_like(candidate, dtype=np.int64)
-        order = preference * SLICE.entries + self.distance[lanes]
+        order = preference * SLICE.entries + self.distance[replicas]
         order[~candidate] = _NO_CANDIDATE
         entry = order.argmin(axis=1)
-        found = candidate.any(axis=1)
-        self._settle(lanes, row, np.where(found, entry, SPILLED), compressed)
+        settled = candidate.any(axis=1)
+        self._settle(replicas, row, np.where(settled, entry, SPILLED), compressed)
 
-    def choose_own(self, lanes: NDArray[np.int64], row: int) -> None:
-        """Give a row without a home its own entry, else the lowest free one, or spill it."""
-        candidate = self.free[lanes].all(axis=2)
+    def borrow(self, replicas: NDArray[np.int64], row: int) -> None:
+        """Give a row without a home the entry of its number, else the lowest free, or spill it."""
+        candidate = self.free[replicas].all(axis=2)
         entry = np.where(candidate[:, row], row, candidate.argmax(axis=1))
-        self._settle(lanes, row, np.where(candidate.any(axis=1), entry, SPILLED), False)
+        self._settle(replicas, row, np.where(candidate.any(axis=1), entry, SPILLED), False)
 
     def _settle(
-        self, lanes: NDArray[np.int64], row: int, entry: NDArray[np.int64], compressed: bool
+        self, replicas: NDArray[np.int64], row: int, entry: NDArray[np.int64], compressed: bool
     ) -> None:
-        self.entry[lanes, row] = entry
-        found = entry != SPILLED
-        lanes, entry = lanes[found], entry[found]
-        blocks = self.free[lanes, entry]
+        self.entry[replicas, row] = entry
+        settled = entry != SPILLED
+        replicas, entry = replicas[settled], entry[settled]
+        blocks = self.free[replicas, entry]
         if compressed:
             lowest = blocks.argmax(axis=1)
             blocks = np.arange(SLICE.blocks) == lowest[:, None]
-        self.free[lanes, entry] &= ~blocks
-        self.blocks[lanes, row] = blocks
+        self.free[replicas, entry] &= ~blocks
+        self.blocks[replicas, row] = blocks
 
 
 def place_writes(replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Homes:
@@ -123,23 +123,23 @@ def place_writes(replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Hom
     replay : RedirectedReplay
         A redirecting technique on a trace.
     fault_maps : uint8[instances, 256]
-        Bit b set = block b is unusable. Lane i * passes + p is instance i in pass p.
+        Bit b set = block b is unusable. Replica i * passes + p is instance i in pass p.
     """
     schedule = replay.schedule
     rotating, borrows = replay.technique.rotating_selectors, replay.technique.borrows
     to_table = schedule.in_table
-    begins_stay = schedule.residency_first == np.arange(schedule.writes)
+    begins_residency = schedule.residency_first == np.arange(schedule.writes)
     slices = _Slices(
         np.repeat(fault_maps, replay.passes, axis=0),
         np.tile(replay.selector_starts, len(fault_maps)),
     )
-    lanes = np.arange(len(fault_maps) * replay.passes)
-    shape = (len(lanes), schedule.writes)
+    replicas = np.arange(len(fault_maps) * replay.passes)
+    shape = (len(replicas), schedule.writes)
     homes = Homes(
         entry=np.empty(shape, dtype=np.int16),
         block=np.zeros(shape, dtype=np.int8),
         chosen=np.zeros(shape, dtype=bool),
-        peak_spilled_rows=np.zeros(len(lanes), dtype=np.int64),
+        peak_spilled_rows=np.zeros(len(replicas), dtype=np.int64),
     )
     for kind, which in zip(schedule.op_kind.tolist(), schedule.op.tolist(), strict=True):
         if kind == ALLOC:
@@ -149,27 +149,27 @@ def place_writes(replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Hom
         if kind == RELEASE:
             base, size = schedule.windows.base[which], schedule.windows.size[which]
             for row in range(base, base + size):
-                slices.vacate(lanes, row)
+                slices.vacate(replicas, row)
             continue
         row = schedule.row[which]
         if kind == DEATH:
-            slices.vacate(lanes, row)
+            slices.vacate(replicas, row)
             continue
         if to_table[which]:
-            slices.vacate(lanes, row)
+            slices.vacate(replicas, row)
             slices.entry[:, row] = IN_TABLE
         else:
-            seeking = lanes
-            if not begins_stay[which]:
+            seeking = replicas
+            if not begins_residency[which]:
                 seeking = np.flatnonzero(slices.entry[:, row] == SPILLED)
             if len(seeking):
                 slices.vacate(seeking, row)
                 if borrows:
-                    slices.choose_own(seeking, row)
+                    slices.borrow(seeking, row)
                 else:
                     slices.choose(seeking, row, bool(schedule.compressed[which]))
-                own = borrows & (slices.entry[seeking, row] == row)
-                homes.chosen[seeking, which] = ~own
+                in_own_entry = borrows & (slices.entry[seeking, row] == row)
+                homes.chosen[seeking, which] = ~in_own_entry
                 if (slices.entry[seeking, row] == SPILLED).any():
                     np.maximum(
                         homes.peak_spilled_rows,
@@ -188,33 +188,33 @@ def count_writes(replay: RedirectedReplay, fault_maps: NDArray[np.uint8], homes:
     Parameters
     ----------
     replay, fault_maps
-        As for `place_writes`, which found `homes`.
+        As for `place_writes`, which returned `homes`.
     """
     schedule = replay.schedule
-    lane = np.arange(len(homes.entry))[:, None]
+    replica = np.arange(len(homes.entry))[:, None]
     faulty = np.repeat(fault_maps != 0, replay.passes, axis=0)
     inside, spilled = homes.entry >= 0, homes.entry == SPILLED
     redirected = inside & homes.chosen
-    to_faulty = redirected & faulty[lane, np.maximum(homes.entry, 0)]
+    to_faulty = redirected & faulty[replica, np.maximum(homes.entry, 0)]
     wakes = redirected & schedule.was_compressed & ~schedule.compressed
     if not replay.technique.gates_empty:
         wakes[:] = False
 
-    def by_instance(of_lanes: NDArray[np.int64]) -> NDArray[np.int64]:
-        return of_lanes.reshape(len(fault_maps), replay.passes)
+    def by_instance(of_replicas: NDArray[np.int64]) -> NDArray[np.int64]:
+        return of_replicas.reshape(len(fault_maps), replay.passes)
 
     def total(events: NDArray[np.bool_], each: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.asarray(by_instance(events @ each).sum(axis=1))
 
-    once = np.ones(schedule.writes, dtype=np.int64)
+    write_once = np.ones(schedule.writes, dtype=np.int64)
     return Counters(
         passes=replay.passes,
-        regular=total(~redirected & ~spilled, once),
-        to_reliable=total(redirected & ~to_faulty, once),
-        to_faulty=total(to_faulty, once),
-        lds=total(spilled, once),
+        regular=total(~redirected & ~spilled, write_once),
+        to_reliable=total(redirected & ~to_faulty, write_once),
+        to_faulty=total(to_faulty, write_once),
+        lds=total(spilled, write_once),
         lds_reads=total(spilled, schedule.reads_after),
         peak_spilled_rows=by_instance(homes.peak_spilled_rows).max(axis=1),
         spilled_row_cycles=total(spilled, schedule.end_cycle - schedule.cycle),
-        wakeups=total(wakes, once),
+        wakeups=total(wakes, write_once),
     )

@@ -110,7 +110,7 @@ class StepwiseDegradation(Degradation):
     ) -> None:
         super().__init__(instances)
         self._history, self._engine = history, engine
-        self._replays, self._groups = duties.replays, (duties.zero, duties.one)
+        self._replays, self._groups = duties.replays, (duties.at_zero, duties.at_one)
         self._tracked, self._sampled = tracked, sampled
         self._state = history.nbti.initial_state((2, len(tracked.cell)))
         self._duty = np.zeros((2, len(tracked.cell)))

@@ -85,7 +85,7 @@ class FaultFreeStress(StressAccumulator):
         self, mixtures: NDArray[np.float64], duties: DutyGroups
     ) -> NDArray[np.float64]:
         longest = np.empty(len(mixtures))
-        longest_total(mixtures, self._trees[duties is self._duties.one], longest)
+        longest_total(mixtures, self._trees[duties is self._duties.at_one], longest)
         return longest
 
     def _begin(self, instances: NDArray[np.int64]) -> None:
@@ -169,7 +169,7 @@ class NumbaStress(FaultFreeStress):
     def _begin(self, instances: NDArray[np.int64]) -> None:
         tracked = self._tracked_of(instances)
         instance, cell = self._tracked.instance[tracked], self._tracked.cell[tracked]
-        duties = (self._duties.zero.duty, self._duties.one.duty)
+        duties = (self._duties.at_zero.duty, self._duties.at_one.duty)
         for seconds, bounds, duty in zip(
             self.tracked_seconds, self._cells.bounds, duties, strict=True
         ):
@@ -220,7 +220,7 @@ class NumbaStress(FaultFreeStress):
         return np.array([replay.period for replay in self._duties.replays])
 
     def _search(self, workspace: Workspace) -> Search:
-        state = FaultFreeState(self._mixture, self._duties.zero.duty, self._duties.one.duty)
+        state = FaultFreeState(self._mixture, self._duties.at_zero.duty, self._duties.at_one.duty)
         return Search(
             self._residencies, self._epoch_log, state, self._cells, self.longest, workspace.cells
         )
