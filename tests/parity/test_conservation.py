@@ -96,8 +96,8 @@ def assert_homes_of_a_pass_are_possible(schedule, fault_map, entry, block):
             elif entry[which] == IN_TABLE:
                 assert schedule.compressed[which]
                 blocks = []
-            home = [(int(entry[which]), one) for one in blocks]
-            assert not any(fault_map[number] >> one & 1 for number, one in home)
+            home = [(int(entry[which]), block) for block in blocks]
+            assert not any(fault_map[number] >> block & 1 for number, block in home)
             live[int(schedule.window[which])][int(schedule.reg[which])] = home
         held = Counter(place for rows in live.values() for home in rows.values() for place in home)
         assert not held or max(held.values()) == 1
@@ -127,7 +127,7 @@ def test_rotation_conserves_stress(engine):
         trace = with_full_masks(trace)
         direct = prepare(trace, TECHNIQUES["rc"], delta_limit)
         rotating = prepare(trace, TECHNIQUES["rc+rar"], delta_limit)
-        still, moved = (engine.cell_times(one, fault_free_maps()) for one in (direct, rotating))
+        still, moved = (engine.cell_times(each, fault_free_maps()) for each in (direct, rotating))
         for before, after in [(still.ones, moved.ones), (still.powered, moved.powered)]:
             assert (after.sum(axis=1) == rotating.passes * before.sum(axis=1)).all()
 
@@ -154,11 +154,11 @@ def test_an_instance_does_not_depend_on_its_batch(engine, name):
         replay, fault_maps = prepare(trace, TECHNIQUES[name]), fault_map_batch(maps)[1:4]
         together, counted = engine.cell_times(replay, fault_maps), engine.count(replay, fault_maps)
         for instance in (2, 0):
-            one = fault_maps[instance : instance + 1]
-            alone = engine.cell_times(replay, one)
+            fault_map = fault_maps[instance : instance + 1]
+            alone = engine.cell_times(replay, fault_map)
             assert np.array_equal(alone.ones[0], together.ones[instance])
             assert np.array_equal(alone.powered[0], together.powered[instance])
-            counters = engine.count(replay, one)
+            counters = engine.count(replay, fault_map)
             for count in COUNTED:
                 assert getattr(counters, count)[0] == getattr(counted, count)[instance]
 

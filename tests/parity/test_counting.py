@@ -19,10 +19,10 @@ def scattered_maps(rng):
     """Fault maps from almost clean to almost useless, each of them at several places."""
     maps = []
     for entries, blocks in ((2, 1), (20, 1), (90, 1), (90, 3), (180, 2), (250, 3), (250, 4)):
-        one = np.zeros(256, dtype=np.uint8)
+        fault_map = np.zeros(256, dtype=np.uint8)
         for entry in range(entries):
-            one[entry] = sum(1 << block for block in rng.sample(range(4), blocks))
-        maps += [rng.sample(one.tolist(), 256) for _ in range(3)]
+            fault_map[entry] = sum(1 << block for block in rng.sample(range(4), blocks))
+        maps += [rng.sample(fault_map.tolist(), 256) for _ in range(3)]
     return np.array(maps, dtype=np.uint8)
 
 

@@ -54,18 +54,18 @@ def cuda_engine(seed=0, memory_bytes=2**30, devices=1, threads=1):
 
 
 def assert_same_counters(cuda, replay, fault_maps):
-    found, meant = cuda.count(replay, fault_maps), NUMPY.count(replay, fault_maps)
-    assert found.passes == meant.passes
+    actual, meant = cuda.count(replay, fault_maps), NUMPY.count(replay, fault_maps)
+    assert actual.passes == meant.passes
     for name in COUNTED:
-        assert np.array_equal(getattr(found, name), getattr(meant, name)), name
+        assert np.array_equal(getattr(actual, name), getattr(meant, name)), name
 
 
 def assert_same_cell_times(cuda, replay, fault_maps):
-    found, meant = cuda.cell_times(replay, fault_maps), NUMPY.cell_times(replay, fault_maps)
-    assert np.array_equal(found.period, meant.period)
-    assert found.ones.dtype == found.powered.dtype == np.int64
-    assert np.array_equal(found.ones, meant.ones)
-    assert np.array_equal(found.powered, meant.powered)
+    actual, meant = cuda.cell_times(replay, fault_maps), NUMPY.cell_times(replay, fault_maps)
+    assert np.array_equal(actual.period, meant.period)
+    assert actual.ones.dtype == actual.powered.dtype == np.int64
+    assert np.array_equal(actual.ones, meant.ones)
+    assert np.array_equal(actual.powered, meant.powered)
 
 
 def assert_same(cuda, trace, technique, fault_maps, delta_limit=64):
@@ -166,8 +166,8 @@ def duties_of(replays):
         times = NUMPY.cell_times(replay, np.zeros((1, 256), dtype=np.uint8))
         for kind, all_cells in duty.items():
             all_cells.append((getattr(times, kind)[0] / times.period).ravel())
-    zero, one = (group_by_duty(np.stack(all_cells)) for all_cells in duty.values())
-    return FaultFreeDuties(replays, zero, one)
+    at_zero, at_one = (group_by_duty(np.stack(all_cells)) for all_cells in duty.values())
+    return FaultFreeDuties(replays, at_zero, at_one)
 
 
 def live(engine, duties, seed):
@@ -201,18 +201,18 @@ def random_replays(technique, longer=1):
 @pytest.mark.parametrize("name", possible_fault_heeding_techniques())
 def test_stress(name):
     duties = duties_of(random_replays(possible_fault_heeding_techniques()[name]))
-    meant, found = live(NUMPY, duties, 5), live(cuda_engine(), duties, 5)
-    assert all(one.any() for one in meant[-3:])
-    for one, other in zip(meant, found, strict=True):
-        assert np.array_equal(one, other)
+    meant, actual = live(NUMPY, duties, 5), live(cuda_engine(), duties, 5)
+    assert all(expected.any() for expected in meant[-3:])
+    for expected, other in zip(meant, actual, strict=True):
+        assert np.array_equal(expected, other)
 
 
 @with_compiler
 @pytest.mark.parametrize("name", ["rrcd", "rrcd+rc+rar"])
 def test_stress_beyond_32_bits(name):
     duties = duties_of(random_replays(TECHNIQUES[name], longer=2**27))
-    for one, other in zip(live(NUMPY, duties, 6), live(cuda_engine(), duties, 6), strict=True):
-        assert np.array_equal(one, other)
+    for expected, other in zip(live(NUMPY, duties, 6), live(cuda_engine(), duties, 6), strict=True):
+        assert np.array_equal(expected, other)
 
 
 @with_compiler
@@ -224,16 +224,16 @@ def test_nothing_depends_on_memory_order_or_devices():
     little = cuda_engine(seed=1, memory_bytes=LITTLE_MEMORY * 5 // 2)
     spread = cuda_engine(seed=11, devices=2, threads=4)
     for engine in (little, spread):
-        for one, other in zip(meant[0], live(engine, duties, 7), strict=True):
-            assert np.array_equal(one, other)
+        for expected, other in zip(meant[0], live(engine, duties, 7), strict=True):
+            assert np.array_equal(expected, other)
         counters = engine.redirect(replay, maps)
         assert all(
             np.array_equal(getattr(counters, name), getattr(meant[1], name)) for name in COUNTED
         )
     with ThreadPoolExecutor(4) as pool:
         lives = [pool.submit(live, spread, duties, 7) for _ in range(4)]
-        for one in lives:
-            assert all(map(np.array_equal, meant[0], one.result()))
+        for life in lives:
+            assert all(map(np.array_equal, meant[0], life.result()))
     assert all(device.launches for device in spread.devices)
 
 
@@ -265,7 +265,7 @@ def test_tables_leave_the_device_with_their_replay():
 
 def test_compilations_are_those_that_replays_ask_for():
     listed = list(compilations())
-    assert len(listed) == len({repr(one) for one in listed})
+    assert len(listed) == len({repr(program) for program in listed})
     trace = random_trace(random.Random(4), **FEW_PLACES)
     for technique in TECHNIQUES.values():
         replay = prepare(trace, technique)
@@ -284,10 +284,10 @@ def test_a_sweep_is_the_same_whatever_computes_it():
         workload={"kernels": ("MatrixTranspose",), "periods": 2, "generations": 1},
         life={"epochs": 2},
     )
-    found, meant = (Sweep(spec, engine).compute(0, 3) for engine in (cuda_engine(seed=8), NUMPY))
-    assert found.keys() == meant.keys()
+    actual, meant = (Sweep(spec, engine).compute(0, 3) for engine in (cuda_engine(seed=8), NUMPY))
+    assert actual.keys() == meant.keys()
     for name, values in meant.items():
-        assert np.array_equal(values, found[name], equal_nan=True), name
+        assert np.array_equal(values, actual[name], equal_nan=True), name
     assert meant["faulty_entries_start"].any()
 
 
@@ -336,7 +336,7 @@ def test_devices_as_text():
 def test_results_name_the_device():
     devices = [HostDevice(), HostDevice()]
     assert device_of(CudaEngine(devices[:1])) == devices[0].description
-    assert device_of(CudaEngine(devices)) == "; ".join(one.description for one in devices)
+    assert device_of(CudaEngine(devices)) == "; ".join(device.description for device in devices)
 
 
 # ---- with a GPU ------------------------------------------------------------------------------
@@ -359,5 +359,5 @@ def test_on_a_gpu(name):
     assert_same(cuda, excerpt(), TECHNIQUES[name], seeded_fault_maps(3))
     if TECHNIQUES[name].heeds_faults:
         duties = duties_of([prepare(excerpt(), TECHNIQUES[name])])
-        for one, other in zip(live(NUMPY, duties, 5), live(cuda, duties, 5), strict=True):
-            assert np.array_equal(one, other)
+        for expected, other in zip(live(NUMPY, duties, 5), live(cuda, duties, 5), strict=True):
+            assert np.array_equal(expected, other)

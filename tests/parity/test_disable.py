@@ -80,12 +80,12 @@ def three_windows():
 def test_windows_wait_in_line_for_a_place():
     packing = prepare(three_windows(), DISABLE).packing
     assert packing.slots == (2,)
-    everywhere, one = packing.timing((2,)), packing.timing((1,))
+    everywhere, single = packing.timing((2,)), packing.timing((1,))
     assert everywhere.start_cycle.tolist() == [0, 5, 12]
     assert everywhere.place.tolist() == [0, 1, 1]
-    assert one.start_cycle.tolist() == [0, 21, 27]  # from the cycle after a release on
-    assert one.place.tolist() == [0, 0, 0]
-    assert (everywhere.cycles, one.cycles) == (25, 25 + 33 - 20)
+    assert single.start_cycle.tolist() == [0, 21, 27]  # from the cycle after a release on
+    assert single.place.tolist() == [0, 0, 0]
+    assert (everywhere.cycles, single.cycles) == (25, 25 + 33 - 20)
     maps = np.stack([faulty(), faulty(5), reliable(*range(9, 13)), reliable(*range(9, 12))])
     assert packing.slowdown(maps).tolist() == [0, 0, 38 / 25 - 1, np.inf]
     assert packing.fits(maps).tolist() == [True, True, True, False]
@@ -95,7 +95,7 @@ def test_what_cells_hold_where_windows_lie(engine):
     replay = prepare(three_windows(), DISABLE)
     maps = np.stack([faulty(0, 6), reliable(*range(9, 13)), reliable()])
     times = engine.cell_times(replay, maps)
-    ones, powered = (one.reshape(3, 256, 64, 32) for one in (times.ones, times.powered))
+    ones, powered = (cells.reshape(3, 256, 64, 32) for cells in (times.ones, times.powered))
     assert times.period.tolist() == [25, 38, 25]
     # Two places, from entries 1 and 7 on: 2 from cycle 6 to 13, then 4.
     assert (ones[0, 1, :, :3] == [25, 0, 0]).all()
@@ -159,13 +159,13 @@ def test_without_faults_it_is_the_baseline(engine):
         packed, baseline = (prepare(trace, TECHNIQUES[name]) for name in ("disable", "baseline"))
         for name in COUNTED:
             same = (engine.count(replay, fault_free_maps()) for replay in (packed, baseline))
-            assert np.array_equal(*(getattr(one, name) for one in same)), name
-        found, meant = (
+            assert np.array_equal(*(getattr(counters, name) for counters in same)), name
+        actual, meant = (
             engine.cell_times(replay, fault_free_maps()) for replay in (packed, baseline)
         )
-        assert found.period.tolist() == [meant.period]
-        assert np.array_equal(found.ones, meant.ones)
-        assert np.array_equal(found.powered, meant.powered)
+        assert actual.period.tolist() == [meant.period]
+        assert np.array_equal(actual.ones, meant.ones)
+        assert np.array_equal(actual.powered, meant.powered)
 
 
 @pytest.mark.parametrize("name", ["Reduction", "ScanLargeArrays"])
@@ -183,12 +183,12 @@ def test_retimed_traces_are_traces(name):
         again = prepare(retimed, DISABLE).packing
         assert (again.windows.slot < max(places)).all()
         for window_number in range(0, trace.windows, 7):
-            mine = packing.window_of_event == window_number
+            recorded = packing.window_of_event == window_number
             moved = again.window_of_event == window_number
             for column in ("kind", "reg", "value", "exec_mask"):
-                after, before = getattr(retimed, column)[moved], getattr(trace, column)[mine]
+                after, before = getattr(retimed, column)[moved], getattr(trace, column)[recorded]
                 assert np.array_equal(after, before)
-            assert np.array_equal(np.diff(retimed.cycle[moved]), np.diff(trace.cycle[mine]))
+            assert np.array_equal(np.diff(retimed.cycle[moved]), np.diff(trace.cycle[recorded]))
         cycles.append(retimed.cycles)
     assert cycles[0] == trace.cycles
     assert cycles == sorted(cycles)

@@ -135,8 +135,8 @@ def duties_of(replays):
         times = NUMBA.cell_times(replay, np.zeros((1, 256), dtype=np.uint8))
         for kind, all_cells in duty.items():
             all_cells.append((getattr(times, kind)[0] / times.period).ravel())
-    zero, one = (group_by_duty(np.stack(all_cells)) for all_cells in duty.values())
-    return FaultFreeDuties(tuple(replays), zero, one)
+    at_zero, at_one = (group_by_duty(np.stack(all_cells)) for all_cells in duty.values())
+    return FaultFreeDuties(tuple(replays), at_zero, at_one)
 
 
 @pytest.mark.parametrize("name", possible_fault_heeding_techniques())
@@ -160,7 +160,7 @@ def test_stress_agrees_to_the_last_bit(name):
             stress.add(running, kernel, maps, seconds)
         numpy, numba = stresses
         back = seconds * rng.uniform(size=5)
-        earlier = [one.longest_earlier(running, kernel, maps, back) for one in stresses]
+        earlier = [stress.longest_earlier(running, kernel, maps, back) for stress in stresses]
         assert np.array_equal(*earlier)
         assert (earlier[0] <= numpy.longest[:, running]).all()
         assert np.array_equal(numpy.longest, numba.longest)
@@ -184,7 +184,7 @@ def test_longest_of_mixtures_agrees_to_the_last_bit():
             stress.add(np.arange(20), kernel, maps, length)
         seconds[kernel, np.arange(20)] += length
         of_cells = seconds[0][:, None] * groups.duty[0]
-        for one in (1, 2):
-            of_cells += seconds[one][:, None] * groups.duty[one]
+        for number in (1, 2):
+            of_cells += seconds[number][:, None] * groups.duty[number]
         for stress in stresses:
             assert np.array_equal(stress.longest, np.stack([of_cells.max(axis=1)] * 2))

@@ -149,17 +149,17 @@ def test_every_combination_of_policies(name):
 def rotating_trace(generations, size):
     """One slot, windows one after the other: register 0 of each holds another number."""
     events = []
-    for one in range(generations):
-        now = 8 * one
-        number = pattern(2**one) + np.uint32(256) * (np.arange(64, dtype=np.uint32) ** 2)
-        events += [alloc(now, 0, size), write(now, 0, 0, number), release(now + 1 + one, 0)]
+    for generation in range(generations):
+        now = 8 * generation
+        number = pattern(2**generation) + np.uint32(256) * (np.arange(64, dtype=np.uint32) ** 2)
+        events += [alloc(now, 0, size), write(now, 0, 0, number), release(now + 1 + generation, 0)]
     return trace_of(events, cycles=8 * generations)
 
 
 def brute_force(trace, technique, passes):
     """Sum of consecutive passes, after as many to forget power-on."""
     outcomes = list(islice(consecutive_passes(trace, technique), 2 * passes))[passes:]
-    return sum(one.ones for one in outcomes), sum(one.powered for one in outcomes)
+    return sum(times.ones for times in outcomes), sum(times.powered for times in outcomes)
 
 
 @pytest.mark.parametrize("name", ["rar", "rc+rar", "argo"])

@@ -65,7 +65,7 @@ def test_the_lowest_entry_without_a_live_value_is_borrowed(engine):
     assert (counted["regular"], counted["to_reliable"], counted["lds"]) == (1, 2, 0)
 
     times = engine.cell_times(prepare(trace, GUARD), fault_maps)
-    ones, powered = (one[0].reshape(256, 64, 32) for one in (times.ones, times.powered))
+    ones, powered = (cells[0].reshape(256, 64, 32) for cells in (times.ones, times.powered))
     assert (powered[[1, 2]] == 10).all()
     assert not powered[[0, *range(3, 256)]].any()
     assert (ones[1, :, 0] == 10).all()  # of 1, then 3
@@ -81,13 +81,13 @@ def test_without_faults_nothing_moves(engine):
         guard, baseline = (prepare(trace, TECHNIQUES[name]) for name in ("gr-guard", "baseline"))
         for name in COUNTED:
             same = (engine.count(replay, fault_free_maps()) for replay in (guard, baseline))
-            assert np.array_equal(*(getattr(one, name) for one in same)), name
-        found, meant = (
+            assert np.array_equal(*(getattr(counters, name) for counters in same)), name
+        actual, meant = (
             engine.cell_times(replay, fault_free_maps()) for replay in (guard, baseline)
         )
-        assert found.period == meant.period
-        assert np.array_equal(found.ones, meant.ones)
-        assert np.array_equal(found.powered, meant.powered)
+        assert actual.period == meant.period
+        assert np.array_equal(actual.ones, meant.ones)
+        assert np.array_equal(actual.powered, meant.powered)
 
 
 def test_a_partial_write_goes_on_with_a_life_that_is_read_later(engine):

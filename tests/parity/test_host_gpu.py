@@ -89,11 +89,11 @@ def right():
         __syncthreads();
         for (int i = threadIdx.x; i < count; i += blockDim.x) words[i] = held[count - 1 - i];
     }
-    extern "C" __global__ void where(uint4 *found) {
+    extern "C" __global__ void where(uint4 *actual) {
         unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
         unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
         unsigned threads = blockDim.x * blockDim.y * blockDim.z;
-        found[block * threads + thread] =
+        actual[block * threads + thread] =
             make_uint4(blockIdx.y, blockIdx.z, threadIdx.y, threadIdx.z);
     }
     extern "C" __global__ void half_leave(unsigned *words) {
@@ -132,7 +132,7 @@ def test_operations_of_a_warp(device, module):
     values = np.random.default_rng(3).integers(0, 100, 32, dtype=np.int32)
     results = device.empty((32, 14), np.uint32)
     module.launch("votes", ONE, threads(32), [device.upload(values), results])
-    found = device.download(results).T
+    actual = device.download(results).T
     lanes = np.arange(32)
     bits = values & 1
     odd = sum(int(bit) << lane for lane, bit in enumerate(bits))
@@ -152,7 +152,7 @@ def test_operations_of_a_warp(device, module):
         bits.sum() + 100 * (31 - np.flatnonzero(bits)[-1]),
         int(f"{odd:032b}"[::-1], 2),
     ]
-    for column, wanted in zip(found, expected, strict=True):
+    for column, wanted in zip(actual, expected, strict=True):
         np.testing.assert_array_equal(column, np.broadcast_to(wanted, 32))
 
 
@@ -177,11 +177,11 @@ def test_dynamic_shared_memory(device, module):
 
 def test_grids_and_blocks_of_three_dimensions(device, module):
     grid, block = (2, 3, 4), (3, 5, 2)
-    found = device.empty((4, 3, 2, 2, 5, 3, 4), np.uint32)
-    module.launch("where", grid, block, [found])
-    indices = np.indices(found.shape[:-1])
+    actual = device.empty((4, 3, 2, 2, 5, 3, 4), np.uint32)
+    module.launch("where", grid, block, [actual])
+    indices = np.indices(actual.shape[:-1])
     expected = np.stack([indices[1], indices[0], indices[4], indices[3]], axis=-1)
-    np.testing.assert_array_equal(device.download(found), expected)
+    np.testing.assert_array_equal(device.download(actual), expected)
 
 
 def test_threads_that_ended_are_waited_for_no_more(device, module):
@@ -200,14 +200,14 @@ def test_threads_that_ended_are_waited_for_no_more(device, module):
 
 def outcomes(kernel, count=96):
     """Different results of a kernel over seeds."""
-    found = set()
+    actual = set()
     for seed in SEEDS:
         device = HostDevice(seed)
         words = device.upload(np.arange(count, dtype=np.uint32))
         module = device.module_from_text(kernel)
         module.launch("kernel", ONE, threads(count), [words])
-        found.add(device.download(words).tobytes())
-    return found
+        actual.add(device.download(words).tobytes())
+    return actual
 
 
 MISSING = """
@@ -414,6 +414,6 @@ def test_same_seed_same_order():
         words[threadIdx.x] = atomicAdd(words + 95, 1u);
     }
     """
-    found = outcomes(order)
-    assert len(found) == len(SEEDS)
-    assert found == outcomes(order)
+    actual = outcomes(order)
+    assert len(actual) == len(SEEDS)
+    assert actual == outcomes(order)

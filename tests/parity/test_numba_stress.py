@@ -33,12 +33,12 @@ class AllCells(DenseStress):
 
 @pytest.fixture(scope="module", params=["gr-guard", "rrcd", "rrcd+pg", "rrcd+rc+rar"])
 def duties(request):
-    replays = tuple(prepare(bundled_trace(one), TECHNIQUES[request.param]) for one in KERNELS)
+    replays = tuple(prepare(bundled_trace(kernel), TECHNIQUES[request.param]) for kernel in KERNELS)
     clean = np.zeros((1, SLICE.entries), dtype=np.uint8)
     times = [NUMBA.cell_times(replay, clean) for replay in replays]
-    zero = np.stack([(one.zeros[0] / one.period).ravel() for one in times])
-    one = np.stack([(one.ones[0] / one.period).ravel() for one in times])
-    return FaultFreeDuties(replays, group_by_duty(zero), group_by_duty(one))
+    at_zero = np.stack([(of_kernel.zeros[0] / of_kernel.period).ravel() for of_kernel in times])
+    at_one = np.stack([(of_kernel.ones[0] / of_kernel.period).ravel() for of_kernel in times])
+    return FaultFreeDuties(replays, group_by_duty(at_zero), group_by_duty(at_one))
 
 
 def lives(duties, seed):
@@ -79,11 +79,11 @@ def test_longest_times_within_a_span_are_those_of_all_cells(duties):
         before = dense.longest_earlier(running, kernel, fault_maps, np.full(len(running), seconds))
         for part in (0.9, 0.5, 0.002):
             back = np.full(len(running), seconds * (1 - part))
-            exact, found = (
+            exact, actual = (
                 stress.longest_earlier(running, kernel, fault_maps, back)
                 for stress in (dense, native)
             )
-            assert np.array_equal(exact, found)
+            assert np.array_equal(exact, actual)
             line = (1 - part) * before + part * dense.longest[:, running]
             assert (exact <= line * (1 + 1e-9)).all()
             below += (exact < line * (1 - 1e-6)).sum()

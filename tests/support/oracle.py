@@ -374,16 +374,16 @@ class Slice:
             return "lds"
         return "to_faulty" if self.faults[place.entry] else "to_reliable"
 
-    def guard(self, row, own, full, now):
+    def guard(self, row, own_entry, full, now):
         """Home of a row with an entry of its own, until nobody reads its value any more."""
         if row.home == "slice" and not full:  # the other lanes hold what is still to be read
             return "regular"
         self.leave(row, now)
-        usable = self.faults[own] == 0 and all(self.free[own])
-        place = Place(own, 0, CELLS) if usable else self.free_entry()
+        usable = self.faults[own_entry] == 0 and all(self.free[own_entry])
+        place = Place(own_entry, 0, CELLS) if usable else self.free_entry()
         if not self.occupy(row, place, now):
             return "lds"
-        return "regular" if place.entry == own else "to_reliable"
+        return "regular" if place.entry == own_entry else "to_reliable"
 
     def occupy(self, row, place, now):
         """Let a row into a place, or into the LDS if there is none; whether there is one."""
@@ -428,21 +428,21 @@ class Slice:
 
 def last_uses(trace):
     """Events after which nobody reads their register's value any more: found from the end."""
-    found, wanted = set(), {}
+    last, wanted = set(), {}
     for i in reversed(range(len(trace.cycle))):
         kind, slot, reg = int(trace.kind[i]), int(trace.slot[i]), int(trace.reg[i])
         if kind in (ALLOC, RELEASE):
             wanted[slot] = set()  # registers whose present value is read later on
         elif kind == READ:
             if reg not in wanted[slot]:
-                found.add(i)
+                last.add(i)
             wanted[slot].add(reg)
         else:
             if reg not in wanted[slot]:
-                found.add(i)
+                last.add(i)
             if int(trace.exec_mask[i]) == ALL_LANES:
                 wanted[slot].discard(reg)
-    return found
+    return last
 
 
 # ---- waiting ---------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ def _host_source(preprocessed):
 
 def _kernels(preprocessed):
     """Names of the ``extern "C" __global__`` functions and the most threads of their blocks."""
-    found = []
+    compiler = []
     for match in re.finditer(r'extern\s*"C"\s*(?=[^;{]*?\b__global__\b)', preprocessed):
         rest = preprocessed[match.end() :]
         most_threads = "1024"
@@ -106,8 +106,8 @@ def _kernels(preprocessed):
         if bounds:
             arguments, rest = _balanced(rest[bounds.end() :])
             most_threads = _first_argument(arguments)
-        found.append((re.search(r"(\w+)\s*\(", rest)[1], most_threads))
-    return found
+        compiler.append((re.search(r"(\w+)\s*\(", rest)[1], most_threads))
+    return compiler
 
 
 def _balanced(text):

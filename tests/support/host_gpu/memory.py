@@ -71,7 +71,7 @@ class Memory:
     @property
     def used_bytes(self):
         """Memory of the arrays that there are."""
-        return sum(one.size_bytes for one in tuple(self._allocations.values()))
+        return sum(allocation.size_bytes for allocation in tuple(self._allocations.values()))
 
     def allocate(self, shape, dtype):
         """Array filled with poison."""
@@ -104,16 +104,16 @@ class Memory:
     def find(self, address, size_bytes):
         """The allocation that holds that memory; None if no array of the device does."""
         allocations = tuple(self._allocations.values())
-        return next((one for one in allocations if one.holds(address, size_bytes)), None)
+        return next((array for array in allocations if array.holds(address, size_bytes)), None)
 
     def near(self, address):
         """An address in words: how far from which array."""
-        for one in tuple(self._allocations.values()):
-            end = one.address + one.size_bytes
+        for allocation in tuple(self._allocations.values()):
+            end = allocation.address + allocation.size_bytes
             if end <= address < end + _FORBIDDEN_BYTES:
-                return f"{address - end} bytes after the end of the array {one.label}"
-            if one.address - _FORBIDDEN_BYTES <= address < one.address:
-                return f"{one.address - address} bytes before the array {one.label}"
+                return f"{address - end} bytes after the end of the array {allocation.label}"
+            if allocation.address - _FORBIDDEN_BYTES <= address < allocation.address:
+                return f"{allocation.address - address} bytes before the array {allocation.label}"
         return f"{address:#x}, near no array of the device"
 
 

@@ -16,20 +16,20 @@ def random_duty(rng, kernels, cells):
     kinds = rng.choice(DUTIES, kernels)
     if rng.random() < 0.5:
         kinds[:] = kinds[0]
-    for one, kind in zip(duty, kinds, strict=True):
+    for row, kind in zip(duty, kinds, strict=True):
         match kind:
             case "beta":
-                one[:] = rng.beta(0.2, 0.8, cells)
+                row[:] = rng.beta(0.2, 0.8, cells)
             case "few values":
-                one[:] = rng.choice([0, 0.25, 1 / 3, 1], cells)
+                row[:] = rng.choice([0, 0.25, 1 / 3, 1], cells)
             case "one cell":
-                one[rng.integers(cells)] = rng.random()
+                row[rng.integers(cells)] = rng.random()
             case "all alike":
-                one[:] = rng.random()
+                row[:] = rng.random()
             case "close":
-                one[:] = 0.7 + 1e-3 * rng.random(cells)
+                row[:] = 0.7 + 1e-3 * rng.random(cells)
             case "tiny differences":
-                one[:] = 0.7 + rng.integers(0, 3, cells) * 2.0**-53
+                row[:] = 0.7 + rng.integers(0, 3, cells) * 2.0**-53
     return duty
 
 
@@ -42,8 +42,8 @@ def random_seconds(rng, instances, kernels):
 def totals(mixture, duty):
     """Sum over kernels of each cell, in the order of kernels."""
     total = np.zeros(duty.shape[1])
-    for spent, one in zip(mixture, duty, strict=True):
-        total += spent * one
+    for spent, of_kernel in zip(mixture, duty, strict=True):
+        total += spent * of_kernel
     return total
 
 
