@@ -17,7 +17,7 @@ from mcage.cli.main import app
 from mcage.spec import SweepSpec
 from mcage.techniques import TECHNIQUES
 
-PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("**/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), ROOT / "tests" / "README.md", *(ROOT / "docs").glob("**/*.md")])
 MCAGE = [sys.executable, "-c", "from mcage.cli.main import main; main()"]
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
