@@ -99,11 +99,6 @@ def is_compiled(function):
     return any(isinstance(by, ast.Name) and by.id in COMPILED for by in function.decorator_list)
 
 
-def is_command(function):
-    """Functions that Typer makes a command of: each parameter is an option."""
-    return any("command" in ast.unparse(by) for by in function.decorator_list)
-
-
 def test_no_folder_is_crowded():
     """Commands and techniques are found by their names, however many there are."""
     files = defaultdict(list)
@@ -134,7 +129,6 @@ def test_no_function_has_many_parameters(path):
         function.name: len(parameters(function))
         for function in functions
         if not is_compiled(function)
-        and not is_command(function)
         and len(parameters(function)) > MOST_PARAMETERS
     }
     assert not many
