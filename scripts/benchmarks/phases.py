@@ -16,11 +16,11 @@ ENGINE_PHASES = ("counting", "cell times", "stress")
 _PHASE_OF = {
     "mcage.sweep.plan.open_trace": "preparation",
     "mcage.sweep.plan.prepare": "preparation",
-    "mcage.sweep.plan.share": "preparation",
+    "mcage.sweep.plan.fault_free_replays": "preparation",
     "mcage.sweep.batch.kernels_of_periods": "sampling",
     "mcage.variation.fault_model.sample_tail": "sampling",
     "mcage.variation.fault_model.sample_table": "sampling",
-    "mcage.sweep.batch.live": "lives",
+    "mcage.sweep.batch.simulate_lifetimes": "lives",
     "mcage.sweep.study.compute_batch": "sampled cells and arrays",
     "mcage.campaign.study.write_shard": "files",
     "mcage.campaign.run.finished_shards": "files",

@@ -33,7 +33,7 @@ def main() -> None:
     """Compile."""
     from mcage.engines.numba_engine import NumbaEngine
     from mcage.spec import SweepSpec
-    from mcage.sweep.plan import Sweep
+    from mcage.sweep.study import Sweep
 
     Sweep(SweepSpec.from_mapping(SPEC), NumbaEngine()).compute(0, 4)
 
