@@ -128,8 +128,7 @@ def test_no_function_has_many_parameters(path):
     many = {
         function.name: len(parameters(function))
         for function in functions
-        if not is_compiled(function)
-        and len(parameters(function)) > MOST_PARAMETERS
+        if not is_compiled(function) and len(parameters(function)) > MOST_PARAMETERS
     }
     assert not many
 
