@@ -22,6 +22,18 @@ LONG_AND_NOTHING_COMPILED = ("test_fuzz", "test_kernels_compile", "test_host_gpu
 """What a second worker does while the first one compiles the numba engine."""
 
 
+MUCH_MEMORY_BYTES = 3 << 29
+
+
+def resident_bytes():
+    """Memory of this process; 0 where the system does not say."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
 def pytest_collection_modifyitems(items):
     """Mark tests by their suite, and give each of two workers something to begin with."""
     for item in items:
@@ -47,8 +59,8 @@ def pytest_runtest_setup(item):
 
 
 def pytest_runtest_teardown(item, nextitem):
-    """Give the memory of a file's tests back: C's library keeps it otherwise."""
-    if nextitem is None or nextitem.path != item.path:
+    """Give memory back, after each file and where it is much: C's library keeps it otherwise."""
+    if nextitem is None or nextitem.path != item.path or resident_bytes() > MUCH_MEMORY_BYTES:
         gc.collect()
         if sys.platform == "linux":
             ctypes.CDLL(None).malloc_trim(0)
