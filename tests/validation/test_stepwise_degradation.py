@@ -48,7 +48,7 @@ class FollowedFacelift(NbtiModel):
     vt0_volts: float = facelift().vt0_volts
     alpha: float = facelift().alpha
 
-    root, numbers, additive = 4, 3, False
+    root, state_size, additive = 4, 3, False
 
     def stress_per_second(self, vdd_volts, temperature_kelvin, vt0_volts):
         return facelift().stress_per_second(vdd_volts, temperature_kelvin, vt0_volts)

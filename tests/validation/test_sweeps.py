@@ -35,15 +35,15 @@ def arrays(sweep):
 
 
 def record_lives(monkeypatch):
-    """Arguments of every call of `live`: rules, kernels of epochs, tails."""
+    """Arguments of each call of `simulate_lifetimes`: conditions, kernels of epochs, tails, cells."""
     calls = []
-    original = module.live
+    original = module.simulate_lifetimes
 
-    def recording(rules, engine, shared, kernel_of_epoch, tail, sample, constants):
-        calls.append((rules, kernel_of_epoch, tail, sample))
-        return original(rules, engine, shared, kernel_of_epoch, tail, sample, constants)
+    def recording(conditions, engine, fault_free, batch):
+        calls.append((conditions, batch.kernel_of_epoch, batch.tail, batch.sampled_cells))
+        return original(conditions, engine, fault_free, batch)
 
-    monkeypatch.setattr(module, "live", recording)
+    monkeypatch.setattr(module, "simulate_lifetimes", recording)
     return calls
 
 
@@ -79,7 +79,7 @@ def test_batches_and_threads_do_not_matter(sweep, arrays, batch, monkeypatch):
     assert_same_arrays(sweep.compute(0, INSTANCES), arrays)
 
 
-def test_a_seed_is_another_orbit(sweep, arrays, monkeypatch):
+def test_another_seed_is_another_sample(sweep, arrays, monkeypatch):
     calls = record_lives(monkeypatch)
     sweep.compute(0, INSTANCES)
     (*_, tail, cells), before = calls[-1], len(calls)
