@@ -79,7 +79,7 @@ def test_points_in_another_order_of_voltages_are_different_cases():
     sweep = small_sweep(
         techniques=["rrcd"],
         environments=["own"],
-        environment={"own": own},
+        operating_points={"own": own},
         vdd_volts=[0.9, 0.5],
     )
     assert [case.label for case in sweep.header.cases] == [

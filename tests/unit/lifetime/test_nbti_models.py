@@ -79,7 +79,7 @@ class Relaxing(NbtiModel):
     vt0_volts: float = 0.3
     alpha: float = 1.3
 
-    root, numbers, additive = 1, 1, False
+    root, state_size, additive = 1, 1, False
 
     def stress_per_second(self, vdd_volts, temperature_kelvin, vt0_volts):
         return 0.05 + np.zeros(np.broadcast_shapes(np.shape(temperature_kelvin)))
