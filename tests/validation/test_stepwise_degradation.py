@@ -149,10 +149,10 @@ def test_lives_are_those_of_all_cells(technique, model, swings):
     swing = np.zeros((3, 5))
     if swings:
         law = Distribution.of("uniform(-30, 30)")
-        options["laws"] = replace(
+        options["distributions"] = replace(
             InstanceDistributions.nominal(model, 353.15), temperature_swing_kelvin=law
         )
-        options["constants"] = options["laws"].draw(1, np.arange(3), 5)
+        options["constants"] = options["distributions"].draw(1, np.arange(3), 5)
         swing = options["constants"].temperature_swing_kelvin
     life = lived(TRACES, technique, tail_of(*tails), SAMPLE, kernels, **options)
     assert (life.end.cause == EndCause.CENSORED).all()

@@ -35,7 +35,7 @@ def arrays(sweep):
 
 
 def record_lives(monkeypatch):
-    """Arguments of each call of `simulate_lifetimes`: conditions, kernels of epochs, tails, cells."""
+    """Arguments of each call of `simulate_lifetimes`: conditions, kernels, tails, cells."""
     calls = []
     original = module.simulate_lifetimes
 
