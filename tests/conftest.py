@@ -21,8 +21,10 @@ SUITES = ("validation", "parity", "unit", "system")
 LONG_AND_NOTHING_COMPILED = ("test_fuzz", "test_kernels_compile", "test_host_gpu", "test_kill_9")
 """What a second worker does while the first one compiles the numba engine."""
 
+MUCH_MEMORY_BYTES = 1 << 30
+"""What a worker may take more before it looks for memory to give back."""
 
-MUCH_MEMORY_BYTES = 3 << 29
+bytes_after_trim = 0
 
 
 def resident_bytes():
@@ -59,11 +61,21 @@ def pytest_runtest_setup(item):
 
 
 def pytest_runtest_teardown(item, nextitem):
-    """Give memory back, after each file and where it is much: C's library keeps it otherwise."""
-    if nextitem is None or nextitem.path != item.path or resident_bytes() > MUCH_MEMORY_BYTES:
+    """Give memory back after each file and wherever much was taken: C's library keeps it otherwise.
+
+    To look for garbage takes long where much memory is in use, so that it is not done after each
+    test.
+    """
+    global bytes_after_trim
+    if (
+        nextitem is None
+        or nextitem.path != item.path
+        or resident_bytes() > bytes_after_trim + MUCH_MEMORY_BYTES
+    ):
         gc.collect()
         if sys.platform == "linux":
             ctypes.CDLL(None).malloc_trim(0)
+        bytes_after_trim = resident_bytes()
 
 
 @pytest.fixture(params=["numpy", "numba", "cuda"])
