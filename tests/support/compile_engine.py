@@ -11,13 +11,8 @@ from pathlib import Path
 
 from mcage.engines.numba_engine.jit import compiled_before
 
-SPEC = {
-    "instances": 4,
-    "techniques": ["baseline", "disable", "gr-guard", "rrcd+rc+rar"],
-    "workload": {"kernels": ["MatrixTranspose"], "periods": 1, "generations": 1},
-    "life": {"epochs": 3},
-}
-"""A sweep of every kind of placement that is compiled."""
+TECHNIQUES = ["baseline", "disable", "gr-guard", "rrcd", "rrcd+rc+rar"]
+"""Techniques of every kind of placement that is compiled."""
 
 
 @cache
@@ -31,11 +26,9 @@ def once() -> None:
 
 def main() -> None:
     """Compile."""
-    from mcage.engines.numba_engine import NumbaEngine
-    from mcage.spec import SweepSpec
-    from mcage.sweep.study import Sweep
+    from sweep_cases import small_sweep
 
-    Sweep(SweepSpec.from_mapping(SPEC), NumbaEngine()).compute(0, 4)
+    small_sweep(instances=24, techniques=TECHNIQUES).compute(0, 24)
 
 
 if __name__ == "__main__":

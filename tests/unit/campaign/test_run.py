@@ -134,7 +134,8 @@ def test_a_file_of_something_else_is_not_overwritten(tmp_path):
 
 def test_a_destination_that_cannot_be_written(tmp_path):
     refused(tmp_path / "none" / "r.h5", "there is no folder .*none")
-    refused(tmp_path, "is a folder")
+    (tmp_path / "folder").mkdir()
+    refused(tmp_path / "folder", "is a folder")
     with pytest.raises(UserError, match=r"cannot write into /proc/r\.h5\.shards"):
         run_campaign(Study(CAMPAIGN, fake_campaign.compute), Path("/proc/r.h5"), 5)
     (tmp_path / "r.h5.shards").write_text("a file")
