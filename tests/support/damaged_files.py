@@ -405,10 +405,6 @@ def _longer_axis(path):
             file.create_dataset(name, shape, dtype, chunks=True)
 
 
-_COORDINATES = (
-    *("epoch_end_years", "epoch_start_years", "instance", "vdd_volts"),
-    *("dvth_bin", "case", "transistor", "scenario"),
-)
 _FORGED_VALUES = {
     ("life_years", "nan"): _all(np.nan),
     ("life_years", "inf"): _all(np.inf),
