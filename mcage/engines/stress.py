@@ -6,6 +6,7 @@ to which each epoch adds.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,6 +53,12 @@ class FaultFreeDuties:
     replays: tuple[PreparedReplay, ...]
     at_zero: DutyGroups
     at_one: DutyGroups
+
+
+def by_kernel(kernel: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.bool_]]]:
+    """Each kernel that occurs in int64[m], with bool[m]: who runs it."""
+    for number in np.unique(kernel).tolist():
+        yield number, kernel == number
 
 
 class StressAccumulator(ABC):
@@ -183,9 +190,8 @@ class StressAccumulator(ABC):
         seconds: float,
     ) -> None:
         """Add an epoch, with a kernel for each: int64[m], int64[m], uint8[m, 256]."""
-        for number in np.unique(kernel):
-            chosen = kernel == number
-            self._run(instances[chosen], int(number), fault_maps[chosen], seconds)
+        for number, chosen in by_kernel(kernel):
+            self._run(instances[chosen], number, fault_maps[chosen], seconds)
 
     def _run(
         self,

@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from mcage.engines.cuda_engine.programs import STRESS
 from mcage.engines.cuda_engine.runner import Runner
-from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells
+from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells, by_kernel
 from mcage.geometry import SLICE
+from mcage.replays.prepare import RedirectedReplay
 
 _THREADS = 256
 
@@ -83,9 +84,8 @@ class CudaStress(StressAccumulator):
         fault_maps: NDArray[np.uint8],
         seconds: float,
     ) -> None:
-        for number in np.unique(kernel).tolist():
-            chosen = kernel == number
-            replay = self._duties.replays[number]
+        for number, chosen in by_kernel(kernel):
+            replay = self._redirected(number)
             self._runner.add_stress(
                 replay,
                 fault_maps[chosen],
@@ -104,9 +104,8 @@ class CudaStress(StressAccumulator):
         seconds: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         longest = np.empty((2, len(instances)))
-        for number in np.unique(kernel).tolist():
-            chosen = kernel == number
-            replay = self._duties.replays[number]
+        for number, chosen in by_kernel(kernel):
+            replay = self._redirected(number)
             longest[:, chosen] = self._runner.look_back(
                 replay,
                 fault_maps[chosen],
@@ -115,6 +114,12 @@ class CudaStress(StressAccumulator):
                 self._seconds,
             )
         return longest
+
+    def _redirected(self, kernel: int) -> RedirectedReplay:
+        """A kernel's replay: only redirection gives instances stress times of their own."""
+        replay = self._duties.replays[kernel]
+        assert isinstance(replay, RedirectedReplay)
+        return replay
 
     def _look_up(self, instances: NDArray[np.int64]) -> None:
         """Bring `longest` and `tracked_seconds` of instances up to date."""
