@@ -48,7 +48,7 @@ def borrow(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: 
         residency = index(operations.code[i] // KINDS)
         in_kernel = index(residency - first_residency)
         if kind == FREE:
-            old = home[_ONLY, in_kernel]
+            old = home[in_kernel, _ONLY]
             if old >= 0:
                 include(sets, EMPTY_RELIABLE, old >> 3, True)
             else:
@@ -57,7 +57,7 @@ def borrow(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: 
         else:
             write = index(write_starts[residency])
             new = _take(sets, rows[residency])
-            home[_ONLY, in_kernel] = new
+            home[in_kernel, _ONLY] = new
             if new >= 0:
                 move_in(arrivals, _ONLY, packed(residency, write, WHOLE_ENTRY), new)
                 borrowed += new >> 3 != rows[residency]
@@ -71,10 +71,10 @@ def borrow(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: 
                 write = index(operations.retries[retry])
                 residency = index(writes.residency[write])
                 in_kernel = index(residency - first_residency)
-                if home[_ONLY, in_kernel] >= 0:
+                if home[in_kernel, _ONLY] >= 0:
                     continue
                 new = _take(sets, rows[residency])
-                home[_ONLY, in_kernel] = new
+                home[in_kernel, _ONLY] = new
                 if new >= 0:
                     move_in(arrivals, _ONLY, packed(residency, write, WHOLE_ENTRY), new)
                     borrowed += new >> 3 != rows[residency]

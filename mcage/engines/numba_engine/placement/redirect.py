@@ -77,8 +77,8 @@ class Homes(NamedTuple):
 
     Attributes
     ----------
-    home : int16[passes, residencies]
-        Home of each residency; negative if it never found one.
+    home : int16[residencies, passes]
+        Home of each residency in each pass; negative if it never found one.
     arrivals, tally : Arrivals, Tally
         Who found a home, and what happened.
     sets : uint64[passes * 3 * 4]
@@ -98,7 +98,7 @@ class Homes(NamedTuple):
 def new_homes(passes: int, residencies: int) -> Any:
     """Make space for the homes of up to so many residencies."""
     return Homes(
-        np.empty((residencies, passes), np.int16).T,  # passes side by side
+        np.empty((residencies, passes), np.int16),
         Arrivals(
             np.empty((passes, residencies), np.int64),
             np.empty((passes, residencies), np.uint8),
@@ -149,7 +149,7 @@ def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: A
         in_kernel = index(residency - first_residency)
         if kind == FREE:
             for pass_ in range(passes):
-                old = home[pass_, in_kernel]
+                old = home[in_kernel, pass_]
                 if old >= 0:
                     _give_back(sets, free, pass_, old)
                 else:
@@ -162,7 +162,7 @@ def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: A
             for pass_ in range(passes):
                 start = (starts[pass_] + rotations) & (ENTRIES - 1)
                 new = _choose(sets, free, pass_, start, kind == ACQUIRE_BLOCK)
-                home[pass_, in_kernel] = new
+                home[in_kernel, pass_] = new
                 if new >= 0:
                     move_in(arrivals, pass_, packed(residency, write, new & 7), new)
                     wakeups += wakes[residency]
@@ -178,12 +178,12 @@ def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: A
                 in_kernel = index(residency - first_residency)
                 in_block = in_blocks and mask[write] == RECORD
                 for pass_ in range(passes):
-                    if home[pass_, in_kernel] >= 0:
+                    if home[in_kernel, pass_] >= 0:
                         continue
                     start = (starts[pass_] + rotations) & (ENTRIES - 1)
                     new = _choose(sets, free, pass_, start, in_block)
                     if new >= 0:
-                        home[pass_, in_kernel] = new
+                        home[in_kernel, pass_] = new
                         move_in(arrivals, pass_, packed(residency, write, new & 7), new)
                         spill(tally, pass_, -1, cycle[write])
                         spilled_anywhere -= 1

@@ -232,7 +232,9 @@ def _add_epoch(batch: Batch, search: Search, tracking: Tracking, workspace: Work
     residencies, epoch_log = search.residencies, search.epoch_log
     groups, progress = tracking.groups, tracking.progress
     homes_of_several = workspace.placement.homes_of_several
-    instances, begin = batch.instances, 0
+    # Of type int64, not the literal 0: what is called with it would be compiled for both.
+    begin: int = np.int64(0)  # type: ignore[assignment]
+    instances = batch.instances
     while begin < len(instances):
         kernel, end = batch.kernels[begin], begin
         alike, others = np.empty(SIDE_BY_SIDE, np.int64), np.empty(SIDE_BY_SIDE, np.int64)
@@ -244,7 +246,7 @@ def _add_epoch(batch: Batch, search: Search, tracking: Tracking, workspace: Work
             start(instance, occupants, groups, progress)
             if by_itself:
                 alike[alike_count] = instance
-                homes_of_several[alike_count] = workspace.placement.homes.home.T
+                homes_of_several[alike_count] = workspace.placement.homes.home
                 alike_count += 1
             else:
                 others[others_count] = instance

@@ -69,7 +69,7 @@ def power(residencies: Any, kernel: int, home: Any, all_entries: Any) -> None:
     ----------
     residencies, kernel : Residencies, int
         What runs.
-    home : int16[passes, residencies]
+    home : int16[residencies, passes]
         Home of each residency in each pass.
     all_entries : AllEntries
         Where the outcome goes.
@@ -80,8 +80,8 @@ def power(residencies: Any, kernel: int, home: Any, all_entries: Any) -> None:
     all_entries.whole[:] = True
     for residency in range(first, residencies.kernels.first_residency[kernel + 1]):
         lasts = np.int64(facts[residency, END]) - cycle[write_starts[residency]]
-        for pass_ in range(len(home)):
-            entry = home[pass_, residency - first] >> 3
+        for pass_ in range(home.shape[1]):
+            entry = home[residency - first, pass_] >> 3
             all_entries.powered[entry] += lasts
             all_entries.whole[entry] &= facts[residency, PARTIAL] == 0
 
@@ -105,10 +105,10 @@ def work_out_bit(residencies: Any, kernel: int, home: Any, bit: int, all_entries
             for component in range(COMPONENTS):
                 sums[bit, component] = 0
             sum_plane(planes, writes.image, writes.duration, begin, end, bit, sums)
-            for pass_ in range(len(home)):
-                add_row(ones, home[pass_, residency - first] >> 3, sums, bit)
+            for pass_ in range(home.shape[1]):
+                add_row(ones, home[residency - first, pass_] >> 3, sums, bit)
         else:
             lasts = np.int64(facts[residency, END]) - writes.cycle[begin]
-            for pass_ in range(len(home)):
-                add_everywhere(ones, home[pass_, residency - first] >> 3, lasts)
+            for pass_ in range(home.shape[1]):
+                add_everywhere(ones, home[residency - first, pass_] >> 3, lasts)
     all_entries.done[bit] = True

@@ -108,7 +108,7 @@ def bound_homes(residencies: Any, kernel: int, home: Any, at_most: Any) -> None:
     ----------
     residencies, kernel : Residencies, int
         What runs.
-    home : int16[passes, residencies]
+    home : int16[residencies, passes]
         Home of each residency in each pass.
     at_most : T[256, 64]
         Bounds, as in `Views`.
@@ -117,8 +117,8 @@ def bound_homes(residencies: Any, kernel: int, home: Any, at_most: Any) -> None:
     at_most[:] = 0
     for in_kernel in range(residencies.kernels.first_residency[kernel + 1] - first):
         _load(residencies.facts, residencies.at_most, first + in_kernel + _AHEAD)
-        for pass_ in range(len(home)):
-            entry = home[pass_, in_kernel] >> 3
+        for pass_ in range(home.shape[1]):
+            entry = home[in_kernel, pass_] >> 3
             add_row(at_most, entry, residencies.at_most, first + in_kernel)
 
 

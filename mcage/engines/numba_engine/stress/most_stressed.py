@@ -118,7 +118,7 @@ def find_longest(search: Search, instance: int, by_itself: bool, home: Any) -> N
         Instance.
     by_itself : bool
         Whether what a residency shows depends on nothing that was in its home before.
-    home : int16[passes, residencies]
+    home : int16[residencies, passes]
         Homes of residencies in the latest epoch.
     """
     cells, longest, most = search.cells, search.longest, np.empty(2)
