@@ -42,11 +42,30 @@ def node_factor(phi: float, node_rows: int, node_columns: int) -> NDArray[np.flo
         Lower triangular, read-only.
     """
     y, x = np.divmod(np.arange(node_rows * node_columns), node_columns)
-    y, x = (y + 0.5) / node_rows, (x + 0.5) / node_columns
-    distance = np.hypot(x[:, None] - x, y[:, None] - y)
-    factor = _cholesky(spherical_correlation(distance, phi) + DIAGONAL * np.eye(len(x)))
+    centres = np.stack([(x + 0.5) / node_columns, (y + 0.5) / node_rows], axis=1)
+    factor = correlation_factor(centres, phi)
     factor.setflags(write=False)
     return factor
+
+
+def correlation_factor(points: NDArray[np.float64], phi: float) -> NDArray[np.float64]:
+    """Cholesky factor of the correlation between points.
+
+    Parameters
+    ----------
+    points : float64[points, 2]
+        x and y, in sides of the square.
+    phi : float
+        Range of the correlation.
+
+    Returns
+    -------
+    float64[points, points]
+        Lower triangular.
+    """
+    x, y = points.T
+    distance = np.hypot(x[:, None] - x, y[:, None] - y)
+    return _cholesky(spherical_correlation(distance, phi) + DIAGONAL * np.eye(len(x)))
 
 
 def _cholesky(matrix: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,0 +1,206 @@
+"""A GPU: its clock and bandwidth, the blocks of its die, its package, the powers of its blocks.
+
+`gtx580` ships with mcage; any other is a TOML file of the same keys.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import Field, ValidationError
+
+from mcage.errors import UserError
+from mcage.gpu.gating.time_model import Machine
+from mcage.gpu.thermal.floorplan import Floorplan
+from mcage.gpu.thermal.network import HIGHEST_KELVIN, LOWEST_KELVIN, ThermalNetwork
+from mcage.gpu.thermal.package import Layer, Package
+from mcage.plain_text import shortened
+from mcage.spec.refusals import first_problem
+from mcage.spec.sections import Section
+from mcage.spec.toml_files import read_toml
+
+GPUS = ("gtx580",)
+"""GPUs that ship with mcage."""
+
+_SM = re.compile(r"SM(0|[1-9]\d*)")
+
+Positive = Annotated[float, Field(gt=0, le=1e12)]
+Watts = Annotated[float, Field(ge=0, le=1e4)]
+Rectangle = Annotated[tuple[float, float, float, float], Field(strict=False)]
+
+
+class _PackageTable(Section):
+    """Table ``package`` of a GPU file; meanings as of `Package`."""
+
+    die_thickness_m: Positive
+    die_conductivity_w_per_mk: Positive
+    die_heat_j_per_m3k: Positive
+    interface_thickness_m: Positive
+    interface_conductivity_w_per_mk: Positive
+    interface_heat_j_per_m3k: Positive
+    spreader_thickness_m: Positive
+    spreader_conductivity_w_per_mk: Positive
+    spreader_heat_j_per_m3k: Positive
+    spreader_side_m: Positive
+    sink_thickness_m: Positive
+    sink_conductivity_w_per_mk: Positive
+    sink_heat_j_per_m3k: Positive
+    sink_side_m: Positive
+    convection_k_per_w: Positive
+    convection_j_per_k: Positive
+    ambient_kelvin: Annotated[float, Field(ge=LOWEST_KELVIN, le=HIGHEST_KELVIN)]
+    capacity_factor: Positive = 1.0
+
+    def package(self) -> Package:
+        """Return the package."""
+        values = self.model_dump()
+
+        def layer(name: str) -> Layer:
+            return Layer(
+                values.pop(f"{name}_thickness_m"),
+                values.pop(f"{name}_conductivity_w_per_mk"),
+                values.pop(f"{name}_heat_j_per_m3k"),
+            )
+
+        layers = {name: layer(name) for name in ("die", "interface", "spreader", "sink")}
+        return Package(**layers, **values)
+
+
+class _GpuFile(Section):
+    """Keys of a GPU file."""
+
+    name: Annotated[str, Field(min_length=1)]
+    clock_mhz: Positive
+    bandwidth_gb_per_s: Positive
+    package: _PackageTable
+    blocks_mm: Annotated[dict[str, Rectangle], Field(min_length=1)]
+    power_w: dict[str, Annotated[float, Field(ge=0, le=1e4)]]
+
+
+@dataclass(frozen=True, eq=False)
+class SmPower:
+    """Power of an SM.
+
+    Parameters
+    ----------
+    static_w : float
+        While it is on, W, at the temperature of the air.
+    dynamic_w : float
+        While it works, W.
+    gated_share : float
+        Share of the static power that is left while it is gated.
+    growth_per_kelvin : float
+        Relative growth of the static power per kelvin above the air (it grows exponentially).
+    """
+
+    static_w: float
+    dynamic_w: float
+    gated_share: float
+    growth_per_kelvin: float
+
+
+@dataclass(frozen=True, eq=False)
+class Gpu:
+    """A GPU.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    machine : Machine
+        SMs, bandwidth and clock, for the time model.
+    network : ThermalNetwork
+        Floorplan and package.
+    sm_power : SmPower
+        Power of an SM.
+    other_w : mapping of str to float
+        Power of each block that is no SM, W.
+    """
+
+    name: str
+    machine: Machine
+    network: ThermalNetwork
+    sm_power: SmPower
+    other_w: dict[str, float]
+
+    @property
+    def sms(self) -> int:
+        """Number of SMs."""
+        return self.machine.sms
+
+    @cached_property
+    def sm_blocks(self) -> NDArray[np.int64]:
+        """Block of each SM in the floorplan: int64[sms]."""
+        names = self.network.floorplan.names
+        return np.array([names.index(f"SM{sm}") for sm in range(self.sms)])
+
+    @cached_property
+    def sm_kelvin_per_watt(self) -> NDArray[np.float64]:
+        """What a watt in SM j adds to SM i: float64[sms, sms], K/W."""
+        return self.network.kelvin_per_watt[np.ix_(self.sm_blocks, self.sm_blocks)]
+
+    @cached_property
+    def sm_base_kelvin(self) -> NDArray[np.float64]:
+        """Temperature of each SM under the power of the other blocks alone: float64[sms], K."""
+        power = np.array([self.other_w.get(name, 0.0) for name in self.network.floorplan.names])
+        return self.network.steady(power)[self.sm_blocks]
+
+    @cached_property
+    def sm_centres(self) -> NDArray[np.float64]:
+        """Centre of each SM in sides of the die, the longer side 1: float64[sms, 2]."""
+        plan = self.network.floorplan
+        centres: NDArray[np.float64] = plan.centres_m[self.sm_blocks] / max(plan.die_m)
+        return centres
+
+
+def gpu(name: str) -> Gpu:
+    """GPU called ``name``, or of the TOML file of that name.
+
+    Raises
+    ------
+    UserError
+        There is no such GPU; the file cannot be read, a key is missing or wrong, SMs are not
+        numbered from SM0 on, blocks overlap or leave gaps, or a block has no power.
+    """
+    shipped = files("mcage") / "data" / "gpus" / f"{name}.toml"
+    path = Path(str(shipped)) if name in GPUS else Path(name)
+    if name not in GPUS and path.suffix != ".toml":
+        raise UserError(
+            f"GPU {shortened(name)} is unknown; choose from {', '.join(GPUS)}, or name a TOML file"
+        )
+    fields = read_toml(path)
+    try:
+        given = _GpuFile.model_validate(fields)
+    except ValidationError as error:
+        raise UserError(f"{path}: {first_problem(error, _GpuFile)}") from error
+    return _made(given, str(path))
+
+
+def _made(given: _GpuFile, source: str) -> Gpu:
+    rectangles = {
+        name: (x * 1e-3, y * 1e-3, w * 1e-3, h * 1e-3)
+        for name, (x, y, w, h) in given.blocks_mm.items()
+    }
+    sms = [name for name in rectangles if _SM.fullmatch(name)]
+    if not 1 <= len(sms) <= 127 or {f"SM{i}" for i in range(len(sms))} != set(sms):
+        raise UserError(f"{source}: blocks_mm: SMs must be called SM0, SM1, ...; at most 127")
+    powers = dict(given.power_w)
+    wanted = ("sm_static", "sm_dynamic", "gated_share_of_static", "static_growth_per_kelvin")
+    others = {name for name in rectangles if name not in sms}
+    for key in (*wanted, *sorted(others)):
+        if key not in powers:
+            raise UserError(f"{source}: power_w.{key} is missing")
+    if unknown := sorted(set(powers) - set(wanted) - others):
+        raise UserError(f"{source}: power_w.{shortened(unknown[0])}: there is no such block")
+    return Gpu(
+        given.name,
+        Machine(len(sms), given.bandwidth_gb_per_s * 1e9, given.clock_mhz * 1e6),
+        ThermalNetwork(Floorplan(rectangles, source), given.package.package()),
+        SmPower(*(powers[key] for key in wanted)),
+        {name: powers[name] for name in others},
+    )

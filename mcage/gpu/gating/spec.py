@@ -1,0 +1,217 @@
+"""What a study of SM gating computes: its spec, from TOML and to TOML."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import tomli_w
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from mcage.errors import UserError
+from mcage.plain_text import shortened
+from mcage.spec.refusals import first_problem
+from mcage.spec.sections import PAPER_GUARDBAND, Name, Section
+from mcage.spec.toml_files import check_plain, read_toml
+
+DAYS_PER_YEAR = 365.0
+
+POLICIES_COMPARED = ("default", "round-robin", "least-shift", "coolest-first", "most-slack")
+
+Years = Annotated[float, Field(gt=0, le=100)]
+Millivolts = Annotated[float, Field(ge=0, le=500)]
+
+
+class GpuWorkload(Section):
+    """Which kernels a GPU launches, in which order, and how busy it is."""
+
+    kernels: Name = "chen-2014"
+    """Set of kernels that ships with mcage, or a TOML file."""
+    names: tuple[Name, ...] = ()
+    """Kernels of the set; empty: all."""
+    weights: dict[Name, Annotated[float, Field(ge=0, le=1e12)]] | None = None
+    """Time of each kernel, in any unit, on a GPU whose SMs all work; None: equal times."""
+    transitions: dict[Name, dict[Name, Annotated[float, Field(ge=0, le=1)]]] | None = None
+    """Markov chain: for each kernel the probabilities of the next."""
+    recorded: Name | None = None
+    """CSV file of a recorded sequence (columns kernel, seconds), which is repeated."""
+    job_days: Annotated[float, Field(ge=0, le=36_500)] = 0.0
+    """Time for which a GPU launches the same kernel before the next is drawn; 0: so short that each
+    reading interval holds all kernels in their shares."""
+    utilisation: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Share of the time in which a GPU whose SMs all work is busy."""
+    idle: Literal["gated", "on"] = "gated"
+    """State of the SMs while the GPU is idle."""
+
+    @model_validator(mode="after")
+    def _one_sequence(self) -> Self:
+        given = [key for key in ("weights", "transitions", "recorded") if getattr(self, key)]
+        if len(given) > 1:
+            raise ValueError(f"workload.{given[0]} and workload.{given[1]}: give one of them")
+        if self.recorded and self.job_days:
+            raise ValueError("workload.job_days: a recorded sequence has times of its own")
+        for kernel, following in (self.transitions or {}).items():
+            if abs(sum(following.values()) - 1) > 1e-9:
+                raise ValueError(
+                    f"workload.transitions.{shortened(kernel)}: probabilities sum to "
+                    f"{sum(following.values()):.10g}, not to 1"
+                )
+        if self.weights is not None and not sum(self.weights.values()) > 0:
+            raise ValueError("workload.weights: no kernel has a weight above 0")
+        return self
+
+
+class TimeModelTable(Section):
+    """Time model and Algorithm 1 of Chen et al., DAC 2014; see `TimeModel`."""
+
+    reading: Literal["literal", "bounded"] = "literal"
+    whole_warps: bool = False
+    delta: Annotated[float, Field(ge=0, le=10)] = 0.08
+    min_sms: Annotated[int, Field(ge=1, le=127)] = 4
+
+
+class Sensors(Section):
+    """What policies know of the SMs."""
+
+    interval_days: Annotated[float, Field(ge=0.01, le=36_500)] = 7.0
+    """Time between two readings."""
+    noise_mv: Millivolts = 0.0
+    """Standard deviation of a reading of a threshold shift or voltage."""
+    noise_kelvin: Annotated[float, Field(ge=0, le=100)] = 0.0
+    """Standard deviation of a reading of a temperature."""
+    reassign: Literal["launch", "reading"] = "launch"
+    """When policies that rotate choose other SMs: at each launch, or at each reading."""
+
+
+class GpuLife(Section):
+    """How long a GPU is simulated, and what ends its life."""
+
+    horizon_years: Annotated[float, Field(ge=0.001, le=100)] = 10.0
+    """Simulated time."""
+    report_years: tuple[Years, ...] = ()
+    """Ages at which results are reported; empty: ten equal steps to the horizon."""
+    delay_guardband: Annotated[float, Field(gt=0, le=100)] = PAPER_GUARDBAND
+    """Delay increase over the slowest new SM of the GPU at which an SM is too slow."""
+    spare_sms: Annotated[int, Field(ge=0, le=126)] = 0
+    """SMs that are too slow and given up before the life of the GPU ends."""
+
+
+class GpuAging(Section):
+    """How the transistors of an SM shift."""
+
+    model: Name = "facelift"
+    """NBTI model that ships with mcage, or a user-defined one as module:NAME."""
+    constants: dict[str, float] | None = None
+    """Constants in place of the model's own."""
+    vdd_volts: Annotated[float, Field(gt=0, le=2)] = 1.0
+    """Supply voltage."""
+
+
+class SmVariation(Section):
+    """Spread of the unaged threshold voltage of SMs, in mV."""
+
+    sigma_die_mv: Millivolts = 0.0
+    """From die to die."""
+    sigma_systematic_mv: Millivolts = 19.2
+    """Of the part that is correlated over a die (assumed: 6.4 % of 0.3 V)."""
+    sigma_random_mv: Millivolts = 0.0
+    """From SM to SM, without correlation."""
+    phi: Annotated[float, Field(gt=0, le=10)] = 0.5
+    """Range of the spatial correlation, in sides of the die."""
+
+
+class Temperature(Section):
+    """Temperatures of SMs."""
+
+    model: Literal["network", "fixed"] = "network"
+    """From the powers of all blocks, or the same for all."""
+    fixed_kelvin: Annotated[float, Field(ge=200, le=450)] = 353.15
+    """Temperature of all SMs under `fixed`."""
+    ambient_kelvin: Annotated[float, Field(ge=200, le=450)] | None = None
+    """Temperature of the air; None: that of the GPU."""
+
+
+class MeanStopping(Section):
+    """When a campaign may end before its last instance."""
+
+    rel_ci: Annotated[float, Field(gt=0, lt=1)]
+    """Largest half-width of the 95 % interval relative to the value."""
+    of: Name = "margin_needed"
+    """Variable whose mean is looked at."""
+
+
+class GatingSpec(Section):
+    """Everything that decides the results of a study of SM gating."""
+
+    instances: Annotated[int, Field(ge=1, le=10**9)] = 2000
+    """Sampled GPUs, the same under every policy."""
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    policies: Annotated[tuple[Name, ...], Field(min_length=1)] = POLICIES_COMPARED
+    gpu: Name = "gtx580"
+    """GPU that ships with mcage, or a TOML file."""
+    workload: GpuWorkload = GpuWorkload()
+    time_model: TimeModelTable = TimeModelTable()
+    sensors: Sensors = Sensors()
+    life: GpuLife = GpuLife()
+    aging: GpuAging = GpuAging()
+    variation: SmVariation = SmVariation()
+    temperature: Temperature = Temperature()
+    stopping: MeanStopping | None = None
+
+    @field_validator("policies")
+    @classmethod
+    def _distinct(cls, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        if len(set(values)) < len(values):
+            twice = next(value for value in values if values.count(value) > 1)
+            raise ValueError(f"names {shortened(twice)} twice")
+        return values
+
+    @model_validator(mode="after")
+    def _ages_within_horizon(self) -> Self:
+        ages = self.life.report_years
+        if list(ages) != sorted(set(ages)):
+            raise ValueError("life.report_years must rise")
+        if ages and ages[-1] > self.life.horizon_years:
+            raise ValueError(
+                f"life.report_years = {ages[-1]:g} lies beyond life.horizon_years = "
+                f"{self.life.horizon_years:g}"
+            )
+        return self
+
+    @property
+    def report_years(self) -> tuple[float, ...]:
+        """Ages at which results are reported; the last of them is the horizon."""
+        horizon, given = self.life.horizon_years, self.life.report_years
+        ages = given or tuple(horizon * step / 10 for step in range(1, 11))
+        return ages if ages[-1] == horizon else (*ages, horizon)
+
+    @classmethod
+    def from_mapping(cls, fields: dict[str, Any], source: str = "gating") -> Self:
+        """Check nested plain values, such as TOML gives, and make a spec of them.
+
+        Raises
+        ------
+        UserError
+            One line that names the key, the value and what is right.
+        """
+        try:
+            check_plain("", fields)
+            return cls.model_validate_json(json.dumps(fields, default=str))
+        except ValidationError as error:
+            raise UserError(f"{source}: {first_problem(error, cls)}") from error
+        except (TypeError, ValueError) as error:
+            raise UserError(f"{source}: {error}") from error
+
+    @classmethod
+    def from_toml(cls, path: Path) -> Self:
+        """Read a spec from a TOML file."""
+        return cls.from_mapping(read_toml(path), str(path))
+
+    def to_toml(self) -> str:
+        """TOML text from which the same spec is read again; keys that are None are left out."""
+        return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
+
+    def digest(self, *further: str) -> str:
+        """Hexadecimal digest of the spec and of further texts that decide the results."""
+        fields = json.dumps(self.model_dump(mode="json", exclude_none=True), sort_keys=True)
+        return hashlib.blake2b("\0".join([fields, *further]).encode(), digest_size=32).hexdigest()
