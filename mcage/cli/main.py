@@ -10,7 +10,6 @@ import warnings
 from typing import Annotated, Any, TextIO
 
 import typer
-from typer.core import TyperCommand
 
 from mcage.cli import (
     doctor,
@@ -26,10 +25,11 @@ from mcage.cli import (
     techniques,
     trace,
 )
+from mcage.cli.gpu import app as gpu_app
+from mcage.cli.grouped_command import GroupedCommand
 from mcage.cli.output import checked_output
 from mcage.cli.records import with_options
 from mcage.cli.signals import ending_on_signals
-from mcage.cli.spec_options import RUN
 from mcage.errors import UserError
 from mcage.plain_text import one_line, said_by, visible
 
@@ -72,18 +72,6 @@ def _options(
     """Monte Carlo aging and fault analyzer for GPU register files."""
 
 
-class _Command(TyperCommand):
-    """A command whose help has ``--help`` among the options of the run, if there are such."""
-
-    def get_help_option(self, ctx: Any) -> Any:
-        """Return the option ``--help``."""
-        option: Any = super().get_help_option(ctx)
-        panels = {getattr(parameter, "rich_help_panel", None) for parameter in self.params}
-        if option and RUN in panels:
-            option.rich_help_panel = RUN
-        return option
-
-
 for command in (
     sweep.sweep,
     show.show,
@@ -97,8 +85,9 @@ for command in (
     merge.merge,
     doctor.doctor,
 ):
-    app.command(cls=_Command)(with_options(command))
+    app.command(cls=GroupedCommand)(with_options(command))
 app.add_typer(trace.app, name="trace")
+app.add_typer(gpu_app, name="gpu")
 
 
 def _show_warning(

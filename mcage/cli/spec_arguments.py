@@ -1,7 +1,7 @@
 """From the command line to a spec: a TOML file, the options of the table, and ``--set``."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,14 @@ from mcage.cli.spec_options import CASE, COMPARED, SPEC_OPTIONS
 
 if TYPE_CHECKING:
     from mcage.spec import SweepSpec
+    from mcage.spec.study_spec import StudySpec
+
+
+def sweep_spec() -> "type[SweepSpec]":
+    """Return the class of the specs of sweeps."""
+    from mcage.spec import SweepSpec
+
+    return SweepSpec
 
 
 @dataclass(frozen=True)
@@ -34,6 +42,8 @@ class SpecArguments:
         Values of the options that were given, by the rows of the table.
     settings : tuple of str
         Each KEY=VALUE.
+    kind : callable
+        Returns the class of the spec; it is called when the spec is made.
     """
 
     command: str
@@ -41,16 +51,16 @@ class SpecArguments:
     file: Path | None
     values: Mapping[SpecOption, Any]
     settings: tuple[str, ...]
+    kind: "Callable[[], type[StudySpec]]"
 
-    def spec(self) -> "SweepSpec":
+    def spec(self) -> Any:
         """Spec of the defaults of the command, over them the file, over both the options.
 
         Raises
         ------
         UserError
-            As `SweepSpec.from_toml`; or two options set the same key.
+            As `StudySpec.from_toml`; or two options set the same key.
         """
-        from mcage.spec import SweepSpec
         from mcage.spec.toml_files import read_toml
 
         source = str(self.file) if self.file else self.command
@@ -62,7 +72,7 @@ class SpecArguments:
             put(fields, path, value, source)
         if self.file and self.settings:
             source = f"{source} and --set"
-        return SweepSpec.from_mapping(fields, source)
+        return self.kind().from_mapping(fields, source)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,12 +90,21 @@ class SpecOptions:
         are given once each, and there is no stopping rule.
     help : mapping
         Texts in place of those of the table, the default included, by flag.
+    rows : sequence of SpecOption
+        The table.
+    example : str
+        KEY=VALUE that the help gives as an example.
+    kind : callable
+        Returns the class of the spec.
     """
 
     command: str
     defaults: Mapping[str, Any] = field(default_factory=dict)
     single_case: bool = False
     help: Mapping[str, str] = field(default_factory=dict)
+    rows: Sequence[SpecOption] = SPEC_OPTIONS
+    example: str = "faults.mu_volts=0.14"
+    kind: "Callable[[], type[StudySpec]]" = sweep_spec
 
     def parameters(self) -> list[inspect.Parameter]:
         """Return the argument SPEC, the options of the table, and ``--set``."""
@@ -96,7 +115,7 @@ class SpecOptions:
             typer.Option(
                 "--set",
                 metavar="KEY=VALUE",
-                help="Any key of the spec, such as faults.mu_volts=0.14; VALUE as in TOML, words "
+                help=f"Any key of the spec, such as {self.example}; VALUE as in TOML, words "
                 "without quotation marks. May be repeated.",
                 rich_help_panel=self._panel(COMPARED),
             ),
@@ -112,11 +131,12 @@ class SpecOptions:
             file=values["spec"],
             values={row: self._value(row, value) for row, value in given.items()},
             settings=tuple(values["set_"] or ()),
+            kind=self.kind,
         )
 
     @property
     def _rows(self) -> list[SpecOption]:
-        return [row for row in SPEC_OPTIONS if not (self.single_case and row.only_sweeps)]
+        return [row for row in self.rows if not (self.single_case and row.only_sweeps)]
 
     def _repeats(self, row: SpecOption) -> bool:
         return row.repeats and not (self.single_case and row.is_axis)

@@ -1,7 +1,7 @@
 """What an option is that sets a key of a spec, and how its text becomes a value."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mcage.errors import UserError
@@ -112,3 +112,8 @@ class SpecOption:
     def name(self) -> str:
         """Name of the parameter that holds the value."""
         return self.flag.removeprefix("--").replace("-", "_")
+
+
+def grouped(group: str, *rows: SpecOption) -> tuple[SpecOption, ...]:
+    """Rows of a panel of the help."""
+    return tuple(replace(row, group=group) for row in rows)

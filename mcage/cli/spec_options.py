@@ -3,11 +3,10 @@
 A new option is one row. Keys without an option are set by ``--set KEY=VALUE``.
 """
 
-from dataclasses import replace
-
 from mcage.cli.spec_option import (
     SpecOption,
     constants,
+    grouped,
     number_or_distribution,
     whole_number_or_word,
 )
@@ -24,13 +23,8 @@ REGISTERS = "Registers"
 RUN = "Run"
 
 
-def _grouped(group: str, *rows: SpecOption) -> tuple[SpecOption, ...]:
-    """Rows of a panel of the help."""
-    return tuple(replace(row, group=group) for row in rows)
-
-
 SPEC_OPTIONS: tuple[SpecOption, ...] = (
-    *_grouped(
+    *grouped(
         COMPARED,
         SpecOption(
             "--technique NAME",
@@ -96,7 +90,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
         ),
         SpecOption("--seed N", "seed", int, "Seed of all random streams.", "1"),
     ),
-    *_grouped(
+    *grouped(
         WORKLOAD,
         SpecOption(
             "--periods N",
@@ -135,7 +129,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             "wavefront",
         ),
     ),
-    *_grouped(
+    *grouped(
         LIFE,
         SpecOption(
             "--epochs N",
@@ -190,7 +184,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             "gated",
         ),
     ),
-    *_grouped(
+    *grouped(
         AGING,
         SpecOption(
             "--vt0 VOLTS",
@@ -225,7 +219,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             "1",
         ),
     ),
-    *_grouped(
+    *grouped(
         FAULTS,
         SpecOption(
             "--fault-mode MODE",
@@ -291,7 +285,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             "0.05",
         ),
     ),
-    *_grouped(
+    *grouped(
         REGISTERS,
         SpecOption(
             "--delta-limit N",
@@ -323,7 +317,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             "28nm",
         ),
     ),
-    *_grouped(
+    *grouped(
         RUN,
         SpecOption(
             "--rel-ci FRACTION",

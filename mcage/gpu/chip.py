@@ -3,6 +3,7 @@
 `gtx580` ships with mcage; any other is a TOML file of the same keys.
 """
 
+import hashlib
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
 from mcage.errors import UserError
@@ -58,17 +59,11 @@ class _PackageTable(Section):
 
     def package(self) -> Package:
         """Return the package."""
-        values = self.model_dump()
-
-        def layer(name: str) -> Layer:
-            return Layer(
-                values.pop(f"{name}_thickness_m"),
-                values.pop(f"{name}_conductivity_w_per_mk"),
-                values.pop(f"{name}_heat_j_per_m3k"),
-            )
-
-        layers = {name: layer(name) for name in ("die", "interface", "spreader", "sink")}
-        return Package(**layers, **values)
+        values: dict[str, Any] = self.model_dump()
+        for name in ("die", "interface", "spreader", "sink"):
+            keys = ("thickness_m", "conductivity_w_per_mk", "heat_j_per_m3k")
+            values[name] = Layer(*(values.pop(f"{name}_{key}") for key in keys))
+        return Package(**values)
 
 
 class _GpuFile(Section):
@@ -120,6 +115,8 @@ class Gpu:
         Power of an SM.
     other_w : mapping of str to float
         Power of each block that is no SM, W.
+    digest : str
+        Hexadecimal digest of all of it.
     """
 
     name: str
@@ -127,6 +124,7 @@ class Gpu:
     network: ThermalNetwork
     sm_power: SmPower
     other_w: dict[str, float]
+    digest: str
 
     @property
     def sms(self) -> int:
@@ -202,5 +200,6 @@ def _made(given: _GpuFile, source: str) -> Gpu:
         Machine(len(sms), given.bandwidth_gb_per_s * 1e9, given.clock_mhz * 1e6),
         ThermalNetwork(Floorplan(rectangles, source), given.package.package()),
         SmPower(*(powers[key] for key in wanted)),
-        {name: powers[name] for name in others},
+        {name: powers[name] for name in sorted(others)},
+        hashlib.blake2b(given.model_dump_json().encode(), digest_size=16).hexdigest(),
     )

@@ -23,7 +23,10 @@ from mcage.version import Code, running_code
 SCHEMA_VERSION = 6
 """Version of what all files hold; files of another version are refused."""
 
-STUDIES = {"sweep": "mcage.sweep.header:SweepHeader"}
+STUDIES = {
+    "sweep": "mcage.sweep.header:SweepHeader",
+    "gpu-gating": "mcage.gpu.gating.study:GatingHeader",
+}
 """Studies that ship with mcage, and their headers; nothing else is imported by a file's word."""
 
 OLDEST_STUDY = "sweep"
@@ -216,7 +219,7 @@ class Header(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class DeclaredHeader(Header):
-    """Header of a study that does not ship with mcage.
+    """Header of a study whose files declare their variables and coordinates.
 
     Parameters
     ----------
@@ -239,8 +242,8 @@ class DeclaredHeader(Header):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.name in STUDIES or not self.name:
-            raise ValueError(f"{self.name!r} is not the name of a study of a user")
+        if not self.name or header_class(self.name) is not type(self):
+            raise ValueError(f"{self.name!r} is not the name of this study")
         _check_declaration(self.computes, [label.variable for label in self.labels])
 
     @property

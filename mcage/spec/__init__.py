@@ -4,22 +4,16 @@ The keys stand in `mcage.spec.sections` and `mcage.spec.environments`; every val
 it enters, and past this border all values are trusted.
 """
 
-import hashlib
-import json
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-import tomli_w
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from mcage.aging.environment import PRESETS, PRESETS_AT_SCENARIO_VDD
 from mcage.distributions import Distribution
-from mcage.errors import UserError
 from mcage.plain_text import shortened
 from mcage.spec.environments import Point, check_environments
 from mcage.spec.epochs import epoch_edges, with_periods
-from mcage.spec.refusals import first_problem
 from mcage.spec.sections import (
     Aging,
     Costs,
@@ -27,11 +21,10 @@ from mcage.spec.sections import (
     Life,
     Name,
     Registers,
-    Section,
     Stopping,
     Workload,
 )
-from mcage.spec.toml_files import check_plain, read_toml
+from mcage.spec.study_spec import StudySpec
 
 
 @dataclass(frozen=True)
@@ -46,7 +39,7 @@ class Case:
     where the environment has no operating point at it: such a case stands in the grid once."""
 
 
-class SweepSpec(Section):
+class SweepSpec(StudySpec):
     """Everything that decides the results of a sweep.
 
     Raises
@@ -54,6 +47,8 @@ class SweepSpec(Section):
     UserError
         From `from_mapping`, `from_toml`: one line that names the key, the value and what is right.
     """
+
+    command: ClassVar[str] = "sweep"
 
     instances: Annotated[int, Field(ge=1, le=10**9)] = 10_000
     """Sampled lives of a slice, in every case."""
@@ -82,6 +77,11 @@ class SweepSpec(Section):
     """Rule by which the sweep may end before it has computed all `instances`."""
     operating_points: dict[Name, Annotated[tuple[Point, ...], Field(min_length=1)]] | None = None
     """Operating points of user-defined environments, by name; None: there are presets only."""
+
+    @classmethod
+    def plain(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields with `workload.periods` in place of `workload.period_years`."""
+        return with_periods(fields)
 
     @field_validator("techniques", "environments", "scenarios", "vdd_volts")
     @classmethod
@@ -137,34 +137,6 @@ class SweepSpec(Section):
             )
         return self
 
-    @classmethod
-    def from_mapping(cls, fields: dict[str, Any], source: str = "sweep") -> "SweepSpec":
-        """Check nested plain values, such as TOML gives, and make a spec of them.
-
-        Parameters
-        ----------
-        fields : dict
-            Keys of `SweepSpec`; missing ones keep their defaults.
-        source : str
-            Where the values come from, for error messages.
-        """
-        try:
-            check_plain("", fields)
-            return cls.model_validate_json(json.dumps(with_periods(fields), default=str))
-        except ValidationError as error:
-            raise UserError(f"{source}: {first_problem(error, cls)}") from error
-        except (TypeError, ValueError) as error:
-            raise UserError(f"{source}: {error}") from error
-
-    @classmethod
-    def from_toml(cls, path: Path) -> "SweepSpec":
-        """Read a spec from a TOML file."""
-        return cls.from_mapping(read_toml(path), str(path))
-
-    def to_toml(self) -> str:
-        """TOML text from which the same spec is read again; keys that are None are left out."""
-        return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
-
     def uses_scenario_vdd(self, environment: str) -> bool:
         """Whether an environment has an operating point at the low Vdd of the scenario."""
         points = self.points_of(environment)
@@ -216,8 +188,3 @@ class SweepSpec(Section):
             for technique in self.techniques
         )
         return tuple(dict.fromkeys(grid))
-
-    def digest(self, *further: str) -> str:
-        """Hexadecimal digest of the spec and of further texts that decide the results."""
-        fields = json.dumps(self.model_dump(mode="json", exclude_none=True), sort_keys=True)
-        return hashlib.blake2b("\0".join([fields, *further]).encode(), digest_size=32).hexdigest()

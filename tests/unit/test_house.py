@@ -35,6 +35,7 @@ LAYERS = (
     {"lifetime"},
     {"results", "campaign"},
     {"sweep"},
+    {"gpu"},
     {"report"},
     {"studies"},
     {"cli"},

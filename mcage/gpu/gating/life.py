@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.aging.environment import Environment, OperatingPoint
+from mcage.aging.environment import TEMPERATURE_KELVIN, Environment, OperatingPoint
 from mcage.aging.nbti import SECONDS_PER_YEAR, NbtiModel, Rates, Transistors
 from mcage.gpu.chip import Gpu
+from mcage.gpu.gating.demand import Demand, KernelDemands
 from mcage.gpu.gating.kernels import GatedKernel
 from mcage.gpu.gating.policies import Policy, RankingPolicy, Readings
 from mcage.gpu.gating.sensing import Noise
@@ -19,7 +21,7 @@ from mcage.gpu.gating.workload import KernelShares
 SECONDS_PER_DAY = SECONDS_PER_YEAR / DAYS_PER_YEAR
 
 LONGEST_STEP_DAYS = 30.0
-"""Longest step where nothing changes from reading to reading; the time at which an SM becomes too
+"""Longest step where nothing changes from reading to reading. The time at which an SM becomes too
 slow is interpolated within a step."""
 
 
@@ -44,7 +46,7 @@ class Population:
 
 @dataclass(frozen=True, eq=False)
 class Lives:
-    """What became of I GPUs at A ages.
+    """What became of I GPUs, at A ages.
 
     Parameters
     ----------
@@ -55,15 +57,15 @@ class Lives:
     retired_sms : int8[I, A]
         SMs that have been given up.
     life_years : float64[I]
-        Age at which more SMs are too slow than may be given up; the horizon where that is not so.
+        Age at which more SMs are too slow than may be given up; the horizon where there is none.
     ended : bool[I]
-        Whether that is so.
+        Whether there is such an age.
     slowdown : float64[I]
         Time of the work of the whole life relative to all SMs, less 1.
     sm_power_w : float64[I]
-        Mean power of all SMs together.
+        Power of all SMs together, mean over the horizon.
     hottest_kelvin : float64[I]
-        Highest temperature of an SM, as a mean over a step.
+        Highest temperature of an SM between two readings.
     """
 
     margin_needed: NDArray[np.float64]
@@ -77,32 +79,6 @@ class Lives:
 
 
 @dataclass(frozen=True, eq=False)
-class Demand:
-    """What the kernels of an interval ask of GPUs.
-
-    Parameters
-    ----------
-    time_by_sms : float64[n + 1, 1 or I]
-        Share of the time in which so many SMs are at work.
-    slowdown : float64[1 or I]
-        Time of the work relative to all SMs, less 1.
-    """
-
-    time_by_sms: NDArray[np.float64]
-    slowdown: NDArray[np.float64]
-
-    @property
-    def busy(self) -> NDArray[np.float64]:
-        """Share of the time in which some SM is at work."""
-        total: NDArray[np.float64] = self.time_by_sms.sum(axis=0)
-        return total
-
-    @cached_property
-    def by_rank(self) -> NDArray[np.float64]:
-        """Share of the time for which the SM at each place of a ranking works: [n, 1 or I]."""
-        return np.ascontiguousarray(self.time_by_sms[:0:-1].cumsum(axis=0)[::-1])
-
-
 class GpuLives:
     """Simulates lives of GPUs that differ in their transistors and launches.
 
@@ -118,16 +94,10 @@ class GpuLives:
         How transistors shift.
     """
 
-    def __init__(
-        self, spec: GatingSpec, gpu: Gpu, kernels: tuple[GatedKernel, ...], model: NbtiModel
-    ) -> None:
-        self._spec = spec
-        self._gpu = gpu
-        self._model = model
-        self._needed = np.array([kernel.sms for kernel in kernels])
-        self._time_ratio = np.array([kernel.time_ratio for kernel in kernels])
-        self._temperatures = SmTemperatures(gpu, spec.temperature)
-        self._environment = Environment("gpu", (OperatingPoint(spec.aging.vdd_volts, 1.0, 300.0),))
+    spec: GatingSpec
+    gpu: Gpu
+    kernels: tuple[GatedKernel, ...]
+    model: NbtiModel
 
     def run(self, policy: Policy, population: Population) -> Lives:
         """Return the lives of GPUs under a policy.
@@ -135,79 +105,38 @@ class GpuLives:
         Raises
         ------
         UserError
-            A policy of a user is wrong, or SMs become hotter than the aging models are meant for.
+            A user-defined policy is wrong, or SMs become hotter than the aging models are meant
+            for.
         """
         return _Run(self, policy, population).lives()
 
-    # What a run draws on -------------------------------------------------------------------------
+    @cached_property
+    def demands(self) -> KernelDemands:
+        """What kernels ask of the GPU."""
+        return KernelDemands(self.kernels, self.gpu.sms, self.spec.workload.utilisation)
 
-    @property
-    def spec(self) -> GatingSpec:
-        """The spec."""
-        return self._spec
-
-    @property
-    def sms(self) -> int:
-        """SMs of a GPU."""
-        return self._gpu.sms
-
-    @property
-    def model(self) -> NbtiModel:
-        """How transistors shift."""
-        return self._model
-
-    @property
+    @cached_property
     def temperatures(self) -> SmTemperatures:
-        """Temperatures of SMs."""
-        return self._temperatures
+        """Temperatures of its SMs."""
+        return SmTemperatures(self.gpu, self.spec.temperature)
 
-    def rates(
-        self, vt0_volts: NDArray[np.float64], temperature_kelvin: NDArray[np.float64]
-    ) -> Rates:
-        """Rates of aging of SMs."""
-        return self._model.rates(
-            self._environment,
-            Transistors(vt0_volts=vt0_volts, temperature_kelvin=temperature_kelvin),
-        )
+    @cached_property
+    def environment(self) -> Environment:
+        """Supply voltage of its SMs; each has a temperature of its own."""
+        point = OperatingPoint(self.spec.aging.vdd_volts, 1.0, TEMPERATURE_KELVIN)
+        return Environment("gpu", (point,))
 
-    def slowness(
-        self, vt0_volts: NDArray[np.float64], dvth_volts: NDArray[np.float64] | float
-    ) -> NDArray[np.float64]:
-        """Delay of transistors relative to a transistor of 1 V overdrive (alpha-power law)."""
-        overdrive = self._spec.aging.vdd_volts - vt0_volts - dvth_volts
+    def delay(self, vt_volts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Delay at a threshold voltage, relative to 1 V of overdrive (alpha-power law)."""
+        overdrive = self.spec.aging.vdd_volts - vt_volts
         delay = np.full_like(overdrive, np.inf)
-        np.power(overdrive, -self._model.alpha, out=delay, where=overdrive > 0)
+        np.power(overdrive, -self.model.alpha, out=delay, where=overdrive > 0)
         return delay
 
-    def demand(
-        self, policy: Policy, shares: NDArray[np.float64], available: NDArray[np.int64]
-    ) -> Demand:
-        """What kernels ask of GPUs that have SMs left.
-
-        Parameters
-        ----------
-        policy : Policy
-            Whether SMs are gated.
-        shares : float64[kernels, 1 or I]
-            Shares of the kernels in the busy time of GPUs whose SMs all work.
-        available : int64[1 or I]
-            SMs that are not retired.
-
-        Notes
-        -----
-        A kernel that needs more SMs than there are takes longer in proportion (assumed).
-        """
-        needed = self._needed[:, None] if policy.gates else np.full((len(shares), 1), self.sms)
-        ratio = self._time_ratio[:, None] if policy.gates else 1.0
-        times = shares * ratio * np.maximum(needed / available, 1.0)
-        taken = times.sum(axis=0)
-        busy = np.minimum(self._spec.workload.utilisation * taken, 1.0)
-        at_work = np.minimum(needed, available)
-        by_sms = np.zeros((self.sms + 1, times.shape[1]))
-        columns = np.arange(times.shape[1])
-        for row, count in zip(times / taken * busy, np.broadcast_to(at_work, times.shape), strict=True):
-            by_sms[count, columns] += row
-        return Demand(by_sms, taken - 1)
+    def highest_vt(self, delay: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Threshold voltage at which a delay is reached; inverse of `delay`."""
+        highest: NDArray[np.float64] = self.spec.aging.vdd_volts - delay ** (-1 / self.model.alpha)
+        return highest
 
 
 class _Run:
@@ -216,126 +145,133 @@ class _Run:
     def __init__(self, lives: GpuLives, policy: Policy, population: Population) -> None:
         self._all = lives
         self._policy = policy
-        self._population = population
+        self._vt0 = population.vt0_volts
+        self._offered = population.shares
         spec, gpus = lives.spec, len(population.instances)
-        self._shape = lives.sms, gpus
-        self._noise = Noise(spec.sensors, spec.seed, population.instances, lives.sms)
+        self._shape = lives.gpu.sms, gpus
+        self._noise = Noise(spec.sensors, spec.seed, population.instances, lives.gpu.sms)
+        self._slowest_new = lives.delay(self._vt0).max(axis=0)
+        slowest = self._slowest_new * (1 + spec.life.delay_guardband)
+        self._dvth_limit = lives.highest_vt(slowest) - self._vt0
         self._state = lives.model.initial_state(self._shape)
-        self._slowest_new = lives.slowness(population.vt0_volts, 0.0).max(axis=0)
         self._dvth = np.zeros(self._shape)
-        self._margin = lives.slowness(population.vt0_volts, 0.0) / self._slowest_new - 1
+        self._too_slow_since = np.full(self._shape, np.inf)
         self._retired = np.zeros(self._shape, np.bool_)
-        self._slow_since = np.full(self._shape, np.inf)
-        self._temperature = lives.temperatures.all_on(self._shape)
         self._turn = np.zeros(gpus, np.int64)
-        self._shares: NDArray[np.float64] | None = None
+        self._kelvin = lives.temperatures.all_on(self._shape)
+        self._on = np.zeros(self._shape)
         self._rates: Rates | None = None
-        self._power = self._slowdown = np.zeros(gpus)
+        self._demand: Demand | None = None
+        self._watts = np.zeros(gpus)
+        self._watt_days, self._slow_days = np.zeros(gpus), np.zeros(gpus)
         self._hottest = np.zeros(gpus)
 
     def lives(self) -> Lives:
         """Take the GPUs through their lives."""
         spec = self._all.spec
         ages = np.array(spec.report_years) * DAYS_PER_YEAR
-        reported: list[tuple[NDArray[np.float64], ...]] = []
-        read = self._readings_at(float(ages[-1]))
-        edges = np.union1d(read, np.concatenate([[0.0], ages]))
-        for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-            if start in read:
-                self._assign(start, min(read[read > start].min(initial=np.inf), float(ages[-1])))
+        readings = self._readings_until(float(ages[-1]))
+        margin, dvth, retired = [], [], []
+        for start, end in self._steps(readings, ages):
+            if start in readings:
+                self._assign(start, readings[start])
             self._advance(start, end)
             if end in ages:
-                working = np.where(self._retired, -np.inf, self._margin)
-                reported.append(
-                    (
-                        working.max(axis=0),
-                        self._dvth.max(axis=0),
-                        self._retired.sum(axis=0).astype(np.int8),
-                    )
-                )
+                margin.append(self._margin_needed())
+                dvth.append(self._dvth.max(axis=0))
+                retired.append(self._retired.sum(axis=0).astype(np.int8))
         years = self._death_days() / DAYS_PER_YEAR
         horizon = spec.life.horizon_years
-        ended = years <= horizon
-        margin, dvth, retired = (np.stack(part, axis=1) for part in zip(*reported, strict=True))
-        days = float(ages[-1])
         return Lives(
-            margin_needed=margin,
-            max_dvth_volts=dvth,
-            retired_sms=retired,
-            life_years=np.where(ended, years, horizon),
-            ended=ended,
-            slowdown=self._slowdown / days,
-            sm_power_w=self._power / days,
+            margin_needed=np.stack(margin, axis=1),
+            max_dvth_volts=np.stack(dvth, axis=1),
+            retired_sms=np.stack(retired, axis=1),
+            life_years=np.minimum(years, horizon),
+            ended=years <= horizon,
+            slowdown=self._slow_days / ages[-1],
+            sm_power_w=self._watt_days / ages[-1],
             hottest_kelvin=self._hottest,
         )
 
-    @property
+    @cached_property
+    def _rotates(self) -> bool:
+        return self._policy.rotates and self._all.spec.sensors.reassign == "launch"
+
+    @cached_property
     def _is_constant(self) -> bool:
         """Whether all readings lead to the same shares of the time."""
-        spec = self._all.spec
-        at_launch = self._policy.rotates and spec.sensors.reassign == "launch"
-        unread = at_launch or not self._policy.gates
-        return unread and self._population.shares.constant and spec.life.spare_sms == 0
+        unread = self._rotates or not self._policy.gates
+        return unread and self._offered.constant and self._all.spec.life.spare_sms == 0
 
-    def _readings_at(self, horizon_days: float) -> NDArray[np.float64]:
-        """Days at which SMs are assigned."""
+    def _readings_until(self, horizon_days: float) -> dict[float, float]:
+        """Days at which SMs are assigned, and until when."""
         interval = self._all.spec.sensors.interval_days
         if self._is_constant:
             interval = max(interval, LONGEST_STEP_DAYS)
-        return np.arange(0, np.ceil(horizon_days / interval)) * interval
+        days = (np.arange(0, np.ceil(horizon_days / interval)) * interval).tolist()
+        return dict(zip(days, [*days[1:], horizon_days], strict=True))
+
+    @staticmethod
+    def _steps(
+        readings: dict[float, float], ages: NDArray[np.float64]
+    ) -> list[tuple[float, float]]:
+        """Steps between readings and reports."""
+        edges = np.union1d(list(readings), ages).tolist()
+        return list(pairwise(edges))
 
     def _assign(self, start_days: float, end_days: float) -> None:
         """Decide for which share of the time each SM works until the next reading."""
         if self._is_constant and self._rates is not None:
             return
-        spec, policy = self._all.spec, self._policy
-        self._retire()
-        available = self._shape[0] - self._retired.sum(axis=0)
-        offered = self._population.shares.between(start_days, end_days)
-        if spec.life.spare_sms == 0:
-            available = available[:1]
-        demand = self._all.demand(policy, offered, available)
+        spec, temperatures = self._all.spec, self._all.temperatures
+        if spec.life.spare_sms:
+            self._retire()
+        demand = self._demanded(start_days, end_days)
         working = self._working(demand)
-        idle = 1 - demand.busy
-        on = np.where(self._retired, 0.0, working + idle) if spec.workload.idle == "on" else working
-        temperatures = self._all.temperatures
-        self._temperature = temperatures.of(working, on)
-        self._step_power = temperatures.power(working, on, self._temperature).sum(axis=0)
-        self._step_slowdown = np.broadcast_to(demand.slowdown, self._shape[1:])
-        self._shares = on
-        self._rates = self._all.rates(self._population.vt0_volts, self._temperature)
-        self._hottest = np.maximum(self._hottest, self._temperature.max(axis=0))
+        self._on = working
+        if spec.workload.idle == "on":
+            self._on = np.where(self._retired, 0.0, working + (1 - demand.busy))
+        self._kelvin, watts = temperatures.of(working, self._on)
+        self._watts = watts.sum(axis=0)
+        self._hottest = np.maximum(self._hottest, self._kelvin.max(axis=0))
+        transistors = Transistors(vt0_volts=self._vt0, temperature_kelvin=self._kelvin)
+        self._rates = self._all.model.rates(self._all.environment, transistors)
+
+    def _demanded(self, start_days: float, end_days: float) -> Demand:
+        """What kernels ask of the GPUs between two readings."""
+        spares = self._all.spec.life.spare_sms
+        if self._demand is None or spares or not self._offered.constant:
+            left = self._shape[0] - self._retired.sum(axis=0)
+            shares = self._offered.between(start_days, end_days)
+            available = left if spares else left[:1]
+            self._demand = self._all.demands.of(shares, available, self._policy.gates)
+        return self._demand
 
     def _working(self, demand: Demand) -> NDArray[np.float64]:
         """Share of the time for which each SM works: float64[n, I]."""
-        policy, sms = self._policy, self._shape[0]
-        counts = np.arange(sms + 1)[:, None]
-        if not policy.gates:
-            return np.where(self._retired, 0.0, np.broadcast_to(demand.busy, self._shape))
-        if policy.rotates and self._all.spec.sensors.reassign == "launch":
-            mean = (demand.time_by_sms * counts).sum(axis=0)
-            return np.where(self._retired, 0.0, mean / (~self._retired).sum(axis=0))
+        policy = self._policy
+        if self._rotates or not policy.gates:
+            share = demand.mean_sms / (self._shape[0] - self._retired.sum(axis=0))
+            return np.where(self._retired, 0.0, np.broadcast_to(share, self._shape))
         readings = self._readings()
+        self._turn = self._turn + np.rint(demand.mean_sms / demand.busy).astype(np.int64)
         if isinstance(policy, RankingPolicy):
-            working = np.take_along_axis(
-                np.broadcast_to(demand.by_rank, self._shape), policy.ranks(readings), axis=0
-            )
-        else:
-            working = np.zeros(self._shape)
-            for count in np.flatnonzero(demand.time_by_sms.any(axis=1)).tolist():
-                needed = np.minimum(count, (~self._retired).sum(axis=0))
-                working += demand.time_by_sms[count] * policy.workers(readings, needed)
-        mean = (demand.time_by_sms * counts).sum(axis=0) / demand.busy
-        self._turn = self._turn + np.rint(mean).astype(np.int64)
+            ranks = policy.ranks(readings)
+            if demand.by_rank.shape[1] == 1:
+                return demand.by_rank[:, 0].take(ranks)
+            return np.take_along_axis(demand.by_rank, ranks, axis=0)
+        working = np.zeros(self._shape)
+        for count in np.flatnonzero(demand.time_by_sms.any(axis=1)).tolist():
+            needed = np.minimum(count, self._shape[0] - self._retired.sum(axis=0))
+            working += demand.time_by_sms[count] * policy.workers(readings, needed)
         return working
 
     def _readings(self) -> Readings:
         volts, kelvin = self._noise.next()
-        vt0 = self._population.vt0_volts
         return Readings(
             dvth_volts=self._dvth + volts,
-            vt_volts=vt0 + self._dvth + volts,
-            temperature_kelvin=self._temperature + kelvin,
+            vt_volts=self._vt0 + self._dvth + volts,
+            temperature_kelvin=self._kelvin + kelvin,
             retired=self._retired,
             turn=self._turn,
             random=self._noise.uniform,
@@ -344,32 +280,35 @@ class _Run:
     def _advance(self, start_days: float, end_days: float) -> None:
         """Age the SMs for a step."""
         assert self._rates is not None
-        assert self._shares is not None
-        days = end_days - start_days
-        model = self._all.model
-        before = self._margin
-        self._state = model.advance(self._state, self._rates, self._shares, days * SECONDS_PER_DAY)
+        assert self._demand is not None
+        model, days, before = self._all.model, end_days - start_days, self._dvth
+        self._state = model.advance(self._state, self._rates, self._on, days * SECONDS_PER_DAY)
         self._dvth = model.dvth_of(self._state)
-        slowness = self._all.slowness(self._population.vt0_volts, self._dvth)
-        self._margin = slowness / self._slowest_new - 1
-        limit = self._all.spec.life.delay_guardband
-        if (self._margin > limit).any():
-            crossed = (self._margin > limit) & np.isinf(self._slow_since) & ~self._retired
-            part = (limit - before[crossed]) / (self._margin[crossed] - before[crossed])
-            self._slow_since[crossed] = start_days + np.clip(part, 0.0, 1.0) * days
-        self._power = self._power + self._step_power * days
-        self._slowdown = self._slowdown + self._step_slowdown * days
+        too_slow = self._dvth > self._dvth_limit
+        if too_slow.any():
+            crossed = too_slow & np.isinf(self._too_slow_since) & ~self._retired
+            # Under stress, a shift's power of the model's root grows steadily.
+            low, high, limit = (
+                volts[crossed] ** model.root for volts in (before, self._dvth, self._dvth_limit)
+            )
+            part = (limit - low) / (high - low)
+            self._too_slow_since[crossed] = start_days + np.clip(part, 0.0, 1.0) * days
+        self._watt_days += self._watts * days
+        self._slow_days += self._demand.slowdown * days
+
+    def _margin_needed(self) -> NDArray[np.float64]:
+        delay = np.where(self._retired, 0.0, self._all.delay(self._vt0 + self._dvth))
+        margin: NDArray[np.float64] = delay.max(axis=0) / self._slowest_new - 1
+        return margin
 
     def _retire(self) -> None:
-        """Give up SMs that are too slow, in the order in which they became so, while spares last."""
-        spare = self._all.spec.life.spare_sms
-        if spare == 0:
-            return
-        order = np.argsort(np.argsort(self._slow_since, axis=0, kind="stable"), axis=0)
-        self._retired = np.isfinite(self._slow_since) & (order < spare)
+        """Give up SMs that are too slow, the earliest first, as long as there are spares."""
+        order = self._too_slow_since.argsort(axis=0, kind="stable").argsort(axis=0, kind="stable")
+        spare = order < self._all.spec.life.spare_sms
+        self._retired = np.isfinite(self._too_slow_since) & spare
 
     def _death_days(self) -> NDArray[np.float64]:
-        """Day on which one SM more than there are spares has become too slow."""
-        spare = self._all.spec.life.spare_sms
-        days: NDArray[np.float64] = np.sort(self._slow_since, axis=0)[spare]
+        """Day on which more SMs have become too slow than may be given up."""
+        in_order = np.sort(self._too_slow_since, axis=0)
+        days: NDArray[np.float64] = in_order[self._all.spec.life.spare_sms]
         return days

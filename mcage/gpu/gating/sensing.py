@@ -25,16 +25,14 @@ class Noise:
         Sensors of a GPU, n.
     """
 
-    def __init__(
-        self, sensors: Sensors, seed: int, instances: NDArray[np.int64], sms: int
-    ) -> None:
+    def __init__(self, sensors: Sensors, seed: int, instances: NDArray[np.int64], sms: int) -> None:
         self._volts = _Normal(1e-3 * sensors.noise_mv, seed, "gpu.sensors", instances, sms)
         self._kelvin = _Normal(sensors.noise_kelvin, seed, "gpu.thermometers", instances, sms)
         self._lots = [stream(seed, "gpu.lots", i) for i in instances.tolist()]
         self._sms = sms
 
     def next(self) -> tuple[NDArray[np.float64] | float, NDArray[np.float64] | float]:
-        """Return the noise of the next reading, V and K: float64[n, I], or 0 where there is none."""
+        """Return the noise of the next reading in V and K: float64[n, I], or 0."""
         return self._volts.next(), self._kelvin.next()
 
     def uniform(self) -> NDArray[np.float64]:
@@ -61,5 +59,6 @@ class _Normal:
                 drawn = generator.standard_normal(self._ahead.shape[:2])
                 self._ahead[:, :, column] = self._sigma * drawn
             self._used = 0
+        noise: NDArray[np.float64] = self._ahead[self._used]
         self._used += 1
-        return self._ahead[self._used - 1]
+        return noise

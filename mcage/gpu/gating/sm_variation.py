@@ -40,11 +40,11 @@ def sample_vt0(
     normal = np.empty((len(instances), 1 + 2 * sms))
     for row, instance in zip(normal, instances.tolist(), strict=True):
         stream(seed, "gpu.vt0", instance).standard_normal(out=row)
-    die, field, own = normal[:, :1], normal[:, 1 : 1 + sms], normal[:, 1 + sms :]
+    die, field, random = normal[:, :1], normal[:, 1 : 1 + sms], normal[:, 1 + sms :]
     factor = correlation_factor(centres, variation.phi)
     millivolts = (
         variation.sigma_die_mv * die
         + variation.sigma_systematic_mv * np.einsum("ij,nj->ni", factor, field)
-        + variation.sigma_random_mv * own
+        + variation.sigma_random_mv * random
     )
     return np.ascontiguousarray(vt0_volts + 1e-3 * millivolts.T)

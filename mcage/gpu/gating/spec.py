@@ -1,18 +1,12 @@
 """What a study of SM gating computes: its spec, from TOML and to TOML."""
 
-import hashlib
-import json
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-import tomli_w
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from mcage.errors import UserError
 from mcage.plain_text import shortened
-from mcage.spec.refusals import first_problem
 from mcage.spec.sections import PAPER_GUARDBAND, Name, Section
-from mcage.spec.toml_files import check_plain, read_toml
+from mcage.spec.study_spec import StudySpec
 
 DAYS_PER_YEAR = 365.0
 
@@ -140,8 +134,10 @@ class MeanStopping(Section):
     """Variable whose mean is looked at."""
 
 
-class GatingSpec(Section):
+class GatingSpec(StudySpec):
     """Everything that decides the results of a study of SM gating."""
+
+    command: ClassVar[str] = "gpu gating"
 
     instances: Annotated[int, Field(ge=1, le=10**9)] = 2000
     """Sampled GPUs, the same under every policy."""
@@ -184,34 +180,3 @@ class GatingSpec(Section):
         horizon, given = self.life.horizon_years, self.life.report_years
         ages = given or tuple(horizon * step / 10 for step in range(1, 11))
         return ages if ages[-1] == horizon else (*ages, horizon)
-
-    @classmethod
-    def from_mapping(cls, fields: dict[str, Any], source: str = "gating") -> Self:
-        """Check nested plain values, such as TOML gives, and make a spec of them.
-
-        Raises
-        ------
-        UserError
-            One line that names the key, the value and what is right.
-        """
-        try:
-            check_plain("", fields)
-            return cls.model_validate_json(json.dumps(fields, default=str))
-        except ValidationError as error:
-            raise UserError(f"{source}: {first_problem(error, cls)}") from error
-        except (TypeError, ValueError) as error:
-            raise UserError(f"{source}: {error}") from error
-
-    @classmethod
-    def from_toml(cls, path: Path) -> Self:
-        """Read a spec from a TOML file."""
-        return cls.from_mapping(read_toml(path), str(path))
-
-    def to_toml(self) -> str:
-        """TOML text from which the same spec is read again; keys that are None are left out."""
-        return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
-
-    def digest(self, *further: str) -> str:
-        """Hexadecimal digest of the spec and of further texts that decide the results."""
-        fields = json.dumps(self.model_dump(mode="json", exclude_none=True), sort_keys=True)
-        return hashlib.blake2b("\0".join([fields, *further]).encode(), digest_size=32).hexdigest()

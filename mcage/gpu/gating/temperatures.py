@@ -35,33 +35,17 @@ class SmTemperatures:
     def all_on(self, shape: tuple[int, int]) -> NDArray[np.float64]:
         """Temperatures of GPUs whose SMs all work: float64[n, I], K."""
         ones = np.ones((shape[0], 1))
-        return np.repeat(self.of(ones, ones), shape[1], axis=1)
+        return np.repeat(self.of(ones, ones)[0], shape[1], axis=1)
 
-    def power(
-        self, working: NDArray[np.float64], on: NDArray[np.float64], kelvin: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Mean power of SMs, W.
+    def of(
+        self, working: NDArray[np.float64], on: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Temperatures of SMs in K, and their powers in W, which agree with each other.
 
         Parameters
         ----------
         working, on : float64[n, I]
             Shares of the time for which SMs work, and for which they are on.
-        kelvin : float64[n, I]
-            Their temperatures.
-        """
-        sm = self._gpu.sm_power
-        static = sm.static_w * (on + sm.gated_share * (1 - on))
-        if sm.growth_per_kelvin:
-            static = static * np.exp(sm.growth_per_kelvin * (kelvin - self._air))
-        return static + sm.dynamic_w * working
-
-    def of(self, working: NDArray[np.float64], on: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Temperatures of SMs, K: power and temperature agree.
-
-        Parameters
-        ----------
-        working, on
-            As of `power`.
 
         Raises
         ------
@@ -70,18 +54,35 @@ class SmTemperatures:
             the aging models are meant for.
         """
         if self._fixed is not None:
-            return np.full(working.shape, self._fixed)
-        kelvin = self._heated(self.power(working, on, np.full_like(working, self._air)))
+            kelvin = np.full(working.shape, self._fixed)
+            return kelvin, self._power(working, on, kelvin)
+        watts = self._power(working, on, self._air)
+        kelvin = self._heated(watts)
         if self._gpu.sm_power.growth_per_kelvin:
             kelvin = self._converged(working, on, kelvin)
+            watts = self._power(working, on, kelvin)
         self._refuse_hot(kelvin)
-        return kelvin
+        return kelvin, watts
+
+    def _power(
+        self,
+        working: NDArray[np.float64],
+        on: NDArray[np.float64],
+        kelvin: NDArray[np.float64] | float,
+    ) -> NDArray[np.float64]:
+        """Mean power of SMs at a temperature, W."""
+        sm = self._gpu.sm_power
+        static = sm.static_w * (sm.gated_share + (1 - sm.gated_share) * on)
+        if sm.growth_per_kelvin:
+            static = static * np.exp(sm.growth_per_kelvin * (kelvin - self._air))
+        return static + sm.dynamic_w * working
 
     def _heated(self, power: NDArray[np.float64]) -> NDArray[np.float64]:
         # Not ``@``: BLAS sums in an order that depends on batch and threads.
         kelvin = np.repeat(self._base, power.shape[1], axis=1)
+        warmer = np.empty_like(kelvin)
         for column, row in zip(self._gpu.sm_kelvin_per_watt.T, power, strict=True):
-            kelvin += column[:, None] * row
+            kelvin += np.multiply(column[:, None], row, out=warmer)
         return kelvin
 
     def _converged(
@@ -90,7 +91,7 @@ class SmTemperatures:
         """Repeat power and temperature until they agree; each GPU for itself."""
         for _ in range(_MOST_STEPS):
             self._refuse_hot(kelvin)
-            warmer = self._heated(self.power(working, on, kelvin))
+            warmer = self._heated(self._power(working, on, kelvin))
             moved = np.abs(warmer - kelvin).max(axis=0) > _CLOSE_KELVIN
             if not moved.any():
                 break

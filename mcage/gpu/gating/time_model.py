@@ -130,10 +130,14 @@ class TimeModel:
             The GPU has fewer SMs than `min_sms`; or as `cycles`.
         """
         if not 1 <= self.min_sms <= machine.sms:
-            raise UserError(f"min_sms = {self.min_sms} must be 1 ... {machine.sms}, the SMs of the GPU")
+            raise UserError(
+                f"min_sms = {self.min_sms} must be 1 ... {machine.sms}, the SMs of the GPU"
+            )
         cycles = self.cycles(kernel, machine)
-        return self._smallest(cycles, 0.0) if self._smallest(cycles, 0.0) < machine.sms else (
-            self._smallest(cycles, self.delta)
+        return (
+            self._smallest(cycles, 0.0)
+            if self._smallest(cycles, 0.0) < machine.sms
+            else (self._smallest(cycles, self.delta))
         )
 
     def _smallest(self, cycles: NDArray[np.float64], loss: float) -> int:

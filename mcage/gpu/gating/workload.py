@@ -155,8 +155,8 @@ def kernel_shares(
     if jobs > MOST_JOBS:
         raise UserError(
             f"workload.job_days = {workload.job_days:g}: {jobs:,} jobs in "
-            f"{horizon_days / DAYS_PER_YEAR:g} years, at most {MOST_JOBS:,} are drawn; 0 takes their "
-            "shares instead"
+            f"{horizon_days / DAYS_PER_YEAR:g} years, at most {MOST_JOBS:,} are drawn; 0 takes "
+            "their shares instead"
         )
     drawn = np.empty((jobs, len(instances)), np.int16)
     for column, instance in zip(drawn.T, instances.tolist(), strict=True):
@@ -200,7 +200,7 @@ def _chain(workload: GpuWorkload, names: Sequence[str]) -> NDArray[np.float64] |
         if name not in given:
             raise UserError(f"workload.transitions.{shortened(name)} is missing")
         _refuse_unknown(f"workload.transitions.{name}", given[name], names)
-    return np.array([[given[one].get(other, 0.0) for other in names] for one in names])
+    return np.array([[given[name].get(following, 0.0) for following in names] for name in names])
 
 
 def _stationary(chain: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -241,9 +241,12 @@ def _recorded(path: Path, names: Sequence[str]) -> RepeatedShares:
     return RepeatedShares(np.array(kernels), np.array(days), len(names))
 
 
-def _refuse_unknown(where: str, given: Mapping[str, object] | list[str], names: Sequence[str]) -> None:
+def _refuse_unknown(
+    where: str, given: Mapping[str, object] | list[str], names: Sequence[str]
+) -> None:
     for name in given:
         if name not in names:
             raise UserError(
-                f"{where}: kernel {shortened(name)} is unknown; there are {shortened(', '.join(names))}"
+                f"{where}: kernel {shortened(name)} is unknown; there are "
+                f"{shortened(', '.join(names))}"
             )

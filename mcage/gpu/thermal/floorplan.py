@@ -86,7 +86,8 @@ class Floorplan:
     @cached_property
     def centres_m(self) -> NDArray[np.float64]:
         """Centre of each block: float64[blocks, 2], m."""
-        return self.corners_m.reshape(-1, 2, 2).mean(axis=2)
+        centres: NDArray[np.float64] = self.corners_m.reshape(-1, 2, 2).mean(axis=2)
+        return centres
 
     @cached_property
     def areas_m2(self) -> NDArray[np.float64]:
@@ -137,6 +138,6 @@ class Floorplan:
         die, covered = float(np.prod(self.die_m)), float(self.areas_m2.sum())
         if die - covered > _TOLERANCE_M * sum(self.die_m):
             raise UserError(
-                f"{self.source}: blocks leave a gap of {(die - covered) * 1e6:.3g} mm^2 in a die of "
-                f"{self.die_m[0] * 1e3:g} x {self.die_m[1] * 1e3:g} mm"
+                f"{self.source}: blocks leave a gap of {(die - covered) * 1e6:.3g} mm^2 in a die "
+                f"of {self.die_m[0] * 1e3:g} x {self.die_m[1] * 1e3:g} mm"
             )

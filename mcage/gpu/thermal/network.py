@@ -111,7 +111,9 @@ class ThermalNetwork:
         power = np.asarray(power_w, dtype=np.float64)
         return self.package.ambient_kelvin + power @ self.kelvin_per_watt.T
 
-    def transient(self, rise_kelvin: ArrayLike, power_w: ArrayLike, seconds: float) -> NDArray[np.float64]:
+    def transient(
+        self, rise_kelvin: ArrayLike, power_w: ArrayLike, seconds: float
+    ) -> NDArray[np.float64]:
         """What nodes are above the air after a time under constant powers; exact.
 
         Parameters
@@ -133,7 +135,9 @@ class ThermalNetwork:
         watts[: self.blocks] = power_w
         start = modes.T @ (weights * np.asarray(rise_kelvin, dtype=np.float64))
         end = (modes.T @ (watts / weights)) / rates
-        rise: NDArray[np.float64] = modes @ (end + np.exp(-rates * seconds) * (start - end)) / weights
+        rise: NDArray[np.float64] = (
+            modes @ (end + np.exp(-rates * seconds) * (start - end)) / weights
+        )
         return rise
 
     @property

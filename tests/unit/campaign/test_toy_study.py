@@ -172,7 +172,7 @@ def something_else(_):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"name": "sweep"}, "not the name of a study of a user"),
+        ({"name": "sweep"}, "is not the name of this study"),
         ({"computes": ()}, "needs variables"),
         ({"computes": darts.VARIABLES * 2}, "a name of its own"),
         ({"labels": ()}, "hits: no coordinate for quadrant"),

@@ -11,4 +11,6 @@ class Fixed(RankingPolicy):
 
     def priorities(self, readings: Readings) -> NDArray[np.float64]:
         """Return the indices."""
-        return np.repeat(np.arange(readings.shape[0], dtype=np.float64)[:, None], readings.shape[1], 1)
+        return np.repeat(
+            np.arange(readings.shape[0], dtype=np.float64)[:, None], readings.shape[1], 1
+        )

@@ -51,7 +51,7 @@ class CheckedPolicy(Policy):
         if len(wrong):
             gpu = wrong[0]
             raise UserError(
-                f"{self._label}: workers puts {chosen[:, gpu].sum()} SMs of GPU {gpu} of a batch to "
-                f"work, where {count[gpu]} are needed"
+                f"{self._label}: workers puts {chosen[:, gpu].sum()} SMs of GPU {gpu} of a batch "
+                f"to work, where {count[gpu]} are needed"
             )
         return chosen

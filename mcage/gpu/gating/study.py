@@ -1,0 +1,184 @@
+"""A study of SM gating: from its spec to the arrays of any range of GPUs."""
+
+import tomllib
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.aging.nbti import NbtiModel, nbti_model
+from mcage.campaign.study import Study
+from mcage.concurrency import usable_cores
+from mcage.errors import UserError
+from mcage.gpu.chip import gpu
+from mcage.gpu.gating.kernels import gated_kernels
+from mcage.gpu.gating.life import GpuLives, Lives, Population
+from mcage.gpu.gating.policies import Policy, policy
+from mcage.gpu.gating.sm_variation import sample_vt0
+from mcage.gpu.gating.spec import DAYS_PER_YEAR, GatingSpec
+from mcage.gpu.gating.time_model import TimeModel
+from mcage.gpu.gating.variables import AGE, POLICY, VARIABLES, GpuEnd
+from mcage.gpu.gating.workload import kernel_shares
+from mcage.plain_text import shortened
+from mcage.results.conform import Arrays
+from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header, StoppingRule
+from mcage.results.variable import Coordinate
+from mcage.version import running_code
+
+BATCH_GPUS = 1024
+"""GPUs that are taken through their lives together: what a step touches stays in the caches."""
+
+SHARD_GPUS = 4096
+"""GPUs of a shard."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatingHeader(DeclaredHeader):
+    """A study of SM gating as its files know it."""
+
+    table: ClassVar[str] = "mcage.report.tables.gpu_lives"
+
+
+class Gating:
+    """A study of SM gating before its first GPU: everything that can be wrong is checked.
+
+    Parameters
+    ----------
+    spec : GatingSpec
+        What to compute.
+
+    Raises
+    ------
+    UserError
+        The GPU, the kernels, a policy, the model or the workload make no sense.
+    """
+
+    def __init__(self, spec: GatingSpec) -> None:
+        self.spec = spec
+        self.gpu = gpu(spec.gpu)
+        if spec.life.spare_sms >= self.gpu.sms:
+            raise UserError(
+                f"life.spare_sms = {spec.life.spare_sms}: the GPU has {self.gpu.sms} SMs, one of "
+                "which must work"
+            )
+        model = TimeModel(**spec.time_model.model_dump())
+        workload = spec.workload
+        self.kernels = gated_kernels(workload.kernels, workload.names, self.gpu.machine, model)
+        self.policies: dict[str, Policy] = {name: policy(name) for name in spec.policies}
+        self.nbti: NbtiModel = nbti_model(spec.aging.model, spec.aging.constants)
+        self.lives = GpuLives(spec, self.gpu, self.kernels, self.nbti)
+        _ = self._population(np.arange(1)), self.lives.temperatures.all_on((self.gpu.sms, 1))
+
+    @cached_property
+    def header(self) -> GatingHeader:
+        """What files say about the study."""
+        spec = self.spec
+        return GatingHeader(
+            name="gpu-gating",
+            computes=VARIABLES,
+            labels=(Coordinate(POLICY, spec.policies), Coordinate(AGE, spec.report_years)),
+            spec_toml=spec.to_toml(),
+            spec_digest=spec.digest(
+                str(SCHEMA_VERSION), repr(self.kernels), self.gpu.digest, repr(self.nbti)
+            ),
+            seed=spec.seed,
+            instances=spec.instances,
+            engine="numpy",
+            stopping=_stopping_rule(spec),
+            codes=(running_code(_plug_ins(spec)),),
+        )
+
+    @property
+    def study(self) -> Study:
+        """The study as campaigns know it."""
+        return Study(self.header, self.compute, f"{__name__}:{study_of_header.__name__}")
+
+    def compute(self, first: int, last: int) -> Arrays:
+        """Arrays of the GPUs ``first`` ... ``last`` - 1, as `VARIABLES` declare them."""
+        batches = [
+            np.arange(start, min(start + BATCH_GPUS, last))
+            for start in range(first, last, BATCH_GPUS)
+        ]
+        with ThreadPoolExecutor(usable_cores()) as pool:
+            parts = list(pool.map(self._batch, batches))
+        return {
+            variable.name: np.concatenate(
+                [part[variable.name] for part in parts], axis=variable.instance_axis
+            )
+            for variable in VARIABLES
+        }
+
+    def _population(self, instances: NDArray[np.int64]) -> Population:
+        spec = self.spec
+        return Population(
+            instances,
+            sample_vt0(
+                spec.variation,
+                self.gpu.sm_centres,
+                self.nbti.vt0_volts,
+                spec.seed,
+                instances,
+            ),
+            kernel_shares(
+                spec.workload,
+                [kernel.name for kernel in self.kernels],
+                spec.life.horizon_years * DAYS_PER_YEAR,
+                spec.seed,
+                instances,
+            ),
+        )
+
+    def _batch(self, instances: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
+        population = self._population(instances)
+        lives = [self.lives.run(policy, population) for policy in self.policies.values()]
+        return {
+            "slowest_vt0_volts": population.vt0_volts.max(axis=0),
+            "mean_vt0_volts": population.vt0_volts.mean(axis=0),
+            **_of_all(lives),
+        }
+
+
+def study_of_header(header: Header) -> Study:
+    """The study of a header, as another process makes it."""
+    return Gating(GatingSpec.from_mapping(tomllib.loads(header.spec_toml))).study
+
+
+def _stopping_rule(spec: GatingSpec) -> StoppingRule | None:
+    if spec.stopping is None:
+        return None
+    names = [variable.name for variable in VARIABLES if not variable.flags]
+    if spec.stopping.of not in names:
+        raise UserError(
+            f"stopping.of = {shortened(spec.stopping.of)} is no variable; choose from "
+            f"{', '.join(names)}"
+        )
+    return StoppingRule(spec.stopping.rel_ci, spec.stopping.of)
+
+
+def _of_all(lives: Iterable[Lives]) -> dict[str, NDArray[np.generic]]:
+    """Arrays of all policies, as the variables are called."""
+    arrays: dict[str, list[NDArray[np.generic]]] = {}
+    for life in lives:
+        of_policy: dict[str, NDArray[np.generic]] = {
+            "margin_needed": life.margin_needed,
+            "max_dvth_mv": (1e3 * life.max_dvth_volts).astype(np.float32),
+            "retired_sms": life.retired_sms.astype(np.int16),
+            "life_years": life.life_years,
+            "end_cause": np.where(life.ended, GpuEnd.DELAY, GpuEnd.CENSORED).astype(np.int8),
+            "slowdown": life.slowdown,
+            "sm_power_w": life.sm_power_w,
+            "hottest_kelvin": life.hottest_kelvin.astype(np.float32),
+        }
+        for name, array in of_policy.items():
+            arrays.setdefault(name, []).append(array)
+    return {name: np.stack(parts) for name, parts in arrays.items()}
+
+
+def _plug_ins(spec: GatingSpec) -> set[str]:
+    """Modules with user-defined policies and models that a spec names as module:NAME."""
+    names = (*spec.policies, spec.aging.model)
+    return {name.partition(":")[0] for name in names if ":" in name}

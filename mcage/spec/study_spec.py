@@ -1,0 +1,70 @@
+"""What the specs of all studies have in common: TOML in and out, and a digest."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import tomli_w
+from pydantic import ValidationError
+
+from mcage.errors import UserError
+from mcage.spec.refusals import first_problem
+from mcage.spec.sections import Section
+from mcage.spec.toml_files import check_plain, read_toml
+
+
+class StudySpec(Section):
+    """Everything that decides the results of a study.
+
+    Attributes
+    ----------
+    command : str
+        How messages call a spec that comes from no file.
+    """
+
+    command: ClassVar[str]
+
+    @classmethod
+    def from_mapping(cls, fields: dict[str, Any], source: str | None = None) -> Self:
+        """Check nested plain values, such as TOML gives, and make a spec of them.
+
+        Parameters
+        ----------
+        fields : dict
+            Keys of the spec; missing ones keep their defaults.
+        source : str, optional
+            Where the values come from, for error messages.
+
+        Raises
+        ------
+        UserError
+            One line that names the key, the value and what is right.
+        """
+        source = source or cls.command
+        try:
+            check_plain("", fields)
+            return cls.model_validate_json(json.dumps(cls.plain(fields), default=str))
+        except ValidationError as error:
+            raise UserError(f"{source}: {first_problem(error, cls)}") from error
+        except (TypeError, ValueError) as error:
+            raise UserError(f"{source}: {error}") from error
+
+    @classmethod
+    def plain(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields with the keys of the spec in place of what else users may give."""
+        return fields
+
+    @classmethod
+    def from_toml(cls, path: Path) -> Self:
+        """Read a spec from a TOML file."""
+        return cls.from_mapping(read_toml(path), str(path))
+
+    def to_toml(self) -> str:
+        """TOML text from which the same spec is read again; keys that are None are left out."""
+        return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
+
+    def digest(self, *further: str) -> str:
+        """Hexadecimal digest of the spec and of further texts that decide the results."""
+        fields = json.dumps(self.model_dump(mode="json", exclude_none=True), sort_keys=True)
+        return hashlib.blake2b("\0".join([fields, *further]).encode(), digest_size=32).hexdigest()
