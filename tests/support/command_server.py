@@ -4,6 +4,7 @@ A program: it imports mcage once, then reads one JSON request a line, forks, run
 in the child, and answers with one JSON line. Started by `commands.CommandServer`.
 """
 
+import functools
 import gc
 import importlib
 import json
@@ -17,8 +18,10 @@ from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
+import typer.main
 
 import mcage
+from mcage.cli.main import app
 from mcage.files import foreign_hdf5, plain_hdf5
 from mcage.variation.field import sample_field
 from mcage.variation.scenarios import SCENARIOS, scenario
@@ -77,6 +80,8 @@ def main() -> None:
     _import_what_commands_use()
     for name in SCENARIOS:
         sample_field(scenario(name), 0, np.arange(1))  # keeps the factor of the field's correlation
+    typer.main.get_command = functools.cache(typer.main.get_command)
+    typer.main.get_command(app)  # from the signatures of all commands: half of what a refusal takes
     gc.freeze()  # a collection in a child would copy the pages of all that
     foreign_hdf5.subprocess = SimpleNamespace(Popen=ForkedReader, DEVNULL=None)
     for line in sys.stdin:

@@ -7,6 +7,7 @@ import copy
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import tomli_w
@@ -190,7 +191,7 @@ def option_list(rng: random.Random, *commands: str) -> list[str]:
         Such as ``sweep``, ``trace show``.
     """
     name = rng.choice(commands)
-    command: Any = typer.main.get_command(app)
+    command = _mcage()
     for word in name.split():
         command = command.commands[word]
     arguments = name.split()
@@ -207,6 +208,11 @@ def option_list(rng: random.Random, *commands: str) -> list[str]:
     if rng.random() < 0.1:
         arguments.insert(rng.randrange(1, len(arguments) + 1), rng.choice(("-x", "--", "--no", "")))
     return [text.replace("\0", "") for text in arguments]
+
+
+@cache
+def _mcage() -> Any:
+    return typer.main.get_command(app)
 
 
 def option_value(rng: random.Random) -> str:

@@ -1,6 +1,6 @@
 """Does mcage stay a good citizen whatever it is given?
 
-Thousands of mutated inputs, each to a command of its own: it may do its work or refuse, in a line
+Hundreds of mutated inputs, each to a command of its own: it may do its work or refuse, in a line
 or two and with exit code 2; it may not crash, hang, take memory without end, call itself
 defective, or touch a file that is not its output. `scripts/validation/fuzz.py` tries many more.
 """
@@ -10,22 +10,21 @@ from commands import CommandServer
 from fuzzing import KINDS, Judge, fuzz
 
 SEED = 20_240_229
-PARTS = 2
 INPUTS = {
-    "trace bytes": 120,
-    "trace structure": 100,
-    "results": 80,
-    "shards": 80,
-    "fault maps": 200,
-    "specs": 520,
-    "options": 600,
-    "plug-ins": 300,
+    "trace bytes": 50,
+    "trace structure": 50,
+    "results": 50,
+    "shards": 40,
+    "fault maps": 40,
+    "specs": 100,
+    "options": 100,
+    "plug-ins": 70,
 }
 
 
 def test_every_kind_of_input_is_tried():
     assert set(INPUTS) == set(KINDS)
-    assert sum(INPUTS.values()) == 2000
+    assert sum(INPUTS.values()) == 500
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +33,9 @@ def server():
         yield server
 
 
-@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("kind", INPUTS)
-def test_mutated_inputs_do_no_harm(kind, part, server, tmp_path):
-    numbers = range(part, INPUTS[kind], PARTS)
-    complaints = list(fuzz(server, kind, SEED, numbers, tmp_path))
+def test_mutated_inputs_do_no_harm(kind, server, tmp_path):
+    complaints = list(fuzz(server, kind, SEED, range(INPUTS[kind]), tmp_path))
     assert not complaints, "\n".join(complaints)
 
 
