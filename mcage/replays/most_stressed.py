@@ -56,6 +56,8 @@ class DutyGroups:
 def group_by_duty(duty: NDArray[np.float64]) -> DutyGroups:
     """Group cells: halve again and again along the kernel in which a group differs most.
 
+    Groups of cells that are all alike, as are those never written, are halved as they are.
+
     Parameters
     ----------
     duty : float64[kernels, cells]
@@ -63,12 +65,18 @@ def group_by_duty(duty: NDArray[np.float64]) -> DutyGroups:
     """
     rough = duty.astype(np.float32)  # likeness asks for no more
     cells = np.arange(duty.shape[1], dtype=np.int32)[None]
+    mixed = np.zeros(1, dtype=np.int64)  # groups of cells that may differ
     while cells.shape[1] > BRANCHES:
-        spread = np.stack([np.ptp(of_kernel[cells], axis=1) for of_kernel in rough])
-        key = rough[np.argmax(spread, axis=0)[:, None], cells]
         half = cells.shape[1] // 2
+        of_mixed = cells[mixed]
+        spread = np.stack([np.ptp(of_kernel[of_mixed], axis=1) for of_kernel in rough])
+        differ = spread.any(axis=0)
+        mixed, of_mixed = mixed[differ], of_mixed[differ]
+        key = rough[np.argmax(spread[:, differ], axis=0)[:, None], of_mixed]
         order = np.argpartition(key, half, axis=1)
-        cells = np.take_along_axis(cells, order, axis=1).reshape(-1, half)
+        cells[mixed] = np.take_along_axis(of_mixed, order, axis=1)
+        cells = cells.reshape(-1, half)
+        mixed = (2 * mixed[:, None] + np.arange(2)).ravel()
     levels = [np.stack([of_kernel[cells].max(axis=1) for of_kernel in duty])]
     while levels[0].shape[1] > COARSEST and levels[0].shape[1] % BRANCHES == 0:
         levels.insert(0, levels[0].reshape(len(duty), -1, BRANCHES).max(axis=2))
@@ -83,8 +91,10 @@ def _champions(duty: NDArray[np.float32]) -> NDArray[np.int32]:
     counts = np.arange(TRIAL_KERNELS) <= np.arange(TRIALS)[:, None] // kernels
     mixtures = np.zeros((TRIALS, kernels), dtype=np.float32)
     np.add.at(mixtures, (np.arange(TRIALS)[:, None], draws), counts)
-    winners = [np.argmax(few @ duty, axis=1) for few in np.array_split(mixtures, TRIALS // 8)]
-    return np.unique(winners).astype(np.int32)
+    mixtures = np.unique(mixtures / mixtures.sum(axis=1, keepdims=True), axis=0)
+    pieces = np.split(mixtures, range(8, len(mixtures), 8))
+    winners = [np.argmax(few @ duty, axis=1) for few in pieces]
+    return np.unique(np.concatenate(winners)).astype(np.int32)
 
 
 def longest_total(seconds: NDArray[np.float64], groups: DutyGroups) -> NDArray[np.float64]:

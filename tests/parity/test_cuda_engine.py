@@ -1,9 +1,8 @@
-"""The CUDA engine against the reference: equal integers, floats equal to the last bit.
+"""The CUDA engine by itself: devices, memory, programs, the choice of it; and with a GPU.
 
-Its kernels run on the host device, whose threads and blocks go in an order drawn from a seed.
+Its kernels run on the host device. `test_engines` compares it with the reference.
 """
 
-import dataclasses
 import functools
 import importlib.util
 import random
@@ -13,206 +12,36 @@ import numpy as np
 import pytest
 from engine_cases import (
     COUNTED,
-    fault_map_batch,
-    possible_fault_heeding_techniques,
-    possible_redirections,
-    possible_techniques,
+    FEW_PLACES,
+    NUMPY,
+    assert_same,
+    assert_same_lives,
+    cuda_engine,
+    duties_of,
+    live,
+    random_replays,
     seeded_fault_maps,
 )
 from host_gpu.compiler import host_compiler
 from host_gpu.host_device import HostDevice
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from trace_strategies import SPILLING, random_trace, traces
+from trace_strategies import SPILLING, random_trace
 
 from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.cuda_engine.programs import compilations, select_program, stress_program
-from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.select import device_of, parse_devices, select_engine
-from mcage.engines.stress import FaultFreeDuties, TrackedCells
 from mcage.errors import UserError
-from mcage.replays.most_stressed import group_by_duty
 from mcage.replays.prepare import prepare
 from mcage.spec import SweepSpec
 from mcage.sweep.study import Sweep
-from mcage.techniques import TECHNIQUES, Placement
+from mcage.techniques import TECHNIQUES
 from mcage.traces import first_generations
 from mcage.traces.library import bundled_trace
 
-NUMPY = NumpyEngine()
-SMALL = {"window_sizes": (1, 9), "slots": (1, 3)}
-FEW_PLACES = {"window_sizes": (30, 60), "slots": (1, 2), "accesses": (0, 20)}
 LITTLE_MEMORY = 40 * 2**20
 
 with_compiler = pytest.mark.skipif(
     host_compiler() is None, reason="no C++ compiler to run the kernels with"
 )
-
-
-def cuda_engine(seed=0, memory_bytes=2**30, devices=1, threads=1):
-    return CudaEngine([HostDevice(seed + i, memory_bytes) for i in range(devices)], threads)
-
-
-def assert_same_counters(cuda, replay, fault_maps):
-    actual, meant = cuda.count(replay, fault_maps), NUMPY.count(replay, fault_maps)
-    assert actual.passes == meant.passes
-    for name in COUNTED:
-        assert np.array_equal(getattr(actual, name), getattr(meant, name)), name
-
-
-def assert_same_cell_times(cuda, replay, fault_maps):
-    actual, meant = cuda.cell_times(replay, fault_maps), NUMPY.cell_times(replay, fault_maps)
-    assert np.array_equal(actual.period, meant.period)
-    assert actual.ones.dtype == actual.powered.dtype == np.int64
-    assert np.array_equal(actual.ones, meant.ones)
-    assert np.array_equal(actual.powered, meant.powered)
-
-
-def assert_same(cuda, trace, technique, fault_maps, delta_limit=64):
-    """Counters for all fault maps, cell times for two of them: they take longer."""
-    replay = prepare(trace, technique, delta_limit)
-    assert_same_counters(cuda, replay, fault_maps)
-    assert_same_cell_times(cuda, replay, fault_maps[2:4])
-
-
-def shapes_for(technique):
-    """Shapes of random traces: few entries, many rows alive, or few places to go round."""
-    if technique.heeds_faults:
-        return st.one_of(traces(**SMALL), traces(**SPILLING))
-    if technique.placement is Placement.ROUND_ROBIN:
-        return traces(**FEW_PLACES)
-    return st.one_of(traces(**SMALL), traces(**SMALL, phases=(2, 2)))
-
-
-@with_compiler
-@pytest.mark.parametrize("name", TECHNIQUES)
-def test_random_traces(name):
-    cuda = cuda_engine()
-    (device,) = cuda.devices
-
-    @given(
-        trace=shapes_for(TECHNIQUES[name]),
-        maps=st.randoms(use_true_random=False),
-        delta_limit=st.sampled_from([64, None]),
-        seed=st.integers(0, 2**31),
-    )
-    @settings(max_examples=4, deadline=None)
-    def check(trace, maps, delta_limit, seed):
-        device.seed = seed
-        assert_same(cuda, trace, TECHNIQUES[name], fault_map_batch(maps), delta_limit)
-
-    check()
-
-
-@with_compiler
-@pytest.mark.parametrize("name", possible_techniques())
-def test_every_combination_of_policies(name):
-    technique = possible_techniques()[name]
-    in_turn = technique.placement is Placement.ROUND_ROBIN
-    trace = random_trace(random.Random(2), **(FEW_PLACES if in_turn else SMALL))
-    assert_same(cuda_engine(seed=2), trace, technique, seeded_fault_maps(2))
-
-
-@with_compiler
-@pytest.mark.parametrize("name", possible_redirections())
-def test_many_rows_alive(name):
-    """Also with so few sound blocks in faulty entries that compressed rows fill reliable ones."""
-    few_blocks = np.where(np.arange(256) % 100 == 7, 0b1011, 0).astype(np.uint8)
-    maps = np.vstack([few_blocks, seeded_fault_maps(1)])
-    trace = random_trace(random.Random(1), **SPILLING)
-    assert_same(cuda_engine(seed=4), trace, possible_redirections()[name], maps)
-
-
-def test_many_rows_alive_reach_every_counter():
-    """Parity of nothing proves nothing."""
-    replay = prepare(random_trace(random.Random(1), **SPILLING), TECHNIQUES["rrcd+pg"])
-    counters = NUMPY.count(replay, seeded_fault_maps(1))
-    assert all(getattr(counters, name).any() for name in COUNTED)
-
-
-@with_compiler
-@pytest.mark.parametrize("name", TECHNIQUES)
-def test_times_beyond_32_bits(name):
-    """Within a pass, and only of all passes together."""
-    trace = random_trace(random.Random(3), **(FEW_PLACES if name == "argo" else SMALL))
-    for most_cycles in (2**31 - 1, 2**35):
-        longer = most_cycles // trace.cycles
-        stretched = dataclasses.replace(
-            trace, cycle=trace.cycle * longer, cycles=trace.cycles * longer
-        )
-        assert_same(cuda_engine(), stretched, TECHNIQUES[name], seeded_fault_maps(3))
-
-
-@functools.cache
-def excerpt():
-    return first_generations(bundled_trace("ScanLargeArrays"), 1)
-
-
-@with_compiler
-@pytest.mark.parametrize("name", TECHNIQUES)
-def test_excerpt_of_a_real_trace(name):
-    """Two kernels, of 3 and of 10 registers, the one with divergent writes."""
-    assert_same(cuda_engine(), excerpt(), TECHNIQUES[name], seeded_fault_maps(3))
-
-
-# ---- exposure --------------------------------------------------------------------------------
-
-
-def duties_of(replays):
-    """The duty cycles on a clean slice."""
-    replays = tuple(replays)
-    duty = {"zeros": [], "ones": []}
-    for replay in replays:
-        times = NUMPY.cell_times(replay, np.zeros((1, 256), dtype=np.uint8))
-        for kind, all_cells in duty.items():
-            all_cells.append((getattr(times, kind)[0] / times.period).ravel())
-    at_zero, at_one = (group_by_duty(np.stack(all_cells)) for all_cells in duty.values())
-    return FaultFreeDuties(replays, at_zero, at_one)
-
-
-def live(engine, duties, seed):
-    """Slices that go from a shared past to worse and worse faults, kernel after kernel."""
-    rng = np.random.default_rng(seed)
-    instances = 5
-    tracked = TrackedCells(rng.integers(instances, size=300), rng.integers(8 * 2048, size=300))
-    stress = engine.stress(duties, tracked, instances)
-    mild, heavy = (seeded_fault_maps(seed)[which] for seed, which in ((5, 1), (6, 2)))
-    history = []
-    for fault_map in (np.zeros_like(mild), mild, mild, heavy):
-        running = rng.permutation(instances)[:4]  # in any order, not all
-        kernel = rng.integers(len(duties.replays), size=4)
-        maps = np.where(running[:, None] % 3 == 0, 0, fault_map).astype(np.uint8)
-        seconds = rng.uniform(1e6, 1e9)
-        stress.add(running, kernel, maps, seconds)
-        back = seconds * rng.uniform(size=4)
-        earlier = stress.longest_earlier(running, kernel, maps, back)
-        history += [stress.longest.copy(), stress.tracked_seconds.copy(), earlier]
-    return history
-
-
-def random_replays(technique, longer=1):
-    for i, shape in enumerate((SPILLING, SMALL)):
-        trace = random_trace(random.Random(5 + i), **shape)
-        trace = dataclasses.replace(trace, cycle=trace.cycle * longer, cycles=trace.cycles * longer)
-        yield prepare(trace, technique)
-
-
-@with_compiler
-@pytest.mark.parametrize("name", possible_fault_heeding_techniques())
-def test_stress(name):
-    duties = duties_of(random_replays(possible_fault_heeding_techniques()[name]))
-    meant, actual = live(NUMPY, duties, 5), live(cuda_engine(), duties, 5)
-    assert all(expected.any() for expected in meant[-3:])
-    for expected, other in zip(meant, actual, strict=True):
-        assert np.array_equal(expected, other)
-
-
-@with_compiler
-@pytest.mark.parametrize("name", ["rrcd", "rrcd+rc+rar"])
-def test_stress_beyond_32_bits(name):
-    duties = duties_of(random_replays(TECHNIQUES[name], longer=2**27))
-    for expected, other in zip(live(NUMPY, duties, 6), live(cuda_engine(), duties, 6), strict=True):
-        assert np.array_equal(expected, other)
 
 
 @with_compiler
@@ -356,8 +185,7 @@ def test_on_a_gpu(name):
     cuda = gpu()
     if isinstance(cuda, str):
         pytest.skip(f"no GPU: {cuda}")
-    assert_same(cuda, excerpt(), TECHNIQUES[name], seeded_fault_maps(3))
+    replay = prepare(first_generations(bundled_trace("ScanLargeArrays"), 1), TECHNIQUES[name])
+    assert_same([cuda], replay, seeded_fault_maps(3))
     if TECHNIQUES[name].heeds_faults:
-        duties = duties_of([prepare(excerpt(), TECHNIQUES[name])])
-        for expected, other in zip(live(NUMPY, duties, 5), live(cuda, duties, 5), strict=True):
-            assert np.array_equal(expected, other)
+        assert_same_lives([cuda], duties_of([replay]), 5)

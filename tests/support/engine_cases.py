@@ -1,14 +1,21 @@
-"""What the tests of the engines have in common: techniques, fault maps, and traces to replay."""
+"""What the tests of the engines share: techniques, fault maps, traces, comparison of engines."""
 
 import dataclasses
 import itertools
 import random
 
 import numpy as np
+from host_gpu.host_device import HostDevice
 from oracle import Policies
-from trace_strategies import ALL_LANES, random_fault_map
+from trace_strategies import ALL_LANES, SPILLING, random_fault_map, random_trace
 
+from mcage.engines.cuda_engine.engine import CudaEngine
+from mcage.engines.numba_engine import NumbaEngine
+from mcage.engines.numpy_engine.engine import NumpyEngine
+from mcage.engines.stress import FaultFreeDuties, TrackedCells
 from mcage.errors import UserError
+from mcage.replays.most_stressed import group_by_duty
+from mcage.replays.prepare import prepare
 from mcage.techniques import Gating, Placement, Storage, Technique
 from mcage.traces.model import ALLOC, ALLOC_COLUMNS, EVENT_COLUMNS, WRITE
 
@@ -23,6 +30,9 @@ COUNTED = (
     "wakeups",
 )
 WRITE_KINDS = COUNTED[:4]
+NUMPY, NUMBA = NumpyEngine(), NumbaEngine()
+SMALL = {"window_sizes": (1, 9), "slots": (1, 3)}
+FEW_PLACES = {"window_sizes": (30, 60), "slots": (1, 3), "accesses": (0, 20)}
 
 
 def possible_techniques():
@@ -105,3 +115,89 @@ def rotation_comes_back(trace):
         if overlap and (count[slot] - count[other]) % np.gcd(size, other_size):
             return False
     return True
+
+
+# ---- comparison --------------------------------------------------------------------------------
+
+
+def cuda_engine(seed=0, memory_bytes=2**30, devices=1, threads=1):
+    """The CUDA engine on devices of the host; seed: of the order of their threads and blocks."""
+    return CudaEngine([HostDevice(seed + i, memory_bytes) for i in range(devices)], threads)
+
+
+def assert_same(engines, replay, fault_maps):
+    """Each engine gives what the reference gives, which is computed once.
+
+    Counters for all fault maps, cell times for two of them: they take longer.
+    """
+    meant = NUMPY.count(replay, fault_maps)
+    assert meant.regular.shape == (len(fault_maps),)
+    for engine in engines:
+        actual = engine.count(replay, fault_maps)
+        assert actual.passes == meant.passes
+        for name in COUNTED:
+            assert np.array_equal(getattr(actual, name), getattr(meant, name)), (engine.name, name)
+    fault_maps = fault_maps[2:4]
+    meant = NUMPY.cell_times(replay, fault_maps)
+    slices = len(fault_maps) if replay.technique.heeds_faults else 1
+    assert meant.ones.shape == meant.powered.shape == (slices, 256, 2048)
+    for engine in engines:
+        actual = engine.cell_times(replay, fault_maps)
+        assert actual.ones.dtype == actual.powered.dtype == np.int64
+        assert np.array_equal(actual.period, meant.period), engine.name
+        assert np.array_equal(actual.ones, meant.ones), engine.name
+        assert np.array_equal(actual.powered, meant.powered), engine.name
+
+
+def random_replays(technique, longer=1):
+    """Replays of three random traces, of which many rows are alive in the first."""
+    for i, shape in enumerate((SPILLING, SMALL, SMALL)):
+        trace = random_trace(random.Random(5 + i), **shape)
+        trace = dataclasses.replace(trace, cycle=trace.cycle * longer, cycles=trace.cycles * longer)
+        yield prepare(trace, technique)
+
+
+def duties_of(replays):
+    """The duty cycles on a clean slice, as all engines are given them."""
+    replays = tuple(replays)
+    duty = {"zeros": [], "ones": []}
+    for replay in replays:
+        times = NUMBA.cell_times(replay, np.zeros((1, 256), dtype=np.uint8))
+        for kind, all_cells in duty.items():
+            all_cells.append((getattr(times, kind)[0] / times.period).ravel())
+    at_zero, at_one = (group_by_duty(np.stack(all_cells)) for all_cells in duty.values())
+    return FaultFreeDuties(replays, at_zero, at_one)
+
+
+def live(engine, duties, seed):
+    """Times of slices that go from a shared past to worse and worse faults, kernel by kernel.
+
+    After each epoch: the longest of all cells, those of tracked cells, the longest a while before.
+    """
+    rng = np.random.default_rng(seed)
+    instances = 5
+    tracked = TrackedCells(rng.integers(instances, size=300), rng.integers(8 * 2048, size=300))
+    stress = engine.stress(duties, tracked, instances)
+    mild, heavy = (seeded_fault_maps(seed)[which] for seed, which in ((5, 1), (6, 2)))
+    history = []
+    for fault_map in (np.zeros_like(mild), np.zeros_like(mild), mild, mild, heavy):
+        running = rng.permutation(instances)[:4]  # in any order, not all
+        kernel = rng.integers(len(duties.replays), size=4)
+        maps = np.where(running[:, None] % 3 == 0, 0, fault_map).astype(np.uint8)
+        seconds = rng.uniform(1e6, 1e9)
+        stress.add(running, kernel, maps, seconds)
+        back = seconds * rng.uniform(size=4)
+        earlier = stress.longest_earlier(running, kernel, maps, back)
+        assert (earlier <= stress.longest[:, running]).all()
+        history += [stress.longest.copy(), stress.tracked_seconds.copy(), earlier]
+    return history
+
+
+def assert_same_lives(engines, duties, seed):
+    """Each engine gives the times of the reference, to the last bit."""
+    meant = live(NUMPY, duties, seed)
+    assert meant[-3].all()
+    assert meant[-2].any()
+    for engine in engines:
+        for expected, other in zip(meant, live(engine, duties, seed), strict=True):
+            assert np.array_equal(expected, other), engine.name

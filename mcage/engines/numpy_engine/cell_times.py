@@ -183,9 +183,11 @@ def _one_cycles(
 ) -> NDArray[np.int64]:
     """Cycles at '1' of cells that hold each of the contents for so many cycles.
 
-    Cycles are summed by byte value first: there are many contents, but 256 values of a byte. A
-    replay lasts far less than 2**53 cycles, so that sums in float64 are exact.
+    Of many contents, cycles are summed by byte value first: a byte has 256 values. A replay lasts
+    far less than 2**53 cycles, so that sums in float64 are exact.
     """
+    if len(contents) < 256:
+        return np.asarray((cycles @ _bits(contents).astype(np.float64))[cells].astype(np.int64))
     by_byte, byte_of_cell = _bytes(contents), cells // 8
     needed, position = np.unique(byte_of_cell, return_inverse=True)
     of_value = np.stack(

@@ -21,6 +21,12 @@ NOWHERE, SPILLED, IN_TABLE = -1, -2, -3
 
 _NO_CANDIDATE = 3 * SLICE.entries
 
+_ALL_BLOCKS = np.uint8((1 << SLICE.blocks) - 1)
+"""Sets of the blocks of an entry have bit b for block b."""
+
+_LOWEST_BLOCK = np.array([0, *(((i & -i).bit_length() - 1) for i in range(1, 1 << SLICE.blocks))])
+"""Number of the lowest block in a set; 0 for the empty set."""
+
 
 @dataclass(frozen=True)
 class Homes:
@@ -53,9 +59,9 @@ class _Slices:
     def __init__(self, fault_maps: NDArray[np.uint8], scan_start: NDArray[np.int64]) -> None:
         replicas = len(fault_maps)
         self.reliable = fault_maps == 0
-        self.free = (fault_maps[:, :, None] >> np.arange(SLICE.blocks) & 1) == 0
+        self.free = _ALL_BLOCKS & ~fault_maps
         self.entry = np.full((replicas, SLICE.entries), NOWHERE, dtype=np.int16)
-        self.blocks = np.zeros((replicas, SLICE.entries, SLICE.blocks), dtype=bool)
+        self.blocks = np.zeros((replicas, SLICE.entries), dtype=np.uint8)
         self.scan_start = scan_start
         self._measure_distances()
 
@@ -65,8 +71,8 @@ class _Slices:
         self._measure_distances()
 
     def _measure_distances(self) -> None:
-        entries = np.arange(SLICE.entries)
-        self.distance = (entries - self.scan_start[:, None]) % SLICE.entries
+        distance = (np.arange(SLICE.entries) - self.scan_start[:, None]) % SLICE.entries
+        self.distance = distance.astype(np.int16)
 
     def spilled_rows(self) -> NDArray[np.int64]:
         """Rows in the LDS partition: int64[replicas]."""
@@ -82,14 +88,14 @@ class _Slices:
     def choose(self, replicas: NDArray[np.int64], row: int, compressed: bool) -> None:
         """Give a row without a home the best free place, or spill it."""
         free, reliable = self.free[replicas], self.reliable[replicas]
-        empty_reliable = free.all(axis=2)  # a faulty entry has a block that is never free
+        empty_reliable = free == _ALL_BLOCKS  # a faulty entry has a block that is never free
         if compressed:
-            candidate = free.any(axis=2)
-            preference = np.where(reliable, np.where(empty_reliable, 2, 1), 0)
+            candidate = free != 0
+            preference = reliable.astype(np.int16) + empty_reliable
+            order = preference * np.int16(SLICE.entries) + self.distance[replicas]
         else:
             candidate = empty_reliable
-            preference = np.zeros_like(candidate, dtype=np.int64)
-        order = preference * SLICE.entries + self.distance[replicas]
+            order = self.distance[replicas]
         order[~candidate] = _NO_CANDIDATE
         entry = order.argmin(axis=1)
         settled = candidate.any(axis=1)
@@ -97,7 +103,7 @@ class _Slices:
 
     def borrow(self, replicas: NDArray[np.int64], row: int) -> None:
         """Give a row without a home the entry of its number, else the lowest free, or spill it."""
-        candidate = self.free[replicas].all(axis=2)
+        candidate = self.free[replicas] == _ALL_BLOCKS
         entry = np.where(candidate[:, row], row, candidate.argmax(axis=1))
         self._settle(replicas, row, np.where(candidate.any(axis=1), entry, SPILLED), False)
 
@@ -109,8 +115,7 @@ class _Slices:
         replicas, entry = replicas[settled], entry[settled]
         blocks = self.free[replicas, entry]
         if compressed:
-            lowest = blocks.argmax(axis=1)
-            blocks = np.arange(SLICE.blocks) == lowest[:, None]
+            blocks &= -blocks  # the lowest alone
         self.free[replicas, entry] &= ~blocks
         self.blocks[replicas, row] = blocks
 
@@ -177,7 +182,7 @@ def place_writes(replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Hom
                         out=homes.peak_spilled_rows,
                     )
             if schedule.compressed[which]:
-                homes.block[:, which] = slices.blocks[:, row].argmax(axis=1)
+                homes.block[:, which] = _LOWEST_BLOCK[slices.blocks[:, row]]
         homes.entry[:, which] = slices.entry[:, row]
     return homes
 

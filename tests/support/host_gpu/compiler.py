@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,12 @@ def compile_kernels(text, name, folder, constants, architecture):
     if not compiler:
         raise CompileError("no C++ compiler: install g++ or set CXX")
     macros = {**constants, "__CUDA_ARCH__": 10 * architecture, "__CUDACC_RTC__": 1}
-    defines = [f"-D{key}={value}" for key, value in macros.items()]
+    defines = tuple(f"-D{key}={value}" for key, value in macros.items())
+    return _library(compiler, text, name, folder, defines)
+
+
+@cache  # within a process: the files that a source includes stay as they are meanwhile
+def _library(compiler, text, name, folder, defines):
     preprocess = [compiler, *_LANGUAGE, "-E", "-x", "c++", *defines, f"-I{folder}", "-"]
     source = _host_source(_run(preprocess, f'#line 1 "{name}"\n{text}'))
     digest = hashlib.sha256(source.encode())
@@ -136,6 +142,7 @@ def _run(command, text=None):
     return done.stdout
 
 
+@cache
 def _version(compiler):
     return _run([str(compiler), "--version"])
 
