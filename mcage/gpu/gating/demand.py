@@ -16,31 +16,40 @@ class Demand:
 
     Parameters
     ----------
+    busy : float64[I]
+        Share of the time in which some SM is at work.
     time_by_sms : float64[n + 1, I]
         Share of the time in which so many SMs are at work.
     slowdown : float64[I]
         Time of the work relative to all SMs, less 1.
     """
 
+    busy: NDArray[np.float64]
     time_by_sms: NDArray[np.float64]
     slowdown: NDArray[np.float64]
 
     @cached_property
-    def busy(self) -> NDArray[np.float64]:
-        """Share of the time in which some SM is at work: float64[I]."""
-        total: NDArray[np.float64] = self.time_by_sms.sum(axis=0)
-        return total
-
-    @cached_property
     def by_rank(self) -> NDArray[np.float64]:
         """Share of the time for which the SM at each place of a ranking works: float64[n, I]."""
-        return np.ascontiguousarray(self.time_by_sms[:0:-1].cumsum(axis=0)[::-1])
+        # The last digit matters: an SM that works for more than all of the time has no shift.
+        shares = np.minimum(self.time_by_sms[:0:-1].cumsum(axis=0)[::-1], self.busy)
+        return np.ascontiguousarray(shares)
 
     @cached_property
     def mean_sms(self) -> NDArray[np.float64]:
         """SMs at work, mean over all of the time: float64[I]."""
-        mean: NDArray[np.float64] = self.by_rank.sum(axis=0)
-        return mean
+        return row_sum(self.by_rank)
+
+
+def row_sum(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum of the rows of float64[n, I], one after the other: float64[I].
+
+    NumPy's own sum adds in an order that depends on I, and a GPU must not depend on others.
+    """
+    total: NDArray[np.float64] = rows[0].copy()
+    for row in rows[1:]:
+        total += row
+    return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +90,12 @@ class KernelDemands:
         needed = np.array([kernel.sms if gates else self.sms for kernel in self.kernels])[:, None]
         ratio = np.array([kernel.time_ratio if gates else 1.0 for kernel in self.kernels])[:, None]
         longer = ratio * np.maximum(needed / available, 1.0)
-        slowdown = (shares * (longer - 1)).sum(axis=0)
-        times, taken = shares * longer, 1 + slowdown
-        times = times * (np.minimum(self.utilisation * taken, 1.0) / taken)
+        slowdown = row_sum(shares * (longer - 1))
+        busy = np.minimum(self.utilisation * (1 + slowdown), 1.0)
+        times = shares * longer * (busy / (1 + slowdown))
         counts = np.broadcast_to(np.minimum(needed, available), times.shape)
         by_sms = np.zeros((self.sms + 1, times.shape[1]))
         gpus = np.arange(times.shape[1])
         for time, count in zip(times, counts, strict=True):
             by_sms[count, gpus] += time
-        return Demand(by_sms, slowdown)
+        return Demand(busy, by_sms, slowdown)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mcage.aging.environment import TEMPERATURE_KELVIN, Environment, OperatingPoint
 from mcage.aging.nbti import SECONDS_PER_YEAR, NbtiModel, Rates, Transistors
 from mcage.gpu.chip import Gpu
-from mcage.gpu.gating.demand import Demand, KernelDemands
+from mcage.gpu.gating.demand import Demand, KernelDemands, row_sum
 from mcage.gpu.gating.kernels import GatedKernel
 from mcage.gpu.gating.policies import Policy, RankingPolicy, Readings
 from mcage.gpu.gating.sensing import Noise
@@ -232,7 +232,7 @@ class _Run:
         if spec.workload.idle == "on":
             self._on = np.where(self._retired, 0.0, working + (1 - demand.busy))
         self._kelvin, watts = temperatures.of(working, self._on)
-        self._watts = watts.sum(axis=0)
+        self._watts = row_sum(watts)
         self._hottest = np.maximum(self._hottest, self._kelvin.max(axis=0))
         transistors = Transistors(vt0_volts=self._vt0, temperature_kelvin=self._kelvin)
         self._rates = self._all.model.rates(self._all.environment, transistors)
@@ -251,7 +251,9 @@ class _Run:
         """Share of the time for which each SM works: float64[n, I]."""
         policy = self._policy
         if self._rotates or not policy.gates:
-            share = demand.mean_sms / (self._shape[0] - self._retired.sum(axis=0))
+            share = demand.busy
+            if policy.gates:
+                share = demand.mean_sms / (self._shape[0] - self._retired.sum(axis=0))
             return np.where(self._retired, 0.0, np.broadcast_to(share, self._shape))
         readings = self._readings()
         self._turn = self._turn + np.rint(demand.mean_sms / demand.busy).astype(np.int64)
@@ -264,7 +266,7 @@ class _Run:
         for count in np.flatnonzero(demand.time_by_sms.any(axis=1)).tolist():
             needed = np.minimum(count, self._shape[0] - self._retired.sum(axis=0))
             working += demand.time_by_sms[count] * policy.workers(readings, needed)
-        return working
+        return np.minimum(working, demand.busy)
 
     def _readings(self) -> Readings:
         volts, kelvin = self._noise.next()

@@ -15,6 +15,7 @@ from mcage.campaign.study import Study
 from mcage.concurrency import usable_cores
 from mcage.errors import UserError
 from mcage.gpu.chip import gpu
+from mcage.gpu.gating.demand import row_sum
 from mcage.gpu.gating.kernels import gated_kernels
 from mcage.gpu.gating.life import GpuLives, Lives, Population
 from mcage.gpu.gating.policies import Policy, policy
@@ -71,7 +72,7 @@ class Gating:
         self.policies: dict[str, Policy] = {name: policy(name) for name in spec.policies}
         self.nbti: NbtiModel = nbti_model(spec.aging.model, spec.aging.constants)
         self.lives = GpuLives(spec, self.gpu, self.kernels, self.nbti)
-        _ = self._population(np.arange(1)), self.lives.temperatures.all_on((self.gpu.sms, 1))
+        _ = self.population(np.arange(1)), self.lives.temperatures.all_on((self.gpu.sms, 1))
 
     @cached_property
     def header(self) -> GatingHeader:
@@ -112,7 +113,8 @@ class Gating:
             for variable in VARIABLES
         }
 
-    def _population(self, instances: NDArray[np.int64]) -> Population:
+    def population(self, instances: NDArray[np.int64]) -> Population:
+        """Sample GPUs, given their ids."""
         spec = self.spec
         return Population(
             instances,
@@ -133,11 +135,11 @@ class Gating:
         )
 
     def _batch(self, instances: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
-        population = self._population(instances)
+        population = self.population(instances)
         lives = [self.lives.run(policy, population) for policy in self.policies.values()]
         return {
             "slowest_vt0_volts": population.vt0_volts.max(axis=0),
-            "mean_vt0_volts": population.vt0_volts.mean(axis=0),
+            "mean_vt0_volts": row_sum(population.vt0_volts) / self.gpu.sms,
             **_of_all(lives),
         }
 

@@ -1,0 +1,99 @@
+"""Whole commands of `mcage gpu`."""
+
+import json
+
+import pytest
+from gpu_cases import DATA, vectors
+
+OUTPUTS = {
+    "optimum": ("cycles_all_SMs", "cycles_optimum", "optimum_SMs"),
+    "gating": ("max_dVth_mV", "min_dVth_mV", "mean_dVth_mV"),
+    "temperature": ("temperature_K",),
+    "heterogeneity": (
+        "activity_pct",
+        "thermal_0972_pct",
+        "combined_pct",
+        "l2_sequential_delay_pct",
+        "finfet_delay_at_base_duty_pct",
+        "planar_delay_at_base_duty_pct",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_tables_without_variation(command, tmp_path, name):
+    computed = OUTPUTS[name]
+    rows = vectors(name)
+    inputs = [column for column in rows[0] if column not in computed]
+    path = tmp_path / "inputs.csv"
+    lines = [",".join(inputs)] + [",".join(row[column] for column in inputs) for row in rows]
+    path.write_text("\n".join(lines))
+    way = ["--nominal"] if name in ("gating", "heterogeneity") else []
+    code, out, err = command("gpu", name, *way, path, "--json")
+    assert (code, err) == (0, "")
+    tolerance = {"abs": 0.01} if name == "temperature" else {"rel": 1e-5}
+    for row, expected in zip(json.loads(out), rows, strict=True):
+        for column in computed:
+            assert row[column] == pytest.approx(float(expected[column]), **tolerance)
+
+
+def test_tables_for_people(command):
+    code, out, _ = command("gpu", "temperature", DATA / "temperature.csv")
+    assert code == 0
+    assert "344.7" in out
+
+
+def test_a_study_and_its_table(command):
+    code, out, _ = command(
+        *("gpu", "gating", "--instances", "20", "--policy", "default", "--policy", "round-robin"),
+        *("--interval", "365", "--out", "r.h5"),
+    )
+    assert code == 0
+    assert "20 GPUs, 10 years" in out
+    shown = command("show", "r.h5", "--json")
+    rows = json.loads(shown[1])
+    assert [row["policy"] for row in rows] == ["default", "round-robin"]
+    assert command("show", "r.h5", "--causes")[0] == 2
+
+
+def test_a_study_of_a_file_and_settings(command, tmp_path):
+    (tmp_path / "spec.toml").write_text("policies = ['fixed']\n[life]\nhorizon_years = 3.0\n")
+    code, out, _ = command(
+        *("gpu", "gating", "spec.toml", "--set", "sensors.noise_mv=2.5", "--show-spec")
+    )
+    assert code == 0
+    assert "noise_mv = 2.5" in out
+    assert "horizon_years = 3.0" in out
+
+
+REFUSED = [
+    (("gating",), "--out FILE is needed"),
+    (("gating", "--policy", "best", "--out", "r.h5"), "policy 'best' is unknown"),
+    (("gating", "--nominal", "cases.csv", "--instances", "5"), "--nominal: the cases of the file"),
+    (("gating", "--nominal", "cases.csv"), "cases.csv: row 1: active_SMs_per_round_cyclic = '17'"),
+    (("gating", "--kernels", "k.toml", "--out", "r.h5"), "k.toml"),
+    (("optimum", "cases.csv"), "the column global_latency_cycles is missing"),
+    (("optimum", "none.csv"), "none.csv"),
+    (("temperature", "powers.csv"), "powers.csv: row 1: power_W = 'nan' must be a number"),
+    (("temperature", "hot.csv"), "heat block SM3 to"),
+    (("temperature", "twice.csv"), "block 'SM3' stands twice"),
+    (("temperature", "powers.csv", "--gpu", "plan.toml"), "plan.toml"),
+    (("heterogeneity", "--nominal", "powers.csv"), "the column base_duty is missing"),
+    (("heterogeneity", "--nominal", "powers.csv", "--fields", "both"), "choose from swapped"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), REFUSED)
+def test_what_is_refused(command, tmp_path, arguments, message):
+    (tmp_path / "cases.csv").write_text("policy,active_SMs_per_round_cyclic\npaper,17\n")
+    (tmp_path / "k.toml").write_text("[kernels.a]\nsms = 99\n")
+    (tmp_path / "powers.csv").write_text("block,power_W\nSM3,nan\n")
+    (tmp_path / "hot.csv").write_text("block,power_W\nSM3,400\n")
+    (tmp_path / "twice.csv").write_text("block,power_W\nSM3,4\nSM3,4\n")
+    (tmp_path / "plan.toml").write_text("name = 'x'\n")
+    before = sorted(tmp_path.iterdir())
+    code, out, err = command("gpu", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") <= 2
+    assert sorted(tmp_path.iterdir()) == before

@@ -1,0 +1,144 @@
+"""The study of SM gating as a campaign."""
+
+import numpy as np
+import pytest
+import xarray as xr
+from gpu_cases import gating
+
+from mcage.campaign.run import run_campaign
+from mcage.errors import UserError
+from mcage.gpu.gating.spec import GatingSpec
+from mcage.gpu.gating.study import study_of_header
+from mcage.report.tables.gpu_lives import summarize_file
+
+
+def study(**fields):
+    fields.setdefault("policies", ["default", "most-slack"])
+    return gating(**fields).study
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return run_campaign(study(), tmp_path_factory.mktemp("whole") / "r.h5", 100)
+
+
+def test_a_campaign_in_pieces_is_the_same_to_the_bit(whole, tmp_path):
+    pieces = run_campaign(study(), tmp_path / "r.h5", 5)
+    assert pieces.read_bytes() == whole.read_bytes()
+
+
+def test_a_process_makes_the_same_study_of_its_header(whole):
+    original = study()
+    again = study_of_header(original.header)
+    assert original.header.difference(again.header) is None
+    for name, array in original.compute(3, 5).items():
+        np.testing.assert_array_equal(again.compute(3, 5)[name], array)
+
+
+def test_the_file_opens_as_a_dataset(whole):
+    with xr.open_dataset(whole, engine="h5netcdf") as results:
+        assert dict(results.sizes) == {"policy": 2, "instance": 12, "age": 10}
+        assert results["margin_needed"].attrs["units"] == "1"
+        assert results["policy"].values.tolist() == ["default", "most-slack"]
+        margins = results["margin_needed"].values
+    assert (np.diff(margins[0]) > 0).all()
+    assert (margins[1, :, -1] < margins[0, :, -1]).all()
+
+
+def test_the_table_says_what_the_file_holds(whole):
+    default, slack = summarize_file(whole)
+    with xr.open_dataset(whole, engine="h5netcdf") as results:
+        margins = np.sort(results["margin_needed"].values[:, :, -1])
+    assert default.median_margin.value == margins[0][5]
+    assert slack.median_margin.value == margins[1][5]
+    assert (default.alive.value, slack.alive.value) == (0.0, 1.0)
+    assert default.median_life.value == pytest.approx(4.2, abs=0.3)
+
+
+def test_a_campaign_may_stop_when_a_mean_is_known(tmp_path):
+    rule = {"rel_ci": 0.05, "of": "margin_needed"}
+    path = run_campaign(study(instances=4000, stopping=rule), tmp_path / "r.h5", 50)
+    with xr.open_dataset(path, engine="h5netcdf") as results:
+        assert results.sizes["instance"] < 4000
+    with pytest.raises(UserError, match=r"stopping\.of = 'life' is no variable"):
+        _ = study(stopping={"rel_ci": 0.05, "of": "life"})
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"policies": ["best"]}, "policy 'best' is unknown"),
+        ({"policies": ["fixed", "fixed"]}, "policies .*: names 'fixed' twice"),
+        ({"policies": []}, "policies"),
+        ({"gpu": "gtx680"}, "GPU 'gtx680' is unknown; choose from gtx580"),
+        ({"gpu": "missing.toml"}, "missing.toml: cannot read"),
+        ({"life": {"spare_sms": 16}}, "life.spare_sms = 16: the GPU has 16 SMs"),
+        ({"life": {"report_years": [3.0, 2.0]}}, "report_years must rise"),
+        ({"life": {"report_years": [11.0]}}, "report_years = 11 lies beyond life.horizon_years"),
+        ({"workload": {"kernels": "rodinia"}}, "kernels 'rodinia' are unknown"),
+        ({"workload": {"names": ["LUD"]}}, "there is no kernel 'LUD' in it"),
+        ({"workload": {"utilization": 1.0}}, "is workload.utilisation meant"),
+        ({"workload": {"weights": {"LU": 0.0}}}, "no kernel has a weight above 0"),
+        (
+            {"workload": {"weights": {"LU": 1.0}, "recorded": "x.csv"}},
+            "workload.weights and workload.recorded: give one of them",
+        ),
+        ({"workload": {"transitions": {"LU": {"LU": 0.5}}}}, "probabilities sum to 0.5, not to 1"),
+        ({"sensors": {"noise_mv": float("nan")}}, "noise_mv = nan must be a finite number"),
+        ({"aging": {"model": "hci"}}, "NBTI model 'hci' is unknown"),
+        ({"temperature": {"ambient_kelvin": 20.0}}, "ambient_kelvin = 20"),
+        ({"temperature": {"ambient_kelvin": 440.0}}, r"SM\d+ reaches 4\d\d K"),
+    ],
+)
+def test_specs_that_make_no_sense(fields, message):
+    with pytest.raises(UserError, match=message):
+        _ = gating(**fields).header
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[kernels.a]\n", "kernels.a = {}: needs sms, or the measured characteristics"),
+        ("[kernels.a]\nsms = 17\n", "kernels.'a'.sms = 17, but the GPU has 16 SMs"),
+        ("[kernels.a]\nsms = 2\nmiss = 0.5\n", "gives both sms and measured characteristics"),
+        ("[kernels.a]\nmiss = 0.5\n", "lacks global_latency_cycles"),
+        ("[kernels]\n", "kernels"),
+        ("kernels = nan\n", "kernels = nan must be a finite number"),
+    ],
+)
+def test_kernels_that_make_no_sense(tmp_path, text, message):
+    path = tmp_path / "kernels.toml"
+    path.write_text(text)
+    with pytest.raises(UserError, match=f"kernels.toml: .*{message}"):
+        gating(workload={"kernels": str(path)})
+
+
+MEASURED = """
+[kernels.streaming]
+global_latency_cycles = 500.0
+cache_latency_cycles = 60.0
+miss = 0.5
+load_bytes_per_thread = 8.0
+comp_cycles = 20.0
+total_warps = 768
+total_workload_warps = 76800
+[kernels.counted]
+sms = 12
+time_ratio = 1.02
+"""
+
+
+def test_measured_kernels_go_through_the_time_model(tmp_path):
+    path = tmp_path / "kernels.toml"
+    path.write_text(MEASURED)
+    streaming, counted = gating(workload={"kernels": str(path)}).kernels
+    assert 4 <= streaming.sms < 16
+    assert 1 <= streaming.time_ratio <= 1.08
+    assert (counted.sms, counted.time_ratio) == (12, 1.02)
+
+
+def test_a_spec_survives_its_toml():
+    spec = gating(workload={"weights": {"LU": 2.0}}, stopping={"rel_ci": 0.1}).spec
+    import tomllib
+
+    assert GatingSpec.from_mapping(tomllib.loads(spec.to_toml())) == spec

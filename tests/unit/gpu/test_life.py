@@ -1,0 +1,168 @@
+"""Lives of GPUs, reading by reading."""
+
+import numpy as np
+import pytest
+from gpu_cases import gating, lives
+
+from mcage.aging.delay import delay_increase
+from mcage.aging.environment import Environment, OperatingPoint
+from mcage.aging.nbti import SECONDS_PER_YEAR, Transistors
+from mcage.errors import UserError
+from mcage.gpu.gating.policies import Policy
+
+FIXED = {"model": "fixed", "fixed_kelvin": 353.15}
+EQUAL = {"sigma_systematic_mv": 0.0}
+EVERY_POLICY = [
+    "default",
+    "least-shift",
+    "round-robin",
+    "random",
+    "fixed",
+    "coolest-first",
+    "most-slack",
+]
+
+
+def shift(study, duty, years):
+    point = OperatingPoint(1.0, 1.0, 353.15)
+    seconds = years * SECONDS_PER_YEAR
+    return float(study.nbti.dvth_at(Environment("x", (point,)), duty, seconds, Transistors()))
+
+
+@pytest.mark.parametrize("model", ["facelift", "bhardwaj", "finfet"])
+def test_an_sm_that_always_works_shifts_as_its_model_says(model):
+    study = gating(policies=["default"], aging={"model": model}, temperature=FIXED, variation=EQUAL)
+    life = lives(study, "default", 1)
+    for age, dvth in zip(study.spec.report_years, life.max_dvth_volts[0], strict=True):
+        assert dvth == pytest.approx(shift(study, 1.0, age), rel=1e-9)
+
+
+def test_in_turns_all_sms_work_for_the_mean_share():
+    study = gating(policies=["round-robin"], temperature=FIXED, variation=EQUAL)
+    dvth = lives(study, "round-robin", 1).max_dvth_volts[0, -1]
+    counts = [kernel.sms for kernel in study.kernels]
+    assert np.mean(counts) / 16 == pytest.approx(0.799, abs=0.001)
+    assert dvth == pytest.approx(shift(study, np.mean(counts) / 16, 10), rel=1e-9)
+
+
+def test_the_margin_is_that_of_the_slowest_sm_over_the_slowest_new_sm():
+    study = gating(policies=["default"], temperature=FIXED)
+    population = study.population(np.arange(5))
+    margin = study.lives.run(study.policies["default"], population).margin_needed[:, -1]
+    point = OperatingPoint(1.0, 1.0, 353.15)
+    dvth = study.nbti.dvth_at(
+        Environment("x", (point,)),
+        1.0,
+        10 * SECONDS_PER_YEAR,
+        Transistors(vt0_volts=population.vt0_volts),
+    )
+    slower = 1 + delay_increase(dvth, 1.0, population.vt0_volts, study.nbti.alpha)
+    new = (1.0 - population.vt0_volts) ** -study.nbti.alpha
+    np.testing.assert_allclose(1 + margin, (slower * new).max(axis=0) / new.max(axis=0))
+
+
+def test_a_life_ends_when_the_margin_reaches_the_guardband():
+    years = {"report_years": [2.0, 2.5, 3.0, 3.5, 4.0], "horizon_years": 10.0}
+    study = gating(policies=["default"], temperature=FIXED, variation=EQUAL, life=years)
+    life = lives(study, "default", 1)
+    # The amplitude of facelift is fitted to 13.9 % after three years of full stress.
+    assert life.life_years[0] == pytest.approx(3.0, rel=1e-4)
+    assert life.ended[0]
+    at_three = study.spec.report_years.index(3.0)
+    assert life.margin_needed[0, at_three] == pytest.approx(0.139, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", EVERY_POLICY)
+def test_nothing_depends_on_the_batch(name):
+    study = gating(
+        policies=[name],
+        sensors={"noise_mv": 3.0, "noise_kelvin": 1.0, "reassign": "reading"},
+        workload={"job_days": 40.0, "utilisation": 0.7},
+        life={"spare_sms": 2, "delay_guardband": 0.06},
+    )
+    policy = study.policies[name]
+    together = study.lives.run(policy, study.population(np.arange(7)))
+    alone = study.lives.run(policy, study.population(np.arange(5, 6)))
+    for field, values in vars(together).items():
+        np.testing.assert_array_equal(values[5:6], getattr(alone, field), err_msg=field)
+
+
+def test_a_guardband_retires_the_slowest_sms_while_spares_last():
+    life = {"spare_sms": 2, "delay_guardband": 0.05}
+    study = gating(policies=["fixed"], life=life, sensors={"interval_days": 30.0})
+    result = lives(study, "fixed")
+    assert (result.retired_sms[:, -1] == 2).all()
+    assert (np.diff(result.retired_sms, axis=1) >= 0).all()
+    without = lives(gating(policies=["fixed"], life={"delay_guardband": 0.05}), "fixed")
+    assert (result.life_years > without.life_years).all()
+    assert (without.retired_sms == 0).all()
+
+
+def test_a_retired_sm_does_not_work_and_the_others_take_longer():
+    life = {"spare_sms": 5, "delay_guardband": 0.05}
+    study = gating(policies=["default", "round-robin"], life=life)
+    before, after = (
+        lives(gating(policies=["default"]), "default"),
+        lives(study, "default"),
+    )
+    assert (before.slowdown == 0).all()
+    assert (after.slowdown > 0.1).all()
+    assert (after.sm_power_w < before.sm_power_w).all()
+
+
+def test_idle_sms_that_stay_on_age():
+    gated, on = (
+        lives(
+            gating(policies=["default"], workload={"utilisation": 0.4, "idle": idle}), "default"
+        ).max_dvth_volts[:, -1]
+        for idle in ("gated", "on")
+    )
+    assert (gated < 0.8 * on).all()
+
+
+def test_static_power_that_grows_with_temperature_converges(tmp_path):
+    path = tmp_path / "hot.toml"
+    path.write_text(_gpu_text().replace("growth_per_kelvin = 0.0", "growth_per_kelvin = 0.01"))
+    warmer = gating(policies=["default"], gpu=str(path))
+    cold, hot = (lives(study, "default", 3).hottest_kelvin for study in (gating(), warmer))
+    assert (hot > cold + 1).all()
+    kelvin, watts = warmer.lives.temperatures.of(np.ones((16, 1)), np.ones((16, 1)))
+    expected = 6.0 + 1.59 * np.exp(0.01 * (kelvin - 318.15))
+    np.testing.assert_allclose(watts, expected, rtol=1e-9)
+
+
+def test_power_that_runs_away_is_refused(tmp_path):
+    path = tmp_path / "hot.toml"
+    path.write_text(_gpu_text().replace("growth_per_kelvin = 0.0", "growth_per_kelvin = 0.1"))
+    with pytest.raises(UserError, match=r"GPU gtx580: SM\d+ reaches \d+ K; .* at most 450 K"):
+        gating(gpu=str(path))
+
+
+def _gpu_text():
+    from importlib.resources import files
+
+    return (files("mcage") / "data" / "gpus" / "gtx580.toml").read_text()
+
+
+def test_a_user_defined_policy_does_what_its_ranking_twin_does():
+    class Slack(Policy):
+        def workers(self, readings, count):
+            order = readings.vt_volts.argsort(axis=0, kind="stable")
+            return order.argsort(axis=0) < count
+
+    study = gating(policies=["most-slack"])
+    population = study.population(np.arange(6))
+    shipped = study.lives.run(study.policies["most-slack"], population)
+    custom = study.lives.run(Slack(), population)
+    np.testing.assert_allclose(custom.margin_needed, shipped.margin_needed, rtol=1e-9)
+
+
+def test_policies_share_gpus_and_noise():
+    study = gating(policies=["least-shift", "most-slack"], sensors={"noise_mv": 5.0})
+    first, second = (
+        study.lives.run(study.policies[name], study.population(np.arange(3)))
+        for name in ("least-shift", "most-slack")
+    )
+    assert (first.margin_needed != second.margin_needed).any()
+    again = study.lives.run(study.policies["least-shift"], study.population(np.arange(3)))
+    np.testing.assert_array_equal(first.margin_needed, again.margin_needed)
