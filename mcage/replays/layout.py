@@ -172,17 +172,20 @@ def _round_robin(schedule: Schedule) -> Layout:
     passes = int(places[0])
     base = np.empty((passes, len(places)), dtype=np.int64)
     moves = set()
+    kept = np.flatnonzero(schedule.op_kind != WRITE)
+    operations = list(zip(schedule.op_kind[kept].tolist(), schedule.op[kept].tolist(), strict=True))
+    sizes, places_of = windows.size.tolist(), places.tolist()
     for offset in range(passes):
-        busy = np.zeros(SLICE.entries, dtype=bool)
+        busy = 0  # a bit for each entry
         pointer = offset
-        for kind, window in zip(schedule.op_kind, schedule.op, strict=True):
-            if kind == WRITE:
-                continue
-            size = int(windows.size[window])
+        taken: dict[int, int] = {}  # first entry of each open window
+        for kind, window in operations:
+            size = sizes[window]
+            whole = (1 << size) - 1
             if kind == ALLOC:
-                for turn in range(int(places[window])):
-                    place = (pointer + turn) % int(places[window])
-                    if not busy[place * size : (place + 1) * size].any():
+                for turn in range(places_of[window]):
+                    place = (pointer + turn) % places_of[window]
+                    if not busy & whole << place * size:
                         break
                 else:
                     raise UserError(
@@ -190,12 +193,11 @@ def _round_robin(schedule: Schedule) -> Layout:
                         f"at cycle {windows.alloc_cycle[window]} under "
                         f"{schedule.technique.name!r}, whose windows do not keep their slots"
                     )
-                base[offset, window] = place * size
+                base[offset, window] = taken[window] = place * size
                 pointer = place + 1
-                busy[place * size : (place + 1) * size] = True
+                busy |= whole << place * size
             else:
-                start = base[offset, window]
-                busy[start : start + size] = False
+                busy &= ~(whole << taken.pop(window))
         moves.add((pointer - offset) % passes)
     step = moves.pop() if len(moves) == 1 else 0
     return Layout(base, np.zeros_like(base), np.full(SLICE.entries, step, dtype=np.int64))

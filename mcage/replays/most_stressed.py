@@ -25,6 +25,9 @@ TRIALS = 64
 TRIAL_KERNELS = 5
 """Kernels of such a mixture at most."""
 
+ROUNDED = np.float32(1 - 1e-5)
+"""What rounding may leave of a sum of single precision."""
+
 BLOCK = 64
 """Instances that are searched for together: bounds the memory."""
 
@@ -64,27 +67,74 @@ def group_by_duty(duty: NDArray[np.float64]) -> DutyGroups:
         `cells` is 64 times a power of two.
     """
     rough = duty.astype(np.float32)  # likeness asks for no more
-    cells = np.arange(duty.shape[1], dtype=np.int32)[None]
-    mixed = np.zeros(1, dtype=np.int64)  # groups of cells that may differ
-    while cells.shape[1] > BRANCHES:
-        half = cells.shape[1] // 2
-        of_mixed = cells[mixed]
-        spread = np.stack([np.ptp(of_kernel[of_mixed], axis=1) for of_kernel in rough])
-        differ = spread.any(axis=0)
-        mixed, of_mixed = mixed[differ], of_mixed[differ]
-        key = rough[np.argmax(spread[:, differ], axis=0)[:, None], of_mixed]
-        order = np.argpartition(key, half, axis=1)
-        cells[mixed] = np.take_along_axis(of_mixed, order, axis=1)
-        cells = cells.reshape(-1, half)
-        mixed = (2 * mixed[:, None] + np.arange(2)).ravel()
-    levels = [np.stack([of_kernel[cells].max(axis=1) for of_kernel in duty])]
+    cells = _alike(rough)
+    largest = np.take(duty, cells, axis=1).reshape(len(duty), -1, BRANCHES).max(axis=2)
+    levels = [largest]
     while levels[0].shape[1] > COARSEST and levels[0].shape[1] % BRANCHES == 0:
         levels.insert(0, levels[0].reshape(len(duty), -1, BRANCHES).max(axis=2))
-    return DutyGroups(duty, cells.reshape(-1, GROUP), tuple(levels), _champions(rough))
+    champions = _champions(rough, cells.reshape(-1, BRANCHES), largest)
+    return DutyGroups(duty, cells.reshape(-1, GROUP), tuple(levels), champions)
 
 
-def _champions(duty: NDArray[np.float32]) -> NDArray[np.int32]:
-    """Cells that win under each kernel alone, and under mixtures of a few kernels."""
+def _alike(duty: NDArray[np.float32]) -> NDArray[np.int32]:
+    """Cells in the order of their groups: int32[cells].
+
+    Half of a group that is sorted along a kernel is sorted along it, too: as long as the group
+    differs most in the same kernel, nothing needs to be done.
+    """
+    kernels, size = duty.shape
+    cells = np.arange(size, dtype=np.int32)[None]
+    mixed = np.zeros(1, dtype=np.int64)  # groups of cells that may differ
+    sorted_along = np.full(1, -1)
+    while size > BRANCHES:
+        of_mixed = cells[mixed]
+        duties = np.take(duty, of_mixed, axis=1)
+        number = duties.view(np.int32)  # in the same order, of which the largest is told faster
+        highest, lowest = number.max(axis=2), number.min(axis=2)
+        spread = highest.view(np.float32) - lowest.view(np.float32)
+        widest = spread.argmax(axis=0)
+        differ = spread.any(axis=0)
+        other = np.flatnonzero(differ & (widest != sorted_along))
+        if len(other):
+            order = _ascending(duties[widest[other], other])
+            cells[mixed[other]] = np.take_along_axis(of_mixed[other], order, axis=1)
+        if kernels == 1:
+            break
+        size //= 2
+        cells = cells.reshape(-1, size)
+        mixed = (2 * mixed[differ, None] + np.arange(2)).ravel()
+        sorted_along = np.repeat(widest[differ], 2)
+    return cells.ravel()
+
+
+def _ascending(values: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Order in which the values of each row ascend, none of them negative: int64[rows, columns].
+
+    Row, value and column as a single number are sorted many times faster than rows of few columns.
+    """
+    rows, columns = values.shape
+    bits = np.uint64(columns.bit_length())
+    number = np.arange(rows, dtype=np.uint64)[:, None] << np.uint64(32) | values.view(np.uint32)
+    number = number << bits | np.arange(columns, dtype=np.uint64)
+    column = np.sort(number, axis=None) & (np.uint64(1) << bits) - np.uint64(1)
+    return column.astype(np.int64).reshape(rows, columns)
+
+
+def _champions(
+    duty: NDArray[np.float32], cells: NDArray[np.int32], largest: NDArray[np.float64]
+) -> NDArray[np.int32]:
+    """Cells that win under each kernel alone, and under mixtures of a few kernels.
+
+    Parameters
+    ----------
+    duty : float32[kernels, cells]
+        Duty cycles.
+    cells : int32[groups, 8]
+        Cells of the finest groups.
+    largest : float64[kernels, groups]
+        Their largest duty cycles: only groups whose bound exceeds a cell of the group with the
+        largest bound are looked into.
+    """
     kernels = len(duty)
     draws = np.random.default_rng(0).integers(kernels, size=(TRIALS, TRIAL_KERNELS))
     draws[:, 0] = np.arange(TRIALS) % kernels
@@ -92,9 +142,12 @@ def _champions(duty: NDArray[np.float32]) -> NDArray[np.int32]:
     mixtures = np.zeros((TRIALS, kernels), dtype=np.float32)
     np.add.at(mixtures, (np.arange(TRIALS)[:, None], draws), counts)
     mixtures = np.unique(mixtures / mixtures.sum(axis=1, keepdims=True), axis=0)
-    pieces = np.split(mixtures, range(8, len(mixtures), 8))
-    winners = [np.argmax(few @ duty, axis=1) for few in pieces]
-    return np.unique(np.concatenate(winners)).astype(np.int32)
+    winners = set()
+    for mixture, bounds in zip(mixtures, mixtures @ largest.astype(np.float32), strict=True):
+        least = (mixture @ np.take(duty, cells[bounds.argmax()], axis=1)).max()
+        open_ = np.sort(cells[bounds >= ROUNDED * least], axis=None)
+        winners.add(int(open_[(mixture @ np.take(duty, open_, axis=1)).argmax()]))
+    return np.array(sorted(winners), dtype=np.int32)
 
 
 def longest_total(seconds: NDArray[np.float64], groups: DutyGroups) -> NDArray[np.float64]:

@@ -61,7 +61,8 @@ SHOWN = {
 def main() -> None:
     engine = select_engine()[0]
     study = KernelReplays(engine)
-    rows, others = reproduce(study), reproduce(KernelReplays(engine, release=WORK_GROUP))
+    rows = reproduce(study)
+    others = reproduce(KernelReplays(engine, release=WORK_GROUP, like=study))
     RESULTS.mkdir(parents=True, exist_ok=True)
     write_table(rows, RESULTS, TABLE)
     write_table(others, RESULTS, OTHER_TABLE)

@@ -27,8 +27,8 @@ def rows(study) -> list[Row]:
 
 
 @pytest.fixture(scope="module")
-def rows_by_work_group() -> list[Row]:
-    return reproduce(KernelReplays(NumbaEngine(), release=WORK_GROUP))
+def rows_by_work_group(study) -> list[Row]:
+    return reproduce(KernelReplays(NumbaEngine(), release=WORK_GROUP, like=study))
 
 
 def test_the_table_is_what_mcage_computes(rows):

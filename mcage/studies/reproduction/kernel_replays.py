@@ -20,10 +20,10 @@ from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.replays.schedule import Schedule, make_schedule
 from mcage.replays.windows import Windows
 from mcage.studies.reproduction.duty_summary import CellDuties, cell_duties
-from mcage.techniques import technique
+from mcage.techniques import Technique, technique
 from mcage.traces import KERNELS, Trace, open_trace
 from mcage.traces.transforms import WAVEFRONT, checked_release, released
-from mcage.variation import FaultModel, fault_map, scenario
+from mcage.variation import SCENARIOS, FaultModel, fault_map, scenario
 
 PUBLISHED_LIMIT = 64
 LIMITS: tuple[int | None, ...] = (PUBLISHED_LIMIT, None)
@@ -45,7 +45,8 @@ class Run:
     Attributes
     ----------
     compressible, mispredicted, movs : float
-        Shares of all writes: those of compressible values, those whose compression was speculated
+        Shares of all writes: those of compressible values (under the published limit if the
+        technique knows none), those whose compression was speculated
         wrongly, and those that a MOV must precede.
     reads, writes : int
         Number of reads and of writes of registers.
@@ -82,6 +83,9 @@ class KernelReplays:
         Number of fault maps of each scenario.
     release : str
         When windows are released, as in `mcage.traces.transforms.released`.
+    like : KernelReplays, optional
+        Replays with the same engine and as many dies: runs of kernels whose windows are released
+        at the same time are taken over from there.
 
     Raises
     ------
@@ -89,10 +93,17 @@ class KernelReplays:
         There is no such release.
     """
 
-    def __init__(self, engine: Engine, dies: int = DIES, release: str = WAVEFRONT) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        dies: int = DIES,
+        release: str = WAVEFRONT,
+        like: "KernelReplays | None" = None,
+    ) -> None:
         self._engine = engine
         self._dies = dies
         self.release = checked_release(release)
+        self._like = like
         self._made: dict[Hashable, Any] = {}
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
@@ -126,23 +137,55 @@ class KernelReplays:
         faults : str
             Scenario; empty: no faults.
         """
-        return self.once(("runs", name, limit, faults), lambda: self._all(name, limit, faults))
+        if not _heeds_limit(technique(name)):
+            limit = PUBLISHED_LIMIT
+        together = SCENARIOS if faults in SCENARIOS else (faults,)
+        runs = self.once(("runs", name, limit, together), lambda: self._all(name, limit, together))
+        return runs[faults]
 
-    def _all(self, name: str, limit: int | None, faults: str) -> dict[str, Run]:
+    def _all(
+        self, name: str, limit: int | None, together: tuple[str, ...]
+    ) -> dict[str, dict[str, Run]]:
+        """Runs by scenario and kernel: each kernel is prepared once for all scenarios."""
         self._engine.check(technique(name))
-        maps = self.fault_maps(faults) if faults else fault_free_maps()
+        maps = {
+            faults: self.fault_maps(faults) if faults else fault_free_maps() for faults in together
+        }
+        runs: dict[str, dict[str, Run]] = {faults: {} for faults in together}
+        for kernel, trace in self.traces.items():
+            if kernel in self._alike:
+                for faults in together:
+                    runs[faults][kernel] = self._alike[kernel].runs(name, limit, faults)[kernel]
+                continue
+            replay = prepare(trace, technique(name), limit)
+            duties = self._duties(replay)
+            for faults in together:
+                runs[faults][kernel] = self._run(replay, maps[faults], duties)
+        return runs
+
+    @cached_property
+    def _alike(self) -> dict[str, "KernelReplays"]:
+        """Where the runs of kernels are taken over from."""
+        like = self._like
+        if like is None:
+            return {}
         return {
-            kernel: self._run(prepare(trace, technique(name), limit), maps)
+            kernel: like
             for kernel, trace in self.traces.items()
+            if trace.digest() == like.traces[kernel].digest()
         }
 
-    def _run(self, replay: PreparedReplay, maps: NDArray[np.uint8]) -> Run:
+    def _duties(self, replay: PreparedReplay) -> CellDuties | None:
+        if replay.technique.redirects:
+            return None
+        times = self._engine.cell_times(replay, fault_free_maps())
+        return cell_duties(times, used_entries(replay.schedule.windows))
+
+    def _run(
+        self, replay: PreparedReplay, maps: NDArray[np.uint8], duties: CellDuties | None
+    ) -> Run:
         schedule = replay.schedule
         counters = self._engine.count(replay, maps)
-        duties = None
-        if not replay.technique.redirects:
-            times = self._engine.cell_times(replay, fault_free_maps())
-            duties = cell_duties(times, used_entries(schedule.windows))
         return Run(
             compressible=schedule.compressible_writes / schedule.writes,
             mispredicted=schedule.mispredicted_writes / schedule.writes,
@@ -174,6 +217,11 @@ class KernelReplays:
     def fault_maps(self, name: str) -> NDArray[np.uint8]:
         """Fault maps of the dies of a scenario: uint8[dies, 256]."""
         return self.once(("fault maps", name), lambda: _fault_maps(name, self._dies))
+
+
+def _heeds_limit(policies: Technique) -> bool:
+    """Whether the delta limit changes what a technique does."""
+    return policies.compresses and not policies.stores_inline
 
 
 def used_entries(windows: Windows) -> NDArray[np.bool_]:
