@@ -75,19 +75,11 @@ class Accesses:
 
 
 @dataclass(frozen=True, eq=False)
-class Activity:
-    """What a slice does in one steady pass: means over the passes of a replay.
-
-    What the fault map can change is float64[instances]; the rest is the same for all fault maps.
+class CompressionWork:
+    """What a technique that compresses values does for it in a pass; all 0 where none does.
 
     Attributes
     ----------
-    cycles : int
-        Length of the pass.
-    instructions : int
-        Vector instructions, estimated: see `activity_of`.
-    reads, writes : Accesses
-        Accesses of the trace, without those of decompressing MOVs.
     movs, mov_read_blocks : int
         Decompressing MOVs: each reads a compressed register, `mov_read_blocks` blocks of the slice
         in all, and writes a whole uncompressed one.
@@ -98,8 +90,21 @@ class Activity:
         to the first block that does not fit.
     expansions : int
         Writes of an uncompressed value to a register that was compressed.
-    redirections : float64[instances]
-        Homes chosen, the LDS included.
+    """
+
+    movs: int
+    mov_read_blocks: int
+    mispredictions: int
+    examined_blocks: int
+    expansions: int
+
+
+@dataclass(frozen=True, eq=False)
+class PowerGating:
+    """Which entries are on in a pass, and how often entries are switched on.
+
+    Attributes
+    ----------
     wakeups : float64[instances]
         Writes that wait until an entry that was off is on.
     opened_entries, expanded_entries : float
@@ -114,16 +119,6 @@ class Activity:
         Entries that the workload uses when it uses most; all entries where rows may live anywhere.
     """
 
-    cycles: int
-    instructions: int
-    reads: Accesses
-    writes: Accesses
-    movs: int
-    mov_read_blocks: int
-    mispredictions: int
-    examined_blocks: int
-    expansions: int
-    redirections: NDArray[np.float64]
     wakeups: NDArray[np.float64]
     opened_entries: float
     expanded_entries: float
@@ -131,10 +126,41 @@ class Activity:
     compressed_entry_cycles: float
     used_entries: int
 
+
+@dataclass(frozen=True, eq=False)
+class Activity:
+    """What a slice does in one steady pass: means over the passes of a replay.
+
+    What the fault map can change is float64[instances]; the rest is the same for all fault maps.
+
+    Attributes
+    ----------
+    cycles : int
+        Length of the pass.
+    instructions : int
+        Vector instructions, estimated: see `activity_of`.
+    reads, writes : Accesses
+        Accesses of the trace, without those of decompressing MOVs.
+    compression : CompressionWork
+        What compressing and decompressing takes.
+    redirections : float64[instances]
+        Homes chosen, the LDS included.
+    gating : PowerGating
+        Entries that are on, and entries switched on.
+    """
+
+    cycles: int
+    instructions: int
+    reads: Accesses
+    writes: Accesses
+    compression: CompressionWork
+    redirections: NDArray[np.float64]
+    gating: PowerGating
+
     @property
     def gated_entry_cycles(self) -> NDArray[np.float64]:
         """Sum over cycles of the entries that are off."""
-        return float(SLICE.entries * self.cycles) - self.powered_entry_cycles
+        return float(SLICE.entries * self.cycles) - self.gating.powered_entry_cycles
 
     def with_idle_entries_on(self) -> "Activity":
         """Return the same activity if an entry were off only while unused or compressed.
@@ -143,25 +169,31 @@ class Activity:
         the end of their window. The energy of Valero et al., IEEE TC 2019, section 6.6, is to be
         read so; the gating policies of mcage switch off all that holds nothing.
         """
-        on = float(self.used_entries * self.cycles) - self.compressed_entry_cycles
+        gating = self.gating
+        on = float(gating.used_entries * self.cycles) - gating.compressed_entry_cycles
         return replace(
-            self, opened_entries=0.0, powered_entry_cycles=0 * self.powered_entry_cycles + on
+            self,
+            gating=replace(
+                gating,
+                opened_entries=0.0,
+                powered_entry_cycles=0 * gating.powered_entry_cycles + on,
+            ),
         )
 
     @property
     def decompressed_blocks(self) -> NDArray[np.float64]:
         """Blocks that the decompression units unwind: four of each compressed register read."""
-        return SLICE.blocks * (self.reads.compressed + self.movs)
+        return SLICE.blocks * (self.reads.compressed + self.compression.movs)
 
     @property
     def table_reads(self) -> NDArray[np.float64]:
         """Look-ups of source registers in a table that tells whether each is compressed."""
-        return self.reads.registers + self.movs
+        return self.reads.registers + self.compression.movs
 
     @property
     def table_writes(self) -> NDArray[np.float64]:
         """Updates of such a table: compressed values, and those that cease to be."""
-        return self.writes.compressed + self.expansions
+        return self.writes.compressed + self.compression.expansions
 
 
 def conventional(trace: Trace) -> Activity:
@@ -224,20 +256,24 @@ def activity_of(replay: PreparedReplay, counters: Counters) -> Activity:
             int(write_blocks[schedule.compressed].sum()),
             counters.lds / passes,
         ),
-        movs=schedule.mov_writes,
-        mov_read_blocks=int(read_blocks[previous[moved]].sum()),
-        mispredictions=schedule.mispredicted_writes,
-        examined_blocks=_examined_blocks(schedule),
-        expansions=int((schedule.was_compressed & ~schedule.compressed).sum()),
-        redirections=(counters.to_reliable + counters.to_faulty + counters.lds) / passes,
-        wakeups=counters.wakeups / passes,
-        opened_entries=opened,
-        expanded_entries=expanded,
-        powered_entry_cycles=powered_entry_cycles(
-            replay, fractions, counters.spilled_row_cycles / passes
+        compression=CompressionWork(
+            movs=schedule.mov_writes,
+            mov_read_blocks=int(read_blocks[previous[moved]].sum()),
+            mispredictions=schedule.mispredicted_writes,
+            examined_blocks=_examined_blocks(schedule),
+            expansions=int((schedule.was_compressed & ~schedule.compressed).sum()),
         ),
-        compressed_entry_cycles=compressed_entry_cycles(schedule, fractions),
-        used_entries=used_entries(replay),
+        redirections=(counters.to_reliable + counters.to_faulty + counters.lds) / passes,
+        gating=PowerGating(
+            wakeups=counters.wakeups / passes,
+            opened_entries=opened,
+            expanded_entries=expanded,
+            powered_entry_cycles=powered_entry_cycles(
+                replay, fractions, counters.spilled_row_cycles / passes
+            ),
+            compressed_entry_cycles=compressed_entry_cycles(schedule, fractions),
+            used_entries=used_entries(replay),
+        ),
     )
 
 

@@ -1,13 +1,14 @@
 """Energy of a slice and of the units that a technique adds, in one steady pass of a trace."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mcage.costs.activity import CONVENTIONAL, Activity
 from mcage.costs.components import Costs, Technology
-from mcage.costs.units import units_of
+from mcage.costs.units import Units, units_of
 from mcage.errors import UserError
 from mcage.geometry import SLICE
 from mcage.techniques import Technique
@@ -111,68 +112,107 @@ def energy(
     longer = 1.0 + np.asarray(slowdown, dtype=np.float64)
     if not (np.isfinite(longer).all() and (longer >= 1).all()):
         raise UserError(f"slowdown {slowdown!r}: a fraction of 0 or above is needed")
-    cells, units = technology.slice_at(vdd_volts), units_of(technique, technology)
-    reads, writes = activity.reads, activity.writes
+    cells = technology.slice_at(vdd_volts)
+    reads, writes, compression = activity.reads, activity.writes, activity.compression
     ones = np.ones_like(writes.lds)
     cycles = activity.cycles * longer * ones
     nanoseconds = cycles / technology.clock_ghz
 
-    on = activity.powered_entry_cycles / (SLICE.entries * activity.cycles)
-    wasted_blocks = activity.mispredictions if technique.stores_in_blocks else 0
-    written_blocks = writes.slice_blocks + SLICE.blocks * activity.movs + wasted_blocks
+    on = activity.gating.powered_entry_cycles / (SLICE.entries * activity.cycles)
+    wasted_blocks = compression.mispredictions if technique.stores_in_blocks else 0
+    written_blocks = writes.slice_blocks + SLICE.blocks * compression.movs + wasted_blocks
+    switched_on = activity.gating.opened_entries + activity.gating.expanded_entries
 
-    compression_leakage = compression_dynamic = 0.0 * ones
-    if units.compression and units.decompression:
-        compression_leakage = nanoseconds * (
+    units = units_of(technique, technology)
+    compressing = _compression(activity, units, technology, nanoseconds)
+    table = _compression_table(activity, units, technology, nanoseconds, cycles)
+    redirecting = _redirection(activity, units, technology, nanoseconds)
+    return Energy(
+        slice_leakage=nanoseconds * cells.leakage_mw * on,
+        slice_reads=cells.read_pj * (reads.slice_blocks + compression.mov_read_blocks),
+        slice_writes=cells.write_pj * written_blocks,
+        compression_leakage=compressing.leakage,
+        compression_dynamic=compressing.dynamic,
+        table_leakage=table.leakage,
+        table_dynamic=table.dynamic,
+        redirection_leakage=redirecting.leakage,
+        redirection_dynamic=redirecting.dynamic,
+        lds=SLICE.blocks
+        * (technology.lds.read_pj * reads.lds + technology.lds.write_pj * writes.lds),
+        wakeups=technology.wakeup_pj * switched_on * ones,
+    )
+
+
+class _UnitEnergy(NamedTuple):
+    """Energy of units beside the slice, in pJ: float64[instances] each."""
+
+    leakage: NDArray[np.float64]
+    dynamic: NDArray[np.float64]
+
+
+def _compression(
+    activity: Activity, units: Units, technology: Technology, nanoseconds: NDArray[np.float64]
+) -> _UnitEnergy:
+    """Energy of one compression unit and of all decompression units."""
+    none = 0.0 * nanoseconds
+    if not (units.compression and units.decompression):
+        return _UnitEnergy(none, none)
+    return _UnitEnergy(
+        leakage=nanoseconds
+        * (
             units.compression.leakage_mw
             + technology.decompression_units * units.decompression.leakage_mw
-        )
-        compression_dynamic = (
-            units.compression.write_pj * activity.examined_blocks
+        ),
+        dynamic=(
+            units.compression.write_pj * activity.compression.examined_blocks
             + units.decompression.read_pj * activity.decompressed_blocks
-        )
+        ),
+    )
 
-    table_leakage = table_dynamic = 0.0 * ones
-    if units.table:
-        table = technology.compression_table
-        refreshes = np.floor(cycles / technology.refresh_period_cycles)
-        table_leakage = nanoseconds * table.leakage_mw
-        table_dynamic = table.read_pj * (activity.table_reads + refreshes) + table.write_pj * (
-            activity.table_writes + refreshes
-        )
 
-    redirection_leakage = redirection_dynamic = 0.0 * ones
+def _compression_table(
+    activity: Activity,
+    units: Units,
+    technology: Technology,
+    nanoseconds: NDArray[np.float64],
+    cycles: NDArray[np.float64],
+) -> _UnitEnergy:
+    """Energy of the table that holds compressed values, with its refreshes."""
+    none = 0.0 * nanoseconds
+    if not units.table:
+        return _UnitEnergy(none, none)
+    table = technology.compression_table
+    refreshes = np.floor(cycles / technology.refresh_period_cycles)
+    return _UnitEnergy(
+        leakage=nanoseconds * table.leakage_mw,
+        dynamic=table.read_pj * (activity.table_reads + refreshes)
+        + table.write_pj * (activity.table_writes + refreshes),
+    )
+
+
+def _redirection(
+    activity: Activity, units: Units, technology: Technology, nanoseconds: NDArray[np.float64]
+) -> _UnitEnergy:
+    """Energy of the redirection table, the selection unit and the destination buffer."""
+    reads, writes, compression = activity.reads, activity.writes, activity.compression
+    leakage = dynamic = 0.0 * nanoseconds
     if units.redirection:
         homes, selection = technology.redirection_table, technology.selection_unit
-        redirection_leakage = nanoseconds * (homes.leakage_mw + selection.leakage_mw)
-        redirection_dynamic = (
-            homes.read_pj * (reads.registers + writes.registers + activity.movs)
+        leakage = nanoseconds * (homes.leakage_mw + selection.leakage_mw)
+        dynamic = (
+            homes.read_pj * (reads.registers + writes.registers + compression.movs)
             + homes.write_pj * activity.redirections
             # It looks for a home at every write, ahead of time, whether one is needed or not.
             + selection.write_pj * writes.registers
         )
     if units.speculates:
         buffer = technology.destination_buffer
-        held = writes.compressed + activity.mispredictions
-        redirection_leakage = redirection_leakage + nanoseconds * buffer.leakage_mw
-        redirection_dynamic = redirection_dynamic + SLICE.blocks * (
-            buffer.write_pj * held + buffer.read_pj * activity.mispredictions
+        held = writes.compressed + compression.mispredictions
+        leakage = leakage + nanoseconds * buffer.leakage_mw
+        dynamic = dynamic + SLICE.blocks * (
+            buffer.write_pj * held + buffer.read_pj * compression.mispredictions
         )
-
-    return Energy(
-        slice_leakage=nanoseconds * cells.leakage_mw * on,
-        slice_reads=cells.read_pj * (reads.slice_blocks + activity.mov_read_blocks),
-        slice_writes=cells.write_pj * written_blocks,
-        compression_leakage=compression_leakage,
-        compression_dynamic=compression_dynamic,
-        table_leakage=table_leakage,
-        table_dynamic=table_dynamic,
-        redirection_leakage=redirection_leakage,
-        redirection_dynamic=redirection_dynamic,
-        lds=SLICE.blocks
-        * (technology.lds.read_pj * reads.lds + technology.lds.write_pj * writes.lds),
-        wakeups=technology.wakeup_pj * (activity.opened_entries + activity.expanded_entries) * ones,
-    )
+    return _UnitEnergy(leakage, dynamic)
 
 
 def suav(activity: Activity, technology: Technology, costs: Costs) -> Energy:

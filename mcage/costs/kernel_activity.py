@@ -50,7 +50,7 @@ class KernelActivity:
         """Activity with events per cycle float64[n, EVENTS]: what `activity_of` finds for them."""
         base = self.undisturbed
         counts = events.T * base.cycles
-        powered = base.powered_entry_cycles + 0 * counts[Event.SPILLED_ROW]
+        powered = base.gating.powered_entry_cycles + 0 * counts[Event.SPILLED_ROW]
         if self.spills_switch_off:
             whole, parts = _spilled(counts[Event.SPILLED_ROW], self.uncompressed_entry_cycles)
             powered = powered - whole - parts / SLICE.blocks
@@ -59,8 +59,7 @@ class KernelActivity:
             reads=_with_spills(base.reads, counts[Event.LDS_READ]),
             writes=_with_spills(base.writes, counts[Event.LDS]),
             redirections=counts[Event.TO_RELIABLE] + counts[Event.TO_FAULTY] + counts[Event.LDS],
-            wakeups=counts[Event.WAKEUP],
-            powered_entry_cycles=powered,
+            gating=replace(base.gating, wakeups=counts[Event.WAKEUP], powered_entry_cycles=powered),
         )
 
 

@@ -70,18 +70,18 @@ def slowdown(
     disturbs as often as it finds the only port of the table busy.
     """
     units, cycles = units_of(technique, technology), activity.cycles
-    ones = np.ones_like(activity.wakeups)
+    ones = np.ones_like(activity.gating.wakeups)
     refreshes = cycles // technology.refresh_period_cycles if units.table else 0
     busy = np.minimum((activity.table_reads + activity.table_writes) / cycles, 1.0)
     instructions = activity.instructions if units.speculates else 0
     spilled = activity.reads.lds + activity.writes.lds
     return Slowdown(
-        wakeup=penalties.wakeup.unhidden_cycles * activity.wakeups / cycles,
-        mov=penalties.mov.unhidden_cycles * activity.movs / cycles * ones,
+        wakeup=penalties.wakeup.unhidden_cycles * activity.gating.wakeups / cycles,
+        mov=penalties.mov.unhidden_cycles * activity.compression.movs / cycles * ones,
         refresh=penalties.refresh.unhidden_cycles * refreshes * busy / cycles,
         pipeline=penalties.pipeline.unhidden_cycles * instructions / cycles * ones,
         misprediction=penalties.misprediction.unhidden_cycles
-        * activity.mispredictions
+        * activity.compression.mispredictions
         / cycles
         * ones,
         lds=penalties.lds.unhidden_cycles * spilled / cycles,

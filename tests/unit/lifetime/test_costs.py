@@ -25,7 +25,6 @@ from trace_strategies import SPILLING, alloc, random_trace, read, release, trace
 from mcage.aging.environment import environment
 from mcage.costs import (
     CONVENTIONAL,
-    Activity,
     activity_of,
     conventional,
 )
@@ -81,21 +80,29 @@ def test_activity_is_that_of_the_counters(name):
         counted = NumpyEngine().count(replay, seeded_fault_maps(seed))
         for counters in [counted] + [random_counters(replay, rng)] * technique.redirects:
             expected = activity_of(replay, counters)
-            found = activity.under(events_per_cycle(replay, counters))
-            assert_same_activity(found, expected, len(counters.lds))
+            computed = activity.under(events_per_cycle(replay, counters))
+            assert_same_activity(computed, expected, len(counters.lds))
 
 
-def assert_same_activity(found, expected, instances):
-    for field in dataclasses.fields(Activity):
-        one, other = getattr(found, field.name), getattr(expected, field.name)
-        if field.name in ("reads", "writes"):
-            assert vars(one).keys() == vars(other).keys()
-            pairs = list(zip(vars(one).values(), vars(other).values(), strict=True))
+def assert_same_activity(computed, expected, instances):
+    numbers, references = numbers_of(computed), numbers_of(expected)
+    assert numbers.keys() == references.keys()
+    for name, value in numbers.items():
+        assert value == pytest.approx(references[name], rel=1e-12, abs=1e-6), name
+        assert np.shape(value) in ((), (instances,)), name
+
+
+def numbers_of(record):
+    """All numbers of a record and of the records in it, by their names."""
+    numbers = {}
+    for field in dataclasses.fields(record):
+        value = getattr(record, field.name)
+        if dataclasses.is_dataclass(value):
+            nested = numbers_of(value)
+            numbers |= {f"{field.name}.{name}": number for name, number in nested.items()}
         else:
-            pairs = [(one, other)]
-        for mine, theirs in pairs:
-            assert mine == pytest.approx(theirs, rel=1e-12, abs=1e-6), field.name
-            assert np.shape(mine) in ((), (instances,)), field.name
+            numbers[field.name] = value
+    return numbers
 
 
 # ---- power of a life ---------------------------------------------------------------------------

@@ -100,7 +100,7 @@ def test_entries_on_while_idle_are_those_that_leak_longer(name):
     trace = tiny_trace()
     busy, whole = (prepare(one, TECHNIQUES[name]) for one in (trace, held_while_idle(trace, 0.5)))
     powered = [
-        activity_of(one, ENGINE.count(one, fault_free_maps())).powered_entry_cycles
+        activity_of(one, ENGINE.count(one, fault_free_maps())).gating.powered_entry_cycles
         for one in (busy, whole)
     ]
     assert entries_that_hold(busy) * 100 == pytest.approx(powered[1] - powered[0])
