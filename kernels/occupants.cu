@@ -1,6 +1,6 @@
-// The registers that lived in each entry, one after the other: arrivals sorted by entry, in the
-// order in which they came. `select.cu` has counted the arrivals of every entry and given each its
-// rank, so that a prefix sum tells the place of all.
+// The occupants of each entry, which are the registers that lived in it, one after the other:
+// arrivals sorted by entry, in the order in which they came. `select.cu` has counted the arrivals of every
+// entry and given each its rank, so that a prefix sum tells the place of all.
 //
 // One block is one slice in one pass.
 
@@ -13,16 +13,17 @@ struct alignas(16) Arrival {
 
 // Writes first ... end - 1 land in one entry: in block `block` of it, or in all of it (-1). They
 // belong to turn `turn` of an orbit of several passes.
-struct alignas(16) Visit {
+struct alignas(16) Occupant {
     int first, end, block, turn;
 };
 
 // arrivals[pass of a slice][capacity]  as `place` leaves them
 // arrived[pass of a slice][entry]      likewise
 // starts[pass of a slice][257]         result: first occupant of each entry
-// visits[pass of a slice][capacity]    result
+// occupants[pass of a slice][capacity] result
 extern "C" __global__ void __launch_bounds__(ENTRIES)
-sort_visits(const int4 *arrivals, const int *arrived, int capacity, int *starts, int4 *visits) {
+sort_occupants(const int4 *arrivals, const int *arrived, int capacity, int *starts,
+               int4 *occupants) {
     __shared__ int place[ENTRIES + 1];
     const long long pass = blockIdx.x;
     const int entry = threadIdx.x;
@@ -39,7 +40,7 @@ sort_visits(const int4 *arrivals, const int *arrived, int capacity, int *starts,
     starts[pass * (ENTRIES + 1) + entry + 1] = place[entry + 1];
 
     const Arrival *from = reinterpret_cast<const Arrival *>(arrivals) + pass * capacity;
-    Visit *to = reinterpret_cast<Visit *>(visits) + pass * capacity;
+    Occupant *to = reinterpret_cast<Occupant *>(occupants) + pass * capacity;
     const int count = place[ENTRIES];
     for (int i = threadIdx.x; i < count; i += ENTRIES) {
         const Arrival arrival = from[i];

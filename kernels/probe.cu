@@ -1,5 +1,5 @@
-// Does a device answer? `mcage/engines/cuda_engine/devices/probe.py` compiles and runs this before any work is
-// given to a device.
+// Does a device answer? `mcage/engines/cuda_engine/devices/probe.py` compiles and runs this before
+// any work is given to a device.
 
 // doubled[i] = 2 * numbers[i]; one block, a thread for each.
 extern "C" __global__ void probe(const int *numbers, int *doubled) {

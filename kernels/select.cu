@@ -7,7 +7,7 @@
 // memory.
 //
 // A register moves only when its compression state changes, unless it is spilled: it is enough to
-// look at the first write of each residency (stay), and if anything spills, once more at every write.
+// look at the first write of each residency, and if anything spills, once more at every write.
 //
 // GR-Guard (section VI.B) is the same machine: a residency is the life of a value, and every row
 // prefers the entry of its number.
@@ -29,7 +29,7 @@ constexpr int WHOLE = 4;
 constexpr short NOWHERE = -1, SPILLED = -2, IN_TABLE = -3;
 
 constexpr int ALLOC = 0, RELEASE = 1, DEATH = 3;  // otherwise a write
-constexpr int KIND = 3, COMPRESSED = 4, WAS_COMPRESSED = 8, BEGINS_STAY = 16;
+constexpr int KIND = 3, COMPRESSED = 4, WAS_COMPRESSED = 8, BEGINS_RESIDENCY = 16;
 
 // A write: the row, and first ... end - 1, the write and the rest of its residency. A death: the row.
 // A release: the rows first ... end - 1.
@@ -141,7 +141,7 @@ __device__ bool run(Slice &slice, short *homes, int *arrived, unsigned *released
             __syncwarp();
             continue;
         }
-        if (!(operation.what & BEGINS_STAY) && old != SPILLED) continue;
+        if (!(operation.what & BEGINS_RESIDENCY) && old != SPILLED) continue;
         if (old >= 0 && slice.lane == old / 8 / ENTRIES_OF_LANE) slice.free |= blocks_of(old);
         spilled -= old == SPILLED;
         const bool compressed = operation.what & COMPRESSED;
@@ -179,7 +179,7 @@ __device__ bool run(Slice &slice, short *homes, int *arrived, unsigned *released
 //
 // fault_maps[slice][entry]    blocks that are unusable, as bits
 // scan_starts[pass]           entry at which the scan starts
-// stay_operations             allocations, releases, writes that begin a residency
+// residency_operations        allocations, releases, writes that begin a residency
 // write_operations            the same with all writes
 // reads_after, cycles         of writes: reads until, and cycles to, the end of the value
 // arrivals[slice][pass][]     result, `capacity` of each; 0: neither these nor the next are asked for
@@ -187,7 +187,7 @@ __device__ bool run(Slice &slice, short *homes, int *arrived, unsigned *released
 // events[slice][pass][7]      result: as `Events`
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
 place(const unsigned char *fault_maps, const int *scan_starts, int slices, int passes,
-      const int4 *stay_operations, int stay_count,
+      const int4 *residency_operations, int residency_count,
       const int4 *write_operations, int write_count,
       const long long *reads_after, const long long *cycles,
       int capacity, int4 *arrivals, int *arrived, long long *events) {
@@ -222,10 +222,10 @@ place(const unsigned char *fault_maps, const int *scan_starts, int slices, int p
         __syncwarp();
         total = {};
         const bool until_spill = attempt == 0;
-        const int4 *operations = until_spill ? stay_operations : write_operations;
+        const int4 *operations = until_spill ? residency_operations : write_operations;
         if (run(slice, homes, arrived_here, released,
                 reinterpret_cast<const Operation *>(operations),
-                until_spill ? stay_count : write_count, until_spill, reads_after, cycles,
+                until_spill ? residency_count : write_count, until_spill, reads_after, cycles,
                 arrivals_here, total)) {
             break;
         }

@@ -2,11 +2,11 @@
 // the sums of its cells in registers. The reference is mcage/engines/numpy_engine/cell_times.py.
 //
 // A block is an entry of a slice, a thread a component of it: a word of content, and 32 sums of
-// cycles at '1'. An entry has several orbits, here called worlds: passes from different starting
-// points, which do not see each other. Each is cyclic: its first write meets what its last write
-// left. So a walk has two laps. The first starts with nothing in the cells; the second goes through
-// the writes again, until each cell that is ever written has been, and adds the time during which
-// it held what was left to it.
+// cycles at '1'. An entry has several orbits: passes from different starting points, which do not
+// see each other. Each is cyclic: its first write meets what its last write left. So a walk has two
+// laps. The first starts with nothing in the cells; the second goes through the writes again,
+// until each cell that is ever written has been, and adds the time during which it held what was
+// left to it.
 //
 // Between the kernels, cells lie as [entry][bit][component], so that the threads of a warp touch
 // neighbours.
@@ -14,7 +14,7 @@
 // Constants: GATED    a place is off once its value is gone; otherwise cells keep and stress it
 //            RECORDS  compressed values are records of five bytes in one block
 //            REGIONS  an entry is powered by byte ranges, the four rows of `region_masks`
-//            WIDE     cycles of all worlds together exceed 32 bits
+//            WIDE     cycles of all orbits together exceed 32 bits
 
 constexpr int ENTRIES = 256;
 constexpr int COMPONENTS = 64;
@@ -33,7 +33,7 @@ typedef unsigned int Cycles;
 constexpr int BLOCKS_OF_MULTIPROCESSOR = 10;
 #endif
 
-struct alignas(16) Visit {
+struct alignas(16) Occupant {
     int first, end, block, turn;
 };
 
@@ -165,63 +165,63 @@ __device__ __forceinline__ Change change_of(const Replay &replay, const Componen
     return change;
 }
 
-// Whether the writes of an occupant (a visit) touch a component; without gating, those of a record touch two.
-__device__ __forceinline__ bool touches(const Visit &visit, int component) {
-    if (!RECORDS || visit.block < 0) return true;
-    return visit.block == component / BLOCK_COMPONENTS &&
+// Whether the writes of an occupant touch a component. Without gating, a record touches two.
+__device__ __forceinline__ bool touches(const Occupant &occupant, int component) {
+    if (!RECORDS || occupant.block < 0) return true;
+    return occupant.block == component / BLOCK_COMPONENTS &&
            (GATED || component % BLOCK_COMPONENTS < 2);
 }
 
-__device__ __forceinline__ Cycles when(const Replay &replay, const Visit &visit,
+__device__ __forceinline__ Cycles when(const Replay &replay, const Occupant &occupant,
                                        const Write &write) {
-    return Cycles(write.time) + visit.turn * replay.cycles;
+    return Cycles(write.time) + occupant.turn * replay.cycles;
 }
 
-// Walk through the occupants (visits) of an orbit (world). `powered`: this thread's column of 32 sums in shared
+// Walk through the occupants of an orbit. `powered`: this thread's column of 32 sums in shared
 // memory, every COMPONENTS-th number.
 __device__ __forceinline__ void walk(const Replay &replay, const Component &component,
-                                     const Visit *visits, int count, Cycles period,
+                                     const Occupant *occupants, int count, Cycles period,
                                      Sums &sums, Cycles *powered) {
     unsigned content = 0, written = 0;
     Cycles since = 0;
     Cycles on[4] = {0, 0, 0, 0};  // cycles for which each region is powered; [0] without REGIONS
 
     for (int v = 0; v < count; v++) {
-        const Visit visit = visits[v];
-        const bool mine = touches(visit, component.number);
-        if (!(WIDE || !RECORDS ? mine : __any_sync(EVERY_LANE, mine))) continue;
-        Write next = replay.writes[visit.first];
+        const Occupant occupant = occupants[v];
+        const bool touched_here = touches(occupant, component.number);
+        if (!(WIDE || !RECORDS ? touched_here : __any_sync(EVERY_LANE, touched_here))) continue;
+        Write next = replay.writes[occupant.first];
         unsigned next_content = content_of(replay, next, component.number);
-        for (int i = visit.first; i < visit.end; i++) {
+        for (int i = occupant.first; i < occupant.end; i++) {
             const Write write = next;
             const Change change = change_of(replay, component, write, next_content);
-            next = replay.writes[min(i + 1, visit.end - 1)];
+            next = replay.writes[min(i + 1, occupant.end - 1)];
             next_content = content_of(replay, next, component.number);
             const unsigned changed = (content & ~change.cells) | (change.content & change.cells);
             if (GATED) {
-                if (mine) content = changed;
-                enqueue(sums, mine, content & change.lit, Cycles(write.time));
+                if (touched_here) content = changed;
+                enqueue(sums, touched_here, content & change.lit, Cycles(write.time));
 #pragma unroll
                 for (int region = 0; region < (REGIONS ? 4 : 1); region++) {
-                    if (mine && (!REGIONS || write.form >> region & 1)) {
+                    if (touched_here && (!REGIONS || write.form >> region & 1)) {
                         on[region] += Cycles(write.time);
                     }
                 }
             } else {
-                const Cycles now = when(replay, visit, write);
-                enqueue(sums, mine, content, now - since);
-                if (mine) content = changed, since = now;
+                const Cycles now = when(replay, occupant, write);
+                enqueue(sums, touched_here, content, now - since);
+                if (touched_here) content = changed, since = now;
             }
-            if (mine) written |= change.cells;
+            if (touched_here) written |= change.cells;
         }
     }
     if (!GATED) on[0] = period;
 
     unsigned pending = written;
     for (int v = 0; v < count && pending; v++) {
-        const Visit visit = visits[v];
-        if (!touches(visit, component.number)) continue;
-        for (int i = visit.first; i < visit.end && pending; i++) {
+        const Occupant occupant = occupants[v];
+        if (!touches(occupant, component.number)) continue;
+        for (int i = occupant.first; i < occupant.end && pending; i++) {
             const Write write = replay.writes[i];
             const Change change = change_of(replay, component, write, 0);
             if (GATED) {
@@ -230,7 +230,7 @@ __device__ __forceinline__ void walk(const Replay &replay, const Component &comp
             } else {
                 // From the last write to the end, and from the beginning until now.
                 const unsigned touched = pending & change.cells;
-                const Cycles held = period - since + when(replay, visit, write);
+                const Cycles held = period - since + when(replay, occupant, write);
                 if (touched) add(sums, content & touched, held);
                 pending &= ~touched;
             }
@@ -249,13 +249,13 @@ __device__ __forceinline__ void walk(const Replay &replay, const Component &comp
     __syncwarp();  // also keeps the compiler from holding the column in registers
 }
 
-// Walk through all worlds of the block's entry; false if nothing ever lands in it.
+// Walk through all orbits of the block's entry; false if nothing ever lands in it.
 //
-// worlds[entry], periods[entry]            worlds of an entry, and cycles of each
-// starts[slice][world][257], visits[slice][world][capacity]  there are `most_worlds` of them
-__device__ __forceinline__ bool walk_worlds(
-    const Replay &replay, const unsigned *region_masks, const int *worlds,
-    const unsigned long long *periods, int most_worlds, const int *starts, const int4 *visits,
+// orbits[entry], periods[entry]            orbits of an entry, and cycles of each
+// starts[slice][orbit][257], occupants[slice][orbit][capacity]  there are `most_orbits` of them
+__device__ __forceinline__ bool walk_orbits(
+    const Replay &replay, const unsigned *region_masks, const int *orbits,
+    const unsigned long long *periods, int most_orbits, const int *starts, const int4 *occupants,
     int capacity, long long slice, int entry, Sums &sums, Cycles *powered) {
     Component component = {int(threadIdx.x), {0, 0, 0, 0}};
     if (REGIONS) {
@@ -266,13 +266,13 @@ __device__ __forceinline__ bool walk_worlds(
     }
     for (int bit = 0; bit < BITS; bit++) powered[bit * COMPONENTS] = 0;
     bool used = false;
-    for (int world = 0; world < worlds[entry]; world++) {
-        const long long number = slice * most_worlds + world;
+    for (int orbit = 0; orbit < orbits[entry]; orbit++) {
+        const long long number = slice * most_orbits + orbit;
         const int *start = starts + number * (ENTRIES + 1) + entry;
         if (start[0] == start[1]) continue;
         used = true;
         walk(replay, component,
-             reinterpret_cast<const Visit *>(visits) + number * capacity + start[0],
+             reinterpret_cast<const Occupant *>(occupants) + number * capacity + start[0],
              start[1] - start[0], Cycles(periods[entry]), sums, powered);
     }
     if (sums.queued) empty_queue(sums);
@@ -288,9 +288,9 @@ __device__ __forceinline__ void store(const Sums &sums, Cycles *column) {
 // Cycles at '1' and powered: ones, powered [slice][entry][bit][component].
 extern "C" __global__ void __launch_bounds__(COMPONENTS, BLOCKS_OF_MULTIPROCESSOR)
 cell_times(const int4 *writes, const unsigned *contents, const unsigned *masks,
-           const unsigned *region_masks, unsigned long long cycles, const int *worlds,
-           const unsigned long long *periods, int most_worlds, const int *starts,
-           const int4 *visits, int capacity, unsigned long long *ones,
+           const unsigned *region_masks, unsigned long long cycles, const int *orbits,
+           const unsigned long long *periods, int most_orbits, const int *starts,
+           const int4 *occupants, int capacity, unsigned long long *ones,
            unsigned long long *powered) {
     __shared__ Cycles columns[BITS * COMPONENTS];
     __shared__ unsigned queue[2 * QUEUE * COMPONENTS];
@@ -300,7 +300,7 @@ cell_times(const int4 *writes, const unsigned *contents, const unsigned *masks,
     const int entry = blockIdx.y;
     Cycles *column = columns + threadIdx.x;
     Sums sums = {{}, queue + threadIdx.x, 0};
-    walk_worlds(replay, region_masks, worlds, periods, most_worlds, starts, visits, capacity,
+    walk_orbits(replay, region_masks, orbits, periods, most_orbits, starts, occupants, capacity,
                 slice, entry, sums, column);
     const long long first = (slice * ENTRIES + entry) * BITS * COMPONENTS + threadIdx.x;
 #pragma unroll 4
@@ -341,11 +341,11 @@ __device__ __forceinline__ void raise(unsigned long long *longest, unsigned long
 // seconds[2][instances][entry][bit][component]
 // longest[2][instances]                       bits of a double: not negative, so in order
 extern "C" __global__ void __launch_bounds__(COMPONENTS, BLOCKS_OF_MULTIPROCESSOR)
-expose(const int4 *writes, const unsigned *contents, const unsigned *masks,
-       const unsigned *region_masks, unsigned long long cycles, const int *worlds,
-       const unsigned long long *periods, int most_worlds, const int *starts,
-       const int4 *visits, int capacity, const int *instance_of, int instances, double scale,
-       double *seconds, unsigned long long *longest) {
+add_stress(const int4 *writes, const unsigned *contents, const unsigned *masks,
+           const unsigned *region_masks, unsigned long long cycles, const int *orbits,
+           const unsigned long long *periods, int most_orbits, const int *starts,
+           const int4 *occupants, int capacity, const int *instance_of, int instances,
+           double scale, double *seconds, unsigned long long *longest) {
     __shared__ Cycles columns[BITS * COMPONENTS];
     __shared__ unsigned queue[2 * QUEUE * COMPONENTS];
     const Replay replay = {reinterpret_cast<const Write *>(writes), contents, masks,
@@ -353,8 +353,8 @@ expose(const int4 *writes, const unsigned *contents, const unsigned *masks,
     const int entry = blockIdx.y;
     Cycles *column = columns + threadIdx.x;
     Sums sums = {{}, queue + threadIdx.x, 0};
-    if (!walk_worlds(replay, region_masks, worlds, periods, most_worlds, starts, visits, capacity,
-                     blockIdx.x, entry, sums, column)) {
+    if (!walk_orbits(replay, region_masks, orbits, periods, most_orbits, starts, occupants,
+                     capacity, blockIdx.x, entry, sums, column)) {
         return;  // its cells are as before, and the longest has been seen
     }
     const int instance = instance_of[blockIdx.x];
@@ -381,13 +381,13 @@ __device__ __forceinline__ unsigned long long take_seconds(const Cycles *column,
     return static_cast<unsigned long long>(__double_as_longlong(longest));
 }
 
-// As `expose`, but backwards, and the seconds stay as they are: what was the longest when less of
-// the epoch had passed, longest[2][slices], zero to begin with. `backs`: scale of each slice.
+// As `add_stress`, but backwards, and the seconds stay as they are: what was the longest when
+// less of the epoch had passed, longest[2][slices], zero to begin with. `backs`: scale of each slice.
 extern "C" __global__ void __launch_bounds__(COMPONENTS, BLOCKS_OF_MULTIPROCESSOR)
 look_back(const int4 *writes, const unsigned *contents, const unsigned *masks,
-          const unsigned *region_masks, unsigned long long cycles, const int *worlds,
-          const unsigned long long *periods, int most_worlds, const int *starts,
-          const int4 *visits, int capacity, const int *instance_of, int instances,
+          const unsigned *region_masks, unsigned long long cycles, const int *orbits,
+          const unsigned long long *periods, int most_orbits, const int *starts,
+          const int4 *occupants, int capacity, const int *instance_of, int instances,
           const double *backs, const double *seconds, unsigned long long *longest) {
     __shared__ Cycles columns[BITS * COMPONENTS];
     __shared__ unsigned queue[2 * QUEUE * COMPONENTS];
@@ -396,8 +396,8 @@ look_back(const int4 *writes, const unsigned *contents, const unsigned *masks,
     const int entry = blockIdx.y;
     Cycles *column = columns + threadIdx.x;
     Sums sums = {{}, queue + threadIdx.x, 0};
-    // Entries that the stretch has left alone keep what they had.
-    walk_worlds(replay, region_masks, worlds, periods, most_worlds, starts, visits, capacity,
+    // Entries that the epoch has left alone keep what they had.
+    walk_orbits(replay, region_masks, orbits, periods, most_orbits, starts, occupants, capacity,
                 blockIdx.x, entry, sums, column);
     const double back = backs[blockIdx.x];
     const double *zero = seconds + static_cast<long long>(instance_of[blockIdx.x]) * CELLS +

@@ -1,12 +1,12 @@
-// Seconds at '0' and at '1' of the cells of instances: their beginning, and a look at tracked cells.
-// `stress.cu` adds to them. Cells lie as [entry][bit][component].
+// Stress times, the seconds at '0' and at '1' of the cells of instances: their first values, and a
+// look at tracked cells. `stress.cu` adds to them. Cells lie as [entry][bit][component].
 
 constexpr int BITS = 32;
 constexpr int COMPONENTS = 64;
 constexpr int ENTRY_CELLS = BITS * COMPONENTS;
 constexpr int CELLS = 256 * ENTRY_CELLS;
 
-// Give instances separate times: the sum over kernels of seconds run x duty cycle.
+// Give instances separate stress times: the sum over kernels of seconds run x duty cycle.
 //
 // mixtures[chosen][kernel]     seconds that each chosen instance has run each kernel
 // duties[2][kernel][cell]      fraction of the time at '0' and at '1'
@@ -22,8 +22,8 @@ begin(const double *mixtures, const double *duties, int kernels, const int *inst
     const double *duty = duties + static_cast<long long>(blockIdx.z) * kernels * CELLS + cell;
     double total = 0;
     for (int kernel = 0; kernel < kernels; kernel++) {
-        const double share = __dmul_rn(mixture[kernel], duty[static_cast<long long>(kernel) * CELLS]);
-        total = __dadd_rn(total, share);
+        const long long row = static_cast<long long>(kernel) * CELLS;
+        total = __dadd_rn(total, __dmul_rn(mixture[kernel], duty[row]));
     }
     const long long of_kind = static_cast<long long>(blockIdx.z) * instances;
     seconds[(of_kind + instance_of[blockIdx.x]) * CELLS + cell] = total;

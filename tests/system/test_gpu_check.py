@@ -13,7 +13,14 @@ import gpu_ceilings
 import gpu_check
 import numpy as np
 import pytest
-from gpu_ceilings import OPERATIONS, STEPS, TimedDevice, floor_of_expose, kernels_of, rate_source
+from gpu_ceilings import (
+    OPERATIONS,
+    STEPS,
+    TimedDevice,
+    floor_of_add_stress,
+    kernels_of,
+    rate_source,
+)
 from host_gpu.compiler import needs_host_compiler
 from host_gpu.host_device import HostDevice
 from kernel_resources import compile_kernels
@@ -117,7 +124,11 @@ def test_parity_and_rates_on_a_pretended_card(card, monkeypatch, tmp_path):
         assert row["times_numba_per_instance"] > 0
     ceilings = stages["ceilings"]["result"]
     assert len({one["kernel"] for one in ceilings["resources"]}) == 9
-    assert set(ceilings["kernels"][0]["kernel_seconds"]) >= {"place", "sort_visits", "expose"}
+    assert set(ceilings["kernels"][0]["kernel_seconds"]) >= {
+        "place",
+        "sort_occupants",
+        "add_stress",
+    }
 
 
 @needs_host_compiler
@@ -242,7 +253,7 @@ def test_floors():
         "dp2a": {"operations_per_second": 1e12},
         "lop3": {"operations_per_second": 1e13},
     }
-    floor = floor_of_expose(replay, 10, 40.0, ceilings)
+    floor = floor_of_add_stress(replay, 10, 40.0, ceilings)
     compressed = int(replay.schedule.compressed.sum())
     assert floor["words_added"] == 10 * 32 * (2 * (593 - compressed) + compressed)
     assert floor["bytes"] == 10 * 40 * 2048 * 32

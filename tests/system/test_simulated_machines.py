@@ -300,13 +300,16 @@ def test_out_of_memory_to_the_end(machine, sweep, tmp_path):
 @pytest.mark.parametrize(
     ("sync", "which"),
     [
-        ("", r"one of the kernels .*place, sort_visits, expose \(MCAGE_SYNC=1 in the environment"),
-        ("1", "kernel expose: cudaErrorIllegalAddress"),
+        (
+            "",
+            r"one of the kernels .*place, sort_occupants, add_stress \(MCAGE_SYNC=1 in the environment",
+        ),
+        ("1", "kernel add_stress: cudaErrorIllegalAddress"),
     ],
 )
 def test_a_fault_is_put_down_to_the_kernels_at_work(machine, sweep, monkeypatch, sync, which):
     monkeypatch.setenv("MCAGE_SYNC", sync)
-    machine(Card(faults_in="expose"))
+    machine(Card(faults_in="add_stress"))
     code, _, error = sweep("--engine", "cuda")
     last = one_line(error.splitlines(keepends=True)[-1])
     assert code == 2
@@ -315,9 +318,11 @@ def test_a_fault_is_put_down_to_the_kernels_at_work(machine, sweep, monkeypatch,
 
 
 def test_a_launch_that_is_refused_is_that_of_its_kernel(machine):
-    machine(Card(refuses="expose"))
+    machine(Card(refuses="add_stress"))
     engine, _ = select_engine("cuda")
-    with pytest.raises(DeviceError, match=r"refuses: kernel expose of stress.cu, grid \(\d+, 256"):
+    with pytest.raises(
+        DeviceError, match=r"refuses: kernel add_stress of stress.cu, grid \(\d+, 256"
+    ):
         Sweep(small_spec(), engine).compute(0, 4)
 
 

@@ -1,6 +1,6 @@
 """The registers that live in each entry, in order of time, under a fixed window layout.
 
-For redirecting techniques `kernels/select.cu` and `kernels/visits.cu` make the same tables.
+For redirecting techniques `kernels/select.cu` and `kernels/occupants.cu` make the same tables.
 """
 
 from dataclasses import dataclass

@@ -9,8 +9,8 @@ Program = tuple[str, dict[str, int]]
 """A source file of `kernels/` and its constants."""
 
 PROBE: Program = ("probe.cu", {})
-OCCUPANTS: Program = ("visits.cu", {})
-STRESS: Program = ("exposure.cu", {})
+OCCUPANTS: Program = ("occupants.cu", {})
+STRESS_TIMES: Program = ("stress_times.cu", {})
 
 _MOST_NARROW_CYCLES = 0xFFFF_FFFF
 
@@ -41,7 +41,7 @@ def _stress_program(technique: Technique, wide: bool) -> Program:
 
 def compilations() -> Iterator[Program]:
     """The probe, and every program that the techniques of the catalogue ever ask for, once."""
-    programs = [PROBE, OCCUPANTS, STRESS]
+    programs = [PROBE, OCCUPANTS, STRESS_TIMES]
     for technique in TECHNIQUES.values():
         if technique.redirects:
             programs.append(select_program(technique))

@@ -54,7 +54,7 @@ class _Walking:
 
 @dataclass(frozen=True, eq=False)
 class _Occupants:
-    """Occupants of slices on the device, after `kernels/visits.cu`."""
+    """Occupants of slices on the device, after `kernels/occupants.cu`."""
 
     most_orbits: int
     starts: Any
@@ -200,7 +200,7 @@ class Runner:
         for chunk, walked in self._walked(replay, fault_maps):
             chosen = instances[chunk]
             self.module(stress_program(replay)).launch(
-                "expose",
+                "add_stress",
                 (len(chosen), SLICE.entries, 1),
                 (SLICE.components, 1, 1),
                 [
@@ -316,7 +316,7 @@ class Runner:
         occupants = device.empty((replicas, capacity, 4), np.int32)
         self._place(replay, selecting, fault_maps, capacity, arrivals, arrived)
         self.module(OCCUPANTS).launch(
-            "sort_visits",
+            "sort_occupants",
             (replicas, 1, 1),
             (SLICE.entries, 1, 1),
             [arrivals, arrived, np.int32(capacity), starts, occupants],

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.cuda_engine.programs import STRESS
+from mcage.engines.cuda_engine.programs import STRESS_TIMES
 from mcage.engines.cuda_engine.runner import Runner
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells, by_kernel
 from mcage.geometry import SLICE
@@ -48,7 +48,7 @@ class CudaStress(StressAccumulator):
         """See `StressAccumulator`; `_run_each`, which always follows, adds tracked seconds."""
         if self._seconds is None:
             self._allocate()
-        device, module = self._runner.device, self._runner.module(STRESS)
+        device, module = self._runner.device, self._runner.module(STRESS_TIMES)
         chosen = device.upload(instances.astype(np.int32))
         mixtures = self._mixture[instances]
         module.launch(
@@ -127,7 +127,7 @@ class CudaStress(StressAccumulator):
         tracked = self._tracked_of(instances)
         if len(tracked):
             seconds = device.empty((2, len(tracked)), np.float64)
-            self._runner.module(STRESS).launch(
+            self._runner.module(STRESS_TIMES).launch(
                 "look_up",
                 (_blocks(len(tracked)), 1, 1),
                 (_THREADS, 1, 1),

@@ -63,9 +63,9 @@ _COPY_BYTES = 1 << 31
 BLOCK_THREADS = {
     "probe": 64,
     "place": 128,
-    "sort_visits": 256,
+    "sort_occupants": 256,
     "cell_times": 64,
-    "expose": 64,
+    "add_stress": 64,
     "look_back": 64,
     "begin": 256,
     "set_longest": 256,
@@ -240,8 +240,8 @@ ALU_OF_FOUR_WORDS = 32 + 28 + 12
 masks, shifts and byte permutations."""
 
 
-def floor_of_expose(replay, slices, entries_touched, ceilings):
-    """Least time for `expose` by bytes and by operations: seconds of each, and the largest.
+def floor_of_add_stress(replay, slices, entries_touched, ceilings):
+    """Least time for `add_stress` by bytes and by operations: seconds of each, and the largest.
 
     Bytes: the seconds at '0' and '1' of all touched cells, read and written. Operations: each word
     of 32 cells added once, four at a time; nothing of the walk itself, nor of cycles above 65535.

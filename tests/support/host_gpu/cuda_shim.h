@@ -74,9 +74,9 @@ T from_bits(uint64_t bits) {
     return value;
 }
 
-template <typename Visit>
-void each_lane(unsigned group, Visit visit) {
-    for (; group; group &= group - 1) visit(__builtin_ctz(group));
+template <typename Action>
+void each_lane(unsigned group, Action action) {
+    for (; group; group &= group - 1) action(__builtin_ctz(group));
 }
 inline void give_all(Fiber *lanes, unsigned group, uint64_t result) {
     each_lane(group, [&](unsigned lane) { lanes[lane].result = result; });
