@@ -1,6 +1,6 @@
 // The occupants of each entry, which are the registers that lived in it, one after the other:
-// arrivals sorted by entry, in the order in which they came. `select.cu` has counted the arrivals of every
-// entry and given each its rank, so that a prefix sum tells the place of all.
+// arrivals sorted by entry, in the order in which they came. `select.cu` has counted the arrivals
+// of every entry and given each its rank, so that a prefix sum tells the place of all.
 //
 // One block is one slice in one pass.
 

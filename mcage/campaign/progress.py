@@ -17,39 +17,39 @@ PREPARING = "preparing the first ones"
 
 
 class Progress(Protocol):
-    """What a campaign tells while it runs."""
+    """Receives what a campaign reports while it runs."""
 
     def start(self, total: int, done: int) -> None:
-        """Begin, ``done`` of ``total`` instances being there from an earlier run."""
+        """Begin; an earlier run has finished ``done`` of the ``total`` instances."""
 
     def advance(self, instances: int) -> None:
-        """Count instances just finished."""
+        """Count instances that have just been finished."""
 
     def say(self, message: str) -> None:
-        """Show one line."""
+        """Show a message in one line."""
 
     def finish(self) -> None:
-        """End, whatever the reason."""
+        """End the display, whether the campaign has succeeded or not."""
 
 
 class Silent:
-    """Reports nothing."""
+    """Progress that shows nothing."""
 
     def start(self, total: int, done: int) -> None:
-        """Ignore."""
+        """Do nothing."""
 
     def advance(self, instances: int) -> None:
-        """Ignore."""
+        """Do nothing."""
 
     def say(self, message: str) -> None:
-        """Ignore."""
+        """Do nothing."""
 
     def finish(self) -> None:
-        """Ignore."""
+        """Do nothing."""
 
 
 class Pace:
-    """Rate and time left, from what this run has finished itself."""
+    """Rate and time left, computed from the instances that this run has finished itself."""
 
     def __init__(self, total: int, done: int, clock: Callable[[], float]) -> None:
         self.total = total
@@ -59,7 +59,7 @@ class Pace:
         self._begin = clock()
 
     def in_words(self) -> str:
-        """Rate in instances per second and the time left at that rate."""
+        """Return the rate in instances per second and the time left at that rate."""
         elapsed = self._clock() - self._begin
         finished = self.done - self._earlier
         if finished == 0 or elapsed <= 0:
@@ -69,7 +69,7 @@ class Pace:
 
 
 def duration(seconds: float) -> str:
-    """Time span in the two largest of hours, minutes, seconds."""
+    """Write a time span in hours and minutes, in minutes and seconds, or in seconds."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
@@ -78,7 +78,7 @@ def duration(seconds: float) -> str:
 
 
 class Lines:
-    """Plain lines for logs and pipes."""
+    """Progress as plain lines, for logs and pipes."""
 
     def __init__(self, stream: IO[str], clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
@@ -87,12 +87,12 @@ class Lines:
         self._last_line = clock()
 
     def start(self, total: int, done: int) -> None:
-        """Remember where this run begins."""
+        """Remember what earlier runs have finished and when this run begins."""
         self._pace = Pace(total, done, self._clock)
         self._last_line = self._clock()
 
     def advance(self, instances: int) -> None:
-        """Write a line if the last one is old enough, or if this is the end."""
+        """Write a line if ten seconds have passed since the last one, or if all is finished."""
         self._pace.done += instances
         now = self._clock()
         if now - self._last_line >= SECONDS_BETWEEN_LINES or self._pace.done == self._pace.total:
@@ -104,11 +104,11 @@ class Lines:
         print(visible(message), file=self._stream, flush=True)
 
     def finish(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing: lines need no end."""
 
 
 class Bar:
-    """A bar for a terminal."""
+    """Progress as a bar on a terminal."""
 
     def __init__(self, console: Console) -> None:
         self._pace = Pace(0, 0, time.monotonic)
@@ -139,11 +139,11 @@ class Bar:
         )
 
     def finish(self) -> None:
-        """Leave the bar as it stands."""
+        """Stop the bar, which stays on the terminal as it is."""
         self._bar.stop()
 
 
 def on_stderr() -> Progress:
-    """Progress for people who watch the terminal, or for the log that stderr goes to."""
+    """Return a bar if stderr is a terminal, otherwise plain lines for a log."""
     console = Console(stderr=True)
     return Bar(console) if console.is_terminal else Lines(sys.stderr)

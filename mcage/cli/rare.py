@@ -27,7 +27,7 @@ def rare(
         float,
         typer.Option(
             metavar="YEARS",
-            help="Age in years; 0: dead as manufactured.",
+            help="Age in years; 0: dead on arrival.",
             rich_help_panel=CASE,
         ),
     ] = 0.0,
@@ -75,7 +75,7 @@ def _print_json(spec: Any, age_years: float, estimate: "RareEstimate") -> None:
 
 
 def _print_words(estimate: "RareEstimate", age_years: float) -> None:
-    when = "as manufactured" if age_years == 0 else f"by {age_years:g} years"
+    when = "on arrival" if age_years == 0 else f"by {age_years:g} years"
     typer.echo(
         f"dead {when}: {estimate.probability:.3g} "
         f"({estimate.confidence:.0%} interval {estimate.lower:.3g} ... {estimate.upper:.3g})"

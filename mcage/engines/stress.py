@@ -82,7 +82,7 @@ class StressAccumulator(ABC):
         self._duties = duties
         self._tracked = tracked
         self._mixture = np.zeros((instances, len(duties.replays)))
-        self._has_own = np.zeros(instances, dtype=bool)
+        self._has_separate_times = np.zeros(instances, dtype=bool)
         self.tracked_seconds = np.zeros((2, len(tracked.cell)))
         """Seconds at '0' and at '1' of the tracked cells."""
         self.longest = np.zeros((2, instances))
@@ -109,11 +109,11 @@ class StressAccumulator(ABC):
             Length of the epoch.
         """
         heeds_faults = self._duties.replays[0].technique.heeds_faults
-        alone = heeds_faults & (fault_maps.any(axis=1) | self._has_own[instances])
-        beginning = instances[alone & ~self._has_own[instances]]
+        alone = heeds_faults & (fault_maps.any(axis=1) | self._has_separate_times[instances])
+        beginning = instances[alone & ~self._has_separate_times[instances]]
         if len(beginning):
             self._begin(beginning)
-            self._has_own[beginning] = True
+            self._has_separate_times[beginning] = True
         if alone.any():
             self._run_each(instances[alone], kernel[alone], fault_maps[alone], seconds)
         self._add_to_mixtures(instances[~alone], kernel[~alone], seconds)
@@ -128,7 +128,7 @@ class StressAccumulator(ABC):
         duties = (self._duties.at_zero, self._duties.at_one)
         for longest, of_cells in zip(self.longest, duties, strict=True):
             longest[instances] = self._longest_of_mixtures(mixtures, of_cells)
-        first_cell = np.full(len(self._has_own), -1, dtype=np.int64)
+        first_cell = np.full(len(self._has_separate_times), -1, dtype=np.int64)
         first_cell[instances] = kernel * self._duties.at_zero.duty.shape[1]
         for first in range(0, len(self._tracked.cell), TRACKED_TOGETHER):
             chunk = slice(first, first + TRACKED_TOGETHER)
@@ -157,15 +157,15 @@ class StressAccumulator(ABC):
             Seconds to be taken back, fewer than it ran.
         """
         longest = np.empty((2, len(instances)))
-        has_own = self._has_own[instances]
-        fault_free, alone = np.flatnonzero(~has_own), np.flatnonzero(has_own)
+        separate = self._has_separate_times[instances]
+        fault_free, alone = np.flatnonzero(~separate), np.flatnonzero(separate)
         if len(fault_free):
             mixtures = self._mixture[instances[fault_free]]
             mixtures[np.arange(len(fault_free)), kernel[fault_free]] -= seconds[fault_free]
             for which, duties in enumerate((self._duties.at_zero, self._duties.at_one)):
                 longest[which, fault_free] = self._longest_of_mixtures(mixtures, duties)
         if len(alone):
-            longest[:, alone] = self._own_earlier(
+            longest[:, alone] = self._separate_longest_earlier(
                 instances[alone], kernel[alone], fault_maps[alone], seconds[alone]
             )
         return longest
@@ -206,7 +206,7 @@ class StressAccumulator(ABC):
         """
         raise NotImplementedError
 
-    def _own_earlier(
+    def _separate_longest_earlier(
         self,
         instances: NDArray[np.int64],
         kernel: NDArray[np.int64],
@@ -222,7 +222,7 @@ class StressAccumulator(ABC):
 
     def _tracked_of(self, instances: NDArray[np.int64]) -> NDArray[np.int64]:
         """Positions of the tracked cells of instances."""
-        chosen = np.zeros(len(self._has_own), dtype=bool)
+        chosen = np.zeros(len(self._has_separate_times), dtype=bool)
         chosen[instances] = True
         return np.flatnonzero(chosen[self._tracked.instance])
 
@@ -262,7 +262,7 @@ class DenseStress(StressAccumulator):
         self.longest[:, instances] = self._seconds[:, instances].max(axis=2)
         self._read_tracked(instances)
 
-    def _own_earlier(
+    def _separate_longest_earlier(
         self,
         instances: NDArray[np.int64],
         kernel: NDArray[np.int64],

@@ -1,8 +1,8 @@
 """Files that are either there and whole, or not there.
 
 A file is written under a temporary name in the folder of its destination. The name is random and
-new, so that nothing else is opened by it, and whoever writes under it holds a lock on it: a
-temporary file without one was left by a process that was killed.
+new, so that no other file is opened by mistake. The process that writes the file holds a lock on
+it: a temporary file without a lock was left by a process that was killed.
 """
 
 import errno
@@ -26,27 +26,28 @@ _TEMPORARY = re.compile(r"\.mcage-(?P<destination>[0-9a-f]{12})-[0-9a-f]{16}\.pa
 _WITHOUT_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EINVAL)
 
 _in_work: set[Path] = set()
-"""Temporary files of this process."""
+"""Temporary files that this process is writing."""
 
 
 @contextmanager
 def whole_file(path: Path, over: Kind | None = None) -> Iterator[BinaryIO]:
     """Open a new file for writing; it appears as ``path`` when the block succeeds.
 
-    The data reach the disk before the name does, and the name before the block is left; a crash
-    at any moment leaves either no file of this name or the old one.
+    The data reach the disk before the name does, and the name reaches it before this function
+    returns. A crash at any moment leaves either no file of this name or the old one.
 
     Parameters
     ----------
     path : Path
         Destination; a symbolic link is followed.
     over : Kind, optional
-        What may be replaced; by default nothing, whenever it appears.
+        Kind of file that may be replaced. By default no file is replaced, even if it appears while
+        the new one is written.
 
     Raises
     ------
     OccupiedError
-        Something stands there that must not be replaced.
+        The destination holds a file that must not be replaced.
     UserError
         The file cannot be written: no such folder, no permission, disk full.
     """
@@ -68,14 +69,14 @@ def whole_file(path: Path, over: Kind | None = None) -> Iterator[BinaryIO]:
 
 
 def make_ready(path: Path, over: Kind | None = None) -> None:
-    """Make sure, before the work, that `whole_file` will find its destination in order.
+    """Check, before the work begins, that `whole_file` will be able to write its destination.
 
-    What earlier processes left there when they were killed is removed.
+    Temporary files that killed processes left for this destination are removed.
 
     Raises
     ------
     UserError
-        As `whole_file`.
+        For the same reasons as `whole_file`.
     """
     place = place_of(path)
     try:
@@ -89,12 +90,12 @@ def make_ready(path: Path, over: Kind | None = None) -> None:
 
 
 def is_temporary(path: Path) -> bool:
-    """Whether a name is one that `whole_file` writes under."""
+    """Whether this is the name of a temporary file of `whole_file`."""
     return _TEMPORARY.fullmatch(path.name) is not None
 
 
 def remove_abandoned_beside(place: Path) -> None:
-    """Remove what killed processes were writing when they were to write this file."""
+    """Remove the temporary files that killed processes have left for this destination."""
     for path in place.parent.iterdir():
         match = _TEMPORARY.fullmatch(path.name)
         if match and match["destination"] == _digest(place):
@@ -114,7 +115,7 @@ def remove_abandoned(path: Path) -> None:
 
 
 def remove_all_in_work() -> None:
-    """Remove what this process is writing, for a process that ends without unwinding."""
+    """Remove the temporary files of this process before it ends without leaving its blocks."""
     for path in tuple(_in_work):
         with suppress(OSError):
             path.unlink()
@@ -151,12 +152,12 @@ def _new_temporary(place: Path) -> tuple[Path, BinaryIO]:
 
 
 def _locked(descriptor: int, path: Path) -> bool:
-    """Lock a new temporary file, unless another process has just taken it for an abandoned one."""
+    """Lock a new temporary file; false if another process has just removed it as abandoned."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # a file system without locks: nobody removes anything there
+    except OSError:  # a file system without locks: no process removes files there
         return True
     try:
         return os.path.samestat(os.fstat(descriptor), path.lstat())
@@ -170,7 +171,7 @@ def _give_name(temporary: Path, place: Path, over: Kind | None) -> None:
         os.replace(temporary, place)
         return
     try:
-        os.link(temporary, place)  # other than a rename, a link replaces nothing
+        os.link(temporary, place)  # unlike a rename, a link replaces no file
     except FileExistsError:
         raise occupied(place) from None
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The place of a file to be written: whether a file can lie there is asked before the work."""
+"""Destinations of files: before the work begins, mcage checks that a file can be written there."""
 
 import os
 import stat
@@ -10,25 +10,25 @@ from mcage.plain_text import shown_path
 
 
 class OccupiedError(UserError):
-    """Something stands where a file is to be written that must not be replaced."""
+    """The destination of a file holds another one, which must not be replaced."""
 
 
 def place_of(path: Path, beside: str = "") -> Path:
-    """Path at which a file is going to lie; symbolic links are followed.
+    """Path at which a file will be written; symbolic links are followed.
 
     Parameters
     ----------
     path : Path
         Destination as the user names it.
     beside : str
-        What is added to the name, or to the path, for what lies beside the file until it is
-        finished.
+        The longest text that is added to this path, for the temporary files and folders beside the
+        file.
 
     Raises
     ------
     UserError
-        The name is not valid UTF-8 or too long, there is no such folder, or what has this name is
-        a folder, a pipe, a device or a socket.
+        The name is not valid UTF-8 or is too long, its folder does not exist, or the name belongs
+        to a folder, a pipe, a device or a socket.
     """
     if not _is_utf8(path):
         raise UserError(f"cannot write {shown_path(path)}: its name is not valid UTF-8")
@@ -49,21 +49,21 @@ def place_of(path: Path, beside: str = "") -> Path:
 
 
 def check_replaceable(place: Path, over: Kind | None) -> None:
-    """Make sure that nothing stands at a place that must not be replaced.
+    """Check that writing a file at this place replaces nothing that must be kept.
 
     Parameters
     ----------
     place : Path
-        As `place_of` returns it.
+        Path that `place_of` has returned.
     over : Kind, optional
-        What may be replaced; by default nothing.
+        Kind of file that may be replaced; by default none.
 
     Raises
     ------
     OccupiedError
-        Something else stands there.
+        The place holds something else.
     OSError
-        What stands there cannot be read.
+        The file at this place cannot be read.
     """
     if not os.path.lexists(place):
         return
@@ -77,7 +77,7 @@ def check_replaceable(place: Path, over: Kind | None) -> None:
 
 
 def occupied(place: Path) -> OccupiedError:
-    """Error for a place that had to be free."""
+    """Error that says that a place is not free."""
     return OccupiedError(f"cannot write {shown_path(place)}: a file of this name is there already")
 
 
@@ -89,7 +89,7 @@ def _is_utf8(path: Path) -> bool:
 
 
 def _check_name(place: Path, beside: str) -> None:
-    """A name is in a folder, and no longer, in bytes, than the file system there allows."""
+    """Check that the folder of a file exists, and that its file system allows names so long."""
     if not place.parent.is_dir():
         raise UserError(
             f"cannot write {shown_path(place)}: there is no folder {shown_path(place.parent)}"

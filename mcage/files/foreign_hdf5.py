@@ -1,7 +1,8 @@
-"""Reads HDF5 files that somebody else has made, in a process that may crash in place of mcage.
+"""Reads HDF5 files that other programs have made, in a second process, which may crash.
 
-One such process serves all files; it is started with the first and ends with this one. If it dies
-or takes too long, the file is refused and the next one gets a new process.
+A damaged file can crash the HDF5 library. mcage therefore reads such files in a reader process. It
+is started for the first file, reads all others as well, and ends together with mcage. If it crashes
+or takes too long, the file is refused, and a new reader is started for the next file.
 """
 
 import atexit
@@ -25,22 +26,23 @@ from mcage.files import plain_hdf5
 from mcage.files.inputs import open_regular
 
 SECONDS = 4
-"""Processor time to look at a file."""
+"""Processor time that the reader has for a file, in seconds."""
 
 BYTES_PER_SECOND = 10 << 20
-"""For every so many bytes, on disk or to be sent, there is another second."""
+"""For each of these numbers of bytes, on disk or to be sent, the reader has a second more."""
 
 _SECONDS_TO_START = 60
 _WAITING = 2
-"""Time on the clock over processor time: the machine may have other things to do."""
+"""Largest ratio of elapsed time to processor time, since the machine may have other work."""
 
 
 @dataclass(frozen=True)
 class ForeignFile:
-    """An HDF5 file that HDF5 reads in the other process.
+    """An HDF5 file that is read in the reader process.
 
-    Every method raises `UserError` if the file cannot be read, is no regular one, is larger than
-    stated, holds what `plain_hdf5` does not read, or makes HDF5 crash or search for ever.
+    Every method raises `UserError` if the file cannot be read, is not a regular file, is larger
+    than stated, contains something that `plain_hdf5` does not read, or makes the HDF5 library
+    crash or search without end.
 
     Parameters
     ----------
@@ -72,9 +74,9 @@ class ForeignFile:
         return array
 
     def look_through(self) -> dict[str, Any]:
-        """Read everything and tell what there is: `plain_hdf5.look_through`.
+        """Read the whole file and say what it contains: `plain_hdf5.look_through`.
 
-        A file that has been looked through may be read by HDF5 in this process.
+        After this, the file may be read by the HDF5 library in this process, too.
         """
         return dict(self._ask("look_through"))
 
@@ -86,27 +88,27 @@ class ForeignFile:
 
 
 class _Process:
-    """The process that reads, from this end; one at a time."""
+    """The reader process, as this process sees it; there is one at a time."""
 
     lock = threading.Lock()
     _running: "_Process | None" = None
 
     @classmethod
     def running(cls) -> "_Process":
-        """The process there is, started if there is none; the caller holds the lock."""
+        """The reader process, which is started if none is running; the caller holds the lock."""
         if cls._running is None or not cls._running._serves():
             cls._running = cls()
         return cls._running
 
     def _serves(self) -> bool:
-        """Whether it lives, and is not that of the process which this one was forked from."""
+        """Whether the reader is alive, and was started by this process, not by its parent."""
         return self._owner == os.getpid() and self._process.poll() is None
 
     def __init__(self) -> None:
         self._owner = os.getpid()
         self._connection, theirs = Pipe()
-        # -P: nothing is imported from the folder of the program or the current one. A session of
-        # its own: Ctrl-C is for this process.
+        # -P: nothing is imported from the folder of the program or from the current folder. The
+        # reader gets a new session, so that Ctrl-C reaches this process only.
         command = [sys.executable, "-P", plain_hdf5.__file__, str(theirs.fileno())]
         self._process = subprocess.Popen(
             command,
@@ -119,7 +121,7 @@ class _Process:
                 **os.environ,
                 "OPENBLAS_NUM_THREADS": "1",
                 "OMP_NUM_THREADS": "1",
-                "HDF5_PLUGIN_PRELOAD": "::",  # no filters but those of HDF5 itself
+                "HDF5_PLUGIN_PRELOAD": "::",  # only the filters of HDF5 itself
             },
         )
         theirs.close()
@@ -140,7 +142,7 @@ class _Process:
         into: memoryview | None,
         arguments: dict[str, Any],
     ) -> Any:
-        """Send a request, put the pieces that come into the buffer, and return the answer."""
+        """Send a request to the reader, fill the buffer with what it sends, return its answer."""
         seconds = SECONDS + (size + (into.nbytes if into else 0)) // BYTES_PER_SECOND
         arguments = {"path": os.path.abspath(path), **arguments}
         request = {"action": action, "arguments": arguments, "seconds": seconds}
@@ -151,7 +153,9 @@ class _Process:
                 filled += self._connection.recv_bytes_into(into, filled)
         except (EOFError, OSError) as error:
             raise UserError(f"{Path(path)}: {self._cause_of_death(seconds)}") from error
-        except BaseException:  # also Ctrl-C: what is under way would be taken for a later answer
+        except (
+            BaseException
+        ):  # also Ctrl-C: an answer still to come would be taken for that to a later request
             self.end()
             raise
         if "refused" in message:
@@ -173,7 +177,7 @@ class _Process:
         return f"the HDF5 library crashes on it ({name}); it is damaged"
 
     def end(self) -> None:
-        """End the process, whatever it is doing."""
+        """End the reader, even while it reads."""
         atexit.unregister(self.end)
         if self._owner == os.getpid():
             type(self)._running = None

@@ -1,4 +1,4 @@
-"""Kinds of files that may stand where a new one is to be written, told by their content."""
+"""Kinds of files, recognised by their content: a new file replaces only one of its own kind."""
 
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ class Kind:
     Attributes
     ----------
     name : str
-        What it is called in messages.
+        Words that name this kind in messages.
     fits : callable
         ``fits(head, tail)``: whether a file with these first and last bytes is of this kind.
     """
@@ -28,12 +28,12 @@ class Kind:
     fits: Callable[[bytes, bytes], bool]
 
     def is_kind_of(self, path: Path) -> bool:
-        """Whether a regular file is of this kind; an empty one is of any.
+        """Whether a regular file is of this kind. An empty file is of every kind.
 
         Raises
         ------
         OSError
-            It cannot be read.
+            The file cannot be read.
         """
         with path.open("rb") as stream:
             head = stream.read(HEAD_BYTES)
@@ -81,19 +81,19 @@ TABLES = {".json": JSON, ".csv": CSV}
 
 
 def kind_of_name(path: Path, suffixes: Sequence[str]) -> Kind:
-    """Kind that a file is to be by the end of its name.
+    """Kind of a file that is to be written, by the end of its name.
 
     Parameters
     ----------
     path : Path
-        File to be.
+        Path of the file.
     suffixes : sequence of str
-        Those that are allowed, each a key of `FIGURES` or `TABLES`.
+        Ends of a name that are allowed, each a key of `FIGURES` or `TABLES`.
 
     Raises
     ------
     UserError
-        The name ends in none of them.
+        The name ends in none of these.
     """
     suffix = path.suffix.lower()
     if suffix not in suffixes:

@@ -24,6 +24,7 @@ from mcage.costs import (
     slowdown,
 )
 from mcage.costs.components import Penalties
+from mcage.engines.stress import by_kernel
 from mcage.geometry import SLICE
 from mcage.lifetime.fault_free import FaultFreeReplays
 from mcage.lifetime.outcomes import LifeMoments
@@ -108,7 +109,9 @@ class Meter:
         seconds, events = moments.seconds, moments.events
         assert (time_fractions is not None) == self.time_fractions_vary
         kernel = np.broadcast_to(kernel_of_epoch[..., None], seconds.shape)
-        disturbed = (seconds != 0) & (events != self.fault_free.events[kernel]).any(axis=-1)
+        disturbed = np.nonzero(
+            (seconds != 0) & (events != self.fault_free.events[kernel]).any(axis=-1)
+        )
 
         def over_life(rate: NDArray[np.float64]) -> NDArray[np.float64]:
             total: NDArray[np.float64] = (rate * seconds).sum(axis=(1, 2))
@@ -119,8 +122,8 @@ class Meter:
         *same_points, nominal = self._conventional
         for point, technology in enumerate(self._technologies):
             busy, work, power = self._undisturbed[point][:, kernel]
-            for number in np.unique(kernel[disturbed]):
-                selected = disturbed & (kernel == number)
+            for number, runs_it in by_kernel(kernel[disturbed]):
+                selected = tuple(indices[runs_it] for indices in disturbed)
                 rates = self._rates(number, events[selected], technology)
                 busy[selected], work[selected], power[selected] = rates
             spent = spent + weights[point] * over_life(power)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.interface import Engine
+from mcage.engines.stress import by_kernel
 from mcage.geometry import SLICE
 from mcage.lifetime.end_cause import EndCause
 from mcage.lifetime.fault_free import FaultFreeReplays
@@ -146,9 +147,8 @@ class Feasibility:
             which = which[~same]
             if not len(which):
                 return
-        kernel = result.kernel[which]
-        for number in np.unique(kernel):
-            selected = which[kernel == number]
+        for number, runs_it in by_kernel(result.kernel[which]):
+            selected = which[runs_it]
             replay = self.fault_free.replays[number]
             counters = self.engine.count(replay, result.fault_maps[selected])
             events = counted(counters)
@@ -158,8 +158,8 @@ class Feasibility:
 
     def _pack(self, which: NDArray[np.int64], result: FaultMapReplays) -> None:
         """See which instances of a result have windows left, and how long wavefronts wait."""
-        for number in np.unique(result.kernel[which]):
-            selected = which[result.kernel[which] == number]
+        for number, runs_it in by_kernel(result.kernel[which]):
+            selected = which[runs_it]
             replay = self.fault_free.replays[number]
             assert isinstance(replay, PackedReplay)
             packing = replay.packing

@@ -1,4 +1,4 @@
-"""Estimate and draw how early slices die: dead as manufactured, and by three years under DVFS.
+"""Estimate and draw how early slices die: dead on arrival, and by three years under DVFS.
 
 One row of a table for each technique, voltage and age; rows that the table has are not computed
 again, so that a stopped run goes on.
@@ -52,7 +52,7 @@ OVER_OTHERS: dict[str, dict[str, str]] = {
     "rc+rar": {"markerfacecolor": "none", "linestyle": "--"},
     "rrcd+rc+rar": {"markerfacecolor": "none", "linestyle": "none"},
 }
-"""As manufactured, they lie on others' curves."""
+"""On arrival, they lie on others' curves."""
 
 
 def main() -> None:
@@ -119,7 +119,7 @@ def draw(rows: list[Row], path: Path) -> None:
         figure, both = plt.subplots(
             1, 2, figsize=(7.4, 3.2), sharex=True, sharey=True, layout="constrained"
         )
-        titles = "dead as manufactured", f"dead by {LATER_YEARS:g} years under DVFS"
+        titles = "dead on arrival", f"dead by {LATER_YEARS:g} years under DVFS"
         parts = (0.0, MANUFACTURED), (LATER_YEARS, LATER)
         for axes, title, (age_years, points) in zip(both, titles, parts, strict=True):
             for technique in points:

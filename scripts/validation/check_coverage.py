@@ -3,12 +3,13 @@
 Draws many small sweeps whose truth is known and counts how often each interval encloses it. The
 promise is 93.5 to 96.5 % for median life, B10 life and spill rate.
 
-    python scripts/validation/check_coverage.py # sweeps drawn from two laws of life
+    python scripts/validation/check_coverage.py # lives drawn from two distributions
     python scripts/validation/check_coverage.py results.h5 # a file cut into sweeps
 
-The first law is continuous, the second has the atoms of a sweep over several kernels: slices dead
-on arrival, and lives that end where a workload period begins. For the second way a file of 100,000
-cheap dies, which its 1,000 sweeps of 100 share with nobody, takes five minutes on two cores:
+The first distribution is continuous; the second has the atoms of a sweep over several kernels:
+slices dead on arrival, and lives that end where a workload period begins. For the second way, a
+file of 100,000 cheap dies, which its 1,000 sweeps of 100 do not share, takes five minutes on two
+cores:
 
     mcage sweep --technique rrcd --technique rrcd+pg --environment dvfs --kernel Reduction \
         --generations 1 --instances 100000 --out results.h5
@@ -261,7 +262,7 @@ def forecast(of_sweeps: list[dict[tuple[float, str], Stop]], rule: str) -> str:
 
 
 def check_fits(draw: np.random.Generator, sweeps: int, dies: int) -> None:
-    """Print how often intervals of a Weibull law enclose it and the test rejects it wrongly."""
+    """Print how often intervals of Weibull parameters hold the truth, and the test is wrong."""
     shape, scale = 1.8, 9.0
     names = ("shape", "scale_years")
     covered, rejected = np.zeros(2), 0
@@ -276,7 +277,9 @@ def check_fits(draw: np.random.Generator, sweeps: int, dies: int) -> None:
     print(f"\nWeibull lives, {dies} dies each, {sweeps} sweeps")
     for name, inside in zip(names, covered, strict=True):
         print(f"  {name:41}  {100 * inside / sweeps:5.1f} %")
-    print(f"  {'the true law rejected (promised: 5 %)':41}  {100 * rejected / sweeps:5.1f} %")
+    print(
+        f"  {'the true distribution rejected (promised: 5 %)':41}  {100 * rejected / sweeps:5.1f} %"
+    )
 
 
 def main() -> None:

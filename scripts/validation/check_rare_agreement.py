@@ -4,7 +4,7 @@ Cases whose chance of death is 1e-2 to 1e-4, once from plain slices and once wei
 random numbers. Plain slices live as in a sweep (`tests/validation/test_rare_case.py` holds
 them against one, die by die), but only up to the age that is asked about.
 
-For techniques that cannot move data, the chance to be dead as manufactured is also computed from
+For techniques that cannot move data, the chance to be dead on arrival is also computed from
 fields alone, without drawing a cell.
 
     python scripts/validation/check_rare_agreement.py           # some minutes on two cores
@@ -85,7 +85,7 @@ def spec_of(case: Checked) -> SweepSpec:
 
 
 def print_from_fields(case: Checked) -> None:
-    """Print the mean chance, over fields, to be dead as manufactured."""
+    """Print the mean chance, over fields, to be dead on arrival."""
     rare = rare_case(spec_of(case), 0.0, select_engine("numba")[0])
     normals = np.random.default_rng(FIELD_SEED).standard_normal((FIELDS, rare.distribution.normals))
     chances = [

@@ -7,9 +7,10 @@ how often the interval encloses the truth. The promise is 93.5 to 96.5 %.
     python scripts/validation/check_rare_coverage.py --repetitions 200   # a first look
 
 - A toy: a normal number above five deviations, from numbers shifted there.
-- Slices dead as manufactured under a technique that cannot move data, with lives as in a sweep:
+- Slices dead on arrival under a technique that cannot move data, with lives as in a sweep:
   independent cells (exact), and cells that share one normal number (by quadrature).
-- Slices with many faulty entries, drawn as for techniques that move data, for the same two laws.
+- Slices with many faulty entries, drawn as for techniques that move data, for the same two
+  distributions.
 
 Exits with 1 if a coverage is out of its limits.
 """

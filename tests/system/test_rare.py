@@ -36,7 +36,7 @@ def test_words_and_numbers_agree(command):
     estimate = json.loads(text)
     assert estimate["case"]["vdd_volts"] == [0.6]
     assert estimate["lower"] < estimate["probability"] < estimate["upper"] < 1e-5
-    assert f"dead as manufactured: {estimate['probability']:.3g} " in words
+    assert f"dead on arrival: {estimate['probability']:.3g} " in words
     assert f"{estimate['failures']} of 300 slices" in words
 
 

@@ -302,7 +302,7 @@ def test_out_of_memory_to_the_end(machine, sweep, tmp_path):
     [
         (
             "",
-            r"one of the kernels .*place, sort_occupants, add_stress \(MCAGE_SYNC=1 in the environment",
+            r"one of the kernels .*place, sort_occupants, add_stress \(MCAGE_SYNC=1 in the env",
         ),
         ("1", "kernel add_stress: cudaErrorIllegalAddress"),
     ],

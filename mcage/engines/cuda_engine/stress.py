@@ -96,7 +96,7 @@ class CudaStress(StressAccumulator):
             )
         self._look_up(instances)
 
-    def _own_earlier(
+    def _separate_longest_earlier(
         self,
         instances: NDArray[np.int64],
         kernel: NDArray[np.int64],
@@ -116,7 +116,7 @@ class CudaStress(StressAccumulator):
         return longest
 
     def _redirected(self, kernel: int) -> RedirectedReplay:
-        """A kernel's replay: only redirection gives instances stress times of their own."""
+        """A kernel's replay: only redirection gives instances separate stress times."""
         replay = self._duties.replays[kernel]
         assert isinstance(replay, RedirectedReplay)
         return replay

@@ -77,7 +77,7 @@ def dead_at_start(
     vdd_volts: float,
     needed: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
-    """Probability that slices with given fields are dead as manufactured.
+    """Probability that slices with given fields are dead on arrival.
 
     Under a technique that cannot move data, a slice is dead if any needed entry holds two faulty
     cells, and entries are independent given the field. The mean of this probability over fields is

@@ -48,7 +48,7 @@ class EntryProposal:
         Parameters
         ----------
         distribution : VminGaussian
-            Law of the slice.
+            Distribution of Vmin over the slice.
         node_volts : float64[..., node_rows, node_columns]
             Mean Vmin at the nodes, in volts.
         level_volts : float
@@ -88,7 +88,7 @@ class EntryProposal:
         Parameters
         ----------
         distribution : VminGaussian
-            Law of the slice.
+            Distribution of Vmin over the slice.
         log_odds : float
             Logarithm of the factor on the odds that an entry is faulty; 0: no factor.
         generator : Generator

@@ -59,7 +59,7 @@ def failure_probability(
     spec : SweepSpec
         A sweep of one case; its seed is used, its number of instances is not.
     age_years : float
-        The age in years, 0 ... horizon of the spec; 0: dead as manufactured.
+        The age in years, 0 ... horizon of the spec; 0: dead on arrival.
     instances : int
         Number of slices to draw, 2 or more.
     engine : Engine

@@ -165,7 +165,7 @@ class Bumps:
         Parameters
         ----------
         distribution : VminGaussian
-            Law of Vmin over a slice.
+            Distribution of Vmin over a slice.
         normals : float64[I, normals]
             Standard normal numbers behind these fields.
         weights : float64[I]

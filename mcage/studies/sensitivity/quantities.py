@@ -20,8 +20,8 @@ class Quantity:
 
     Parameters
     ----------
-    name, unit, title : str
-        Name on the command line; unit; meaning in words.
+    name, unit : str
+        Name on the command line, and unit.
     of_dies : callable
         From the arrays of a sweep to a number of each die: infinity for "after the horizon", NaN
         where the die has no value.
@@ -35,7 +35,6 @@ class Quantity:
 
     name: str
     unit: str
-    title: str
     of_dies: Callable[[Arrays], Floats]
     is_median: bool = False
     is_share: bool = False
@@ -62,38 +61,31 @@ QUANTITIES = {
         Quantity(
             "median_life",
             "years",
-            "median life",
             lambda arrays: np.where(_died(arrays), _lives(arrays), np.inf),
             is_median=True,
         ),
-        Quantity(
-            "mean_life", "years", "restricted mean survival time (RMST) up to the horizon", _lives
-        ),
+        Quantity("mean_life", "years", _lives),
         Quantity(
             "survival",
             "%",
-            "share of slices that reach the horizon",
             lambda arrays: np.where(_died(arrays), 0.0, 100.0),
             is_share=True,
         ),
         Quantity(
             "max_dvth",
             "mV",
-            "worst threshold shift at the horizon",
             lambda arrays: _at_horizon(arrays, arrays["max_dvth_mv"][0].max(axis=-1)),
             changes={"life.delay_guardband": NEVER},
         ),
         Quantity(
             "delay",
             "%",
-            "delay increase at the horizon",
             lambda arrays: _at_horizon(arrays, 100.0 * arrays["delay_increase"][0]),
             changes={"life.delay_guardband": NEVER},
         ),
         Quantity(
             "spill_rate",
             "%",
-            "share of register writes that go to the LDS, of slices that worked",
             lambda arrays: np.asarray(100.0 * arrays["spill_rate"][0], dtype=np.float64),
         ),
     )

@@ -139,15 +139,17 @@ class NumbaStress(FaultFreeStress):
 
     @cached_property
     def _cells(self) -> Cells:
-        return new_cells(len(self._has_own))
+        return new_cells(len(self._has_separate_times))
 
     @cached_property
     def _groups(self) -> TrackedGroups:
-        return groups_of(self._tracked, len(self._has_own), self._residencies.rules.in_blocks)
+        return groups_of(
+            self._tracked, len(self._has_separate_times), self._residencies.rules.in_blocks
+        )
 
     @cached_property
     def _progress(self) -> Progress:
-        instances, passes = len(self._has_own), len(self._residencies.selector_starts)
+        instances, passes = len(self._has_separate_times), len(self._residencies.selector_starts)
         progress: Progress = new_progress(len(self._groups.block), instances, passes)
         return progress
 
@@ -157,7 +159,7 @@ class NumbaStress(FaultFreeStress):
 
     @cached_property
     def _epoch_log(self) -> EpochLog:
-        passes, instances = len(self._residencies.selector_starts), len(self._has_own)
+        passes, instances = len(self._residencies.selector_starts), len(self._has_separate_times)
         occupants = passes * int(self._residencies_of_kernel.mean())
         occupant = self._pool.take(_EXPECTED * instances * occupants)
         return new_epoch_log(passes, instances, _EPOCHS, occupant)
@@ -200,7 +202,7 @@ class NumbaStress(FaultFreeStress):
         _add_epoch(batch, self._search(workspace), tracking, workspace)
         self._workspaces.give_back(workspace)
 
-    def _own_earlier(
+    def _separate_longest_earlier(
         self,
         instances: NDArray[np.int64],
         kernel: NDArray[np.int64],
