@@ -8,7 +8,6 @@ from mcage.aging.sampling import InstanceDistributions, TimeFractionDistribution
 from mcage.errors import UserError
 from mcage.lifetime.conditions import LifeConditions
 from mcage.spec import Case, SweepSpec
-from mcage.spec.sections import Faults
 from mcage.sweep.header import CaseName
 from mcage.techniques import Technique, technique
 from mcage.traces.transforms import HELD
@@ -68,7 +67,8 @@ def plan_cases(
 def _planned(
     spec: SweepSpec, case: Case, nbti: NbtiModel, distributions: InstanceDistributions
 ) -> PlannedCase:
-    faults = _fault_model(spec.faults, case.scenario)
+    # The keys of [faults] bear the names of the parameters.
+    faults = fault_model(case.scenario, **spec.faults.model_dump())
     faults.check_vdd(case.scenario_vdd_volts)
     # Temperatures that differ are drawn by instance; the environment is given the middle one.
     temperature_kelvin = distributions.temperature_kelvin.at(0.5)
@@ -129,21 +129,6 @@ def _check_fault_voltage(case: Case, points: Environment, faults: FaultModel) ->
             f"{case.scenario_vdd_volts:g} V only: choose undervolted, dvfs, or points of which "
             "that is the lowest, or mode varius"
         )
-
-
-def _fault_model(faults: Faults, scenario_name: str) -> FaultModel:
-    return fault_model(
-        scenario_name,
-        faults.mode,
-        spread_blocks=faults.spread_blocks,
-        slices_per_chip=faults.slices_per_chip,
-        tolerance=faults.tolerance,
-        sigma_die_volts=faults.sigma_die_volts,
-        sigma_systematic_volts=faults.sigma_systematic_volts,
-        sigma_random_volts=faults.sigma_random_volts,
-        phi=faults.phi,
-        mu_volts=faults.mu_volts,
-    )
 
 
 def operating_points(

@@ -5,6 +5,7 @@ import json
 
 import pytest
 from engine_cases import possible_techniques
+from places import ROOT
 from typer.testing import CliRunner
 
 from mcage.cli.main import app
@@ -49,6 +50,25 @@ def run(*arguments):
     result = CliRunner().invoke(app, ["techniques", *arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout
+
+
+def test_documented():
+    """The table in docs/techniques.md has every technique, with its policies and its source."""
+    page = (ROOT / "docs" / "techniques.md").read_text(encoding="utf-8")
+    table = page.split("## Techniques that ship")[1].split("\n## ")[0]
+    rows = [
+        [cell.strip() for cell in row.split("|")[1:-1]] for row in table.splitlines() if "`" in row
+    ]
+    documented = {row[0].strip("`"): tuple(row[1:]) for row in rows if len(row) == 5}
+    assert documented == {
+        name: (
+            placement + ", rotating" * rotating,
+            storage,
+            gating,
+            TECHNIQUES[name].source,
+        )
+        for name, (placement, storage, gating, rotating) in POLICIES.items()
+    }
 
 
 def test_listed_as_json():

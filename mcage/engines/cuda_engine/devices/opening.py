@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from mcage.engines.cuda_engine.devices.cupy_device import CupyDevice
-from mcage.engines.cuda_engine.devices.errors import NoDeviceError, first_line
-from mcage.engines.cuda_engine.devices.probe import probe
+from mcage.engines.cuda_engine.devices.device import Device
+from mcage.engines.cuda_engine.devices.errors import DeviceError, NoDeviceError, first_line
 from mcage.engines.cuda_engine.devices.refusal import (
     CACHE_REMEDY,
     Refusal,
@@ -17,10 +19,13 @@ from mcage.engines.cuda_engine.devices.refusal import (
     reason,
 )
 from mcage.engines.cuda_engine.engine import LEAST_BYTES
+from mcage.engines.cuda_engine.programs import PROBE
 from mcage.errors import UserError
 
 LEAST_CAPABILITY = (7, 5)
 """Compute capability from which on the kernels are tested; NVRTC 13 knows no older cards."""
+
+_PROBE_THREADS = 64
 
 
 @dataclass(frozen=True)
@@ -131,13 +136,29 @@ def _open(cupy: Any, number: int) -> CupyDevice | Refusal:
         device = CupyDevice(cupy, number)
         if device.capability < LEAST_CAPABILITY:
             return Refusal(number, _too_old(device))
-        probe(device)
+        _probe(device)
         free = device.free_bytes()
     except Exception as error:  # CUDA's, CuPy's, NVRTC's, or those of its cache on disk
         return Refusal(number, *reason(cupy, error))
     if free < LEAST_BYTES:
         return Refusal(number, _too_full(free))
     return device
+
+
+def _probe(device: Device) -> None:
+    """Compile a small kernel, run it, and look at its results.
+
+    Raises
+    ------
+    Exception
+        Whatever the device raises where it does not answer; DeviceError if its results are wrong.
+    """
+    numbers = np.arange(_PROBE_THREADS, dtype=np.int32)
+    doubled = device.empty(numbers.shape, np.int32)
+    module = device.module(*PROBE)
+    module.launch("probe", (1, 1, 1), (_PROBE_THREADS, 1, 1), [device.upload(numbers), doubled])
+    if not np.array_equal(device.download(doubled), 2 * numbers):
+        raise DeviceError("its test kernel computed wrong numbers")
 
 
 def _too_old(device: CupyDevice) -> str:
