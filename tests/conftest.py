@@ -9,6 +9,7 @@ from pathlib import Path
 import fake_campaign
 import pytest
 from campaign_cases import CAMPAIGN
+from hypothesis import settings
 
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
@@ -17,6 +18,10 @@ from mcage.cli import main
 HERE = Path(__file__).parent
 SUITES = ("validation", "parity", "unit", "system")
 """Folders, in the order in which they run: what takes longest goes first."""
+
+settings.register_profile("few", max_examples=25, deadline=None)
+settings.register_profile("many", max_examples=1000, deadline=None)
+settings.load_profile("few")  # `--hypothesis-profile=many` takes the other
 
 LONG_AND_NOTHING_COMPILED = ("test_fuzz", "test_kernels_compile", "test_host_gpu", "test_kill_9")
 """What a second worker does while the first one compiles the numba engine."""

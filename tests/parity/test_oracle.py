@@ -683,7 +683,7 @@ def test_rrcd_rc_rar_passes_are_cyclic_in_themselves():
 
 
 @given(trace=traces(phases=(1, 1)), fault_map=fault_maps())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_outcomes_are_possible(trace, fault_map):
     writes, reads = trace.writes, trace.reads
     for technique in TECHNIQUES:

@@ -127,6 +127,7 @@ class Cells:
         self.content = np.zeros((ENTRIES, CELLS), dtype=bool)
         self.written = np.zeros((ENTRIES, CELLS), dtype=bool)
         self.switched_on = np.zeros((ENTRIES, CELLS), dtype=bool)
+        self.ever_written: set[int] = set()  # entries; the cells of others are off
         self.start_pass()
 
     def start_pass(self):
@@ -137,7 +138,7 @@ class Cells:
     def settle(self, entry, now):
         """Book the time since the last change of ``entry``."""
         cycles = now - self.since[entry]
-        if cycles:
+        if cycles and entry in self.ever_written:
             on = self.written[entry]
             if self.gated:
                 on = on & self.switched_on[entry]
@@ -155,6 +156,7 @@ class Cells:
         cells = np.flatnonzero(chosen)
         self.content[entry, first + cells] = bits[cells]
         self.written[entry, first + cells] = True
+        self.ever_written.add(entry)
 
 
 class Place(NamedTuple):
@@ -637,18 +639,14 @@ def replay_sum(trace, technique, **options) -> tuple[Outcome, int]:
     """
     passes = steady_passes(trace, technique, **options)
     total, count = next(passes), 1
+    ones, powered = total.ones.copy(), total.powered.copy()
     for outcome in passes:
         counters = {name: total.counters[name] + outcome.counters[name] for name in COUNTERS}
         counters["peak_spilled_rows"] = max(
             total.counters["peak_spilled_rows"], outcome.counters["peak_spilled_rows"]
         )
-        total = Outcome(
-            total.cycles + outcome.cycles,
-            counters,
-            total.ones + outcome.ones,
-            total.powered + outcome.powered,
-            None,
-            None,
-        )
+        ones += outcome.ones
+        powered += outcome.powered
+        total = Outcome(total.cycles + outcome.cycles, counters, ones, powered, None, None)
         count += 1
     return total, count

@@ -224,6 +224,7 @@ def test_power_of_a_sweep(technology, kernels):
         techniques=["mcage.costs:CONVENTIONAL", "rc+rar", "argo"],
         environments=["nominal"],
         costs={"technology": technology},
+        workload={"kernels": list(SMALL_KERNELS[:2]), "periods": 3, "generations": 2},
         life={"epochs": 3, "delay_guardband": 10.0},
     )
     arrays, node = sweep.compute(0, 6), COSTS.technology(technology)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcage.stats.competing_risks import cumulative_incidence
@@ -50,7 +50,6 @@ def test_causes_and_survivors_add_up_to_one(lives):
     np.testing.assert_allclose(all_causes.share, 1 - survival, atol=1e-12)
 
 
-@settings(deadline=None)
 @given(lives=LIVES)
 def test_without_losses_the_band_is_that_of_a_plain_share(lives):
     years, cause = arrays(lives)

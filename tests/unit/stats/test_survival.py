@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -112,7 +112,6 @@ def test_a_life_that_gets_lost_early_is_refused():
         life_quantile(np.array([1.0, 5.0]), np.array([False, True]))
 
 
-@settings(deadline=None)
 @given(lives=st.lists(st.floats(0.1, 12.0), min_size=1, max_size=60), share=st.floats(0.05, 0.95))
 def test_quantiles_invert_the_kaplan_meier_curve(lives, share):
     years = np.minimum(lives, 10.0)

@@ -1,5 +1,6 @@
 """The table of chips, and what a table of slices says of shared dies."""
 
+import functools
 import io
 import json
 
@@ -24,14 +25,21 @@ from mcage.results.reader import open_results
 from mcage.stats.wording import plain
 
 
-def file_of(tmp_path, instances=50, **faults):
-    spec = tomli_w.dumps({"faults": faults})
-    campaign = fake_campaign.campaign(instances=instances, spec_toml=spec)
-    return run_campaign(Study(campaign, fake_campaign.compute), tmp_path / "r.h5", 20)
+@pytest.fixture(scope="module")
+def file_of(tmp_path_factory):
+    """The results file of 50 instances under some faults, which is written once."""
+
+    @functools.cache
+    def written(**faults):
+        campaign = fake_campaign.campaign(instances=50, spec_toml=tomli_w.dumps({"faults": faults}))
+        out = tmp_path_factory.mktemp("chips") / "r.h5"
+        return run_campaign(Study(campaign, fake_campaign.compute), out, 20)
+
+    return written
 
 
-def test_summaries_follow_the_arrays(tmp_path) -> None:
-    summaries = summarize_chips_of_file(file_of(tmp_path), 8, 2)
+def test_summaries_follow_the_arrays(file_of) -> None:
+    summaries = summarize_chips_of_file(file_of(), 8, 2)
     arrays = fake_campaign.compute(0, 50)
     assert [s.label for s in summaries] == [case.label for case in fake_campaign.CAMPAIGN.cases]
     for index, case in enumerate(summaries):
@@ -44,8 +52,8 @@ def test_summaries_follow_the_arrays(tmp_path) -> None:
         assert plain(case)["slices_left_out"] == 2
 
 
-def test_by_default_chips_are_those_of_the_sweep(tmp_path) -> None:
-    with open_results(file_of(tmp_path, slices_per_chip=10, sigma_die_volts=0.01)) as results:
+def test_by_default_chips_are_those_of_the_sweep(file_of) -> None:
+    with open_results(file_of(slices_per_chip=10, sigma_die_volts=0.01)) as results:
         for given in (None, 10):
             assert summarize_chips(results, given)[0].chips == 5
         with pytest.raises(UserError, match=r"= 5, but dies differ and 10 slices shared each"):
@@ -53,20 +61,20 @@ def test_by_default_chips_are_those_of_the_sweep(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("faults", [{}, {"slices_per_chip": 10}, {"sigma_die_volts": 0.0}])
-def test_where_dies_are_alike_any_slices_make_a_chip(tmp_path, faults) -> None:
-    path = file_of(tmp_path, **faults)
+def test_where_dies_are_alike_any_slices_make_a_chip(file_of, faults) -> None:
+    path = file_of(**faults)
     assert summarize_chips_of_file(path, 25)[0].chips == 2
     assert summarize_chips_of_file(path)[0].chips == 50 // faults.get("slices_per_chip", 1)
 
 
-def test_errors_name_the_file(tmp_path) -> None:
-    path = file_of(tmp_path)
+def test_errors_name_the_file(file_of) -> None:
+    path = file_of()
     with pytest.raises(UserError, match=rf"^{path}: 50 slices make no chip of 60"):
         summarize_chips_of_file(path, 60)
 
 
-def test_table(tmp_path) -> None:
-    summaries: list[ChipSummary] = summarize_chips_of_file(file_of(tmp_path), 8, 1)
+def test_table(file_of) -> None:
+    summaries: list[ChipSummary] = summarize_chips_of_file(file_of(), 8, 1)
     stream = io.StringIO()
     print_chips(summaries, PlainConsole(file=stream, width=WIDTH_WITHOUT_TERMINAL))
     lines = [line.strip() for line in stream.getvalue().splitlines()]
@@ -76,7 +84,7 @@ def test_table(tmp_path) -> None:
     row = next(line for line in lines if line.startswith("rrcd dvfs"))
     assert f"{summaries[2].median_life_years.value:.2f} [" in row
     assert "delay" in row
-    print_chips(summarize_chips_of_file(tmp_path / "r.h5", 10), PlainConsole(file=stream))
+    print_chips(summarize_chips_of_file(file_of(), 10), PlainConsole(file=stream))
     assert "left out" not in stream.getvalue().splitlines()[len(lines)]
 
 
@@ -87,8 +95,8 @@ def shown(*arguments):
     return CliRunner().invoke(app, ["show", *map(str, arguments)])
 
 
-def test_the_command_shows_chips(tmp_path) -> None:
-    path = file_of(tmp_path)
+def test_the_command_shows_chips(file_of) -> None:
+    path = file_of()
     chips = json.loads(shown(path, "--slices-per-chip", 8, "--spare-slices", 2, "--json").stdout)
     assert chips == json.loads(json.dumps(plain(summarize_chips_of_file(path, 8, 2))))
     assert "6 chips of 8 slices, 0 to spare" in shown(path, "--slices-per-chip", 8).stdout
@@ -103,13 +111,13 @@ def test_the_command_shows_chips(tmp_path) -> None:
         (["--slices-per-chip", 0], "slices_per_chip = 0"),
     ],
 )
-def test_options_that_make_no_table_of_chips(tmp_path, options, message) -> None:
-    assert message in str(shown(file_of(tmp_path), *options).exception)
+def test_options_that_make_no_table_of_chips(file_of, options, message) -> None:
+    assert message in str(shown(file_of(), *options).exception)
 
 
 @pytest.mark.parametrize("option", [[], ["--causes"], ["--fit"], ["--compare", "base", "rrcd n"]])
-def test_tables_of_slices_say_that_they_share_dies(tmp_path, option) -> None:
-    dependent = shown(file_of(tmp_path, slices_per_chip=10, sigma_die_volts=0.01), *option)
+def test_tables_of_slices_say_that_they_share_dies(file_of, option) -> None:
+    dependent = shown(file_of(slices_per_chip=10, sigma_die_volts=0.01), *option)
     last = dependent.stdout.splitlines()[-1]
     assert last.startswith("WARNING: 10 slices share each die")
     assert last.endswith("--slices-per-chip 10")
@@ -118,12 +126,12 @@ def test_tables_of_slices_say_that_they_share_dies(tmp_path, option) -> None:
 @pytest.mark.parametrize(
     "faults", [{}, {"slices_per_chip": 10}, {"sigma_die_volts": 0.01}, {"slices_per_chip": 1}]
 )
-def test_independent_slices_need_no_warning(tmp_path, faults) -> None:
-    assert "WARNING" not in shown(file_of(tmp_path, **faults)).output
+def test_independent_slices_need_no_warning(file_of, faults) -> None:
+    assert "WARNING" not in shown(file_of(**faults)).output
 
 
-def test_a_warning_is_no_part_of_json_nor_of_the_table_of_chips(tmp_path) -> None:
-    path = file_of(tmp_path, slices_per_chip=10, sigma_die_volts=0.01)
+def test_a_warning_is_no_part_of_json_nor_of_the_table_of_chips(file_of) -> None:
+    path = file_of(slices_per_chip=10, sigma_die_volts=0.01)
     result = shown(path, "--json")
     assert len(json.loads(result.stdout)) == 3
     assert "WARNING" in result.stderr
