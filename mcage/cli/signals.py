@@ -60,6 +60,8 @@ class _Stop:
             for number in WORDS
             if signal.getsignal(number) is not signal.SIG_IGN
         }
+        self._earlier_hook = sys.unraisablehook
+        sys.unraisablehook = self._pass_on
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
@@ -67,6 +69,14 @@ class _Stop:
         if not self._first:
             self._first = number
             raise KeyboardInterrupt
+
+    def _pass_on(self, dropped: "sys.UnraisableHookArgs") -> None:
+        """Say nothing of an unwinding that Python drops: it came where code may not fail.
+
+        The process ends after the time of grace.
+        """
+        if not (self._first and isinstance(dropped.exc_value, KeyboardInterrupt)):
+            self._earlier_hook(dropped)
 
     def _watch(self) -> None:
         number = self._heard()
@@ -97,6 +107,7 @@ class _Stop:
         for number, handler in self._earlier.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(self._earlier_writer)
+        sys.unraisablehook = self._earlier_hook
         os.close(self._writer)
         self._thread.join()
         os.close(self._reader)
