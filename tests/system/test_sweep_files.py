@@ -129,7 +129,7 @@ def peak_megabytes(out, instances):
     To what its parent is told of it, the parent's own memory at the time of the start belongs.
     """
     asked = "import atexit; atexit.register(lambda: print(open('/proc/self/status').read())); "
-    sweep = command(out, instances, shard_size=32, before=asked)
+    sweep = command(out, instances, shard_size=16, before=asked)
     done = subprocess.run(sweep, capture_output=True, text=True, check=True)
     (kilobytes,) = re.findall(r"^VmHWM:\s*(\d+) kB$", done.stdout, re.MULTILINE)
     return int(kilobytes) / 1024
@@ -137,6 +137,6 @@ def peak_megabytes(out, instances):
 
 def test_memory_does_not_grow_with_the_instances(tmp_path):
     """Four times as many, within what the memory of one and the same run varies."""
-    few, many = (peak_megabytes(tmp_path / f"{n}.h5", n) for n in (64, 256))
+    few, many = (peak_megabytes(tmp_path / f"{n}.h5", n) for n in (32, 128))
     assert many < few + 60
     assert many < 1000

@@ -18,8 +18,13 @@ from mcage.sweep.run import run_sweep
 from mcage.sweep.unused_keys import refuse_unused
 
 MCAGE = [sys.executable, "-c", "from mcage.cli.main import main; main()"]
-ALONE = {"kernels": ["MatrixTranspose"], "periods": 3, "generations": 2}
-QUICK = {"techniques": ["baseline"], "environments": ["nominal"], "workload": ALONE}
+ALONE = {"kernels": ["MatrixTranspose"], "periods": 2, "generations": 1}
+QUICK = {
+    "techniques": ["baseline"],
+    "environments": ["nominal"],
+    "workload": ALONE,
+    "life": {"epochs": 2},
+}
 LOW = {"environments": ["undervolted"]}
 FIXED = {
     "operating_points": {"own": points((0.9, 0.5), (0.5,))},
@@ -40,16 +45,16 @@ UNUSED = {
         {"workload": {**ALONE, "mix": "dirichlet(0.5)"}},
     ),
     "life.idle = 'held': slices are never idle, since life.activity = 1": (
-        {"life": {"epochs": 4}},
-        {"life": {"epochs": 4, "idle": "held"}},
+        {"life": {"epochs": 2}},
+        {"life": {"epochs": 2, "idle": "held"}},
     ),
     "life.spill_limit = 0.0: no technique of this sweep (baseline, disable) spills": (
         {"techniques": ["baseline", "disable"], **LOW},
-        {"life": {"epochs": 4, "spill_limit": 0.0}},
+        {"life": {"epochs": 2, "spill_limit": 0.0}},
     ),
     "life.vmin_coefficient = 0.5: faults of mode 'table' do not grow": (
         {"techniques": ["rrcd"], **LOW, "faults": {"mode": "table"}},
-        {"life": {"epochs": 4, "vmin_coefficient": 0.5}},
+        {"life": {"epochs": 2, "vmin_coefficient": 0.5}},
     ),
     "faults.spread_blocks = True: no technique of this sweep (gr-guard, rrcd+rc+rar) uses": (
         {"techniques": ["gr-guard", "rrcd+rc+rar"], **LOW},
@@ -100,8 +105,8 @@ def test_it_would_have_changed_nothing(message):
     """To the last bit: a `Sweep` by itself computes what the commands refuse."""
     fields, unused = UNUSED[message]
     assert_same_arrays(
-        small_sweep(**(QUICK | fields | unused)).compute(0, 3),
-        small_sweep(**(QUICK | fields)).compute(0, 3),
+        small_sweep(**(QUICK | fields | unused)).compute(0, 2),
+        small_sweep(**(QUICK | fields)).compute(0, 2),
     )
 
 
