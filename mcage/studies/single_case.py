@@ -32,6 +32,9 @@ class SingleCase:
         Engine that computes lives.
     study : str
         Name of the study in messages, with its article.
+    like : Sweep, optional
+        A sweep on the same engine. Its traces and fault-free replays are taken over where they
+        would be the same.
 
     Raises
     ------
@@ -42,6 +45,7 @@ class SingleCase:
     spec: SweepSpec
     engine: Engine
     study: str
+    like: Sweep | None = None
 
     def __post_init__(self) -> None:
         spec = self.spec
@@ -60,7 +64,7 @@ class SingleCase:
 
     @cached_property
     def _sweep(self) -> Sweep:
-        return Sweep(self.spec, self.engine)
+        return Sweep(self.spec, self.engine, like=self.like)
 
     @property
     def plan(self) -> SweepPlan:

@@ -8,6 +8,7 @@ from mcage.engines.select import select_engine
 from mcage.spec import SweepSpec
 from mcage.studies.rare_events.case import rare_case
 from mcage.studies.rare_events.vmin_gaussian import VminGaussian
+from mcage.sweep.study import Sweep
 from mcage.variation import scenario
 
 KERNELS = ("BlackScholes", "MatrixTranspose")
@@ -41,8 +42,20 @@ def spec_of(technique="baseline", scenario_name="common", vdd_volts=0.5, **field
 
 
 @cache
+def sweep_of(technique):
+    """A sweep whose replays all cases of a technique take over."""
+    return Sweep(spec_of(technique), engine())
+
+
+def ready_case(spec, age_years):
+    """The case of a spec, whose technique has been replayed once for all cases."""
+    (technique,) = spec.techniques
+    return rare_case(spec, age_years, engine(), sweep_of(technique))
+
+
+@cache
 def case_of(technique="baseline", scenario_name="common", vdd_volts=0.5, age_years=0.0):
-    return rare_case(spec_of(technique, scenario_name, vdd_volts), age_years, engine())
+    return ready_case(spec_of(technique, scenario_name, vdd_volts), age_years)
 
 
 @cache

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from rare_cases import engine, spec_of
+from rare_cases import engine, ready_case, spec_of, sweep_of
 
 from mcage.lifetime.end_cause import EndCause
-from mcage.studies.rare_events.case import rare_case
 from mcage.studies.rare_events.estimate import estimate
 from mcage.studies.rare_events.estimator import failure_probability, sample, sampler_for
 from mcage.sweep.study import Sweep
@@ -26,7 +25,8 @@ SIGMAS = 4.0
 
 def swept(spec, age_years):
     """What the dies of a sweep have died of by an age."""
-    arrays = Sweep(spec, engine()).compute(0, COUNT)
+    (technique,) = spec.techniques
+    arrays = Sweep(spec, engine(), like=sweep_of(technique)).compute(0, COUNT)
     in_time = arrays["life_years"][0] <= age_years
     return np.where(in_time, arrays["end_cause"][0], EndCause.CENSORED)
 
@@ -46,7 +46,7 @@ def swept(spec, age_years):
 )
 def test_dies_of_a_sweep_die_alike(case, fields, causes, age_years):
     spec = spec_of(*case, **fields)
-    rare = rare_case(spec, age_years, engine())
+    rare = ready_case(spec, age_years)
     ids = np.arange(COUNT)
     tail = sample_tail(rare.distribution.scenario, spec.seed, ids, rare.floor_volts)
     result = rare.cause(spec.seed, ids, rare.kernels(ids), tail)
@@ -58,9 +58,7 @@ def test_dies_of_a_sweep_die_alike(case, fields, causes, age_years):
 def test_who_dies_when_the_next_kernel_begins_is_dead_by_then():
     spec = spec_of("baseline", "common", 0.45)
     ids = np.arange(COUNT)
-    at, before = (
-        rare_case(spec, age, engine()) for age in (BORDER_YEARS, np.nextafter(BORDER_YEARS, 0))
-    )
+    at, before = (ready_case(spec, age) for age in (BORDER_YEARS, np.nextafter(BORDER_YEARS, 0)))
     tail = sample_tail(at.distribution.scenario, spec.seed, ids, at.floor_volts)
     dead_at, dead_before = (
         case.cause(spec.seed, ids, case.kernels(ids), tail) != EndCause.CENSORED
@@ -79,7 +77,7 @@ def test_who_dies_when_the_next_kernel_begins_is_dead_by_then():
     ],
 )
 def test_plain_slices_that_differ_agree(case, fields, age_years):
-    rare = rare_case(spec_of(*case, **fields), age_years, engine())
+    rare = ready_case(spec_of(*case, **fields), age_years)
     sampler = sampler_for(rare)
     lives = sample(sampler, np.arange(1000))
     result = estimate(lives.weights, lives.dead, sampler.proposal.plain_share)

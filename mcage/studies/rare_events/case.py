@@ -19,6 +19,7 @@ from mcage.spec import SweepSpec
 from mcage.studies.rare_events.vmin_gaussian import VminGaussian
 from mcage.studies.single_case import SingleCase
 from mcage.sweep.plan import kernels_of_periods
+from mcage.sweep.study import Sweep
 from mcage.variation import TailCells
 
 MOMENT_YEARS = 1e-12
@@ -184,7 +185,9 @@ class WeightedLives:
         return cls(*map(np.concatenate, columns))
 
 
-def rare_case(spec: SweepSpec, age_years: float, engine: Engine) -> RareCase:
+def rare_case(
+    spec: SweepSpec, age_years: float, engine: Engine, like: Sweep | None = None
+) -> RareCase:
     """Prepare the case of a spec.
 
     Parameters
@@ -195,6 +198,9 @@ def rare_case(spec: SweepSpec, age_years: float, engine: Engine) -> RareCase:
         Age in years, 0 ... horizon of the spec.
     engine : Engine
         Engine that computes lives.
+    like : Sweep, optional
+        A sweep on the same engine. Its traces and fault-free replays are taken over where they
+        would be the same.
 
     Raises
     ------
@@ -211,7 +217,7 @@ def rare_case(spec: SweepSpec, age_years: float, engine: Engine) -> RareCase:
         raise UserError(
             f"age = {age_years:g} years, expected 0 ... {spec.life.horizon_years:g}, the horizon"
         )
-    single = SingleCase(spec, engine, "an estimate of rare events")
+    single = SingleCase(spec, engine, "an estimate of rare events", like)
     plan = single.plan
     (planned,) = plan.cases
     return RareCase(
