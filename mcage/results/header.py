@@ -26,6 +26,7 @@ SCHEMA_VERSION = 6
 STUDIES = {
     "sweep": "mcage.sweep.header:SweepHeader",
     "gpu-gating": "mcage.gpu.gating.study:GatingHeader",
+    "gpu-heterogeneity": "mcage.gpu.heterogeneity.study:HeterogeneityHeader",
 }
 """Studies that ship with mcage, and their headers; nothing else is imported by a file's word."""
 

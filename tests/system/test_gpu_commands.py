@@ -66,7 +66,41 @@ def test_a_study_of_a_file_and_settings(command, tmp_path):
     assert "horizon_years = 3.0" in out
 
 
+def test_a_map_of_heterogeneous_structures(command):
+    code, out, _ = command(
+        *("gpu", "heterogeneity", "--instances", "50", "--reading", "activity"),
+        *("--reading", "thermal", "--miss-rate", "uniform(0.1, 0.5)", "--out", "r.h5"),
+    )
+    assert code == 0
+    assert "proposal < baseline < duplication" in out
+    summaries = json.loads(command("show", "r.h5", "--json")[1])
+    assert [row["design"] for row in summaries["designs"][:3]] == [
+        "baseline",
+        "two-stage+planar-tags",
+        "duplication",
+    ]
+    assert {row["reading"] for row in summaries["orders"]} == {"activity", "thermal"}
+    assert command("show", "r.h5", "--fit")[0] == 2
+
+
+def test_benchmarks_beside_the_printed_numbers(command):
+    code, out, _ = command("gpu", "heterogeneity", "--benchmarks", "--json")
+    rows = {row["benchmark"]: row for row in json.loads(out)}
+    assert code == 0
+    assert rows["NN"]["activity_pct"] == pytest.approx(2.10, abs=0.005)
+    assert rows["NN"]["printed_pct"] == pytest.approx(1.96)
+    assert rows["WP"]["printed_pct"] is None
+    assert "–" in command("gpu", "heterogeneity", "--benchmarks")[1]
+
+
 REFUSED = [
+    (("heterogeneity",), "--out FILE is needed"),
+    (("heterogeneity", "--miss-rate", "uniform(0, 2)", "--out", "r.h5"), "l2.miss_rate"),
+    (("heterogeneity", "--benchmark", "Doom", "--out", "r.h5"), "benchmark 'Doom' is unknown"),
+    (("heterogeneity", "--filter-rate", "printed", "--out", "r.h5"), "or the word benchmark"),
+    (("heterogeneity", "--benchmarks", "--seed", "2"), "--benchmarks: nothing is drawn"),
+    (("heterogeneity", "--benchmarks", "--nominal", "cases.csv"), "give one of them"),
+    (("heterogeneity", "--rel-ci", "0.1", "--of", "life", "--out", "r.h5"), "is no variable"),
     (("gating",), "--out FILE is needed"),
     (("gating", "--policy", "best", "--out", "r.h5"), "policy 'best' is unknown"),
     (("gating", "--nominal", "cases.csv", "--instances", "5"), "--nominal: the cases of the file"),
@@ -79,7 +113,10 @@ REFUSED = [
     (("temperature", "twice.csv"), "block 'SM3' stands twice"),
     (("temperature", "powers.csv", "--gpu", "plan.toml"), "plan.toml"),
     (("heterogeneity", "--nominal", "powers.csv"), "the column base_duty is missing"),
-    (("heterogeneity", "--nominal", "powers.csv", "--fields", "both"), "choose from swapped"),
+    (
+        ("heterogeneity", "--nominal", "powers.csv", "--fields", "both"),
+        "'swapped', 'common' or 'either'",
+    ),
 ]
 
 

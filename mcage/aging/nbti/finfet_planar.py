@@ -38,7 +38,7 @@ class FinFetPlanar(AdditiveModel):
         Vt, the unaged threshold voltage (its magnitude), in volts.
     alpha : float
         Exponent of the alpha-power law, for :mod:`mcage.aging.delay`.
-    effective_activation_energy_ev : float, optional
+    effective_activation_energy_ev : array, optional
         In place of Ea/4 in K, so that K stays as it is at 353.15 K; F is then that at 353.15 K.
 
     Notes
@@ -57,7 +57,7 @@ class FinFetPlanar(AdditiveModel):
     delta: float
     vt0_volts: float
     alpha: float
-    effective_activation_energy_ev: float | None = None
+    effective_activation_energy_ev: ArrayLike | None = None
 
     root = 4
 
@@ -78,9 +78,8 @@ class FinFetPlanar(AdditiveModel):
             return diffusion
         temperature = np.asarray(temperature_kelvin, dtype=np.float64)
         colder = (1 / temperature - 1 / TEMPERATURE_KELVIN) / BOLTZMANN_EV_PER_KELVIN
-        heated: NDArray[np.float64] = diffusion * np.exp(
-            -4 * self.effective_activation_energy_ev * colder
-        )
+        energy = np.asarray(self.effective_activation_energy_ev, dtype=np.float64)
+        heated: NDArray[np.float64] = diffusion * np.exp(-4 * energy * colder)
         return heated
 
     def diffusion_per_second(self, temperature_kelvin: ArrayLike) -> NDArray[np.float64]:

@@ -14,24 +14,27 @@ from mcage.aging.delay import delay_increase
 from mcage.aging.environment import TEMPERATURE_KELVIN, Environment, OperatingPoint
 from mcage.aging.nbti import SECONDS_PER_YEAR, NbtiModel, Transistors
 
+YEARS = 7.0
+"""Service life (printed, section 5)."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Conditions:
-    """Age, voltage and temperature of a structure.
+    """Age, voltage and temperature of a structure; ages and temperatures may be arrays.
 
     Parameters
     ----------
-    years : float
+    years : array
         Age (printed: 7).
     vdd_volts : float
         Supply voltage, V (printed: 0.9).
-    temperature_kelvin : float
+    temperature_kelvin : array
         Temperature of the baseline, K (assumed).
     """
 
-    years: float = 7.0
+    years: ArrayLike = YEARS
     vdd_volts: float = 0.9
-    temperature_kelvin: float = TEMPERATURE_KELVIN
+    temperature_kelvin: ArrayLike = TEMPERATURE_KELVIN
 
     def dvth_volts(
         self, model: NbtiModel, duty: ArrayLike, drop_kelvin: ArrayLike = 0.0
@@ -47,18 +50,19 @@ class Conditions:
         drop_kelvin : array
             Kelvin by which it is cooler than the baseline.
         """
-        point = OperatingPoint(self.vdd_volts, 1.0, self.temperature_kelvin)
-        temperature = self.temperature_kelvin - np.asarray(drop_kelvin, np.float64)
+        point = OperatingPoint(self.vdd_volts, 1.0, TEMPERATURE_KELVIN)
+        baseline = np.asarray(self.temperature_kelvin, np.float64)
+        temperature = baseline - np.asarray(drop_kelvin, np.float64)
         return model.dvth_at(
             Environment("structure", (point,)),
             duty,
-            self.years * SECONDS_PER_YEAR,
+            np.asarray(self.years, np.float64) * SECONDS_PER_YEAR,
             Transistors(temperature_kelvin=temperature),
         )
 
     def delay(self, model: NbtiModel, duty: ArrayLike) -> NDArray[np.float64]:
         """Relative delay increase of a transistor with a duty."""
-        return self._delay_of(model, self.dvth_volts(model, duty))
+        return self.delay_of(model, self.dvth_volts(model, duty))
 
     def delay_left(
         self, model: NbtiModel, baseline_delay: ArrayLike, dvth_ratio: ArrayLike
@@ -74,10 +78,17 @@ class Conditions:
         dvth_ratio : array
             Shift after the change over the shift before.
         """
-        baseline = np.asarray(baseline_delay, np.float64)
-        overdrive = self.vdd_volts - model.vt0_volts
-        shift = overdrive * (1 - (1 + baseline) ** (-1 / model.alpha))
-        return self._delay_of(model, shift * np.asarray(dvth_ratio, np.float64))
+        shift = self.shift_at(model, baseline_delay)
+        return self.delay_of(model, shift * np.asarray(dvth_ratio, np.float64))
 
-    def _delay_of(self, model: NbtiModel, dvth_volts: ArrayLike) -> NDArray[np.float64]:
+    def delay_of(self, model: NbtiModel, dvth_volts: ArrayLike) -> NDArray[np.float64]:
+        """Relative delay increase of a transistor that has shifted."""
         return delay_increase(dvth_volts, self.vdd_volts, model.vt0_volts, model.alpha)
+
+    def shift_at(self, model: NbtiModel, delay: ArrayLike) -> NDArray[np.float64]:
+        """Shift at which the delay has grown by ``delay``, V; inverse of `delay_of`."""
+        slower = 1 + np.asarray(delay, np.float64)
+        shift: NDArray[np.float64] = (self.vdd_volts - model.vt0_volts) * (
+            1 - slower ** (-1 / model.alpha)
+        )
+        return shift

@@ -11,32 +11,34 @@ from numpy.typing import ArrayLike, NDArray
 from mcage.aging.nbti import NbtiModel
 from mcage.gpu.heterogeneity.aging import Conditions
 
+L2_BASE_DUTY = 0.7774
+"""Duty of the baseline's data array (reconstructed): meets the printed mean of 14.1 %."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class SequentialL2:
-    """How the data array ages when it is read after the tags.
+    """How the data array ages when it is read after the tags; all but `ways` may be arrays.
 
     Parameters
     ----------
     ways : int
         Ways of a set (printed: 16).
-    base_duty : float
-        Share of the time under stress when all ways are read (reconstructed: meets the printed mean
-        of the baseline, 14.1 %).
-    count_fills : bool
+    base_duty : array
+        Share of the time under stress when all ways are read.
+    count_fills : array of bool
         Whether a miss reads and writes a way, too, when its line is filled; the paper leaves that
         out.
     """
 
     ways: int = 16
-    base_duty: float = 0.7774
-    count_fills: bool = False
+    base_duty: ArrayLike = L2_BASE_DUTY
+    count_fills: ArrayLike = False
 
     def duty(self, miss_rate: ArrayLike) -> NDArray[np.float64]:
         """Share of the time under stress, of a miss rate 0 ... 1."""
         misses = np.asarray(miss_rate, np.float64)
-        used = np.ones_like(misses) if self.count_fills else 1 - misses
-        duty: NDArray[np.float64] = self.base_duty * used / self.ways
+        used = np.where(self.count_fills, 1.0, 1 - misses)
+        duty: NDArray[np.float64] = np.asarray(self.base_duty, np.float64) * used / self.ways
         return duty
 
     def delay(

@@ -1,9 +1,10 @@
 """The two kinds of transistor of a heterogeneous GPU (Zhang et al., INTEGRATION 2015, Table 3)."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
-from mcage.aging.nbti import NbtiModel, nbti_model
+from mcage.aging.nbti import nbti_model
+from mcage.aging.nbti.finfet_planar import FinFetPlanar
 
 Fields = Literal["swapped", "common"]
 FIELDS: tuple[Fields, ...] = ("swapped", "common")
@@ -17,15 +18,16 @@ class Parts:
 
     Parameters
     ----------
-    finfet, planar : NbtiModel
+    finfet, planar : FinFetPlanar
         How each kind shifts.
     """
 
-    finfet: NbtiModel
-    planar: NbtiModel
+    finfet: FinFetPlanar
+    planar: FinFetPlanar
 
 
 def parts(fields: Fields = "swapped") -> Parts:
     """Return both kinds under a reading of the field constants."""
     suffix = "" if fields == "swapped" else "-common"
-    return Parts(nbti_model(f"finfet{suffix}"), nbti_model(f"planar{suffix}"))
+    finfet, planar = (nbti_model(f"{kind}{suffix}") for kind in ("finfet", "planar"))
+    return Parts(cast(FinFetPlanar, finfet), cast(FinFetPlanar, planar))

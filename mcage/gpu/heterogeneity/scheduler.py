@@ -11,7 +11,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mcage.aging.nbti import NbtiModel
 from mcage.aging.nbti.finfet_planar import FinFetPlanar
 from mcage.gpu.heterogeneity.aging import Conditions
 
@@ -19,7 +18,7 @@ Reading = Literal["activity", "combined", "thermal"]
 READINGS: tuple[Reading, ...] = ("activity", "combined", "thermal")
 """What a filtered read changes: the duty; duty and temperature; the temperature alone."""
 
-BASE_DUTY: dict[Reading, float] = {"activity": 0.4, "combined": 0.4, "thermal": 0.4}
+BASE_DUTY = 0.4
 """Duty of the baseline (reconstructed): under `activity` the mean of ten two-stage delays is then
 2.37 %, where 2.36 is printed."""
 
@@ -35,35 +34,46 @@ THERMAL_ACTIVATION_EV = 0.972
 printed drops need; the published value, Ea/4, is an eighth of it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TwoStage:
-    """How the two-stage scheduler ages.
+    """How the two-stage scheduler ages; all numbers may be arrays.
 
     Parameters
     ----------
     reading : str
         What a filtered read changes.
-    base_duty : float
+    base_duty : array
         Share of the time for which an entry of the baseline is under stress.
-    theta_kelvin : float
+    theta_kelvin : array
         Temperature drop at a filter rate of 1, K.
-    activation_ev : float
+    activation_ev : array
         Activation energy of the shift under ``thermal``, eV.
     """
 
     reading: Reading = "activity"
-    base_duty: float = 0.4
-    theta_kelvin: float = THETA_KELVIN
-    activation_ev: float = THERMAL_ACTIVATION_EV
+    base_duty: ArrayLike = BASE_DUTY
+    theta_kelvin: ArrayLike = THETA_KELVIN
+    activation_ev: ArrayLike = THERMAL_ACTIVATION_EV
+
+    def model(self, kind: FinFetPlanar) -> FinFetPlanar:
+        """Return a kind of transistor with the activation energy of the reading."""
+        if self.reading != "thermal":
+            return kind
+        return replace(kind, effective_activation_energy_ev=self.activation_ev)
+
+    def drop_kelvin(self, filter_rate: ArrayLike) -> NDArray[np.float64]:
+        """Kelvin by which the scheduler is cooler than the baseline; the same in all readings."""
+        drop: NDArray[np.float64] = np.asarray(self.theta_kelvin) * np.asarray(filter_rate)
+        return drop
 
     def dvth_ratio(
-        self, model: NbtiModel, conditions: Conditions, filter_rate: ArrayLike
+        self, kind: FinFetPlanar, conditions: Conditions, filter_rate: ArrayLike
     ) -> NDArray[np.float64]:
         """Shift of the two-stage scheduler over that of the baseline.
 
         Parameters
         ----------
-        model : NbtiModel
+        kind : FinFetPlanar
             What the scheduler is made of.
         conditions : Conditions
             Age, voltage, temperature.
@@ -71,23 +81,23 @@ class TwoStage:
             Share of the reads that the first stage spares, 0 ... 1.
         """
         rate = np.asarray(filter_rate, np.float64)
-        duty = self.base_duty * (1 - rate) if self.reading != "thermal" else self.base_duty
-        drop = self.theta_kelvin * rate if self.reading != "activity" else 0.0
-        if self.reading == "thermal" and isinstance(model, FinFetPlanar):
-            model = replace(model, effective_activation_energy_ev=self.activation_ev)
-        before = conditions.dvth_volts(model, self.base_duty)
+        base = np.asarray(self.base_duty, np.float64)
+        duty = base * (1 - rate) if self.reading != "thermal" else base
+        drop = self.drop_kelvin(rate) if self.reading != "activity" else 0.0
+        model = self.model(kind)
+        before = conditions.dvth_volts(model, base)
         return conditions.dvth_volts(model, duty, drop) / before
 
     def delay(
         self,
-        model: NbtiModel,
+        kind: FinFetPlanar,
         conditions: Conditions,
         baseline_delay: ArrayLike,
         filter_rate: ArrayLike,
     ) -> NDArray[np.float64]:
         """Relative delay increase of the two-stage scheduler, from that of the baseline."""
-        ratio = self.dvth_ratio(model, conditions, filter_rate)
-        return conditions.delay_left(model, baseline_delay, ratio)
+        ratio = self.dvth_ratio(kind, conditions, filter_rate)
+        return conditions.delay_left(kind, baseline_delay, ratio)
 
 
 def ipc_overhead(latency_cycles: ArrayLike, extra_cycles: float = 1.0) -> NDArray[np.float64]:
