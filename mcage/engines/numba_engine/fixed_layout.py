@@ -16,7 +16,11 @@ from mcage.engines.numba_engine.events import new_events
 from mcage.engines.numba_engine.jit import compiled, inner
 from mcage.engines.numba_engine.placement.contents import ALL_REGIONS, WHOLE
 from mcage.engines.numba_engine.placement.redirect import ENTRIES, WHOLE_ENTRY
-from mcage.engines.numba_engine.placement.residencies import Residencies, residencies_of
+from mcage.engines.numba_engine.placement.residencies import (
+    Residencies,
+    Writes,
+    residencies_of,
+)
 from mcage.replays.prepare import FixedReplay
 
 
@@ -55,11 +59,44 @@ def fixed_layout_times(
     places = Places(
         residency, windows.size, layout.base, layout.rotation, layout.step, layout.orbits
     )
-    if replay.technique.rotates and replay.technique.gates_released and schedule.writes_whole:
-        first = np.searchsorted(register, np.arange(len(windows.size) + 1) * ENTRIES)
+    if not (replay.technique.rotates and schedule.writes_whole):
+        _orbit_times(residencies, places, ones, powered)
+        return
+    first = np.searchsorted(register, np.arange(len(windows.size) + 1) * ENTRIES)
+    if replay.technique.gates_released:
         _rotated_times(residencies, first, places, ones, powered)
     else:
-        _orbit_times(residencies, places, ones, powered)
+        _rotated_times(_without_last(residencies), first, places, ones, np.zeros_like(powered))
+        _orbit_times(_first_and_last(residencies), places, ones, powered)
+
+
+def _without_last(residencies: Residencies) -> Residencies:
+    """The same residencies with a last value that lasts no time: what follows it does not matter.
+
+    Together with `_first_and_last` they make up the times of a rotating layout that keeps released
+    values.
+    """
+    duration = residencies.writes.duration.copy()
+    duration[residencies.write_starts[1:] - 1] = 0
+    return residencies._replace(writes=residencies.writes._replace(duration=duration))
+
+
+def _first_and_last(residencies: Residencies) -> Residencies:
+    """The same residencies, with zeros from the first write on until the last."""
+    writes, starts = residencies.writes, residencies.write_starts
+    several = np.diff(starts) > 1
+    is_kept = np.zeros(len(writes.image), dtype=np.bool_)
+    is_kept[starts[:-1]] = is_kept[starts[1:] - 1] = True
+    image, planes = writes.image.copy(), residencies.contents.planes
+    image[starts[:-1][several]] = len(planes)
+    kept = writes._replace(image=image)
+    return residencies._replace(
+        writes=Writes._make(column[is_kept] for column in kept),
+        contents=residencies.contents._replace(
+            planes=np.concatenate([planes, np.zeros_like(planes[:1])])
+        ),
+        write_starts=np.append(0, np.cumsum(1 + several)),
+    )
 
 
 @compiled
