@@ -123,7 +123,7 @@ def test_parity_and_rates_on_a_pretended_card(card, monkeypatch, tmp_path):
         assert row["wall_seconds"] > 0
         assert row["times_numba_per_instance"] > 0
     ceilings = stages["ceilings"]["result"]
-    assert len({one["kernel"] for one in ceilings["resources"]}) == 9
+    assert len({kernel["kernel"] for kernel in ceilings["resources"]}) == 9
     assert set(ceilings["kernels"][0]["kernel_seconds"]) >= {
         "place",
         "sort_occupants",
@@ -171,11 +171,11 @@ def test_the_default_sweep_is_extrapolated_only_where_it_says_so(card, monkeypat
     monkeypatch.setattr(gpu_check, "run_timed_sweep", timed)
     monkeypatch.setattr(gpu_check, "INSTANCES", 10_000)
     code, stages = run(monkeypatch, tmp_path, "default")
-    found = stages["default"]["result"]
+    default = stages["default"]["result"]
     assert code == 0
-    assert [row["instances"] for row in found["runs"]][:2] == [512, 10_000]
-    assert found["times_numba_engine_wall_per_instance"] == pytest.approx(200)
-    assert list(found["extrapolated_to_10000_engine_wall_seconds"]) == ["numba"]
+    assert [row["instances"] for row in default["runs"]][:2] == [512, 10_000]
+    assert default["times_numba_engine_wall_per_instance"] == pytest.approx(200)
+    assert list(default["extrapolated_to_10000_engine_wall_seconds"]) == ["numba"]
 
 
 @pytest.mark.parametrize(("status", "verdict"), [(0, "no errors"), (99, "exit code 99")])
@@ -212,9 +212,9 @@ def test_a_rate_kernel_does_what_it_counts(operation):
     wanted = {"add": (0x210, 0x224, 0x235), "lop3": (0x212,), "dp2a": (0x226,)}[operation]
     for architecture in (75, 90, 120):
         cubin, _ = compile_kernels(rate_source(operation), operation, {}, architecture)
-        found = opcodes(cubin)
-        number = sum(found[one & 0x1FF] for one in wanted)
-        assert STEPS <= number <= STEPS + 32, (architecture, found)
+        counts = opcodes(cubin)
+        number = sum(counts[opcode & 0x1FF] for opcode in wanted)
+        assert STEPS <= number <= STEPS + 32, (architecture, counts)
 
 
 def opcodes(cubin):
@@ -225,12 +225,12 @@ def opcodes(cubin):
     )
     sections = [struct.unpack_from("<IIQQQQ", cubin, start + 64 * i) for i in range(count)]
     names = sections[struct.unpack_from("<H", cubin, 0x3E)[0]][4]
-    found = Counter()
+    counts = Counter()
     for name, _, _, _, offset, size in sections:
         if cubin[names + name :].startswith(b".text."):
             for place in range(offset, offset + size, 16):
-                found[struct.unpack_from("<H", cubin, place)[0] & 0x1FF] += 1
-    return found
+                counts[struct.unpack_from("<H", cubin, place)[0] & 0x1FF] += 1
+    return counts
 
 
 def test_kernels_and_their_blocks_are_known():

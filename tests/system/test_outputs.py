@@ -79,7 +79,7 @@ def test_a_link_in_the_way_of_a_figure_is_not_followed(precious, tmp_path):
 
 
 def test_a_link_at_the_very_name_is_not_followed(precious, tmp_path, monkeypatch):
-    """Random names cannot be guessed; should one be, nothing is opened by it."""
+    """Nobody can guess a random name; if somebody did, no file would be opened by it."""
     monkeypatch.setattr("secrets.token_hex", lambda count: "0" * 2 * count)
     name = fake_campaign.abandoned(tmp_path / "t.json")
     name.unlink()
@@ -342,7 +342,7 @@ def test_reproduce_replaces_its_own_files_only(name, precious, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "own", "others"),
+    ("kind", "content", "foreign_contents"),
     [
         (PNG, b"\x89PNG\r\n\x1a\n...", [b"%PDF-1.4", b"{}"]),
         (FIGURES[".pdf"], b"%PDF-1.4 ...", [b"\x89PNG\r\n\x1a\n", b"a,b\n"]),
@@ -352,20 +352,20 @@ def test_reproduce_replaces_its_own_files_only(name, precious, tmp_path):
         (TRACE, b"\x89HDF\r\n\x1a\n...", [b"CDF", b"\x89PNG\r\n\x1a\n"]),
     ],
 )
-def test_a_file_of_the_same_kind_is_replaced(kind, own, others, tmp_path):
+def test_a_file_of_the_same_kind_is_replaced(kind, content, foreign_contents, tmp_path):
     path = tmp_path / "file"
-    for earlier in (own, b""):
+    for earlier in (content, b""):
         path.write_bytes(earlier)
         with whole_file(path, kind) as stream:
-            stream.write(own)
-        assert path.read_bytes() == own
-    for other in others:
-        path.write_bytes(other)
+            stream.write(content)
+        assert path.read_bytes() == content
+    for foreign in foreign_contents:
+        path.write_bytes(foreign)
         with pytest.raises(UserError, match="is not replaced"), whole_file(path, kind) as stream:
             never()
         with pytest.raises(UserError, match="is not replaced"):
             make_ready(path, kind)
-        assert path.read_bytes() == other
+        assert path.read_bytes() == foreign
 
 
 def test_a_merge_follows_links_and_refuses_the_rest(good, tmp_path):

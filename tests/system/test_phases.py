@@ -40,11 +40,11 @@ def test_a_timed_engine_computes_the_same():
 
 
 def test_all_phases_of_a_sweep_are_found():
-    found = run_timed_sweep(small_spec(instances=3), NumbaEngine())
+    timed = run_timed_sweep(small_spec(instances=3), NumbaEngine())
     for phase in (*ENGINE_PHASES, "preparation", "sampling", "lives", "files"):
-        assert found["core_seconds"][phase] > 0, phase
-    assert sum(found["core_seconds"].values()) == pytest.approx(found["core_seconds_total"])
-    assert 0 < found["engine_wall_seconds"] < found["wall_seconds"]
+        assert timed["core_seconds"][phase] > 0, phase
+    assert sum(timed["core_seconds"].values()) == pytest.approx(timed["core_seconds_total"])
+    assert 0 < timed["engine_wall_seconds"] < timed["wall_seconds"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux tells")
@@ -64,9 +64,9 @@ def test_the_benchmark_runs(monkeypatch, tmp_path, capsys):
     bench_engines.main()
     rows = json.loads(out.read_text())["replays"]
     phases = ("cell times", "counting", "stress")
-    found = {(row["engine"], row["phase"]): row for row in rows}
-    assert found.keys() == set(itertools.product(("numba", "numpy"), phases))
-    assert all(found["numba", phase]["times_numpy_on_the_same_work"] > 1 for phase in phases)
-    assert found["numba", "stress"]["write_events"] == 2 * 10322
-    assert found["numpy", "stress"]["write_events"] == 10322
+    measured = {(row["engine"], row["phase"]): row for row in rows}
+    assert measured.keys() == set(itertools.product(("numba", "numpy"), phases))
+    assert all(measured["numba", phase]["times_numpy_on_the_same_work"] > 1 for phase in phases)
+    assert measured["numba", "stress"]["write_events"] == 2 * 10322
+    assert measured["numpy", "stress"]["write_events"] == 10322
     assert "ns/event" in capsys.readouterr().out

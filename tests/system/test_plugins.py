@@ -1,4 +1,4 @@
-"""Techniques and NBTI models of users: whatever is wrong with one is said of it, by its name."""
+"""Techniques and NBTI models of users: messages name the one that is wrong, and say why."""
 
 import random
 import subprocess
@@ -16,17 +16,17 @@ from mcage.techniques import technique
 SMALL = (
     *("--kernel", "MatrixTranspose", "--generations", "1", "--periods", "1", "--epochs", "1"),
     *("--instances", "2", "--technique", "baseline", "--environment", "nominal"),
-    *("--engine", "numpy", "--out", "own.h5"),
+    *("--engine", "numpy", "--out", "results.h5"),
 )
 
 MODEL = """
 import numpy as np
 from mcage.aging.nbti import Facelift, facelift
 
-class Own(Facelift):
+class UserModel(Facelift):
     {body}
 
-OWN = Own(**vars(facelift()))
+PLUGIN = UserModel(**vars(facelift()))
 """
 
 
@@ -54,7 +54,7 @@ def assert_blamed(ended, plugin, *words):
     assert plugin in error
     assert all(word in error for word in words), error
     assert len(error) < 1000
-    assert not Path("own.h5").exists()
+    assert not Path("results.h5").exists()
 
 
 @pytest.mark.parametrize(
@@ -67,17 +67,17 @@ def assert_blamed(ended, plugin, *words):
         ("def f(): return f()\nf()", ["RecursionError"]),
         ("raise MemoryError", ["MemoryError"]),
         ("class E(Exception):\n    def __str__(self): return 1\nraise E", ["(E)"]),
-        ("def __getattr__(name): raise SystemExit(name)", ["SystemExit: OWN"]),
-        ("OWN = 3", ["has a int under 'OWN'"]),
-        ("OWN = (", ["SyntaxError"]),
+        ("def __getattr__(name): raise SystemExit(name)", ["SystemExit: PLUGIN"]),
+        ("PLUGIN = 3", ["has a int under 'PLUGIN'"]),
+        ("PLUGIN = (", ["SyntaxError"]),
     ],
     ids=lambda given: given[:25] if isinstance(given, str) else "",
 )
 @pytest.mark.parametrize("option", ["--nbti", "--technique"])
 def test_a_plugin_that_cannot_be_imported(option, text, words, command, write):
-    write("own_import", text)
-    ended = command("sweep", *SMALL, option, "own_import:OWN")
-    assert_blamed(ended, "'own_import:OWN'", *words)
+    write("user_import", text)
+    ended = command("sweep", *SMALL, option, "user_import:PLUGIN")
+    assert_blamed(ended, "'user_import:PLUGIN'", *words)
 
 
 @pytest.mark.parametrize(
@@ -93,19 +93,21 @@ def test_a_plugin_that_cannot_be_imported(option, text, words, command, write):
         ("def rates(self, *given): return 7", ["rates gives 7"]),
         ("def __repr__(self): raise KeyError('repr')", ["__repr__ failed", "KeyError"]),
         ("def stress_per_second(self, *given): return 'text'", ["stress_per_second gives 'text'"]),
-        ("vt0_volts = property(lambda self: 1 / 0)", ["own_model:OWN"]),
+        ("vt0_volts = property(lambda self: 1 / 0)", ["user_model:PLUGIN"]),
         ("root = 'four'", ["its root is 'four'"]),
         ("additive = None", ["its additive is None"]),
     ],
     ids=lambda given: given[:35] if isinstance(given, str) else "",
 )
 def test_a_model_that_fails_when_it_is_asked(body, words, command, write):
-    write("own_model", MODEL.format(body=body))
-    assert_blamed(command("sweep", *SMALL, "--nbti", "own_model:OWN"), "own_model:OWN", *words)
+    write("user_model", MODEL.format(body=body))
+    assert_blamed(
+        command("sweep", *SMALL, "--nbti", "user_model:PLUGIN"), "user_model:PLUGIN", *words
+    )
 
 
 def test_a_model_that_fails_late(command, write):
-    """The checks before a sweep ask it some dozen times; the lives of the sweep do it later."""
+    """The checks before a sweep call it some dozen times, the lives of the sweep later."""
     body = """
     asked = 0
     def stress_per_second(self, *given):
@@ -113,17 +115,19 @@ def test_a_model_that_fails_late(command, write):
     def dvth_after(self, *given):
         raise RuntimeError('late')
     """
-    write("own_late", MODEL.format(body=body))
-    assert_blamed(command("sweep", *SMALL, "--nbti", "own_late:OWN"), "own_late:OWN", "late")
+    write("user_late", MODEL.format(body=body))
+    assert_blamed(
+        command("sweep", *SMALL, "--nbti", "user_late:PLUGIN"), "user_late:PLUGIN", "late"
+    )
 
 
 def test_the_right_answers_are_passed_on(write):
-    write("own_right", MODEL.format(body="pass"))
-    own, meant = nbti_model("own_right:OWN"), facelift()
-    assert repr(own) == repr(meant).replace("Facelift", "Own")
-    assert own.vt0_volts == meant.vt0_volts
+    write("user_right", MODEL.format(body="pass"))
+    model, meant = nbti_model("user_right:PLUGIN"), facelift()
+    assert repr(model) == repr(meant).replace("Facelift", "UserModel")
+    assert model.vt0_volts == meant.vt0_volts
     past = np.ones((3, 4, 2))
-    assert np.array_equal(own.dvth_of(past), meant.dvth_of(past))
+    assert np.array_equal(model.dvth_of(past), meant.dvth_of(past))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -132,51 +136,54 @@ def test_failing_plugins_are_named(seed, command, write):
     write(plugin.module, plugin.source)
     code, _, error = command("sweep", *SMALL, plugin.option, plugin.name)
     if code == 0:  # it fails only after more calls than this sweep makes
-        assert Path("own.h5").exists()
+        assert Path("results.h5").exists()
     else:
-        Path("own.h5").unlink(missing_ok=True)
+        Path("results.h5").unlink(missing_ok=True)
         assert_blamed((code, "", error), plugin.module)
 
 
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ("Technique('own', 'direct', Storage.PLAIN, Gating.NONE, 's', 's')", ["placement"]),
-        ("Technique('own', Placement.DIRECT, Storage.PLAIN, Gating.NONE, None, 's')", ["source"]),
-        ("Own('own', Placement.DIRECT, Storage.PLAIN, Gating.NONE, 's', 's')", ["subclass Own"]),
+        ("Technique('user', 'direct', Storage.PLAIN, Gating.NONE, 's', 's')", ["placement"]),
+        ("Technique('user', Placement.DIRECT, Storage.PLAIN, Gating.NONE, None, 's')", ["source"]),
+        (
+            "UserTechnique('user', Placement.DIRECT, Storage.PLAIN, Gating.NONE, 's', 's')",
+            ["subclass UserTechnique"],
+        ),
     ],
     ids=["placement", "source", "subclass"],
 )
 def test_a_technique_that_engines_would_not_understand(value, words, write):
     write(
-        "own_technique",
+        "user_technique",
         "from mcage.techniques import Gating, Placement, Storage, Technique\n"
-        f"class Own(Technique):\n    redirects = True\nOWN = {value}\n",
+        f"class UserTechnique(Technique):\n    redirects = True\nPLUGIN = {value}\n",
     )
-    with pytest.raises(UserError, match=r"technique 'own_technique:OWN': ") as refusal:
-        technique("own_technique:OWN")
+    with pytest.raises(UserError, match=r"technique 'user_technique:PLUGIN': ") as refusal:
+        technique("user_technique:PLUGIN")
     assert all(word in str(refusal.value) for word in words)
 
 
 def test_a_plugin_may_consist_of_several_files(command, write):
-    write("own_values", "ETA = 0.1\n")
+    write("user_values", "ETA = 0.1\n")
     write(
-        "own_several",
-        "import dataclasses\nfrom mcage.aging.nbti import facelift\nfrom own_values import ETA\n"
-        "OWN = dataclasses.replace(facelift(), eta=ETA)\n",
+        "user_several",
+        "import dataclasses\nfrom mcage.aging.nbti import facelift\nfrom user_values import ETA\n"
+        "PLUGIN = dataclasses.replace(facelift(), eta=ETA)\n",
     )
-    code, out, error = command("nbti", "--model", "own_several:OWN")
+    code, out, error = command("nbti", "--model", "user_several:PLUGIN")
     assert (code, error) == (0, "")
-    assert "own_several:OWN" in out
+    assert "user_several:PLUGIN" in out
 
 
 def test_the_current_folder_is_searched_for_plugins_only(command, write, tmp_path):
-    write("own_path", "import sys\nSEEN = list(sys.path)\nOWN = 3\n")
+    write("user_path", "import sys\nSEEN = list(sys.path)\nPLUGIN = 3\n")
     before = list(sys.path)
-    assert_blamed(command("nbti", "--model", "own_path:OWN"), "own_path:OWN")
+    assert_blamed(command("nbti", "--model", "user_path:PLUGIN"), "user_path:PLUGIN")
     assert sys.path == before
     assert str(tmp_path) not in before
-    assert [*before, str(tmp_path)] == sys.modules["own_path"].SEEN
+    assert [*before, str(tmp_path)] == sys.modules["user_path"].SEEN
 
 
 def test_no_command_imports_what_lies_in_the_current_folder(tmp_path):
@@ -188,7 +195,7 @@ def test_no_command_imports_what_lies_in_the_current_folder(tmp_path):
         "from mcage.cli.main import main; main()"
     )
     arguments = ("sweep", *SMALL)
-    for command in (arguments, ("show", "own.h5", "--figure", "own.png")):
+    for command in (arguments, ("show", "results.h5", "--figure", "figure.png")):
         ended = subprocess.run(
             [sys.executable, "-c", program, *command],
             cwd=tmp_path,

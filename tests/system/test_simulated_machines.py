@@ -83,7 +83,7 @@ UNUSABLE = {
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Put a machine in place of this one."""
+    """Simulate a machine with the given cards."""
 
     def put(*cards, **given):
         simulated = SimulatedCupy(list(cards), **given)
@@ -95,7 +95,7 @@ def machine(monkeypatch):
 
 @pytest.fixture
 def mcage(monkeypatch, capsys, tmp_path):
-    """Run a command line in a folder of its own; exit code, output, errors."""
+    """Run a command line in a new folder: exit code, output, errors."""
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["mcage", *arguments])
@@ -251,10 +251,10 @@ def test_a_card_that_is_asked_for_is_not_left_out(machine):
 def test_a_card_that_is_not_asked_for_is_left_alone(machine, expected):
     simulated = machine(Card(begins=2), Card())
     engine, reason = select_engine("auto", (1,), threads=4)
-    found = Sweep(small_spec(), engine, reason).compute(0, 4)
+    arrays = Sweep(small_spec(), engine, reason).compute(0, 4)
     assert set(simulated.set_devices) == {1}
     assert len(simulated.set_devices) <= 2 + 4  # once in each thread
-    assert_same_arrays(found, expected)
+    assert_same_arrays(arrays, expected)
 
 
 def test_threads_are_as_many_as_memory_has_room_for(machine):
@@ -277,13 +277,13 @@ def test_out_of_memory_halves_the_batch(machine, monkeypatch, expected):
     sweep = Sweep(small_spec(), engine, reason, say=said.append)
     sweep.prepare()
     card.host.memory_bytes = 32 * 2**20  # two instances and what they share
-    found = sweep.compute(0, 4)
+    arrays = sweep.compute(0, 4)
     assert [re.sub(r"\(.*\)", "", line) for line in said] == [
         "out of memory : on with batches of 2 instances"
     ]
-    assert_same_arrays(found, expected)
+    assert_same_arrays(arrays, expected)
     parts = [sweep.compute(0, 3), sweep.compute(3, 4)]
-    assert_same_arrays(joined(parts), found)
+    assert_same_arrays(joined(parts), arrays)
     assert len(said) == 1
 
 

@@ -25,9 +25,9 @@ from mcage.sweep.stopping import QUANTITIES
 PAGE = ROOT / "docs" / "results-format.md"
 MIXED = {
     "techniques": ["rrcd"],
-    "environments": ["nominal", "dvfs", "own"],
+    "environments": ["nominal", "dvfs", "custom"],
     "vdd_volts": [0.45, 0.6],
-    "operating_points": {"own": points((0.5, 0.3), (0.9, 0.5), (0.7,))},
+    "operating_points": {"custom": points((0.5, 0.3), (0.9, 0.5), (0.7,))},
 }
 
 
@@ -43,21 +43,21 @@ def test_each_case_stands_in_the_grid_once_and_is_named_by_its_voltages(mixed):
     assert [(c.label, c.vdd_volts, c.highest_vdd_volts) for c in mixed.header.cases] == [
         ("rrcd nominal common 1 V", 1.0, 1.0),
         ("rrcd dvfs common 0.8/0.45 V", 0.45, 0.8),
-        ("rrcd own common 0.5/0.9/0.7 V", 0.5, 0.9),
+        ("rrcd custom common 0.5/0.9/0.7 V", 0.5, 0.9),
         ("rrcd dvfs common 0.8/0.6 V", 0.6, 0.8),
     ]
 
 
 def test_what_else_is_swept_changes_no_number(mixed):
-    """Each case to the last bit as in a sweep of its own."""
+    """Each case to the last bit as in a sweep without the others."""
     arrays = mixed.compute(0, 5)
     for place, case in enumerate(mixed.header.cases):
-        own = {"environments": [case.environment]}
+        single = {"environments": [case.environment]}
         if case.environment == "dvfs":
-            own["vdd_volts"] = [case.vdd_volts]
+            single["vdd_volts"] = [case.vdd_volts]
         else:
-            own["vdd_volts"] = []
-        alone = small_sweep(**(MIXED | own)).compute(0, 5)
+            single["vdd_volts"] = []
+        alone = small_sweep(**(MIXED | single)).compute(0, 5)
         for name, array in arrays.items():
             if len(array) == 4:
                 width = alone[name].shape[-1] if name == "operating_point_share" else None
@@ -75,16 +75,16 @@ def test_voltages_that_differ_little_are_different_cases():
 
 def test_points_in_another_order_of_voltages_are_different_cases():
     """Their lowest and highest voltage are the same, their shares of the time are not."""
-    own = points((0.9, 0.3), ("scenario", 0.5), (0.5, 0.2))
+    custom = points((0.9, 0.3), ("scenario", 0.5), (0.5, 0.2))
     sweep = small_sweep(
         techniques=["rrcd"],
-        environments=["own"],
-        operating_points={"own": own},
+        environments=["custom"],
+        operating_points={"custom": custom},
         vdd_volts=[0.9, 0.5],
     )
     assert [case.label for case in sweep.header.cases] == [
-        "rrcd own common 0.9/0.9/0.5 V",
-        "rrcd own common 0.9/0.5/0.5 V",
+        "rrcd custom common 0.9/0.9/0.5 V",
+        "rrcd custom common 0.9/0.5/0.5 V",
     ]
 
 
@@ -96,7 +96,7 @@ def test_file_table_and_figure_say_the_voltages(mixed, tmp_path):
         assert [in_words(setting) for setting in settings_of(results)] == [
             "nominal 1 V, common",
             "dvfs 0.8/0.45 V, common",
-            "own 0.5/0.9/0.7 V, common",
+            "custom 0.5/0.9/0.7 V, common",
             "dvfs 0.8/0.6 V, common",
         ]
     show = [sys.executable, "-c", "from mcage.cli.main import main; main()", "show", str(path)]
@@ -105,7 +105,7 @@ def test_file_table_and_figure_say_the_voltages(mixed, tmp_path):
     assert rows == [
         ["rrcd", "nominal 1 V"],
         ["rrcd", "dvfs 0.8/0.45 V"],
-        ["rrcd", "own 0.5/0.9/0.7 V"],
+        ["rrcd", "custom 0.5/0.9/0.7 V"],
         ["rrcd", "dvfs 0.8/0.6 V"],
     ]
     assert "0.419" not in shown
@@ -144,9 +144,9 @@ def test_a_row_is_of_the_slices_that_worked(path, results):
         for name in ("spill_rate", "slowdown", "energy_saving", "energy_saving_nominal"):
             estimate = getattr(summary, name)
             assert repr(estimate) == repr(mean(case[name].values[worked])), name
-    of_rrcd = next(one for one in summaries if one.label == "rrcd dvfs common 0.8/0.419 V")
+    of_rrcd = next(row for row in summaries if row.label == "rrcd dvfs common 0.8/0.419 V")
     assert 0 < of_rrcd.worked < 40
-    of_baseline = next(one for one in summaries if one.label.startswith("baseline dvfs"))
+    of_baseline = next(row for row in summaries if row.label.startswith("baseline dvfs"))
     assert of_baseline.worked == 0
     assert np.isnan(of_baseline.max_dvth_mv["T0"].value), "no shift, not one of 0 mV"
 
@@ -154,28 +154,28 @@ def test_a_row_is_of_the_slices_that_worked(path, results):
 def test_the_same_slices_decide_when_a_sweep_stops(path, results):
     rule = StoppingRule(0.1, "max_dvth")
     sample = {name: results[name].values for name in QUANTITIES[rule.of].variables}
-    found = campaign_precision(read_header(path), rule, sample).cases
+    precision = campaign_precision(read_header(path), rule, sample).cases
     for summary in summarize_file(path):
         for transistor, estimate in summary.max_dvth_mv.items():
-            assert repr(found[f"{summary.label} {transistor}"].estimate) == repr(estimate)
+            assert repr(precision[f"{summary.label} {transistor}"].estimate) == repr(estimate)
 
 
 def test_two_cases_are_compared_on_dies_that_worked_in_both(results):
-    found = compare(results, "rrcd dvfs", "rrcd+rc+rar dvfs")
+    comparison = compare(results, "rrcd dvfs", "rrcd+rc+rar dvfs")
     lives = results["life_years"]
     both = [
         lives.sel(case=f"{name} dvfs common 0.8/0.419 V") > 0 for name in ("rrcd", "rrcd+rc+rar")
     ]
     dies = int((both[0] & both[1]).sum())
     assert 0 < dies < 40
-    assert found.life_to_horizon_years.dies == 40
-    assert found.max_dvth_mv["T0"].dies == found.spill_rate.dies == dies
-    assert found.energy_saving_nominal.dies == dies
+    assert comparison.life_to_horizon_years.dies == 40
+    assert comparison.max_dvth_mv["T0"].dies == comparison.spill_rate.dies == dies
+    assert comparison.energy_saving_nominal.dies == dies
     pair = [
         results["energy_saving_nominal"].sel(case=f"{name} dvfs common 0.8/0.419 V")
         for name in ("rrcd", "rrcd+rc+rar")
     ]
-    difference = found.energy_saving_nominal.difference.value
+    difference = comparison.energy_saving_nominal.difference.value
     assert difference == pytest.approx(float((pair[0] - pair[1]).mean()))
 
 
@@ -184,15 +184,15 @@ def test_the_example_of_the_page_says_what_the_table_says(path, monkeypatch):
     monkeypatch.chdir(path.parent)
     names = {}
     exec(code, names)
-    summaries = {one.label: one for one in summarize_file(path)}
-    of_dvfs = [one for one in summaries.values() if one.environment == "dvfs"]
+    summaries = {summary.label: summary for summary in summarize_file(path)}
+    of_dvfs = [row for row in summaries.values() if row.environment == "dvfs"]
     nominal = summaries["rrcd nominal common 1 V"]
     assert float(names["median_life"]) == pytest.approx(nominal.median_life_years.value)
     assert names["shift"].values == pytest.approx(
-        [one.max_dvth_mv["T0"].value for one in of_dvfs], nan_ok=True
+        [row.max_dvth_mv["T0"].value for row in of_dvfs], nan_ok=True
     )
     assert names["dead_on_arrival"].values == pytest.approx(
-        [one.dead_on_arrival.value for one in of_dvfs]
+        [row.dead_on_arrival.value for row in of_dvfs]
     )
 
 

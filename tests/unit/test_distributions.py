@@ -1,4 +1,4 @@
-"""Laws: what each text stands for, what it draws, and texts that stand for none."""
+"""Distributions: what each text stands for, what it draws, and texts that stand for none."""
 
 import math
 
@@ -16,7 +16,7 @@ uniforms = st.floats(0, 1, exclude_max=True)
 
 
 @st.composite
-def laws(draw):
+def distributions(draw):
     """Texts of all forms."""
     low, width = draw(numbers), draw(widths)
     match draw(st.sampled_from(("number", "constant", "uniform", "normal", "bounded", "discrete"))):
@@ -38,21 +38,21 @@ def laws(draw):
             return f"discrete({', '.join(f'{v}: {w / sum(weights)}' for v, w in pairs)})"
 
 
-@given(laws(), uniforms, uniforms)
+@given(distributions(), uniforms, uniforms)
 def test_draws_rise_within_the_bounds(text, first, other):
-    law = Distribution.of(text)
-    low, high = law.bounds
-    least, most = law.at(min(first, other)), law.at(max(first, other))
+    distribution = Distribution.of(text)
+    low, high = distribution.bounds
+    least, most = distribution.at(min(first, other)), distribution.at(max(first, other))
     assert low <= least <= most <= high
-    assert law.at(0.0) >= low
+    assert distribution.at(0.0) >= low
 
 
-@given(laws(), uniforms)
+@given(distributions(), uniforms)
 def test_its_text_stands_for_it(text, uniform):
-    law = Distribution.of(text)
-    again = Distribution.of(str(law))
-    assert again.at(uniform) == law.at(uniform)
-    assert (again.bounds, str(again)) == (law.bounds, str(law))
+    distribution = Distribution.of(text)
+    again = Distribution.of(str(distribution))
+    assert again.at(uniform) == distribution.at(uniform)
+    assert (again.bounds, str(again)) == (distribution.bounds, str(distribution))
 
 
 RANKS = (np.arange(20_000) + 0.5) / 20_000
@@ -73,15 +73,15 @@ def test_uniform():
 
 
 def test_normal_laws_are_truncated_at_four_deviations():
-    law, values = stats.truncnorm(-4, 4, 353, 5), drawn("normal(353, 5)")
-    assert values == pytest.approx(law.ppf(RANKS), abs=1e-9)
+    distribution, values = stats.truncnorm(-4, 4, 353, 5), drawn("normal(353, 5)")
+    assert values == pytest.approx(distribution.ppf(RANKS), abs=1e-9)
     assert Distribution.of("normal(353, 5)").bounds == (333, 373)
     assert values.std() == pytest.approx(5, rel=2e-3)
 
 
 def test_normal_laws_within_bounds_of_their_own():
-    law = stats.truncnorm(-1, 0.2, 353, 5)
-    assert drawn("normal(353, 5, 348, 354)") == pytest.approx(law.ppf(RANKS), abs=1e-9)
+    distribution = stats.truncnorm(-1, 0.2, 353, 5)
+    assert drawn("normal(353, 5, 348, 354)") == pytest.approx(distribution.ppf(RANKS), abs=1e-9)
 
 
 def test_discrete_laws_have_their_shares():
@@ -91,8 +91,8 @@ def test_discrete_laws_have_their_shares():
 
 
 def test_shares_that_round_below_one_miss_no_draw():
-    law = Distribution.of(f"discrete({', '.join(f'{n}: 0.1' for n in range(10))})")
-    assert law.at(math.nextafter(1, 0)) == 9
+    distribution = Distribution.of(f"discrete({', '.join(f'{n}: 0.1' for n in range(10))})")
+    assert distribution.at(math.nextafter(1, 0)) == 9
 
 
 @pytest.mark.parametrize(

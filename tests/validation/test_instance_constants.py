@@ -44,7 +44,7 @@ def constants(temperature=353.15, vt0=0.3, factor=1.0, activity=1.0, swing=0.0):
     )
 
 
-def lives(count, trace=None, laws=WIDE, **options):
+def lives(count, trace=None, distributions=WIDE, **options):
     """Lives of healthy instances of which some constants differ."""
     given = {name: options.pop(name) for name in ("guardband",) if name in options}
     traces = [steady_trace([ZERO]) if trace is None else trace]
@@ -53,7 +53,7 @@ def lives(count, trace=None, laws=WIDE, **options):
         traces,
         "baseline",
         tail,
-        distributions=laws,
+        distributions=distributions,
         constants=constants(**options),
         delay_guardband=given.get("guardband", 0.05),
     )
@@ -140,12 +140,12 @@ def test_each_epoch_has_its_temperature():
     """A cell under full stress adds up what each of ten years does to it, up to the guardband."""
     swing = np.random.default_rng(1).uniform(-40, 30, (3, 10))
     kelvin = np.array([340.0, 353.15, 366.0])
-    life = lives(3, laws=SWINGING, temperature=kelvin, swing=swing, guardband=50)
+    life = lives(3, distributions=SWINGING, temperature=kelvin, swing=swing, guardband=50)
     stress = np.array([MODEL.prefactor(1.0, one) ** 4 for one in (kelvin[:, None] + swing).flat])
     every = np.cumsum(stress.reshape(3, 10), axis=1) * YEAR
     assert life.degradation.epoch_max_dvth_volts[..., 0] == pytest.approx(every**0.25, rel=1e-12)
 
-    life = lives(3, laws=SWINGING, temperature=kelvin, swing=swing, guardband=0.139)
+    life = lives(3, distributions=SWINGING, temperature=kelvin, swing=swing, guardband=0.139)
     assert (life.end.cause == EndCause.DELAY).all()
     limit = 0.7 * (1 - 1.139 ** (-1 / 1.3))
     for one, seconds in enumerate(life.end.seconds):
@@ -175,7 +175,7 @@ def test_a_cell_that_was_stressed_less_may_have_shifted_further():
 
 def test_the_same_swing_in_every_epoch_is_another_temperature():
     constant = replace(WIDE, temperature_swing_kelvin=Distribution.of(7))
-    swung = lives(2, laws=constant, temperature=[340.0, 350.0], swing=7.0)
+    swung = lives(2, distributions=constant, temperature=[340.0, 350.0], swing=7.0)
     plain = lives(2, temperature=[347.0, 357.0])
     assert swung.end.seconds == pytest.approx(plain.end.seconds, rel=1e-11)
 
@@ -238,7 +238,7 @@ def test_drifts_of_some_instances():
 
 # ---- sweeps ------------------------------------------------------------------------------------
 
-LAWS = {
+DISTRIBUTIONS = {
     "life": {"epochs": 4, "temperature_kelvin": "normal(353, 5)", "activity": "uniform(0.5, 1)"},
     "aging": {"vt0_volts": "uniform(0.29, 0.31)", "shift_factor": "discrete(0.9: 0.5, 1.1: 0.5)"},
 }
@@ -246,23 +246,23 @@ LAWS = {
 
 @pytest.fixture(scope="module")
 def arrays():
-    return small_sweep(**LAWS).compute(0, 20)
+    return small_sweep(**DISTRIBUTIONS).compute(0, 20)
 
 
-def test_draws_are_recorded_and_follow_their_laws(arrays):
-    every = small_sweep(**LAWS).plan.distributions.draw(5, np.arange(4000))
-    for name, law in small_sweep(**LAWS).plan.distributions.of_slices.items():
-        assert np.array_equal(arrays[name], getattr(every, name)[:20])
-        ranks = np.sort(getattr(every, name))
-        expected = np.array([law.at((rank + 0.5) / 4000) for rank in range(4000)])
-        low, high = law.bounds
+def test_draws_are_recorded_and_follow_their_distributions(arrays):
+    drawn = small_sweep(**DISTRIBUTIONS).plan.distributions.draw(5, np.arange(4000))
+    for name, distribution in small_sweep(**DISTRIBUTIONS).plan.distributions.of_slices.items():
+        assert np.array_equal(arrays[name], getattr(drawn, name)[:20])
+        ranks = np.sort(getattr(drawn, name))
+        expected = np.array([distribution.at((rank + 0.5) / 4000) for rank in range(4000)])
+        low, high = distribution.bounds
         assert np.mean(np.abs(ranks - expected)) < 0.02 * (high - low), name
-    columns = np.array([getattr(every, name) for name in OF_SLICES])
+    columns = np.array([getattr(drawn, name) for name in OF_SLICES])
     assert np.abs(np.corrcoef(columns) - np.eye(4)).max() < 0.06, "draws that go together"
 
 
 def test_batches_and_shards_do_not_matter(arrays, monkeypatch):
-    sweep = small_sweep(**LAWS)
+    sweep = small_sweep(**DISTRIBUTIONS)
     monkeypatch.setattr(sweep.plan.engine, "batch", 3)
     assert_same_arrays(joined([sweep.compute(0, 8), sweep.compute(8, 20)]), arrays)
 

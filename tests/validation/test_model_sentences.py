@@ -75,6 +75,6 @@ def test_a_slice_that_idles_off_goes_on_as_if_it_had_not():
     """A register that holds a '1' from one pass to its write in the next: all the busy time."""
     ones = ~np.zeros(64, dtype=np.uint32)
     events = [alloc(0, 0, 1), write(50, 0, 0, ones), release(99, 0)]
-    laws = replace(rules().distributions, activity=Distribution.of(0.4))
-    life = lived([trace_of(events, 100)], "baseline", distributions=laws)
+    distributions = replace(rules().distributions, activity=Distribution.of(0.4))
+    life = lived([trace_of(events, 100)], "baseline", distributions=distributions)
     assert life.degradation.longest_duty[0] == pytest.approx([0, 0.4])

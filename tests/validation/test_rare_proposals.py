@@ -1,4 +1,4 @@
-"""Slices drawn from other laws: each against its own definition, and against brute force."""
+"""Slices drawn from other distributions, against their definitions and against brute force."""
 
 from dataclasses import replace
 
@@ -137,7 +137,7 @@ def test_pairs_are_drawn_from_the_law_weighted_with_their_number():
     number = pairs.count(dies.tail)
     assert (number >= 1).all()
     assert dies.weights == pytest.approx(pairs.expected_pairs / number)
-    # Under the plain law, slices with exactly one pair are as frequent as they are seen to be.
+    # Slices with exactly one pair are as frequent under the plain distribution as they are seen.
     plain = draw_slices(Proposal(distribution, level), 2, "test", np.arange(4000), level)
     once = np.where(number == 1, dies.weights, 0.0)
     seen = pairs.count(plain.tail) == 1

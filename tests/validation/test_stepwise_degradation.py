@@ -148,9 +148,9 @@ def test_lives_are_those_of_all_cells(technique, model, swings):
     options = {"nbti": model, "epoch_edges_years": UNEVEN, "engine": NUMBA, "lds_rows": 256}
     swing = np.zeros((3, 5))
     if swings:
-        law = Distribution.of("uniform(-30, 30)")
+        distribution = Distribution.of("uniform(-30, 30)")
         options["distributions"] = replace(
-            InstanceDistributions.nominal(model, 353.15), temperature_swing_kelvin=law
+            InstanceDistributions.nominal(model, 353.15), temperature_swing_kelvin=distribution
         )
         options["constants"] = options["distributions"].draw(1, np.arange(3), 5)
         swing = options["constants"].temperature_swing_kelvin

@@ -150,7 +150,7 @@ def test_a_read_before_any_write_is_one_of_an_entry():
     assert (did.reads.uncompressed, did.reads.compressed) == ([1], [0])
 
 
-# ---- laws ------------------------------------------------------------------------------------
+# ---- what always holds ----------------------------------------------------------------------
 
 
 def random_cases(redirecting=False):

@@ -25,7 +25,7 @@ from mcage.techniques import technique
 from mcage.traces import Kernel, classify, compressible, validate_trace
 from mcage.traces.transforms import released_with_wavefronts
 
-OTHER = np.arange(64) ** 3 + 5
+IRREGULAR = np.arange(64) ** 3 + 5
 """No pattern."""
 
 
@@ -41,7 +41,7 @@ def work_groups():
         for slot, busy in ((0, 10), (1, 25)):
             events += [
                 alloc(begin, slot, 2),
-                write(begin + 2, slot, 0, OTHER),
+                write(begin + 2, slot, 0, IRREGULAR),
                 write(begin + 3, slot, 1, 7),
                 read(begin + busy, slot, 0),
                 release(begin + 30, slot),
@@ -135,11 +135,11 @@ def test_groups_of_other_sizes():
 def test_the_defaults_are_what_mcage_does(engine):
     trace = work_groups()
     for name in ("baseline", "rc", "rc+rar", "argo"):
-        mine = cell_times(engine, trace, name, 64, Assumptions())
-        theirs = engine.cell_times(prepare(trace, technique(name), 64), fault_free_maps())
-        assert mine.period == theirs.period
-        assert (mine.ones == theirs.ones).all()
-        assert (mine.powered == theirs.powered).all()
+        explored = cell_times(engine, trace, name, 64, Assumptions())
+        computed = engine.cell_times(prepare(trace, technique(name), 64), fault_free_maps())
+        assert explored.period == computed.period
+        assert (explored.ones == computed.ones).all()
+        assert (explored.powered == computed.powered).all()
 
 
 @pytest.mark.parametrize(
@@ -166,10 +166,10 @@ def test_rotation_followed_once_starts_at_offset_zero(engine):
 
 
 def test_slots_in_turn_move_windows(engine):
-    events = [alloc(0, 0, 1), write(1, 0, 0, OTHER), release(9, 0)]
-    events += [alloc(0, 1, 1), write(1, 1, 0, OTHER), release(19, 1)]
-    events += [alloc(20, 0, 1), write(20, 0, 0, OTHER), release(29, 0)]
-    events += [alloc(30, 0, 1), write(30, 0, 0, OTHER), release(39, 0)]
+    events = [alloc(0, 0, 1), write(1, 0, 0, IRREGULAR), release(9, 0)]
+    events += [alloc(0, 1, 1), write(1, 1, 0, IRREGULAR), release(19, 1)]
+    events += [alloc(20, 0, 1), write(20, 0, 0, IRREGULAR), release(29, 0)]
+    events += [alloc(30, 0, 1), write(30, 0, 0, IRREGULAR), release(39, 0)]
     trace = trace_of(events)
     recorded = cell_times(engine, trace, "rc", 64, Assumptions())
     in_turn = cell_times(engine, trace, "rc", 64, Assumptions(slots="in turn"))
@@ -179,10 +179,10 @@ def test_slots_in_turn_move_windows(engine):
 
 @pytest.mark.parametrize("name", DUTY_HYPOTHESES)
 def test_every_hypothesis_gives_reductions(engine, name):
-    found = reductions(engine, [[work_groups()]], 64, DUTY_HYPOTHESES[name])
-    assert found.shape == (1, 8)
-    assert (found > -1e-9).all()
-    assert (found <= 100).all()
+    percent = reductions(engine, [[work_groups()]], 64, DUTY_HYPOTHESES[name])
+    assert percent.shape == (1, 8)
+    assert (percent > -1e-9).all()
+    assert (percent <= 100).all()
 
 
 def test_register_shares():
@@ -190,8 +190,8 @@ def test_register_shares():
 
 
 def test_a_dead_register_gives_up_its_home():
-    events = [alloc(0, 0, 2), write(1, 0, 0, OTHER), read(3, 0, 0), write(5, 0, 1, OTHER)]
-    events += [write(7, 0, 0, OTHER), read(8, 0, 1), release(9, 0)]
+    events = [alloc(0, 0, 2), write(1, 0, 0, IRREGULAR), read(3, 0, 0), write(5, 0, 1, IRREGULAR)]
+    events += [write(7, 0, 0, IRREGULAR), read(8, 0, 1), release(9, 0)]
     schedule = schedule_of(trace_of(events))
     one_entry = np.full((1, 256), 15, dtype=np.uint8)
     one_entry[0, 5] = 0
@@ -205,20 +205,20 @@ def test_a_dead_register_gives_up_its_home():
 
 
 def test_spilled_writes_are_counted_anew_and_again():
-    events = [alloc(0, 0, 2), write(1, 0, 0, OTHER)]
-    events += [write(cycle, 0, 1, OTHER) for cycle in (2, 3, 4)]
+    events = [alloc(0, 0, 2), write(1, 0, 0, IRREGULAR)]
+    events += [write(cycle, 0, 1, IRREGULAR) for cycle in (2, 3, 4)]
     events += [write(5, 0, 1, 1), release(9, 0)]
-    found = spills(schedule_of(trace_of(events)), reliable_entries(1))
-    assert (found.lds, found.newly) == pytest.approx((60, 20))
-    assert found.lds_blocks == pytest.approx(100 * 12 / 17)
+    spilled = spills(schedule_of(trace_of(events)), reliable_entries(1))
+    assert (spilled.lds, spilled.newly) == pytest.approx((60, 20))
+    assert spilled.lds_blocks == pytest.approx(100 * 12 / 17)
 
 
 def test_occupancy_is_time_in_which_entries_hold_something():
-    one = occupancy(schedule_of(work_groups()))
+    occupied = occupancy(schedule_of(work_groups()))
     slice_cycles = 256 * 80 / 100
-    assert one.allocated == pytest.approx(4 * 2 * 30 / slice_cycles)
-    assert one.written == pytest.approx(4 * (28 + 27) / slice_cycles)
-    assert one.compressed == pytest.approx(4 * 27 / slice_cycles)
-    assert one.live == pytest.approx(2 * (8 + 23) / slice_cycles)
-    assert sum(one.figure_2(True)) == pytest.approx(one.allocated)
-    assert sum(one.figure_2(False)) == pytest.approx(one.written)
+    assert occupied.allocated == pytest.approx(4 * 2 * 30 / slice_cycles)
+    assert occupied.written == pytest.approx(4 * (28 + 27) / slice_cycles)
+    assert occupied.compressed == pytest.approx(4 * 27 / slice_cycles)
+    assert occupied.live == pytest.approx(2 * (8 + 23) / slice_cycles)
+    assert sum(occupied.figure_2(True)) == pytest.approx(occupied.allocated)
+    assert sum(occupied.figure_2(False)) == pytest.approx(occupied.written)

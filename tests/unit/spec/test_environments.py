@@ -199,7 +199,7 @@ def test_an_environment_that_no_case_names_is_pointed_out(tmp_path):
         assert run.stderr.count("note: operating_points.phone is given, but") == notes
 
 
-# ---- laws of shares ----------------------------------------------------------------------------
+# ---- distributions of shares --------------------------------------------------------------------
 
 SHARES = TimeFractionDistributions(
     "phone", (Distribution.of("uniform(0.2, 0.4)"), None, Distribution.of("normal(0.3, 0.02)"))
@@ -227,7 +227,7 @@ def test_extremes_are_at_all_bounds():
 
 
 def test_no_instance_drifts_beyond_the_extremes():
-    laws = InstanceDistributions(
+    distributions = InstanceDistributions(
         Distribution.of("uniform(330, 380)"),
         Distribution.of("uniform(0.28, 0.32)"),
         time_fractions=SHARES,
@@ -241,15 +241,15 @@ def test_no_instance_drifts_beyond_the_extremes():
             )
         ),
     )
-    bound = MODEL.largest_dvth(conditions, 10 * YEAR, laws.extremes)
-    drawn = laws.draw(1, np.arange(500))
+    bound = MODEL.largest_dvth(conditions, 10 * YEAR, distributions.extremes)
+    drawn = distributions.draw(1, np.arange(500))
     shifts = MODEL.dvth_at(conditions, 1.0, 10 * YEAR, drawn.transistors)
     assert shifts.shape == (500,)
     assert shifts.max() <= bound
     assert shifts.max() > 0.85 * bound
     with pytest.raises(UserError, match="shares of environment 'phone' differ"):
         _ = replace(
-            laws, temperature_kelvin=Distribution.of(350.0), vt0_volts=Distribution.of(0.3)
+            distributions, temperature_kelvin=Distribution.of(350.0), vt0_volts=Distribution.of(0.3)
         ).constants
 
 
@@ -261,12 +261,12 @@ def test_a_point_hotter_than_another():
     conditions = Environment(
         "own", (OperatingPoint(1.0, 0.25, 340.0, 20.0), OperatingPoint(0.6, 0.75, 340.0))
     )
-    laws = InstanceDistributions.nominal(MODEL, 340.0)
+    distributions = InstanceDistributions.nominal(MODEL, 340.0)
     life = lived(
         [steady_trace([np.zeros(64, dtype=np.uint32)])],
         "baseline",
         environment=conditions,
-        distributions=laws,
+        distributions=distributions,
     )
     hot, cool = (MODEL.prefactor(vdd, kelvin) ** 4 for vdd, kelvin in [(1.0, 360.0), (0.6, 340.0)])
     shift = ((0.25 * hot + 0.75 * cool) * 10 * YEAR) ** 0.25

@@ -206,11 +206,11 @@ def test_fewer_epochs_than_periods():
 
 
 def test_held_idle_time_is_the_same_for_all():
-    law = {"idle": "held", "activity": "uniform(0.5, 1)"}
-    message = refusal({"life": law})
+    life = {"idle": "held", "activity": "uniform(0.5, 1)"}
+    message = refusal({"life": life})
     assert message.startswith("my.toml: life.activity = 'uniform(0.5, 1.0)' must be one number")
     assert (
-        SweepSpec.from_mapping({"life": law | {"activity": "constant(0.5)"}}).life.activity == 0.5
+        SweepSpec.from_mapping({"life": life | {"activity": "constant(0.5)"}}).life.activity == 0.5
     )
 
 

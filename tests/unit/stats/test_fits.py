@@ -1,4 +1,4 @@
-"""Are laws fitted only where there is one, and do verdicts keep their word?"""
+"""Is a distribution fitted only where lives follow one, and do verdicts keep their word?"""
 
 import math
 from itertools import pairwise

@@ -62,7 +62,7 @@ def test_median_and_its_ranks_by_hand():
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("count", [60, 100, 150, 1000])
 def test_ranks_are_those_of_scipy_moved_inwards(count, share):
-    """As long as the promise holds, and not a rank further: the law of the ranks is binomial."""
+    """As long as the promise holds, and not a rank further: ranks are binomial."""
     lower, upper = enclosing_ranks(count, share)
     test = stats.quantile_test(np.arange(1.0, count + 1), p=share)
     interval = test.confidence_interval(0.95)

@@ -1,4 +1,4 @@
-"""The part of Vmin that slices of one die share: its law, and what it leaves as it was.
+"""The part of Vmin that slices of one die share: its distribution, and what it leaves as it was.
 
 Statistical tests accept 4.4 standard errors; four of them, with fixed seeds.
 """

@@ -21,8 +21,10 @@ def test_without_systematic_part_it_is_one_binomial() -> None:
     this = scenario("dispersed")
     for vdd in (0.33, 0.371, 0.45):
         p = stats.norm.sf((vdd - this.mu_volts) / this.sigma_random_volts)
-        law = stats.binom.pmf(range(4), 2048, p)
-        np.testing.assert_allclose(expected_classes(this, vdd), [*law, 1 - law.sum()], atol=1e-12)
+        distribution = stats.binom.pmf(range(4), 2048, p)
+        np.testing.assert_allclose(
+            expected_classes(this, vdd), [*distribution, 1 - distribution.sum()], atol=1e-12
+        )
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_exact_table(name: str, counts: list[int]) -> None:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_drawn_table(name: str) -> None:
-    """Classes, blocks and bits against their laws; four tests a scenario at p > 1e-5."""
+    """Classes, blocks and bits against their distributions; four tests a scenario at p > 1e-5."""
     cells = sample_table(scenario(name), 3, np.arange(300), exact=False)
     bits = faulty_bits(cells, all_of(cells))
     expected = np.array(scenario(name).table_shares) * bits.size

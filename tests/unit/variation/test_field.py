@@ -1,4 +1,4 @@
-"""The systematic field: its law, and what it may not depend on."""
+"""The systematic field: its distribution, and what it may not depend on."""
 
 import os
 import subprocess

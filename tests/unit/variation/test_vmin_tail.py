@@ -1,4 +1,4 @@
-"""The tail sampler against the law of drawing every cell, and its nested fault sets.
+"""The tail sampler against the distribution of drawing every cell, and its nested fault sets.
 
 Statistical tests accept p > 1e-5 (or 4.4 standard errors); about a dozen of them, so that a
 fresh seed would raise a false alarm once in some ten thousand runs. The seeds are fixed.
@@ -78,10 +78,12 @@ def test_crowded_segments() -> None:
     tail = sample_tail(even, 5, np.array([0]), floor)
     count = np.bincount(tail.cell // 128, minlength=4096)
     histogram = np.bincount(count, minlength=129)
-    law = 4096 * stats.binom.pmf(np.arange(129), 128, 0.35)
-    used = law > 5
+    distribution = 4096 * stats.binom.pmf(np.arange(129), 128, 0.35)
+    used = distribution > 5
     assert (
-        stats.chisquare(histogram[used], law[used] * histogram[used].sum() / law[used].sum())[1]
+        stats.chisquare(
+            histogram[used], distribution[used] * histogram[used].sum() / distribution[used].sum()
+        )[1]
         > 1e-5
     )
     assert stats.chisquare(np.bincount(tail.cell % 128, minlength=128)).pvalue > 1e-5
