@@ -228,7 +228,9 @@ def test_own_technique_replays(own_technique):
         if command[0] == "replay" and "rar_pg:RAR_PG" in command
     ]
     gated = json.loads(in_shell(*example, "--json", folder=own_technique))
-    plain = json.loads(in_shell("replay", "Reduction", "--technique", "rar", "--json", folder="."))
+    plain = json.loads(
+        CliRunner().invoke(app, ["replay", "Reduction", "--technique", "rar", "--json"]).stdout
+    )
     assert gated["technique"] == "rar+pg"
     assert gated["longest_zero_duty"] < plain["longest_zero_duty"]
     assert gated["longest_one_duty"] < plain["longest_one_duty"]

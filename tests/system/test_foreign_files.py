@@ -35,7 +35,7 @@ from mcage.traces import bundled_trace, load_trace, save_trace
 READ_FILES = ROOT / "tests" / "support" / "read_files.py"
 MCAGE = [sys.executable, "-c", "from mcage.cli.main import main; main()"]
 MOST_SECONDS, MOST_MEGABYTES = 10, 1024
-FLIPS = 100
+FLIPS = 40
 
 
 def read_all(folder):
