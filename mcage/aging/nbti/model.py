@@ -9,6 +9,7 @@ is measured against what has diffused meanwhile.
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import reduce
 from typing import ClassVar
 
 import numpy as np
@@ -62,8 +63,8 @@ def _check(name: str, values: ArrayLike | None, lowest: float, highest: float, u
     if values is None:
         return
     numbers = np.asarray(values, dtype=np.float64)
-    wrong = ~((numbers >= lowest) & (numbers <= highest))
-    if wrong.any():
+    if numbers.size and not (numbers.min() >= lowest and numbers.max() <= highest):  # also of NaN
+        wrong = ~((numbers >= lowest) & (numbers <= highest))
         raise UserError(
             f"transistors: {name} = {numbers[wrong].flat[0]:g} must be {lowest:g} ... {highest:g} "
             f"{unit}"
@@ -180,7 +181,7 @@ class NbtiModel(ABC):
             In what the transistors differ from the nominal transistor.
         """
         vt0 = self.vt0_volts if transistors.vt0_volts is None else transistors.vt0_volts
-        stress, diffusion = np.zeros(()), np.zeros(())
+        stress, diffusion = [], []
         for number, point in enumerate(environment.points):
             temperature = transistors.temperature_kelvin
             if temperature is None:
@@ -191,13 +192,14 @@ class NbtiModel(ABC):
                 if transistors.time_fractions is None
                 else transistors.time_fractions[number]
             )
-            per_second = self.stress_per_second(point.vdd_volts, temperature, vt0)
-            stress = np.asarray(stress + fraction * per_second)
-            per_second = self.diffusion_per_second(temperature)
-            diffusion = np.asarray(diffusion + fraction * per_second)
+            stress.append(
+                _times(self.stress_per_second(point.vdd_volts, temperature, vt0), fraction)
+            )
+            diffusion.append(_times(self.diffusion_per_second(temperature), fraction))
         factor = np.asarray(transistors.shift_factor, dtype=np.float64)
         # Products, not a power: see `Facelift.dvth`.
-        return Rates(np.asarray(stress * math.prod([factor] * self.root)), diffusion)
+        total = _times(reduce(np.add, stress), math.prod([factor] * self.root))
+        return Rates(total, np.asarray(reduce(np.add, diffusion)))
 
     def dvth_at(
         self,
@@ -224,6 +226,11 @@ class NbtiModel(ABC):
         Of transistors that differ, it is the largest shift.
         """
         return float(np.max(self.dvth_at(environment, 1.0, seconds, transistors)))
+
+
+def _times(rates: NDArray[np.float64], factor: float | NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rates times a factor, which often is 1."""
+    return np.asarray(rates if np.ndim(factor) == 0 and factor == 1 else rates * factor)
 
 
 class AdditiveModel(NbtiModel):

@@ -30,7 +30,7 @@ from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header, Stoppin
 from mcage.results.variable import Coordinate
 from mcage.version import running_code
 
-BATCH_GPUS = 1024
+BATCH_GPUS = 1536
 """GPUs that are taken through their lives together: what a step touches stays in the caches."""
 
 SHARD_GPUS = 4096
