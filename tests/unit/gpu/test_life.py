@@ -166,3 +166,14 @@ def test_policies_share_gpus_and_noise():
     assert (first.margin_needed != second.margin_needed).any()
     again = study.lives.run(study.policies["least-shift"], study.population(np.arange(3)))
     np.testing.assert_array_equal(first.margin_needed, again.margin_needed)
+
+
+def test_an_sm_that_all_kernels_need_works_for_exactly_all_of_the_time():
+    study = gating()
+    shares = study.population(np.arange(1)).shares.between(0, 7)
+    demand = study.lives.demands.of(shares, np.array([16]), gates=True)
+    working = demand.by_rank[:, 0]
+    assert (working[:7] == 1).all()
+    assert 0 < working[14] < working[7] < 1
+    assert working[15] == 0
+    assert working.sum() == pytest.approx(np.mean([kernel.sms for kernel in study.kernels]))
