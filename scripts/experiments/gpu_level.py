@@ -58,7 +58,9 @@ SPARES = (0, 1, 2, 4)
 ROUND_COUNTS = (100, 1_000, 10_000)
 ACTIVE = (15, 12, 8)
 
-SINGLE_COLUMN_INCHES, DOUBLE_COLUMN_INCHES = 3.35, 7.1
+AGES_IN_WORDS = {0.036: "36 ms", 1.0: "1 s", 3600.0: "1 h", 31_536_000.0: "1 year"}
+
+DOUBLE_COLUMN_INCHES = 7.1
 
 
 def main() -> None:
@@ -185,16 +187,15 @@ def mitigation_by_age() -> dict[tuple[str, int], list[tuple[float, float]]]:
         curves["bhardwaj, launch by launch", active] = points
         for name, volts in VDD_VOLTS.items():
             model = nbti_model(name)
-            years = np.array([1e-3, 1e-2, 0.1, 1.0, 3.0, 10.0])
+            ages = np.array([1e-3, 1e-2, 0.1, 1.0, 3.0, 10.0]) * SECONDS_PER_YEAR
+            if model.additive:  # the sum of many short phases, at any age
+                ages = np.concatenate([np.array(ROUND_COUNTS) * ROUND_SECONDS, ages])
             gated, always = (
-                model.dvth_at(environment(volts), duty, years * SECONDS_PER_YEAR)
-                for duty in (active / 16, 1.0)
+                model.dvth_at(environment(volts), duty, ages) for duty in (active / 16, 1.0)
             )
             saved = 100 * (1 - gated / always)
             label = "bhardwaj, long-term form" if name == "bhardwaj" else name
-            curves[label, active] = list(
-                zip((years * SECONDS_PER_YEAR).tolist(), saved.tolist(), strict=True)
-            )
+            curves[label, active] = list(zip(ages.tolist(), saved.tolist(), strict=True))
     return curves
 
 
@@ -239,7 +240,7 @@ def draw_margins(
             linewidth=0,
         )
     axes[0].set(xlabel="age, years", ylabel="delay margin needed, %", title="(a) by policy")
-    axes[0].legend(fontsize=6)
+    figure.legend(loc="outside upper center", ncols=len(POLICIES), fontsize=7)
     for panel, studies, label, title in (
         (axes[1], by_noise, "noise of a reading, mV", "(b) sensor, 10 years"),
         (axes[2], by_sigma, "spread of unaged thresholds, mV", "(c) spread, 10 years"),
@@ -265,9 +266,12 @@ def draw_mitigation(curves: dict[tuple[str, int], list[tuple[float, float]]]) ->
             panel.semilogx(
                 *zip(*points, strict=True), color=colour, marker=mark, markersize=3, label=label
             )
-        panel.set(xlabel="age, s", title=f"{active} of 16 SMs work", ylim=(0, 100))
+        panel.set(xlabel="age", title=f"{active} of 16 SMs work", ylim=(0, 100))
+        panel.set_xticks(list(AGES_IN_WORDS), list(AGES_IN_WORDS.values()))
+        panel.minorticks_off()
     panels[0].set_ylabel("mitigation of dVth, %")
-    panels[-1].legend(fontsize=6)
+    names, labels = panels[0].get_legend_handles_labels()
+    figure.legend(names, labels, loc="outside upper center", ncols=len(labels), fontsize=7)
     write(figure, "mitigation")
 
 
@@ -280,7 +284,8 @@ def draw_retirement(by_spares: dict[int, xr.Dataset]) -> None:
             draw_survival(panel, of_policy, name)
         panel.set(xlabel="age, years", title=f"{spares} spare SMs", ylim=(0, 1.02), xlim=(0, 10))
     panels[0].set_ylabel("GPUs alive")
-    panels[0].legend(fontsize=6)
+    names, labels = panels[0].get_legend_handles_labels()
+    figure.legend(names, labels, loc="outside upper center", ncols=len(labels), fontsize=7)
     write(figure, "retirement")
 
 
