@@ -37,6 +37,17 @@ def test_tables_without_variation(command, tmp_path, name):
             assert row[column] == pytest.approx(float(expected[column]), **tolerance)
 
 
+@pytest.mark.parametrize(("seconds", "hottest"), [(0, 318.15), (1e-2, 323), (1e6, 344.78)])
+def test_a_gpu_warms_up(command, seconds, hottest):
+    code, out, _ = command(
+        "gpu", "temperature", DATA / "temperature.csv", "--seconds", seconds, "--json"
+    )
+    assert code == 0
+    rows = [row for row in json.loads(out) if row["case"] == "all-on"]
+    kelvin = [row["temperature_K"] for row in rows if row["block"].startswith("SM")]
+    assert max(kelvin) == pytest.approx(hottest, abs=4 if seconds == 1e-2 else 0.01)
+
+
 def test_tables_for_people(command):
     code, out, _ = command("gpu", "temperature", DATA / "temperature.csv")
     assert code == 0
@@ -110,6 +121,7 @@ REFUSED = [
     (("optimum", "none.csv"), "none.csv"),
     (("temperature", "powers.csv"), "powers.csv: row 1: power_W = 'nan' must be a number"),
     (("temperature", "hot.csv"), "heat block SM3 to"),
+    (("temperature", "hot.csv", "--seconds", "-1"), "--seconds -1: a time of 0 ... "),
     (("temperature", "twice.csv"), "block 'SM3' stands twice"),
     (("temperature", "powers.csv", "--gpu", "plan.toml"), "plan.toml"),
     (("heterogeneity", "--nominal", "powers.csv"), "the column base_duty is missing"),

@@ -14,8 +14,8 @@ from mcage.plain_text import shortened
 _MOST_WATTS = 1e4
 
 
-def temperatures(path: Path, gpu: Gpu) -> list[dict[str, Any]]:
-    """Steady temperature of each block of each case of a file.
+def temperatures(path: Path, gpu: Gpu, seconds: float | None = None) -> list[dict[str, Any]]:
+    """Temperature of each block of each case of a file.
 
     Parameters
     ----------
@@ -24,6 +24,9 @@ def temperatures(path: Path, gpu: Gpu) -> list[dict[str, Any]]:
         cases. Blocks that a case does not name have no power.
     gpu : Gpu
         Floorplan and package.
+    seconds : float, optional
+        Time for which the powers have lasted, on a GPU that was as cold as the air; by default they
+        have lasted for ever.
 
     Returns
     -------
@@ -51,6 +54,9 @@ def temperatures(path: Path, gpu: Gpu) -> list[dict[str, Any]]:
             given.add(block)
             power[block] = row.number("power_W", 0, _MOST_WATTS)
         kelvin = gpu.network.steady(power)
+        if seconds is not None:
+            rise = gpu.network.transient(np.zeros(gpu.network.nodes), power, seconds)
+            kelvin = gpu.network.package.ambient_kelvin + rise[: len(names)]
         if kelvin.max() > HIGHEST_KELVIN:
             hottest = names[int(kelvin.argmax())]
             raise UserError(
