@@ -1,6 +1,7 @@
 """`mcage.run_sweep`: a sweep into one results file."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from mcage.campaign.progress import Progress, Silent
@@ -66,22 +67,25 @@ def run_sweep(
     progress = progress or Silent()
     sweep = Sweep(spec, chosen, reason, say=progress.say)
     progress.say(f"engine {chosen.name} ({reason}); {len(sweep.header.cases)} cases")
-    if _is_compiled_first(chosen):
-        progress.say("the engine is compiled first, for a minute or two; later runs need not")
     for name in sorted(set(spec.operating_points or {}) - set(spec.environments)):
         progress.say(f"note: operating_points.{name} is given, but this sweep does not name it")
-    return run_campaign(
-        sweep.study,
-        out_path,
-        shard_size,
-        progress,
-        accept_other_code=accept_other_code,
-    )
+    with _telling_of_compilation(chosen, progress):
+        return run_campaign(
+            sweep.study,
+            out_path,
+            shard_size,
+            progress,
+            accept_other_code=accept_other_code,
+        )
 
 
-def _is_compiled_first(engine: Engine) -> bool:
+def _telling_of_compilation(engine: Engine, progress: Progress) -> AbstractContextManager[None]:
     if engine.name != "numba":
-        return False
-    from mcage.engines.numba_engine.jit import compiled_before
+        return nullcontext()
+    from mcage.engines.numba_engine.jit import telling_of_compilation
 
-    return not compiled_before()
+    return telling_of_compilation(
+        lambda: progress.say(
+            "the engine is compiled first, for a minute or two; later runs need not"
+        )
+    )

@@ -9,7 +9,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from mcage.engines.numba_engine.jit import compiled_before
+from mcage.engines.numba_engine.jit import cache_folder
 
 TECHNIQUES = ["baseline", "disable", "gr-guard", "rrcd", "rrcd+rc+rar"]
 """Techniques of every kind of placement that is compiled."""
@@ -20,8 +20,13 @@ def once() -> None:
     """Return when the machine code is in the cache."""
     with Path(__file__).open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not compiled_before():
+        if cache_folder() and not _mark().exists():
             subprocess.run([sys.executable, __file__], check=True)
+
+
+def _mark() -> Path:
+    """File that says that compilation has come to its end: not all is there if it was stopped."""
+    return Path(cache_folder()) / "complete"
 
 
 def main() -> None:
@@ -29,6 +34,8 @@ def main() -> None:
     from sweep_cases import small_sweep
 
     small_sweep(instances=24, techniques=TECHNIQUES).compute(0, 24)
+    if cache_folder():
+        _mark().touch()
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.events import BLOCKS, gather_events, lit_components
-from mcage.engines.numba_engine.jit import compiled, inner
+from mcage.engines.numba_engine.jit import inner, nested
 from mcage.engines.numba_engine.placement.contents import ALL_COMPONENTS, BITS
 from mcage.engines.numba_engine.placement.occupants import has_records
 from mcage.engines.numba_engine.placement.redirect import (
@@ -27,8 +27,8 @@ from mcage.engines.numba_engine.simd import (
     sum_planes,
 )
 
-AT_ONCE_BITS = np.uint32(FIRST_BITS)
-ALL_BITS = np.uint32(0xFFFF_FFFF)
+AT_ONCE_BITS = np.uint64(FIRST_BITS)
+ALL_BITS = np.uint64(0xFFFF_FFFF)
 _NEAR, _FAR = 3, 8
 """Occupants between the one at hand and those that are asked for."""
 
@@ -43,7 +43,7 @@ class Times(NamedTuple):
     powered: NDArray[np.unsignedinteger]
 
 
-@compiled
+@nested
 def new_times(cycles: Any) -> Any:
     """Make times of an entry; `cycles` is an array of the type of sums of cycles."""
     shape = (BITS, COMPONENTS)
@@ -52,7 +52,7 @@ def new_times(cycles: Any) -> Any:
 
 @inner
 def plane_times(
-    contents: Any, events: Any, whole: bool, chosen: np.uint32, block: int, times: Any
+    contents: Any, events: Any, whole: bool, chosen: np.uint64, block: int, times: Any
 ) -> None:
     """Add the times of the chosen bits of a block's components; block 4 is the whole entry.
 
@@ -62,7 +62,7 @@ def plane_times(
         What happens to the entry.
     whole : bool
         Whether every event writes all components that matter.
-    chosen : uint32
+    chosen : uint64
         Set of bits.
     block : int
         Block, or 4.
@@ -75,13 +75,13 @@ def plane_times(
         for i in range(count):
             total += events.held[i]
         for first in range(0, BITS, AT_ONCE):
-            if chosen >> np.uint32(first) & AT_ONCE_BITS:
+            if chosen >> np.uint64(first) & AT_ONCE_BITS:
                 sum_planes(contents.planes, events.image, events.held, 0, count, first, times.ones)
                 for bit in range(first, first + AT_ONCE):
                     add_everywhere(times.powered, bit, total)
     else:
         for bit in range(BITS):
-            if chosen >> np.uint32(bit) & np.uint32(1):
+            if chosen >> np.uint64(bit) & np.uint64(1):
                 lit_components(contents, events, bit, block)
                 sum_components(events.lit, events.held, count, times.ones, bit)
                 sum_components(events.powered, events.held, count, times.powered, bit)
@@ -89,7 +89,7 @@ def plane_times(
 
 @inner
 def gathered_times(
-    residencies: Any, occupants: Any, entry: int, chosen: np.uint32, events: Any, times: Any
+    residencies: Any, occupants: Any, entry: int, chosen: np.uint64, events: Any, times: Any
 ) -> None:
     """Add the times of the chosen bits of an entry, whatever is written to it."""
     passes = len(residencies.selector_starts)
@@ -103,7 +103,7 @@ def gathered_times(
 
 @inner
 def whole_times(
-    residencies: Any, occupants: Any, entry: int, first: int, chosen: np.uint32, times: Any
+    residencies: Any, occupants: Any, entry: int, first: int, chosen: np.uint64, times: Any
 ) -> None:
     """Add the times of `AT_ONCE` bits of an entry that is always written as a whole.
 
@@ -113,7 +113,7 @@ def whole_times(
         Occupants of an entry.
     first : int
         First of the bits.
-    chosen : uint32
+    chosen : uint64
         Bits that matter. If they are few, each is added for itself: then a residency of which all
         components, or none, show a '1' all the time need not be looked into.
     times : Times
@@ -123,7 +123,7 @@ def whole_times(
     planes, image = residencies.contents.planes, residencies.writes.image
     duration, cycles = residencies.writes.duration, residencies.kernels.cycles[occupants.kernel]
     passes, last_bit = len(residencies.selector_starts), first + AT_ONCE
-    together = _members(chosen >> np.uint32(first) & AT_ONCE_BITS) > _ALONE
+    together = _members(chosen >> np.uint64(first) & AT_ONCE_BITS) > _ALONE
     powered = np.int64(0)
     last_occupant = occupants.first[(entry + 1) * passes] - 1
     for pass_ in range(passes):
@@ -148,7 +148,7 @@ def whole_times(
             else:
                 ever = facts[residency, EVER]
                 for bit in range(first, last_bit):
-                    if chosen >> np.uint32(bit) & np.uint32(1) and _meets_one(ever, bit):
+                    if chosen >> np.uint64(bit) & np.uint64(1) and _meets_one(ever, bit):
                         if _meets_zero(ever, bit):
                             sum_plane(planes, image, duration, write, writes_end, bit, times.ones)
                         else:
@@ -179,11 +179,11 @@ def _look_ahead(residencies: Any, occupants: Any, at: int, last: int, bit: int) 
 
 
 @inner
-def _members(bits: np.uint32) -> int:
+def _members(bits: np.uint64) -> int:
     """How many bits of a word are set."""
     count = 0
     while bits:
-        bits &= bits - np.uint32(1)
+        bits &= bits - np.uint64(1)
         count += 1
     return count
 
@@ -239,10 +239,10 @@ def hand_over(times: Any, occupants: int, ones: Any, powered: Any) -> None:
 
 
 @inner
-def clear(times: Any, chosen: np.uint32) -> None:
+def clear(times: Any, chosen: np.uint64) -> None:
     """Forget the times of the chosen bits, and of those that are summed up together with them."""
     for bit in range(BITS):
-        if chosen >> np.uint32(bit - bit % AT_ONCE) & AT_ONCE_BITS:
+        if chosen >> np.uint64(bit - bit % AT_ONCE) & AT_ONCE_BITS:
             for component in range(COMPONENTS):
                 times.ones[bit, component] = 0
                 times.powered[bit, component] = 0

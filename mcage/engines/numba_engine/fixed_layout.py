@@ -13,7 +13,7 @@ from mcage.engines.numba_engine.cell_times import (
     plane_times,
 )
 from mcage.engines.numba_engine.events import new_events
-from mcage.engines.numba_engine.jit import compiled, inner
+from mcage.engines.numba_engine.jit import compiled, inner, nested
 from mcage.engines.numba_engine.placement.contents import ALL_REGIONS, WHOLE
 from mcage.engines.numba_engine.placement.redirect import ENTRIES, WHOLE_ENTRY
 from mcage.engines.numba_engine.placement.residencies import (
@@ -198,7 +198,7 @@ def _hold_until_next(events: Any, start: int, end: int, period: int) -> None:
         regions[i] = ALL_REGIONS
 
 
-@compiled
+@nested
 def _enlarged(events: Any, least: int, cycles: Any) -> Any:
     """Return the same events with space for more."""
     more = new_events(2 * least, len(events.orbits) - 1, cycles)

@@ -7,15 +7,18 @@ cache is therefore kept in a folder named by a digest of all sources that are co
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import event
 
 import mcage.geometry
 import mcage.traces.model
+from mcage.engines.numba_engine.linking import Dispatcher, LinkedCompiler
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -25,18 +28,21 @@ def compiled(function: Function) -> Function:
 
     It releases the GIL, and has no fast-math, so that floats round as NumPy's do.
     """
-    folder = _cache_folder()
+    folder = cache_folder()
     config: Any = numba.config
     before = config.CACHE_DIR
     config.CACHE_DIR = folder
     try:
-        return cast(Function, numba.njit(cache=bool(folder), nogil=True)(function))
+        dispatcher = Dispatcher(function, targetoptions=_OPTIONS)
+        if folder:
+            dispatcher.enable_caching()
+        return cast(Function, dispatcher)
     finally:
         config.CACHE_DIR = before
 
 
 @cache
-def _cache_folder() -> str:
+def cache_folder() -> str:
     """Folder of this version's machine code; the empty text if there is no place for one."""
     here = Path(__file__).parent
     sources = sorted(here.rglob("*.py"))
@@ -57,19 +63,40 @@ def _cache_folder() -> str:
     return ""
 
 
-def compiled_before() -> bool:
-    """Whether machine code of this version lies in the cache, at least in part."""
-    folder = _cache_folder()
-    return bool(folder) and any(Path(folder).rglob("*.nbi"))
+@contextmanager
+def telling_of_compilation(tell: Callable[[], None]) -> Iterator[None]:
+    """Tell, once, when a function is compiled whose machine code is not in the cache."""
+    with event.install_listener("numba:compile", _Compilations(tell)):
+        yield
+
+
+class _Compilations(event.Listener):
+    """Tells of the first compilation. No two go on at a time: Numba has a lock."""
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self._tell, self._told = tell, False
+
+    def on_start(self, event: Any) -> None:
+        """See Numba's class."""
+        if not self._told:
+            self._told = True
+            self._tell()
+
+    def on_end(self, event: Any) -> None:
+        """See Numba's class."""
+
+
+def nested(function: Function) -> Function:
+    """Compile a function that only compiled functions call; it cannot be called from Python."""
+    return _nested(function, {})
 
 
 def inner(function: Function) -> Function:
-    """Compile a function of inner loops, which allocates nothing and returns no array.
+    """As `nested`, for a function of inner loops, which allocates nothing and returns no array.
 
     References to arrays are not counted in it: that would cost more than what it does.
     """
-    without_references: Any = {"_nrt": False}  # Numba knows this option, its stubs do not
-    return cast(Function, numba.njit(**without_references, nogil=True)(function))
+    return _nested(function, {"_nrt": False})
 
 
 def inlined(function: Function) -> Function:
@@ -77,5 +104,14 @@ def inlined(function: Function) -> Function:
 
     To hand over arrays costs more than what they do: each is seven words on the stack.
     """
-    repeated: Any = {"_nrt": False, "forceinline": True}
-    return cast(Function, numba.njit(**repeated, nogil=True)(function))
+    return _nested(function, {"_nrt": False, "forceinline": True})
+
+
+_OPTIONS = {"nopython": True, "nogil": True, "no_cfunc_wrapper": True}
+
+
+def _nested(function: Function, options: dict[str, bool]) -> Function:
+    options = _OPTIONS | {"no_cpython_wrapper": True} | options
+    return cast(
+        Function, Dispatcher(function, targetoptions=options, pipeline_class=LinkedCompiler)
+    )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.numba_engine.jit import compiled, inlined, inner
+from mcage.engines.numba_engine.jit import inlined, inner, nested
 from mcage.engines.numba_engine.placement.contents import RECORD
 from mcage.engines.numba_engine.placement.operations import ACQUIRE_BLOCK, ADVANCE, FREE, KINDS
 from mcage.engines.numba_engine.simd import lowest_bit
@@ -94,7 +94,7 @@ class Homes(NamedTuple):
     free: NDArray[np.uint8]
 
 
-@compiled
+@nested
 def new_homes(passes: int, residencies: int) -> Any:
     """Make space for the homes of up to so many residencies."""
     return Homes(

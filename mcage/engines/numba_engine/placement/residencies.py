@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.numba_engine.jit import compiled
+from mcage.engines.numba_engine.jit import compiled, nested
 from mcage.engines.numba_engine.placement.contents import (
     ALL_COMPONENTS,
     BITS,
@@ -311,6 +311,6 @@ def _bound_residencies(residencies: Residencies) -> None:
             facts[residency, LAST] |= _met(final != 0, ~final & written != 0, bit)
 
 
-@compiled
+@nested
 def _met(is_one: bool, is_zero: bool, bit: int) -> np.uint64:
     return (np.uint64(is_one) | np.uint64(is_zero) << np.uint64(BITS)) << np.uint64(bit)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.concurrency import FreeList
-from mcage.engines.numba_engine.jit import compiled
+from mcage.engines.numba_engine.jit import compiled, nested
 from mcage.engines.numba_engine.placement.contents import BITS
 from mcage.engines.numba_engine.placement.homes import find_homes
 from mcage.engines.numba_engine.placement.occupants import sort_occupants
@@ -269,7 +269,7 @@ def _add_epoch(batch: Batch, search: Search, tracking: Tracking, workspace: Work
         begin = end
 
 
-@compiled
+@nested
 def _live(batch: Batch, place: int, search: Search, workspace: Workspace) -> bool:
     """Let an instance live through an epoch: place residencies, bound cells, find the longest.
 
@@ -309,7 +309,7 @@ def _look_earlier(
         longest_earlier(search, instances[place], backs[place], earlier[place])
 
 
-@compiled
+@nested
 def _advance_side_by_side(
     residencies: Any, kernel: int, instances: Any, epoch_log: Any, groups: Any, progress: Any
 ) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.cell_times import add_everywhere
-from mcage.engines.numba_engine.jit import compiled, inner
+from mcage.engines.numba_engine.jit import inner, nested
 from mcage.engines.numba_engine.placement.contents import BITS
 from mcage.engines.numba_engine.placement.redirect import ENTRIES
 from mcage.engines.numba_engine.placement.residencies import END, EVER, PARTIAL
@@ -42,7 +42,7 @@ class AllEntries(NamedTuple):
     sums: NDArray[np.unsignedinteger]
 
 
-@compiled
+@nested
 def new_all_entries(cycles: Any) -> Any:
     """Make space for all bits; `cycles` is an array of the type of sums of cycles."""
     # Pages that are never touched take no memory.

@@ -13,7 +13,7 @@ from mcage.engines.numba_engine.simd import COMPONENTS
 KEPT = 2048
 """Bits of entries of an instance whose cells are kept."""
 
-BIT = np.uint32(1)
+BIT = np.uint64(1)
 
 
 class Cells(NamedTuple):
@@ -119,11 +119,11 @@ def tighten(cells: Any, instance: int, epoch: Any, latest: Any, entry: int, bit:
 
 
 @inner
-def find_places(state: Any, cells: Any, instance: int, entry: int, chosen: np.uint32) -> int:
+def find_places(state: Any, cells: Any, instance: int, entry: int, chosen: np.uint64) -> int:
     """Give every chosen bit a place; return the first epoch that is missing from any of them."""
     first = 1 << 62
     for bit in range(BITS):
-        if chosen >> np.uint32(bit) & BIT:
+        if chosen >> np.uint64(bit) & BIT:
             kept = cells.kept[instance, entry, bit]
             if kept < 0:
                 kept = KEPT + bit
@@ -153,24 +153,24 @@ def _start(state: Any, seconds: Any, instance: int, entry: int, bit: int, kept: 
 
 
 @inner
-def missing(cells: Any, instance: int, epoch: int, entry: int, chosen: np.uint32) -> np.uint32:
+def missing(cells: Any, instance: int, epoch: int, entry: int, chosen: np.uint64) -> np.uint64:
     """Return the chosen bits of which an epoch is missing in what is kept."""
-    bits = np.uint32(0)
+    bits = np.uint64(0)
     for bit in range(BITS):
         kept = cells.kept[instance, entry, bit]
-        if chosen >> np.uint32(bit) & BIT and cells.epochs[instance, kept] <= epoch:
-            bits |= BIT << np.uint32(bit)
+        if chosen >> np.uint64(bit) & BIT and cells.epochs[instance, kept] <= epoch:
+            bits |= BIT << np.uint64(bit)
     return bits
 
 
 @inner
 def add_epoch(
-    cells: Any, instance: int, scale: float, times: Any, entry: int, chosen: np.uint32
+    cells: Any, instance: int, scale: float, times: Any, entry: int, chosen: np.uint64
 ) -> None:
     """Add what an epoch did to the chosen bits of an entry: its times, scaled."""
     seconds = cells.seconds
     for bit in range(BITS):
-        if chosen >> np.uint32(bit) & BIT:
+        if chosen >> np.uint64(bit) & BIT:
             kept = cells.kept[instance, entry, bit]
             for component in range(COMPONENTS):
                 ones = np.int64(times.ones[bit, component])

@@ -19,7 +19,7 @@ from mcage.engines.numba_engine.cell_times import (
     whole_times,
 )
 from mcage.engines.numba_engine.events import Events
-from mcage.engines.numba_engine.jit import compiled, inner
+from mcage.engines.numba_engine.jit import inner, nested
 from mcage.engines.numba_engine.placement.contents import BITS
 from mcage.engines.numba_engine.placement.redirect import ENTRIES
 from mcage.engines.numba_engine.placement.residencies import Residencies
@@ -106,7 +106,7 @@ class Moment(NamedTuple):
     most: NDArray[np.float64]
 
 
-@compiled
+@nested
 def find_longest(search: Search, instance: int, by_itself: bool, home: Any) -> None:
     """Raise the longest seconds at '0' and at '1' of any cell of an instance after an epoch.
 
@@ -130,14 +130,14 @@ def find_longest(search: Search, instance: int, by_itself: bool, home: Any) -> N
         after = np.argmax(cells.bounds[which, instance])
         for guess in (before, after):
             if cells.bounds[which, instance].flat[guess] > most[which]:
-                _look(search, instance, int(guess // BITS), BIT << np.uint32(guess % BITS), now)
+                _look(search, instance, int(guess // BITS), BIT << np.uint64(guess % BITS), now)
     if by_itself:
         _narrow(search, instance, home, most)
     _look_where_bounds_exceed(search, instance, now)
     longest[0, instance], longest[1, instance] = most[0], most[1]
 
 
-@compiled
+@nested
 def longest_earlier(search: Search, instance: int, back: float, earlier: Any) -> None:
     """Find the longest seconds of any cell of an instance at a moment within the latest epoch.
 
@@ -161,12 +161,12 @@ def longest_earlier(search: Search, instance: int, back: float, earlier: Any) ->
             bound = _bound_at(search.cells, which, instance, place // BITS, place % BITS, part)
             if bound > highest:
                 guess, highest = place, bound
-        _look(search, instance, guess // BITS, BIT << np.uint32(guess % BITS), moment)
+        _look(search, instance, guess // BITS, BIT << np.uint64(guess % BITS), moment)
     _look_where_bounds_exceed(search, instance, moment)
     earlier[0], earlier[1] = most[0], most[1]
 
 
-@compiled
+@nested
 def _look_where_bounds_exceed(search: Search, instance: int, moment: Moment) -> None:
     """Look into all bits of entries of which a cell may be the most stressed one."""
     for entry in range(ENTRIES):
@@ -186,21 +186,21 @@ def _bound_at(cells: Any, which: int, instance: int, entry: int, bit: int, part:
 
 
 @inner
-def _exceeding(cells: Any, instance: int, entry: int, part: float, most: Any) -> np.uint32:
+def _exceeding(cells: Any, instance: int, entry: int, part: float, most: Any) -> np.uint64:
     """Bits of an entry of which a cell may be the most stressed one."""
-    chosen = np.uint32(0)
+    chosen = np.uint64(0)
     at_zero, at_one = most[0], most[1]
     for bit in range(BITS):
         if (
             _bound_at(cells, 0, instance, entry, bit, part) > at_zero
             or _bound_at(cells, 1, instance, entry, bit, part) > at_one
         ):
-            chosen |= BIT << np.uint32(bit)
+            chosen |= BIT << np.uint64(bit)
     return chosen
 
 
-@compiled
-def _look(search: Search, instance: int, entry: int, chosen: np.uint32, moment: Moment) -> None:
+@nested
+def _look(search: Search, instance: int, entry: int, chosen: np.uint64, moment: Moment) -> None:
     """Look into the chosen bits of an entry: first the latest epoch, then, if need be, all."""
     cells, epoch_log, workspace = search.cells, search.epoch_log, search.workspace
     number = epoch_log.epochs[instance] - 1
@@ -211,7 +211,7 @@ def _look(search: Search, instance: int, entry: int, chosen: np.uint32, moment: 
     _entry_times(search.residencies, occupants, entry, chosen & ~known, workspace.events, latest)
     _take_over(all_entries, entry, known, latest)
     for bit in range(BITS):
-        if (chosen & ~known) >> np.uint32(bit) & BIT:
+        if (chosen & ~known) >> np.uint64(bit) & BIT:
             tighten(cells, instance, epoch, latest, entry, bit)
     chosen &= _exceeding(cells, instance, entry, moment.part, moment.most)
     if chosen:
@@ -221,12 +221,12 @@ def _look(search: Search, instance: int, entry: int, chosen: np.uint32, moment: 
 
 @inner
 def _raise_most(
-    cells: Any, instance: int, latest: Any, entry: int, chosen: np.uint32, moment: Any
+    cells: Any, instance: int, latest: Any, entry: int, chosen: np.uint64, moment: Any
 ) -> None:
     """Raise the longest seconds seen so far by the chosen bits, which are worked out."""
     most, back = moment.most, moment.back
     for bit in range(BITS):
-        if not chosen >> np.uint32(bit) & BIT:
+        if not chosen >> np.uint64(bit) & BIT:
             continue
         if moment.part == 1.0:
             most[0] = max(most[0], cells.bounds[0, instance, entry, bit])
@@ -244,26 +244,26 @@ def _raise_most(
 
 
 @inner
-def _known(all_entries: Any, entry: int, chosen: np.uint32) -> np.uint32:
+def _known(all_entries: Any, entry: int, chosen: np.uint64) -> np.uint64:
     """Return the chosen bits of an entry that have been worked out with all entries."""
-    known = np.uint32(0)
+    known = np.uint64(0)
     for bit in range(BITS):
-        if chosen >> np.uint32(bit) & BIT and all_entries.done[bit] and all_entries.whole[entry]:
-            known |= BIT << np.uint32(bit)
+        if chosen >> np.uint64(bit) & BIT and all_entries.done[bit] and all_entries.whole[entry]:
+            known |= BIT << np.uint64(bit)
     return known
 
 
 @inner
-def _take_over(all_entries: Any, entry: int, known: np.uint32, latest: Any) -> None:
+def _take_over(all_entries: Any, entry: int, known: np.uint64, latest: Any) -> None:
     """Take over the times of bits that have been worked out with all entries."""
     for bit in range(BITS):
-        if known >> np.uint32(bit) & BIT:
+        if known >> np.uint64(bit) & BIT:
             for component in range(COMPONENTS):
                 latest.ones[bit, component] = all_entries.ones[bit, entry, component]
                 latest.powered[bit, component] = all_entries.powered[entry]
 
 
-@compiled
+@nested
 def _narrow(search: Search, instance: int, home: Any, most: Any) -> None:
     """Work out, for all entries at once, those bits of the latest epoch that many leave open."""
     cells, residencies, epoch_log = search.cells, search.residencies, search.epoch_log
@@ -286,12 +286,12 @@ def _narrow(search: Search, instance: int, home: Any, most: Any) -> None:
         work_out_bit(residencies, kernel, home, bit, all_entries)
         for entry in range(ENTRIES):
             if all_entries.whole[entry]:
-                _take_over(all_entries, entry, BIT << np.uint32(bit), latest)
+                _take_over(all_entries, entry, BIT << np.uint64(bit), latest)
                 tighten(cells, instance, epoch, latest, entry, bit)
 
 
-@compiled
-def _work_out(search: Search, instance: int, entry: int, chosen: np.uint32) -> None:
+@nested
+def _work_out(search: Search, instance: int, entry: int, chosen: np.uint64) -> None:
     """Work out the cells of the chosen bits of an entry, whose latest times are known."""
     cells, epoch_log, workspace = search.cells, search.epoch_log, search.workspace
     begin, epochs = find_places(search.state, cells, instance, entry, chosen), epoch_log.epochs
@@ -307,13 +307,13 @@ def _work_out(search: Search, instance: int, entry: int, chosen: np.uint32) -> N
         else:
             add_epoch(cells, instance, scale, workspace.latest, entry, bits)
     for bit in range(BITS):
-        if chosen >> np.uint32(bit) & BIT:
+        if chosen >> np.uint64(bit) & BIT:
             settle(cells, instance, epochs[instance], entry, bit)
 
 
 @inner
 def _entry_times(
-    residencies: Any, occupants: Any, entry: int, chosen: np.uint32, events: Any, times: Any
+    residencies: Any, occupants: Any, entry: int, chosen: np.uint64, events: Any, times: Any
 ) -> None:
     """Times of the cells of the chosen bits of an entry."""
     passes = len(residencies.selector_starts)
@@ -323,7 +323,7 @@ def _entry_times(
         return
     if only_whole(residencies, occupants, entry):
         for bit in range(0, BITS, AT_ONCE):
-            if chosen >> np.uint32(bit) & AT_ONCE_BITS:
+            if chosen >> np.uint64(bit) & AT_ONCE_BITS:
                 whole_times(residencies, occupants, entry, bit, chosen, times)
     else:
         gathered_times(residencies, occupants, entry, chosen, events, times)

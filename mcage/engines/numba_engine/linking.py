@@ -1,0 +1,66 @@
+"""Functions that only compiled functions call: they become machine code within their callers.
+
+Numba makes optimised machine code of each compiled function by itself, together with all that it
+calls, and then again of all of it within each caller. Where calls are six deep that is most of the
+time that compilation takes. Here the code of such a function is linked into its callers as it is,
+and optimised where machine code is made.
+"""
+
+from typing import Any
+
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.registry import CPUDispatcher
+from numba.core.types import unliteral
+
+
+class Dispatcher(CPUDispatcher):
+    """A compiled function that is not compiled again for each constant it is called with."""
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """See Numba's class; constants count as any value of their type."""
+        plain = {name: unliteral(kind) for name, kind in kws.items()}  # type: ignore[no-untyped-call]
+        return super().get_call_template(tuple(map(unliteral, args)), plain)
+
+
+class _NoEnvironment:
+    """Stands for the machine code of a function that has none of its own."""
+
+    @staticmethod
+    def set_env(name: str, environment: Any) -> None:
+        """Ignore: only functions that handle Python objects look into their environment."""
+
+
+class _LinkedLibrary(JITCodeLibrary):
+    """Code that is linked into that of callers, and nothing else."""
+
+    @property
+    def codegen(self) -> Any:
+        """See Numba's class."""
+        return _NoEnvironment
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """See Numba's class; a null pointer, as there is no machine code."""
+        self._ensure_finalized()  # type: ignore[no-untyped-call]
+        return 0
+
+    def _optimize_final_module(self) -> None:
+        """Leave that to callers."""
+
+    def _finalize_final_module(self) -> None:
+        """Make no machine code."""
+        self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
+        self._finalized = True
+
+
+class LinkedCompiler(Compiler):
+    """Compiler of functions that only compiled functions call."""
+
+    def define_pipelines(self) -> Any:
+        """See Numba's class."""
+        state = self.state
+        if state.library is None:
+            codegen, name = state.targetctx.codegen(), state.func_id.func_qualname
+            state.library = _LinkedLibrary(codegen, name)  # type: ignore[no-untyped-call]
+            state.library.enable_object_caching()
+        return super().define_pipelines()  # type: ignore[no-untyped-call]
