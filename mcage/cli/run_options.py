@@ -26,11 +26,15 @@ class RunOptions:
         typer.Option(metavar="FILE", help="Results file; needed.", rich_help_panel=RUN),
     ] = None
     shard_size: Annotated[
-        int,
+        int | None,
         typer.Option(
-            min=1, metavar="N", help="Number of instances in a shard.", rich_help_panel=RUN
+            min=1,
+            metavar="N",
+            help="Number of instances in a shard. Default: as the study.",
+            show_default=False,
+            rich_help_panel=RUN,
         ),
-    ] = SHARD_INSTANCES
+    ] = None
     accept_other_code: Annotated[
         bool,
         typer.Option(
@@ -41,8 +45,21 @@ class RunOptions:
     ] = False
 
 
-def run_study(study: "Study", run: RunOptions, json: bool) -> None:
+def run_study(
+    study: "Study", run: RunOptions, json: bool, shard_size: int = SHARD_INSTANCES
+) -> None:
     """Run a campaign and show its results.
+
+    Parameters
+    ----------
+    study : Study
+        What is computed.
+    run : RunOptions
+        Where and how.
+    json : bool
+        Whether the table is printed as JSON.
+    shard_size : int
+        Instances of a shard, unless the user names a number.
 
     Raises
     ------
@@ -60,7 +77,11 @@ def run_study(study: "Study", run: RunOptions, json: bool) -> None:
     if run.out is None:
         raise UserError("--out FILE is needed: where the results go")
     path = run_campaign(
-        study, run.out, run.shard_size, on_stderr(), accept_other_code=run.accept_other_code
+        study,
+        run.out,
+        run.shard_size or shard_size,
+        on_stderr(),
+        accept_other_code=run.accept_other_code,
     )
     header = read_header(path)
     table = import_module(header.table)

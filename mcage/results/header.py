@@ -27,6 +27,7 @@ STUDIES = {
     "sweep": "mcage.sweep.header:SweepHeader",
     "gpu-gating": "mcage.gpu.gating.study:GatingHeader",
     "gpu-heterogeneity": "mcage.gpu.heterogeneity.study:HeterogeneityHeader",
+    "gpu-both": "mcage.gpu.both.study:BothHeader",
 }
 """Studies that ship with mcage, and their headers; nothing else is imported by a file's word."""
 

@@ -2,6 +2,7 @@
 
 import typer
 
+from mcage.cli.gpu.both import both
 from mcage.cli.gpu.gating import gating
 from mcage.cli.gpu.heterogeneity import heterogeneity
 from mcage.cli.gpu.optimum import optimum
@@ -14,5 +15,5 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-for command in (gating, heterogeneity, optimum, temperature):
+for command in (both, gating, heterogeneity, optimum, temperature):
     app.command(cls=GroupedCommand)(with_options(command))

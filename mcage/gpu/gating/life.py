@@ -45,6 +45,29 @@ class Population:
 
 
 @dataclass(frozen=True, eq=False)
+class SmHistory:
+    """What n SMs of I GPUs went through until they were given up, or to the horizon.
+
+    Parameters
+    ----------
+    on_share : float64[n, I]
+        Share of the time for which each SM was on.
+    kelvin : float64[n, I]
+        Mean temperature while it was on; where it never was, mean temperature.
+    too_slow_years : float64[n, I]
+        Age at which it became too slow; infinite where it did not.
+    """
+
+    on_share: NDArray[np.float64]
+    kelvin: NDArray[np.float64]
+    too_slow_years: NDArray[np.float64]
+
+    def of(self, gpus: NDArray[np.int64]) -> "SmHistory":
+        """Return the history of selected GPUs."""
+        return SmHistory(self.on_share[:, gpus], self.kelvin[:, gpus], self.too_slow_years[:, gpus])
+
+
+@dataclass(frozen=True, eq=False)
 class Lives:
     """What became of I GPUs, at A ages.
 
@@ -66,6 +89,8 @@ class Lives:
         Power of all SMs together, mean over the horizon.
     hottest_kelvin : float64[I]
         Highest temperature of an SM between two readings.
+    of_sms : SmHistory
+        What each SM went through.
     """
 
     margin_needed: NDArray[np.float64]
@@ -76,6 +101,7 @@ class Lives:
     slowdown: NDArray[np.float64]
     sm_power_w: NDArray[np.float64]
     hottest_kelvin: NDArray[np.float64]
+    of_sms: SmHistory
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,6 +191,9 @@ class _Run:
         self._watts = np.zeros(gpus)
         self._watt_days, self._slow_days = np.zeros(gpus), np.zeros(gpus)
         self._hottest = np.zeros(gpus)
+        # Of each SM, until it is given up: days, days on, and both times its temperature.
+        self._days, self._on_days = np.zeros(self._shape), np.zeros(self._shape)
+        self._kelvin_days, self._kelvin_on_days = np.zeros(self._shape), np.zeros(self._shape)
 
     def lives(self) -> Lives:
         """Take the GPUs through their lives."""
@@ -191,6 +220,7 @@ class _Run:
             slowdown=self._slow_days / ages[-1],
             sm_power_w=self._watt_days / ages[-1],
             hottest_kelvin=self._hottest,
+            of_sms=self._sm_history(),
         )
 
     @cached_property
@@ -297,6 +327,26 @@ class _Run:
             self._too_slow_since[crossed] = start_days + np.clip(part, 0.0, 1.0) * days
         self._watt_days += self._watts * days
         self._slow_days += self._demand.slowdown * days
+        self._remember(days)
+
+    def _remember(self, days: float) -> None:
+        """Add a step to the times of SMs that are not retired."""
+        kept = np.where(self._retired, 0.0, days)
+        on_days = kept * self._on
+        self._days += kept
+        self._on_days += on_days
+        self._kelvin_days += kept * self._kelvin
+        self._kelvin_on_days += on_days * self._kelvin
+
+    def _sm_history(self) -> SmHistory:
+        worked = self._on_days > 0
+        kelvin = self._kelvin_days / self._days
+        np.divide(self._kelvin_on_days, self._on_days, out=kelvin, where=worked)
+        return SmHistory(
+            on_share=np.minimum(self._on_days / self._days, 1.0),
+            kelvin=kelvin,
+            too_slow_years=self._too_slow_since / DAYS_PER_YEAR,
+        )
 
     def _margin_needed(self) -> NDArray[np.float64]:
         delay = np.where(self._retired, 0.0, self._all.delay(self._vt0 + self._dvth))

@@ -1,0 +1,1 @@
+"""Both levels together: SMs are gated, and their register files run a protection technique."""

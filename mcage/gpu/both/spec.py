@@ -1,0 +1,174 @@
+"""What a study of both levels computes: the spec of SM gating and that of a sweep, in a third.
+
+What both could say is said once: the number of GPUs, the seed and the stopping rule in the spec
+itself; horizon, guardband and NBTI model by the level of the SMs.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from mcage.gpu.gating.spec import GatingSpec, MeanStopping
+from mcage.plain_text import shortened
+from mcage.spec import SweepSpec
+from mcage.spec.sections import Name, Section
+from mcage.spec.study_spec import StudySpec
+from mcage.spec.toml_files import read_toml
+
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "gating": {"policies": ["default", "round-robin"]},
+    "sweep": {"techniques": ["baseline", "rc+rar"], "environments": ["nominal"]},
+}
+"""Keys in which the specs of the levels differ from those of studies of a single level."""
+
+MOST_SLICES = 10**9
+"""Slices of all GPUs together."""
+
+
+class BothStopping(MeanStopping):
+    """When a campaign may end before its last instance."""
+
+    of: Name = "cell_margin"
+    """Variable whose mean is looked at."""
+
+
+class BothSpec(StudySpec):
+    """Everything that decides the results of a study of both levels."""
+
+    command: ClassVar[str] = "gpu both"
+
+    instances: Annotated[int, Field(ge=1, le=10**8)] = 500
+    """Sampled GPUs, the same under every policy and technique."""
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    slices_per_sm: Annotated[int, Field(ge=1, le=64)] = 2
+    """Register-file slices of an SM: the 128 KB of a GTX580's SM are two slices of 64 KB."""
+    cell_vt0: Literal["sm", "nominal"] = "sm"
+    """Unaged threshold voltage of cells: that of their SM, or that of the NBTI model."""
+    gating: GatingSpec = GatingSpec.from_mapping(DEFAULTS["gating"])
+    """The level of the SMs; the first policy is the reference."""
+    sweep: SweepSpec = SweepSpec.from_mapping(DEFAULTS["sweep"])
+    """The level of the register files; the first technique is the reference."""
+    stopping: BothStopping | None = None
+
+    @classmethod
+    def plain(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields with the files of both levels read, and defaults filled in."""
+        levels = {}
+        for level, defaults in DEFAULTS.items():
+            given = fields.get(level, {})
+            if isinstance(given, str):
+                given = read_toml(Path(given))
+            if isinstance(given, dict):
+                given = defaults | given
+                levels[level] = SweepSpec.plain(given) if level == "sweep" else given
+        return fields | levels
+
+    @model_validator(mode="after")
+    def _each_key_once(self) -> Self:
+        for level, keys in _TAKEN.items():
+            section: Section = getattr(self, level)
+            for key, source in keys.items():
+                value, default = _at(section, key), _at(type(section)(), key)
+                if value != default and not (source and value == _at(self, source)):
+                    reason = f"it is that of {source}" if source else _REASONS[level, key]
+                    raise ValueError(f"{level}.{key} = {shortened(value)}: {reason}; leave it out")
+        return self
+
+    @model_validator(mode="after")
+    def _a_single_environment(self) -> Self:
+        sweep = self.sweep
+        for key in ("environments", "scenarios", "vdd_volts"):
+            values = getattr(sweep, key)
+            if len(values) > 1:
+                raise ValueError(f"sweep.{key} = {shortened(list(values))}: give at most 1 of them")
+        if self.gating.workload.idle != "gated":
+            raise ValueError(
+                f"gating.workload.idle = {shortened(self.gating.workload.idle)}: what cells hold "
+                "on an idle GPU is not known; use gated"
+            )
+        return self
+
+    def sweep_of(self, sms: int, ranges: dict[str, tuple[float, float]]) -> SweepSpec:
+        """Spec of the sweep over the slices of all GPUs.
+
+        Parameters
+        ----------
+        sms : int
+            SMs of a GPU.
+        ranges : dict
+            Lowest and highest ``activity``, ``temperature_kelvin`` and ``vt0_volts`` of any slice.
+
+        Raises
+        ------
+        UserError
+            The sweep makes no sense with these values.
+        """
+        fields = self.sweep.model_dump(mode="json", exclude_none=True)
+        slices = sms * self.slices_per_sm
+        aging = self.gating.aging
+        fields |= {"instances": min(self.instances * slices, MOST_SLICES), "seed": self.seed}
+        fields["life"] |= {
+            "horizon_years": self.gating.life.horizon_years,
+            "delay_guardband": self.gating.life.delay_guardband,
+            "activity": _between(ranges["activity"]),
+            "temperature_kelvin": _between(ranges["temperature_kelvin"]),
+        }
+        fields["aging"] |= {"model": aging.model, "vt0_volts": _between(ranges["vt0_volts"])}
+        if aging.constants:
+            numbers = {k: v for k, v in aging.constants.items() if k != "vt0_volts"}
+            fields["aging"]["constants"] = numbers
+        fields["faults"]["slices_per_chip"] = slices
+        return SweepSpec.from_mapping(fields, f"{self.command}: sweep")
+
+    def gating_of(self, report_years: tuple[float, ...]) -> GatingSpec:
+        """Spec of the level of the SMs, which reports at the given ages."""
+        fields = self.gating.model_dump(mode="json", exclude_none=True)
+        fields |= {"instances": self.instances, "seed": self.seed}
+        fields["life"]["report_years"] = list(report_years)
+        return GatingSpec.from_mapping(fields, f"{self.command}: gating")
+
+
+_TAKEN: dict[str, dict[str, str]] = {
+    "gating": {"instances": "instances", "seed": "seed", "life.report_years": "", "stopping": ""},
+    "sweep": {
+        "instances": "instances",
+        "seed": "seed",
+        "life.horizon_years": "gating.life.horizon_years",
+        "life.delay_guardband": "gating.life.delay_guardband",
+        "life.activity": "",
+        "life.idle": "",
+        "life.temperature_kelvin": "",
+        "life.temperature_swing_kelvin": "",
+        "aging.model": "gating.aging.model",
+        "aging.constants": "gating.aging.constants",
+        "aging.vt0_volts": "",
+        "faults.slices_per_chip": "",
+        "stopping": "",
+    },
+}
+"""Keys of the levels that are decided elsewhere, and by which key of this spec; if it is a key."""
+
+_REASONS = {
+    ("gating", "life.report_years"): "ages are the ends of the epochs of the sweep",
+    ("gating", "stopping"): "the study has a stopping rule of its own, stopping",
+    ("sweep", "life.activity"): "the share of the time is that of the SM under the policy",
+    ("sweep", "life.idle"): "the cells of a gated SM are off",
+    ("sweep", "life.temperature_kelvin"): "temperatures are those of the SMs",
+    ("sweep", "life.temperature_swing_kelvin"): "temperatures are those of the SMs",
+    ("sweep", "aging.vt0_volts"): "cell_vt0 and gating.variation decide it",
+    ("sweep", "faults.slices_per_chip"): "slices_per_sm and the GPU decide it",
+    ("sweep", "stopping"): "the study has a stopping rule of its own, stopping",
+}
+
+
+def _at(section: Any, key: str) -> Any:
+    for name in key.split("."):
+        section = getattr(section, name)
+    return section
+
+
+def _between(ends: tuple[float, float]) -> float | str:
+    """Distribution between two ends, as specs write it."""
+    low, high = ends
+    return low if low == high else f"uniform({low!r}, {high!r})"

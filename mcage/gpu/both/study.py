@@ -1,0 +1,286 @@
+"""A study of both levels: from its spec to the arrays of any range of GPUs."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.campaign.study import Study
+from mcage.concurrency import usable_cores
+from mcage.engines.interface import Engine
+from mcage.engines.select import device_of, select_engine
+from mcage.errors import UserError
+from mcage.gpu.both.combination import Clock, GpuFates, combined
+from mcage.gpu.both.register_files import RegisterFiles, SmLevel
+from mcage.gpu.both.spec import BothSpec
+from mcage.gpu.both.variables import TECHNIQUE, VARIABLES
+from mcage.gpu.chip import gpu
+from mcage.gpu.gating.life import SECONDS_PER_DAY, Lives, Population
+from mcage.gpu.gating.study import Gating
+from mcage.gpu.gating.variables import AGE, POLICY
+from mcage.plain_text import shortened
+from mcage.results.conform import Arrays
+from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header, StoppingRule
+from mcage.results.variable import Coordinate
+from mcage.sweep.halving import Halving, Say
+from mcage.sweep.plan import SweepPlan
+from mcage.sweep.unused_keys import refuse_unused
+from mcage.techniques import TECHNIQUES
+from mcage.version import running_code
+
+BATCH_GPUS = 1024
+"""GPUs whose SMs are simulated together."""
+
+SHARD_GPUS = 128
+"""GPUs of a shard: what a kill costs at most."""
+
+LEAST_ACTIVITY = 0.001
+"""Least share of the time that a sweep accepts; shares below it are computed all the same."""
+
+SIGMAS = 7.0
+"""Standard deviations within which all thresholds are taken to lie: one of 4e11 does not."""
+
+KELVIN_ROUNDING = 1e-6
+"""Added to the range of temperatures."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BothHeader(DeclaredHeader):
+    """A study of both levels as its files know it."""
+
+    table: ClassVar[str] = "mcage.report.tables.gpu_both"
+
+
+class Both:
+    """A study of both levels before its first GPU: everything that can be wrong is checked.
+
+    Parameters
+    ----------
+    spec : BothSpec
+        What to compute.
+    engine : Engine
+        What replays kernels.
+    engine_reason : str
+        Why that engine.
+    say : callable, optional
+        Is told of batches that become smaller because memory runs out.
+
+    Raises
+    ------
+    UserError
+        A level makes no sense.
+    """
+
+    def __init__(
+        self, spec: BothSpec, engine: Engine, engine_reason: str = "", say: Say | None = None
+    ) -> None:
+        self.spec = spec
+        self._reason = engine_reason
+        self._halving = Halving(say)
+        try:
+            refuse_unused(spec.sweep)
+        except UserError as error:
+            raise UserError(f"sweep.{error}") from error
+        self.ages_years = spec.sweep_of(gpu(spec.gating.gpu).sms, _ANY_RANGES).epoch_edges_years[1:]
+        self.gating = Gating(spec.gating_of(self.ages_years))
+        self.sms = self.gating.gpu.sms
+        plan = SweepPlan(spec.sweep_of(self.sms, self._ranges()), engine)
+        self.register_files = RegisterFiles(plan, self.sms, spec.slices_per_sm)
+
+    def _ranges(self) -> dict[str, tuple[float, float]]:
+        """Between what the activity, temperature and threshold of any slice lie."""
+        temperatures = self.gating.lives.temperatures
+        off, on = np.zeros((self.sms, 1)), np.ones((self.sms, 1))
+        cold, hot = (temperatures.of(share, share)[0] for share in (off, on))
+        wider = KELVIN_ROUNDING if cold.min() < hot.max() else 0.0
+        variation = self.spec.gating.variation
+        sigmas_mv = (
+            variation.sigma_die_mv,
+            variation.sigma_systematic_mv,
+            variation.sigma_random_mv,
+        )
+        spread = 1e-3 * SIGMAS * float(np.hypot.reduce(sigmas_mv)) * self._varies
+        vt0 = float(self.gating.nbti.vt0_volts)
+        return {
+            "activity": (LEAST_ACTIVITY, 1.0),
+            "temperature_kelvin": (float(cold.min()) - wider, float(hot.max()) + wider),
+            "vt0_volts": (vt0 - spread, vt0 + spread),
+        }
+
+    @property
+    def _varies(self) -> bool:
+        """Whether cells have the threshold of their SM."""
+        return self.spec.cell_vt0 == "sm"
+
+    @property
+    def plan(self) -> SweepPlan:
+        """The sweep over all slices."""
+        return self.register_files.plan
+
+    @cached_property
+    def header(self) -> BothHeader:
+        """What files say about the study."""
+        spec, plan, gating = self.spec, self.plan, self.gating
+        return BothHeader(
+            name="gpu-both",
+            computes=VARIABLES,
+            labels=(
+                Coordinate(POLICY, spec.gating.policies),
+                Coordinate(TECHNIQUE, spec.sweep.techniques),
+                Coordinate(AGE, self.ages_years),
+            ),
+            spec_toml=spec.to_toml(),
+            spec_digest=spec.digest(
+                str(SCHEMA_VERSION),
+                repr(gating.kernels),
+                gating.gpu.digest,
+                repr(gating.nbti),
+                *(trace.digest() for trace in plan.traces),
+                *(repr(case.technique) for case in plan.cases),
+            ),
+            seed=spec.seed,
+            instances=spec.instances,
+            engine=plan.engine.name,
+            engine_reason=self._reason,
+            device=device_of(plan.engine),
+            stopping=_stopping_rule(spec),
+            codes=(running_code(_plug_ins(spec)),),
+        )
+
+    @property
+    def study(self) -> Study:
+        """The study as campaigns know it."""
+        return Study(self.header, self.compute, f"{__name__}:{study_of_header.__name__}")
+
+    def compute(self, first: int, last: int) -> Arrays:
+        """Arrays of the GPUs ``first`` ... ``last`` - 1, as `VARIABLES` declare them."""
+        self.plan.prepare()
+        parts = [
+            self._batch(np.arange(start, min(start + BATCH_GPUS, last)))
+            for start in range(first, last, BATCH_GPUS)
+        ]
+        return _joined(parts)
+
+    def _batch(self, gpus: NDArray[np.int64]) -> Arrays:
+        population = self.gating.population(gpus)
+        runs = self.plan.in_threads(
+            lambda policy: self.gating.lives.run(policy, population), self.gating.policies.values()
+        )
+        lives = dict(zip(self.gating.policies, runs, strict=True))
+        size = self.register_files.batch
+        places = [
+            np.arange(start, min(start + size, len(gpus))) for start in range(0, len(gpus), size)
+        ]
+
+        def of_places(chosen: NDArray[np.int64]) -> Arrays:
+            return self._slices(population, lives, chosen)
+
+        parts = self.plan.in_threads(lambda chosen: self._halving.run(of_places, chosen), places)
+        return self._of_sms(lives) | dict(_joined(chain.from_iterable(parts)))
+
+    def _of_sms(self, lives: Mapping[str, Lives]) -> dict[str, NDArray[np.generic]]:
+        """Arrays of the level of the SMs."""
+        of_policies = [
+            {
+                "mean_share": life.of_sms.on_share.mean(axis=0),
+                "largest_share": life.of_sms.on_share.max(axis=0),
+                "logic_margin": life.margin_needed,
+                "logic_dvth_mv": 1e3 * life.max_dvth_volts,
+                "logic_life_years": life.life_years,
+            }
+            for life in lives.values()
+        ]
+        return {name: np.stack([part[name] for part in of_policies]) for name in of_policies[0]}
+
+    def _slices(
+        self, population: Population, lives: Mapping[str, Lives], chosen: NDArray[np.int64]
+    ) -> Arrays:
+        """Arrays of the level of the register files, for some GPUs of a batch."""
+        nbti, life = self.plan.nbti, self.spec.gating.life
+        vt0_volts = population.vt0_volts[:, chosen]
+        if not self._varies:
+            vt0_volts = np.full_like(vt0_volts, float(nbti.vt0_volts))
+        environment = self.plan.cases[0].conditions.environment
+        clock = Clock(environment.highest_vdd_volts, nbti.alpha, life.delay_guardband, vt0_volts)
+        levels = {
+            name: SmLevel(lives[name].of_sms.of(chosen), self._period_seconds(name))
+            for name in lives
+        }
+        fates = self.register_files.fates(population.instances[chosen], vt0_volts, levels)
+        of_pairs = [
+            self._of_pair(combined(slices, levels[name].history, clock, life.spare_sms, nbti.root))
+            for name, _, slices in fates
+        ]
+        shape = len(levels), len(self.plan.cases)
+        stacked = {name: np.stack([pair[name] for pair in of_pairs]) for name in of_pairs[0]}
+        return {name: array.reshape(*shape, *array.shape[1:]) for name, array in stacked.items()}
+
+    def _of_pair(self, fates: GpuFates) -> dict[str, NDArray[Any]]:
+        """Arrays of a policy and a technique, as the variables are called."""
+        horizon = self.ages_years[-1]
+        return {
+            "cell_margin": fates.cell_margin,
+            "max_dvth_mv": 1e3 * fates.max_dvth_volts,
+            "longest_duty": fates.longest_duty,
+            "cell_life_years": np.minimum(fates.cell_delay_years, horizon),
+            "fault_life_years": np.minimum(fates.fault_years, horizon),
+            "life_years": np.minimum(fates.life_years, horizon),
+            "end_cause": np.where(fates.life_years <= horizon, fates.cause, 0).astype(np.int8),
+        }
+
+    def _period_seconds(self, name: str) -> float:
+        """Time after which a policy puts other SMs to work; 0 where that is at each launch."""
+        sensors = self.spec.gating.sensors
+        policy = self.gating.policies[name]
+        unread = policy.rotates and sensors.reassign == "launch"
+        if unread or not policy.gates or name == "fixed":
+            return 0.0
+        return sensors.interval_days * SECONDS_PER_DAY
+
+
+def study_of_header(header: Header) -> Study:
+    """The study of a header, as another process makes it."""
+    spec = BothSpec.from_mapping(tomllib.loads(header.spec_toml))
+    engine, _ = select_engine(header.engine, threads=usable_cores())
+    return Both(spec, engine, header.engine_reason).study
+
+
+_ANY_RANGES = {
+    "activity": (1.0, 1.0),
+    "temperature_kelvin": (353.15, 353.15),
+    "vt0_volts": (0.3, 0.3),
+}
+"""Ranges for a sweep of which only the epochs are asked."""
+
+
+def _stopping_rule(spec: BothSpec) -> StoppingRule | None:
+    if spec.stopping is None:
+        return None
+    names = [variable.name for variable in VARIABLES if not variable.flags]
+    if spec.stopping.of not in names:
+        raise UserError(
+            f"stopping.of = {shortened(spec.stopping.of)} is no variable; choose from "
+            f"{', '.join(names)}"
+        )
+    return StoppingRule(spec.stopping.rel_ci, spec.stopping.of)
+
+
+def _joined(parts: Sequence[Arrays] | chain[Arrays]) -> Arrays:
+    """Arrays of several ranges of GPUs, one after the other."""
+    given = list(parts)
+    axes = {variable.name: variable.instance_axis for variable in VARIABLES}
+    return {
+        name: np.concatenate([part[name] for part in given], axis=axes[name]) for name in given[0]
+    }
+
+
+def _plug_ins(spec: BothSpec) -> set[str]:
+    """Modules with user-defined policies, techniques and models that a spec names."""
+    techniques = [name for name in spec.sweep.techniques if name not in TECHNIQUES]
+    names = (*spec.gating.policies, *techniques, spec.gating.aging.model)
+    return {name.partition(":")[0] for name in names if ":" in name}
