@@ -133,7 +133,7 @@ class RegisterFiles:
                     kernel_of_epoch=kernels,
                     tail=tail,
                     sampled_cells=np.zeros((len(ids), 1), np.int64),
-                    constants=self._constants(case, ids, vt0_volts, level.history),
+                    constants=self.constants(case, ids, vt0_volts, level.history),
                 )
                 fault_free = self.plan.fault_free[case.case.technique]
                 outcomes = simulate_lifetimes(conditions, self.plan.engine, fault_free, batch)
@@ -143,7 +143,7 @@ class RegisterFiles:
         (floor_volts,) = self.plan.lowest_floor_volts.values()
         return self.plan.cases[0].faults.sample(self.plan.spec.seed, ids, floor_volts)
 
-    def _constants(
+    def constants(
         self,
         case: PlannedCase,
         ids: NDArray[np.int64],

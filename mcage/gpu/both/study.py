@@ -20,6 +20,7 @@ from mcage.gpu.both.register_files import RegisterFiles, SmLevel
 from mcage.gpu.both.spec import BothSpec
 from mcage.gpu.both.variables import TECHNIQUE, VARIABLES
 from mcage.gpu.chip import gpu
+from mcage.gpu.gating.demand import row_sum
 from mcage.gpu.gating.life import SECONDS_PER_DAY, Lives, Population
 from mcage.gpu.gating.study import Gating
 from mcage.gpu.gating.variables import AGE, POLICY
@@ -187,7 +188,7 @@ class Both:
         """Arrays of the level of the SMs."""
         of_policies = [
             {
-                "mean_share": life.of_sms.on_share.mean(axis=0),
+                "mean_share": row_sum(life.of_sms.on_share) / self.sms,
                 "largest_share": life.of_sms.on_share.max(axis=0),
                 "logic_margin": life.margin_needed,
                 "logic_dvth_mv": 1e3 * life.max_dvth_volts,
