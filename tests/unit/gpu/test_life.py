@@ -83,7 +83,12 @@ def test_nothing_depends_on_the_batch(name):
     policy = study.policies[name]
     together = study.lives.run(policy, study.population(np.arange(7)))
     alone = study.lives.run(policy, study.population(np.arange(5, 6)))
+    selected = together.of_sms.of(np.array([5]))
+    for field, values in vars(alone.of_sms).items():
+        np.testing.assert_array_equal(getattr(selected, field), values, err_msg=field)
     for field, values in vars(together).items():
+        if field == "of_sms":
+            continue
         np.testing.assert_array_equal(values[5:6], getattr(alone, field), err_msg=field)
 
 

@@ -66,7 +66,11 @@ def test_a_slice_lives_as_in_a_sweep():
     sweep = {
         "techniques": ["baseline", "rrcd"],
         "environments": ["dvfs"],
-        "workload": {"kernels": ["MatrixTranspose", "ScanLargeArrays"], "periods": 3},
+        "workload": {
+            "kernels": ["MatrixTranspose", "ScanLargeArrays"],
+            "periods": 3,
+            "generations": 2,
+        },
         "life": {"epochs": 5},
     }
     gating = {"policies": ["default"], "life": {"delay_guardband": 0.03}}
@@ -106,7 +110,11 @@ def test_a_gpu_does_not_depend_on_its_batch():
             "temperature": {},
             "life": {"spare_sms": 1},
         },
-        "sweep": {"techniques": ["rrcd"], "environments": ["dvfs"]},
+        "sweep": {
+            "techniques": ["rrcd"],
+            "environments": ["dvfs"],
+            "workload": {"kernels": ["MatrixTranspose"], "generations": 2},
+        },
     }
     both = study(**fields)
     whole, part = both.compute(0, 4), both.compute(3, 4)
