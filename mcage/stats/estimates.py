@@ -57,14 +57,14 @@ def mean(values: Floats, confidence: float = CONFIDENCE) -> Estimate:
     Sums are formed in double precision whatever the type of ``values``. Missing values (NaN) do
     not count; without any value the mean is NaN.
     """
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     values = values[~np.isnan(values)].astype(np.float64)
     centre = float(values.mean()) if values.size else math.nan
     if values.size < 2:
         return Estimate(centre, math.nan, math.nan)
     error = math.sqrt(variance(values) / values.size)
-    half = float(t.ppf((1.0 + confidence) / 2.0, values.size - 1)) * error
+    half = float(stdtrit(values.size - 1, (1.0 + confidence) / 2.0)) * error
     return Estimate(centre, centre - half, centre + half)
 
 

@@ -130,7 +130,7 @@ def ratio_of_means(first: Floats, second: Floats, confidence: float = CONFIDENCE
     ----------
     Fieller, J. R. Stat. Soc. B 16 (1954).
     """
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     count = first.size
     if not count or not second.mean():
@@ -139,7 +139,7 @@ def ratio_of_means(first: Floats, second: Floats, confidence: float = CONFIDENCE
     if count < 2:
         return Estimate(m1 / m2, math.nan, math.nan)
     (v11, v12), (_, v22) = np.cov(first, second) / count
-    q = float(t.ppf((1.0 + confidence) / 2.0, count - 1)) ** 2
+    q = float(stdtrit(count - 1, (1.0 + confidence) / 2.0)) ** 2
     # The ratios r for which the mean of first - r * second does not differ from zero:
     # a * r**2 - 2 * b * r + c <= 0.
     a, b, c = m2 * m2 - q * v22, m1 * m2 - q * v12, m1 * m1 - q * v11

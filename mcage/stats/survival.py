@@ -158,20 +158,42 @@ def enclosing_ranks(count: int, share: float, confidence: float = CONFIDENCE) ->
     ----------
     David and Nagaraja, Order Statistics, section 7.1.
     """
-    from scipy.stats import binom
+    from scipy.special import bdtr
 
     tail = (1.0 - confidence) / 2.0
-    lower = int(binom.ppf(tail, count, share))
-    upper = int(binom.ppf(1.0 - tail, count, share)) + 1
+    lower = _binomial_quantile(tail, count, share)
+    upper = _binomial_quantile(1.0 - tail, count, share) + 1
     if not 1 <= lower < upper <= count:
         return lower, upper
     # The number of lives below the quantile is binomial; the ranks enclose the quantile while that
     # number is at least the lower rank and less than the upper one.
-    enclosed = float(binom.cdf(upper - 1, count, share) - binom.cdf(lower - 1, count, share))
+    enclosed = float(bdtr(upper - 1, count, share) - bdtr(lower - 1, count, share))
     while True:
-        lost_below = float(binom.pmf(lower, count, share))
-        lost_above = float(binom.pmf(upper - 1, count, share))
+        lost_below = _binomial_probability(lower, count, share)
+        lost_above = _binomial_probability(upper - 1, count, share)
         enclosed -= min(lost_below, lost_above)
         if enclosed < confidence:
             return lower, upper
-        lower, upper = (lower + 1, upper) if lost_below < lost_above else (lower, upper - 1)
+        # Of the median, both ends often lose the same but for rounding: then the upper end moves.
+        from_below = lost_below < lost_above * (1 - 1e-9)
+        lower, upper = (lower + 1, upper) if from_below else (lower, upper - 1)
+
+
+def _binomial_quantile(probability: float, count: int, share: float) -> int:
+    """Smallest number of successes that is not exceeded with a probability.
+
+    `scipy.stats` has it, too, but takes most of a second to import.
+    """
+    from scipy.special import bdtr, bdtrik
+
+    successes = math.ceil(bdtrik(probability, count, share))
+    fits_below = successes > 0 and bdtr(successes - 1, count, share) >= probability
+    return successes - 1 if fits_below else successes
+
+
+def _binomial_probability(successes: int, count: int, share: float) -> float:
+    """Probability of a number of successes."""
+    from scipy.special import gammaln, xlog1py, xlogy
+
+    ways = gammaln(count + 1) - gammaln(successes + 1) - gammaln(count - successes + 1)
+    return math.exp(ways + xlogy(successes, share) + xlog1py(count - successes, -share))
