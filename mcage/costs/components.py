@@ -220,7 +220,7 @@ _POSITIVE = {
     "retention_cycles",
     "decompression_units",
 }
-_NOT_TECHNOLOGIES = ("smoothing", "penalty", "exposure")
+_NOT_TECHNOLOGIES = ("smoothing", "penalty", "unhidden_fraction")
 _Numbers = TypeVar("_Numbers", Component, LowVdd)
 
 
@@ -259,7 +259,7 @@ def _costs(tables: dict[str, Any], where: str) -> Costs:
         raise UserError(f"{where}: no technology in it, such as [32nm]")
     return Costs(
         technologies={name: _technology(tables[name], f"{where}, [{name}") for name in names},
-        penalties=_penalties(tables["penalty"], tables["exposure"], where),
+        penalties=_penalties(tables["penalty"], tables["unhidden_fraction"], where),
         smoothing_vdd_volts=_constants(tables["smoothing"], ["vdd_volts"], f"{where}, [smoothing")[
             "vdd_volts"
         ],
@@ -287,14 +287,14 @@ def _technology(table: Any, where: str) -> Technology:
     return Technology(**values)
 
 
-def _penalties(penalty: Any, exposure: Any, where: str) -> Penalties:
+def _penalties(penalty: Any, unhidden_fraction: Any, where: str) -> Penalties:
     names = [field.name for field in fields(Penalties)]
     cycles = _constants(penalty, [f"{name}_cycles" for name in names], f"{where}, [penalty")
-    fractions = _constants(exposure, names, f"{where}, [exposure")
+    fractions = _constants(unhidden_fraction, names, f"{where}, [unhidden_fraction")
     for name, fraction in fractions.items():
         if fraction > 1:
             raise UserError(
-                f"{where}, [exposure] {name} = {fraction}: a fraction, 0 ... 1, is needed"
+                f"{where}, [unhidden_fraction] {name} = {fraction}: a fraction, 0 ... 1, is needed"
             )
     return Penalties(**{name: Penalty(cycles[f"{name}_cycles"], fractions[name]) for name in names})
 

@@ -146,7 +146,7 @@ def test_longer_excerpts(kernel, slots, generations):
         assert_same([NUMBA], prepare(trace, technique), seeded_fault_maps(4)[:3])
 
 
-# ---- exposure --------------------------------------------------------------------------------
+# ---- stress times ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", possible_fault_heeding_techniques())

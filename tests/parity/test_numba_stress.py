@@ -1,4 +1,4 @@
-"""The shortcuts of the Numba engine's exposure against sums over all cells, on real traces.
+"""The shortcuts of the Numba engine's stress times against sums over all cells, on real traces.
 
 Short random traces leave few bits open; these reach every way in which the engine looks for the
 most stressed cell, that of all entries at once included.

@@ -56,10 +56,11 @@ def saved(kernel, name, technology, idle_on=False, vdd_volts=None, release=WAVEF
 )
 @pytest.mark.parametrize("release", RELEASES)
 def test_slowdown_of_valero(name, printed, found, release):
-    """WC is what its exposure was fitted to (scripts/experiments/fit_exposure.py); the others
-    follow.
+    """The unhidden fraction of WC was fitted to its slowdown; the others follow from it.
 
-    However windows are released: what is fitted does not depend on it.
+    The fit is in scripts/experiments/fit_unhidden_fractions.py.
+
+    What is fitted does not depend on how windows are released.
     """
     mean = mean_percent(lambda kernel: lost(kernel, name, OLD, release))
     assert mean == pytest.approx(found, abs=0.001)

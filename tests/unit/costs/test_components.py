@@ -78,7 +78,10 @@ def changed(old, new):
         (changed(r"^clock_ghz", "clock_mhz"), r"\[32nm\] clock_mhz is unknown; known are clock_gh"),
         (changed(r"^\[32nm.lds\]", "[32nm.lsd]"), r"\[32nm.lds\] is missing"),
         (changed(r"^\[smoothing\]", "[smoothed]"), r"\[smoothing\] is missing"),
-        (changed(r"value = 0.0416", "value = 1.5"), r"\[exposure\] wakeup = 1.5: a fraction"),
+        (
+            changed(r"value = 0.0416", "value = 1.5"),
+            r"\[unhidden_fraction\] wakeup = 1.5: a fraction",
+        ),
         (SHIPPED[SHIPPED.index("[smoothing]") :], "no technology in it"),
         (
             changed(r"^\[28nm.low_vdd.common\]", "[28nm.low_vdd]\nx = 1\n[28nm.low_vdd.common]"),

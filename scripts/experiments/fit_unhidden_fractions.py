@@ -1,15 +1,15 @@
 """Which part of the cycles that wake-ups and deeper pipelines cost do other wavefronts not hide?
 
-Fits the two exposure factors of `mcage/data/costs.toml` that the papers' mean slowdowns determine,
-each the same for all ten kernels, on the bundled traces with the published delta limit; then shows
-what follows for the other techniques and scenarios, which were not fitted.
+Fits the two unhidden fractions of `mcage/data/costs.toml` that the papers' mean slowdowns
+determine, each the same for all ten kernels, on the bundled traces with the published delta limit;
+then shows what follows for the other techniques and scenarios, which were not fitted.
 
     wakeup     Warped-Compression loses 0.43 % (Valero et al., IEEE TC 2019, section 6.5)
     pipeline   RRCD loses 1.53 % in scenario common (Toca-Diaz et al., section V.A); accesses to the
                LDS are left out: they depend on the fault map and on how windows are released, and
                nothing else here does
 
-    python scripts/experiments/fit_exposure.py
+    python scripts/experiments/fit_unhidden_fractions.py
 """
 
 import dataclasses
@@ -50,7 +50,7 @@ def mean_losses(name, technology, penalties, maps, delta_limit=64) -> dict[str, 
 
 
 def fitted(losses: dict[str, float], cause: str, target: float, without: str = "") -> float:
-    """Exposure that makes the causes add up to the target; ``losses`` with it fully exposed."""
+    """Unhidden fraction that makes the causes add up to the target; in ``losses`` it is 1."""
     others = sum(loss for name, loss in losses.items() if name not in (cause, without))
     return (target - others) / losses[cause]
 
@@ -71,7 +71,7 @@ def main() -> None:
     wakeup = fitted(mean_losses("wc", old, full, fault_free_maps()), "wakeup", WC_LOSS)
     rrcd = mean_losses("rrcd", new, full, maps_of("common"))
     pipeline = fitted(rrcd, "pipeline", RRCD_LOSS, without="lds")
-    print(f"exposure: wakeup = {wakeup:.4f}, pipeline = {pipeline:.4f}")
+    print(f"unhidden fractions: wakeup = {wakeup:.4f}, pipeline = {pipeline:.4f}")
     print(
         f"in costs.toml: wakeup = {costs.penalties.wakeup.unhidden_fraction}, "
         f"pipeline = {costs.penalties.pipeline.unhidden_fraction}\n"
