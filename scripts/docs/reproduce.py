@@ -124,7 +124,7 @@ def _key(row: Row) -> tuple[str, str, str, str]:
 def _sample(row: Row) -> list[str]:
     """What the paper has, what mcage has with the published limit and without, and the verdict."""
     values = [f"{row.measured[limit].value:.1f}" for limit in LIMITS]
-    return [cells(row)[5], *(values if row.limit_matters else [values[0], ""]), verdict(row)]
+    return [cells(row)[5], *(values if row.way_matters else [values[0], ""]), verdict(row)]
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from mcage.engines.numba_engine import NumbaEngine
 from mcage.studies.reproduction.figure_data import PLOTS
 from mcage.studies.reproduction.kernel_replays import LIMITS, PUBLISHED_LIMIT, KernelReplays
 from mcage.studies.reproduction.published import Reasons
-from mcage.studies.reproduction.table import Row, as_json, reproduce
+from mcage.studies.reproduction.table import Row, as_json, reproduce, reproduce_gpus
 from mcage.traces.transforms import WORK_GROUP
 
 
@@ -88,7 +88,7 @@ def test_the_page_counts_the_lines_that_agree_with_the_published_limit(rows, row
 
 
 def test_every_difference_has_a_reason_and_no_reason_is_left_over(rows, rows_by_work_group):
-    both = [*rows, *rows_by_work_group]
+    both = [*rows, *rows_by_work_group, *reproduce_gpus()]
     assert [row.figure for row in both if not row.agrees_always and not row.why] == []
     # An entry is of use if it is the first that fits some line which does not agree.
     reasons = Reasons.read().entries
@@ -173,7 +173,7 @@ def test_scenarios_slow_down_in_the_order_of_the_paper(rows, limit):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--paper", "001"), "paper '001' is unknown; choose from 000, 002"),
+        (("--paper", "001"), "paper '001' is unknown; choose from 000, 002, 003, 004"),
         (("--engine", "abacus"), "engine 'abacus' is unknown"),
         (("--out", "nowhere"), "--out nowhere: no such folder"),
         (("--release", "never"), "release 'never' is unknown; choose from wavefront, work-group"),

@@ -39,7 +39,7 @@ GATING_OPTIONS: tuple[SpecOption, ...] = (
             "--kernels NAME",
             "workload.kernels",
             str,
-            "Set of kernels: chen-2014, or a TOML file.",
+            "Set of kernels: chen-2014, chen-2014-sizes, or a TOML file.",
             "chen-2014",
         ),
         SpecOption(

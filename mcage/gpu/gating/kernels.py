@@ -1,8 +1,9 @@
 """Kernels as SM gating knows them: SMs that each needs, and how long it takes on them.
 
 Either the number of SMs is given, as in Table 2 of Chen et al. (DAC 2014), or characteristics are,
-from which the time model and Algorithm 1 compute it. `chen-2014` ships with mcage; any other set is
-a TOML file with a table for each kernel.
+from which the time model and Algorithm 1 compute it. Two sets ship with mcage: `chen-2014`, and
+`chen-2014-sizes` with execution times by problem size. Any other set is a TOML file with a table
+for each kernel.
 """
 
 import json
@@ -21,7 +22,7 @@ from mcage.spec.refusals import first_problem
 from mcage.spec.sections import Section
 from mcage.spec.toml_files import read_toml
 
-KERNEL_SETS = ("chen-2014",)
+KERNEL_SETS = ("chen-2014", "chen-2014-sizes")
 """Sets of kernels that ship with mcage."""
 
 Cycles = Annotated[float, Field(gt=0, le=1e15)]

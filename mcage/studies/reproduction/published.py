@@ -12,6 +12,14 @@ PAPERS = {
     "000": "Valero et al., An Aging-Aware GPU Register File Design, IEEE TC 2019",
     "002": "Toca-Diaz et al., RRCD: Redireccion de Registros Basada en Compresion de Datos",
 }
+"""Papers on register files."""
+
+GPU_PAPERS = {
+    "003": "Chen et al., Simultaneous Aging and Power Optimization in GPGPUs, DAC 2014",
+    "004": "Zhang et al., NBTI Alleviation on FinFET-Made GPUs, INTEGRATION 2015",
+}
+"""Papers on whole GPUs."""
+
 MEAN, ALL = "mean", "all"
 """In place of a kernel: the mean over the ten kernels, or the kernel that is furthest off."""
 
@@ -23,16 +31,19 @@ class Published:
     Attributes
     ----------
     paper, place : str
-        Key of `PAPERS`, and table, figure or section.
+        Key of `PAPERS` or `GPU_PAPERS`, and table, figure or section.
     metric, technique, kernel, scenario : str
         What is measured, and on what; empty where it does not apply. ``kernel`` may be `MEAN` or
-        `ALL`.
+        `ALL`. Of papers on whole GPUs, ``technique`` is a policy or a design, and ``scenario`` age
+        and NBTI model, or the structure.
     text, unit : str
         As printed.
     low, high : float
         The printed range; equal for a single value. NaN where a list is printed.
     tolerance : float
         How far outside the range a value still agrees, in the same unit.
+    kind : str
+        ``table``, ``text``, ``text bound``, ``text range`` or ``text approx``.
     """
 
     paper: str
@@ -46,6 +57,7 @@ class Published:
     low: float
     high: float
     tolerance: float
+    kind: str = "text"
 
     def difference(self, value: float) -> float:
         """How far a value lies above (or, negative, below) the printed range."""
@@ -58,12 +70,12 @@ class Published:
 
 
 def published_figures(paper: str | None = None) -> list[Published]:
-    """Printed values of a paper, a key of `PAPERS`, or of both."""
+    """Printed values of a paper; without its key, those of all `PAPERS` on register files."""
     text = files("mcage").joinpath("data", "published.csv").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     figures = []
     for row in csv.DictReader(lines):
-        numbers = (float(row[name] or "nan") for name in ("low", "high", "tolerance"))
+        low, high, tolerance = (float(row[n] or "nan") for n in ("low", "high", "tolerance"))
         figures.append(
             Published(
                 row["paper"],
@@ -74,10 +86,14 @@ def published_figures(paper: str | None = None) -> list[Published]:
                 row["scenario"],
                 row["published"],
                 row["unit"],
-                *numbers,
+                low,
+                high,
+                tolerance,
+                row["kind"],
             )
         )
-    return [figure for figure in figures if paper in (None, figure.paper)]
+    papers = PAPERS if paper is None else (paper,)
+    return [figure for figure in figures if figure.paper in papers]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from json import dumps
 from pathlib import Path
@@ -16,9 +16,17 @@ from rich.table import Table
 from mcage.files.atomic import make_ready, whole_file
 from mcage.files.kinds import JSON
 from mcage.studies.reproduction import components, costs, toca_diaz, valero_2019
+from mcage.studies.reproduction.gpu import chen_2014, zhang_2015
 from mcage.studies.reproduction.kernel_replays import LIMITS, KernelReplays
 from mcage.studies.reproduction.measured import Measured, Metric
-from mcage.studies.reproduction.published import MEAN, PAPERS, Published, Reasons, published_figures
+from mcage.studies.reproduction.published import (
+    GPU_PAPERS,
+    MEAN,
+    PAPERS,
+    Published,
+    Reasons,
+    published_figures,
+)
 from mcage.traces.library import SHORT_NAMES
 
 METRICS: dict[str, Metric] = {
@@ -26,6 +34,20 @@ METRICS: dict[str, Metric] = {
     **toca_diaz.METRICS,
     **costs.METRICS,
     **components.METRICS,
+}
+
+GPU_METRICS: dict[str, dict[str, Callable[[Published, str], Measured]]] = {
+    chen_2014.PAPER: chen_2014.METRICS,
+    zhang_2015.PAPER: zhang_2015.METRICS,
+}
+
+Way = int | str | None
+"""In which way something is computed: under a delta limit; for papers on whole GPUs, with execution
+times of a kind, or under a reading."""
+
+GPU_WAYS: dict[str, tuple[str, ...]] = {
+    chen_2014.PAPER: chen_2014.TIMES,
+    zhang_2015.PAPER: zhang_2015.READINGS,
 }
 
 WIDTH_WITHOUT_TERMINAL = 190
@@ -47,8 +69,8 @@ class Row:
     ----------
     figure : Published
         The value as printed.
-    measured : dict of (int or None) to Measured
-        Values of mcage by delta limit; empty if mcage cannot compute it.
+    measured : dict of Way to Measured
+        Values of mcage by the way in which they are computed; empty if mcage cannot compute it.
     why : str
         Why mcage disagrees, or cannot compute it.
     release : str
@@ -56,28 +78,28 @@ class Row:
     """
 
     figure: Published
-    measured: dict[int | None, Measured]
+    measured: Mapping[Way, Measured]
     why: str
     release: str
 
     @property
-    def limit_matters(self) -> bool:
-        """Whether the delta limit makes a difference."""
+    def way_matters(self) -> bool:
+        """Whether the way in which it is computed makes a difference."""
         values = [measured.value for measured in self.measured.values() if not measured.text]
         return bool(values) and not np.allclose(values, values[0], rtol=_ROUNDING, atol=0)
 
-    def agrees(self, limit: int | None) -> bool:
-        """Whether mcage agrees under a delta limit."""
-        return bool(self.measured) and self.measured[limit].agrees(self.figure)
+    def agrees(self, way: Way) -> bool:
+        """Whether mcage agrees if it computes in a way."""
+        return bool(self.measured) and self.measured[way].agrees(self.figure)
 
     @property
     def agrees_always(self) -> bool:
-        """Whether mcage agrees under each delta limit."""
-        return all(self.agrees(limit) for limit in LIMITS)
+        """Whether mcage agrees in whatever way it computes."""
+        return bool(self.measured) and all(self.agrees(way) for way in self.measured)
 
 
 def reproduce(study: KernelReplays, paper: str | None = None) -> list[Row]:
-    """Compute what a paper prints, or what both print.
+    """Compute what a paper on register files prints, or what both print.
 
     Parameters
     ----------
@@ -90,12 +112,38 @@ def reproduce(study: KernelReplays, paper: str | None = None) -> list[Row]:
     rows = []
     for figure in published_figures(paper):
         metric = METRICS.get(figure.metric)
-        measured = {limit: metric(study, figure, limit) for limit in LIMITS} if metric else {}
-        row = Row(figure, measured, "", study.release)
-        if not row.agrees_always:
-            row = replace(row, why=reasons.why(figure, study.release))
-        rows.append(row)
+        measured: dict[Way, Measured] = (
+            {limit: metric(study, figure, limit) for limit in LIMITS} if metric else {}
+        )
+        rows.append(_explained(Row(figure, measured, "", study.release), reasons))
     return rows
+
+
+def reproduce_gpus(paper: str | None = None) -> list[Row]:
+    """Compute what a paper on whole GPUs prints, or what both print; nothing is replayed.
+
+    Parameters
+    ----------
+    paper : str, optional
+        Key of `mcage.studies.reproduction.published.GPU_PAPERS`; by default both.
+    """
+    reasons = Reasons.read()
+    rows = []
+    for key in GPU_PAPERS if paper is None else (paper,):
+        for figure in published_figures(key):
+            metric = GPU_METRICS[key].get(figure.metric)
+            measured: dict[Way, Measured] = (
+                {way: metric(figure, way) for way in GPU_WAYS[key]} if metric else {}
+            )
+            rows.append(_explained(Row(figure, measured, "", ""), reasons))
+    return rows
+
+
+def _explained(row: Row, reasons: Reasons) -> Row:
+    """The row with the reason for a difference."""
+    if row.agrees_always:
+        return row
+    return replace(row, why=reasons.why(row.figure, row.release))
 
 
 def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -110,11 +158,11 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
             "scenario": row.figure.scenario,
             "published": row.figure.text,
             "unit": row.figure.unit,
+            "kind": row.figure.kind,
             "release": row.release,
             "tolerance": None if math.isnan(row.figure.tolerance) else row.figure.tolerance,
             "mcage": {
-                _name(limit): _plain(measured, row.figure)
-                for limit, measured in row.measured.items()
+                _name(way): _plain(measured, row.figure) for way, measured in row.measured.items()
             },
             "verdict": verdict(row),
             "why": row.why,
@@ -151,8 +199,15 @@ def to_json(rows: Sequence[Row]) -> str:
     return dumps(as_json(rows), indent=1, allow_nan=False)
 
 
-def _name(limit: int | None) -> str:
-    return "no delta limit" if limit is None else f"delta limit {limit}"
+def _name(way: Way) -> str:
+    if isinstance(way, str):
+        return way
+    return "no delta limit" if way is None else f"delta limit {way}"
+
+
+def ways_of(paper: str) -> tuple[Way, ...]:
+    """In which ways the values of a paper are computed."""
+    return GPU_WAYS.get(paper, LIMITS)
 
 
 def _plain(measured: Measured, figure: Published) -> dict[str, Any]:
@@ -169,12 +224,13 @@ def _plain(measured: Measured, figure: Published) -> dict[str, Any]:
 
 def print_rows(rows: Sequence[Row], console: Console) -> None:
     """Print for each paper its values and mcage's, the reasons for differences, and each kernel."""
-    for paper, title in PAPERS.items():
+    for paper, title in (PAPERS | GPU_PAPERS).items():
         selected = [row for row in rows if row.figure.paper == paper]
         if selected:
             table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
-            for heading in HEADINGS:
-                table.add_column(heading, justify="right" if heading in _NUMBERS else "left")
+            numbers = ("paper", *map(_name, ways_of(paper)), "tolerance")
+            for heading in headings(paper):
+                table.add_column(heading, justify="right" if heading in numbers else "left")
             notes = numbered_reasons(selected)
             for row in selected:
                 number = notes.get(row.why)
@@ -186,9 +242,22 @@ def print_rows(rows: Sequence[Row], console: Console) -> None:
     console.print(in_counts(rows), markup=False)
 
 
-_NUMBERS = ("paper", *(_name(limit) for limit in LIMITS), "tolerance")
-HEADINGS = ("where", "what", "technique", "kernel", "scenario", *_NUMBERS, "agrees", "why")
-"""Columns of the table; brackets hold the distance from the printed range."""
+SUBJECTS = {
+    "003": ("policy", "kernel", "age; model"),
+    "004": ("design", "benchmark", "structure"),
+}
+"""What the three columns before the printed value are called for papers on whole GPUs."""
+
+
+def headings(paper: str) -> tuple[str, ...]:
+    """Columns of the table of a paper; brackets hold the distance from the printed range."""
+    subject = SUBJECTS.get(paper, ("technique", "kernel", "scenario"))
+    ways = map(_name, ways_of(paper))
+    return ("where", "what", *subject, "paper", *ways, "tolerance", "agrees", "why")
+
+
+HEADINGS = headings("000")
+"""Columns of the tables of papers on register files."""
 
 
 def numbered_reasons(rows: Sequence[Row]) -> dict[str, int]:
@@ -199,9 +268,9 @@ def numbered_reasons(rows: Sequence[Row]) -> dict[str, int]:
 def cells(row: Row) -> list[str]:
     """Cells of a row of the table, without the reason."""
     figure = row.figure
-    texts = [_text(row, limit) for limit in LIMITS]
-    if row.measured and not row.limit_matters:
-        texts = [texts[0], ""]
+    texts = [_text(row, way) for way in ways_of(figure.paper)]
+    if row.measured and not row.way_matters:
+        texts = [texts[0], *[""] * (len(texts) - 1)]
     return [
         figure.place,
         figure.metric.replace("_", " "),
@@ -221,15 +290,21 @@ def verdict(row: Row) -> str:
         return "no answer"
     if row.agrees_always:
         return "yes"
-    if not any(row.agrees(limit) for limit in LIMITS):
+    agreeing = [way for way in row.measured if row.agrees(way)]
+    if not agreeing:
         return "no"
+    if row.figure.paper in GPU_PAPERS:
+        return f"{_IN_PART}{', '.join(map(_name, agreeing))}"
     return "with the limit" if row.agrees(LIMITS[0]) else "without limit"
 
+
+_IN_PART = "only "
 
 _VERDICTS = {
     "yes": "agree",
     "with the limit": "agree only with the published delta limit",
     "without limit": "agree only without a limit",
+    _IN_PART: "agree under some readings or times only",
     "no": "do not agree",
     "no answer": "cannot be answered",
 }
@@ -237,7 +312,8 @@ _VERDICTS = {
 
 def in_counts(rows: Sequence[Row]) -> str:
     """Say in a sentence how many rows have each verdict."""
-    counts = Counter(map(verdict, rows))
+    verdicts = map(verdict, rows)
+    counts = Counter(_IN_PART if word.startswith(_IN_PART) else word for word in verdicts)
     words = [f"{counts[word]} {meaning}" for word, meaning in _VERDICTS.items() if counts[word]]
     return f"{len(rows)} lines: {', '.join(words)}."
 
@@ -246,16 +322,17 @@ def kernel_cells(rows: Sequence[Row]) -> list[list[str]]:
     """Lines of a table with the value of each kernel, for printed means over the kernels."""
     lines = []
     for row in rows:
-        if row.figure.kernel == MEAN and row.measured:
-            for limit in LIMITS if row.limit_matters else LIMITS[:1]:
-                measured = row.measured[limit]
+        if row.figure.kernel == MEAN and any(m.by_kernel for m in row.measured.values()):
+            ways = ways_of(row.figure.paper)
+            for way in ways if row.way_matters else ways[:1]:
+                measured = row.measured[way]
                 lines.append(
                     [
                         row.figure.place,
                         row.figure.metric.replace("_", " "),
                         row.figure.technique,
                         row.figure.scenario,
-                        _limit_text(limit) if row.limit_matters else "",
+                        _way_text(way) if row.way_matters else "",
                         *(_digits(value) for value in measured.by_kernel.values()),
                         _digits(measured.value),
                     ]
@@ -264,25 +341,41 @@ def kernel_cells(rows: Sequence[Row]) -> list[list[str]]:
 
 
 KERNEL_HEADINGS = ("where", "what", "technique", "scenario", "limit", *SHORT_NAMES.values(), "mean")
+"""Columns of `kernel_cells` of papers on register files."""
+
+
+def kernel_headings(rows: Sequence[Row]) -> tuple[str, ...]:
+    """Columns of `kernel_cells` of rows of one paper."""
+    paper = rows[0].figure.paper
+    if paper in PAPERS:
+        return KERNEL_HEADINGS
+    policy, _, scenario = SUBJECTS[paper]
+    by_kernel = next(
+        measured.by_kernel
+        for row in rows
+        for measured in row.measured.values()
+        if measured.by_kernel
+    )
+    return ("where", "what", policy, scenario, "way", *by_kernel, "mean")
 
 
 def _kernel_table(rows: Sequence[Row]) -> Table:
     table = Table(title="Kernel by kernel", box=box.SIMPLE_HEAD, title_justify="left")
-    for column, heading in enumerate(KERNEL_HEADINGS):
+    for column, heading in enumerate(kernel_headings(rows)):
         table.add_column(heading, justify="right" if column > 4 else "left")
     for line in kernel_cells(rows):
         table.add_row(*line)
     return table
 
 
-def _limit_text(limit: int | None) -> str:
-    return "none" if limit is None else str(limit)
+def _way_text(way: Way) -> str:
+    return "none" if way is None else str(way)
 
 
-def _text(row: Row, limit: int | None) -> str:
+def _text(row: Row, way: Way) -> str:
     if not row.measured:
         return ""
-    measured = row.measured[limit]
+    measured = row.measured[way]
     if measured.text:
         return measured.text
     text = _digits(measured.value)

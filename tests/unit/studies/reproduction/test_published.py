@@ -135,5 +135,5 @@ def test_verdicts_are_counted():
 
 
 def test_a_limit_that_only_rounds_otherwise_does_not_matter():
-    assert not row_of({64: 34.8, None: 34.8 + 1e-13}).limit_matters
-    assert row_of({64: 34.8, None: 34.81}).limit_matters
+    assert not row_of({64: 34.8, None: 34.8 + 1e-13}).way_matters
+    assert row_of({64: 34.8, None: 34.81}).way_matters

@@ -1,0 +1,1 @@
+"""Figures of the papers on whole GPUs; nothing is replayed for them."""

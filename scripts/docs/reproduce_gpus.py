@@ -1,0 +1,61 @@
+"""Compute the figures of the papers on whole GPUs anew: ``results/reproduce/`` and a page.
+
+    python scripts/docs/reproduce_gpus.py
+
+`docs/gpu-reproduction.md` holds the tables between comments; everything else in it is written by
+hand.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from doc_tables import between, markdown
+
+from mcage.studies.reproduction.gpu.age_table import AGE_HEADINGS, age_cells
+from mcage.studies.reproduction.gpu.plots import ages, write_plots
+from mcage.studies.reproduction.published import GPU_PAPERS
+from mcage.studies.reproduction.table import (
+    Row,
+    cells,
+    headings,
+    in_counts,
+    kernel_cells,
+    kernel_headings,
+    numbered_reasons,
+    reproduce_gpus,
+    write_table,
+)
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "results" / "reproduce"
+PAGE = ROOT / "docs" / "gpu-reproduction.md"
+TABLE = "table-gpus.json"
+
+
+def main() -> None:
+    rows = reproduce_gpus()
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    write_table(rows, RESULTS, TABLE)
+    write_plots(RESULTS)
+    page = with_tables(PAGE.read_text(encoding="utf-8"), rows, ages())
+    PAGE.write_text(page, encoding="utf-8")
+
+
+def with_tables(page: str, rows: Sequence[Row], by_age: Sequence[Mapping[str, Any]]) -> str:
+    """The page with its tables brought up to date."""
+    page = between(page, "verdicts", f"{in_counts(rows)}\n")
+    for paper in GPU_PAPERS:
+        selected = [row for row in rows if row.figure.paper == paper]
+        notes = numbered_reasons(selected)
+        lines = [[*cells(row), str(notes.get(row.why, ""))] for row in selected]
+        text = markdown(headings(paper), lines)
+        text += "".join(f"\n{number}. {why}" for why, number in notes.items()) + "\n"
+        page = between(page, f"table {paper}", text)
+        of_kernels = markdown(kernel_headings(selected), kernel_cells(selected))
+        page = between(page, f"kernels {paper}", of_kernels)
+    return between(page, "ages", markdown(AGE_HEADINGS, age_cells(by_age)))
+
+
+if __name__ == "__main__":
+    main()
