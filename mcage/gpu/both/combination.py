@@ -84,8 +84,9 @@ class GpuFates:
     Parameters
     ----------
     cell_margin, max_dvth_volts : float64[I, E]
-        Delay of the slowest cell that is in use over that of the slowest new cell, less 1, and
-        largest shift of such a cell, at the end of each epoch; NaN where no slice lives.
+        Delay of the slowest cell of the slices that live over that of the slowest new cell, less 1,
+        and largest shift of such a cell, at the end of each epoch; NaN where the GPU has failed for
+        faults.
     longest_duty : float64[I]
         Longest duty cycle of a cell.
     cell_delay_years, fault_years, life_years : float64[I]
@@ -104,7 +105,26 @@ class GpuFates:
     cause: NDArray[np.int8]
 
 
-def combined(slices: SliceFates, sms: SmHistory, clock: Clock, spares: int, root: int) -> GpuFates:
+@dataclass(frozen=True)
+class GpuRules:
+    """What holds for the lives of all GPUs.
+
+    Parameters
+    ----------
+    spares : int
+        SMs that may be given up.
+    root : int
+        Root of time with which the shift of the NBTI model grows.
+    ages_years : tuple of float
+        Ends of the epochs.
+    """
+
+    spares: int
+    root: int
+    ages_years: tuple[float, ...]
+
+
+def combined(slices: SliceFates, sms: SmHistory, clock: Clock, rules: GpuRules) -> GpuFates:
     """Combine the lives of SMs and slices into those of GPUs.
 
     An SM is dead when its logic is too slow, or any of its slices is too slow or has failed. A GPU
@@ -118,12 +138,11 @@ def combined(slices: SliceFates, sms: SmHistory, clock: Clock, spares: int, root
         Lives of the SMs.
     clock : Clock
         When cells are too slow.
-    spares : int
-        SMs that may be given up.
-    root : int
-        Root of time with which the NBTI model's shift grows.
+    rules : GpuRules
+        What holds for all GPUs.
     """
-    late = too_slow_years(slices, clock.dvth_limit(), root)
+    spares = rules.spares
+    late = too_slow_years(slices, clock.dvth_limit(), rules.root)
     by_delay, by_faults = late.min(axis=2), slices.fault_years.min(axis=2)
     by_logic = sms.too_slow_years.T
     first_slice = slices.fault_years.argmin(axis=2)[..., None]
@@ -142,12 +161,14 @@ def combined(slices: SliceFates, sms: SmHistory, clock: Clock, spares: int, root
     last = death.argsort(axis=1, kind="stable")[:, spares : spares + 1]
     life = np.take_along_axis(death, last, axis=1)[:, 0]
     cause = np.where(np.isfinite(life), np.take_along_axis(cause, last, axis=1)[:, 0], 0)
+    fault_years = np.sort(by_faults, axis=1)[:, spares]
+    failed = fault_years[:, None] < np.array(rules.ages_years)
     return GpuFates(
-        cell_margin=_largest(clock.margins(slices.dvth_volts)),
-        max_dvth_volts=_largest(slices.dvth_volts),
+        cell_margin=np.where(failed, np.nan, _largest(clock.margins(slices.dvth_volts))),
+        max_dvth_volts=np.where(failed, np.nan, _largest(slices.dvth_volts)),
         longest_duty=slices.longest_duty.max(axis=(1, 2)),
         cell_delay_years=np.sort(by_delay, axis=1)[:, spares],
-        fault_years=np.sort(by_faults, axis=1)[:, spares],
+        fault_years=fault_years,
         life_years=life,
         cause=cause.astype(np.int8),
     )

@@ -7,12 +7,13 @@ itself; horizon, guardband and NBTI model by the level of the SMs.
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
+import tomli_w
 from pydantic import Field, model_validator
 
 from mcage.gpu.gating.spec import GatingSpec, MeanStopping
 from mcage.plain_text import shortened
 from mcage.spec import SweepSpec
-from mcage.spec.sections import Name, Section
+from mcage.spec.sections import Name
 from mcage.spec.study_spec import StudySpec
 from mcage.spec.toml_files import read_toml
 
@@ -67,10 +68,11 @@ class BothSpec(StudySpec):
     @model_validator(mode="after")
     def _each_key_once(self) -> Self:
         for level, keys in _TAKEN.items():
-            section: Section = getattr(self, level)
             for key, source in keys.items():
-                value, default = _at(section, key), _at(type(section)(), key)
-                if value != default and not (source and value == _at(self, source)):
+                value = _at(self, f"{level}.{key}")
+                if _is_given(self, f"{level}.{key}") and not (
+                    source and value == _at(self, source)
+                ):
                     reason = f"it is that of {source}" if source else _REASONS[level, key]
                     raise ValueError(f"{level}.{key} = {shortened(value)}: {reason}; leave it out")
         return self
@@ -88,6 +90,18 @@ class BothSpec(StudySpec):
                 "on an idle GPU is not known; use gated"
             )
         return self
+
+    def to_toml(self) -> str:
+        """TOML text from which the same spec is read again; without keys that others decide."""
+        fields = self.model_dump(mode="json", exclude_none=True)
+        for level, keys in _TAKEN.items():
+            for key in keys:
+                *tables, name = key.split(".")
+                holder = fields[level]
+                for table in tables:
+                    holder = holder[table]
+                holder.pop(name, None)
+        return tomli_w.dumps(fields)
 
     def sweep_of(self, sms: int, ranges: dict[str, tuple[float, float]]) -> SweepSpec:
         """Spec of the sweep over the slices of all GPUs.
@@ -166,6 +180,15 @@ def _at(section: Any, key: str) -> Any:
     for name in key.split("."):
         section = getattr(section, name)
     return section
+
+
+def _is_given(section: Any, key: str) -> bool:
+    """Whether a key stands in the file or in an option."""
+    for name in key.split("."):
+        if name not in section.model_fields_set:
+            return False
+        section = getattr(section, name)
+    return True
 
 
 def _between(ends: tuple[float, float]) -> float | str:

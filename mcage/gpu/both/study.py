@@ -15,7 +15,7 @@ from mcage.concurrency import usable_cores
 from mcage.engines.interface import Engine
 from mcage.engines.select import device_of, select_engine
 from mcage.errors import UserError
-from mcage.gpu.both.combination import Clock, GpuFates, combined
+from mcage.gpu.both.combination import Clock, GpuFates, GpuRules, combined
 from mcage.gpu.both.register_files import RegisterFiles, SmLevel
 from mcage.gpu.both.spec import BothSpec
 from mcage.gpu.both.variables import TECHNIQUE, VARIABLES
@@ -86,12 +86,22 @@ class Both:
         try:
             refuse_unused(spec.sweep)
         except UserError as error:
-            raise UserError(f"sweep.{error}") from error
+            raise UserError(f"sweep: {error}") from error
         self.ages_years = spec.sweep_of(gpu(spec.gating.gpu).sms, _ANY_RANGES).epoch_edges_years[1:]
         self.gating = Gating(spec.gating_of(self.ages_years))
         self.sms = self.gating.gpu.sms
-        plan = SweepPlan(spec.sweep_of(self.sms, self._ranges()), engine)
-        self.register_files = RegisterFiles(plan, self.sms, spec.slices_per_sm)
+        self.register_files = RegisterFiles(self._planned(engine), self.sms, spec.slices_per_sm)
+
+    def _planned(self, engine: Engine) -> SweepPlan:
+        try:
+            return SweepPlan(self.spec.sweep_of(self.sms, self._ranges()), engine)
+        except UserError as error:
+            if not str(error).startswith("aging.vt0_volts"):
+                raise
+            raise UserError(
+                f"cell_vt0 = {self.spec.cell_vt0!r}: cells have the thresholds that "
+                f"gating.variation and the NBTI model give to SMs; {error}"
+            ) from error
 
     def _ranges(self) -> dict[str, tuple[float, float]]:
         """Between what the activity, temperature and threshold of any slice lie."""
@@ -208,13 +218,14 @@ class Both:
             vt0_volts = np.full_like(vt0_volts, float(nbti.vt0_volts))
         environment = self.plan.cases[0].conditions.environment
         clock = Clock(environment.highest_vdd_volts, nbti.alpha, life.delay_guardband, vt0_volts)
+        rules = GpuRules(life.spare_sms, nbti.root, self.ages_years)
         levels = {
             name: SmLevel(lives[name].of_sms.of(chosen), self._period_seconds(name))
             for name in lives
         }
         fates = self.register_files.fates(population.instances[chosen], vt0_volts, levels)
         of_pairs = [
-            self._of_pair(combined(slices, levels[name].history, clock, life.spare_sms, nbti.root))
+            self._of_pair(combined(slices, levels[name].history, clock, rules))
             for name, _, slices in fates
         ]
         shape = len(levels), len(self.plan.cases)

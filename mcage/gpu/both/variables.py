@@ -5,7 +5,7 @@ from mcage.results.variable import Variable, flags_of
 
 _SMS = ("policy", "instance")
 _BOTH = ("policy", "technique", "instance")
-_NO_SLICE = "no slice of the GPU lives"
+_FAILED = "more SMs have failed for faulty cells than may be given up"
 
 VARIABLES = (
     Variable(
@@ -48,7 +48,7 @@ VARIABLES = (
         "delay margin that the cells need",
         "Delay of the slowest cell of the register files over that of the slowest new cell of the "
         "GPU, less 1; of the slices that live.",
-        missing=_NO_SLICE,
+        missing=_FAILED,
     ),
     Variable(
         "max_dvth_mv",
@@ -57,7 +57,7 @@ VARIABLES = (
         "mV",
         "largest shift of a cell of the register files",
         "Of the slices that live.",
-        missing=_NO_SLICE,
+        missing=_FAILED,
     ),
     Variable(
         "longest_duty",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mcage.gpu.both.combination import BothEnd, Clock, combined, too_slow_years
+from mcage.gpu.both.combination import BothEnd, Clock, GpuRules, combined, too_slow_years
 from mcage.gpu.both.register_files import SliceFates
 from mcage.gpu.gating.life import SmHistory
 from mcage.lifetime.end_cause import EndCause
@@ -30,6 +30,10 @@ def history(too_slow_years):
 
 def clock(vt0=(0.3, 0.3), guardband=0.1):
     return Clock(1.0, 1.3, guardband, np.array([vt0]).T)
+
+
+def rules(spares=0):
+    return GpuRules(spares, 4, tuple(AGES))
 
 
 NEVER = np.inf
@@ -74,7 +78,7 @@ def test_limit_and_margin_are_of_the_same_clock():
 def test_who_dies_first(logic, faults, cause, spares, life, end):
     causes = np.where(np.isinf([faults]), CENSORED, cause)
     slices = fates([faults], causes, np.full((1, 2, 2), 1e-3))
-    gpu = combined(slices, history([logic]), clock(), spares, 4)
+    gpu = combined(slices, history([logic]), clock(), rules(spares))
     assert (gpu.life_years[0], gpu.cause[0]) == (life, end)
     assert gpu.fault_years[0] == np.sort(np.min(faults, axis=1))[spares]
     assert np.isinf(gpu.cell_delay_years[0])
@@ -83,7 +87,7 @@ def test_who_dies_first(logic, faults, cause, spares, life, end):
 def test_cells_too_slow_end_a_life():
     slices = fates([[[NEVER], [NEVER]]], [[[CENSORED], [CENSORED]]], [[[0.04], [0.041]]])
     limit = float(clock().dvth_limit()[0, 0, 0])
-    gpu = combined(slices, history([[NEVER, NEVER]]), clock(), 0, 4)
+    gpu = combined(slices, history([[NEVER, NEVER]]), clock(), rules(0))
     assert gpu.life_years[0] == pytest.approx((limit / 0.041) ** 4)
     assert gpu.cause[0] == BothEnd.CELL_DELAY
     assert gpu.max_dvth_volts[0] == pytest.approx(0.041 * AGES**0.25)
@@ -93,8 +97,11 @@ def test_margins_are_of_slices_that_live():
     faults = [[[2.0], [NEVER]]]
     causes = [[[EndCause.NO_HOME], [CENSORED]]]
     slices = fates(faults, causes, [[[0.05], [0.01]]])
-    gpu = combined(slices, history([[NEVER, NEVER]]), clock(), 0, 4)
+    gpu = combined(slices, history([[NEVER, NEVER]]), clock(), rules(1))
     assert gpu.max_dvth_volts[0] == pytest.approx([0.05, 0.05 * 2.0**0.25, 0.01 * 10.0**0.25])
+    gpu = combined(slices, history([[NEVER, NEVER]]), clock(), rules(0))
+    assert gpu.max_dvth_volts[0] == pytest.approx([0.05, np.nan, np.nan], nan_ok=True)
+    assert np.isnan(gpu.cell_margin[0]).tolist() == [False, True, True]
     gone = fates([[[0.0]]], [[[EndCause.NO_HOME]]], [[[0.05]]])
-    gpu = combined(gone, history([[NEVER]]), clock(vt0=(0.3,)), 0, 4)
+    gpu = combined(gone, history([[NEVER]]), clock(vt0=(0.3,)), rules(0))
     assert np.isnan(gpu.cell_margin).all()

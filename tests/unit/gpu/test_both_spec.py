@@ -23,6 +23,13 @@ RANGES = {
         ({"sweep": {"aging": {"vt0_volts": 0.25}}}, "sweep.aging.vt0_volts = 0.25"),
         ({"sweep": {"faults": {"slices_per_chip": 4}}}, "sweep.faults.slices_per_chip = 4"),
         ({"sweep": {"environments": ["nominal", "dvfs"]}}, "sweep.environments"),
+        (
+            {
+                "gating": {"aging": {"model": "bhardwaj"}},
+                "sweep": {"aging": {"model": "facelift"}},
+            },
+            "sweep.aging.model = 'facelift'",
+        ),
         ({"gating": {"seed": 7}}, "gating.seed = 7"),
         ({"gating": {"stopping": {"rel_ci": 0.1}}}, "gating.stopping"),
         ({"gating": {"workload": {"idle": "on"}}}, "gating.workload.idle"),
@@ -55,7 +62,11 @@ def test_toml_and_back():
     spec = BothSpec.from_mapping(
         {
             "instances": 3,
-            "gating": {"sensors": {"noise_mv": 2.0}, "aging": {"constants": {"eta": 0.3}}},
+            "gating": {
+                "sensors": {"noise_mv": 2.0},
+                "life": {"horizon_years": 3.0},
+                "aging": {"constants": {"eta": 0.3}},
+            },
             "sweep": {"techniques": ["rrcd"], "environments": ["dvfs"]},
             "stopping": {"rel_ci": 0.1},
         }

@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 
-from mcage.aging.nbti import SECONDS_PER_YEAR, nbti_model
+from mcage.aging.nbti import SECONDS_PER_YEAR, Transistors, nbti_model
 from mcage.engines.select import select_engine
 from mcage.gpu.both.combination import BothEnd
 from mcage.gpu.both.spec import BothSpec
 from mcage.gpu.both.study import Both
+from mcage.gpu.gating.demand import row_sum
+from mcage.gpu.gating.spec import GatingSpec
+from mcage.gpu.gating.study import Gating
 from mcage.gpu.nominal.both import combined_cases
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.sweep.plan import kernels_of_periods
@@ -131,3 +134,20 @@ def test_a_gpu_whose_registers_cannot_be_used_is_dead_on_arrival():
     assert (arrays["end_cause"] == BothEnd.FAULTY_ENTRY).all()
     assert np.isnan(arrays["cell_margin"]).all()
     assert (arrays["logic_life_years"] > 0).all()
+
+
+@pytest.mark.parametrize("name", ["round-robin", "least-shift", "most-slack", "fixed"])
+def test_mean_shares_tell_the_stress_of_a_life(name):
+    """What register files are given of an SM, its mean share and temperature, ages it as far."""
+    spec = GatingSpec.from_mapping({"policies": [name], "sensors": {"interval_days": 30.0}})
+    gating = Gating(spec)
+    population = gating.population(np.arange(8))
+    lives = gating.lives.run(gating.policies[name], population)
+    history = lives.of_sms
+    model, environment = gating.nbti, gating.lives.environment
+    rates = model.rates(environment, Transistors(population.vt0_volts, history.kelvin))
+    seconds = 10 * SECONDS_PER_YEAR
+    new = model.initial_state(history.kelvin.shape)
+    shift = model.dvth_of(model.advance(new, rates, history.on_share, seconds))
+    assert shift.max(axis=0) == pytest.approx(lives.max_dvth_volts[:, -1], rel=2e-3)
+    assert row_sum(history.on_share) / 16 == pytest.approx(TABLE_2, abs=1e-4)
