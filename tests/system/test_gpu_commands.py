@@ -109,6 +109,21 @@ REFUSED = [
     (("heterogeneity", "--miss-rate", "uniform(0, 2)", "--out", "r.h5"), "l2.miss_rate"),
     (("heterogeneity", "--benchmark", "Doom", "--out", "r.h5"), "benchmark 'Doom' is unknown"),
     (("heterogeneity", "--filter-rate", "printed", "--out", "r.h5"), "or the word benchmark"),
+    (
+        ("heterogeneity", "--benchmark", "NN", "--filter-rate", "0.9", "--out", "r.h5"),
+        "scheduler.benchmarks and scheduler.filter_rate: give one of them",
+    ),
+    (
+        (
+            "heterogeneity",
+            "--proposal-delay",
+            "1",
+            "--set",
+            "proposal.l2_ipc_loss=0",
+            "--show-spec",
+        ),
+        "proposal.delay and proposal.l2_ipc_loss: give one of them",
+    ),
     (("heterogeneity", "--benchmarks", "--seed", "2"), "--benchmarks: nothing is drawn"),
     (("heterogeneity", "--benchmarks", "--nominal", "cases.csv"), "give one of them"),
     (("heterogeneity", "--rel-ci", "0.1", "--of", "life", "--out", "r.h5"), "is no variable"),

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.distributions import Distribution
-from mcage.gpu.heterogeneity.benchmarks import Benchmark
+from mcage.gpu.heterogeneity.benchmarks import MEAN_BASELINE_DELAY, Benchmark
 from mcage.gpu.heterogeneity.scheduler import ipc_overhead
 from mcage.gpu.heterogeneity.spec import BENCHMARK, MODEL, PRINTED, HeterogeneitySpec
 from mcage.random import stream
@@ -99,10 +99,12 @@ def draw(
         filter_rate = of_benchmark([benchmark.filter_rate for benchmark in benchmarks])
     else:
         filter_rate = of("filter_rate", scheduler.filter_rate)
-    if scheduler.baseline_delay == PRINTED:
+    if scheduler.baseline_delay != PRINTED:
+        scheduler_delay = of_model_or("baseline_delay", scheduler.baseline_delay)
+    elif scheduler.filter_rate == BENCHMARK:
         scheduler_delay = of_benchmark([benchmark.scheduler_delay for benchmark in benchmarks])
     else:
-        scheduler_delay = of_model_or("baseline_delay", scheduler.baseline_delay)
+        scheduler_delay = np.full(len(instances), MEAN_BASELINE_DELAY)
     costs = spec.proposal
     if costs.delay is None:
         overhead = ipc_overhead(of("latency_cycles", costs.latency_cycles))

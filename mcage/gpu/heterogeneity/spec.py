@@ -4,9 +4,9 @@ Each uncertain input is a number or a distribution; the defaults are ranges that
 leaves open, so that results are a map and no point.
 """
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from mcage.gpu.heterogeneity.aging import YEARS
 from mcage.gpu.heterogeneity.benchmarks import MEAN_L2_BASELINE_DELAY
@@ -33,6 +33,14 @@ def _or_word(lowest: float, highest: float, unit: str, *words: str) -> BeforeVal
         return number
 
     return BeforeValidator(canonical)
+
+
+def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Refuse a name that stands twice."""
+    if len(set(values)) < len(values):
+        twice = next(value for value in values if values.count(value) > 1)
+        raise ValueError(f"names {shortened(twice)} twice")
+    return values
 
 
 Duty = Annotated[float | str, distribution_within(0.001, 1, "of the time")]
@@ -62,7 +70,8 @@ class SchedulerInputs(Section):
         PRINTED
     )
     """Delay increase of the baseline after 7 years; ``printed``: of the benchmark, where the paper
-    prints none the mean of 7.7 %; ``model``: what the model has at the base duty."""
+    prints none, or a filter rate is given, the mean of 7.7 %; ``model``: what the model has at the
+    base duty."""
     base_duty: Duty = "uniform(0.2, 0.6)"
     """Share of the time for which an entry of the baseline is under stress (assumed; 0.4 and 0.2306
     meet the printed mean of the proposal under two of the readings)."""
@@ -72,6 +81,17 @@ class SchedulerInputs(Section):
         "uniform(0.863, 0.972)"
     )
     """Activation energy under the reading ``thermal`` (reconstructed, two ways)."""
+
+    @field_validator("benchmarks")
+    @classmethod
+    def _each_once(cls, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        return _distinct(values)
+
+    @model_validator(mode="after")
+    def _benchmarks_are_of_use(self) -> Self:
+        if self.benchmarks and self.filter_rate != BENCHMARK:
+            raise ValueError("scheduler.benchmarks and scheduler.filter_rate: give one of them")
+        return self
 
 
 class L2Inputs(Section):
@@ -106,6 +126,16 @@ class ProposalCosts(Section):
     """Execution time; None: by the two keys above."""
     power: Power = "uniform(0.8, 1.2)"
     """Power (assumed; the paper only plots that of the structures)."""
+
+    @model_validator(mode="after")
+    def _delay_or_its_parts(self) -> Self:
+        for key in ("latency_cycles", "l2_ipc_loss"):
+            if (
+                self.delay is not None
+                and getattr(self, key) != type(self).model_fields[key].default
+            ):
+                raise ValueError(f"proposal.delay and proposal.{key}: give one of them")
+        return self
 
 
 class DuplicationCosts(Section):
@@ -149,8 +179,5 @@ class HeterogeneitySpec(StudySpec):
 
     @field_validator("readings")
     @classmethod
-    def _distinct(cls, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        if len(set(values)) < len(values):
-            twice = next(value for value in values if values.count(value) > 1)
-            raise ValueError(f"names {shortened(twice)} twice")
-        return values
+    def _each_once(cls, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        return _distinct(values)

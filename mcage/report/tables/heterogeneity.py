@@ -98,17 +98,16 @@ def summarize_file(path: Path) -> Summaries:
         The file is missing, foreign, damaged or of a newer mcage.
     """
     with open_results(path) as results:
-        loaded = results.load()
-        readings = [str(name) for name in loaded["reading"].values.tolist()]
+        readings = [str(name) for name in results["reading"].values.tolist()]
         designs = [
-            _design(loaded.isel(reading=place, design=row), reading, str(name))
+            _design(results.isel(reading=place, design=row), reading, str(name))
             for place, reading in enumerate(readings)
-            for row, name in enumerate(loaded["design"].values.tolist())
+            for row, name in enumerate(results["design"].values.tolist())
         ]
         orders = [
             order
             for place, reading in enumerate(readings)
-            for order in _orders(loaded.isel(reading=place), reading)
+            for order in _orders(results.isel(reading=place), reading)
         ]
     return Summaries(designs, orders)
 

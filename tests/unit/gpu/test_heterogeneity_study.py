@@ -92,6 +92,19 @@ def test_a_given_baseline_delay_holds_after_seven_years():
     assert later[BASELINE] == pytest.approx(0.077 * 2**0.25, rel=0.05)
 
 
+def test_a_printed_baseline_is_that_of_the_benchmark():
+    of_nn = at_point(scheduler={"filter_rate": "benchmark", "benchmarks": ["NN"]})
+    printed = {"base_duty": 0.4, "baseline_delay": "printed"}
+    for scheduler, delay in (
+        ({"benchmarks": ["NN"]}, 0.084),
+        ({"benchmarks": ["WP"]}, 0.077),
+        ({"filter_rate": 0.9741}, 0.077),
+    ):
+        arrays = study(scheduler=printed | scheduler).compute(0, 3)
+        assert arrays["scheduler_delay"][0, BASELINE] == pytest.approx([delay] * 3, rel=1e-12)
+    assert of_nn["filter_rate"] == 0.9741
+
+
 def test_the_model_alone_meets_the_printed_means():
     arrays = at_point(scheduler={"baseline_delay": "model"}, l2={"baseline_delay": "model"})
     assert arrays["scheduler_delay"][0, BASELINE] == pytest.approx(0.077, abs=1e-5)
