@@ -41,6 +41,15 @@ def resident_bytes():
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _empty_folder(tmp_path_factory):
+    """Work in an empty folder: what tests start imports the installed package, as they do.
+
+    Started in a checkout, a process would import that, and compile an engine of its own.
+    """
+    os.chdir(tmp_path_factory.mktemp("empty"))
+
+
 def pytest_collection_modifyitems(items):
     """Mark tests by their suite, and give each of two workers something to begin with."""
     for item in items:

@@ -105,8 +105,8 @@ class Both:
 
     def _ranges(self) -> dict[str, tuple[float, float]]:
         """Between what the activity, temperature and threshold of any slice lie."""
-        temperatures = self.gating.lives.temperatures
-        off, on = np.zeros((self.sms, 1)), np.ones((self.sms, 1))
+        temperatures = self.gating.lives.temperatures(self.gating.surroundings_range)
+        off, on = np.zeros((self.sms, 2)), np.ones((self.sms, 2))
         cold, hot = (temperatures.of(share, share)[0] for share in (off, on))
         wider = KELVIN_ROUNDING if cold.min() < hot.max() else 0.0
         variation = self.spec.gating.variation

@@ -37,11 +37,14 @@ class Population:
         Unaged threshold voltages.
     shares : KernelShares
         Kernels that they launch.
+    surroundings_kelvin : float64[I]
+        Temperature of the air around them, or of their SMs where these are fixed.
     """
 
     instances: NDArray[np.int64]
     vt0_volts: NDArray[np.float64]
     shares: KernelShares
+    surroundings_kelvin: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,10 +144,10 @@ class GpuLives:
         """What kernels ask of the GPU."""
         return KernelDemands(self.kernels, self.gpu.sms, self.spec.workload.utilisation)
 
-    @cached_property
-    def temperatures(self) -> SmTemperatures:
-        """Temperatures of its SMs."""
-        return SmTemperatures(self.gpu, self.spec.temperature)
+    def temperatures(self, surroundings_kelvin: NDArray[np.float64]) -> SmTemperatures:
+        """Temperatures of the SMs of GPUs with given surroundings."""
+        is_fixed = self.spec.temperature.model == "fixed"
+        return SmTemperatures(self.gpu, is_fixed, surroundings_kelvin)
 
     @cached_property
     def environment(self) -> Environment:
@@ -184,7 +187,8 @@ class _Run:
         self._too_slow_since = np.full(self._shape, np.inf)
         self._retired = np.zeros(self._shape, np.bool_)
         self._turn = np.zeros(gpus, np.int64)
-        self._kelvin = lives.temperatures.all_on(self._shape)
+        self._temperatures = lives.temperatures(population.surroundings_kelvin)
+        self._kelvin = self._temperatures.all_on(self._shape)
         self._on = np.zeros(self._shape)
         self._rates: Rates | None = None
         self._demand: Demand | None = None
@@ -253,7 +257,7 @@ class _Run:
         """Decide for which share of the time each SM works until the next reading."""
         if self._is_constant and self._rates is not None:
             return
-        spec, temperatures = self._all.spec, self._all.temperatures
+        spec = self._all.spec
         if spec.life.spare_sms:
             self._retire()
         demand = self._demanded(start_days, end_days)
@@ -261,7 +265,7 @@ class _Run:
         self._on = working
         if spec.workload.idle == "on":
             self._on = np.where(self._retired, 0.0, working + (1 - demand.busy))
-        self._kelvin, watts = temperatures.of(working, self._on)
+        self._kelvin, watts = self._temperatures.of(working, self._on)
         self._watts = row_sum(watts)
         self._hottest = np.maximum(self._hottest, self._kelvin.max(axis=0))
         transistors = Transistors(vt0_volts=self._vt0, temperature_kelvin=self._kelvin)

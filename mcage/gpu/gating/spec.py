@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from mcage.plain_text import shortened
-from mcage.spec.sections import PAPER_GUARDBAND, Name, Section
+from mcage.spec.sections import PAPER_GUARDBAND, Name, Section, distribution_within
 from mcage.spec.study_spec import StudySpec
 
 DAYS_PER_YEAR = 365.0
@@ -119,10 +119,10 @@ class Temperature(Section):
 
     model: Literal["network", "fixed"] = "network"
     """From the powers of all blocks, or the same for all."""
-    fixed_kelvin: Annotated[float, Field(ge=200, le=450)] = 353.15
-    """Temperature of all SMs under `fixed`."""
-    ambient_kelvin: Annotated[float, Field(ge=200, le=450)] | None = None
-    """Temperature of the air; None: that of the GPU."""
+    fixed_kelvin: Annotated[float | str, distribution_within(200, 450, "K")] = 353.15
+    """Temperature of all SMs of a GPU under `fixed`."""
+    ambient_kelvin: Annotated[float | str, distribution_within(200, 450, "K")] | None = None
+    """Temperature of the air around a GPU; None: that of its package."""
 
 
 class MeanStopping(Section):

@@ -21,6 +21,7 @@ from mcage.gpu.gating.life import GpuLives, Lives, Population
 from mcage.gpu.gating.policies import Policy, policy
 from mcage.gpu.gating.sm_variation import sample_vt0
 from mcage.gpu.gating.spec import DAYS_PER_YEAR, GatingSpec
+from mcage.gpu.gating.temperatures import sample_surroundings, surroundings
 from mcage.gpu.gating.time_model import TimeModel
 from mcage.gpu.gating.variables import AGE, POLICY, VARIABLES, GpuEnd
 from mcage.gpu.gating.workload import kernel_shares
@@ -72,7 +73,8 @@ class Gating:
         self.policies: dict[str, Policy] = {name: policy(name) for name in spec.policies}
         self.nbti: NbtiModel = nbti_model(spec.aging.model, spec.aging.constants)
         self.lives = GpuLives(spec, self.gpu, self.kernels, self.nbti)
-        _ = self.population(np.arange(1)), self.lives.temperatures.all_on((self.gpu.sms, 1))
+        # SMs that all work in the warmest air must not become too hot.
+        self.lives.temperatures(self.surroundings_range).all_on((self.gpu.sms, 2))
 
     @cached_property
     def header(self) -> GatingHeader:
@@ -132,12 +134,22 @@ class Gating:
                 spec.seed,
                 instances,
             ),
+            sample_surroundings(
+                spec.temperature, self.gpu.network.package.ambient_kelvin, spec.seed, instances
+            ),
         )
+
+    @property
+    def surroundings_range(self) -> NDArray[np.float64]:
+        """Lowest and highest `Population.surroundings_kelvin` of any GPU: float64[2], K."""
+        air = self.gpu.network.package.ambient_kelvin
+        return np.array(surroundings(self.spec.temperature, air).bounds)
 
     def _batch(self, instances: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
         population = self.population(instances)
         lives = [self.lives.run(policy, population) for policy in self.policies.values()]
         return {
+            "surroundings_kelvin": population.surroundings_kelvin,
             "slowest_vt0_volts": population.vt0_volts.max(axis=0),
             "mean_vt0_volts": row_sum(population.vt0_volts) / self.gpu.sms,
             **_of_all(lives),

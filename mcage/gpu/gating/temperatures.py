@@ -3,13 +3,51 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.distributions import Distribution
 from mcage.errors import UserError
 from mcage.gpu.chip import Gpu
 from mcage.gpu.gating.spec import Temperature
 from mcage.gpu.thermal.network import HIGHEST_KELVIN
+from mcage.random import stream
 
 _CLOSE_KELVIN = 1e-9
 _MOST_STEPS = 200
+
+
+def surroundings(temperature: Temperature, package_kelvin: float) -> Distribution:
+    """Distribution of the temperature around GPUs; parameters as of `sample_surroundings`."""
+    given = temperature.ambient_kelvin
+    if temperature.model == "fixed":
+        given = temperature.fixed_kelvin
+    return Distribution.of(package_kelvin if given is None else given)
+
+
+def sample_surroundings(
+    temperature: Temperature, package_kelvin: float, seed: int, instances: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Temperature of the air around each GPU, or of its SMs where they are fixed.
+
+    Parameters
+    ----------
+    temperature : Temperature
+        What the spec says.
+    package_kelvin : float
+        Temperature of the air that the package of the GPU names.
+    seed : int
+        Seed of the study.
+    instances : int64[I]
+        Ids of the GPUs.
+
+    Returns
+    -------
+    float64[I]
+        K; each depends on seed and instance only.
+    """
+    distribution = surroundings(temperature, package_kelvin)
+    if distribution.is_constant:
+        return np.full(len(instances), distribution.numbers[0])
+    lots = [stream(seed, "gpu.surroundings", i).random() for i in instances.tolist()]
+    return np.array([distribution.at(lot) for lot in lots])
 
 
 class SmTemperatures:
@@ -21,21 +59,23 @@ class SmTemperatures:
     ----------
     gpu : Gpu
         Network and powers.
-    temperature : Temperature
-        Whether there is a network at all, and the air.
+    is_fixed : bool
+        Whether all SMs of a GPU have the same temperature, whatever their powers.
+    surroundings_kelvin : float64[I]
+        Temperature of the air around each GPU; or, where temperatures are fixed, of its SMs.
     """
 
-    def __init__(self, gpu: Gpu, temperature: Temperature) -> None:
+    def __init__(self, gpu: Gpu, is_fixed: bool, surroundings_kelvin: NDArray[np.float64]) -> None:
         self._gpu = gpu
-        self._fixed = temperature.fixed_kelvin if temperature.model == "fixed" else None
-        air = gpu.network.package.ambient_kelvin
-        self._air = air if temperature.ambient_kelvin is None else temperature.ambient_kelvin
-        self._base = (gpu.sm_base_kelvin - air + self._air)[:, None]
+        self._is_fixed = is_fixed
+        self._air = surroundings_kelvin
+        heated = gpu.sm_base_kelvin - gpu.network.package.ambient_kelvin
+        self._base = heated[:, None] + surroundings_kelvin
 
     def all_on(self, shape: tuple[int, int]) -> NDArray[np.float64]:
         """Temperatures of GPUs whose SMs all work: float64[n, I], K."""
-        ones = np.ones((shape[0], 1))
-        return np.repeat(self.of(ones, ones)[0], shape[1], axis=1)
+        ones = np.ones(shape)
+        return self.of(ones, ones)[0]
 
     def of(
         self, working: NDArray[np.float64], on: NDArray[np.float64]
@@ -53,8 +93,8 @@ class SmTemperatures:
             Static power and temperature drive each other without end, or an SM becomes hotter than
             the aging models are meant for.
         """
-        if self._fixed is not None:
-            kelvin = np.full(working.shape, self._fixed)
+        if self._is_fixed:
+            kelvin = np.broadcast_to(self._air, working.shape)
             return kelvin, self._power(working, on, kelvin)
         watts = self._power(working, on, self._air)
         kelvin = self._heated(watts)
@@ -68,7 +108,7 @@ class SmTemperatures:
         self,
         working: NDArray[np.float64],
         on: NDArray[np.float64],
-        kelvin: NDArray[np.float64] | float,
+        kelvin: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """Mean power of SMs at a temperature, W."""
         sm = self._gpu.sm_power
@@ -79,7 +119,7 @@ class SmTemperatures:
 
     def _heated(self, power: NDArray[np.float64]) -> NDArray[np.float64]:
         # Not ``@``: BLAS sums in an order that depends on batch and threads.
-        kelvin = np.repeat(self._base, power.shape[1], axis=1)
+        kelvin = self._base.copy()
         warmer = np.empty_like(kelvin)
         for column, row in zip(self._gpu.sm_kelvin_per_watt.T, power, strict=True):
             kelvin += np.multiply(column[:, None], row, out=warmer)

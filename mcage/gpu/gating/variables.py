@@ -17,6 +17,14 @@ _BY_AGE = ("policy", "instance", "age")
 
 VARIABLES = (
     Variable(
+        "surroundings_kelvin",
+        ("instance",),
+        "float64",
+        "K",
+        "temperature of the air around the GPU",
+        "Under temperature.model = 'fixed', of its SMs.",
+    ),
+    Variable(
         "slowest_vt0_volts",
         ("instance",),
         "float64",

@@ -131,7 +131,8 @@ def test_static_power_that_grows_with_temperature_converges(tmp_path):
     warmer = gating(policies=["default"], gpu=str(path))
     cold, hot = (lives(study, "default", 3).hottest_kelvin for study in (gating(), warmer))
     assert (hot > cold + 1).all()
-    kelvin, watts = warmer.lives.temperatures.of(np.ones((16, 1)), np.ones((16, 1)))
+    temperatures = warmer.lives.temperatures(np.array([318.15]))
+    kelvin, watts = temperatures.of(np.ones((16, 1)), np.ones((16, 1)))
     expected = 6.0 + 1.59 * np.exp(0.01 * (kelvin - 318.15))
     np.testing.assert_allclose(watts, expected, rtol=1e-9)
 
@@ -182,3 +183,18 @@ def test_an_sm_that_all_kernels_need_works_for_exactly_all_of_the_time():
     assert 0 < working[14] < working[7] < 1
     assert working[15] == 0
     assert working.sum() == pytest.approx(np.mean([kernel.sms for kernel in study.kernels]))
+
+
+def test_gpus_in_warmer_air_shift_more():
+    study = gating(
+        policies=["default"],
+        temperature={"ambient_kelvin": "uniform(300, 330)"},
+        variation=EQUAL,
+    )
+    air = study.population(np.arange(12)).surroundings_kelvin
+    life = lives(study, "default")
+    assert 300 < air.min() < air.max() < 330
+    order = air.argsort()
+    assert (np.diff(life.max_dvth_volts[order, -1]) > 0).all()
+    nominal = lives(gating(), "default", 1).hottest_kelvin[0]
+    np.testing.assert_allclose(life.hottest_kelvin - air, nominal - 318.15)
