@@ -104,6 +104,20 @@ def test_benchmarks_beside_the_printed_numbers(command):
     assert "–" in command("gpu", "heterogeneity", "--benchmarks")[1]
 
 
+def test_a_paper_on_whole_gpus_is_reproduced(command, tmp_path):
+    code, out, _ = command("reproduce", "--paper", "004", "--out", tmp_path)
+    assert code == 0
+    assert "15 lines: 9 agree" in out
+    assert "[1] No reading meets all printed delays" in out
+    names = ("fig07", "fig08", "fig10", "fig11", "fig16")
+    figures = {f"004-{name}.{kind}" for name in names for kind in ("csv", "png")}
+    assert {path.name for path in tmp_path.iterdir()} == figures | {"table.json"}
+    code, out, _ = command("reproduce", "--paper", "004", "--json")
+    rows = json.loads(out)
+    assert {row["paper"] for row in rows} == {"004"}
+    assert {row["kind"] for row in rows} == {"text", "text approx", "text bound"}
+
+
 REFUSED = [
     (("heterogeneity",), "--out FILE is needed"),
     (("heterogeneity", "--miss-rate", "uniform(0, 2)", "--out", "r.h5"), "l2.miss_rate"),
