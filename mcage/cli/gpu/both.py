@@ -52,6 +52,7 @@ def both(
     The same command again continues a study that was stopped. With --nominal, the cases of a CSV
     file without variation instead, from shares of the time and duties.
     """
+    from mcage.concurrency import usable_cores
     from mcage.engines.select import select_engine
     from mcage.gpu.both.study import SHARD_GPUS, Both
     from mcage.plain_text import visible_lines
@@ -60,7 +61,7 @@ def both(
     if nominal is not None:
         _print_nominal(nominal, spec, json)
         return
-    study = Both(spec, *select_engine(engine))
+    study = Both(spec, *select_engine(engine, threads=usable_cores()))
     header = study.header
     if show_spec:
         typer.echo(visible_lines(header.spec_toml), nl=False)
