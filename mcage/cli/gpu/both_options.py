@@ -1,6 +1,7 @@
 """Table of the options of `mcage gpu both` that set a key of its spec."""
 
 from dataclasses import replace
+from typing import Any
 
 from mcage.cli.gpu.options import GATING_OPTIONS
 from mcage.cli.spec_option import SpecOption, grouped
@@ -13,20 +14,28 @@ _OTHERS = {"instances": "500", "policies": "default, round-robin", "stopping.of"
 """Defaults in which the study differs from one of SM gating."""
 
 
+_LEFT_OUT = "workload.idle"
+"""Key of `mcage gpu gating` of which this study takes the default only."""
+
+
+def _listed(value: Any) -> list[Any]:
+    return [value]
+
+
 def _of_gating(row: SpecOption) -> SpecOption:
     is_study = row.key in ("instances", *_OF_STUDY)
     key = row.key if is_study else f"gating.{row.key}"
     return replace(row, key=key, default=_OTHERS.get(row.key, row.default))
 
 
-def _of_sweep(flag: str, **changes: str) -> SpecOption:
+def _of_sweep(flag: str, **changes: Any) -> SpecOption:
     row = spec_option(flag)
-    return replace(row, **{"key": f"sweep.{row.key}", "group": REGISTERS} | changes)  # type: ignore[arg-type]
+    return replace(row, **{"key": f"sweep.{row.key}", "group": REGISTERS} | changes)
 
 
 BOTH_OPTIONS: tuple[SpecOption, ...] = (
     _of_sweep("--technique", group=COMPARED, default="baseline, rc+rar"),
-    *map(_of_gating, GATING_OPTIONS),
+    *(_of_gating(row) for row in GATING_OPTIONS if row.key != _LEFT_OUT),
     *grouped(
         REGISTERS,
         SpecOption(
@@ -44,9 +53,9 @@ BOTH_OPTIONS: tuple[SpecOption, ...] = (
             "sm",
         ),
     ),
-    _of_sweep("--environment", default="nominal"),
-    _of_sweep("--scenario"),
-    _of_sweep("--vdd"),
+    _of_sweep("--environment", repeats=False, read=_listed, default="nominal"),
+    _of_sweep("--scenario", repeats=False, read=_listed),
+    _of_sweep("--vdd", repeats=False, read=_listed),
     _of_sweep(
         "--kernel",
         usage="--replay NAME",
