@@ -220,7 +220,7 @@ class Both:
         clock = Clock(environment.highest_vdd_volts, nbti.alpha, life.delay_guardband, vt0_volts)
         rules = GpuRules(life.spare_sms, nbti.root, self.ages_years)
         levels = {
-            name: SmLevel(lives[name].of_sms.of(chosen), self._period_seconds(name))
+            name: SmLevel(lives[name].of_sms.of(chosen), self.period_seconds(name))
             for name in lives
         }
         fates = self.register_files.fates(population.instances[chosen], vt0_volts, levels)
@@ -245,7 +245,7 @@ class Both:
             "end_cause": np.where(fates.life_years <= horizon, fates.cause, 0).astype(np.int8),
         }
 
-    def _period_seconds(self, name: str) -> float:
+    def period_seconds(self, name: str) -> float:
         """Time after which a policy puts other SMs to work; 0 where that is at each launch."""
         sensors = self.spec.gating.sensors
         policy = self.gating.policies[name]

@@ -6,6 +6,7 @@ import pytest
 from mcage.aging.nbti import SECONDS_PER_YEAR, Transistors, nbti_model
 from mcage.engines.select import select_engine
 from mcage.gpu.both.combination import BothEnd
+from mcage.gpu.both.register_files import with_slower_period
 from mcage.gpu.both.spec import BothSpec
 from mcage.gpu.both.study import Both
 from mcage.gpu.gating.demand import row_sum
@@ -151,3 +152,29 @@ def test_mean_shares_tell_the_stress_of_a_life(name):
     shift = model.dvth_of(model.advance(new, rates, history.on_share, seconds))
     assert shift.max(axis=0) == pytest.approx(lives.max_dvth_volts[:, -1], rel=2e-3)
     assert row_sum(history.on_share) / 16 == pytest.approx(TABLE_2, abs=1e-4)
+
+
+def test_engines_agree():
+    """The reference engine gives the same GPU to the last bit."""
+    fields = {"instances": 1, "gating": {"variation": {}, "temperature": {}}}
+    kernels = {"kernels": ["MatrixTranspose", "ScanLargeArrays"], "periods": 2, "generations": 1}
+    fields["sweep"] = {"workload": kernels, "life": {"epochs": 3}}
+    ours, reference = (study(engine, **fields).compute(0, 1) for engine in ("numba", "numpy"))
+    for name, array in ours.items():
+        assert np.array_equal(array, reference[name], equal_nan=array.dtype.kind == "f"), name
+
+
+def test_a_slow_period_reaches_the_cells():
+    """Under `bhardwaj`, a policy that changes SMs each week gives their cells a period of a week."""
+    sensors = {"interval_days": 7.0, "reassign": "reading"}
+    gating = {"policies": ["round-robin"], "aging": {"model": "bhardwaj"}, "sensors": sensors}
+    kernels = {"kernels": ["MatrixTranspose"], "periods": 1, "generations": 1}
+    sweep = {"techniques": ["baseline"], "workload": kernels, "life": {"epochs": 2}}
+    both = study(instances=1, gating=gating, sweep=sweep)
+    arrays = both.compute(0, 1)
+    model = with_slower_period(both.plan.nbti, 7 * 86_400.0)
+    rates = model.rates(both.gating.lives.environment)
+    duty = arrays["longest_duty"][0, 0]
+    new = model.initial_state(duty.shape)
+    shift = model.dvth_of(model.advance(new, rates, duty, 10 * SECONDS_PER_YEAR))
+    assert arrays["max_dvth_mv"][0, 0, :, -1] == pytest.approx(1e3 * shift, rel=1e-6)
