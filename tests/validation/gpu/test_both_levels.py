@@ -165,7 +165,7 @@ def test_engines_agree():
 
 
 def test_a_slow_period_reaches_the_cells():
-    """Under `bhardwaj`, a policy that changes SMs each week gives their cells a period of a week."""
+    """Under `bhardwaj`, a policy that changes SMs weekly gives cells a period of a week."""
     sensors = {"interval_days": 7.0, "reassign": "reading"}
     gating = {"policies": ["round-robin"], "aging": {"model": "bhardwaj"}, "sensors": sensors}
     kernels = {"kernels": ["MatrixTranspose"], "periods": 1, "generations": 1}
