@@ -18,7 +18,7 @@ from numba.core import event
 
 import mcage.geometry
 import mcage.traces.model
-from mcage.engines.numba_engine.linking import Dispatcher, LinkedCompiler
+from mcage.engines.numba_engine.linking import Dispatcher, nested_compiler
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -113,5 +113,5 @@ _OPTIONS = {"nopython": True, "nogil": True, "no_cfunc_wrapper": True}
 def _nested(function: Function, options: dict[str, bool]) -> Function:
     options = _OPTIONS | {"no_cpython_wrapper": True} | options
     return cast(
-        Function, Dispatcher(function, targetoptions=options, pipeline_class=LinkedCompiler)
+        Function, Dispatcher(function, targetoptions=options, pipeline_class=nested_compiler())
     )

@@ -53,8 +53,23 @@ class _LinkedLibrary(JITCodeLibrary):
         self._finalized = True
 
 
+_BUILT_UPON = (
+    "_ensure_finalized",
+    "_finalize_dynamic_globals",
+    "_finalize_final_module",
+    "_optimize_final_module",
+)
+"""Methods of Numba's class that are not public: another version may do without them."""
+
+
+def nested_compiler() -> type[Compiler]:
+    """Compiler of functions that only compiled functions call: Numba's, where it is another."""
+    known = all(hasattr(JITCodeLibrary, name) for name in _BUILT_UPON)
+    return LinkedCompiler if known else Compiler
+
+
 class LinkedCompiler(Compiler):
-    """Compiler of functions that only compiled functions call."""
+    """Compiler that links functions into their callers."""
 
     def define_pipelines(self) -> Any:
         """See Numba's class."""
