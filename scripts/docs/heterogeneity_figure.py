@@ -43,8 +43,10 @@ HEADINGS = (
 
 
 def main() -> None:
-    results_path = Path(sys.argv[1])
-    picture_path = Path(sys.argv[2]) if len(sys.argv) > 2 else DEFAULT_OUT
+    draw(Path(sys.argv[1]), Path(sys.argv[2]) if len(sys.argv) > 2 else DEFAULT_OUT)
+
+
+def draw(results_path: Path, picture_path: Path = DEFAULT_OUT) -> None:
     bring_up_to_date(PAGE, {"heterogeneity": markdown(HEADINGS, lines(results_path))})
     with open_results(results_path) as results, plt.rc_context(STYLE):
         figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.0), layout="constrained")

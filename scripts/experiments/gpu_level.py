@@ -14,6 +14,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
 
+import heterogeneity_figure
 import matplotlib
 import numpy as np
 import xarray as xr
@@ -25,10 +26,17 @@ from mcage.aging.environment import Environment, OperatingPoint
 from mcage.aging.nbti import SECONDS_PER_YEAR, Transistors, nbti_model
 from mcage.campaign.progress import on_stderr
 from mcage.campaign.run import run_campaign
+from mcage.concurrency import usable_cores
+from mcage.engines.select import select_engine
+from mcage.gpu.both.spec import BothSpec
+from mcage.gpu.both.study import SHARD_GPUS as GPUS_OF_BOTH_LEVELS
+from mcage.gpu.both.study import Both
 from mcage.gpu.gating.policies import policy
 from mcage.gpu.gating.rounds import ROUND_SECONDS, Rounds
 from mcage.gpu.gating.spec import GatingSpec
 from mcage.gpu.gating.study import SHARD_GPUS, Gating
+from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
+from mcage.gpu.heterogeneity.study import Heterogeneity
 from mcage.report.figures import STYLE, save
 from mcage.results.reader import open_results
 from mcage.stats.paired import compare_means
@@ -98,6 +106,17 @@ def main() -> None:
     mitigations = mitigation_by_age()
     draw_mitigation(mitigations)
     draw_retirement(by_spares)
+    draw_both(
+        both_levels(given.folder / "both.h5", min(given.instances, 500)),
+        both_levels(
+            given.folder / "both-low-voltage.h5",
+            min(given.instances, 100),
+            slices_per_sm=1,
+            gating={"life": {"spare_sms": 4}},
+            sweep={"environments": ["dvfs"], "techniques": ["rrcd", "rrcd+rc+rar"]},
+        ),
+    )
+    draw_map(given.folder / "heterogeneity.h5", 10 * given.instances)
     bring_up_to_date(
         PAGE,
         {
@@ -109,6 +128,21 @@ def main() -> None:
             "spares": spares_table(by_spares),
         },
     )
+
+
+def both_levels(path: Path, instances: int, **fields: Any) -> xr.Dataset:
+    spec = BothSpec.from_mapping({"instances": instances, **fields})
+    study = Both(spec, *select_engine("auto", threads=usable_cores()))
+    run_campaign(study.study, path, GPUS_OF_BOTH_LEVELS, on_stderr())
+    return open_results(path)
+
+
+def draw_map(path: Path, instances: int) -> None:
+    """The region in which the order of heterogeneous structures holds."""
+    spec = {"instances": instances, "readings": ["activity", "combined", "thermal"]}
+    study = Heterogeneity(HeterogeneitySpec.from_mapping(spec))
+    run_campaign(study.study, path, SHARD_GPUS, on_stderr())
+    heterogeneity_figure.draw(path)
 
 
 def margins(results: xr.Dataset, name: str) -> np.ndarray:
@@ -287,6 +321,46 @@ def draw_retirement(by_spares: dict[int, xr.Dataset]) -> None:
     names, labels = panels[0].get_legend_handles_labels()
     figure.legend(names, labels, loc="outside upper center", ncols=len(labels), fontsize=7)
     write(figure, "retirement")
+
+
+def draw_both(nominal: xr.Dataset, low: xr.Dataset) -> None:
+    figure = Figure(figsize=(DOUBLE_COLUMN_INCHES, 2.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    lines = ("-", "--", "-.", ":")
+    pairs = [(policy, technique) for policy in (0, 1) for technique in (0, 1)]
+    names = ("none", "register files", "gating", "both")
+    colours = ("#000000", "#E69F00", "#0072B2", "#009E73")
+    ages = nominal["age"].values
+    for (level, technique), name, colour, line in zip(pairs, names, colours, lines, strict=True):
+        chosen = {"policy": level, "technique": technique}
+        cells = 100 * nominal["cell_margin"].isel(chosen).values
+        left.plot(
+            ages,
+            np.nanmedian(cells, axis=0),
+            label=name,
+            color=colour,
+            linestyle=line,
+            marker="o",
+            markersize=3,
+        )
+        of_pair = low.isel(chosen)
+        curve = kaplan_meier(of_pair["life_years"].values, of_pair["end_cause"].values != 0)
+        right.step(
+            [0.0, *curve.years, 10.0],
+            [1.0, *curve.survival, curve.survival[-1]],
+            where="post",
+            color=colour,
+            linestyle=line,
+        )
+    left.set(xlabel="age, years", ylabel="margin that cells need, %", title="(a) 1.0 V", ylim=0)
+    right.set(
+        xlabel="age, years",
+        ylabel="GPUs alive",
+        title="(b) 0.8 and 0.419 V, RRCD, four spare SMs",
+        ylim=(0, 1.02),
+    )
+    figure.legend(loc="outside upper center", ncols=4, fontsize=7)
+    write(figure, "both")
 
 
 def draw_survival(panel: Axes, of_policy: xr.Dataset, name: str) -> None:
