@@ -29,6 +29,9 @@ LONG_AND_NOTHING_COMPILED = ("test_fuzz", "test_kernels_compile", "test_host_gpu
 MUCH_MEMORY_BYTES = 1 << 30
 """What a worker may take more before it looks for memory to give back."""
 
+KEPT_FOR_ALL_SUITES = ("compile_engine", "host_gpu.compiler")
+"""Modules whose caches are small, and needed to the end."""
+
 bytes_after_trim = 0
 
 
@@ -81,6 +84,8 @@ def pytest_runtest_teardown(item, nextitem):
     test.
     """
     global bytes_after_trim
+    if nextitem is not None and _suite(nextitem) != _suite(item):
+        _forget()
     if (
         nextitem is None
         or nextitem.path != item.path
@@ -90,6 +95,16 @@ def pytest_runtest_teardown(item, nextitem):
         if sys.platform == "linux":
             ctypes.CDLL(None).malloc_trim(0)
         bytes_after_trim = resident_bytes()
+
+
+def _forget():
+    """Let go of the replays and sweeps that the tests of a suite have kept for one another."""
+    for name, module in list(sys.modules.items()):
+        here = Path(getattr(module, "__file__", None) or "/").is_relative_to(HERE)
+        if here and name not in KEPT_FOR_ALL_SUITES:
+            for value in list(vars(module).values()):
+                if hasattr(value, "cache_clear") and value.__module__ == name:
+                    value.cache_clear()
 
 
 @pytest.fixture(params=["numpy", "numba", "cuda"])
