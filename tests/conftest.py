@@ -26,7 +26,7 @@ settings.load_profile("few")  # `--hypothesis-profile=many` takes the other
 LONG_AND_NOTHING_COMPILED = ("test_fuzz", "test_kernels_compile", "test_host_gpu", "test_kill_9")
 """What a second worker does while the first one compiles the numba engine."""
 
-MUCH_MEMORY_BYTES = 1 << 30
+MUCH_MEMORY_BYTES = 1 << 28
 """What a worker may take more before it looks for memory to give back."""
 
 KEPT_FOR_ALL_SUITES = ("compile_engine", "host_gpu.compiler")
@@ -78,19 +78,15 @@ def pytest_runtest_setup(item):
 
 
 def pytest_runtest_teardown(item, nextitem):
-    """Give memory back after each file and wherever much was taken: C's library keeps it otherwise.
+    """Give memory back after each suite and where much was taken: C's library keeps it otherwise.
 
-    To look for garbage takes long where much memory is in use, so that it is not done after each
-    test.
+    To look for garbage takes a third of a second: it is not done after each file.
     """
     global bytes_after_trim
-    if nextitem is not None and _suite(nextitem) != _suite(item):
+    suite_ends = nextitem is not None and _suite(nextitem) != _suite(item)
+    if suite_ends:
         _forget()
-    if (
-        nextitem is None
-        or nextitem.path != item.path
-        or resident_bytes() > bytes_after_trim + MUCH_MEMORY_BYTES
-    ):
+    if suite_ends or resident_bytes() > bytes_after_trim + MUCH_MEMORY_BYTES:
         gc.collect()
         if sys.platform == "linux":
             ctypes.CDLL(None).malloc_trim(0)
