@@ -283,14 +283,16 @@ class AdditiveModel(NbtiModel):
         stressed = duty * duration
         # Not duration - stressed: near full stress that cancels, and the root magnifies the error.
         recovered = (1 - duty) * duration
-        stress, diffused_in_stress, diffused_in_recovery = state
-        return np.stack(
-            np.broadcast_arrays(
-                stress + rates.stress * stressed,
-                diffused_in_stress + rates.diffusion * stressed,
-                diffused_in_recovery + rates.diffusion * recovered,
-            )
+        added = (
+            rates.stress * stressed,
+            rates.diffusion * stressed,
+            rates.diffusion * recovered,
         )
+        shape = np.broadcast_shapes(state.shape[1:], *(np.shape(sums) for sums in added))
+        advanced = np.empty((self.state_size, *shape))
+        for number, sums in enumerate(added):
+            np.add(state[number], sums, out=advanced[number, ...])
+        return advanced
 
     def dvth_of(self, state: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the shifts of transistors in a given state, in volts."""

@@ -51,7 +51,7 @@ def gating(
     The same command again continues a study that was stopped. With --nominal, the cases of a CSV
     file without variation instead, launch by launch.
     """
-    from mcage.gpu.gating.study import Gating
+    from mcage.gpu.gating.study import SHARD_GPUS, Gating
     from mcage.plain_text import visible_lines
 
     spec: GatingSpec = arguments.spec()
@@ -63,7 +63,7 @@ def gating(
     if show_spec:
         typer.echo(visible_lines(header.spec_toml), nl=False)
         return
-    run_study(study.study, run, json)
+    run_study(study.study, run, json, SHARD_GPUS)
 
 
 def _print_nominal(path: Path, spec: "GatingSpec", json: bool) -> None:

@@ -304,10 +304,11 @@ class _Run:
 
     def _readings(self) -> Readings:
         volts, kelvin = self._noise.next()
+        dvth = self._dvth if volts is None else self._dvth + volts
         return Readings(
-            dvth_volts=self._dvth + volts,
-            vt_volts=self._vt0 + self._dvth + volts,
-            temperature_kelvin=self._kelvin + kelvin,
+            dvth_volts=dvth,
+            vt_volts=self._vt0 + dvth,
+            temperature_kelvin=self._kelvin if kelvin is None else self._kelvin + kelvin,
             retired=self._retired,
             turn=self._turn,
             random=self._noise.uniform,

@@ -31,8 +31,8 @@ class Noise:
         self._lots = [stream(seed, "gpu.lots", i) for i in instances.tolist()]
         self._sms = sms
 
-    def next(self) -> tuple[NDArray[np.float64] | float, NDArray[np.float64] | float]:
-        """Return the noise of the next reading in V and K: float64[n, I], or 0."""
+    def next(self) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+        """Return the noise of the next reading in V and K: float64[n, I], or None without any."""
         return self._volts.next(), self._kelvin.next()
 
     def uniform(self) -> NDArray[np.float64]:
@@ -51,9 +51,9 @@ class _Normal:
         self._ahead = np.empty((_AHEAD, sms, len(instances)))
         self._used = _AHEAD
 
-    def next(self) -> NDArray[np.float64] | float:
+    def next(self) -> NDArray[np.float64] | None:
         if not self._sigma:
-            return 0.0
+            return None
         if self._used == _AHEAD:
             for column, generator in enumerate(self._streams):
                 drawn = generator.standard_normal(self._ahead.shape[:2])

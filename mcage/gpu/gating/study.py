@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.aging.nbti import NbtiModel, nbti_model
+from mcage.campaign.executors.threads import IN_FLIGHT
 from mcage.campaign.study import Study
 from mcage.concurrency import usable_cores
 from mcage.errors import UserError
@@ -19,22 +20,22 @@ from mcage.gpu.gating.demand import row_sum
 from mcage.gpu.gating.kernels import gated_kernels
 from mcage.gpu.gating.life import GpuLives, Lives, Population
 from mcage.gpu.gating.policies import Policy, policy
-from mcage.gpu.gating.sm_variation import sample_vt0
 from mcage.gpu.gating.spec import DAYS_PER_YEAR, GatingSpec
 from mcage.gpu.gating.temperatures import sample_surroundings, surroundings
 from mcage.gpu.gating.time_model import TimeModel
 from mcage.gpu.gating.variables import AGE, POLICY, VARIABLES, GpuEnd
 from mcage.gpu.gating.workload import kernel_shares
+from mcage.gpu.sm_variation import sample_vt0
 from mcage.plain_text import shortened
 from mcage.results.conform import Arrays
 from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header, StoppingRule
 from mcage.results.variable import Coordinate
 from mcage.version import running_code
 
-BATCH_GPUS = 1536
-"""GPUs that are taken through their lives together: what a step touches stays in the caches."""
+BATCH_GPUS = 8192
+"""GPUs that are taken through their lives together: fewer, and threads wait for the interpreter."""
 
-SHARD_GPUS = 4096
+SHARD_GPUS = 8192
 """GPUs of a shard."""
 
 
@@ -106,7 +107,7 @@ class Gating:
             np.arange(start, min(start + BATCH_GPUS, last))
             for start in range(first, last, BATCH_GPUS)
         ]
-        with ThreadPoolExecutor(usable_cores()) as pool:
+        with ThreadPoolExecutor(max(1, usable_cores() // IN_FLIGHT)) as pool:
             parts = list(pool.map(self._batch, batches))
         return {
             variable.name: np.concatenate(

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from mcage.distributions import Distribution
 from mcage.errors import UserError
 from mcage.gpu.chip import Gpu
+from mcage.gpu.gating.compiled import add_products
 from mcage.gpu.gating.spec import Temperature
 from mcage.gpu.thermal.network import HIGHEST_KELVIN
 from mcage.random import stream
@@ -120,9 +121,7 @@ class SmTemperatures:
     def _heated(self, power: NDArray[np.float64]) -> NDArray[np.float64]:
         # Not ``@``: BLAS sums in an order that depends on batch and threads.
         kelvin = self._base.copy()
-        warmer = np.empty_like(kelvin)
-        for column, row in zip(self._gpu.sm_kelvin_per_watt.T, power, strict=True):
-            kelvin += np.multiply(column[:, None], row, out=warmer)
+        add_products(self._gpu.sm_kelvin_per_watt, power, kelvin)
         return kelvin
 
     def _converged(

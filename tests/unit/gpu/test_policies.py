@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mcage.errors import UserError
+from mcage.gpu.gating.compiled import ranked
 from mcage.gpu.gating.policies import POLICIES, Policy, Readings, policy
-from mcage.gpu.gating.policies.policy import ranked
 from mcage.gpu.gating.policies.user_defined import CheckedPolicy
 
 DVTH = np.array([[3.0, 1.0], [1.0, 1.0], [2.0, 0.0], [4.0, 5.0]])
