@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mcage.cli.shared_options import AcceptOtherCode
 from mcage.cli.spec_options import RUN
 from mcage.errors import UserError
 from mcage.plain_text import visible
@@ -35,14 +36,7 @@ class RunOptions:
             rich_help_panel=RUN,
         ),
     ] = None
-    accept_other_code: Annotated[
-        bool,
-        typer.Option(
-            "--accept-other-code",
-            help="Continue, or keep, what another version of the code has computed.",
-            rich_help_panel=RUN,
-        ),
-    ] = False
+    accept_other_code: AcceptOtherCode = False
 
 
 def run_study(

@@ -27,6 +27,24 @@ Devices = Annotated[
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=RUN)]
 
+ShowSpec = Annotated[
+    bool,
+    typer.Option(
+        "--show-spec",
+        help="Check the spec, print it as TOML, and stop.",
+        rich_help_panel=RUN,
+    ),
+]
+
+AcceptOtherCode = Annotated[
+    bool,
+    typer.Option(
+        "--accept-other-code",
+        help="Continue, or keep, what another version of the code has computed.",
+        rich_help_panel=RUN,
+    ),
+]
+
 Release = Annotated[
     str,
     typer.Option(metavar=spec_option("--release").metavar, help=spec_option("--release").help),

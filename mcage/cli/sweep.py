@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mcage.cli.shared_options import Devices, Engine
+from mcage.cli.shared_options import AcceptOtherCode, Devices, Engine, ShowSpec
 from mcage.cli.spec_arguments import SpecArguments, SpecOptions
 from mcage.cli.spec_options import RUN
 from mcage.errors import UserError
@@ -43,27 +43,13 @@ class RunOptions:
             rich_help_panel=RUN,
         ),
     ] = None
-    accept_other_code: Annotated[
-        bool,
-        typer.Option(
-            "--accept-other-code",
-            help="Continue, or keep, what another version of the code has computed.",
-            rich_help_panel=RUN,
-        ),
-    ] = False
+    accept_other_code: AcceptOtherCode = False
 
 
 def sweep(
     arguments: Annotated[SpecArguments, SpecOptions("sweep")],
     run: RunOptions,
-    show_spec: Annotated[
-        bool,
-        typer.Option(
-            "--show-spec",
-            help="Check the spec, print it as TOML, and stop.",
-            rich_help_panel=RUN,
-        ),
-    ] = False,
+    show_spec: ShowSpec = False,
 ) -> None:
     """Compute lifetimes, dVth and spill rates of thousands of instances into one results file.
 

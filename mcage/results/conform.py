@@ -1,6 +1,6 @@
 """The border between computing and storing: arrays must be as their study declares them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -64,3 +64,26 @@ def _conforming(
     if variable.flags and not np.isin(array, variable.flag_values).all():
         raise ValueError(f"{variable.name}: values other than {variable.flag_values}")
     return array.astype(dtype)
+
+
+def joined(
+    variables: Iterable[Variable], parts: Iterable[Arrays]
+) -> dict[str, npt.NDArray[np.generic]]:
+    """Arrays of several ranges of instances, in rising order, as those of one range.
+
+    Parameters
+    ----------
+    variables : iterable of Variable
+        Variables of the parts.
+    parts : iterable of mapping
+        The arrays of each range.
+    """
+    given = list(parts)
+    arrays: dict[str, npt.NDArray[np.generic]] = {}
+    for variable in variables:
+        pieces = [part[variable.name] for part in given]
+        if variable.per_instance:
+            arrays[variable.name] = np.concatenate(pieces, axis=variable.instance_axis)
+        else:
+            arrays[variable.name] = np.sum(pieces, axis=0)
+    return arrays

@@ -23,6 +23,7 @@ from mcage.spec.sections import (
     Registers,
     Stopping,
     Workload,
+    distinct,
 )
 from mcage.spec.study_spec import StudySpec
 
@@ -86,10 +87,7 @@ class SweepSpec(StudySpec):
     @field_validator("techniques", "environments", "scenarios", "vdd_volts")
     @classmethod
     def _distinct(cls, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        if len(set(values)) < len(values):
-            twice = next(value for value in values if values.count(value) > 1)
-            raise ValueError(f"names {shortened(twice)} twice")
-        return values
+        return distinct(values)
 
     @model_validator(mode="after")
     def _epochs_fill_periods(self) -> Self:

@@ -35,6 +35,20 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
+def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the values, unless one of them stands twice.
+
+    Raises
+    ------
+    ValueError
+        The message names the value.
+    """
+    if len(set(values)) < len(values):
+        twice = next(value for value in values if values.count(value) > 1)
+        raise ValueError(f"names {shortened(twice)} twice")
+    return values
+
+
 def distribution_within(lowest: float, highest: float, unit: str) -> BeforeValidator:
     """Make a validator of a number, or of the text of a distribution, for a key of a spec.
 

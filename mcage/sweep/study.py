@@ -1,7 +1,6 @@
 """A register-file sweep: from its plan to the arrays of any range of instances."""
 
 import tomllib
-from collections.abc import Iterable
 from functools import cached_property, partial
 from itertools import chain
 
@@ -12,9 +11,9 @@ from mcage.campaign.study import Study
 from mcage.concurrency import usable_cores
 from mcage.engines.interface import Engine
 from mcage.engines.select import device_of, select_engine
-from mcage.results.conform import Arrays
+from mcage.plugins import plugin_modules
+from mcage.results.conform import Arrays, joined
 from mcage.results.header import SCHEMA_VERSION, Header
-from mcage.results.variable import Variable
 from mcage.spec import SweepSpec
 from mcage.sweep.batch import batch_size, compute_batch
 from mcage.sweep.halving import Halving, Say
@@ -109,7 +108,7 @@ class Sweep:
         size = batch_size(self.plan)
         batches = [np.arange(start, min(start + size, last)) for start in range(first, last, size)]
         parts = self.plan.in_threads(partial(self._halving.run, self._batch), batches)
-        return _joined(self.header.variables, chain.from_iterable(parts))
+        return joined(self.header.variables, chain.from_iterable(parts))
 
     def _batch(self, instances: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
         return compute_batch(self.plan, instances)
@@ -133,20 +132,7 @@ def study_of_header(header: Header) -> Study:
     return Sweep(spec, engine, header.engine_reason).study
 
 
-def _joined(variables: Iterable[Variable], batches: Iterable[Arrays]) -> Arrays:
-    """Arrays of several ranges of instances, in rising order, as those of one range."""
-    parts = list(batches)
-    arrays: dict[str, NDArray[np.generic]] = {}
-    for variable in variables:
-        pieces = [part[variable.name] for part in parts]
-        if variable.per_instance:
-            arrays[variable.name] = np.concatenate(pieces, axis=variable.instance_axis)
-        else:
-            arrays[variable.name] = np.sum(pieces, axis=0)
-    return arrays
-
-
 def _plug_ins(spec: SweepSpec) -> set[str]:
     """Modules with user-defined techniques and models that a sweep names as module:NAME."""
     names = (*spec.techniques, spec.aging.model)
-    return {name.partition(":")[0] for name in names if ":" in name and name not in TECHNIQUES}
+    return plugin_modules(name for name in names if name not in TECHNIQUES)

@@ -8,9 +8,8 @@ import typer
 from mcage.cli.gpu.both_options import BOTH_OPTIONS
 from mcage.cli.gpu.tables import Nominal, print_rows
 from mcage.cli.run_options import RunOptions, run_study
-from mcage.cli.shared_options import Engine, Json
+from mcage.cli.shared_options import Engine, Json, ShowSpec
 from mcage.cli.spec_arguments import SpecArguments, SpecOptions
-from mcage.cli.spec_options import RUN
 from mcage.errors import UserError
 
 if TYPE_CHECKING:
@@ -38,14 +37,7 @@ def both(
     nominal: Nominal = None,
     engine: Engine = "auto",
     json: Json = False,
-    show_spec: Annotated[
-        bool,
-        typer.Option(
-            "--show-spec",
-            help="Check the spec, print it as TOML, and stop.",
-            rich_help_panel=RUN,
-        ),
-    ] = False,
+    show_spec: ShowSpec = False,
 ) -> None:
     """Simulate GPUs that gate SMs and protect register files: each level alone, both, none.
 

@@ -8,9 +8,8 @@ import typer
 from mcage.cli.gpu.options import GATING_OPTIONS
 from mcage.cli.gpu.tables import Nominal, print_rows
 from mcage.cli.run_options import RunOptions, run_study
-from mcage.cli.shared_options import Json
+from mcage.cli.shared_options import Json, ShowSpec
 from mcage.cli.spec_arguments import SpecArguments, SpecOptions
-from mcage.cli.spec_options import RUN
 from mcage.errors import UserError
 
 if TYPE_CHECKING:
@@ -37,14 +36,7 @@ def gating(
     run: RunOptions,
     nominal: Nominal = None,
     json: Json = False,
-    show_spec: Annotated[
-        bool,
-        typer.Option(
-            "--show-spec",
-            help="Check the spec, print it as TOML, and stop.",
-            rich_help_panel=RUN,
-        ),
-    ] = False,
+    show_spec: ShowSpec = False,
 ) -> None:
     """Simulate GPUs whose SMs are gated: delay margin, lives and power under each policy.
 

@@ -8,9 +8,8 @@ import typer
 from mcage.cli.gpu.heterogeneity_options import HETEROGENEITY_OPTIONS
 from mcage.cli.gpu.tables import Nominal, print_rows
 from mcage.cli.run_options import RunOptions, run_study
-from mcage.cli.shared_options import Json
+from mcage.cli.shared_options import Json, ShowSpec
 from mcage.cli.spec_arguments import SpecArguments, SpecOptions
-from mcage.cli.spec_options import RUN
 from mcage.errors import UserError
 
 if TYPE_CHECKING:
@@ -44,14 +43,7 @@ def heterogeneity(
         ),
     ] = False,
     json: Json = False,
-    show_spec: Annotated[
-        bool,
-        typer.Option(
-            "--show-spec",
-            help="Check the spec, print it as TOML, and stop.",
-            rich_help_panel=RUN,
-        ),
-    ] = False,
+    show_spec: ShowSpec = False,
 ) -> None:
     """Map how well a two-stage scheduler and an L2 that is read after its tags do.
 

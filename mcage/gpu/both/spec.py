@@ -10,7 +10,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import tomli_w
 from pydantic import Field, model_validator
 
-from mcage.gpu.gating.spec import GatingSpec, MeanStopping
+from mcage.gpu.gating.spec import GatingSpec
+from mcage.gpu.stopping import MeanStopping
 from mcage.plain_text import shortened
 from mcage.spec import SweepSpec
 from mcage.spec.sections import Name

@@ -24,9 +24,10 @@ from mcage.gpu.gating.demand import row_sum
 from mcage.gpu.gating.life import SECONDS_PER_DAY, Lives, Population
 from mcage.gpu.gating.study import Gating
 from mcage.gpu.gating.variables import AGE, POLICY
-from mcage.plain_text import shortened
-from mcage.results.conform import Arrays
-from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header, StoppingRule
+from mcage.gpu.stopping import stopping_rule
+from mcage.plugins import plugin_modules
+from mcage.results.conform import Arrays, joined
+from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header
 from mcage.results.variable import Coordinate
 from mcage.sweep.halving import Halving, Say
 from mcage.sweep.plan import SweepPlan
@@ -159,7 +160,7 @@ class Both:
             engine=plan.engine.name,
             engine_reason=self._reason,
             device=device_of(plan.engine),
-            stopping=_stopping_rule(spec),
+            stopping=stopping_rule(spec.stopping, VARIABLES),
             codes=(running_code(_plug_ins(spec)),),
         )
 
@@ -270,29 +271,13 @@ _ANY_RANGES = {
 """Ranges for a sweep of which only the epochs are asked."""
 
 
-def _stopping_rule(spec: BothSpec) -> StoppingRule | None:
-    if spec.stopping is None:
-        return None
-    names = [variable.name for variable in VARIABLES if not variable.flags]
-    if spec.stopping.of not in names:
-        raise UserError(
-            f"stopping.of = {shortened(spec.stopping.of)} is no variable; choose from "
-            f"{', '.join(names)}"
-        )
-    return StoppingRule(spec.stopping.rel_ci, spec.stopping.of)
-
-
 def _joined(parts: Sequence[Arrays] | chain[Arrays]) -> Arrays:
     """Arrays of several ranges of GPUs, one after the other."""
     given = list(parts)
-    axes = {variable.name: variable.instance_axis for variable in VARIABLES}
-    return {
-        name: np.concatenate([part[name] for part in given], axis=axes[name]) for name in given[0]
-    }
+    return joined([variable for variable in VARIABLES if variable.name in given[0]], given)
 
 
 def _plug_ins(spec: BothSpec) -> set[str]:
     """Modules with user-defined policies, techniques and models that a spec names."""
     techniques = [name for name in spec.sweep.techniques if name not in TECHNIQUES]
-    names = (*spec.gating.policies, *techniques, spec.gating.aging.model)
-    return {name.partition(":")[0] for name in names if ":" in name}
+    return plugin_modules((*spec.gating.policies, *techniques, spec.gating.aging.model))

@@ -4,8 +4,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from mcage.gpu.stopping import MeanStopping
 from mcage.plain_text import shortened
-from mcage.spec.sections import PAPER_GUARDBAND, Name, Section, distribution_within
+from mcage.spec.sections import PAPER_GUARDBAND, Name, Section, distinct, distribution_within
 from mcage.spec.study_spec import StudySpec
 
 DAYS_PER_YEAR = 365.0
@@ -125,11 +126,9 @@ class Temperature(Section):
     """Temperature of the air around a GPU; None: that of its package."""
 
 
-class MeanStopping(Section):
+class GatingStopping(MeanStopping):
     """When a campaign may end before its last instance."""
 
-    rel_ci: Annotated[float, Field(gt=0, lt=1)]
-    """Largest half-width of the 95 % interval relative to the value."""
     of: Name = "margin_needed"
     """Variable whose mean is looked at."""
 
@@ -152,15 +151,12 @@ class GatingSpec(StudySpec):
     aging: GpuAging = GpuAging()
     variation: SmVariation = SmVariation()
     temperature: Temperature = Temperature()
-    stopping: MeanStopping | None = None
+    stopping: GatingStopping | None = None
 
     @field_validator("policies")
     @classmethod
     def _distinct(cls, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        if len(set(values)) < len(values):
-            twice = next(value for value in values if values.count(value) > 1)
-            raise ValueError(f"names {shortened(twice)} twice")
-        return values
+        return distinct(values)
 
     @model_validator(mode="after")
     def _ages_within_horizon(self) -> Self:

@@ -26,9 +26,10 @@ from mcage.gpu.gating.time_model import TimeModel
 from mcage.gpu.gating.variables import AGE, POLICY, VARIABLES, GpuEnd
 from mcage.gpu.gating.workload import kernel_shares
 from mcage.gpu.sm_variation import sample_vt0
-from mcage.plain_text import shortened
-from mcage.results.conform import Arrays
-from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header, StoppingRule
+from mcage.gpu.stopping import stopping_rule
+from mcage.plugins import plugin_modules
+from mcage.results.conform import Arrays, joined
+from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header
 from mcage.results.variable import Coordinate
 from mcage.version import running_code
 
@@ -92,7 +93,7 @@ class Gating:
             seed=spec.seed,
             instances=spec.instances,
             engine="numpy",
-            stopping=_stopping_rule(spec),
+            stopping=stopping_rule(spec.stopping, VARIABLES),
             codes=(running_code(_plug_ins(spec)),),
         )
 
@@ -108,13 +109,7 @@ class Gating:
             for start in range(first, last, BATCH_GPUS)
         ]
         with ThreadPoolExecutor(max(1, usable_cores() // IN_FLIGHT)) as pool:
-            parts = list(pool.map(self._batch, batches))
-        return {
-            variable.name: np.concatenate(
-                [part[variable.name] for part in parts], axis=variable.instance_axis
-            )
-            for variable in VARIABLES
-        }
+            return joined(VARIABLES, pool.map(self._batch, batches))
 
     def population(self, instances: NDArray[np.int64]) -> Population:
         """Sample GPUs, given their ids."""
@@ -162,18 +157,6 @@ def study_of_header(header: Header) -> Study:
     return Gating(GatingSpec.from_mapping(tomllib.loads(header.spec_toml))).study
 
 
-def _stopping_rule(spec: GatingSpec) -> StoppingRule | None:
-    if spec.stopping is None:
-        return None
-    names = [variable.name for variable in VARIABLES if not variable.flags]
-    if spec.stopping.of not in names:
-        raise UserError(
-            f"stopping.of = {shortened(spec.stopping.of)} is no variable; choose from "
-            f"{', '.join(names)}"
-        )
-    return StoppingRule(spec.stopping.rel_ci, spec.stopping.of)
-
-
 def _of_all(lives: Iterable[Lives]) -> dict[str, NDArray[np.generic]]:
     """Arrays of all policies, as the variables are called."""
     arrays: dict[str, list[NDArray[np.generic]]] = {}
@@ -195,5 +178,4 @@ def _of_all(lives: Iterable[Lives]) -> dict[str, NDArray[np.generic]]:
 
 def _plug_ins(spec: GatingSpec) -> set[str]:
     """Modules with user-defined policies and models that a spec names as module:NAME."""
-    names = (*spec.policies, spec.aging.model)
-    return {name.partition(":")[0] for name in names if ":" in name}
+    return plugin_modules((*spec.policies, spec.aging.model))

@@ -11,8 +11,8 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from mcage.gpu.heterogeneity.aging import YEARS
 from mcage.gpu.heterogeneity.benchmarks import MEAN_L2_BASELINE_DELAY
 from mcage.gpu.heterogeneity.scheduler import Reading
-from mcage.plain_text import shortened
-from mcage.spec.sections import Name, Section, distribution_within
+from mcage.gpu.stopping import MeanStopping
+from mcage.spec.sections import Name, Section, distinct, distribution_within
 from mcage.spec.study_spec import StudySpec
 
 BENCHMARK, PRINTED, MODEL = "benchmark", "printed", "model"
@@ -33,14 +33,6 @@ def _or_word(lowest: float, highest: float, unit: str, *words: str) -> BeforeVal
         return number
 
     return BeforeValidator(canonical)
-
-
-def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Refuse a name that stands twice."""
-    if len(set(values)) < len(values):
-        twice = next(value for value in values if values.count(value) > 1)
-        raise ValueError(f"names {shortened(twice)} twice")
-    return values
 
 
 Duty = Annotated[float | str, distribution_within(0.001, 1, "of the time")]
@@ -85,7 +77,7 @@ class SchedulerInputs(Section):
     @field_validator("benchmarks")
     @classmethod
     def _each_once(cls, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        return _distinct(values)
+        return distinct(values)
 
     @model_validator(mode="after")
     def _benchmarks_are_of_use(self) -> Self:
@@ -147,11 +139,9 @@ class DuplicationCosts(Section):
     """Power (assumed; the paper says that it is larger)."""
 
 
-class EfficiencyStopping(Section):
+class EfficiencyStopping(MeanStopping):
     """When a campaign may end before its last instance."""
 
-    rel_ci: Annotated[float, Field(gt=0, lt=1)]
-    """Largest half-width of the 95 % interval relative to the value."""
     of: Name = "efficiency"
     """Variable whose mean is looked at."""
 
@@ -180,4 +170,4 @@ class HeterogeneitySpec(StudySpec):
     @field_validator("readings")
     @classmethod
     def _each_once(cls, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        return _distinct(values)
+        return distinct(values)

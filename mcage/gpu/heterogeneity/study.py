@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.campaign.study import Study
-from mcage.errors import UserError
 from mcage.gpu.heterogeneity.aging import Conditions
 from mcage.gpu.heterogeneity.benchmarks import benchmarks_called
 from mcage.gpu.heterogeneity.designs import (
@@ -28,9 +27,9 @@ from mcage.gpu.heterogeneity.parts import FIELDS, parts
 from mcage.gpu.heterogeneity.scheduler import Reading, TwoStage
 from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.gpu.heterogeneity.variables import DESIGN, INPUTS, READING, VARIABLES
-from mcage.plain_text import shortened
+from mcage.gpu.stopping import stopping_rule
 from mcage.results.conform import Arrays
-from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header, StoppingRule
+from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header
 from mcage.results.variable import Coordinate
 from mcage.version import running_code
 
@@ -76,7 +75,7 @@ class Heterogeneity:
             seed=spec.seed,
             instances=spec.instances,
             engine="numpy",
-            stopping=_stopping_rule(spec),
+            stopping=stopping_rule(spec.stopping, VARIABLES),
             codes=(running_code(),),
         )
 
@@ -160,15 +159,3 @@ def _of_designs(
 ) -> NDArray[np.float64]:
     """Rows in the order of `DESIGNS`; 1 for the baseline."""
     return np.stack([np.ones_like(proposal), proposal, duplication])
-
-
-def _stopping_rule(spec: HeterogeneitySpec) -> StoppingRule | None:
-    if spec.stopping is None:
-        return None
-    names = [variable.name for variable in VARIABLES]
-    if spec.stopping.of not in names:
-        raise UserError(
-            f"stopping.of = {shortened(spec.stopping.of)} is no variable; choose from "
-            f"{', '.join(names)}"
-        )
-    return StoppingRule(spec.stopping.rel_ci, spec.stopping.of)
