@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from mcage.engines.cuda_engine.devices.device import Device
 from mcage.engines.cuda_engine.runner import Runner
-from mcage.engines.cuda_engine.stress import CudaStress
+from mcage.engines.cuda_engine.stress import CudaStress, DeviceDuties, duties_on
+from mcage.engines.cuda_engine.walk import Walk
 from mcage.engines.interface import Engine
 from mcage.engines.policies import Policies
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells
@@ -67,25 +68,25 @@ class CudaEngine(Engine):
         self.devices = tuple(devices)
         affordable = each * len(devices)
         self.threads = affordable if affordable < threads else None
-        self._turn = itertools.cycle([Runner(device, each) for device in devices])
+        self._turn = itertools.cycle([_OnDevice(Runner(device, each)) for device in devices])
         self._taking_turns = threading.Lock()
         self._of_thread = threading.local()
         self.batch = max(1, min(MOST_INSTANCES, free // (2 * each * _STRESS_BYTES)))
         self.device = "; ".join(device.description for device in devices)
 
-    def _runner(self) -> Runner:
-        """The device of the calling thread."""
-        runner: Runner | None = getattr(self._of_thread, "runner", None)
-        if runner is None:
+    def _here(self) -> "_OnDevice":
+        """What is on the device of the calling thread."""
+        here: _OnDevice | None = getattr(self._of_thread, "here", None)
+        if here is None:
             with self._taking_turns:
-                runner = next(self._turn)
-            self._of_thread.runner = runner
-        return runner
+                here = next(self._turn)
+            self._of_thread.here = here
+        return here
 
     def redirect(self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
         """See `Engine.redirect`."""
         self.check(replay.technique)
-        events = self._runner().count(replay, fault_maps)
+        events = self._here().walk.placement.count(replay, fault_maps)
         to_reliable, to_faulty, lds, lds_reads, _, row_cycles, wakeups = events.sum(axis=1).T
         return Counters(
             passes=replay.passes,
@@ -101,16 +102,25 @@ class CudaEngine(Engine):
 
     def fixed_times(self, replay: FixedReplay) -> CellTimes:
         """See `Engine.fixed_times`."""
-        return CellTimes(*self._runner().fixed_times(replay), replay.period)
+        return CellTimes(*self._here().walk.fixed_times(replay), replay.period)
 
     def redirected_times(
         self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]
     ) -> CellTimes:
         """See `Engine.redirected_times`."""
-        return CellTimes(*self._runner().redirected_times(replay, fault_maps), replay.period)
+        return CellTimes(*self._here().walk.redirected_times(replay, fault_maps), replay.period)
 
     def unpacked_stress(
         self, duties: FaultFreeDuties, tracked: TrackedCells, instances: int
     ) -> StressAccumulator:
         """See `Engine.unpacked_stress`."""
-        return CudaStress(self._runner(), duties, tracked, instances)
+        here = self._here()
+        return CudaStress(here.walk, here.duties, duties, tracked, instances)
+
+
+class _OnDevice:
+    """What a device keeps for all threads of the host that use it."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.walk = Walk(runner)
+        self.duties: DeviceDuties = duties_on(runner)

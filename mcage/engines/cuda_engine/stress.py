@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.cuda_engine.programs import STRESS_TIMES
+from mcage.concurrency import Memo
+from mcage.engines.cuda_engine.programs import STRESS_TIMES, stress_program
 from mcage.engines.cuda_engine.runner import Runner
+from mcage.engines.cuda_engine.walk import Walk
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells, by_kernel
 from mcage.geometry import SLICE
 from mcage.replays.prepare import RedirectedReplay
@@ -14,22 +16,46 @@ from mcage.replays.prepare import RedirectedReplay
 _THREADS = 256
 
 
+DeviceDuties = Memo[FaultFreeDuties, Any]
+"""Fault-free duty cycles at '0' and '1' on a device: float64[2, kernels, cells]."""
+
+
+def duties_on(runner: Runner) -> DeviceDuties:
+    """Fault-free duty cycles on a device, uploaded once."""
+
+    def upload(duties: FaultFreeDuties) -> Any:
+        both = np.stack([duties.at_zero.duty, duties.at_one.duty])
+        by_bit = both.reshape(2, -1, SLICE.entries, SLICE.components, SLICE.component_bits)
+        return runner.shared(np.ascontiguousarray(by_bit.swapaxes(3, 4)))
+
+    return Memo(upload)
+
+
 class CudaStress(StressAccumulator):
     """Two sums for each of the 524,288 cells of an instance, in the memory of a device.
 
     Parameters
     ----------
-    runner : Runner
-        The device.
+    walk : Walk
+        Walks of the device.
+    device_duties : DeviceDuties
+        Fault-free duty cycles there.
     duties, tracked, instances
         As for `StressAccumulator`.
     """
 
     def __init__(
-        self, runner: Runner, duties: FaultFreeDuties, tracked: TrackedCells, instances: int
+        self,
+        walk: Walk,
+        device_duties: DeviceDuties,
+        duties: FaultFreeDuties,
+        tracked: TrackedCells,
+        instances: int,
     ) -> None:
         super().__init__(duties, tracked, instances)
-        self._runner = runner
+        self._walk = walk
+        self._runner = walk.runner
+        self._device_duties = device_duties
         self._instances = instances
         self._seconds: Any = None
         self._longest: Any = None
@@ -57,7 +83,7 @@ class CudaStress(StressAccumulator):
             (_THREADS, 1, 1),
             [
                 device.upload(mixtures),
-                self._runner.duties(self._duties),
+                self._device_duties.of(self._duties),
                 np.int32(mixtures.shape[1]),
                 chosen,
                 np.int32(self._instances),
@@ -86,13 +112,11 @@ class CudaStress(StressAccumulator):
     ) -> None:
         for number, chosen in by_kernel(kernel):
             replay = self._redirected(number)
-            self._runner.add_stress(
+            self._add_stress(
                 replay,
                 fault_maps[chosen],
                 instances[chosen],
                 seconds / replay.period,
-                self._seconds,
-                self._longest,
             )
         self._look_up(instances)
 
@@ -106,14 +130,85 @@ class CudaStress(StressAccumulator):
         longest = np.empty((2, len(instances)))
         for number, chosen in by_kernel(kernel):
             replay = self._redirected(number)
-            longest[:, chosen] = self._runner.look_back(
+            longest[:, chosen] = self._look_back(
                 replay,
                 fault_maps[chosen],
                 instances[chosen],
                 seconds[chosen] / replay.period,
-                self._seconds,
             )
         return longest
+
+    def _add_stress(
+        self,
+        replay: RedirectedReplay,
+        fault_maps: NDArray[np.uint8],
+        instances: NDArray[np.int64],
+        scale: float,
+    ) -> None:
+        """Add scaled times of a redirecting technique to the seconds of instances.
+
+        Parameters
+        ----------
+        replay, fault_maps
+            What they run: fault_maps is uint8[m, 256].
+        instances : int64[m]
+            Whose seconds.
+        scale : float
+            Seconds that a cycle stands for.
+        """
+        for chunk, walked in self._walk.walked(replay, fault_maps):
+            chosen = instances[chunk]
+            self._runner.module(stress_program(replay)).launch(
+                "add_stress",
+                (len(chosen), SLICE.entries, 1),
+                (SLICE.components, 1, 1),
+                [
+                    *walked,
+                    self._runner.device.upload(chosen.astype(np.int32)),
+                    np.int32(self._instances),
+                    np.float64(scale),
+                    self._seconds,
+                    self._longest,
+                ],
+            )
+
+    def _look_back(
+        self,
+        replay: RedirectedReplay,
+        fault_maps: NDArray[np.uint8],
+        instances: NDArray[np.int64],
+        backs: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Longest seconds at '0' and '1' when some of a replay is taken back: float64[2, m].
+
+        Parameters
+        ----------
+        replay, fault_maps : PreparedReplay, uint8[m, 256]
+            What was added last.
+        instances : int64[m]
+            Whose seconds.
+        backs : float64[m]
+            Seconds to be taken back for each cycle.
+        """
+        result = np.empty((2, len(instances)))
+        for chunk, walked in self._walk.walked(replay, fault_maps):
+            chosen = instances[chunk]
+            longest = self._runner.device.zeros((2, len(chosen)), np.uint64)
+            self._runner.module(stress_program(replay)).launch(
+                "look_back",
+                (len(chosen), SLICE.entries, 1),
+                (SLICE.components, 1, 1),
+                [
+                    *walked,
+                    self._runner.device.upload(chosen.astype(np.int32)),
+                    np.int32(self._instances),
+                    self._runner.device.upload(np.ascontiguousarray(backs[chunk])),
+                    self._seconds,
+                    longest,
+                ],
+            )
+            result[:, chunk] = self._runner.device.download(longest).view(np.float64)
+        return result
 
     def _redirected(self, kernel: int) -> RedirectedReplay:
         """A kernel's replay: only redirection gives instances separate stress times."""
