@@ -475,7 +475,7 @@ def _live_batch(engine, work, maps):
     nbti, rate = facelift(), facelift().stress_rate(environment("nominal", 1.0))
     return [
         nbti.dvth(rate * seconds, seconds, YEAR_SECONDS - seconds)
-        for seconds in (stress.longest, stress.tracked_seconds)
+        for seconds in (stress.longest, stress.tracked_seconds.now)
     ]
 
 

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from mcage.engines.packed import Packed, PackedStress
 from mcage.engines.policies import Policies
-from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells
+from mcage.engines.stress import FaultFreeDuties, StressAccumulator
+from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
 from mcage.replays.outcome import CellTimes, Counters
 from mcage.replays.prepare import FixedReplay, PackedReplay, PreparedReplay, RedirectedReplay

@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.stress import DenseStress, FaultFreeDuties, SliceTimes, TrackedCells
+from mcage.engines.stress import DenseStress, FaultFreeDuties, SliceTimes
+from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
 from mcage.replays.layout import Layout
 from mcage.replays.outcome import CellTimes

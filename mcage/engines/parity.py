@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.interface import Engine, fault_free_maps
-from mcage.engines.stress import FaultFreeDuties, TrackedCells
+from mcage.engines.stress import FaultFreeDuties
+from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
 from mcage.replays.most_stressed import group_by_duty
 from mcage.replays.outcome import Counters
@@ -111,7 +112,7 @@ def ask(engine: Engine, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -
     for span, maps in enumerate((fault_free_maps(instances), fault_maps)):
         stress.add(everybody, kernel, maps, _SECONDS[span])
         floats[f"longest seconds {span}"] = stress.longest.copy()
-        floats[f"seconds of cells {span}"] = stress.tracked_seconds.copy()
+        floats[f"seconds of cells {span}"] = stress.tracked_seconds.now.copy()
     return Answers(integers, floats)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.engines.tracked_cells import TrackedCells, TrackedSeconds
 from mcage.replays.most_stressed import DutyGroups, longest_total
 from mcage.replays.prepare import PreparedReplay
 
@@ -20,22 +21,6 @@ SliceTimes = tuple[NDArray[np.integer], NDArray[np.integer], int]
 
 TRACKED_TOGETHER = 1 << 14
 """Tracked cells whose times are added to together, so that they stay in the cache."""
-
-
-@dataclass(frozen=True)
-class TrackedCells:
-    """Cells whose times are kept for each cell; arrays [n], in any order.
-
-    Attributes
-    ----------
-    instance : int64[n]
-        Position of the cell's instance in the batch.
-    cell : int64[n]
-        Number of the cell in its slice, ``2048 * entry + bit``.
-    """
-
-    instance: NDArray[np.int64]
-    cell: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +68,7 @@ class StressAccumulator(ABC):
         self._tracked = tracked
         self._mixture = np.zeros((instances, len(duties.replays)))
         self._has_separate_times = np.zeros(instances, dtype=bool)
-        self.tracked_seconds = np.zeros((2, len(tracked.cell)))
+        self.tracked_seconds = self._new_tracked_seconds()
         """Seconds at '0' and at '1' of the tracked cells."""
         self.longest = np.zeros((2, instances))
         """Longest seconds at '0' and at '1' among all cells of each instance."""
@@ -108,6 +93,7 @@ class StressAccumulator(ABC):
         seconds : float
             Length of the epoch.
         """
+        self.tracked_seconds.begin_epoch(instances)
         heeds_faults = self._duties.replays[0].technique.heeds_faults
         alone = heeds_faults & (fault_maps.any(axis=1) | self._has_separate_times[instances])
         beginning = instances[alone & ~self._has_separate_times[instances]]
@@ -135,7 +121,7 @@ class StressAccumulator(ABC):
             place = first_cell[self._tracked.instance[chunk]]
             added = slice(None) if place.min() >= 0 else np.flatnonzero(place >= 0)
             place = place[added] + self._tracked.cell[chunk][added]
-            for tracked, of_cells in zip(self.tracked_seconds, duties, strict=True):
+            for tracked, of_cells in zip(self.tracked_seconds.now, duties, strict=True):
                 tracked[chunk][added] += seconds * of_cells.duty.take(place)
 
     def longest_earlier(
@@ -175,11 +161,14 @@ class StressAccumulator(ABC):
     ) -> NDArray[np.float64]:
         return longest_total(mixtures, duties)
 
+    def _new_tracked_seconds(self) -> TrackedSeconds:
+        return TrackedSeconds(self._tracked, len(self._has_separate_times))
+
     @abstractmethod
     def _begin(self, instances: NDArray[np.int64]) -> None:
         """Give instances separate times: so far, those of their mixtures.
 
-        Brings `tracked_seconds` of their cells in line with these.
+        Brings `tracked_seconds` in line with these.
         """
 
     def _run_each(
@@ -286,4 +275,4 @@ class DenseStress(StressAccumulator):
     def _read_tracked(self, instances: NDArray[np.int64]) -> None:
         tracked = self._tracked_of(instances)
         instance, cell = self._tracked.instance[tracked], self._tracked.cell[tracked]
-        self.tracked_seconds[:, tracked] = self._seconds[:, instance, cell]
+        self.tracked_seconds.now[:, tracked] = self._seconds[:, instance, cell]

@@ -6,15 +6,35 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.aging.additive_shift import AdditiveShift
 from mcage.aging.delay import dvth_at_delay
 from mcage.aging.environment import Environment
 from mcage.aging.nbti import SECONDS_PER_YEAR, AdditiveModel, NbtiModel
 from mcage.aging.nbti.monotonicity import check_model
 from mcage.aging.sampling import InstanceConstants, InstanceDistributions
+from mcage.aging.vmin import CellFailure
 from mcage.errors import UserError
-from mcage.lifetime.degradation.additive import AdditiveShift
 from mcage.lifetime.degradation.history import History
-from mcage.lifetime.faults import FailureCriteria
+
+
+@dataclass(frozen=True, eq=False)
+class DelayLimit:
+    """Shifts at which the transistors of n instances are too slow; [n], or a number for all.
+
+    Parameters
+    ----------
+    vt0_volts : array
+        Unaged threshold voltage.
+    dvth_volts : array
+        Shift at which the delay uses up its guardband.
+    """
+
+    vt0_volts: NDArray[np.float64]
+    dvth_volts: NDArray[np.float64]
+
+    def of(self, which: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Shifts of selected instances: float64[m], or a number for all."""
+        return self.dvth_volts[which] if self.dvth_volts.ndim else self.dvth_volts
 
 
 @dataclass(frozen=True)
@@ -129,22 +149,21 @@ class LifeConditions:
             activity=self._switched_on(given),
         )
 
-    def failure_criteria(self, constants: InstanceConstants | None = None) -> FailureCriteria:
-        """When cells and transistors of instances fail; see `additive_shift` for arguments."""
+    @property
+    def cell_failure(self) -> CellFailure:
+        """When cells fail."""
+        return CellFailure(self.vmin_coefficient, self.environment.lowest_vdd_volts)
+
+    def delay_limit(self, constants: InstanceConstants | None = None) -> DelayLimit:
+        """When transistors of instances are too slow; see `additive_shift` for arguments."""
         given = self._checked(constants)
-        return FailureCriteria(
-            vt0_volts=given.vt0_volts,
-            dvth_limit_volts=np.asarray(
-                dvth_at_delay(
-                    self.delay_guardband,
-                    self.environment.highest_vdd_volts,
-                    given.vt0_volts,
-                    self.nbti.alpha,
-                )
-            ),
-            vmin_coefficient=self.vmin_coefficient,
-            lowest_vdd_volts=self.environment.lowest_vdd_volts,
+        limit = dvth_at_delay(
+            self.delay_guardband,
+            self.environment.highest_vdd_volts,
+            given.vt0_volts,
+            self.nbti.alpha,
         )
+        return DelayLimit(given.vt0_volts, np.asarray(limit))
 
     def _switched_on(self, constants: InstanceConstants) -> NDArray[np.float64]:
         """Fraction of the time that replays stand for."""

@@ -1,86 +1,13 @@
-"""Faults: how Vmin grows, when a cell or a transistor fails, and the new faults of an epoch.
+"""The new faults of an epoch: which cells become faulty, and what the fault maps are meanwhile."""
 
-The supply voltage that a cell needs (Vmin) rises with the threshold shifts of its transistors. A
-cell is faulty once its Vmin exceeds the lowest supply voltage of the environment.
-"""
-
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from mcage.aging.vmin import CellFailure
 from mcage.lifetime.degradation.base import CellDegradation, EpochSpan
 from mcage.variation import EntryFaults, TailCells
-
-
-def aged_vmin(
-    vmin_volts: ArrayLike, dvth_volts: ArrayLike, coefficient: float = 1.0
-) -> NDArray[np.float64]:
-    """Return the minimum supply voltage of aged cells, in volts.
-
-    Parameters
-    ----------
-    vmin_volts : array, any shape
-        Vmin of the cells as manufactured, in volts.
-    dvth_volts : array, same shape
-        Larger of the shifts of each cell's T0 and T1, in volts, at least 0.
-    coefficient : float
-        Vmin growth per shift, in V/V.
-
-    Notes
-    -----
-    The coefficient is assumed: Krishnan et al., IEDM 2006, find a growth of the order of the shift.
-    For sensitivity studies take 0.5 ... 1. That the larger shift counts is assumed, too.
-    """
-    grown: NDArray[np.float64] = np.asarray(vmin_volts) + coefficient * np.asarray(dvth_volts)
-    return grown
-
-
-@dataclass(frozen=True, eq=False)
-class FailureCriteria:
-    """The shifts at which the cells and transistors of n instances fail; [n], or a number for all.
-
-    Parameters
-    ----------
-    vt0_volts, dvth_limit_volts : array
-        Unaged threshold voltage, and the shift at which the delay uses up its guardband.
-    vmin_coefficient : float
-        Growth of Vmin per threshold shift, V/V.
-    lowest_vdd_volts : float
-        Vdd at which cells must work.
-    """
-
-    vt0_volts: NDArray[np.float64]
-    dvth_limit_volts: NDArray[np.float64]
-    vmin_coefficient: float
-    lowest_vdd_volts: float
-
-    def of(self, which: NDArray[np.int64]) -> "FailureCriteria":
-        """Criteria of selected instances, also repeated."""
-        vt0, limit = self.vt0_volts, self.dvth_limit_volts
-        if not vt0.ndim and not limit.ndim:
-            return self
-        return replace(
-            self,
-            vt0_volts=vt0[which] if vt0.ndim else vt0,
-            dvth_limit_volts=limit[which] if limit.ndim else limit,
-        )
-
-    def are_faulty(
-        self, vmin_volts: NDArray[np.float64], dvth_volts: NDArray[np.float64]
-    ) -> NDArray[np.bool_]:
-        """Whether cells do not work at the lowest Vdd: bool[n].
-
-        Parameters
-        ----------
-        vmin_volts : float64[n]
-            Vmin of the cells as manufactured.
-        dvth_volts : float64[2, n]
-            Shifts of T0 and T1 of each cell.
-        """
-        vmin = aged_vmin(vmin_volts, dvth_volts.max(axis=0), self.vmin_coefficient)
-        faulty: NDArray[np.bool_] = vmin > self.lowest_vdd_volts
-        return faulty
 
 
 @dataclass(frozen=True)
@@ -89,7 +16,7 @@ class NewFaults:
 
     Attributes
     ----------
-    criteria : FailureCriteria
+    failure : CellFailure
         When their cells fail.
     spread_blocks : bool
         Whether fault maps follow the conservative rule of `mcage.variation.fault_map`.
@@ -97,16 +24,19 @@ class NewFaults:
         The epochs.
     earlier : EntryFaults
         Faults at the starts of the epochs.
+    places : int64[m]
+        Positions of the cells in the tail of the batch, in rising order.
     cells : TailCells
         Cells that are fault-free at the start and faulty at the end.
     degradation : CellDegradation
         Shifts of these cells.
     """
 
-    criteria: FailureCriteria
+    failure: CellFailure
     spread_blocks: bool
     span: EpochSpan
     earlier: EntryFaults
+    places: NDArray[np.int64]
     cells: TailCells
     degradation: CellDegradation
 
@@ -116,10 +46,11 @@ class NewFaults:
         chosen[which] = True
         kept = np.flatnonzero(chosen[self.cells.instance])
         return NewFaults(
-            self.criteria.of(which),
+            self.failure,
             self.spread_blocks,
             self.span.of(which),
             self.earlier.of(which),
+            self.places[kept],
             self.cells.at(kept, which),
             self.degradation.of(kept),
         )
@@ -130,7 +61,7 @@ class NewFaults:
             return self.earlier
         instance = self.cells.instance
         shift = self.degradation.dvth(moment[instance])
-        faulty = self.criteria.of(instance).are_faulty(self.cells.vmin_volts, shift)
+        faulty = self.failure.are_faulty(self.cells.vmin_volts, shift)
         return self.earlier.more(self.cells, faulty)
 
     def fault_maps_at(self, moment: NDArray[np.float64]) -> NDArray[np.uint8]:

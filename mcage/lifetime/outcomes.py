@@ -6,6 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.lifetime.degradation.base import Degradation
 from mcage.lifetime.end_cause import EndCause
 from mcage.replays.outcome import EVENTS
 
@@ -38,6 +39,39 @@ class LifeEnd:
 
 
 @dataclass(frozen=True, eq=False)
+class SampledCells:
+    """The sampled cells of I instances, whose shifts stand for the distribution over slices.
+
+    Attributes
+    ----------
+    degradation : Degradation
+        How transistors have shifted.
+    instances : int
+        Size of the batch.
+    lived : int64[n]
+        Instances whose life is not zero.
+    age : float64[n]
+        Their lives in seconds.
+    """
+
+    degradation: Degradation
+    instances: int
+    lived: NDArray[np.int64]
+    age: NDArray[np.float64]
+
+    def dvth_volts(self) -> NDArray[np.float64]:
+        """Shifts at the end of each life: float64[I, sample, 2]; 0 for a life of zero."""
+        dvth = self.degradation.sampled_dvth(self.lived, self.age)
+        of_all = np.zeros((2, self.instances, dvth.shape[2]))
+        of_all[:, self.lived] = dvth
+        return np.moveaxis(of_all, 0, 2)
+
+    def histogram(self, bins: int) -> NDArray[np.int64]:
+        """Cells per shift, in bins of a millivolt, without lives of zero: int64[2, bins]."""
+        return self.degradation.histogram(self.lived, self.age, bins)
+
+
+@dataclass(frozen=True, eq=False)
 class DegradationOutcome:
     """How far transistors had shifted, T0 and T1 in the last axis; 0 for a life of zero.
 
@@ -49,7 +83,7 @@ class DegradationOutcome:
         Longest duty cycle over the life, at '0' and at '1'.
     delay_increase : float64[I]
         Relative delay increase of the worst transistor at the end of the life.
-    sampled_dvth_volts : float64[I, sample, 2]
+    sampled : SampledCells
         Shifts of the sampled cells at the end of the life.
     epoch_max_dvth_volts : float64[I, epochs, 2]
         Largest shift at the end of each epoch; NaN after death.
@@ -58,8 +92,13 @@ class DegradationOutcome:
     max_dvth_volts: NDArray[np.float64]
     longest_duty: NDArray[np.float64]
     delay_increase: NDArray[np.float64]
-    sampled_dvth_volts: NDArray[np.float64]
+    sampled: SampledCells
     epoch_max_dvth_volts: NDArray[np.float64]
+
+    @property
+    def sampled_dvth_volts(self) -> NDArray[np.float64]:
+        """Shifts of the sampled cells: float64[I, sample, 2]."""
+        return self.sampled.dvth_volts()
 
 
 @dataclass(frozen=True, eq=False)

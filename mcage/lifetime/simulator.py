@@ -16,7 +16,7 @@ from mcage.aging.delay import delay_increase
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.sampling import InstanceConstants
 from mcage.engines.interface import Engine
-from mcage.engines.stress import TrackedCells
+from mcage.engines.tracked_cells import TrackedCells
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation.additive import AdditiveDegradation
 from mcage.lifetime.degradation.base import Degradation
@@ -31,6 +31,7 @@ from mcage.lifetime.outcomes import (
     LifeEnd,
     LifeMoments,
     LifeOutcomes,
+    SampledCells,
     Spills,
     WriteRates,
     count_faulty,
@@ -113,23 +114,24 @@ class _Simulation:
         batch: SliceBatch,
     ) -> None:
         count, epochs = batch.kernel_of_epoch.shape
-        tail, samples = batch.tail, batch.sampled_cells.shape[1]
+        tail, sampled = batch.tail, batch.sampled_cells.shape[1]
         faulty = tail.vmin_volts > conditions.environment.lowest_vdd_volts
         self.entries = EntryFaults.none(count).more(tail, faulty)
         # A cell that is faulty from the start stays faulty; it need not be tracked.
         self.tail = tail.at(np.flatnonzero(~faulty), np.arange(count))
         self.conditions = conditions
-        self.criteria = conditions.failure_criteria(batch.constants)
+        self.delay_limit = conditions.delay_limit(batch.constants)
         self.kernel_of_epoch = batch.kernel_of_epoch
-        self.samples = samples
         self.feasibility = Feasibility(
             engine, fault_free, conditions.lds_rows, conditions.spill_limit
         )
         tracked = TrackedCells(
-            np.concatenate([self.tail.instance, np.repeat(np.arange(count), samples)]),
+            np.concatenate([self.tail.instance, np.repeat(np.arange(count), sampled)]),
             np.concatenate([self.tail.cell.astype(np.int64), batch.sampled_cells.ravel()]),
+            self.tail.vmin_volts,
+            sampled,
         )
-        given = (engine, fault_free.duties, tracked, samples, count)
+        given = (engine, fault_free.duties, tracked, count)
         self.degradation: Degradation
         if conditions.sums_suffice:
             shift = conditions.additive_shift(batch.constants)
@@ -142,8 +144,6 @@ class _Simulation:
         self.epoch = np.zeros(count, dtype=np.int64)
         self.first, self.last = FaultMapReplays.none(count), FaultMapReplays.none(count)
 
-        self.faulty = np.zeros(len(self.tail.cell), dtype=bool)
-        self.healthy = np.arange(len(self.tail.cell))
         self.fault_maps = self.entries.fault_maps(conditions.spread_blocks)
         self.ended_by_delay = np.zeros(count, dtype=bool)
         self.ended_by_faults = np.zeros(count, dtype=bool)
@@ -183,13 +183,14 @@ class _Simulation:
     ) -> NDArray[np.int64]:
         """Let instances live through an epoch; return those that do not end in it."""
         self.degradation.add(running, first.kernel, first.fault_maps, start, end)
-        new_faults, places = self._new_faults(running)
+        new_faults = self._new_faults(running)
         faults = new_faults.faults_at(new_faults.span.end)
         fault_maps = faults.fault_maps(self.conditions.spread_blocks)
         last = self.feasibility.replay(first.kernel, fault_maps, first)
         self.last.keep(running, last)
-        limit = self.criteria.of(running).dvth_limit_volts
-        self.ended_by_delay[running] = self.degradation.exceeds(running, limit)
+        self.ended_by_delay[running] = self.degradation.exceeds(
+            running, self.delay_limit.of(running)
+        )
         infeasible = np.flatnonzero(~last.feasible)
         if len(infeasible):
             self.ended_by_faults[running[infeasible]] = self._ends_within(
@@ -202,33 +203,25 @@ class _Simulation:
             running, new_faults = running[alive], new_faults.of(alive)
             first, last = first.of(alive), last.of(alive)
             faults, fault_maps = faults.of(alive), fault_maps[alive]
-            places = places[self._is_among(running)[self.tail.instance[places]]]
         self._record(running, new_faults.span.end, new_faults, first, last)
         self.entries.keep(running, faults)
         self.fault_maps[running] = fault_maps
-        self.faulty[places] = True
-        self.healthy = self.healthy[~self.faulty[self.healthy]]
+        self.degradation.mark_faulty(new_faults.places)
         return running
 
-    def _new_faults(self, instances: NDArray[np.int64]) -> tuple[NewFaults, NDArray[np.int64]]:
-        """Faults that appear in the last epochs of instances, and their places in the tail.
-
-        A cell that is fault-free at both ends of an epoch is so throughout (docs/aging.md).
-        """
-        healthy = self.healthy[self._is_among(instances)[self.tail.instance[self.healthy]]]
-        instance, degradation = self.tail.instance[healthy], self.degradation.cells(healthy)
-        shift = degradation.dvth(self.degradation.span.end[instance])
-        fails = self.criteria.of(instance).are_faulty(self.tail.vmin_volts[healthy], shift)
-        places = healthy[fails]
-        new_faults = NewFaults(
-            criteria=self.criteria.of(instances),
+    def _new_faults(self, instances: NDArray[np.int64]) -> NewFaults:
+        """Faults that appear in the last epochs of instances."""
+        failure = self.conditions.cell_failure
+        places, degradation = self.degradation.failing(instances, failure)
+        return NewFaults(
+            failure=failure,
             spread_blocks=self.conditions.spread_blocks,
             span=self.degradation.span.of(instances),
             earlier=self.entries.of(instances),
+            places=places,
             cells=self.tail.at(places, instances),
-            degradation=degradation.of(fails),
+            degradation=degradation,
         )
-        return new_faults, places
 
     def _ends_within(
         self, new_faults: NewFaults, first: FaultMapReplays, last: FaultMapReplays
@@ -273,11 +266,10 @@ class _Simulation:
         ended = np.flatnonzero(self.ended_by_delay | self.ended_by_faults)
         if not len(ended):
             return
-        new_faults, _ = self._new_faults(ended)
+        new_faults = self._new_faults(ended)
         moment, cause = new_faults.span.end.copy(), np.full(len(ended), EndCause.DELAY)
         late = np.flatnonzero(self.ended_by_delay[ended])
-        limit = self.criteria.of(ended[late]).dvth_limit_volts
-        moment[late] = self.degradation.reaching(ended[late], limit)
+        moment[late] = self.degradation.reaching(ended[late], self.delay_limit.of(ended[late]))
         failed = np.flatnonzero(self.ended_by_faults[ended])
         by_faults, failure = self._solve_ends_by_faults(ended[failed], new_faults.of(failed))
         sooner = by_faults < moment[failed]
@@ -304,12 +296,6 @@ class _Simulation:
             infeasible.keep(~runs, tried.of(~runs))
         return high, infeasible.end_cause
 
-    def _is_among(self, instances: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Mark selected instances: bool[I]."""
-        among = np.zeros(len(self.epoch), dtype=bool)
-        among[instances] = True
-        return among
-
     def _outcomes(self) -> LifeOutcomes:
         return LifeOutcomes(
             end=self.end,
@@ -324,20 +310,18 @@ class _Simulation:
         lived = np.flatnonzero(self.end.seconds > 0)
         age, count = self.end.seconds[lived], len(self.epoch)
         dvth, duty = np.zeros((count, 2)), np.zeros((count, 2))
-        sampled = np.zeros((2, count, self.samples))
         dvth[lived] = self.degradation.worst_dvth(lived, age).T
         duty[lived] = self.degradation.longest_duty(lived, age).T
-        sampled[:, lived] = self.degradation.sampled_dvth(lived, age)
         return DegradationOutcome(
             max_dvth_volts=dvth,
             longest_duty=duty,
             delay_increase=delay_increase(
                 dvth.max(axis=1),
                 self.conditions.environment.highest_vdd_volts,
-                self.criteria.vt0_volts,
+                self.delay_limit.vt0_volts,
                 self.conditions.nbti.alpha,
             ),
-            sampled_dvth_volts=np.moveaxis(sampled, 0, 2),
+            sampled=SampledCells(self.degradation, count, lived, age),
             epoch_max_dvth_volts=self.epoch_max_dvth,
         )
 

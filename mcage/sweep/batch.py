@@ -92,8 +92,7 @@ class CaseResults:
 
     def histogram(self) -> NDArray[np.int64]:
         """Sampled cells of the slices that worked at all, per threshold shift: int64[2, bins]."""
-        worked = self.outcomes.end.seconds > 0
-        return dvth_histogram(1e3 * self.outcomes.degradation.sampled_dvth_volts[worked])
+        return self.outcomes.degradation.sampled.histogram(len(DVTH_BIN_EDGES_MV) - 1)
 
 
 OF_CASES: dict[str, Callable[[CaseResults], NDArray[Any]]] = {
@@ -224,21 +223,3 @@ def _sampled_cells(spec: SweepSpec, instances: NDArray[np.int64]) -> NDArray[np.
 
 def _above(tail: TailCells, floor_volts: float) -> TailCells:
     return tail.at(np.flatnonzero(tail.vmin_volts > floor_volts), np.arange(tail.instances))
-
-
-def dvth_histogram(dvth_mv: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Cells in each bin of the file.
-
-    Parameters
-    ----------
-    dvth_mv : float64[instances, sample, 2]
-        Threshold shifts of sampled cells, by transistor, mV.
-
-    Returns
-    -------
-    int64[2, bins]
-        A shift on a border counts above it, and a shift beyond the last border in the last bin.
-    """
-    bins = len(DVTH_BIN_EDGES_MV) - 1  # each of one millivolt
-    number = np.minimum(dvth_mv, bins - 1).astype(np.int64)
-    return np.stack([np.bincount(number[..., place].ravel(), minlength=bins) for place in range(2)])

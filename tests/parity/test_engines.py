@@ -33,7 +33,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trace_strategies import SPILLING, random_trace, traces
 
-from mcage.engines.stress import FaultFreeDuties, TrackedCells
+from mcage.engines.stress import FaultFreeDuties
+from mcage.engines.tracked_cells import TrackedCells
 from mcage.replays.most_stressed import group_by_duty
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES, Placement, Storage

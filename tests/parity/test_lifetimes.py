@@ -9,7 +9,7 @@ from life_cases import NUMBA, NUMPY, YEAR, arrays_of, lived, shared_replays, tai
 from trace_strategies import SPILLING, random_trace
 
 from mcage.engines.interface import fault_free_maps
-from mcage.engines.stress import TrackedCells
+from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
 from mcage.techniques import TECHNIQUES
 
@@ -40,7 +40,7 @@ def dense(engine, shared, maps):
 def assert_follows(stress, tracked, times):
     """Up to rounding, of which each stretch may add its own."""
     tolerance = {"rtol": 1e-12, "atol": 1e-12 * sum(LENGTHS)}
-    assert np.allclose(stress.tracked_seconds, times[:, tracked], **tolerance)
+    assert np.allclose(stress.tracked_seconds.now, times[:, tracked], **tolerance)
     assert np.allclose(stress.longest[:, 0], times.max(axis=1), **tolerance)
 
 
@@ -76,8 +76,8 @@ def test_techniques_that_cannot_move_data_do_not_look_at_the_map():
     for kernel, length, one in zip(KERNELS, LENGTHS, maps, strict=True):
         clean.add(np.array([0]), np.array([kernel]), FAULT_FREE, length)
         faulty.add(np.array([0]), np.array([kernel]), one, length)
-    assert clean.tracked_seconds.any()
-    assert np.array_equal(clean.tracked_seconds, faulty.tracked_seconds)
+    assert clean.tracked_seconds.now.any()
+    assert np.array_equal(clean.tracked_seconds.now, faulty.tracked_seconds.now)
     assert np.array_equal(clean.longest, faulty.longest)
 
 
@@ -85,9 +85,9 @@ def test_instances_that_do_not_run_stay_as_they_are():
     _, stress = new_stress(NUMBA, "rrcd", instances=3, tracked=range(2048))
     maps = np.concatenate([FAULT_FREE, MILD, HEAVY])
     stress.add(np.arange(3), np.array([0, 1, 0]), maps, YEAR)
-    before = stress.tracked_seconds.copy(), stress.longest.copy()
+    before = stress.tracked_seconds.now.copy(), stress.longest.copy()
     stress.add(np.array([1]), np.array([1]), maps[1:2], YEAR)
-    changed = stress.tracked_seconds.reshape(2, 3, -1) != before[0].reshape(2, 3, -1)
+    changed = stress.tracked_seconds.now.reshape(2, 3, -1) != before[0].reshape(2, 3, -1)
     assert changed.any(axis=(0, 2)).tolist() == [False, True, False]
     assert (stress.longest != before[1]).any(axis=0).tolist() == [False, True, False]
     assert stress.longest[:, 1] == pytest.approx(2 * before[1][:, 1])

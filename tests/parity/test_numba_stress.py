@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from mcage.engines.numba_engine import NumbaEngine
-from mcage.engines.stress import DenseStress, FaultFreeDuties, TrackedCells
+from mcage.engines.stress import DenseStress, FaultFreeDuties
+from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
 from mcage.replays.most_stressed import group_by_duty
 from mcage.replays.prepare import prepare
@@ -65,9 +66,9 @@ def lives(duties, seed):
 def test_longest_and_tracked_times_are_those_of_all_cells(duties, seed):
     for span, ((dense, native), _) in enumerate(lives(duties, seed)):
         assert np.array_equal(dense.longest, native.longest), span
-        assert np.array_equal(dense.tracked_seconds, native.tracked_seconds), span
+        assert np.array_equal(dense.tracked_seconds.now, native.tracked_seconds.now), span
     assert dense.longest.all()
-    assert dense.tracked_seconds.any()
+    assert dense.tracked_seconds.now.any()
 
 
 def test_longest_times_within_a_span_are_those_of_all_cells(duties):

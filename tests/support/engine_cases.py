@@ -9,10 +9,15 @@ from host_gpu.host_device import HostDevice
 from oracle import Policies
 from trace_strategies import ALL_LANES, SPILLING, random_fault_map, random_trace
 
+from mcage.aging.additive_shift import AdditiveShift
+from mcage.aging.environment import environment
+from mcage.aging.nbti import Rates, facelift
+from mcage.aging.vmin import CellFailure
 from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.numpy_engine.engine import NumpyEngine
-from mcage.engines.stress import FaultFreeDuties, TrackedCells
+from mcage.engines.stress import FaultFreeDuties
+from mcage.engines.tracked_cells import Moments, TrackedCells
 from mcage.errors import UserError
 from mcage.replays.most_stressed import group_by_duty
 from mcage.replays.prepare import prepare
@@ -172,14 +177,22 @@ def duties_of(replays):
 def live(engine, duties, seed):
     """Times of slices that go from a shared past to worse and worse faults, kernel by kernel.
 
-    After each epoch: the longest of all cells, those of tracked cells, the longest a while before.
+    After each epoch: the longest of all cells, and a while before; those of tracked cells; cells
+    that fail, with their times; how many sampled cells have shifted how far.
     """
-    rng = np.random.default_rng(seed)
-    instances = 5
-    tracked = TrackedCells(rng.integers(instances, size=300), rng.integers(8 * 2048, size=300))
+    rng, of_cells = np.random.default_rng(seed), np.random.default_rng(seed + 1)
+    instances, sampled = 5, 20
+    tail, weak = np.sort(rng.integers(instances, size=300)), rng.integers(8 * 2048, size=300)
+    tracked = TrackedCells(
+        np.concatenate([tail, np.repeat(np.arange(instances), sampled)]),
+        np.concatenate([weak, of_cells.integers(8 * 2048, size=instances * sampled)]),
+        of_cells.uniform(0.9, 1.0, 300),
+        sampled,
+    )
     stress = engine.stress(duties, tracked, instances)
+    shift, failure, age = slow_shift(of_cells, instances), CellFailure(1.0, 1.0), 0.0
     mild, heavy = (seeded_fault_maps(seed)[which] for seed, which in ((5, 1), (6, 2)))
-    history = []
+    history, failed = [], []
     for fault_map in (np.zeros_like(mild), np.zeros_like(mild), mild, mild, heavy):
         running = rng.permutation(instances)[:4]  # in any order, not all
         kernel = rng.integers(len(duties.replays), size=4)
@@ -189,15 +202,34 @@ def live(engine, duties, seed):
         back = seconds * rng.uniform(size=4)
         earlier = stress.longest_earlier(running, kernel, maps, back)
         assert (earlier <= stress.longest[:, running]).all()
-        history += [stress.longest.copy(), stress.tracked_seconds.copy(), earlier]
+        history += [stress.longest.copy(), stress.tracked_seconds.now.copy(), earlier]
+        age += seconds
+        running.sort()
+        cells, ages = stress.tracked_seconds, np.full(4, age)
+        places, of_places = cells.failing(running, ages, shift, failure)
+        cells.mark_faulty(places[::2])
+        moments = Moments(of_cells.uniform(size=4), ages)
+        history += [places, of_places.before, of_places.after]
+        history += [cells.histogram(running, moments, shift, 60)]
+        history += [cells.sampled_dvth(running, moments, shift)]
+        failed.append(len(places))
+    assert all(failed)
     return history
+
+
+def slow_shift(rng, instances):
+    """How transistors of slices shift that are busy for a part of the time, each another one."""
+    stress = facelift().stress_rate(environment("nominal", 1.0))
+    rates = Rates(stress * rng.uniform(0.5, 1, instances), np.ones(()))
+    return AdditiveShift(facelift(), rates, rng.uniform(0.2, 1, instances))
 
 
 def assert_same_lives(engines, duties, seed):
     """Each engine gives the times of the reference, to the last bit."""
     meant = live(NUMPY, duties, seed)
-    assert meant[-3].all()
-    assert meant[-2].any()
+    longest, seconds = meant[-8:-6]
+    assert longest.all()
+    assert seconds.any()
     for engine in engines:
         for expected, other in zip(meant, live(engine, duties, seed), strict=True):
             assert np.array_equal(expected, other), engine.name

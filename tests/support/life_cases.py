@@ -126,11 +126,13 @@ def lived(
 def arrays_of(outcomes):
     """All arrays of the outcomes of lives by dotted name, such as ``end.seconds``."""
     records = {part.name: getattr(outcomes, part.name) for part in fields(outcomes)}
-    return {
+    arrays = {
         f"{name}.{array.name}": getattr(record, array.name)
         for name, record in records.items()
         for array in fields(record)
     }
+    sampled = arrays.pop("degradation.sampled")
+    return arrays | {"degradation.sampled_dvth_volts": sampled.dvth_volts()}
 
 
 def dvth(seconds, duty_cycle=1.0, prefactor=None):

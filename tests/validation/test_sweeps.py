@@ -10,6 +10,7 @@ from sweep_cases import SMALL_KERNELS, assert_same_arrays, joined, small_spec, s
 
 import mcage.sweep.batch as module
 from mcage.aging.nbti import SECONDS_PER_YEAR
+from mcage.engines.tracked_cells import dvth_histogram
 from mcage.lifetime.end_cause import EndCause
 from mcage.results.conform import conforming
 from mcage.sweep.plan import kernels_of_periods
@@ -159,9 +160,10 @@ def test_bins_are_those_of_the_schema():
     edges = DVTH_BIN_EDGES_MV
     rng = np.random.default_rng(0)
     dvth = np.concatenate([edges, np.nextafter(edges[1:], 0), rng.uniform(0, 250, 599)])
-    counts = module.dvth_histogram(dvth.reshape(-1, 10, 2))
+    volts = dvth.reshape(2, -1, 10) / 1e3
+    counts = dvth_histogram(volts, len(edges) - 1)
     for transistor in range(2):
-        shifts = np.minimum(dvth[transistor::2], edges[-1])
+        shifts = np.minimum(1e3 * volts[transistor], edges[-1])
         assert counts[transistor].tolist() == np.histogram(shifts, edges)[0].tolist()
 
 

@@ -16,7 +16,8 @@ from mcage.engines.cuda_engine.stress import CudaStress, DeviceDuties, duties_on
 from mcage.engines.cuda_engine.walk import Walk
 from mcage.engines.interface import Engine
 from mcage.engines.policies import Policies
-from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells
+from mcage.engines.stress import FaultFreeDuties, StressAccumulator
+from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
 from mcage.replays.outcome import CellTimes, Counters
 from mcage.replays.prepare import FixedReplay, RedirectedReplay

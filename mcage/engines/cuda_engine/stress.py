@@ -9,7 +9,8 @@ from mcage.concurrency import Memo
 from mcage.engines.cuda_engine.programs import STRESS_TIMES, stress_program
 from mcage.engines.cuda_engine.runner import Runner
 from mcage.engines.cuda_engine.walk import Walk
-from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells, by_kernel
+from mcage.engines.stress import FaultFreeDuties, StressAccumulator, by_kernel
+from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
 from mcage.replays.prepare import RedirectedReplay
 
@@ -236,7 +237,7 @@ class CudaStress(StressAccumulator):
                     seconds,
                 ],
             )
-            self.tracked_seconds[:, tracked] = device.download(seconds)
+            self.tracked_seconds.now[:, tracked] = device.download(seconds)
         longest = device.download(self._longest).view(np.float64)
         self.longest[:, instances] = longest[:, instances]
 

@@ -29,7 +29,8 @@ from mcage.engines.numba_engine.stress.epoch_log import Pool
 from mcage.engines.numba_engine.stress.mixture import Tree, tree_of
 from mcage.engines.numba_engine.stress.workspace import Workspace, new_workspace
 from mcage.engines.policies import Policies
-from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells
+from mcage.engines.stress import FaultFreeDuties, StressAccumulator
+from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
 from mcage.replays.outcome import CellTimes, Counters
 from mcage.replays.prepare import FixedReplay, RedirectedReplay

@@ -18,8 +18,8 @@ from mcage.engines.stress import (
     FaultFreeDuties,
     SliceTimes,
     StressAccumulator,
-    TrackedCells,
 )
+from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
 from mcage.replays.layout import writes_of_registers
 from mcage.replays.outcome import CellTimes, Counters

@@ -8,82 +8,22 @@ back.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.aging.nbti import AdditiveModel, Rates
+from mcage.aging.additive_shift import AdditiveShift
+from mcage.aging.vmin import CellFailure
 from mcage.engines.interface import Engine
-from mcage.engines.stress import FaultFreeDuties, TrackedCells
+from mcage.engines.stress import FaultFreeDuties
+from mcage.engines.tracked_cells import CellSeconds, Moments, TrackedCells, between
 from mcage.geometry import SLICE
 from mcage.lifetime.bisection import crossing
-from mcage.lifetime.degradation.base import CellDegradation, Degradation, EpochSpan, between
+from mcage.lifetime.degradation.base import CellDegradation, Degradation, EpochSpan
 
 SAME = 1e-12
 """Relative difference of shifts that are the same but for rounding."""
-
-SAMPLED_TOGETHER = 16
-"""Instances whose sampled cells are aged together, so that their times stay in the cache."""
-
-LEAST_RECOVERY = 1e-12
-"""Fraction of the age below which a recovery time is a rounding error and is taken as 0: the shift
-of some models falls at once when recovery begins."""
-
-
-@dataclass(frozen=True, eq=False)
-class AdditiveShift:
-    """How the transistors of n instances shift; arrays [n], or a number for all instances.
-
-    Parameters
-    ----------
-    nbti : AdditiveModel
-        Model of the threshold shift.
-    rates : Rates
-        What a second in their environment does.
-    activity : array
-        Fraction of the time in which cells hold what is replayed; the rest of it they are off.
-    """
-
-    nbti: AdditiveModel
-    rates: Rates
-    activity: NDArray[np.float64]
-
-    def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "AdditiveShift":
-        """The same for selected instances, also repeated."""
-        arrays = (self.rates.stress, self.rates.diffusion, self.activity)
-        if not any(array.ndim for array in arrays):
-            return self
-        stress, diffusion, activity = (a[which] if a.ndim else a for a in arrays)
-        return replace(self, rates=Rates(stress, diffusion), activity=activity)
-
-    def dvth(
-        self, busy: NDArray[np.float64], age: float | NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Threshold shifts in volts of transistors of n instances.
-
-        Parameters
-        ----------
-        busy : float64[2, n, ...]
-            Stress time in seconds, if the slice were busy all the time.
-        age : float64[n, ...]
-            Their age in seconds.
-        """
-        shape = (-1,) + (1,) * (busy.ndim - 2)
-
-        def along(values: NDArray[np.float64]) -> NDArray[np.float64]:
-            return values.reshape(shape) if values.ndim else values
-
-        stressed = busy if self.is_always_busy else along(self.activity) * busy
-        recovered = age - stressed
-        recovered = np.where(recovered > LEAST_RECOVERY * age, recovered, 0.0)
-        rates = Rates(along(self.rates.stress), along(self.rates.diffusion))
-        return self.nbti.dvth_after(rates, stressed, recovered)
-
-    @property
-    def is_always_busy(self) -> bool:
-        """Whether no instance is ever idle."""
-        return not self.activity.ndim and float(self.activity) == 1.0
 
 
 @dataclass(frozen=True)
@@ -96,27 +36,21 @@ class AdditiveCells(CellDegradation):
         How the transistors of each cell shift.
     span : EpochSpan
         Latest epochs of their instances.
-    before, after : float64[2, n]
-        Seconds at '0' and at '1' at both ends of the epochs, if slices were always busy.
+    seconds : CellSeconds
+        Seconds at '0' and at '1' at both ends of the epochs.
     """
 
     shift: AdditiveShift
     span: EpochSpan
-    before: NDArray[np.float64]
-    after: NDArray[np.float64]
+    seconds: CellSeconds
 
     def dvth(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
         """See `CellDegradation.dvth`."""
-        return self.shift.dvth(between(self.before, self.after, self.span.part(moment)), moment)
+        return self.shift.dvth(self.seconds.at(self.span.part(moment)), moment)
 
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "AdditiveCells":
         """See `CellDegradation.of`."""
-        return AdditiveCells(
-            self.shift.of(which),
-            self.span.of(which),
-            self.before[:, which],
-            self.after[:, which],
-        )
+        return AdditiveCells(self.shift.of(which), self.span.of(which), self.seconds.of(which))
 
 
 class AdditiveDegradation(Degradation):
@@ -132,8 +66,6 @@ class AdditiveDegradation(Degradation):
         The technique on each kernel.
     tracked : TrackedCells
         Cells whose times are kept cell by cell.
-    sampled : int
-        Number of sampled cells of each instance; they are the last of the tracked cells.
     instances : int
         Size of the batch.
     """
@@ -144,15 +76,12 @@ class AdditiveDegradation(Degradation):
         engine: Engine,
         duties: FaultFreeDuties,
         tracked: TrackedCells,
-        sampled: int,
         instances: int,
     ) -> None:
         super().__init__(instances)
         self._shift = shift
         self._stress = engine.stress(duties, tracked, instances)
         self._instance = tracked.instance
-        self._sampled = sampled
-        self._before = np.zeros((2, len(tracked.cell)))
         self._longest_before = np.zeros((2, instances))
         self._kernel = np.zeros(instances, dtype=np.int64)
         self._fault_maps = np.zeros((instances, SLICE.entries), dtype=np.uint8)
@@ -171,39 +100,43 @@ class AdditiveDegradation(Degradation):
         """See `Degradation.add`."""
         chosen = np.zeros(len(self.span.start), dtype=bool)
         chosen[instances] = True
-        of_cells = chosen[self._instance] if not chosen.all() else True
-        np.copyto(self._before, self._stress.tracked_seconds, where=of_cells)
         np.copyto(self._longest_before, self._stress.longest, where=chosen)
         self.span.start[instances], self.span.end[instances] = start, end
         self._kernel[instances], self._fault_maps[instances] = kernel, fault_maps
         self._stress.add(instances, kernel, fault_maps, end - start)
 
-    def cells(self, places: NDArray[np.int64]) -> AdditiveCells:
-        """See `Degradation.cells`."""
-        instance = self._instance[places]
-        return AdditiveCells(
-            self._shift.of(instance),
-            self.span.of(instance),
-            self._before[:, places],
-            self._stress.tracked_seconds[:, places],
+    def failing(
+        self, instances: NDArray[np.int64], failure: CellFailure
+    ) -> tuple[NDArray[np.int64], AdditiveCells]:
+        """See `Degradation.failing`."""
+        places, seconds = self._stress.tracked_seconds.failing(
+            instances, self.span.end[instances], self._shift, failure
         )
+        instance = self._instance[places]
+        return places, AdditiveCells(self._shift.of(instance), self.span.of(instance), seconds)
+
+    def mark_faulty(self, places: NDArray[np.int64]) -> None:
+        """See `Degradation.mark_faulty`."""
+        self._stress.tracked_seconds.mark_faulty(places)
 
     def sampled_dvth(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """See `Degradation.sampled_dvth`."""
-        of_instance = (2, len(self.span.start), self._sampled)
-        first = self._before.shape[1] - of_instance[1] * of_instance[2]
-        before = self._before[:, first:].reshape(of_instance)
-        after = self._stress.tracked_seconds[:, first:].reshape(of_instance)
-        part = self.span.of(instances).part(moment)[:, None]
-        shift = np.empty((2, len(instances), self._sampled))
-        for begin in range(0, len(instances), SAMPLED_TOGETHER):
-            chunk = slice(begin, begin + SAMPLED_TOGETHER)
-            which = instances[chunk]
-            seconds = between(before[:, which], after[:, which], part[chunk])
-            shift[:, chunk] = self._shift.of(which).dvth(seconds, moment[chunk, None])
-        return shift
+        return self._stress.tracked_seconds.sampled_dvth(
+            instances, self._moments(instances, moment), self._shift
+        )
+
+    def histogram(
+        self, instances: NDArray[np.int64], moment: NDArray[np.float64], bins: int
+    ) -> NDArray[np.int64]:
+        """See `Degradation.histogram`."""
+        return self._stress.tracked_seconds.histogram(
+            instances, self._moments(instances, moment), self._shift, bins
+        )
+
+    def _moments(self, instances: NDArray[np.int64], moment: NDArray[np.float64]) -> Moments:
+        return Moments(self.span.of(instances).part(moment), moment)
 
     def longest_duty(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]

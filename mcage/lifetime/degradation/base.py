@@ -12,6 +12,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.aging.vmin import CellFailure
+from mcage.engines.tracked_cells import dvth_histogram
+
 
 @dataclass(frozen=True)
 class EpochSpan:
@@ -30,13 +33,6 @@ class EpochSpan:
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "EpochSpan":
         """Spans of selected instances."""
         return EpochSpan(self.start[which], self.end[which])
-
-
-def between(
-    before: NDArray[np.float64], after: NDArray[np.float64], part: float | NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Times of cells when a part of a span has passed, from those at its start and its end."""
-    return before + (after - before) * part
 
 
 class CellDegradation(ABC):
@@ -99,17 +95,41 @@ class Degradation(ABC):
         """Longest duty cycles of the life so far, at '0' and at '1': float64[2, n]."""
 
     @abstractmethod
-    def cells(self, places: NDArray[np.int64]) -> CellDegradation:
-        """Shifts of n of the tracked cells, given by their positions: int64[n]."""
+    def failing(
+        self, instances: NDArray[np.int64], failure: CellFailure
+    ) -> tuple[NDArray[np.int64], CellDegradation]:
+        """Sound cells of the tail that fail at the end of the latest epochs of instances.
+
+        A cell that is fault-free at both ends of an epoch is so throughout (docs/aging.md).
+
+        Parameters
+        ----------
+        instances : int64[n]
+            Positions in the batch, in rising order.
+        failure : CellFailure
+            When cells fail.
+
+        Returns
+        -------
+        int64[m], CellDegradation
+            Places of the cells in the tail, in rising order, and their shifts.
+        """
+
+    @abstractmethod
+    def mark_faulty(self, places: NDArray[np.int64]) -> None:
+        """Mark cells of the tail that are faulty from now on."""
 
     @abstractmethod
     def sampled_dvth(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Shifts of the sampled cells of n instances at a moment of each: float64[2, n, sample].
+        """Shifts of the sampled cells of n instances at a moment of each: float64[2, n, sample]."""
 
-        The sampled cells are the last of the tracked cells, equally many of each instance.
-        """
+    def histogram(
+        self, instances: NDArray[np.int64], moment: NDArray[np.float64], bins: int
+    ) -> NDArray[np.int64]:
+        """Sampled cells per shift, as `dvth_histogram` counts: int64[2, bins]."""
+        return dvth_histogram(self.sampled_dvth(instances, moment), bins)
 
     @abstractmethod
     def worst_dvth(

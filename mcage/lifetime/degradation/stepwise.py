@@ -10,8 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.aging.vmin import CellFailure
 from mcage.engines.interface import Engine
-from mcage.engines.stress import FaultFreeDuties, TrackedCells
+from mcage.engines.stress import FaultFreeDuties
+from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
 from mcage.lifetime.bisection import crossing
 from mcage.lifetime.degradation.base import CellDegradation, Degradation
@@ -93,8 +95,6 @@ class StepwiseDegradation(Degradation):
         The technique on each kernel.
     tracked : TrackedCells
         Cells that are advanced cell by cell.
-    sampled : int
-        Number of sampled cells of each instance; they are the last of the tracked cells.
     instances : int
         Size of the batch.
     """
@@ -105,13 +105,13 @@ class StepwiseDegradation(Degradation):
         engine: Engine,
         duties: FaultFreeDuties,
         tracked: TrackedCells,
-        sampled: int,
         instances: int,
     ) -> None:
         super().__init__(instances)
         self._history, self._engine = history, engine
         self._replays, self._groups = duties.replays, (duties.at_zero, duties.at_one)
-        self._tracked, self._sampled = tracked, sampled
+        self._tracked, self._sampled = tracked, tracked.sampled
+        self._sound = np.ones(len(tracked.vmin_volts), dtype=bool)
         self._state = history.nbti.initial_state((2, len(tracked.cell)))
         self._duty = np.zeros((2, len(tracked.cell)))
 
@@ -171,8 +171,24 @@ class StepwiseDegradation(Degradation):
             )
         self._duty[:, places] = self._duty_in(epoch, instance, cell)
 
-    def cells(self, places: NDArray[np.int64]) -> StepwiseCells:
-        """See `Degradation.cells`."""
+    def failing(
+        self, instances: NDArray[np.int64], failure: CellFailure
+    ) -> tuple[NDArray[np.int64], StepwiseCells]:
+        """See `Degradation.failing`."""
+        among = np.zeros(len(self._epoch), dtype=bool)
+        among[instances] = True
+        places = np.flatnonzero(self._sound & among[self._tracked.instance[: len(self._sound)]])
+        cells = self._cells(places)
+        shift = cells.dvth(self.span.end[cells.instance])
+        fails = failure.are_faulty(self._tracked.vmin_volts[places], shift)
+        return places[fails], cells.of(fails)
+
+    def mark_faulty(self, places: NDArray[np.int64]) -> None:
+        """See `Degradation.mark_faulty`."""
+        self._sound[places] = False
+
+    def _cells(self, places: NDArray[np.int64]) -> StepwiseCells:
+        """Shifts of tracked cells, given by their positions: int64[n]."""
         instance = self._tracked.instance[places]
         return StepwiseCells(
             self._history,
@@ -188,7 +204,7 @@ class StepwiseDegradation(Degradation):
         """See `Degradation.sampled_dvth`."""
         first = len(self._tracked.cell) - len(self._epoch) * self._sampled
         places = first + instances[:, None] * self._sampled + np.arange(self._sampled)
-        cells = self.cells(places.ravel())
+        cells = self._cells(places.ravel())
         shift = cells.dvth(np.repeat(moment, self._sampled))
         of_instances: NDArray[np.float64] = shift.reshape(2, len(instances), self._sampled)
         return of_instances

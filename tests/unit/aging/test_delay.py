@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from places import DATA
 
 from mcage.aging.delay import delay_increase, dvth_at_delay
+from mcage.aging.vmin import aged_vmin
 from mcage.lifetime.bisection import crossing
-from mcage.lifetime.faults import aged_vmin
 
 VECTORS = DATA / "nbti_test_vectors.csv"
 TRANSISTOR = {"vdd_volts": 1.0, "vt0_volts": 0.3, "alpha": 1.3}

@@ -214,8 +214,5 @@ def test_another_model_is_another_life():
     limits = [
         dvth_at_delay(0.139, 1.0, MODELS[name].vt0_volts, MODELS[name].alpha) for name in names
     ]
-    found = [
-        with_model(name).plan.cases[0].conditions.failure_criteria().dvth_limit_volts
-        for name in names
-    ]
+    found = [with_model(name).plan.cases[0].conditions.delay_limit().dvth_volts for name in names]
     assert found == limits

@@ -49,7 +49,8 @@ from mcage.engines.numba_engine.stress.tracked_groups import (
     new_progress,
 )
 from mcage.engines.numba_engine.stress.workspace import SIDE_BY_SIDE, Workspace
-from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells
+from mcage.engines.stress import FaultFreeDuties, StressAccumulator
+from mcage.engines.tracked_cells import TrackedCells
 from mcage.replays.most_stressed import DutyGroups
 
 _EPOCHS, _EXPECTED = 8, 5
@@ -173,7 +174,7 @@ class NumbaStress(FaultFreeStress):
         instance, cell = self._tracked.instance[tracked], self._tracked.cell[tracked]
         duties = (self._duties.at_zero.duty, self._duties.at_one.duty)
         for seconds, bounds, duty in zip(
-            self.tracked_seconds, self._cells.bounds, duties, strict=True
+            self.tracked_seconds.now, self._cells.bounds, duties, strict=True
         ):
             seconds[tracked] = 0
             for kernel in np.flatnonzero(self._mixture[instances].any(axis=0)):
@@ -197,7 +198,7 @@ class NumbaStress(FaultFreeStress):
         order = np.argsort(kernel, kind="stable")
         scales = seconds / self._periods[kernel[order]]
         batch = Batch(instances[order], kernel[order], fault_maps[order], scales)
-        tracking = Tracking(self._groups, self._progress, self.tracked_seconds)
+        tracking = Tracking(self._groups, self._progress, self.tracked_seconds.now)
         workspace = self._workspaces.take()
         _add_epoch(batch, self._search(workspace), tracking, workspace)
         self._workspaces.give_back(workspace)

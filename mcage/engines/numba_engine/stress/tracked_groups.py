@@ -10,7 +10,7 @@ from mcage.engines.numba_engine.jit import compiled
 from mcage.engines.numba_engine.placement.contents import BITS, CODE_BITS
 from mcage.engines.numba_engine.placement.redirect import ENTRIES, WHOLE_ENTRY
 from mcage.engines.numba_engine.simd import COMPONENTS, TOGETHER
-from mcage.engines.stress import TrackedCells
+from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
 
 

@@ -1,0 +1,67 @@
+"""Threshold shifts of the transistors of many instances, where the total stress time decides."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.aging.nbti import AdditiveModel, Rates
+
+LEAST_RECOVERY = 1e-12
+"""Fraction of the age below which a recovery time is a rounding error and is taken as 0: the shift
+of some models falls at once when recovery begins."""
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveShift:
+    """How the transistors of n instances shift; arrays [n], or a number for all instances.
+
+    Parameters
+    ----------
+    nbti : AdditiveModel
+        Model of the threshold shift.
+    rates : Rates
+        What a second in their environment does.
+    activity : array
+        Fraction of the time in which cells hold what is replayed; the rest of it they are off.
+    """
+
+    nbti: AdditiveModel
+    rates: Rates
+    activity: NDArray[np.float64]
+
+    def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "AdditiveShift":
+        """The same for selected instances, also repeated."""
+        arrays = (self.rates.stress, self.rates.diffusion, self.activity)
+        if not any(array.ndim for array in arrays):
+            return self
+        stress, diffusion, activity = (a[which] if a.ndim else a for a in arrays)
+        return replace(self, rates=Rates(stress, diffusion), activity=activity)
+
+    def dvth(
+        self, busy: NDArray[np.float64], age: float | NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Threshold shifts in volts of transistors of n instances.
+
+        Parameters
+        ----------
+        busy : float64[2, n, ...]
+            Stress time in seconds, if the slice were busy all the time.
+        age : float64[n, ...]
+            Their age in seconds.
+        """
+        shape = (-1,) + (1,) * (busy.ndim - 2)
+
+        def along(values: NDArray[np.float64]) -> NDArray[np.float64]:
+            return values.reshape(shape) if values.ndim else values
+
+        stressed = busy if self.is_always_busy else along(self.activity) * busy
+        recovered = age - stressed
+        recovered = np.where(recovered > LEAST_RECOVERY * age, recovered, 0.0)
+        rates = Rates(along(self.rates.stress), along(self.rates.diffusion))
+        return self.nbti.dvth_after(rates, stressed, recovered)
+
+    @property
+    def is_always_busy(self) -> bool:
+        """Whether no instance is ever idle."""
+        return not self.activity.ndim and float(self.activity) == 1.0

@@ -1,0 +1,65 @@
+"""Vmin of aged cells: how it grows, and when a cell fails.
+
+The supply voltage that a cell needs (Vmin) rises with the threshold shifts of its transistors. A
+cell is faulty once its Vmin exceeds the lowest supply voltage of the environment.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def aged_vmin(
+    vmin_volts: ArrayLike, dvth_volts: ArrayLike, coefficient: float = 1.0
+) -> NDArray[np.float64]:
+    """Return the minimum supply voltage of aged cells, in volts.
+
+    Parameters
+    ----------
+    vmin_volts : array, any shape
+        Vmin of the cells as manufactured, in volts.
+    dvth_volts : array, same shape
+        Larger of the shifts of each cell's T0 and T1, in volts, at least 0.
+    coefficient : float
+        Vmin growth per shift, in V/V.
+
+    Notes
+    -----
+    The coefficient is assumed: Krishnan et al., IEDM 2006, find a growth of the order of the shift.
+    For sensitivity studies take 0.5 ... 1. That the larger shift counts is assumed, too.
+    """
+    grown: NDArray[np.float64] = np.asarray(vmin_volts) + coefficient * np.asarray(dvth_volts)
+    return grown
+
+
+@dataclass(frozen=True)
+class CellFailure:
+    """When cells fail.
+
+    Parameters
+    ----------
+    vmin_coefficient : float
+        Growth of Vmin per threshold shift, V/V.
+    lowest_vdd_volts : float
+        Vdd at which cells must work.
+    """
+
+    vmin_coefficient: float
+    lowest_vdd_volts: float
+
+    def are_faulty(
+        self, vmin_volts: NDArray[np.float64], dvth_volts: NDArray[np.float64]
+    ) -> NDArray[np.bool_]:
+        """Whether cells do not work at the lowest Vdd: bool[n].
+
+        Parameters
+        ----------
+        vmin_volts : float64[n]
+            Vmin of the cells as manufactured.
+        dvth_volts : float64[2, n]
+            Shifts of T0 and T1 of each cell.
+        """
+        vmin = aged_vmin(vmin_volts, dvth_volts.max(axis=0), self.vmin_coefficient)
+        faulty: NDArray[np.bool_] = vmin > self.lowest_vdd_volts
+        return faulty
