@@ -1,10 +1,11 @@
-"""Where the time of a sweep goes, as ``scripts/benchmarks/phases.py`` measures it."""
+"""Where the time of a sweep goes: ``scripts/benchmarks/phases.py`` and ``host_share.py``."""
 
 import itertools
 import json
 import sys
 
 import bench_engines
+import host_share
 import pytest
 from phases import ENGINE_PHASES, Stopwatch, TimedEngine, forget_peak, peak_bytes, run_timed_sweep
 from sweep_cases import assert_same_arrays, small_spec
@@ -70,3 +71,15 @@ def test_the_benchmark_runs(monkeypatch, tmp_path, capsys):
     assert measured["numba", "stress"]["write_events"] == 2 * 10322
     assert measured["numpy", "stress"]["write_events"] == 10322
     assert "ns/event" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("tracked_on_host", [False, True])
+def test_the_host_without_kernels(tracked_on_host):
+    """Some lives end by faults, and what stands in for kernels takes time that is not counted."""
+    engine = host_share.StubEngine(16, tracked_on_host)
+    workload = {"kernels": ["MatrixTranspose", "QuasiRandomSequence"]}
+    seconds, ended = host_share.host_seconds(engine, 64, workload=workload)
+    assert seconds > 0
+    assert engine.kernels.seconds > 0
+    assert 0 < ended["rrcd dvfs"] < 1
+    assert ended["rrcd nominal"] == 0

@@ -1,0 +1,283 @@
+"""Processor time of a sweep beside its kernels: what no engine, however fast, takes away.
+
+    python scripts/benchmarks/host_share.py [--instances 2048] [--batch 1024] [--json]
+
+The default sweep is computed and written with an engine whose kernels take no time: the time of
+what stands in for them is taken out. Their answers are plausible: fault-free slices are stressed as
+under each technique, redirected slices live on, and half of them end by faults before the horizon.
+
+Prints milliseconds of processor time for each instance, all eight cases and files included, and the
+processor time of a start of the Numba engine until its first batch.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from mcage.campaign.run import run_campaign
+from mcage.costs.kernel_activity import KernelActivity
+from mcage.engines.interface import Engine, fault_free_maps
+from mcage.engines.numba_engine import NumbaEngine
+from mcage.engines.stress import FaultFreeDuties, StressAccumulator
+from mcage.engines.tracked_cells import CellSeconds, TrackedSeconds
+from mcage.lifetime.end_cause import EndCause
+from mcage.lifetime.fault_free import FaultFreeReplays
+from mcage.replays.outcome import Counters, events_per_cycle
+from mcage.replays.prepare import prepare
+from mcage.spec import SweepSpec
+from mcage.sweep.run import BATCHES_IN_SHARD, SHARD_INSTANCES
+from mcage.sweep.study import Sweep
+
+ENOUGH_ENTRIES = 70
+"""Faulty entries from which on a redirected slice spills: half of the slices get so many."""
+
+LONGEST_DUTY = {
+    "baseline": (1.0, 0.98),
+    "rc+rar": (0.37, 0.21),
+    "rrcd": (1.0, 0.99),
+    "rrcd+rc+rar": (0.26, 0.15),
+}
+"""By technique: duty cycles of the cells that are longest at '0' and at '1'."""
+
+WARM_UP = 32
+"""Instances of a first sweep, which compiles what is compiled."""
+
+CELL_DUTY = 0.2
+"""Duty cycle of tracked cells."""
+
+START = """
+from mcage.engines.select import select_engine
+from mcage.replays.prepare import prepare
+from mcage.spec import SweepSpec
+from mcage.sweep.study import Sweep
+Sweep(SweepSpec(), select_engine("numba")[0]).prepare()
+"""
+
+
+class Kernels:
+    """Adds up the processor time of what stands in for kernels, in all threads."""
+
+    def __init__(self):
+        self.seconds = 0.0
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def stand_in(self):
+        begun = time.thread_time()
+        try:
+            yield
+        finally:
+            took = time.thread_time() - begun
+            with self._lock:
+                self.seconds += took
+
+
+class StubEngine(Engine):
+    """An engine whose answers stand in for those of kernels.
+
+    Parameters
+    ----------
+    batch : int
+        Instances of a batch.
+    tracked_on_host : bool
+        Whether the times of tracked cells are looked at on the host, as under the CPU engines.
+    """
+
+    name = "stub"
+    policies = NumbaEngine.policies
+
+    def __init__(self, batch, tracked_on_host):
+        super().__init__()
+        self.batch, self.tracked_on_host, self.kernels = batch, tracked_on_host, Kernels()
+
+    def redirect(self, replay, fault_maps):
+        with self.kernels.stand_in():
+            return counters(replay, (fault_maps != 0).sum(axis=1))
+
+    def unpacked_stress(self, duties, tracked, instances):
+        return StubStress(self, duties, tracked, instances)
+
+    def fixed_times(self, replay):
+        raise NotImplementedError
+
+    def redirected_times(self, replay, fault_maps):
+        raise NotImplementedError
+
+
+def counters(replay, faulty):
+    """Counters of a replay on maps with so many faulty entries each."""
+    writes = np.full(len(faulty), replay.passes * replay.schedule.writes)
+    to_reliable, none = writes * faulty // 256, np.zeros(len(faulty), dtype=np.int64)
+    return Counters(
+        passes=replay.passes,
+        regular=writes - to_reliable,
+        to_reliable=to_reliable,
+        to_faulty=none,
+        lds=none,
+        lds_reads=none,
+        peak_spilled_rows=np.maximum(faulty - ENOUGH_ENTRIES, 0),
+        spilled_row_cycles=none,
+        wakeups=none,
+    )
+
+
+class StubStress(StressAccumulator):
+    """Times of cells whose duty cycles are always the same."""
+
+    def __init__(self, engine, duties, tracked, instances):
+        self._engine = engine
+        super().__init__(duties, tracked, instances)
+        self._duty = np.array(LONGEST_DUTY[duties.replays[0].technique.name])[:, None]
+
+    def add(self, instances, kernel, fault_maps, seconds):
+        if self._engine.tracked_on_host:
+            self.tracked_seconds.begin_epoch(instances)
+        with self._engine.kernels.stand_in():
+            self.longest[:, instances] += self._duty * seconds
+            if self._engine.tracked_on_host:
+                runs = np.zeros(self.longest.shape[1])
+                runs[instances] = CELL_DUTY * seconds
+                self.tracked_seconds.now += runs[self._tracked.instance]
+
+    def longest_earlier(self, instances, kernel, fault_maps, seconds):
+        with self._engine.kernels.stand_in():
+            return self.longest[:, instances] - self._duty * seconds
+
+    def _new_tracked_seconds(self):
+        if self._engine.tracked_on_host:
+            return super()._new_tracked_seconds()
+        return StubSeconds(self._engine.kernels, self._tracked, len(self._has_separate_times))
+
+    def _begin(self, instances):
+        raise NotImplementedError
+
+
+class StubSeconds(TrackedSeconds):
+    """Tracked cells on a device: cells all of which have the same duty cycle."""
+
+    def __init__(self, kernels, tracked, instances):
+        self._kernels, self._tracked, self._instances = kernels, tracked, instances
+        with kernels.stand_in():
+            self._sound = np.ones(len(tracked.vmin_volts), dtype=bool)
+
+    def failing(self, instances, age, shift, failure):
+        with self._kernels.stand_in():
+            dvth = np.full(self._instances, -np.inf)
+            busy = np.broadcast_to(CELL_DUTY * age, (2, len(age)))
+            dvth[instances] = shift.of(instances).dvth(busy, age)[0]
+            limit = failure.lowest_vdd_volts - failure.vmin_coefficient * dvth
+            owner = self._tracked.instance[: len(self._sound)]
+            places = np.flatnonzero(self._sound & (self._tracked.vmin_volts > limit[owner]))
+            after = np.zeros(self._instances)
+            after[instances] = CELL_DUTY * age
+            seconds = np.broadcast_to(after[owner[places]], (2, len(places)))
+            return places, CellSeconds(0.9 * seconds, seconds)
+
+    def mark_faulty(self, places):
+        with self._kernels.stand_in():
+            self._sound[places] = False
+
+    def histogram(self, instances, moments, shift, bins):
+        with self._kernels.stand_in():
+            counts = np.zeros((2, bins), dtype=np.int64)
+            counts[:, 1] = len(instances) * self._tracked.sampled
+            return counts
+
+
+def fault_free(engine, plan, technique):
+    """A technique on every kernel of a sweep, as the stand-ins have it."""
+    offsets = plan.spec.registers.selector_offsets
+    replays = tuple(
+        prepare(trace, technique, plan.spec.delta_limit, offsets) for trace in plan.traces
+    )
+    counted = [engine.count(replay, fault_free_maps()) for replay in replays]
+    events = [events_per_cycle(*both) for both in zip(replays, counted, strict=True)]
+    return FaultFreeReplays(
+        replays=replays,
+        duties=FaultFreeDuties(replays, None, None),
+        events=np.concatenate(events),
+        activities=tuple(KernelActivity.of(replay) for replay in replays),
+        peak_spilled_rows=np.concatenate([counts.peak_spilled_rows for counts in counted]),
+    )
+
+
+def stub_sweep(engine, **keys):
+    """A sweep whose slices without faults are stand-ins, too."""
+    sweep = Sweep(SweepSpec.from_mapping(keys), engine)
+    techniques = {case.case.technique: case.technique for case in sweep.plan.cases}
+    sweep.plan.fault_free = {
+        name: fault_free(engine, sweep.plan, technique) for name, technique in techniques.items()
+    }
+    sweep.prepare()
+    return sweep
+
+
+def host_seconds(engine, instances, **keys):
+    """Processor time of a sweep without its kernels, once all is warm: seconds.
+
+    Returns
+    -------
+    float, dict of str to float
+        Seconds; by case, the fraction of lives that end by faults within the horizon.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        stub_sweep(engine, instances=WARM_UP, **keys).compute(0, WARM_UP)
+        sweep, out = stub_sweep(engine, instances=instances, **keys), Path(folder) / "sweep.h5"
+        before = engine.kernels.seconds
+        begun = time.process_time()
+        shard_size = max(SHARD_INSTANCES, BATCHES_IN_SHARD * engine.batch)
+        run_campaign(sweep.study, out, shard_size)
+        seconds = time.process_time() - begun - (engine.kernels.seconds - before)
+        with h5py.File(out) as file:
+            ended = (file["end_cause"][()] == EndCause.NO_HOME).mean(axis=1)
+        names = (f"{case.technique} {case.environment}" for case in sweep.header.cases)
+        return seconds, dict(zip(names, ended.tolist(), strict=True))
+
+
+def startup_seconds():
+    """Processor time of a process that prepares the default sweep, with a warm cache."""
+    took = []
+    for _ in range(2):  # the first fills the cache
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-c", START], check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        took.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+    return took[-1]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--instances", type=int, default=2048)
+    parser.add_argument("--batch", type=int, default=1024, help="instances of a batch (1024)")
+    parser.add_argument(
+        "--tracked-on-host",
+        action="store_true",
+        help="look at the times of tracked cells as the CPU engines do",
+    )
+    parser.add_argument("--no-start", action="store_true", help="do not measure a start")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    engine = StubEngine(given.batch, given.tracked_on_host)
+    seconds, ended = host_seconds(engine, given.instances)
+    figures = {"ms_per_instance": 1e3 * seconds / given.instances}
+    if not given.no_start:
+        figures["startup_core_s"] = startup_seconds()
+    if given.json:
+        print(json.dumps(figures | {"ended_by_faults": ended}))
+    else:
+        for name, value in figures.items():
+            print(f"{name}: {value:.3f}")
+
+
+if __name__ == "__main__":
+    main()
