@@ -256,7 +256,10 @@ def _add_epoch(batch: Batch, search: Search, tracking: Tracking, workspace: Work
                 others_count += 1
             end += 1
         sums = workspace.cells.times.ones
-        advance_together(residencies, kernel, alike[:alike_count], homes_of_several, tracking, sums)
+        if alike_count:  # otherwise residencies would be summed up for nobody
+            advance_together(
+                residencies, kernel, alike[:alike_count], homes_of_several, tracking, sums
+            )
         _advance_side_by_side(
             residencies, kernel, others[:others_count], epoch_log, groups, progress
         )
