@@ -10,7 +10,7 @@ from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.stress import FaultFreeDuties
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
-from mcage.replays.most_stressed import group_by_duty
+from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.outcome import Counters
 from mcage.replays.prepare import PreparedReplay
 from mcage.traces import Trace, first_generations
@@ -103,7 +103,7 @@ def ask(engine: Engine, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -
     }
 
     duties = (
-        group_by_duty(at.reshape(1, -1) / fault_free.period)
+        duty_cycles(at.reshape(1, -1) / fault_free.period)
         for at in (fault_free.zeros, fault_free.ones)
     )
     stress = engine.stress(FaultFreeDuties((replay,), *duties), _tracked(instances), instances)

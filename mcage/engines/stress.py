@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.tracked_cells import TrackedCells, TrackedSeconds
-from mcage.replays.most_stressed import DutyGroups, longest_total
+from mcage.replays.most_stressed import DutyCycles, longest_total
 from mcage.replays.prepare import PreparedReplay
 
 SliceTimes = tuple[NDArray[np.integer], NDArray[np.integer], int]
@@ -31,13 +31,13 @@ class FaultFreeDuties:
     ----------
     replays : tuple of PreparedReplay
         The technique on each kernel.
-    at_zero, at_one : DutyGroups
+    at_zero, at_one : DutyCycles
         Fraction of the time for which each cell holds '0' and '1'.
     """
 
     replays: tuple[PreparedReplay, ...]
-    at_zero: DutyGroups
-    at_one: DutyGroups
+    at_zero: DutyCycles
+    at_one: DutyCycles
 
 
 def by_kernel(kernel: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.bool_]]]:
@@ -113,7 +113,7 @@ class StressAccumulator(ABC):
         mixtures = self._mixture[instances]
         duties = (self._duties.at_zero, self._duties.at_one)
         for longest, of_cells in zip(self.longest, duties, strict=True):
-            longest[instances] = self._longest_of_mixtures(mixtures, of_cells)
+            longest[instances] = longest_total(mixtures, of_cells.skyline)
         first_cell = np.full(len(self._has_separate_times), -1, dtype=np.int64)
         first_cell[instances] = kernel * self._duties.at_zero.duty.shape[1]
         for first in range(0, len(self._tracked.cell), TRACKED_TOGETHER):
@@ -149,17 +149,12 @@ class StressAccumulator(ABC):
             mixtures = self._mixture[instances[fault_free]]
             mixtures[np.arange(len(fault_free)), kernel[fault_free]] -= seconds[fault_free]
             for which, duties in enumerate((self._duties.at_zero, self._duties.at_one)):
-                longest[which, fault_free] = self._longest_of_mixtures(mixtures, duties)
+                longest[which, fault_free] = longest_total(mixtures, duties.skyline)
         if len(alone):
             longest[:, alone] = self._separate_longest_earlier(
                 instances[alone], kernel[alone], fault_maps[alone], seconds[alone]
             )
         return longest
-
-    def _longest_of_mixtures(
-        self, mixtures: NDArray[np.float64], duties: DutyGroups
-    ) -> NDArray[np.float64]:
-        return longest_total(mixtures, duties)
 
     def _new_tracked_seconds(self) -> TrackedSeconds:
         return TrackedSeconds(self._tracked, len(self._has_separate_times))

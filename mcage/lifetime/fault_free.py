@@ -14,7 +14,7 @@ from mcage.costs.kernel_activity import KernelActivity
 from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.stress import FaultFreeDuties
 from mcage.geometry import SLICE
-from mcage.replays.most_stressed import group_by_duty
+from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.outcome import events_per_cycle
 from mcage.replays.prepare import PreparedReplay
 
@@ -91,7 +91,7 @@ def fault_free_replays(
         ones[kernel] = (times.ones[0] / times.period).ravel()
     return FaultFreeReplays(
         replays=replays,
-        duties=FaultFreeDuties(aging, group_by_duty(zeros), group_by_duty(ones)),
+        duties=FaultFreeDuties(aging, duty_cycles(zeros), duty_cycles(ones)),
         events=np.concatenate(
             [events_per_cycle(*both) for both in zip(replays, counters, strict=True)]
         ),

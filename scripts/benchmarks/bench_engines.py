@@ -40,7 +40,7 @@ from mcage.engines.stress import FaultFreeDuties
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.errors import UserError
 from mcage.geometry import SLICE
-from mcage.replays.most_stressed import group_by_duty
+from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS, open_trace
@@ -167,9 +167,7 @@ class Work:
     def __init__(self, trace, technique, engine):
         self.replay = prepare(trace, technique)
         clean = engine.cell_times(self.replay, fault_free_maps())
-        groups = (
-            group_by_duty(at.reshape(1, -1) / clean.period) for at in (clean.zeros, clean.ones)
-        )
+        groups = (duty_cycles(at.reshape(1, -1) / clean.period) for at in (clean.zeros, clean.ones))
         self.duties = FaultFreeDuties((self.replay,), *groups)
         self.events_per_slice = self.replay.passes * self.replay.schedule.writes
 

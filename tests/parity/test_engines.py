@@ -35,7 +35,7 @@ from trace_strategies import SPILLING, random_trace, traces
 
 from mcage.engines.stress import FaultFreeDuties
 from mcage.engines.tracked_cells import TrackedCells
-from mcage.replays.most_stressed import group_by_duty
+from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES, Placement, Storage
 from mcage.traces import first_generations, validate_trace
@@ -166,7 +166,7 @@ def test_stress_beyond_32_bits(name):
 
 def test_longest_of_mixtures_agrees_to_the_last_bit():
     rng = np.random.default_rng(6)
-    groups = group_by_duty(rng.beta(0.3, 3, (3, 64 * 64)))
+    groups = duty_cycles(rng.beta(0.3, 3, (3, 64 * 64)))
     replay = prepare(random_trace(random.Random(6), **SMALL), TECHNIQUES["baseline"])
     duties = FaultFreeDuties((replay,) * 3, groups, groups)
     nobody = TrackedCells(*np.zeros((2, 0), dtype=np.int64))

@@ -13,7 +13,7 @@ from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.stress import DenseStress, FaultFreeDuties
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
-from mcage.replays.most_stressed import group_by_duty
+from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces.library import bundled_trace
@@ -39,7 +39,7 @@ def duties(request):
     times = [NUMBA.cell_times(replay, clean) for replay in replays]
     at_zero = np.stack([(of_kernel.zeros[0] / of_kernel.period).ravel() for of_kernel in times])
     at_one = np.stack([(of_kernel.ones[0] / of_kernel.period).ravel() for of_kernel in times])
-    return FaultFreeDuties(replays, group_by_duty(at_zero), group_by_duty(at_one))
+    return FaultFreeDuties(replays, duty_cycles(at_zero), duty_cycles(at_one))
 
 
 def lives(duties, seed):
@@ -105,7 +105,7 @@ def test_bits_are_worked_out_for_all_entries_at_once(duties):
 def test_longest_times_of_many_fault_maps(kernel):
     """Some bits of an entry looked at alone, others next to them with all entries."""
     replay = prepare(bundled_trace(kernel), TECHNIQUES["rrcd+rc+rar"])
-    groups = group_by_duty(np.zeros((1, SLICE.cells)))
+    groups = duty_cycles(np.zeros((1, SLICE.cells)))
     duties = FaultFreeDuties((replay,), groups, groups)
     nobody = TrackedCells(*np.zeros((2, 0), dtype=np.int64))
     for seed in range(50):

@@ -19,7 +19,7 @@ from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.stress import FaultFreeDuties
 from mcage.engines.tracked_cells import Moments, TrackedCells
 from mcage.errors import UserError
-from mcage.replays.most_stressed import group_by_duty
+from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.prepare import prepare
 from mcage.techniques import Gating, Placement, Storage, Technique
 from mcage.traces.model import ALLOC, ALLOC_COLUMNS, EVENT_COLUMNS, WRITE
@@ -170,7 +170,7 @@ def duties_of(replays):
         times = NUMBA.cell_times(replay, np.zeros((1, 256), dtype=np.uint8))
         for kind, all_cells in duty.items():
             all_cells.append((getattr(times, kind)[0] / times.period).ravel())
-    at_zero, at_one = (group_by_duty(np.stack(all_cells)) for all_cells in duty.values())
+    at_zero, at_one = (duty_cycles(np.stack(all_cells)) for all_cells in duty.values())
     return FaultFreeDuties(replays, at_zero, at_one)
 
 

@@ -26,7 +26,6 @@ from mcage.engines.numba_engine.placement.residencies import Residencies, reside
 from mcage.engines.numba_engine.simd import COMPONENTS
 from mcage.engines.numba_engine.stress.accumulator import FaultFreeStress, NumbaStress
 from mcage.engines.numba_engine.stress.epoch_log import Pool
-from mcage.engines.numba_engine.stress.mixture import Tree, tree_of
 from mcage.engines.numba_engine.stress.workspace import Workspace, new_workspace
 from mcage.engines.policies import Policies
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator
@@ -64,7 +63,6 @@ class NumbaEngine(Engine):
         self._counts: Memo[RedirectedReplay, Counts] = Memo(
             lambda replay: Counts(self._residencies.of(replay))
         )
-        self._trees: Memo[FaultFreeDuties, tuple[Tree, Tree]] = Memo(_trees)
         self._redirected: Memo[FaultFreeDuties, tuple[Residencies, FreeList[Workspace]]] = Memo(
             _redirected
         )
@@ -93,11 +91,10 @@ class NumbaEngine(Engine):
         self, duties: FaultFreeDuties, tracked: TrackedCells, instances: int
     ) -> StressAccumulator:
         """See `Engine.unpacked_stress`."""
-        trees = self._trees.of(duties)
         if not isinstance(duties.replays[0], RedirectedReplay):
-            return FaultFreeStress(trees, duties, tracked, instances)
+            return FaultFreeStress(duties, tracked, instances)
         residencies, workspaces = self._redirected.of(duties)
-        return NumbaStress(residencies, workspaces, self._pool, trees, duties, tracked, instances)
+        return NumbaStress(residencies, workspaces, self._pool, duties, tracked, instances)
 
 
 def _no_cycles(instances: int) -> NDArray[np.int64]:
@@ -108,10 +105,6 @@ def _no_cycles(instances: int) -> NDArray[np.int64]:
 def _cell_times(ones: NDArray[np.int64], powered: NDArray[np.int64], period: int) -> CellTimes:
     shape = (len(ones), ENTRIES, SLICE.entry_bits)
     return CellTimes(ones.reshape(shape), powered.reshape(shape), period)
-
-
-def _trees(duties: FaultFreeDuties) -> tuple[Tree, Tree]:
-    return tree_of(duties.at_zero), tree_of(duties.at_one)
 
 
 def _redirected(duties: FaultFreeDuties) -> tuple[Residencies, FreeList[Workspace]]:

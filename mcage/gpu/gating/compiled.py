@@ -4,21 +4,13 @@ Both are loops over rows of GPUs, without fast-math: NumPy's operations, in the 
 same bits, whatever other GPUs stand in the rows.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+from mcage.compiled import compiled
 
 
-def _compiled(function: Function) -> Function:
-    return cast(Function, numba.njit(nogil=True, cache=True)(function))
-
-
-@_compiled
+@compiled
 def ranked(keys: NDArray[np.float64]) -> NDArray[np.int8]:
     """Place of each key of a column in rising order; of equal keys, the lower row comes first.
 
@@ -44,7 +36,7 @@ def ranked(keys: NDArray[np.float64]) -> NDArray[np.int8]:
     return ranks
 
 
-@_compiled
+@compiled
 def add_products(
     matrix: NDArray[np.float64], rows: NDArray[np.float64], sums: NDArray[np.float64]
 ) -> None:

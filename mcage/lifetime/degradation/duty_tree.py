@@ -1,6 +1,6 @@
 """Duty cycles of slices in each epoch, cell by cell and in groups whose largest bounds each cell.
 
-All fault-free slices have the groups of like cells that `mcage.replays.most_stressed` makes. A
+Of fault-free slices only the skyline of `mcage.replays.most_stressed` can have the worst cell. A
 slice whose registers are redirected has different duty cycles in each epoch; a group of it is a bit
 of an entry in all 64 components, since these are much alike.
 """
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.geometry import SLICE
-from mcage.replays.most_stressed import BRANCHES, DutyGroups
+from mcage.replays.most_stressed import BLOCK, DutyCycles
 from mcage.replays.outcome import CellTimes
 
 _Times = NDArray[Any]  # unsigned integers, or float64
@@ -60,34 +60,36 @@ class FaultFreeSlices(Slices):
 
     Parameters
     ----------
-    groups : DutyGroups
+    duties : DutyCycles
         Duty cycles under each kernel.
     kernel : int64[n, epochs]
         Kernel that each slice runs.
     """
 
-    def __init__(self, groups: DutyGroups, kernel: NDArray[np.int64]) -> None:
-        self._groups, self._kernel = groups, kernel
-        self.roots = groups.levels[0].shape[1]
-        self.branches = (BRANCHES,) * len(groups.levels)
+    def __init__(self, duties: DutyCycles, kernel: NDArray[np.int64]) -> None:
+        self._duties, self._kernel = duties, kernel
+        self.roots = duties.skyline.largest.shape[1]
+        self.branches = (BLOCK,)
 
     def largest(
         self, level: int, epoch: int, index: NDArray[np.int64], group: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """See `Slices.largest`."""
-        largest: NDArray[np.float64] = self._groups.levels[level][self._kernel[index, epoch], group]
+        largest: NDArray[np.float64] = self._duties.skyline.largest[
+            self._kernel[index, epoch], group
+        ]
         return largest
 
     def duty(
         self, epoch: int, index: NDArray[np.int64], cell: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """See `Slices.duty`."""
-        duty: NDArray[np.float64] = self._groups.duty[self._kernel[index, epoch], cell]
+        duty: NDArray[np.float64] = self._duties.duty[self._kernel[index, epoch], cell]
         return duty
 
     def cell(self, place: NDArray[np.int64]) -> NDArray[np.int64]:
         """See `Slices.cell`."""
-        return self._groups.cells.ravel()[place].astype(np.int64)
+        return self._duties.skyline.cell[place]
 
 
 @dataclass(frozen=True, eq=False)

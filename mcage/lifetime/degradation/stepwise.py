@@ -109,7 +109,7 @@ class StepwiseDegradation(Degradation):
     ) -> None:
         super().__init__(instances)
         self._history, self._engine = history, engine
-        self._replays, self._groups = duties.replays, (duties.at_zero, duties.at_one)
+        self._replays, self._duties = duties.replays, (duties.at_zero, duties.at_one)
         self._tracked, self._sampled = tracked, tracked.sampled
         self._sound = np.ones(len(tracked.vmin_volts), dtype=bool)
         self._state = history.nbti.initial_state((2, len(tracked.cell)))
@@ -297,7 +297,7 @@ class StepwiseDegradation(Degradation):
     ) -> NDArray[np.float64]:
         """Fractions of the busy time of an epoch at '0' and at '1' of n cells: float64[2, n]."""
         kernel = self._kernel[instance, epoch]
-        duty = np.stack([groups.duty[kernel, cell] for groups in self._groups])
+        duty = np.stack([duties.duty[kernel, cell] for duties in self._duties])
         for redirected in np.unique(instance).tolist():
             if of_slice := self._redirected[redirected].get(epoch):
                 places = np.flatnonzero(instance == redirected)
@@ -367,7 +367,7 @@ class StepwiseDegradation(Degradation):
             places = np.flatnonzero((latest == epoch) & ~is_redirected)
             if len(places):
                 kernel = self._kernel[instances[places]]
-                zeros, ones = (FaultFreeSlices(groups, kernel) for groups in self._groups)
+                zeros, ones = (FaultFreeSlices(duties, kernel) for duties in self._duties)
                 yield epoch, places, (zeros, ones)
         for place in np.flatnonzero(is_redirected).tolist():
             instance, epoch = instances[place], int(latest[place])
@@ -380,6 +380,6 @@ class StepwiseDegradation(Degradation):
             return redirected
         kernel = int(self._kernel[instance, epoch])
         if kernel not in self._fault_free:
-            zeros, ones = (groups.duty[kernel] for groups in self._groups)
+            zeros, ones = (duties.duty[kernel] for duties in self._duties)
             self._fault_free[kernel] = SliceDuty.of(zeros, ones, 1.0)
         return self._fault_free[kernel]

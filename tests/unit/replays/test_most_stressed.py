@@ -1,11 +1,21 @@
-"""The longest stressed cell of a mixture of kernels: a bound that must never skip the winner."""
+"""The longest stressed cell of a mixture of kernels: the skyline must never lack the winner."""
+
+import types
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcage.replays.most_stressed import BLOCK, BRANCHES, GROUP, group_by_duty, longest_total
+from mcage.replays import most_stressed
+from mcage.replays.most_stressed import (
+    BLOCK,
+    TOGETHER,
+    Skyline,
+    duty_cycles,
+    longest_total,
+    skyline_cells,
+)
 
 DUTIES = ("beta", "few values", "zero", "one cell", "all alike", "tiny differences", "close")
 
@@ -55,64 +65,70 @@ def brute_force(seconds, duty):
 @given(
     seed=st.integers(0, 2**32 - 1),
     kernels=st.integers(1, 5),
-    halvings=st.integers(0, 5),
-    instances=st.sampled_from([1, 4, BLOCK + 1]),
+    cells=st.integers(1, 6 * BLOCK),
+    instances=st.integers(0, 4),
 )
-def test_it_is_the_maximum_over_all_cells_to_the_last_bit(seed, kernels, halvings, instances):
+def test_it_is_the_maximum_over_all_cells_to_the_last_bit(seed, kernels, cells, instances):
     rng = np.random.default_rng(seed)
-    duty = random_duty(rng, kernels, GROUP << halvings)
+    duty = random_duty(rng, kernels, cells)
     seconds = random_seconds(rng, instances, kernels)
-    assert np.array_equal(longest_total(seconds, group_by_duty(duty)), brute_force(seconds, duty))
+    skyline = duty_cycles(duty).skyline
+    assert np.array_equal(longest_total(seconds, skyline), brute_force(seconds, duty))
+
+
+@pytest.mark.parametrize("kernels", [1, 10, 70])
+def test_many_cells_and_many_kernels(kernels):
+    """More cells than are compared without a look, and more kernels than a signature has bits."""
+    rng = np.random.default_rng(4)
+    duty = rng.beta(0.2, 0.8, (kernels, 1 << 13))
+    seconds = random_seconds(rng, 20, kernels)
+    skyline = duty_cycles(duty).skyline
+    assert np.array_equal(longest_total(seconds, skyline), brute_force(seconds, duty))
+    assert kernels > 1 or len(skyline.cell) == BLOCK
 
 
 def test_nothing_has_run_yet():
-    groups = group_by_duty(np.random.default_rng(1).random((3, 4 * GROUP)))
-    assert longest_total(np.zeros((2, 3)), groups).tolist() == [0, 0]
+    skyline = duty_cycles(np.random.default_rng(1).random((3, 256))).skyline
+    assert longest_total(np.zeros((2, 3)), skyline).tolist() == [0, 0]
 
 
-def test_no_instances():
-    groups = group_by_duty(np.random.default_rng(1).random((3, 4 * GROUP)))
-    assert len(longest_total(np.zeros((0, 3)), groups)) == 0
+def test_what_is_left_are_the_cells_that_no_other_exceeds():
+    duty = np.random.default_rng(2).choice([0, 0.25, 0.5, 0.75, 1], (3, 500))
+    kept = skyline_cells(duty)
+    others = duty.T[:, None]
+    exceeded = ((others >= duty.T) & (others != duty.T).any(axis=2, keepdims=True)).all(axis=2)
+    unrivalled = {tuple(cell) for cell in duty.T[~exceeded.any(axis=0)]}
+    assert len(kept) == len(unrivalled)
+    assert {tuple(duty[:, cell]) for cell in kept} == unrivalled
 
 
-@pytest.mark.parametrize(("halvings", "nodes"), [(1, [16]), (6, [64, 512]), (7, [128, 1024])])
-def test_groups_are_all_cells_and_their_bounds_bound_them(halvings, nodes):
-    rng = np.random.default_rng(2)
-    cells = GROUP << halvings
-    duty = random_duty(rng, 4, cells)
-    groups = group_by_duty(duty)
-    assert groups.cells.shape == (cells // GROUP, GROUP)
-    assert sorted(groups.cells.ravel().tolist()) == list(range(cells))
-    assert [level.shape[1] for level in groups.levels] == nodes
-    assert nodes[-1] == cells // BRANCHES
-    for level in groups.levels:
-        of_nodes = groups.cells.reshape(level.shape[1], -1)
-        assert np.array_equal(level, duty[:, of_nodes].max(axis=2))
+def test_with_fewer_comparisons_more_cells_stay_and_the_maximum_is_the_same(monkeypatch):
+    duty = np.random.default_rng(2).random((4, 3000))
+    exact = skyline_cells(duty)
+    monkeypatch.setattr(most_stressed, "_filter", filter_comparing(TOGETHER))
+    more = skyline_cells(duty)
+    assert set(exact) < set(more)
+    seconds = random_seconds(np.random.default_rng(3), 20, 4)
+    skyline = Skyline.of(more, duty)
+    assert np.array_equal(longest_total(seconds, skyline), brute_force(seconds, duty))
 
 
-def test_champions_win_under_each_kernel_alone():
-    """So that a slice that has run one kernel only is done without a look into the groups."""
-    duty = np.random.default_rng(2).random((5, 8 * GROUP))
-    assert set(np.argmax(duty, axis=1)) <= set(group_by_duty(duty).champions)
+def filter_comparing(most):
+    """The filter as Python, which compares with fewer cells."""
+    python = most_stressed._filter.py_func
+    return types.FunctionType(python.__code__, python.__globals__ | {"COMPARED": most})
 
 
-def test_few_groups_are_looked_into():
-    """Bounds and champions must keep nearly all of the cells out of sight."""
-    duty = np.random.default_rng(2).beta(0.2, 0.8, (3, 4096 * GROUP))
-    seconds = np.array([[1.0, 2.0, 0.5], [0.0, 1.0, 1.0], [1.0, 0.0, 0.0]])
-    groups = group_by_duty(duty)
-    looked = 0
-    longest = longest_total(seconds, groups)
-    for level in groups.levels:
-        bound = np.array([totals(mixture, level) for mixture in seconds])
-        looked += BRANCHES * (bound > longest[:, None]).sum()
-    assert looked < 0.01 * duty.shape[1]
+def test_a_skyline_is_whole_blocks_with_their_largest_duties():
+    duty = random_duty(np.random.default_rng(5), 4, 1000)
+    skyline = duty_cycles(duty).skyline
+    assert len(skyline.cell) % BLOCK == 0
+    assert np.array_equal(skyline.duty, duty[:, skyline.cell])
+    assert np.array_equal(skyline.largest, skyline.duty.reshape(4, -1, BLOCK).max(axis=2))
 
 
-def test_grouping_brings_like_cells_together():
+def test_like_cells_stand_side_by_side():
     """Otherwise every bound is the largest of all, and every cell is looked at."""
-    duty = np.repeat([0.1, 0.9, 0.5, 0.3], GROUP)
-    np.random.default_rng(3).shuffle(duty)
-    groups = group_by_duty(duty[None])
-    bound = groups.duty[0, groups.cells].max(axis=1)
-    assert sorted(bound.tolist()) == [0.1, 0.3, 0.5, 0.9]
+    duty = np.random.default_rng(2).beta(0.2, 0.8, (3, 1 << 12))
+    bits = duty_cycles(duty).skyline.cell % 32
+    assert np.all(np.diff(bits) >= 0)

@@ -33,7 +33,6 @@ from mcage.engines.numba_engine.stress.kept_cells import (
     new_cells,
     raise_bounds,
 )
-from mcage.engines.numba_engine.stress.mixture import Tree, longest_total
 from mcage.engines.numba_engine.stress.most_stressed import Search, find_longest, longest_earlier
 from mcage.engines.numba_engine.stress.tracked_cells import (
     advance,
@@ -51,7 +50,6 @@ from mcage.engines.numba_engine.stress.tracked_groups import (
 from mcage.engines.numba_engine.stress.workspace import SIDE_BY_SIDE, Workspace
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator
 from mcage.engines.tracked_cells import TrackedCells
-from mcage.replays.most_stressed import DutyGroups
 
 _EPOCHS, _EXPECTED = 8, 5
 """Epochs of an instance for which there is space at first, and for the occupants of how many."""
@@ -62,32 +60,7 @@ cache."""
 
 
 class FaultFreeStress(StressAccumulator):
-    """Stress times of instances whose technique heeds no fault: always mixtures of duty cycles.
-
-    Parameters
-    ----------
-    trees : tuple of Tree
-        Trees of the duty cycles at '0' and at '1'.
-    duties, tracked, instances
-        As for `StressAccumulator`.
-    """
-
-    def __init__(
-        self,
-        trees: tuple[Tree, Tree],
-        duties: FaultFreeDuties,
-        tracked: TrackedCells,
-        instances: int,
-    ) -> None:
-        super().__init__(duties, tracked, instances)
-        self._trees = trees
-
-    def _longest_of_mixtures(
-        self, mixtures: NDArray[np.float64], duties: DutyGroups
-    ) -> NDArray[np.float64]:
-        longest = np.empty(len(mixtures))
-        longest_total(mixtures, self._trees[duties is self._duties.at_one], longest)
-        return longest
+    """Stress times of instances whose technique heeds no fault: always mixtures of duty cycles."""
 
     def _begin(self, instances: NDArray[np.int64]) -> None:
         raise NotImplementedError
@@ -112,7 +85,7 @@ class Batch(NamedTuple):
     scales: NDArray[np.float64]
 
 
-class NumbaStress(FaultFreeStress):
+class NumbaStress(StressAccumulator):
     """Stress times of instances that may be redirected.
 
     Parameters
@@ -121,8 +94,8 @@ class NumbaStress(FaultFreeStress):
         Those of the technique on every kernel.
     workspaces, pool : FreeList, Pool
         Memory.
-    trees, duties, tracked, instances
-        As for `FaultFreeStress`.
+    duties, tracked, instances
+        As for `StressAccumulator`.
     """
 
     def __init__(
@@ -130,12 +103,11 @@ class NumbaStress(FaultFreeStress):
         residencies: Residencies,
         workspaces: FreeList[Workspace],
         pool: Pool,
-        trees: tuple[Tree, Tree],
         duties: FaultFreeDuties,
         tracked: TrackedCells,
         instances: int,
     ) -> None:
-        super().__init__(trees, duties, tracked, instances)
+        super().__init__(duties, tracked, instances)
         self._residencies, self._workspaces, self._pool = residencies, workspaces, pool
 
     @cached_property
