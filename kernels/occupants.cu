@@ -5,10 +5,17 @@
 // One block is one slice in one pass.
 
 constexpr int ENTRIES = 256;
-constexpr int WHOLE = 4;
+constexpr int WHOLE = 1;  // of a home, as in select.cu
 
 struct alignas(16) Arrival {
     int first, end, home, rank;
+};
+
+// A slice of the launch: the kernel of the workload that it runs, and the place of its arrivals,
+// `capacity` for each of its passes.
+struct alignas(16) Run {
+    long long first_arrival;
+    int kernel, capacity;
 };
 
 // Writes first ... end - 1 land in one entry: in block `block` of it, or in all of it (-1). They
@@ -17,18 +24,22 @@ struct alignas(16) Occupant {
     int first, end, block, turn;
 };
 
-// arrivals[pass of a slice][capacity]  as `place` leaves them
-// arrived[pass of a slice][entry]      likewise
-// starts[pass of a slice][257]         result: first occupant of each entry
-// occupants[pass of a slice][capacity] result
+// runs[slice]                         where the arrivals of a slice are, and its occupants
+// arrivals[]                          as `place` leaves them
+// arrived[pass of a slice][entry]     likewise
+// starts[pass of a slice][257]        result: first occupant of each entry
+// occupants[]                         result, where the arrivals are
 extern "C" __global__ void __launch_bounds__(ENTRIES)
-sort_occupants(const int4 *arrivals, const int *arrived, int capacity, int *starts,
-               int4 *occupants) {
+sort_occupants(const Run *__restrict__ runs, int passes, const Arrival *__restrict__ arrivals,
+               const int *__restrict__ arrived, int *__restrict__ starts,
+               Occupant *__restrict__ occupants) {
     __shared__ int place[ENTRIES + 1];
-    const long long pass = blockIdx.x;
+    const long long number = blockIdx.x;
+    const Run of_slice = runs[number / passes];
+    const long long first = of_slice.first_arrival + number % passes * of_slice.capacity;
     const int entry = threadIdx.x;
     if (entry == 0) place[0] = 0;
-    place[entry + 1] = arrived[pass * ENTRIES + entry];
+    place[entry + 1] = arrived[number * ENTRIES + entry];
     __syncthreads();
     for (int distance = 1; distance < ENTRIES; distance *= 2) {
         const int before = entry + 1 > distance ? place[entry + 1 - distance] : 0;
@@ -36,15 +47,14 @@ sort_occupants(const int4 *arrivals, const int *arrived, int capacity, int *star
         place[entry + 1] += before;
         __syncthreads();
     }
-    if (entry == 0) starts[pass * (ENTRIES + 1)] = 0;
-    starts[pass * (ENTRIES + 1) + entry + 1] = place[entry + 1];
+    if (entry == 0) starts[number * (ENTRIES + 1)] = 0;
+    starts[number * (ENTRIES + 1) + entry + 1] = place[entry + 1];
 
-    const Arrival *from = reinterpret_cast<const Arrival *>(arrivals) + pass * capacity;
-    Occupant *to = reinterpret_cast<Occupant *>(occupants) + pass * capacity;
     const int count = place[ENTRIES];
     for (int i = threadIdx.x; i < count; i += ENTRIES) {
-        const Arrival arrival = from[i];
-        const int block = arrival.home & WHOLE ? -1 : arrival.home & 3;
-        to[place[arrival.home / 8] + arrival.rank] = {arrival.first, arrival.end, block, 0};
+        const Arrival arrival = arrivals[first + i];
+        const int block = arrival.home & WHOLE ? -1 : arrival.home / 2 % 4;
+        occupants[first + place[arrival.home / 8] + arrival.rank] = {arrival.first, arrival.end,
+                                                                     block, 0};
     }
 }

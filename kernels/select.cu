@@ -4,10 +4,15 @@
 // One warp is one slice in one pass. The free blocks of 256 entries x 4 blocks are 32 bits in each
 // of 32 lanes: lane l has entries 8 l ... 8 l + 7. A priority encoder is then a ballot (which lane
 // is the first to have a candidate), a find-first-set and a shuffle. Homes of rows lie in shared
-// memory.
+// memory. Slices of a launch may run different kernels.
 //
 // A register moves only when its compression state changes, unless it is spilled: it is enough to
 // look at the first write of each residency, and if anything spills, once more at every write.
+//
+// Operations depend on each other, so that what counts is the time of a single one. A warp takes 32
+// operations at a time: each lane loads one, with the home that its row has, and when its turn comes
+// a single shuffle tells all lanes of both. What does not decide the next home waits until the 32
+// are done and is then the work of all lanes: events, ranks, and the list of arrivals.
 //
 // GR-Guard (section VI.B) is the same machine: a residency is the life of a value, and every row
 // prefers the entry of its number.
@@ -19,22 +24,27 @@
 
 constexpr int ENTRIES = 256;
 constexpr int ENTRIES_OF_LANE = 8;
+constexpr int LANES = 32;
 constexpr int WARPS = 4;  // of a block
 constexpr unsigned EVERY_LANE = 0xFFFFFFFFu;
 constexpr unsigned EVERY_BLOCK = 0xFu;
 constexpr unsigned FIRST_BLOCKS = 0x11111111u;  // block 0 of each of the lane's entries
 
-// A home is 8 x entry + block for a compressed value, 8 x entry + 4 for a whole entry.
-constexpr int WHOLE = 4;
-constexpr short NOWHERE = -1, SPILLED = -2, IN_TABLE = -3;
+// A home is 2 x block for a compressed value, 2 x block + 1 for the entry that begins with the block;
+// blocks are numbered from 0 to 1,023. What follows is no place: no entry begins with such a block.
+constexpr unsigned WHOLE = 1, NOWHERE = 3, SPILLED = 5, IN_TABLE = 7;
 
-constexpr int ALLOC = 0, RELEASE = 1, DEATH = 3;  // otherwise a write
-constexpr int KIND = 3, COMPRESSED = 4, WAS_COMPRESSED = 8, BEGINS_RESIDENCY = 16;
+// An operation's word, from its lowest bit on: 2 bits for the kind; 3 for the flags of a write; 8 for
+// the row, the first of a release; 8 for the last row of a release, or for the windows before a write,
+// modulo 256, under ROTATING; and 11 for the home of the row, which the kernel puts there.
+constexpr unsigned KIND = 3, RELEASE = 1, DEATH = 2;  // otherwise a write
+constexpr unsigned COMPRESSED = 4, WAS_COMPRESSED = 8, BEGINS_RESIDENCY = 16;
+constexpr int ROW = 5, LAST_ROW = 13, WINDOWS_BEFORE = 13, HOME = 21;
 
-// A write: the row, and first ... end - 1, the write and the rest of its residency. A death: the row.
-// A release: the rows first ... end - 1.
-struct alignas(16) Operation {
-    int what, row, first, end;
+// A write, and the rest of its residency: writes first ... end - 1. In tables it takes an int4.
+struct Operation {
+    unsigned word;
+    int first, end;
 };
 
 // A register that got a home with write `first`; number `rank` of those in its entry.
@@ -42,8 +52,26 @@ struct alignas(16) Arrival {
     int first, end, home, rank;
 };
 
+// Tables of a kernel of the workload.
+struct Kernel {
+    const int4 *residency_operations;       // releases, deaths, writes that begin a residency
+    const int4 *write_operations;           // the same with all writes
+    const long long *reads_after, *cycles;  // of writes: reads until, and cycles to, the value's end
+    const int *scan_starts;                 // of passes: entry at which the scan starts
+    int residency_count, write_count;
+};
+
+// A slice of the launch: the kernel that it runs, and the place of its arrivals, `capacity` for each
+// of its passes.
+struct alignas(16) Run {
+    long long first_arrival;
+    int kernel, capacity;
+};
+
+// Events of the operations of a lane; the peak is that of the warp.
 struct Events {
-    long long to_reliable, to_faulty, lds, lds_reads, peak_spilled_rows, spilled_row_cycles, wakeups;
+    int to_reliable, to_faulty, lds, peak_spilled_rows, wakeups;
+    long long lds_reads, spilled_row_cycles;
 };
 constexpr int EVENTS = 7;
 
@@ -51,199 +79,285 @@ struct Slice {
     unsigned free;    // blocks that are free and sound
     unsigned faulty;  // all blocks of faulty entries
     int lane;
-    int scan_start;
 };
 
-// Lowest of the candidate blocks, from the start of the scan on: 4 x entry + block, -1 for none.
-__device__ __forceinline__ int first_of(const Slice &slice, unsigned candidates) {
-    unsigned lanes;
+// What a warp has in shared memory.
+struct Rows {
+    unsigned short homes[ENTRIES];
+    int arrived[ENTRIES];      // registers that have lived in each entry
+    unsigned released[LANES];  // blocks that a release frees
+};
+
+__device__ __forceinline__ bool is_place(unsigned home) { return !(home & WHOLE && home & 6); }
+
+__device__ __forceinline__ int entry_of(unsigned home) { return home / 8; }
+
+__device__ __forceinline__ int lane_of(unsigned home) { return home / 64; }
+
+// Blocks of a home, as bits of the lane that has its entry.
+__device__ __forceinline__ unsigned blocks_of(unsigned home) {
+    return (home & WHOLE ? EVERY_BLOCK : 1u) << (home / 2 % 32);
+}
+
+// Candidates of all lanes, without those before the start of the scan unless there are no others.
+struct Candidates {
+    unsigned blocks, lanes;
+};
+
+__device__ __forceinline__ Candidates candidates_of(int lane, unsigned blocks, int scan_start) {
+    Candidates result = {blocks, __ballot_sync(EVERY_LANE, blocks != 0)};
     if (ROTATING) {
-        const int start_lane = slice.scan_start / ENTRIES_OF_LANE;
-        unsigned ahead = slice.lane < start_lane ? 0u : candidates;
-        if (slice.lane == start_lane) ahead &= ~0u << 4 * (slice.scan_start % ENTRIES_OF_LANE);
-        lanes = __ballot_sync(EVERY_LANE, ahead != 0);
-        if (lanes) {
-            candidates = ahead;
-        } else {
-            lanes = __ballot_sync(EVERY_LANE, candidates != 0);
-        }
-    } else {
-        lanes = __ballot_sync(EVERY_LANE, candidates != 0);
+        const int start_lane = scan_start / ENTRIES_OF_LANE;
+        unsigned ahead = lane < start_lane ? 0u : blocks;
+        if (lane == start_lane) ahead &= ~0u << 4 * (scan_start % ENTRIES_OF_LANE);
+        const unsigned lanes = __ballot_sync(EVERY_LANE, ahead != 0);
+        if (lanes) result = {ahead, lanes};
     }
-    if (!lanes) return -1;
-    const int owner = __ffs(lanes) - 1;
-    return 32 * owner + __ffs(__shfl_sync(EVERY_LANE, candidates, owner)) - 1;
+    return result;
 }
 
 // Best free place for a register, or SPILLED. The place is taken.
-__device__ __forceinline__ short choose(Slice &slice, int row, bool compressed) {
+__device__ __forceinline__ unsigned choose(Slice &slice, int row, bool compressed, int scan_start,
+                                           bool &in_faulty) {
     unsigned empty = slice.free & slice.free >> 1;
     empty = (empty & empty >> 2 & FIRST_BLOCKS) * EVERY_BLOCK;  // of reliable entries only
-    int block = -1;
+    Candidates best = candidates_of(slice.lane, empty, scan_start);
+    in_faulty = false;
     if (BORROWS) {
         const unsigned around = __shfl_sync(EVERY_LANE, empty, row / ENTRIES_OF_LANE);
-        if (around >> 4 * (row % ENTRIES_OF_LANE) & 1) block = 4 * row;
+        const unsigned first = 1u << 4 * (row % ENTRIES_OF_LANE);
+        if (around & first) best = {around & first * EVERY_BLOCK, 1u << row / ENTRIES_OF_LANE};
     }
     if (compressed) {
-        block = first_of(slice, slice.free & slice.faulty);
-        if (block < 0) block = first_of(slice, slice.free & ~slice.faulty & ~empty);
+        // All three votes are under way at the same time.
+        const Candidates sound =
+            candidates_of(slice.lane, slice.free & slice.faulty, scan_start);
+        const Candidates begun =
+            candidates_of(slice.lane, slice.free & ~slice.faulty & ~empty, scan_start);
+        in_faulty = sound.lanes != 0;
+        if (sound.lanes) {
+            best = sound;
+        } else if (begun.lanes) {
+            best = begun;
+        }
     }
-    if (block < 0) block = first_of(slice, empty);
-    if (block < 0) return SPILLED;
-    if (slice.lane == block / 32) {
-        slice.free &= ~((compressed ? 1u : EVERY_BLOCK) << block % 32);
-    }
-    return short(2 * (block & ~3) + (compressed ? block & 3 : WHOLE));
+    if (!best.lanes) return SPILLED;
+    const int owner = __ffs(best.lanes) - 1;
+    const unsigned block = __shfl_sync(EVERY_LANE, __ffs(best.blocks) - 1, owner);
+    if (slice.lane == owner) slice.free &= ~((compressed ? 1u : EVERY_BLOCK) << block);
+    return 64 * owner + 2 * block + (compressed ? 0 : WHOLE);
 }
 
-// Blocks of a home, as bits of the lane that has its entry.
-__device__ __forceinline__ unsigned blocks_of(int home) {
-    const unsigned blocks = home & WHOLE ? EVERY_BLOCK : 1u << (home & 3);
-    return blocks << 4 * (home / 8 % ENTRIES_OF_LANE);
+// Forget the homes of the rows of a window and free them; returns how many rows were spilled.
+__device__ __forceinline__ int release(Slice &slice, Rows &rows, int first, int last) {
+    int spilled = 0;
+    __syncwarp();  // the homes of earlier operations are there
+#pragma unroll 1
+    for (int start = first; start <= last; start += LANES) {
+        const int row = start + slice.lane;
+        const unsigned home = row <= last ? rows.homes[row] : NOWHERE;
+        if (is_place(home)) atomicOr(&rows.released[lane_of(home)], blocks_of(home));
+        if (row <= last) rows.homes[row] = NOWHERE;
+        spilled += __popc(__ballot_sync(EVERY_LANE, home == SPILLED));
+    }
+    __syncwarp();
+    slice.free |= rows.released[slice.lane];
+    rows.released[slice.lane] = 0;
+    return spilled;
 }
 
-// Run the operations; stops with `false` at the first spill if `until_spill`.
-__device__ bool run(Slice &slice, short *homes, int *arrived, unsigned *released,
-                    const Operation *operations, int count, bool until_spill,
-                    const long long *reads_after, const long long *cycles, Arrival *arrivals,
-                    Events &events) {
-    int spilled = 0, arrivals_so_far = 0;
-    for (int i = 0; i < count; i++) {
-        const Operation operation = operations[i];
-        const int kind = operation.what & KIND;
-        if (kind == ALLOC) {
-            if (ROTATING) slice.scan_start = (slice.scan_start + 1) % ENTRIES;
-            continue;
+// Add the operation of a lane, which gave its row a home, to the events.
+__device__ __forceinline__ void add_event(Events &events, const Kernel &kernel,
+                                          const Operation &operation, unsigned home,
+                                          bool in_faulty) {
+    if (home == SPILLED) {
+        events.lds++;
+        events.lds_reads += __ldg(kernel.reads_after + operation.first);
+        events.spilled_row_cycles += __ldg(kernel.cycles + operation.first);
+    } else if (is_place(home)) {
+        if (in_faulty) {
+            events.to_faulty++;
+        } else if (!BORROWS || entry_of(home) != (operation.word >> ROW & 255)) {
+            events.to_reliable++;
         }
-        if (kind == RELEASE) {
-            for (int first = operation.first; first < operation.end; first += 32) {
-                const int row = first + slice.lane;
-                const short old = row < operation.end ? homes[row] : NOWHERE;
-                if (old >= 0) {
-                    atomicOr(&released[old / 8 / ENTRIES_OF_LANE], blocks_of(old));
-                }
-                if (row < operation.end) homes[row] = NOWHERE;
-                spilled -= __popc(__ballot_sync(EVERY_LANE, old == SPILLED));
-            }
-            __syncwarp();
-            slice.free |= released[slice.lane];
-            released[slice.lane] = 0;
-            __syncwarp();
-            continue;
+        if (WAKES && operation.word & WAS_COMPRESSED && !(operation.word & COMPRESSED)) {
+            events.wakeups++;
         }
+    }
+}
 
-        const short old = homes[operation.row];
-        if (BORROWS && kind == DEATH) {
-            if (old >= 0 && slice.lane == old / 8 / ENTRIES_OF_LANE) slice.free |= blocks_of(old);
-            spilled -= old == SPILLED;
-            __syncwarp();  // all lanes have read it
-            if (slice.lane == 0) homes[operation.row] = NOWHERE;
-            __syncwarp();
-            continue;
-        }
-        if (!(operation.what & BEGINS_RESIDENCY) && old != SPILLED) continue;
-        if (old >= 0 && slice.lane == old / 8 / ENTRIES_OF_LANE) slice.free |= blocks_of(old);
-        spilled -= old == SPILLED;
-        const bool compressed = operation.what & COMPRESSED;
-        const short home = TABLE && compressed ? IN_TABLE : choose(slice, operation.row, compressed);
-        if (home == SPILLED) {
-            if (until_spill) return false;
-            spilled++;
-            events.lds++;
-            events.lds_reads += reads_after[operation.first];
-            events.spilled_row_cycles += cycles[operation.first];
-            if (spilled > events.peak_spilled_rows) events.peak_spilled_rows = spilled;
-        } else if (home >= 0) {
-            const unsigned faulty = __shfl_sync(EVERY_LANE, slice.faulty,
-                                                home / 8 / ENTRIES_OF_LANE);
-            if (faulty & blocks_of(home)) {
-                events.to_faulty++;
-            } else if (!BORROWS || home / 8 != operation.row) {
-                events.to_reliable++;
+// Append the arrivals of 32 operations, in their order; returns how many they are.
+__device__ __forceinline__ int append(Arrival *arrivals, Rows &rows, int lane,
+                                      const Operation &operation, unsigned home) {
+    const bool arrives = is_place(home);
+    const unsigned earlier = (1u << lane) - 1;
+    const unsigned who = __ballot_sync(EVERY_LANE, arrives);
+    const int entry = arrives ? entry_of(home) : ENTRIES + lane;  // no two lanes without a home alike
+    const unsigned alike = __match_any_sync(EVERY_LANE, entry);
+    int rank = 0;
+    if (arrives) rank = rows.arrived[entry] + __popc(alike & earlier);
+    __syncwarp();  // all lanes have read it
+    if (arrives) {
+        if (!(alike & ~earlier & ~(1u << lane))) rows.arrived[entry] = rank + 1;
+        arrivals[__popc(who & earlier)] = {operation.first, operation.end, int(home), rank};
+    }
+    return __popc(who);
+}
+
+__device__ __forceinline__ Operation load(const int4 *operation) {
+    const int4 loaded = __ldg(operation);  // through the read-only cache
+    return {unsigned(loaded.x), loaded.y, loaded.z};
+}
+
+// Run the operations of a kernel; stops with `false` at the first spill if UNTIL_SPILL.
+//
+// Each lane counts the events of its operations, and all the largest number of rows spilled.
+template <bool UNTIL_SPILL>
+__device__ __forceinline__ bool run(Slice &slice, Rows &rows, const Kernel &kernel, int scan_start,
+                                    Arrival *arrivals, Events &events) {
+    const int4 *operations =
+        UNTIL_SPILL ? kernel.residency_operations : kernel.write_operations;
+    const int count = UNTIL_SPILL ? kernel.residency_count : kernel.write_count;
+    const int lane = slice.lane;
+    int spilled = 0, most_spilled = 0;
+    Operation next = {};
+    if (lane < count) next = load(operations + lane);
+    for (int first = 0; first < count; first += LANES) {
+        const Operation operation = next;
+        if (first + LANES + lane < count) next = load(operations + first + LANES + lane);
+        const bool writes = !(operation.word & KIND) && first + lane < count;
+        const bool begins = operation.word & BEGINS_RESIDENCY;
+        const int row = operation.word >> ROW & 255;
+        unsigned old = rows.homes[row];
+        unsigned outcome = NOWHERE;
+        bool outcome_in_faulty = false;
+        __syncwarp();  // all lanes have read
+        for (int turn = 0; turn < LANES; turn++) {
+            if (UNTIL_SPILL) {
+                if (first + turn >= count) break;
+            } else {
+                // On to the next operation that changes anything.
+                const bool matters =
+                    first + lane < count && (!writes || begins || old == SPILLED);
+                const unsigned ahead = __ballot_sync(EVERY_LANE, matters) & ~0u << turn;
+                if (!ahead) break;
+                turn = __ffs(ahead) - 1;
             }
-            if (WAKES && operation.what & WAS_COMPRESSED && !compressed) events.wakeups++;
-            if (arrivals && slice.lane == 0) {
-                arrivals[arrivals_so_far] = {operation.first, operation.end, home,
-                                             arrived[home / 8]++};
+            const unsigned word = __shfl_sync(EVERY_LANE, operation.word | old << HOME, turn);
+            const int its_row = word >> ROW & 255;
+            if ((word & KIND) == RELEASE) {
+                const int last = word >> LAST_ROW & 255;
+                spilled -= release(slice, rows, its_row, last);
+                if (its_row <= row && row <= last) old = NOWHERE;
+                continue;
             }
-            arrivals_so_far++;
+            const unsigned its_old = word >> HOME;
+            if (is_place(its_old) && lane == lane_of(its_old)) slice.free |= blocks_of(its_old);
+            if (!UNTIL_SPILL) spilled -= its_old == SPILLED;
+            unsigned home = NOWHERE;
+            bool in_faulty = false;
+            if (!BORROWS || (word & KIND) != DEATH) {
+                const bool compressed = word & COMPRESSED;
+                const int start = (scan_start + (word >> WINDOWS_BEFORE & 255)) % ENTRIES;
+                home = TABLE && compressed ? IN_TABLE
+                                           : choose(slice, its_row, compressed, start, in_faulty);
+            }
+            if (home == SPILLED) {
+                if (UNTIL_SPILL) return false;
+                spilled++;
+                most_spilled = max(most_spilled, spilled);
+            }
+            if (lane == 0) rows.homes[its_row] = home;
+            if (row == its_row) old = home;
+            if (lane == turn) outcome = home, outcome_in_faulty = in_faulty;
         }
-        __syncwarp();  // all lanes have read the old home
-        if (slice.lane == 0) homes[operation.row] = home;
+        if (writes) add_event(events, kernel, operation, outcome, outcome_in_faulty);
+        if (arrivals) arrivals += append(arrivals, rows, lane, operation, outcome);
         __syncwarp();
     }
+    events.peak_spilled_rows = most_spilled;
     return true;
+}
+
+template <typename Number>
+__device__ __forceinline__ Number sum_of_lanes(Number value) {
+    for (int distance = LANES / 2; distance; distance /= 2) {
+        value += __shfl_xor_sync(EVERY_LANE, value, distance);
+    }
+    return value;
 }
 
 // Place the registers of `slices` slices in `passes` passes each.
 //
+// kernels[], runs[slice]      tables, and which of them a slice needs
 // fault_maps[slice][entry]    blocks that are unusable, as bits
-// scan_starts[pass]           entry at which the scan starts
-// residency_operations        allocations, releases, writes that begin a residency
-// write_operations            the same with all writes
-// reads_after, cycles         of writes: reads until, and cycles to, the end of the value
-// arrivals[slice][pass][]     result, `capacity` of each; 0: neither these nor the next are asked for
-// arrived[slice][pass][entry] result: arrivals in each entry
+// arrivals[]                  result: where `runs` says, if `wanted`
+// arrived[slice][pass][entry] result: arrivals in each entry, if `wanted`
 // events[slice][pass][7]      result: as `Events`
-extern "C" __global__ void __launch_bounds__(32 * WARPS)
-place(const unsigned char *fault_maps, const int *scan_starts, int slices, int passes,
-      const int4 *residency_operations, int residency_count,
-      const int4 *write_operations, int write_count,
-      const long long *reads_after, const long long *cycles,
-      int capacity, int4 *arrivals, int *arrived, long long *events) {
-    __shared__ short homes_of_warp[WARPS][ENTRIES];
-    __shared__ int arrived_of_warp[WARPS][ENTRIES];
-    __shared__ unsigned released_of_warp[WARPS][32];
+extern "C" __global__ void __launch_bounds__(LANES *WARPS, 6)
+place(const Kernel *__restrict__ kernels, const Run *__restrict__ runs,
+      const unsigned char *__restrict__ fault_maps, int slices, int passes, int wanted,
+      Arrival *arrivals, int *arrived, long long *events) {
+    __shared__ Rows rows_of_warp[WARPS];
 
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const long long number = static_cast<long long>(blockIdx.x) * WARPS + warp;
     if (number >= static_cast<long long>(slices) * passes) return;
-    short *homes = homes_of_warp[warp];
-    int *arrived_here = arrived_of_warp[warp];
-    unsigned *released = released_of_warp[warp];
-    const unsigned char *fault_map = fault_maps + number / passes * ENTRIES;
+    const long long slice_number = number / passes;
+    const int pass = number % passes;
+    Rows &rows = rows_of_warp[warp];
+    const Run of_slice = runs[slice_number];
+    const Kernel kernel = kernels[of_slice.kernel];
+    const int scan_start = kernel.scan_starts[pass];
+    Arrival *arrivals_here = nullptr;
+    if (wanted) {
+        arrivals_here = arrivals + of_slice.first_arrival +
+                        static_cast<long long>(pass) * of_slice.capacity;
+    }
 
-    Arrival *arrivals_here =
-        capacity ? reinterpret_cast<Arrival *>(arrivals) + number * capacity : nullptr;
+    Slice sound = {0, 0, lane};
+    const uint2 map = reinterpret_cast<const uint2 *>(fault_maps + slice_number * ENTRIES)[lane];
+    for (int k = 0; k < ENTRIES_OF_LANE; k++) {
+        const unsigned unusable = (k < 4 ? map.x >> 8 * k : map.y >> 8 * (k - 4)) & EVERY_BLOCK;
+        sound.free |= (~unusable & EVERY_BLOCK) << 4 * k;
+        if (unusable) sound.faulty |= EVERY_BLOCK << 4 * k;
+    }
     Events total;
     for (int attempt = 0; attempt < 2; attempt++) {
-        Slice slice = {0, 0, lane, scan_starts[number % passes]};
-        for (int k = 0; k < ENTRIES_OF_LANE; k++) {
-            const unsigned unusable = fault_map[ENTRIES_OF_LANE * lane + k] & EVERY_BLOCK;
-            slice.free |= (~unusable & EVERY_BLOCK) << 4 * k;
-            if (unusable) slice.faulty |= EVERY_BLOCK << 4 * k;
-        }
+        Slice slice = sound;
         __syncwarp();
-        for (int entry = lane; entry < ENTRIES; entry += 32) {
-            homes[entry] = NOWHERE;
-            arrived_here[entry] = 0;
+        for (int entry = lane; entry < ENTRIES; entry += LANES) {
+            rows.homes[entry] = NOWHERE;
+            rows.arrived[entry] = 0;
         }
-        released[lane] = 0;
+        rows.released[lane] = 0;
         __syncwarp();
         total = {};
-        const bool until_spill = attempt == 0;
-        const int4 *operations = until_spill ? residency_operations : write_operations;
-        if (run(slice, homes, arrived_here, released,
-                reinterpret_cast<const Operation *>(operations),
-                until_spill ? residency_count : write_count, until_spill, reads_after, cycles,
-                arrivals_here, total)) {
+        if (attempt == 0 ? run<true>(slice, rows, kernel, scan_start, arrivals_here, total)
+                         : run<false>(slice, rows, kernel, scan_start, arrivals_here, total)) {
             break;
         }
     }
     __syncwarp();
-    if (capacity) {
-        for (int entry = lane; entry < ENTRIES; entry += 32) {
-            arrived[number * ENTRIES + entry] = arrived_here[entry];
+    if (wanted) {
+        for (int entry = lane; entry < ENTRIES; entry += LANES) {
+            arrived[number * ENTRIES + entry] = rows.arrived[entry];
         }
     }
+    const int to_reliable = sum_of_lanes(total.to_reliable);
+    const int to_faulty = sum_of_lanes(total.to_faulty);
+    const int lds = sum_of_lanes(total.lds);
+    const int wakeups = sum_of_lanes(total.wakeups);
+    const long long lds_reads = sum_of_lanes(total.lds_reads);
+    const long long spilled_row_cycles = sum_of_lanes(total.spilled_row_cycles);
     if (lane == 0) {
         long long *result = events + number * EVENTS;
-        result[0] = total.to_reliable;
-        result[1] = total.to_faulty;
-        result[2] = total.lds;
-        result[3] = total.lds_reads;
+        result[0] = to_reliable;
+        result[1] = to_faulty;
+        result[2] = lds;
+        result[3] = lds_reads;
         result[4] = total.peak_spilled_rows;
-        result[5] = total.spilled_row_cycles;
-        result[6] = total.wakeups;
+        result[5] = spilled_row_cycles;
+        result[6] = wakeups;
     }
 }

@@ -87,7 +87,8 @@ class CudaEngine(Engine):
     def redirect(self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
         """See `Engine.redirect`."""
         self.check(replay.technique)
-        events = self._here().walk.placement.count(replay, fault_maps)
+        kernel = np.zeros(len(fault_maps), dtype=np.int64)
+        events = self._here().walk.placement.count((replay,), kernel, fault_maps)
         to_reliable, to_faulty, lds, lds_reads, _, row_cycles, wakeups = events.sum(axis=1).T
         return Counters(
             passes=replay.passes,

@@ -1,5 +1,6 @@
 """Placement on a device: where registers find homes on a fault map; the occupants of entries."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,32 +19,78 @@ EVENTS = 7
 
 _WARPS = 4
 _ARRIVAL_AND_OCCUPANT_BYTES = 32
+_RUN_WORDS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class _Selecting:
-    """Tables of the selectors on the device, after `Redirection`."""
+class _Tables:
+    """Tables of a kernel of the workload on the device.
 
-    residency_operations: Any
-    write_operations: Any
-    reads_after: Any
-    cycles: Any
-    scan_starts: Any
+    Attributes
+    ----------
+    arrays : tuple of arrays of the device
+        Operations of residencies and of writes, reads and cycles of writes, starts of the scan.
+    words : uint64[6]
+        The same as `kernels/select.cu` takes them: their addresses, and how many operations.
+    residencies : int
+        Residencies that may find a home in a pass.
+    """
+
+    arrays: tuple[Any, ...]
+    words: NDArray[np.uint64]
     residencies: int
 
 
 @dataclass(frozen=True, eq=False)
 class Occupants:
-    """Occupants of slices on the device, after `kernels/occupants.cu`."""
+    """Occupants of m slices on the device, after `kernels/occupants.cu`.
+
+    Attributes
+    ----------
+    most_orbits : int
+        Passes of a slice.
+    runs : int32[m, 4]
+        Of each slice, as ``Run`` of the kernels: where the occupants of its first pass begin (low
+        and high half), number of its kernel, and how far apart its passes are.
+    starts : int32[m * passes, 257]
+        First occupant of each entry, from the beginning of the pass.
+    occupants : int32[..., 4]
+        First and end of the writes of an occupant, its block, and its turn in an orbit.
+    capacity : int
+        How far apart the passes of a slice are, if all slices run the same kernel.
+    """
 
     most_orbits: int
+    runs: Any
     starts: Any
     occupants: Any
     capacity: int
 
 
+@dataclass(frozen=True, eq=False)
+class _Launch:
+    """A placement of m slices under way on the device.
+
+    Attributes
+    ----------
+    passes : int
+        Of each slice.
+    runs, events, arrivals, arrived
+        As `kernels/select.cu` has them.
+    """
+
+    passes: int
+    runs: Any
+    events: Any
+    arrivals: Any
+    arrived: Any
+
+
 class Placement:
-    """Runs the selectors of redirecting techniques.
+    """Runs the selectors of redirecting techniques, for batches whose slices run any kernels.
+
+    ``replays`` is a technique on several kernels, ``kernel`` int64[m] says which of them each of
+    the m slices of a batch runs, and ``fault_maps`` is uint8[m, 256].
 
     Parameters
     ----------
@@ -55,85 +102,115 @@ class Placement:
         self._runner = runner
         self._tables = Memo(self._upload)
 
-    def _upload(self, replay: RedirectedReplay) -> _Selecting:
-        tables, shared = redirection(replay), self._runner.shared
-        return _Selecting(
-            residency_operations=shared(tables.residency_operations),
-            write_operations=shared(tables.write_operations),
-            reads_after=shared(tables.reads_after),
-            cycles=shared(tables.cycles),
-            scan_starts=shared(tables.scan_starts),
-            residencies=tables.residencies,
+    def _upload(self, replay: RedirectedReplay) -> _Tables:
+        tables = redirection(replay)
+        arrays = tuple(
+            self._runner.shared(table)
+            for table in (
+                tables.residency_operations,
+                tables.write_operations,
+                tables.reads_after,
+                tables.cycles,
+                tables.scan_starts,
+            )
         )
+        words = np.empty(len(arrays) + 1, dtype=np.uint64)
+        words[:-1] = [self._runner.device.address(array) for array in arrays]
+        operations = [len(tables.residency_operations), len(tables.write_operations)]
+        words[-1:] = np.array(operations, dtype=np.int32).view(np.uint64)
+        return _Tables(arrays, words, tables.residencies)
 
-    def count(self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> NDArray[np.int64]:
-        """Events of a redirecting technique: int64[instances, passes, 7]."""
-        selecting = self._tables.of(replay)
-        shape = (len(fault_maps), replay.passes, EVENTS)
-        events = np.empty(shape, dtype=np.int64)
-        per_slice = SLICE.entries + replay.passes * EVENTS * 8
-        for chunk in self._runner.chunks(len(fault_maps), per_slice):
-            nothing = self._runner.device.empty((1, 4), np.int32)
-            counted = self._place(replay, selecting, fault_maps[chunk], 0, nothing, nothing)
-            events[chunk] = self._runner.device.download(counted)
+    def count(
+        self,
+        replays: Sequence[RedirectedReplay],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+    ) -> NDArray[np.int64]:
+        """Events of each slice in each pass: int64[m, passes, 7]."""
+        events = np.empty((len(kernel), replays[0].passes, EVENTS), dtype=np.int64)
+        bytes_each = np.full(len(kernel), SLICE.entries + events[:1].nbytes)
+        for chunk in self._runner.chunks(bytes_each):
+            launch = self._place(replays, kernel[chunk], fault_maps[chunk], wanted=False)
+            events[chunk] = self._runner.device.download(launch.events)
         return events
 
-    def work_bytes(self, replay: RedirectedReplay) -> int:
-        """Bytes of workspace for the occupants of a slice."""
-        tables = 4 * SLICE.entries + 4 * (SLICE.entries + 1) + 8 * EVENTS
-        residencies = self._tables.of(replay).residencies
-        each = residencies * _ARRIVAL_AND_OCCUPANT_BYTES + tables
-        return SLICE.entries + replay.passes * each
+    def occupants(
+        self,
+        replays: Sequence[RedirectedReplay],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+        more_bytes: int = 0,
+    ) -> Iterator[tuple[slice, Occupants]]:
+        """Occupants of a batch, chunk by chunk, of which each fits into the device's memory.
 
-    def occupants(self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Occupants:
-        """Occupants of slices with fault maps uint8[m, 256]: `work_bytes` for each of them."""
-        selecting = self._tables.of(replay)
-        device, capacity = self._runner.device, selecting.residencies
-        replicas = len(fault_maps) * replay.passes
-        arrivals = device.empty((replicas, capacity, 4), np.int32)
-        arrived = device.empty((replicas, SLICE.entries), np.int32)
-        starts = device.empty((replicas, SLICE.entries + 1), np.int32)
-        occupants = device.empty((replicas, capacity, 4), np.int32)
-        self._place(replay, selecting, fault_maps, capacity, arrivals, arrived)
-        self._runner.module(OCCUPANTS).launch(
-            "sort_occupants",
-            (replicas, 1, 1),
-            (SLICE.entries, 1, 1),
-            [arrivals, arrived, np.int32(capacity), starts, occupants],
-        )
-        return Occupants(replay.passes, starts, occupants, capacity)
+        Parameters
+        ----------
+        replays, kernel, fault_maps
+            The batch.
+        more_bytes : int
+            What the caller needs for each slice besides.
+        """
+        device, passes = self._runner.device, replays[0].passes
+        numbers, place = np.unique(kernel, return_inverse=True)
+        residencies = np.array([self._tables.of(replays[number]).residencies for number in numbers])
+        tables = 4 * SLICE.entries + 4 * (SLICE.entries + 1) + 8 * EVENTS
+        bytes_of_kernel = passes * (residencies * _ARRIVAL_AND_OCCUPANT_BYTES + tables)
+        for chunk in self._runner.chunks(bytes_of_kernel[place] + SLICE.entries + more_bytes):
+            launch = self._place(replays, kernel[chunk], fault_maps[chunk], wanted=True)
+            replicas = len(kernel[chunk]) * passes
+            starts = device.empty((replicas, SLICE.entries + 1), np.int32)
+            occupants = device.empty(launch.arrivals.shape, np.int32)
+            self._runner.module(OCCUPANTS).launch(
+                "sort_occupants",
+                (replicas, 1, 1),
+                (SLICE.entries, 1, 1),
+                [
+                    launch.runs,
+                    np.int32(passes),
+                    launch.arrivals,
+                    launch.arrived,
+                    starts,
+                    occupants,
+                ],
+            )
+            capacity = int(residencies[place[chunk]].max())
+            yield chunk, Occupants(passes, launch.runs, starts, occupants, capacity)
 
     def _place(
         self,
-        replay: RedirectedReplay,
-        selecting: _Selecting,
+        replays: Sequence[RedirectedReplay],
+        kernel: NDArray[np.int64],
         fault_maps: NDArray[np.uint8],
-        capacity: int,
-        arrivals: Any,
-        arrived: Any,
-    ) -> Any:
-        """Run the selectors; events on the device."""
-        slices, passes = len(fault_maps), replay.passes
-        events = self._runner.device.empty((slices, passes, EVENTS), np.int64)
-        self._runner.module(select_program(replay.technique)).launch(
+        wanted: bool,
+    ) -> _Launch:
+        """Run the selectors; with their arrivals if they are ``wanted``."""
+        device, slices, passes = self._runner.device, len(kernel), replays[0].passes
+        numbers, place = np.unique(kernel, return_inverse=True)
+        tables = [self._tables.of(replays[number]) for number in numbers]
+        capacity = np.array([of_kernel.residencies for of_kernel in tables])[place]
+        end = np.cumsum(passes * capacity)
+        first = end - passes * capacity
+        runs = np.empty((slices, _RUN_WORDS), dtype=np.int32)
+        runs[:, :2] = first[:, None].view(np.int32)
+        runs[:, 2], runs[:, 3] = place, capacity
+        on_device = device.upload(runs)
+        events = device.empty((slices, passes, EVENTS), np.int64)
+        arrivals = device.empty((int(end[-1]) if wanted else 1, 4), np.int32)
+        arrived = device.empty((slices * passes if wanted else 1, SLICE.entries), np.int32)
+        self._runner.module(select_program(replays[0].technique)).launch(
             "place",
             (-(-slices * passes // _WARPS), 1, 1),
             (32 * _WARPS, 1, 1),
             [
-                self._runner.device.upload(fault_maps),
-                selecting.scan_starts,
+                device.upload(np.stack([of_kernel.words for of_kernel in tables])),
+                on_device,
+                device.upload(fault_maps),
                 np.int32(slices),
                 np.int32(passes),
-                selecting.residency_operations,
-                np.int32(len(selecting.residency_operations)),
-                selecting.write_operations,
-                np.int32(len(selecting.write_operations)),
-                selecting.reads_after,
-                selecting.cycles,
-                np.int32(capacity),
+                np.int32(wanted),
                 arrivals,
                 arrived,
                 events,
             ],
         )
-        return events
+        return _Launch(passes, on_device, events, arrivals, arrived)

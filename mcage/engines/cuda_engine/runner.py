@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.cuda_engine.devices.device import Device, Module
@@ -44,9 +45,20 @@ class Runner:
         self.device.download(uploaded[:1])  # waits until it is there
         return uploaded
 
-    def chunks(self, slices: int, bytes_each: int) -> Iterator[slice]:
-        """Parts of a batch whose workspace fits into this thread's part of the free memory."""
+    def chunks(self, bytes_each: NDArray[np.int64]) -> Iterator[slice]:
+        """Parts of a batch whose workspace fits into this thread's part of the free memory.
+
+        Parameters
+        ----------
+        bytes_each : int64[n]
+            What each slice needs.
+        """
         available = self.device.free_bytes() // (2 * self._threads)
-        size = max(1, min(_MOST_SLICES, available // bytes_each))
-        for first in range(0, slices, size):
-            yield slice(first, first + size)
+        end = np.cumsum(bytes_each)
+        first = 0
+        while first < len(end):
+            before = end[first - 1] if first else 0
+            fits = int(np.searchsorted(end, before + available, side="right"))
+            last = min(max(first + 1, fits), first + _MOST_SLICES)
+            yield slice(first, last)
+            first = last

@@ -5,12 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.geometry import SLICE
 from mcage.replays.prepare import PreparedReplay, RedirectedReplay
-from mcage.replays.schedule import DEATH
-from mcage.traces.model import RELEASE, WRITE
+from mcage.replays.schedule import DEATH, Schedule
+from mcage.traces.model import ALLOC, RELEASE, WRITE
 
+_RELEASE, _DEATH = 1, 2
 _COMPRESSED, _WAS_COMPRESSED, _BEGINS_RESIDENCY = 4, 8, 16
-_DEATH = 3
+_ROW, _SECOND = 5, 13
+"""Bits of an operation's word, as `kernels/select.cu` has them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +62,8 @@ class Redirection:
     Attributes
     ----------
     residency_operations, write_operations : int32[operations, 4]
-        Allocations, releases, deaths, and writes: those that begin a residency, or all. Kind, row,
-        first and end of the rows or of the writes in the order of `columns`.
+        Releases, deaths, and writes: those that begin a residency, or all. Word of the operation,
+        first and end of the writes in the order of `columns`, and nothing.
     reads_after, cycles : int64[writes]
         Of the writes in that order: reads of the value, and cycles until its end.
     scan_starts : int32[passes]
@@ -86,7 +89,7 @@ def redirection(replay: RedirectedReplay) -> Redirection:
     A register that is spilled may find a home in the midst of a residency, and then keeps it: what
     comes into an entry together is always the end of a residency.
     """
-    schedule, windows = replay.schedule, replay.schedule.windows
+    schedule = replay.schedule
     order = np.argsort(schedule.residency_first, kind="stable")
     position = np.empty_like(order)
     position[order] = np.arange(len(order))
@@ -94,31 +97,50 @@ def redirection(replay: RedirectedReplay) -> Redirection:
     begins = schedule.residency_first == np.arange(schedule.writes)
 
     is_write = schedule.op_kind == WRITE
-    is_release = schedule.op_kind == RELEASE
-    is_death = schedule.op_kind == DEATH
-    write, window = schedule.op[is_write], schedule.op[is_release]
+    write = schedule.op[is_write]
     operations = np.zeros((len(schedule.op), 4), dtype=np.int32)
-    operations[:, 0] = schedule.op_kind
-    operations[is_write, 0] += (
-        _COMPRESSED * schedule.compressed[write]
-        + _WAS_COMPRESSED * schedule.was_compressed[write]
-        + _BEGINS_RESIDENCY * begins[write]
-    ).astype(np.int32)
-    operations[is_write, 1] = schedule.row[write]
-    operations[is_write, 2] = position[write]
-    operations[is_write, 3] = end[write]
-    operations[is_death, 0] = _DEATH
-    operations[is_death, 1] = schedule.row[schedule.op[is_death]]
-    operations[is_release, 2] = windows.base[window]
-    operations[is_release, 3] = windows.base[window] + windows.size[window]
-    beginning = ~is_write
-    beginning[is_write] = begins[write]
+    operations[:, 0] = _words(schedule, begins)
+    operations[is_write, 1] = position[write]
+    operations[is_write, 2] = end[write]
+    of_writes = schedule.op_kind != ALLOC
+    of_residencies = of_writes.copy()
+    of_residencies[is_write] = begins[write]
     return Redirection(
-        residency_operations=operations[beginning],
-        write_operations=operations,
+        residency_operations=operations[of_residencies],
+        write_operations=operations[of_writes],
         reads_after=schedule.reads_after[order],
         cycles=(schedule.end_cycle - schedule.cycle)[order],
         scan_starts=replay.selector_starts.astype(np.int32),
         residencies=max(1, int((begins & ~schedule.in_table).sum())),
         columns=columns(replay, order),
     )
+
+
+def _words(schedule: Schedule, begins: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """What decides the next home at each operation, in bits: int64[operations].
+
+    Parameters
+    ----------
+    schedule : Schedule
+        The operations.
+    begins : bool[writes]
+        Writes that begin a residency.
+    """
+    windows = schedule.windows
+    is_write = schedule.op_kind == WRITE
+    is_release = schedule.op_kind == RELEASE
+    is_death = schedule.op_kind == DEATH
+    write, window = schedule.op[is_write], schedule.op[is_release]
+    windows_before = np.cumsum(schedule.op_kind == ALLOC) % SLICE.entries
+    words = np.zeros(len(schedule.op), dtype=np.int64)
+    words[is_write] = (
+        _COMPRESSED * schedule.compressed[write]
+        + _WAS_COMPRESSED * schedule.was_compressed[write]
+        + _BEGINS_RESIDENCY * begins[write]
+        + (schedule.row[write] << _ROW)
+        + (windows_before[is_write] << _SECOND)
+    )
+    words[is_death] = _DEATH + (schedule.row[schedule.op[is_death]] << _ROW)
+    last = windows.base[window] + windows.size[window] - 1
+    words[is_release] = _RELEASE + (windows.base[window] << _ROW) + (last << _SECOND)
+    return words

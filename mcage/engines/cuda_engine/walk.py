@@ -76,6 +76,7 @@ class Walk:
         walking = self._walking(tables.columns, tables.orbits, tables.periods)
         occupants = Occupants(
             most_orbits=len(tables.starts),
+            runs=None,
             starts=self.runner.shared(tables.starts),
             occupants=self.runner.shared(tables.occupants),
             capacity=tables.occupants.shape[1],
@@ -88,10 +89,9 @@ class Walk:
         """Cycles at '1' and powered on fault maps: two times int64[instances, 256, 2048]."""
         shape = (len(fault_maps), SLICE.entries, SLICE.entry_bits)
         ones, powered = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
-        walking = self._tables.of(replay)
-        per_slice = self.placement.work_bytes(replay) + 16 * SLICE.cells
-        for chunk in self.runner.chunks(len(fault_maps), per_slice):
-            occupants = self.placement.occupants(replay, fault_maps[chunk])
+        walking, kernel = self._tables.of(replay), np.zeros(len(fault_maps), dtype=np.int64)
+        placed = self.placement.occupants((replay,), kernel, fault_maps, 16 * SLICE.cells)
+        for chunk, occupants in placed:
             times = self._cell_times(replay, walking, occupants, len(fault_maps[chunk]))
             ones[chunk], powered[chunk] = times
         return ones, powered
@@ -100,9 +100,8 @@ class Walk:
         self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]
     ) -> Iterator[tuple[slice, list[Any]]]:
         """Chunks of a batch whose occupants are on the device, with the arguments of a walk."""
-        walking, per_slice = self._tables.of(replay), self.placement.work_bytes(replay)
-        for chunk in self.runner.chunks(len(fault_maps), per_slice):
-            occupants = self.placement.occupants(replay, fault_maps[chunk])
+        walking, kernel = self._tables.of(replay), np.zeros(len(fault_maps), dtype=np.int64)
+        for chunk, occupants in self.placement.occupants((replay,), kernel, fault_maps):
             yield chunk, _walk_arguments(replay, walking, occupants)
 
     def _cell_times(

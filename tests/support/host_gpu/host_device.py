@@ -105,6 +105,11 @@ class HostDevice:
             raise TypeError("not an array of the device")
         return np.array(array.view(np.ndarray))
 
+    def address(self, array):
+        """Address of an array of the device, for tables of arrays; the array must be kept."""
+        address, _ = self.check(array, "an array whose address is asked for")
+        return address
+
     def module(self, source: str, constants: Mapping[str, int]):
         """Kernels of the file ``source`` of `kernels/`, compiled with ``-D`` constants."""
         path = KERNELS / source

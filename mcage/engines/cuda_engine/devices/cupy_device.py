@@ -95,6 +95,10 @@ class CupyDevice:
             stream.synchronize()
             return copy
 
+    def address(self, array: Any) -> int:
+        """Address of an array of the device."""
+        return int(array.data.ptr)
+
     def module(self, source: str, constants: Mapping[str, int]) -> "CupyModule":
         """Kernels of a file of `kernels/`, compiled by NVRTC for this device.
 

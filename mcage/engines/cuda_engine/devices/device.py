@@ -58,5 +58,8 @@ class Device(Protocol):
     def download(self, array: Any) -> NDArray[Any]:
         """Copy of an array of the device, once all work before is done."""
 
+    def address(self, array: Any) -> int:
+        """Address of an array of the device, for tables of arrays; the array must be kept."""
+
     def module(self, source: str, constants: Mapping[str, int]) -> Module:
         """Kernels of the file ``source`` of `kernels/`, compiled with ``-D`` constants."""
