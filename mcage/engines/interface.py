@@ -1,13 +1,15 @@
 """What each engine offers: fault maps in, compact outcomes out, cell arrays only on request."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.packed import Packed, PackedStress
 from mcage.engines.policies import Policies
-from mcage.engines.stress import FaultFreeDuties, StressAccumulator
+from mcage.engines.stress import FaultFreeDuties, StressAccumulator, by_kernel
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
 from mcage.replays.outcome import CellTimes, Counters
@@ -49,6 +51,29 @@ class Engine(ABC):
     @abstractmethod
     def redirect(self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
         """Event counts of a technique that redirects."""
+
+    def redirect_each(
+        self,
+        replays: Sequence[RedirectedReplay],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+    ) -> Counters:
+        """Event counts of a technique that redirects, on one of its kernels for each instance.
+
+        Parameters
+        ----------
+        replays : sequence of RedirectedReplay
+            The technique on each kernel.
+        kernel, fault_maps : int64[n], uint8[n, 256]
+            What each instance runs, and on which map.
+        """
+        columns = {field.name: np.empty(len(kernel), dtype=np.int64) for field in fields(Counters)}
+        columns.pop("passes")
+        for number, runs_it in by_kernel(kernel):
+            counters = self.redirect(replays[number], fault_maps[runs_it])
+            for name, column in columns.items():
+                column[runs_it] = getattr(counters, name)
+        return Counters(replays[0].passes, **columns)
 
     @abstractmethod
     def fixed_times(self, replay: FixedReplay) -> CellTimes:

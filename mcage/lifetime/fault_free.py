@@ -16,7 +16,7 @@ from mcage.engines.stress import FaultFreeDuties
 from mcage.geometry import SLICE
 from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.outcome import events_per_cycle
-from mcage.replays.prepare import PreparedReplay
+from mcage.replays.prepare import PreparedReplay, RedirectedReplay
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +52,16 @@ class FaultFreeReplays:
     def packs(self) -> bool:
         """Whether the technique moves whole windows away from faults."""
         return self.replays[0].technique.packs
+
+    @cached_property
+    def redirected(self) -> tuple[RedirectedReplay, ...]:
+        """The replays of a technique that redirects."""
+        return tuple(replay for replay in self.replays if isinstance(replay, RedirectedReplay))
+
+    @cached_property
+    def cycles(self) -> NDArray[np.int64]:
+        """Cycles of a busy pass of each kernel: int64[kernels]."""
+        return np.array([replay.schedule.cycles for replay in self.replays], dtype=np.int64)
 
     @cached_property
     def needed(self) -> NDArray[np.bool_]:

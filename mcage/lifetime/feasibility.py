@@ -147,14 +147,13 @@ class Feasibility:
             which = which[~same]
             if not len(which):
                 return
-        for number, runs_it in by_kernel(result.kernel[which]):
-            selected = which[runs_it]
-            replay = self.fault_free.replays[number]
-            counters = self.engine.count(replay, result.fault_maps[selected])
-            events = counted(counters)
-            cycles = counters.passes * replay.schedule.cycles
-            result.events[selected, :COUNTED] = events / cycles
-            result.peak_spilled_rows[selected] = counters.peak_spilled_rows
+        kernel = result.kernel[which]
+        counters = self.engine.redirect_each(
+            self.fault_free.redirected, kernel, result.fault_maps[which]
+        )
+        cycles = counters.passes * self.fault_free.cycles[kernel]
+        result.events[which, :COUNTED] = counted(counters) / cycles[:, None]
+        result.peak_spilled_rows[which] = counters.peak_spilled_rows
 
     def _pack(self, which: NDArray[np.int64], result: FaultMapReplays) -> None:
         """See which instances of a result have windows left, and how long wavefronts wait."""

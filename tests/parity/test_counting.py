@@ -1,15 +1,17 @@
-"""Events from the number of free places: the same as from the fault map itself."""
+"""Events from the number of free places alone: the same as from the fault map itself."""
 
 import random
 
 import numpy as np
 import pytest
-from engine_cases import possible_redirections
+from engine_cases import NUMBA, SMALL, cuda_engine, possible_redirections
+from host_gpu.compiler import host_compiler
 from trace_strategies import SPILLING, random_trace
 
-from mcage.engines.numba_engine.placement.count import Counts
+from mcage.engines.counts import COUNTERS, Counts, most_in_use, only_numbers_matter
+from mcage.engines.numba_engine.placement.contents import RECORD
 from mcage.engines.numba_engine.placement.homes import count
-from mcage.engines.numba_engine.placement.redirect import COUNTERS
+from mcage.engines.numba_engine.placement.operations import ADVANCE, FREE, KINDS
 from mcage.engines.numba_engine.placement.residencies import residencies_of
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
@@ -26,20 +28,78 @@ def scattered_maps(rng):
     return np.array(maps, dtype=np.uint8)
 
 
+def counted(replay, maps):
+    """What the event machine counts on every fault map: int64[n, 8]."""
+    counters = np.zeros((len(maps), COUNTERS), dtype=np.int64)
+    count(residencies_of((replay,)), maps, counters)
+    return counters
+
+
+def columns(counters):
+    """Arrays of counters, side by side: int64[n, 8]."""
+    return np.stack([*vars(counters).values()][1:], axis=1)
+
+
 @pytest.mark.parametrize("name", possible_redirections())
 @pytest.mark.parametrize("seed", range(3))
 def test_where_free_places_are_makes_no_difference(name, seed):
-    rng = random.Random(seed)
-    residencies = residencies_of(
-        (prepare(random_trace(rng, **SPILLING), possible_redirections()[name]),)
-    )
+    """Several kernels in any order, what is known and what is not."""
+    rng, technique = random.Random(seed), possible_redirections()[name]
+    replays = [prepare(random_trace(rng, **shape), technique) for shape in (SPILLING, SMALL)]
     maps = scattered_maps(rng)
-    expected = np.zeros((len(maps), COUNTERS), dtype=np.int64)
-    count(residencies, maps, expected)
-    counts = Counts(residencies)
-    assert np.array_equal(counts.of(maps), expected)
-    assert np.array_equal(counts.of(maps[::-1]), expected[::-1])
-    assert counts.of(maps[:0]).shape == (0, COUNTERS)
+    expected = np.stack([counted(replay, maps) for replay in replays])
+    asked = []
+
+    def count_unknown(replays, kernel, fault_maps):
+        asked.append(len(kernel))
+        each = [counted(replays[number], fault_maps) for number in range(len(replays))]
+        return np.stack(each)[kernel, np.arange(len(kernel))]
+
+    counts = Counts(count_unknown)
+    kernel = np.array([rng.randrange(2) for _ in maps])
+    for first, last in ((0, 9), (5, len(maps)), (0, len(maps))):
+        of_maps = counts.of(replays, kernel[first:last], maps[first:last])
+        assert of_maps.passes == replays[0].passes
+        assert np.array_equal(columns(of_maps), expected[kernel, np.arange(len(maps))][first:last])
+    if only_numbers_matter(technique):
+        assert len(asked) == 2  # nothing is unknown in the end, and all kernels are asked together
+        assert sum(asked) < len(maps)
+    empty = counts.of(replays, kernel[:0], maps[:0])
+    assert columns(empty).shape == (0, COUNTERS)
+
+
+@pytest.mark.parametrize("name", possible_redirections())
+def test_places_in_use(name):
+    """The event machine's operations lead to the same numbers."""
+    technique = possible_redirections()[name]
+    for seed in range(5):
+        replay = prepare(random_trace(random.Random(seed), **SPILLING), technique)
+        residencies = residencies_of((replay,))
+        code = residencies.operations.code
+        code = code[code % KINDS != ADVANCE]
+        in_block = np.logical_or.reduceat(
+            residencies.writes.mask == RECORD, residencies.write_starts[:-1]
+        )
+        most = [
+            np.cumsum(np.where(code % KINDS == FREE, -1, 1) * chosen[code // KINDS]).max(initial=0)
+            for chosen in (np.ones_like(in_block), in_block & residencies.rules.in_blocks)
+        ]
+        assert list(most_in_use(replay.schedule)) == most
+
+
+@pytest.mark.skipif(host_compiler() is None, reason="no C++ compiler to run the kernels with")
+def test_a_device_places_for_what_is_not_known_only():
+    rng, technique = random.Random(5), TECHNIQUES["rrcd"]
+    replays = tuple(prepare(random_trace(rng, **shape), technique) for shape in (SPILLING, SMALL))
+    maps, cuda = scattered_maps(rng), cuda_engine()
+    kernel = np.arange(len(maps)) % 2
+    expected = columns(NUMBA.redirect_each(replays, kernel, maps))
+    assert np.array_equal(columns(cuda.redirect_each(replays, kernel, maps)), expected)
+    (device,) = cuda.devices
+    assert device.launches == 1
+    elsewhere = maps[:, ::-1].copy()  # other entries, as many of them
+    assert np.array_equal(columns(cuda.redirect_each(replays, kernel, elsewhere)), expected)
+    assert device.launches == 1
 
 
 def test_nothing_in_entries_needs_no_places():
@@ -47,14 +107,11 @@ def test_nothing_in_entries_needs_no_places():
     few = {"window_sizes": (1, 1), "slots": (1, 1), "accesses": (0, 1), "generations": (1, 1)}
     technique = TECHNIQUES["rrcd+rc+rar"]
     replays = [prepare(random_trace(random.Random(i), **few), technique) for i in range(30)]
-    empty = [
-        residencies
-        for residencies in map(residencies_of, zip(replays, strict=True))
-        if not len(residencies.end)
-    ]
+    empty = [replay for replay in replays if not len(residencies_of((replay,)).end)]
     assert empty
-    for residencies in empty:
+    for replay in empty:
+        assert most_in_use(replay.schedule) == (0, 0)
         no_use = np.full((1, 256), 15, dtype=np.uint8)
-        regular, *others = Counts(residencies).of(no_use)[0]
-        assert regular == len(residencies.selector_starts) * residencies.kernels.writes[0]
+        regular, *others = columns(NUMBA.redirect(replay, no_use))[0]
+        assert regular == replay.passes * replay.schedule.writes
         assert not any(others)

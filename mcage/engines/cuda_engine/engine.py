@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.engines.counts import Counts
 from mcage.engines.cuda_engine.devices.device import Device
 from mcage.engines.cuda_engine.runner import Runner
 from mcage.engines.cuda_engine.stress import CudaStress, DeviceDuties, duties_on
@@ -70,6 +71,7 @@ class CudaEngine(Engine):
         affordable = each * len(devices)
         self.threads = affordable if affordable < threads else None
         self._turn = itertools.cycle([_OnDevice(Runner(device, each)) for device in devices])
+        self._counts = Counts(self._count)
         self._taking_turns = threading.Lock()
         self._of_thread = threading.local()
         self.batch = max(1, min(MOST_INSTANCES, free // (2 * each * _STRESS_BYTES)))
@@ -86,20 +88,40 @@ class CudaEngine(Engine):
 
     def redirect(self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
         """See `Engine.redirect`."""
-        self.check(replay.technique)
-        kernel = np.zeros(len(fault_maps), dtype=np.int64)
-        events = self._here().walk.placement.count((replay,), kernel, fault_maps)
+        return self.redirect_each((replay,), np.zeros(len(fault_maps), np.int64), fault_maps)
+
+    def redirect_each(
+        self,
+        replays: Sequence[RedirectedReplay],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+    ) -> Counters:
+        """See `Engine.redirect_each`."""
+        self.check(replays[0].technique)
+        return self._counts.of(replays, kernel, fault_maps)
+
+    def _count(
+        self,
+        replays: Sequence[RedirectedReplay],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+    ) -> NDArray[np.int64]:
+        """Count events, as `Counts` asks for them."""
+        events = self._here().walk.placement.count(replays, kernel, fault_maps)
         to_reliable, to_faulty, lds, lds_reads, _, row_cycles, wakeups = events.sum(axis=1).T
-        return Counters(
-            passes=replay.passes,
-            regular=replay.passes * replay.schedule.writes - to_reliable - to_faulty - lds,
-            to_reliable=to_reliable,
-            to_faulty=to_faulty,
-            lds=lds,
-            lds_reads=lds_reads,
-            peak_spilled_rows=events[:, :, 4].max(axis=1),
-            spilled_row_cycles=row_cycles,
-            wakeups=wakeups,
+        writes = np.array([replay.passes * replay.schedule.writes for replay in replays])
+        return np.stack(
+            [
+                writes[kernel] - to_reliable - to_faulty - lds,
+                to_reliable,
+                to_faulty,
+                lds,
+                lds_reads,
+                events[:, :, 4].max(axis=1),
+                row_cycles,
+                wakeups,
+            ],
+            axis=1,
         )
 
     def fixed_times(self, replay: FixedReplay) -> CellTimes:

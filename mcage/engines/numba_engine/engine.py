@@ -1,11 +1,13 @@
 """The Numba engine."""
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcage.concurrency import FreeList, Memo
+from mcage.engines.counts import Counts
 from mcage.engines.interface import Engine
 from mcage.engines.numba_engine.cell_times import (
     ALL_BITS,
@@ -18,8 +20,7 @@ from mcage.engines.numba_engine.events import new_events
 from mcage.engines.numba_engine.fixed_layout import fixed_layout_times
 from mcage.engines.numba_engine.jit import compiled
 from mcage.engines.numba_engine.placement.contents import BITS
-from mcage.engines.numba_engine.placement.count import Counts
-from mcage.engines.numba_engine.placement.homes import find_homes
+from mcage.engines.numba_engine.placement.homes import count, find_homes
 from mcage.engines.numba_engine.placement.occupants import new_occupants, sort_occupants
 from mcage.engines.numba_engine.placement.redirect import COUNTERS, ENTRIES, new_homes
 from mcage.engines.numba_engine.placement.residencies import Residencies, residencies_of
@@ -28,7 +29,7 @@ from mcage.engines.numba_engine.stress.accumulator import FaultFreeStress, Numba
 from mcage.engines.numba_engine.stress.epoch_log import Pool
 from mcage.engines.numba_engine.stress.workspace import Workspace, new_workspace
 from mcage.engines.policies import Policies
-from mcage.engines.stress import FaultFreeDuties, StressAccumulator
+from mcage.engines.stress import FaultFreeDuties, StressAccumulator, by_kernel
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
 from mcage.replays.outcome import CellTimes, Counters
@@ -60,18 +61,38 @@ class NumbaEngine(Engine):
         self._residencies: Memo[RedirectedReplay, Residencies] = Memo(
             lambda replay: residencies_of((replay,))
         )
-        self._counts: Memo[RedirectedReplay, Counts] = Memo(
-            lambda replay: Counts(self._residencies.of(replay))
-        )
+        self._counts = Counts(self._count)
         self._redirected: Memo[FaultFreeDuties, tuple[Residencies, FreeList[Workspace]]] = Memo(
             _redirected
         )
 
     def redirect(self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
         """See `Engine.redirect`."""
-        self.check(replay.technique)
-        counters = self._counts.of(replay).of(fault_maps)
-        return Counters(replay.passes, *(counters[:, column] for column in range(COUNTERS)))
+        return self.redirect_each((replay,), np.zeros(len(fault_maps), np.int64), fault_maps)
+
+    def redirect_each(
+        self,
+        replays: Sequence[RedirectedReplay],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+    ) -> Counters:
+        """See `Engine.redirect_each`."""
+        self.check(replays[0].technique)
+        return self._counts.of(replays, kernel, fault_maps)
+
+    def _count(
+        self,
+        replays: Sequence[RedirectedReplay],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+    ) -> NDArray[np.int64]:
+        """Count events, as `Counts` asks for them."""
+        counters = np.zeros((len(kernel), COUNTERS), dtype=np.int64)
+        for number, runs_it in by_kernel(kernel):
+            of_kernel = np.zeros((np.count_nonzero(runs_it), COUNTERS), dtype=np.int64)
+            count(self._residencies.of(replays[number]), fault_maps[runs_it], of_kernel)
+            counters[runs_it] = of_kernel
+        return counters
 
     def fixed_times(self, replay: FixedReplay) -> CellTimes:
         """See `Engine.fixed_times`."""
