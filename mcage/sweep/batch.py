@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from mcage.lifetime.costs import Consumption, Meter
 from mcage.lifetime.degradation.stepwise import most_instances
 from mcage.lifetime.outcomes import LifeOutcomes
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
-from mcage.random import stream
+from mcage.random import stream_key, successive_streams
 from mcage.spec import SweepSpec
 from mcage.sweep.cases import PlannedCase
 from mcage.sweep.plan import SweepPlan, kernels_of_periods
@@ -211,14 +212,11 @@ class _Batch:
 
 def _sampled_cells(spec: SweepSpec, instances: NDArray[np.int64]) -> NDArray[np.int64]:
     """Cells whose shifts stand for those of the slice: int64[instances, sample]."""
-    return np.stack(
-        [
-            stream(spec.seed, "dvth.sample", int(instance)).choice(
-                SLICE.cells, SAMPLED_CELLS, replace=False, shuffle=False
-            )
-            for instance in instances
-        ]
-    )
+    key = stream_key(spec.seed, "dvth.sample")
+    sample = np.empty((len(instances), SAMPLED_CELLS), dtype=np.int64)
+    for row, draws in zip(sample, successive_streams(repeat(key), instances.tolist()), strict=True):
+        row[:] = draws.choice(SLICE.cells, SAMPLED_CELLS, replace=False, shuffle=False)
+    return sample
 
 
 def _above(tail: TailCells, floor_volts: float) -> TailCells:
