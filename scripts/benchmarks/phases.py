@@ -102,6 +102,10 @@ class TimedEngine(Engine):
     def redirect(self, replay, fault_maps):
         return self.count(replay, fault_maps)
 
+    def redirect_each(self, replays, kernel, fault_maps):
+        with self._stopwatch.phase("counting"):
+            return self._engine.redirect_each(replays, kernel, fault_maps)
+
     def fixed_times(self, replay):
         return self._engine.fixed_times(replay)
 
