@@ -31,14 +31,32 @@ DENSE_BATCH = 48
 Arrays = dict[str, NDArray[np.generic]]
 
 
+FEWEST_IN_BATCH = 16
+"""A smaller batch would take a tenth more processor time for each of its instances."""
+
+BATCHES_OF_THREAD = 3
+"""Batches of each thread in a sweep at least, so that none waits long for the last."""
+
+
 def batch_size(plan: SweepPlan) -> int:
-    """Instances that are computed together."""
+    """Instances that are computed together at most."""
     size = plan.engine.batch
     if any(case.technique.packs for case in plan.cases):
         size = min(size, DENSE_BATCH)
     if any(case.technique.heeds_faults and not case.conditions.sums_suffice for case in plan.cases):
         size = min(size, most_instances(plan.spec.life.epochs))
     return size
+
+
+def batch_by_work(plan: SweepPlan) -> int:
+    """Instances that are computed together: so few that there is work for all threads."""
+    each = -(-plan.spec.instances // (BATCHES_OF_THREAD * plan.threads))
+    return min(batch_size(plan), max(FEWEST_IN_BATCH, each))
+
+
+def batches(first: int, last: int, size: int) -> list[NDArray[np.int64]]:
+    """Instances ``first`` ... ``last`` - 1 in batches of ``size`` at most, all of them alike."""
+    return np.array_split(np.arange(first, last), -(-(last - first) // size))
 
 
 def compute_batch(plan: SweepPlan, instances: NDArray[np.int64]) -> Arrays:
