@@ -73,7 +73,7 @@ def forget(open_bits: Any) -> None:
 def add_open(open_bits: Any, place: int, entry: int, chosen: np.uint64) -> None:
     """Add the chosen bits of an entry of an instance, unless there is no space for them."""
     used, ones = open_bits.used[0], open_bits.ones
-    more = 0
+    more = np.int64(0)
     for bit in range(BITS):
         more += np.int64(chosen >> np.uint64(bit) & BIT)
     if used + more > len(ones):

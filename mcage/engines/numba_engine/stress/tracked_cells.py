@@ -177,7 +177,8 @@ def work_out_entry(
     first = cells.first[instance * ENTRIES + entry]
     gathered = -1
     for cell in range(first, cells.first[instance * ENTRIES + entry + 1]):
-        place, tracked = np.int64(cells.place[cell]), cells.tracked[cell]
+        place: Any = np.int64(cells.place[cell])
+        tracked = cells.tracked[cell]
         bit, component = place // COMPONENTS, place % COMPONENTS
         block = component // BLOCK_COMPONENTS if mixed else WHOLE_ENTRY
         if block != gathered:
