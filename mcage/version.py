@@ -23,7 +23,7 @@ COMMIT_FILE = "commit.txt"
 BUILD_HOOK = "hatch_build.py"
 """At the top of a checkout of mcage: what writes that file."""
 
-SOURCES = (".py", ".cu", ".toml")
+SOURCES = (".py", ".cu", ".cuh", ".toml")
 """What decides results: code, kernels, constants. Traces enter the digest of the spec."""
 
 ONLY_ASK_AND_PRINT = (

@@ -41,7 +41,7 @@ sys.path[:0] = [str(SCRIPTS.parent), str(BENCHMARKS), str(BENCHMARKS / "gpu")]
 
 # ruff: noqa: E402
 import numpy as np
-from bench_engines import YEAR_SECONDS, Work, commit, machine, sampled_maps
+from bench_engines import TRACKED_CELLS, YEAR_SECONDS, Work, commit, machine, sampled_maps
 from phases import run_timed_sweep
 
 from mcage.concurrency import usable_cores
@@ -551,7 +551,7 @@ def _timed_sweep(spec, name, engine, timed):
 def _ceilings(check):
     from gpu_ceilings import (
         TimedDevice,
-        floor_of_add_stress,
+        floors_of_stress,
         kernel_resources,
         measure_ceilings,
     )
@@ -582,28 +582,22 @@ def _ceilings(check):
         timed.forget()
         _live_batch(engine, work, maps)
         seconds = timed.kernel_seconds()
-        few = numba.cell_times(work.replay, maps[:4]).powered
-        touched = float(few.any(axis=2).sum(axis=1).mean())
-        floor = floor_of_add_stress(work.replay, len(maps), touched, ceilings)
-        achieved = {
-            "technique": name,
-            "trace": TRACE,
-            "instances": len(maps),
-            "kernel_seconds": seconds,
-            "entries_touched": touched,
-            "add_stress_bytes_per_second": floor["bytes"] / seconds["add_stress"],
-            "add_stress_dp2a_per_second": 16 * floor["words_added"] / seconds["add_stress"],
-            "add_stress_times_floor": seconds["add_stress"] / floor["floor_seconds_largest"],
-        }
-        kernels.append(achieved | floor)
-        listed = ", ".join(f"{kernel} {1e3 * taken:.2f} ms" for kernel, taken in seconds.items())
-        print(
-            f"{name}, {len(maps)} instances: {listed}; add_stress is "
-            f"{achieved['add_stress_times_floor']:.2f} x its floor of "
-            f"{1e3 * floor['floor_seconds_largest']:.2f} ms "
-            f"({1e-12 * achieved['add_stress_bytes_per_second']:.2f} TB/s)",
-            flush=True,
+        tracked = TRACKED_CELLS * len(maps)
+        floors = floors_of_stress(work.replay, len(maps), tracked, ceilings)
+        times = {kernel: seconds[kernel] / floor["seconds"] for kernel, floor in floors.items()}
+        kernels.append(
+            {
+                "technique": name,
+                "trace": TRACE,
+                "instances": len(maps),
+                "kernel_seconds": seconds,
+                "floors": floors,
+                "times_floor": times,
+            }
         )
+        listed = ", ".join(f"{kernel} {1e3 * taken:.2f} ms" for kernel, taken in seconds.items())
+        compared = ", ".join(f"{kernel} {ratio:.2f} x" for kernel, ratio in times.items())
+        print(f"{name}, {len(maps)} instances: {listed}; {compared} its floor", flush=True)
     spilling = [kernel for kernel in resources if kernel["local_bytes_per_thread"]]
     result = {"ceilings": ceilings, "resources": resources, "kernels": kernels}
     if spilling:

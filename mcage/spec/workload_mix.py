@@ -3,13 +3,12 @@
 import math
 import re
 from collections.abc import Mapping
-from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcage.plain_text import one_line, shortened
-from mcage.random import stream, stream_key, successive_streams
+from mcage.random import stream
 
 FORMS = "uniform, one, dirichlet(alpha), or weights(kernel: weight, ...)"
 
@@ -98,22 +97,15 @@ def draw_kernels(
     int64[I, periods]
         Numbers of the kernels.
     """
-    ids = instances.tolist()
-    draws = successive_streams(repeat(stream_key(seed, "workload")), ids)
-    drawn = np.empty((len(ids), periods), dtype=np.int64)
-    for row, instance, of_instance in zip(drawn, ids, draws, strict=True):
-        row[:] = _kernels_of(mix, seed, instance, kernels, of_instance, periods)
-    return drawn
+    return np.stack(
+        [_kernels_of(mix, seed, instance, kernels, periods) for instance in instances.tolist()]
+    )
 
 
 def _kernels_of(
-    mix: Mix,
-    seed: int,
-    instance: int,
-    kernels: tuple[str, ...],
-    draws: np.random.Generator,
-    periods: int,
+    mix: Mix, seed: int, instance: int, kernels: tuple[str, ...], periods: int
 ) -> NDArray[np.int64]:
+    draws = stream(seed, "workload", instance)
     if mix == "uniform":
         return draws.integers(len(kernels), size=periods)
     if mix == "one":

@@ -21,7 +21,13 @@ from mcage.kernel_sources import KERNELS
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="NVRTC's wheel is for Linux")
 
 COMPILATIONS = list(compilations())
-TURNS = {"select.cu": 3, "stress.cu": 6}
+TURNS = {
+    "select.cu": 3,
+    "walk.cu": 6,
+    "epoch_log.cu": 4,
+    "most_stressed.cu": 4,
+    "tracked_cells.cu": 4,
+}
 """Of sources that take long: a program is compiled for one of so many architectures."""
 
 

@@ -17,7 +17,7 @@ from gpu_ceilings import (
     OPERATIONS,
     STEPS,
     TimedDevice,
-    floor_of_add_stress,
+    floors_of_stress,
     kernels_of,
     rate_source,
 )
@@ -123,11 +123,13 @@ def test_parity_and_rates_on_a_pretended_card(card, monkeypatch, tmp_path):
         assert row["wall_seconds"] > 0
         assert row["times_numba_per_instance"] > 0
     ceilings = stages["ceilings"]["result"]
-    assert len({kernel["kernel"] for kernel in ceilings["resources"]}) == 9
+    assert len({kernel["kernel"] for kernel in ceilings["resources"]}) == 11
     assert set(ceilings["kernels"][0]["kernel_seconds"]) >= {
         "place",
         "sort_occupants",
-        "add_stress",
+        "log_epoch",
+        "work_out",
+        "track",
     }
 
 
@@ -248,14 +250,8 @@ def test_times_of_kernels_that_overlap():
 
 def test_floors():
     replay = prepare(excerpt(), TECHNIQUES["rrcd"])
-    ceilings = {
-        "copy": {"bytes_per_second": 1e12},
-        "dp2a": {"operations_per_second": 1e12},
-        "lop3": {"operations_per_second": 1e13},
-    }
-    floor = floor_of_add_stress(replay, 10, 40.0, ceilings)
-    compressed = int(replay.schedule.compressed.sum())
-    assert floor["words_added"] == 10 * 32 * (2 * (593 - compressed) + compressed)
-    assert floor["bytes"] == 10 * 40 * 2048 * 32
-    assert floor["floor_seconds"]["by_dp2a"] == 16 * floor["words_added"] / 1e12
-    assert floor["floor_seconds_largest"] == max(floor["floor_seconds"].values())
+    floors = floors_of_stress(replay, 10, 500, {"copy": {"bytes_per_second": 1e9}})
+    occupants = len(np.unique(replay.schedule.residency_first))
+    assert floors["log_epoch"]["bytes"] == 10 * (occupants * 308 + 3 * 2 * 8192 * 8)
+    assert floors["track"]["bytes"] == 500 * occupants // 256 * 32
+    assert floors["track"]["seconds"] == 1e-9 * floors["track"]["bytes"]

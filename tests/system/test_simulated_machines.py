@@ -261,7 +261,7 @@ def test_threads_are_as_many_as_memory_has_room_for(machine):
     machine(Card(free_bytes=5 * 2**29), Card(free_bytes=2**33))
     engine, _ = select_engine("auto", threads=16)
     assert engine.threads == 4
-    assert engine.batch == 80
+    assert engine.batch == 512
     assert select_engine("auto", threads=4)[0].threads is None
 
 
@@ -276,7 +276,7 @@ def test_out_of_memory_halves_the_batch(machine, monkeypatch, expected):
     said = []
     sweep = Sweep(small_spec(), engine, reason, say=said.append)
     sweep.prepare()
-    card.host.memory_bytes = 32 * 2**20  # two instances and what they share
+    card.host.memory_bytes = 37 * 2**18  # two instances and what they share
     arrays = sweep.compute(0, 4)
     assert [re.sub(r"\(.*\)", "", line) for line in said] == [
         "out of memory : on with batches of 2 instances"
@@ -288,7 +288,7 @@ def test_out_of_memory_halves_the_batch(machine, monkeypatch, expected):
 
 
 def test_out_of_memory_to_the_end(machine, sweep, tmp_path):
-    machine(Card(memory_bytes=10 * 2**20))
+    machine(Card(memory_bytes=35 * 2**18))
     code, _, error = sweep("--engine", "cuda")
     last = one_line(error.splitlines(keepends=True)[-1])
     assert code == 2
@@ -302,14 +302,14 @@ def test_out_of_memory_to_the_end(machine, sweep, tmp_path):
     [
         (
             "",
-            r"one of the kernels .*place, sort_occupants, add_stress \(MCAGE_SYNC=1 in the env",
+            r"one of the kernels begin, place, sort_occupants, log_epoch \(MCAGE_SYNC=1",
         ),
-        ("1", "kernel add_stress: cudaErrorIllegalAddress"),
+        ("1", "kernel log_epoch: cudaErrorIllegalAddress"),
     ],
 )
 def test_a_fault_is_put_down_to_the_kernels_at_work(machine, sweep, monkeypatch, sync, which):
     monkeypatch.setenv("MCAGE_SYNC", sync)
-    machine(Card(faults_in="add_stress"))
+    machine(Card(faults_in="log_epoch"))
     code, _, error = sweep("--engine", "cuda")
     last = one_line(error.splitlines(keepends=True)[-1])
     assert code == 2
@@ -318,10 +318,10 @@ def test_a_fault_is_put_down_to_the_kernels_at_work(machine, sweep, monkeypatch,
 
 
 def test_a_launch_that_is_refused_is_that_of_its_kernel(machine):
-    machine(Card(refuses="add_stress"))
+    machine(Card(refuses="log_epoch"))
     engine, _ = select_engine("cuda")
     with pytest.raises(
-        DeviceError, match=r"refuses: kernel add_stress of stress.cu, grid \(\d+, 256"
+        DeviceError, match=r"refuses: kernel log_epoch of epoch_log.cu, grid \(\d+, 4"
     ):
         Sweep(small_spec(), engine).compute(0, 4)
 

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from mcage.engines.counts import Counts
 from mcage.engines.cuda_engine.devices.device import Device
 from mcage.engines.cuda_engine.runner import Runner
-from mcage.engines.cuda_engine.stress import CudaStress, DeviceDuties, duties_on
+from mcage.engines.cuda_engine.stress.accumulator import CudaStress
+from mcage.engines.cuda_engine.stress.tables import TablesOfDuties, tables_on
 from mcage.engines.cuda_engine.walk import Walk
 from mcage.engines.interface import Engine
 from mcage.engines.policies import Policies
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator
 from mcage.engines.tracked_cells import TrackedCells
-from mcage.geometry import SLICE
 from mcage.replays.outcome import CellTimes, Counters
 from mcage.replays.prepare import FixedReplay, RedirectedReplay
 from mcage.techniques import Gating, Placement, Storage
@@ -27,14 +27,12 @@ from mcage.techniques import Gating, Placement, Storage
 MOST_INSTANCES = 1024
 """A batch that keeps any device busy; more would only wait for each other."""
 
-FEWEST_INSTANCES = 64
-"""A device without memory for that many in a batch is left to others."""
+_STRESS_BYTES = 5 << 18
+"""Bounds of an instance, and the log of six epochs of the bundled traces under eight passes."""
 
-_STRESS_BYTES = 2 * 8 * SLICE.cells
-
-LEAST_BYTES = 2 * FEWEST_INSTANCES * _STRESS_BYTES
-"""Free memory that a device needs. Half of it is for the times of cells; the rest for workspace and
-the tables that all threads use."""
+LEAST_BYTES = 1 << 30
+"""Free memory that a device needs: half of it is for instances, the rest for workspace and for what
+all threads use. The bundled traces take 0.4 GB for each technique."""
 
 
 class CudaEngine(Engine):
@@ -139,7 +137,7 @@ class CudaEngine(Engine):
     ) -> StressAccumulator:
         """See `Engine.unpacked_stress`."""
         here = self._here()
-        return CudaStress(here.walk, here.duties, duties, tracked, instances)
+        return CudaStress(here.walk, here.stress_tables, duties, tracked, instances)
 
 
 class _OnDevice:
@@ -147,4 +145,4 @@ class _OnDevice:
 
     def __init__(self, runner: Runner) -> None:
         self.walk = Walk(runner)
-        self.duties: DeviceDuties = duties_on(runner)
+        self.stress_tables: TablesOfDuties = tables_on(runner)

@@ -10,7 +10,6 @@ Program = tuple[str, dict[str, int]]
 
 PROBE: Program = ("probe.cu", {})
 OCCUPANTS: Program = ("occupants.cu", {})
-STRESS_TIMES: Program = ("stress_times.cu", {})
 
 _MOST_NARROW_CYCLES = 0xFFFF_FFFF
 
@@ -25,13 +24,13 @@ def select_program(technique: Technique) -> Program:
     }
 
 
-def stress_program(replay: PreparedReplay) -> Program:
+def walk_program(replay: PreparedReplay) -> Program:
     """The walk through the entries of a replay."""
-    return _stress_program(replay.technique, replay.period > _MOST_NARROW_CYCLES)
+    return _walk_program(replay.technique, replay.period > _MOST_NARROW_CYCLES)
 
 
-def _stress_program(technique: Technique, wide: bool) -> Program:
-    return "stress.cu", {
+def _walk_program(technique: Technique, wide: bool) -> Program:
+    return "walk.cu", {
         "GATED": int(technique.gates_released),
         "RECORDS": int(technique.stores_in_blocks),
         "REGIONS": int(technique.stores_inline and technique.gates_released),
@@ -39,13 +38,36 @@ def _stress_program(technique: Technique, wide: bool) -> Program:
     }
 
 
+def residencies_program(wide: bool) -> Program:
+    """Sums of residencies; `wide`: cycles of a pass exceed 32 bits."""
+    return "residencies.cu", {"WIDE": int(wide)}
+
+
+STRESS_SOURCES = ("epoch_log.cu", "most_stressed.cu", "tracked_cells.cu")
+"""Sources of the stress times of redirecting techniques."""
+
+
+def stress_program(source: str, technique: Technique, wide: bool) -> Program:
+    """One of `STRESS_SOURCES`; `wide`: cycles of a pass exceed 32 bits."""
+    return source, {
+        "GATED": int(technique.gates_released),
+        "RECORDS": int(technique.stores_in_blocks),
+        "WIDE": int(wide),
+    }
+
+
 def compilations() -> Iterator[Program]:
     """The probe, and every program that the techniques of the catalogue ever ask for, once."""
-    programs = [PROBE, OCCUPANTS, STRESS_TIMES]
+    programs = [PROBE, OCCUPANTS, *map(residencies_program, (False, True))]
     for technique in TECHNIQUES.values():
         if technique.redirects:
             programs.append(select_program(technique))
-        programs += [_stress_program(technique, wide) for wide in (False, True)]
+            programs += [
+                stress_program(source, technique, wide)
+                for source in STRESS_SOURCES
+                for wide in (False, True)
+            ]
+        programs += [_walk_program(technique, wide) for wide in (False, True)]
     for position, program in enumerate(programs):
         if program not in programs[:position]:
             yield program

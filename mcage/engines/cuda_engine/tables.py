@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from mcage.geometry import SLICE
 from mcage.replays.prepare import PreparedReplay, RedirectedReplay
 from mcage.replays.schedule import DEATH, Schedule
+from mcage.replays.stored_values import StoredValues
 from mcage.traces.model import ALLOC, RELEASE, WRITE
 
 _RELEASE, _DEATH = 1, 2
@@ -18,7 +19,7 @@ _ROW, _SECOND = 5, 13
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """What the walk through the writes of an entry looks at (`kernels/stress.cu`).
+    """What the walk through the writes of an entry looks at (`kernels/walk.cu`).
 
     Attributes
     ----------
@@ -38,11 +39,6 @@ class Columns:
 def columns(replay: PreparedReplay, order: NDArray[np.int64]) -> Columns:
     """Columns of the writes ``order``, in this order."""
     schedule, stored_values = replay.schedule, replay.schedule.stored_values
-    form = np.where(
-        stored_values.is_record,
-        ~stored_values.record_code.astype(np.int64),
-        16 * stored_values.mask + stored_values.regions,
-    )
     held = schedule.end_cycle - schedule.cycle
     time = held if replay.technique.gates_released else schedule.cycle
     writes = np.zeros(
@@ -51,8 +47,20 @@ def columns(replay: PreparedReplay, order: NDArray[np.int64]) -> Columns:
     rows = writes[: len(order)]
     rows[:, :2] = np.ascontiguousarray(time[order].astype("<i8")).view("<i4").reshape(-1, 2)
     rows[:, 2] = stored_values.image[order]
-    rows[:, 3] = form[order]
+    rows[:, 3] = forms(stored_values)[order]
     return Columns(writes, stored_values.contents, stored_values.masks, stored_values.region_masks)
+
+
+def forms(stored_values: StoredValues) -> NDArray[np.int64]:
+    """What writes leave in their entries, as the kernels take it: int64[writes].
+
+    16 x the row of `masks` + the regions powered, or the complement of a record's code.
+    """
+    return np.where(
+        stored_values.is_record,
+        ~stored_values.record_code.astype(np.int64),
+        16 * stored_values.mask + stored_values.regions,
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,5 @@
 """The walk through the writes that land in each entry, on a device: times of its cells."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 from mcage.concurrency import Memo
 from mcage.engines.cuda_engine.occupants import fixed_occupants
 from mcage.engines.cuda_engine.placement import Occupants, Placement
-from mcage.engines.cuda_engine.programs import stress_program
+from mcage.engines.cuda_engine.programs import walk_program
 from mcage.engines.cuda_engine.runner import Runner
 from mcage.engines.cuda_engine.tables import Columns, redirection
 from mcage.geometry import SLICE
@@ -96,20 +95,12 @@ class Walk:
             ones[chunk], powered[chunk] = times
         return ones, powered
 
-    def walked(
-        self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]
-    ) -> Iterator[tuple[slice, list[Any]]]:
-        """Chunks of a batch whose occupants are on the device, with the arguments of a walk."""
-        walking, kernel = self._tables.of(replay), np.zeros(len(fault_maps), dtype=np.int64)
-        for chunk, occupants in self.placement.occupants((replay,), kernel, fault_maps):
-            yield chunk, _walk_arguments(replay, walking, occupants)
-
     def _cell_times(
         self, replay: PreparedReplay, walking: _Walking, occupants: Occupants, slices: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         ones = self.runner.device.empty((slices, *DEVICE_CELLS), np.uint64)
         powered = self.runner.device.empty((slices, *DEVICE_CELLS), np.uint64)
-        self.runner.module(stress_program(replay)).launch(
+        self.runner.module(walk_program(replay)).launch(
             "cell_times",
             (slices, SLICE.entries, 1),
             (SLICE.components, 1, 1),
@@ -124,7 +115,7 @@ class Walk:
 
 
 def _walk_arguments(replay: PreparedReplay, walking: _Walking, occupants: Occupants) -> list[Any]:
-    """First arguments of the kernels of `kernels/stress.cu`."""
+    """First arguments of the kernel of `kernels/walk.cu`."""
     return [
         walking.writes,
         walking.contents,

@@ -65,11 +65,13 @@ BLOCK_THREADS = {
     "place": 128,
     "sort_occupants": 256,
     "cell_times": 64,
-    "add_stress": 64,
-    "look_back": 64,
+    "sum_residencies": 64,
     "begin": 256,
-    "set_longest": 256,
-    "look_up": 256,
+    "log_epoch": 256,
+    "guess": 256,
+    "list_open": 256,
+    "work_out": 256,
+    "track": 256,
 }
 _KERNEL = re.compile(r"__global__\s+void(?:\s+__launch_bounds__\([^)]*\))?\s+(\w+)\(")
 
@@ -234,44 +236,42 @@ def kernels_of(source):
 
 # ---- floors ----------------------------------------------------------------------------------
 
-IDP_OF_FOUR_WORDS = 64
-ALU_OF_FOUR_WORDS = 32 + 28 + 12
-"""`add_products` of kernels/stress.cu for cycles below 65536: products of 32 cells and two halves;
-masks, shifts and byte permutations."""
+BYTES_OF_OCCUPANT = 16 + 32 + 4 + 256
+"""What `log_epoch` moves for an occupant: the occupant, its residency, its code, and bounds."""
+
+BYTES_OF_BOUNDS = 3 * 2 * SLICE.entries * SLICE.component_bits * 8
+"""Bounds of an instance, read and written, and written to where they stand before an epoch."""
+
+BYTES_OF_SECTOR = 32
+"""What a load of a single sum moves."""
 
 
-def floor_of_add_stress(replay, slices, entries_touched, ceilings):
-    """Least time for `add_stress` by bytes and by operations: seconds of each, and the largest.
-
-    Bytes: the seconds at '0' and '1' of all touched cells, read and written. Operations: each word
-    of 32 cells added once, four at a time; nothing of the walk itself, nor of cycles above 65535.
+def floors_of_stress(replay, slices, tracked, ceilings):
+    """Least times of `log_epoch` and `track` by the bytes that they move.
 
     Parameters
     ----------
-    replay : PreparedReplay
-        Without gating; a redirecting technique.
+    replay : RedirectedReplay
+        A technique whose registers all find homes.
     slices : int
         Instances.
-    entries_touched : float
-        Entries of a slice that anything lands in.
+    tracked : int
+        Tracked cells of all of them.
     ceilings : dict
         As `measure_ceilings` returns.
+
+    Returns
+    -------
+    dict
+        By kernel, bytes and seconds. What `track` moves counts occupants as evenly spread over the
+        entries.
     """
     schedule = replay.schedule
-    whole, compressed = int((~schedule.compressed).sum()), int(schedule.compressed.sum())
-    warps = 2 * whole
-    if replay.technique.stores_in_blocks:
-        warps += compressed  # a block of an entry is half a warp
-    words = slices * replay.passes * warps * 32
-    moved = slices * entries_touched * SLICE.entry_bits * 8 * 2 * 2
-    seconds = {
-        "by_bytes": moved / ceilings["copy"]["bytes_per_second"],
-        "by_dp2a": words / 4 * IDP_OF_FOUR_WORDS / ceilings["dp2a"]["operations_per_second"],
-        "by_logic": words / 4 * ALU_OF_FOUR_WORDS / ceilings["lop3"]["operations_per_second"],
+    begins = schedule.residency_first == np.arange(schedule.writes)
+    occupants = replay.passes * int((begins & ~schedule.in_table).sum())
+    moved = {
+        "log_epoch": slices * (occupants * BYTES_OF_OCCUPANT + BYTES_OF_BOUNDS),
+        "track": tracked * occupants // SLICE.entries * BYTES_OF_SECTOR,
     }
-    return {
-        "bytes": moved,
-        "words_added": words,
-        "floor_seconds": seconds,
-        "floor_seconds_largest": max(seconds.values()),
-    }
+    bandwidth = ceilings["copy"]["bytes_per_second"]
+    return {kernel: {"bytes": size, "seconds": size / bandwidth} for kernel, size in moved.items()}

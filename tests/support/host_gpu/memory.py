@@ -28,6 +28,10 @@ class DeviceArray(np.ndarray):
 
     __array_ufunc__ = None
 
+    @property
+    def __cuda_array_interface__(self):
+        return self.__array_interface__
+
     def __array_function__(self, function, types, args, kwargs):
         raise TypeError(f"numpy.{function.__name__} of an array of the device: download it first")
 

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from mcage.engines.cuda_engine.devices.errors import DeviceError, first_line
 from mcage.engines.cuda_engine.devices.kernel_faults import Faults, synchronous
-from mcage.kernel_sources import KERNELS
+from mcage.kernel_sources import kernel_text
 
 STREAMS = 8
 """Threads of the host that a device serves side by side; more share."""
@@ -97,7 +97,7 @@ class CupyDevice:
 
     def address(self, array: Any) -> int:
         """Address of an array of the device."""
-        return int(array.data.ptr)
+        return int(array.__cuda_array_interface__["data"][0])
 
     def module(self, source: str, constants: Mapping[str, int]) -> "CupyModule":
         """Kernels of a file of `kernels/`, compiled by NVRTC for this device.
@@ -107,11 +107,10 @@ class CupyDevice:
         DeviceError
             If NVRTC or the driver refuses.
         """
-        text = (KERNELS / source).read_text(encoding="utf-8")
         options = ("-std=c++17", *(f"-D{name}={value}" for name, value in constants.items()))
         with self._faults.named(f"loading kernels/{source}"), self.current():
             module = self._cupy.RawModule(
-                code=f'#line 1 "kernels/{source}"\n{text}', options=options, backend="nvrtc"
+                code=kernel_text(source), options=options, backend="nvrtc"
             )
             try:
                 module.compile()

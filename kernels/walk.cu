@@ -249,11 +249,11 @@ __device__ __forceinline__ void walk(const Replay &replay, const Component &comp
     __syncwarp();  // also keeps the compiler from holding the column in registers
 }
 
-// Walk through all orbits of the block's entry; false if nothing ever lands in it.
+// Walk through all orbits of the block's entry.
 //
 // orbits[entry], periods[entry]            orbits of an entry, and cycles of each
 // starts[slice][orbit][257], occupants[slice][orbit][capacity]  there are `most_orbits` of them
-__device__ __forceinline__ bool walk_orbits(
+__device__ __forceinline__ void walk_orbits(
     const Replay &replay, const unsigned *region_masks, const int *orbits,
     const unsigned long long *periods, int most_orbits, const int *starts, const int4 *occupants,
     int capacity, long long slice, int entry, Sums &sums, Cycles *powered) {
@@ -265,18 +265,15 @@ __device__ __forceinline__ bool walk_orbits(
         }
     }
     for (int bit = 0; bit < BITS; bit++) powered[bit * COMPONENTS] = 0;
-    bool used = false;
     for (int orbit = 0; orbit < orbits[entry]; orbit++) {
         const long long number = slice * most_orbits + orbit;
         const int *start = starts + number * (ENTRIES + 1) + entry;
         if (start[0] == start[1]) continue;
-        used = true;
         walk(replay, component,
              reinterpret_cast<const Occupant *>(occupants) + number * capacity + start[0],
              start[1] - start[0], Cycles(periods[entry]), sums, powered);
     }
     if (sums.queued) empty_queue(sums);
-    return used;
 }
 
 // Sums leave their registers for the thread's column of shared memory, where a loop reaches them.
@@ -312,100 +309,4 @@ cell_times(const int4 *writes, const unsigned *contents, const unsigned *masks,
     for (int cell = 0; cell < BITS * COMPONENTS; cell += COMPONENTS) {
         ones[first + cell] = column[cell];
     }
-}
-
-// Add scaled cycles to the seconds of a component; returns the bits of the longest.
-__device__ __forceinline__ unsigned long long add_seconds(const Cycles *column, double scale,
-                                                          double *seconds) {
-    double longest = 0;
-#pragma unroll 4
-    for (int cell = 0; cell < BITS * COMPONENTS; cell += COMPONENTS) {
-        // Rounded after each step, as in the reference.
-        const double sum = __dadd_rn(seconds[cell], __dmul_rn(double(column[cell]), scale));
-        seconds[cell] = sum;
-        if (sum > longest) longest = sum;
-    }
-    return static_cast<unsigned long long>(__double_as_longlong(longest));
-}
-
-__device__ __forceinline__ void raise(unsigned long long *longest, unsigned long long candidate) {
-    for (int distance = 16; distance; distance /= 2) {
-        candidate = max(candidate, __shfl_xor_sync(EVERY_LANE, candidate, distance));
-    }
-    if (threadIdx.x % 32 == 0) atomicMax(longest, candidate);
-}
-
-// Add scaled times to the seconds at '0' and at '1' of the slices' instances, and raise the longest.
-//
-// instance_of[slice]                          whose cells a slice's are
-// seconds[2][instances][entry][bit][component]
-// longest[2][instances]                       bits of a double: not negative, so in order
-extern "C" __global__ void __launch_bounds__(COMPONENTS, BLOCKS_OF_MULTIPROCESSOR)
-add_stress(const int4 *writes, const unsigned *contents, const unsigned *masks,
-           const unsigned *region_masks, unsigned long long cycles, const int *orbits,
-           const unsigned long long *periods, int most_orbits, const int *starts,
-           const int4 *occupants, int capacity, const int *instance_of, int instances,
-           double scale, double *seconds, unsigned long long *longest) {
-    __shared__ Cycles columns[BITS * COMPONENTS];
-    __shared__ unsigned queue[2 * QUEUE * COMPONENTS];
-    const Replay replay = {reinterpret_cast<const Write *>(writes), contents, masks,
-                           Cycles(cycles)};
-    const int entry = blockIdx.y;
-    Cycles *column = columns + threadIdx.x;
-    Sums sums = {{}, queue + threadIdx.x, 0};
-    if (!walk_orbits(replay, region_masks, orbits, periods, most_orbits, starts, occupants,
-                     capacity, blockIdx.x, entry, sums, column)) {
-        return;  // its cells are as before, and the longest has been seen
-    }
-    const int instance = instance_of[blockIdx.x];
-    double *zero = seconds + static_cast<long long>(instance) * CELLS +
-                   entry * (BITS * COMPONENTS) + threadIdx.x;
-    double *one = zero + static_cast<long long>(instances) * CELLS;
-#pragma unroll
-    for (int bit = 0; bit < BITS; bit++) column[bit * COMPONENTS] -= sums.of[bit];
-    raise(&longest[instance], add_seconds(column, scale, zero));
-    store(sums, column);
-    raise(&longest[instances + instance], add_seconds(column, scale, one));
-}
-
-// The longest of a component's seconds when scaled cycles are taken from them: the bits of it.
-__device__ __forceinline__ unsigned long long take_seconds(const Cycles *column, double scale,
-                                                           const double *seconds) {
-    double longest = 0;
-#pragma unroll 4
-    for (int cell = 0; cell < BITS * COMPONENTS; cell += COMPONENTS) {
-        // Rounded after each step, as in the reference.
-        const double left = __dsub_rn(seconds[cell], __dmul_rn(double(column[cell]), scale));
-        if (left > longest) longest = left;
-    }
-    return static_cast<unsigned long long>(__double_as_longlong(longest));
-}
-
-// As `add_stress`, but backwards, and the seconds stay as they are: what was the longest when
-// less of the epoch had passed, longest[2][slices], zero to begin with. `backs`: scale of each slice.
-extern "C" __global__ void __launch_bounds__(COMPONENTS, BLOCKS_OF_MULTIPROCESSOR)
-look_back(const int4 *writes, const unsigned *contents, const unsigned *masks,
-          const unsigned *region_masks, unsigned long long cycles, const int *orbits,
-          const unsigned long long *periods, int most_orbits, const int *starts,
-          const int4 *occupants, int capacity, const int *instance_of, int instances,
-          const double *backs, const double *seconds, unsigned long long *longest) {
-    __shared__ Cycles columns[BITS * COMPONENTS];
-    __shared__ unsigned queue[2 * QUEUE * COMPONENTS];
-    const Replay replay = {reinterpret_cast<const Write *>(writes), contents, masks,
-                           Cycles(cycles)};
-    const int entry = blockIdx.y;
-    Cycles *column = columns + threadIdx.x;
-    Sums sums = {{}, queue + threadIdx.x, 0};
-    // Entries that the epoch has left alone keep what they had.
-    walk_orbits(replay, region_masks, orbits, periods, most_orbits, starts, occupants, capacity,
-                blockIdx.x, entry, sums, column);
-    const double back = backs[blockIdx.x];
-    const double *zero = seconds + static_cast<long long>(instance_of[blockIdx.x]) * CELLS +
-                         entry * (BITS * COMPONENTS) + threadIdx.x;
-    const double *one = zero + static_cast<long long>(instances) * CELLS;
-#pragma unroll
-    for (int bit = 0; bit < BITS; bit++) column[bit * COMPONENTS] -= sums.of[bit];
-    raise(&longest[blockIdx.x], take_seconds(column, back, zero));
-    store(sums, column);
-    raise(&longest[gridDim.x + blockIdx.x], take_seconds(column, back, one));
 }

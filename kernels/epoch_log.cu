@@ -1,0 +1,227 @@
+// What an epoch does to the instances that run it, in short: which residencies lived in each entry, and
+// for each bit of an entry a bound, the seconds for which any of its 64 cells has held '0' or '1' at
+// most. The Numba engine does the same (mcage/engines/numba_engine/stress/bounds.py).
+//
+// Codes of the log lie entry by entry, pass by pass, in order of time.
+//
+// Constants: GATED    a place is off once its value is gone; otherwise cells keep and stress it
+//            RECORDS  compressed values are records of five bytes in one block
+//            WIDE     cycles of a pass exceed 32 bits
+
+#include "structures.cuh"
+
+constexpr int WARPS = 8;  // of a block
+
+struct alignas(16) Occupant {
+    int first, end, block, turn;
+};
+
+// A slice and the kernel that it runs. Its occupants begin with number `first`, those of each pass
+// `stride` after those of the pass before.
+struct alignas(16) Run {
+    long long first;
+    int kernel, stride;
+};
+
+// Give instances bounds: mixtures[row][kernel] of each, instance_of[row].
+//
+// Grid: rows x tiles of the 2 x 8,192 bounds.
+extern "C" __global__ void
+begin(const State *states, const double *mixtures, const int *instance_of) {
+    const State &state = *states;
+    const long long row = blockIdx.x, instance = instance_of[row];
+    const int place = blockIdx.y * blockDim.x + threadIdx.x;
+    const double *mixture = mixtures + row * state.kernels;
+    const double *most = state.most_duties + place / PLACES * state.kernels * PLACES + place % PLACES;
+    double total = 0;
+    for (int kernel = 0; kernel < state.kernels; kernel++) {
+        total = __dadd_rn(total, __dmul_rn(mixture[kernel], most[kernel * PLACES]));
+        if (place == 0) state.mixtures[instance * state.kernels + kernel] = mixture[kernel];
+    }
+    state.bounds[instance * 2 * PLACES + place] = total;
+}
+
+// What the cells of an entry see that records in one block overwrite, or no record, as far as one bit
+// of a component is concerned: cycles at '1' and at '0' at most.
+struct View {
+    Long at_one, at_zero;
+    long long since, first;  // end of the latest occupant, -1 before; start of the first
+    bool one, zero;          // what some component holds since then
+};
+
+struct Stay {
+    Long start, end;
+    bool complete, last_one, last_zero;
+    Cycles at_one, at_zero;  // of a complete residency
+};
+
+__device__ __forceinline__ void add(View &view, const Stay &stay) {
+    if (!GATED) {
+        if (view.since < 0) {
+            view.first = stay.start;
+        } else {
+            if (view.one) view.at_one += stay.start - view.since;
+            if (view.zero) view.at_zero += stay.start - view.since;
+        }
+        view.since = stay.end;
+        view.one = stay.last_one;
+        view.zero = stay.last_zero;
+    }
+    view.at_one += stay.complete ? stay.at_one : stay.end - stay.start;
+    view.at_zero += stay.complete ? stay.at_zero : stay.end - stay.start;
+}
+
+// What is there at the end of a pass stays until the first occupant of the next.
+__device__ __forceinline__ void come_round(View &view, Long cycles) {
+    if (GATED || view.since < 0) return;
+    if (view.one) view.at_one += view.first + cycles - view.since;
+    if (view.zero) view.at_zero += view.first + cycles - view.since;
+    view.since = -1;
+    view.one = view.zero = false;
+}
+
+// Log an epoch of slices, and raise the bounds of their instances.
+//
+// runs[slice]                          what it runs
+// first_write[], cycles[]              of each kernel: number of its first write, cycles of a pass
+// starts[slice][pass][257], occupants  as `sort_occupants` leaves them
+// instance_of[slice], scales[slice]    whose epoch it is, and seconds that a cycle stands for
+// codes, code_starts[slice][256 x pass + 1], powered[slice][entry]   the log; codes lie as occupants
+//
+// Grid: slices x parts of the entries; 256 threads, a warp for one entry after the other.
+extern "C" __global__ void __launch_bounds__(32 * WARPS, RECORDS ? 2 : 3)
+log_epoch(const Residencies *all, const State *states, const int4 *runs, const int *first_write,
+          const Long *cycles, const int *starts, const int4 *occupants, const int *instance_of,
+          const double *scales, unsigned *codes, int *code_starts, long long *powered) {
+    constexpr int VIEWS = RECORDS ? 5 : 1;
+    __shared__ int place[ENTRIES + 1];
+    const Residencies &residencies = *all;
+    const State &state = *states;
+    const int passes = int(residencies.passes), lane = threadIdx.x % 32;
+    const long long slice = blockIdx.x, instance = instance_of[slice];
+    const Run run = reinterpret_cast<const Run *>(runs)[slice];
+    const int first = first_write[run.kernel];
+    const Long period = cycles[run.kernel];
+    const double scale = scales[slice];
+    starts += slice * passes * (ENTRIES + 1);
+    occupants += run.first;
+    codes += run.first;
+    code_starts += slice * (ENTRIES * passes + 1);
+    powered += slice * ENTRIES;
+
+    const int thread_entry = threadIdx.x;
+    int count = 0;
+    for (int pass = 0; pass < passes; pass++) {
+        const int *start = starts + pass * (ENTRIES + 1) + thread_entry;
+        count += start[1] - start[0];
+    }
+    if (thread_entry == 0) place[0] = 0;
+    place[thread_entry + 1] = count;
+    __syncthreads();
+    for (int distance = 1; distance < ENTRIES; distance *= 2) {
+        const int earlier = thread_entry + 1 > distance ? place[thread_entry + 1 - distance] : 0;
+        __syncthreads();
+        place[thread_entry + 1] += earlier;
+        __syncthreads();
+    }
+    if (blockIdx.y == 0 && threadIdx.x == 0) {
+        const int number = state.epoch_count[instance]++;
+        state.epochs[instance * state.most_epochs + number] = {codes, code_starts, powered, scale,
+                                                               period};
+        code_starts[ENTRIES * passes] = place[ENTRIES];
+    }
+
+    const int part = ENTRIES / gridDim.y;
+    for (int own = threadIdx.x / 32; own < part; own += WARPS) {
+        const int entry = blockIdx.y * part + own;
+        View views[VIEWS];
+#pragma unroll
+        for (int view = 0; view < VIEWS; view++) views[view] = {0, 0, -1, 0, false, false};
+        Long record_cycles[4] = {0, 0, 0, 0}, on = 0;
+        bool simple = GATED;
+        int next = place[entry];
+        for (int pass = 0; pass < passes; pass++) {
+            const int *start = starts + pass * (ENTRIES + 1) + entry;
+            const int begin = start[0], end = start[1];
+            if (lane == 0) code_starts[entry * passes + pass] = next;
+            for (int together = begin; together < end; together += 32) {
+                const int i = together + lane;
+                Residency residency = {0, 0, 0, 0, 0, 0};
+                unsigned code = 0;
+                int number = 0;
+                if (i < end) {
+                    const Occupant occupant = reinterpret_cast<const Occupant *>(
+                        occupants)[static_cast<long long>(pass) * run.stride + i];
+                    const int write = first + occupant.first;
+                    number = residencies.residency_of[write];
+                    residency = residencies.residencies[number];
+                    code = number;
+                    if (residency.first != write) {
+                        code = INCOMPLETE | write;
+                        residency.start = residencies.write_cycle[write];
+                    }
+                    const unsigned block = occupant.block < 0 ? WHOLE : occupant.block;
+                    code |= block << BLOCK_SHIFT;
+                    codes[next + i - begin] = code;
+                    if (code >> BLOCK_SHIFT != WHOLE || number >= residencies.rows) simple = false;
+                    on += residency.end - residency.start;
+                }
+                const int occupied = min(32, end - together);
+                for (int j = 0; j < occupied; j++) {
+                    const unsigned of_j = __shfl_sync(EVERY_LANE, code, j);
+                    const long long number_of_j = __shfl_sync(EVERY_LANE, number, j);
+                    const Cycles *at_most = residencies.at_most + number_of_j * 2 * BITS + lane;
+                    Stay stay = {0, 0, !(of_j & INCOMPLETE), false, false, at_most[0],
+                                 at_most[BITS]};
+                    if (!GATED || RECORDS || !stay.complete) {
+                        stay.start = __shfl_sync(EVERY_LANE, residency.start, j);
+                        stay.end = __shfl_sync(EVERY_LANE, residency.end, j);
+                    }
+                    if (!GATED) {
+                        stay.last_one = residencies.last[2 * number_of_j] >> lane & 1u;
+                        stay.last_zero = residencies.last[2 * number_of_j + 1] >> lane & 1u;
+                    }
+                    const unsigned block = of_j >> BLOCK_SHIFT & 7u;
+#pragma unroll
+                    for (int view = 0; view < VIEWS; view++) {
+                        if (!RECORDS || block == WHOLE || block == view) add(views[view], stay);
+                    }
+#pragma unroll
+                    for (int other = 0; other < 4; other++) {
+                        if (RECORDS && block == other) record_cycles[other] += stay.end - stay.start;
+                    }
+                }
+            }
+            next += end - begin;
+#pragma unroll
+            for (int view = 0; view < VIEWS; view++) come_round(views[view], period);
+        }
+        for (int distance = 16; distance; distance /= 2) {
+            on += __shfl_xor_sync(EVERY_LANE, on, distance);
+        }
+        simple = __all_sync(EVERY_LANE, simple);
+        if (lane == 0) powered[entry] = simple ? static_cast<long long>(on) : -1;
+
+        Long at_one = views[VIEWS - 1].at_one, at_zero = views[VIEWS - 1].at_zero;
+        if (RECORDS) {
+            if (GATED && (at_one || at_zero)) {
+                // A record powers all of its block: its other cells show what they held before.
+                const Long longest = max(max(record_cycles[0], record_cycles[1]),
+                                         max(record_cycles[2], record_cycles[3]));
+                at_one += longest;
+                at_zero += longest;
+            }
+#pragma unroll
+            for (int view = 0; view < VIEWS - 1; view++) {
+                at_one = max(at_one, views[view].at_one);
+                at_zero = max(at_zero, views[view].at_zero);
+            }
+        }
+        double *zero = state.bounds + instance * 2 * PLACES + entry * BITS + lane;
+        double *before = state.before + instance * 2 * PLACES + entry * BITS + lane;
+        before[0] = zero[0];
+        before[PLACES] = zero[PLACES];
+        zero[0] = __dadd_rn(zero[0], __dmul_rn(double(at_zero), scale));
+        zero[PLACES] = __dadd_rn(zero[PLACES], __dmul_rn(double(at_one), scale));
+    }
+}

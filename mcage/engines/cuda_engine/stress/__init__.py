@@ -1,0 +1,1 @@
+"""Stress times on a device: epochs are logged, and cells worked out where bounds leave it open."""
