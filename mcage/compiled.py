@@ -13,10 +13,13 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled(function: Function) -> Function:
-    """Compile a function when it is first called, and keep the machine code beside its file.
+    """Compile a function when it is first called, and keep the machine code if there is a place.
 
     It releases the GIL, and has no fast-math, so that floats round as NumPy's do. It may call no
     compiled function of another file: the machine code is kept for as long as its own file is
     unchanged.
     """
-    return cast(Function, numba.njit(nogil=True, cache=True)(function))
+    try:
+        return cast(Function, numba.njit(nogil=True, cache=True)(function))
+    except RuntimeError:  # no folder that can be written
+        return cast(Function, numba.njit(nogil=True)(function))

@@ -6,6 +6,7 @@ bears its name, and no generator serves two uses.
 """
 
 import hashlib
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +29,37 @@ def stream(seed: int, name: str, instance: int) -> np.random.Generator:
     Philox 4x64-10 (Salmon et al., SC 2011). Its 128-bit key is a hash of seed and name, and the
     instance id stands in the top word of its 256-bit counter, so that streams cannot overlap.
     """
-    digest = hashlib.blake2b(f"{seed}\0{name}".encode(), digest_size=16).digest()
-    key = np.frombuffer(digest, dtype="<u8")
+    key = stream_key(seed, name)
     return np.random.Generator(np.random.Philox(key=key, counter=[0, 0, 0, instance]))
+
+
+def stream_key(seed: int, name: str) -> NDArray[np.uint64]:
+    """Key that the streams of a name have in common: uint64[2]."""
+    digest = hashlib.blake2b(f"{seed}\0{name}".encode(), digest_size=16).digest()
+    return np.frombuffer(digest, dtype="<u8")
+
+
+def successive_streams(
+    keys: Iterable[NDArray[np.uint64]], instances: Iterable[int]
+) -> Iterator[np.random.Generator]:
+    """The streams of many instances, in turn: each is at its end when the next is asked for.
+
+    It is the same generator, whose state is set: that takes a tenth of the time of a new one.
+
+    Parameters
+    ----------
+    keys : iterable of uint64[2]
+        `stream_key` of each stream.
+    instances : iterable of int
+        Instance of each stream.
+    """
+    bits = np.random.Philox(key=0)
+    generator, state = np.random.Generator(bits), bits.state
+    for key, instance in zip(keys, instances, strict=False):
+        state["state"]["key"][:] = key
+        state["state"]["counter"][:] = 0, 0, 0, instance
+        bits.state = state
+        yield generator
 
 
 def variation_stream(seed: int, part: str, number: int, attempt: int = 0) -> np.random.Generator:
@@ -49,14 +78,22 @@ def variation_stream(seed: int, part: str, number: int, attempt: int = 0) -> np.
         Number of slices that were drawn and rejected for the instance before; above 0 for
         selected maps only.
     """
-    name = f"variation.{part}" if attempt == 0 else f"variation.{part}.{attempt}"
-    return stream(seed, name, number)
+    return stream(seed, _name_of(part, attempt), number)
 
 
-def with_attempts(
+def variation_keys(seed: int, part: str, attempts: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Keys of a part of the process variation of many instances: int64[I] to uint64[I, 2]."""
+    numbers, place = np.unique(attempts, return_inverse=True)
+    keys = [stream_key(seed, _name_of(part, attempt)) for attempt in numbers.tolist()]
+    return np.array(keys, dtype=np.uint64).reshape(-1, 2)[place]
+
+
+def attempts_of(
     instances: NDArray[np.int64], attempts: NDArray[np.int64] | None
-) -> list[tuple[int, int]]:
-    """Id and attempt of each instance; without attempts, the first of all."""
-    if attempts is None:
-        attempts = np.zeros(len(instances), np.int64)
-    return list(zip(instances.tolist(), attempts.tolist(), strict=True))
+) -> NDArray[np.int64]:
+    """Attempts of instances as given; without them, the first of all."""
+    return np.zeros(len(instances), np.int64) if attempts is None else attempts
+
+
+def _name_of(part: str, attempt: int) -> str:
+    return f"variation.{part}" if attempt == 0 else f"variation.{part}.{attempt}"

@@ -3,12 +3,13 @@
 import math
 import re
 from collections.abc import Mapping
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcage.plain_text import one_line, shortened
-from mcage.random import stream
+from mcage.random import stream, stream_key, successive_streams
 
 FORMS = "uniform, one, dirichlet(alpha), or weights(kernel: weight, ...)"
 
@@ -97,15 +98,22 @@ def draw_kernels(
     int64[I, periods]
         Numbers of the kernels.
     """
-    return np.stack(
-        [_kernels_of(mix, seed, instance, kernels, periods) for instance in instances.tolist()]
-    )
+    ids = instances.tolist()
+    draws = successive_streams(repeat(stream_key(seed, "workload")), ids)
+    drawn = np.empty((len(ids), periods), dtype=np.int64)
+    for row, instance, of_instance in zip(drawn, ids, draws, strict=True):
+        row[:] = _kernels_of(mix, seed, instance, kernels, of_instance, periods)
+    return drawn
 
 
 def _kernels_of(
-    mix: Mix, seed: int, instance: int, kernels: tuple[str, ...], periods: int
+    mix: Mix,
+    seed: int,
+    instance: int,
+    kernels: tuple[str, ...],
+    draws: np.random.Generator,
+    periods: int,
 ) -> NDArray[np.int64]:
-    draws = stream(seed, "workload", instance)
     if mix == "uniform":
         return draws.integers(len(kernels), size=periods)
     if mix == "one":

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from mcage.lifetime.costs import Consumption, Meter
 from mcage.lifetime.degradation.stepwise import most_instances
 from mcage.lifetime.outcomes import LifeOutcomes
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
-from mcage.random import stream
+from mcage.random import stream_key, successive_streams
 from mcage.spec import SweepSpec
 from mcage.sweep.cases import PlannedCase
 from mcage.sweep.plan import SweepPlan, kernels_of_periods
@@ -30,14 +31,32 @@ DENSE_BATCH = 48
 Arrays = dict[str, NDArray[np.generic]]
 
 
+FEWEST_IN_BATCH = 16
+"""A smaller batch would take a tenth more processor time for each of its instances."""
+
+BATCHES_OF_THREAD = 3
+"""Batches of each thread in a sweep at least, so that none waits long for the last."""
+
+
 def batch_size(plan: SweepPlan) -> int:
-    """Instances that are computed together."""
+    """Instances that are computed together at most."""
     size = plan.engine.batch
     if any(case.technique.packs for case in plan.cases):
         size = min(size, DENSE_BATCH)
     if any(case.technique.heeds_faults and not case.conditions.sums_suffice for case in plan.cases):
         size = min(size, most_instances(plan.spec.life.epochs))
     return size
+
+
+def batch_by_work(plan: SweepPlan) -> int:
+    """Instances that are computed together: so few that there is work for all threads."""
+    each = -(-plan.spec.instances // (BATCHES_OF_THREAD * plan.threads))
+    return min(batch_size(plan), max(FEWEST_IN_BATCH, each))
+
+
+def batches(first: int, last: int, size: int) -> list[NDArray[np.int64]]:
+    """Instances ``first`` ... ``last`` - 1 in batches of ``size`` at most, all of them alike."""
+    return np.array_split(np.arange(first, last), -(-(last - first) // size))
 
 
 def compute_batch(plan: SweepPlan, instances: NDArray[np.int64]) -> Arrays:
@@ -211,14 +230,11 @@ class _Batch:
 
 def _sampled_cells(spec: SweepSpec, instances: NDArray[np.int64]) -> NDArray[np.int64]:
     """Cells whose shifts stand for those of the slice: int64[instances, sample]."""
-    return np.stack(
-        [
-            stream(spec.seed, "dvth.sample", int(instance)).choice(
-                SLICE.cells, SAMPLED_CELLS, replace=False, shuffle=False
-            )
-            for instance in instances
-        ]
-    )
+    key = stream_key(spec.seed, "dvth.sample")
+    sample = np.empty((len(instances), SAMPLED_CELLS), dtype=np.int64)
+    for row, draws in zip(sample, successive_streams(repeat(key), instances.tolist()), strict=True):
+        row[:] = draws.choice(SLICE.cells, SAMPLED_CELLS, replace=False, shuffle=False)
+    return sample
 
 
 def _above(tail: TailCells, floor_volts: float) -> TailCells:

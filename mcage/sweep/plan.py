@@ -58,6 +58,8 @@ class SweepPlan:
         Distributions of what differs from instance to instance.
     cases : tuple of PlannedCase
         The cases in the order of the results file.
+    threads : int
+        Threads that compute.
     like : SweepPlan or None
         The plan whose traces and replays are the same, if there is one.
 
@@ -76,7 +78,8 @@ class SweepPlan:
         self.nbti = _nbti_model(spec.aging)
         self.distributions = _distributions(spec, self.nbti)
         self.cases = plan_cases(spec, self.nbti, self.distributions)
-        self._pool = ThreadPoolExecutor(min(usable_cores(), engine.threads or usable_cores()))
+        self.threads = min(usable_cores(), engine.threads or usable_cores())
+        self._pool = ThreadPoolExecutor(self.threads)
         self._preparing = Lock()
         self._check_cases()
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 
+from mcage.campaign.executors.threads import overlapping
 from mcage.campaign.progress import Progress, Silent
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import BESIDE
@@ -14,9 +16,6 @@ from mcage.files.destination import place_of
 from mcage.spec import SweepSpec
 from mcage.sweep.study import Sweep
 from mcage.sweep.unused_keys import refuse_unused
-
-SHARD_INSTANCES = 256
-BATCHES_IN_SHARD = 4
 
 
 def run_sweep(
@@ -39,8 +38,8 @@ def run_sweep(
     engine : str
         ``auto``, or an engine's name.
     shard_size : int, optional
-        Instances that are lost at most by a kill; does not change results. By default 256, or
-        some batches of an engine whose batches are large.
+        Instances of a file that stays after a kill; does not change results. By default 256, or
+        a batch of an engine whose batches are larger.
     progress : Progress, optional
         Where to report; silent by default.
     devices : sequence of int, optional
@@ -63,20 +62,40 @@ def run_sweep(
     refuse_unused(spec)
     place_of(out_path, BESIDE)
     chosen, reason = select_engine(engine, devices, usable_cores())
-    shard_size = shard_size or max(SHARD_INSTANCES, BATCHES_IN_SHARD * chosen.batch)
     progress = progress or Silent()
     sweep = Sweep(spec, chosen, reason, say=progress.say)
     progress.say(f"engine {chosen.name} ({reason}); {len(sweep.header.cases)} cases")
     for name in sorted(set(spec.operating_points or {}) - set(spec.environments)):
         progress.say(f"note: operating_points.{name} is given, but this sweep does not name it")
     with _telling_of_compilation(chosen, progress):
-        return run_campaign(
-            sweep.study,
-            out_path,
-            shard_size,
-            progress,
-            accept_other_code=accept_other_code,
-        )
+        return run_prepared(sweep, out_path, shard_size, progress, accept_other_code)
+
+
+def run_prepared(
+    sweep: Sweep,
+    out_path: Path,
+    shard_size: int | None = None,
+    progress: Progress | None = None,
+    accept_other_code: bool = False,
+) -> Path:
+    """Compute a sweep into one results file, with as many shards at once as keep all threads busy.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        What to compute.
+    out_path, shard_size, progress, accept_other_code
+        As for `run_sweep`.
+    """
+    shard_size = shard_size or sweep.shard_size
+    return run_campaign(
+        sweep.study,
+        out_path,
+        shard_size,
+        progress,
+        executor=partial(overlapping, at_once=sweep.shards_at_once(shard_size)),
+        accept_other_code=accept_other_code,
+    )
 
 
 def _telling_of_compilation(engine: Engine, progress: Progress) -> AbstractContextManager[None]:

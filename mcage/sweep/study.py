@@ -15,13 +15,16 @@ from mcage.plugins import plugin_modules
 from mcage.results.conform import Arrays, joined
 from mcage.results.header import SCHEMA_VERSION, Header
 from mcage.spec import SweepSpec
-from mcage.sweep.batch import batch_size, compute_batch
+from mcage.sweep.batch import batch_by_work, batches, compute_batch
 from mcage.sweep.halving import Halving, Say
 from mcage.sweep.header import SweepHeader
 from mcage.sweep.plan import SweepPlan
 from mcage.sweep.stopping import stopping_rule
 from mcage.techniques import TECHNIQUES
 from mcage.version import running_code
+
+SHARD_INSTANCES = 256
+"""Instances of a shard, where batches are no larger."""
 
 
 class Sweep:
@@ -105,10 +108,29 @@ class Sweep:
     def compute(self, first: int, last: int) -> Arrays:
         """Results of instances ``first`` ... ``last`` - 1, as `mcage.sweep.variables` declares."""
         self.prepare()
-        size = batch_size(self.plan)
-        batches = [np.arange(start, min(start + size, last)) for start in range(first, last, size)]
-        parts = self.plan.in_threads(partial(self._halving.run, self._batch), batches)
+        parts = self.plan.in_threads(
+            partial(self._halving.run, self._batch), batches(first, last, self._batch_size)
+        )
         return joined(self.header.variables, chain.from_iterable(parts))
+
+    @property
+    def shard_size(self) -> int:
+        """Instances of a shard, unless the user says otherwise: a batch at least."""
+        return max(SHARD_INSTANCES, self._batch_size)
+
+    def shards_at_once(self, shard_size: int) -> int:
+        """Shards in flight by which all threads have work while the last batches of one end.
+
+        Parameters
+        ----------
+        shard_size : int
+            Instances of a shard.
+        """
+        return 1 + -(-self.plan.threads // -(-shard_size // self._batch_size))
+
+    @cached_property
+    def _batch_size(self) -> int:
+        return batch_by_work(self.plan)
 
     def _batch(self, instances: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
         return compute_batch(self.plan, instances)

@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.random import variation_stream, with_attempts
+from mcage.random import attempts_of, successive_streams, variation_keys
 from mcage.variation.scenarios import Scenario
 
 DIAGONAL = 1e-9
@@ -107,12 +107,14 @@ def sample_field(
         Volts, mean 0. The draws behind it depend on seed, instance and attempt only, so that one
         instance has the same field, scaled, in every scenario with the same grid and range.
     """
+    from mcage.variation.field_sum import triangular_product  # Numba takes long to import
+
     rows, columns = scenario.node_rows, scenario.node_columns
     factor = node_factor(scenario.phi, rows, columns)
     normal = np.empty((len(instances), rows * columns))
-    for i, (instance, attempt) in enumerate(with_attempts(instances, attempts)):
-        variation_stream(seed, "field", instance, attempt).standard_normal(out=normal[i])
-    # Not ``@``: BLAS sums in an order that depends on batch and threads.
-    field: NDArray[np.float64] = np.einsum("ij,nj->ni", factor, normal)
+    keys = variation_keys(seed, "field", attempts_of(instances, attempts))
+    for row, generator in zip(normal, successive_streams(keys, instances.tolist()), strict=True):
+        generator.standard_normal(out=row)
+    field = triangular_product(factor, normal)
     field *= scenario.sigma_systematic_volts
     return field.reshape(len(instances), rows, columns)

@@ -23,7 +23,7 @@ from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from mcage.errors import UserError
 from mcage.geometry import SLICE
-from mcage.random import variation_stream, with_attempts
+from mcage.random import attempts_of, variation_keys
 from mcage.variation.die import die_of, sample_die
 from mcage.variation.field import sample_field
 from mcage.variation.scenarios import Scenario
@@ -33,6 +33,9 @@ MAX_TAIL_CELLS = 200_000
 
 ROUNDING = 1e-9
 """Relative margin of the stop, so that rounding cannot drop a cell at the very floor."""
+
+SAMPLED_TOGETHER = 64
+"""Slices whose cells are drawn together, so that their numbers stay in the cache."""
 
 
 @dataclass(frozen=True)
@@ -150,60 +153,83 @@ def sample_tail(
     fields = sample_field(scenario, seed, instances, attempts)
     shifts = sample_die(scenario, seed, die_of(instances, slices_per_chip))
     means = scenario.mu_volts + fields + shifts[:, None, None]
-    return TailCells.join(
-        [
-            _sample_slice(
-                scenario, nodes, variation_stream(seed, "cells", instance, attempt), floor_volts
-            )
-            for nodes, (instance, attempt) in zip(
-                means, with_attempts(instances, attempts), strict=True
-            )
-        ]
+    keys = variation_keys(seed, "cells", attempts_of(instances, attempts))
+    parts = []
+    for begin in range(0, len(instances), SAMPLED_TOGETHER):
+        chunk = slice(begin, begin + SAMPLED_TOGETHER)
+        parts.append(
+            _sample_slices(scenario, means[chunk], keys[chunk], instances[chunk], floor_volts)
+        )
+    counts, cells, vmins = zip(*parts, strict=True) if parts else ((), (), ())
+    return TailCells(
+        offsets=np.cumsum(np.concatenate([[0], *counts]), dtype=np.int64),
+        cell=np.concatenate([np.empty(0, np.int32), *cells]),
+        vmin_volts=np.concatenate([np.empty(0), *vmins]),
     )
 
 
-def _sample_slice(
+def _sample_slices(
     scenario: Scenario,
     nodes: NDArray[np.float64],
-    generator: np.random.Generator,
+    keys: NDArray[np.uint64],
+    instances: NDArray[np.int64],
     floor_volts: float,
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Cells of one slice above the floor, and their Vmin, worst round first.
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+    """Number of the cells above the floor of each of I slices, these cells, and their Vmin.
 
-    ``nodes``, float64[node_rows, node_columns], is the mean Vmin of the cells of each node, in V.
+    All slices go through the rounds together. In each round a segment uses two numbers of its own
+    of the slice's stream: what it uses does not depend on other segments. The first numbers are
+    compared with bounds just beyond those up to which a cell lies above the floor.
+
+    Parameters
+    ----------
+    scenario, floor_volts
+        As of `sample_tail`.
+    nodes : float64[I, node_rows, node_columns]
+        Mean Vmin of the cells of each node, in V.
+    keys, instances : uint64[I, 2], int64[I]
+        Streams of the slices.
     """
+    from mcage.philox import first_numbers_below, numbers_at  # Numba takes long to import
+
     bits, segments = scenario.segment_bits, scenario.segments
     limits = -log_ndtr((floor_volts - nodes) / scenario.sigma_random_volts) * (1 + ROUNDING)
-    mean, limit = (
-        np.repeat(of_nodes, SLICE.entries // scenario.node_rows, axis=0).ravel()
-        for of_nodes in (nodes, limits)
-    )
-
-    active = np.arange(segments)
-    depth = np.zeros(segments)  # -log Phi of the last cell drawn
-    places = np.empty((0, bits), np.uint8)
-    cells, vmins = [], []
+    bounds = -np.expm1(-bits * limits) * (1 + ROUNDING)
+    owner, segment, uniform = first_numbers_below(keys, instances, bounds, segments)
+    entry, column = np.divmod(segment, scenario.node_columns)
+    row = entry // (SLICE.entries // scenario.node_rows)
+    mean, limit = nodes[owner, row, column], limits[owner, row, column]
+    depth = np.zeros(len(owner))  # -log Phi of the last cell drawn
+    drawn: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
     for taken in range(bits):
-        # All segments draw in each round: what a segment uses must not depend on other segments.
-        uniform = generator.random(segments)
-        depth = depth - np.log1p(-uniform[active]) / (bits - taken)
-        above = depth <= limit[active]
-        active, depth = active[above], depth[above]
-        if not active.size:
+        if taken > 0:
+            uniform = numbers_at(keys, instances, owner, 2 * taken * segments + segment)
+        depth = depth - np.log1p(-uniform) / (bits - taken)
+        above = np.flatnonzero(depth <= limit)
+        if not above.size:
             break
-        if taken == 0:
-            places = np.tile(np.arange(bits, dtype=np.uint8), (active.size, 1))
-        else:
-            places = places[above]
+        owner, segment = owner[above], segment[above]
+        mean, limit, depth = mean[above], limit[above], depth[above]
         # A step of the Fisher-Yates shuffle: swap a random free place to the front.
-        uniform = generator.random(segments)
-        chosen = taken + (uniform[active] * (bits - taken)).astype(np.intp)
-        each = np.arange(active.size)
-        place = places[each, chosen]
-        places[each, chosen] = places[:, taken]
-        cells.append((active * bits + place).astype(np.int32))
-        vmins.append(mean[active] + scenario.sigma_random_volts * ndtri_exp(-depth))
-    cell = np.concatenate([np.empty(0, np.int32), *cells])
-    vmin = np.concatenate([np.empty(0), *vmins])
-    above_floor = vmin > floor_volts
-    return cell[above_floor], vmin[above_floor]
+        uniform = numbers_at(keys, instances, owner, (2 * taken + 1) * segments + segment)
+        chosen = taken + (uniform * (bits - taken)).astype(np.int64)
+        each = np.arange(len(above))
+        if taken == 0:  # no place is taken; most segments draw no other cell
+            place = first = chosen
+        else:
+            if taken == 1:
+                places = np.tile(np.arange(bits), (len(above), 1))
+                places[each, first[above]] = 0
+            else:
+                places = places[above]
+            place = places[each, chosen]
+            places[each, chosen] = places[:, taken]
+        vmin = mean + scenario.sigma_random_volts * ndtri_exp(-depth)
+        drawn.append((owner, segment * bits + place, vmin))
+    if not drawn:
+        return np.zeros(len(nodes), np.int64), np.empty(0, np.int32), np.empty(0)
+    owner, cell, vmin = (np.concatenate(values) for values in zip(*drawn, strict=True))
+    kept = np.flatnonzero(vmin > floor_volts)
+    order = kept[np.argsort(owner[kept] * SLICE.cells + cell[kept])]
+    counts = np.bincount(owner[kept], minlength=len(nodes))
+    return counts, cell[order].astype(np.int32), vmin[order]

@@ -24,7 +24,6 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from mcage.campaign.run import run_campaign
 from mcage.costs.kernel_activity import KernelActivity
 from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.numba_engine import NumbaEngine
@@ -35,7 +34,7 @@ from mcage.lifetime.fault_free import FaultFreeReplays
 from mcage.replays.outcome import Counters, events_per_cycle
 from mcage.replays.prepare import prepare
 from mcage.spec import SweepSpec
-from mcage.sweep.run import BATCHES_IN_SHARD, SHARD_INSTANCES
+from mcage.sweep.run import run_prepared
 from mcage.sweep.study import Sweep
 
 ENOUGH_ENTRIES = 70
@@ -235,8 +234,7 @@ def host_seconds(engine, instances, **keys):
         sweep, out = stub_sweep(engine, instances=instances, **keys), Path(folder) / "sweep.h5"
         before = engine.kernels.seconds
         begun = time.process_time()
-        shard_size = max(SHARD_INSTANCES, BATCHES_IN_SHARD * engine.batch)
-        run_campaign(sweep.study, out, shard_size)
+        run_prepared(sweep, out)
         seconds = time.process_time() - begun - (engine.kernels.seconds - before)
         with h5py.File(out) as file:
             ended = (file["end_cause"][()] == EndCause.NO_HOME).mean(axis=1)

@@ -102,6 +102,10 @@ class TimedEngine(Engine):
     def redirect(self, replay, fault_maps):
         return self.count(replay, fault_maps)
 
+    def redirect_each(self, replays, kernel, fault_maps):
+        with self._stopwatch.phase("counting"):
+            return self._engine.redirect_each(replays, kernel, fault_maps)
+
     def fixed_times(self, replay):
         return self._engine.fixed_times(replay)
 
@@ -135,8 +139,7 @@ def run_timed_sweep(spec, engine, shard_size=None):
         ``core_seconds`` by phase and in total, ``wall_seconds``, ``engine_wall_seconds`` (time
         during which at least one thread was in the engine), ``peak_bytes``.
     """
-    from mcage.campaign.run import run_campaign
-    from mcage.sweep.run import BATCHES_IN_SHARD, SHARD_INSTANCES
+    from mcage.sweep.run import run_prepared
     from mcage.sweep.study import Sweep
 
     stopwatch = Stopwatch()
@@ -146,11 +149,7 @@ def run_timed_sweep(spec, engine, shard_size=None):
         for path, phase in _PHASE_OF.items():
             patches.enter_context(_patched(path, stopwatch, phase))
         sweep = Sweep(spec, TimedEngine(engine, stopwatch))
-        run_campaign(
-            sweep.study,
-            Path(folder) / "sweep.h5",
-            shard_size or max(SHARD_INSTANCES, BATCHES_IN_SHARD * engine.batch),
-        )
+        run_prepared(sweep, Path(folder) / "sweep.h5", shard_size)
     core = time.process_time() - core
     phases = dict(stopwatch.seconds)
     phases["everything else, other threads"] = core - sum(phases.values())

@@ -17,19 +17,28 @@ IN_FLIGHT = 2
 """Shards begun and not finished: while one ends and is written, the next keeps all cores busy."""
 
 
-def overlapping(study: Study, tasks: Iterable[ShardTask]) -> Generator[ShardTask, None, None]:
-    """Compute in this process, `IN_FLIGHT` shards at a time.
+def overlapping(
+    study: Study, tasks: Iterable[ShardTask], at_once: int = IN_FLIGHT
+) -> Generator[ShardTask, None, None]:
+    """Compute in this process, several shards at a time.
 
     A caller that is interrupted does not wait for the shards in flight: these are dropped as soon
     as they are computed.
+
+    Parameters
+    ----------
+    study, tasks
+        What is computed.
+    at_once : int
+        Shards begun and not finished.
     """
     to_do = iter(tasks)
     begun: dict[Future[None], ShardTask] = {}
     shards = _Shards(study)
-    pool = ThreadPoolExecutor(IN_FLIGHT)
+    pool = ThreadPoolExecutor(at_once)
     try:
         while True:
-            for task in islice(to_do, IN_FLIGHT - len(begun)):
+            for task in islice(to_do, at_once - len(begun)):
                 begun[pool.submit(shards.make, task)] = task
             if not begun:
                 return

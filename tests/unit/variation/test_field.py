@@ -9,6 +9,7 @@ import pytest
 
 from mcage.variation import sample_field, scenario, spherical_correlation
 from mcage.variation.field import node_factor
+from mcage.variation.field_sum import triangular_product
 
 CLUSTERED = scenario("clustered")
 
@@ -44,6 +45,21 @@ def test_sampled_correlation() -> None:
             rho = spherical_correlation(np.hypot(down / 32, right / 16), 0.5)
             measured = (field[:, row, column] * field[:, row + down, column + right]).mean()
             assert abs(measured - rho) < 5 * np.sqrt((1 + rho**2) / maps), (row, column, down)
+
+
+def test_the_order_of_the_sum() -> None:
+    """Even and odd terms apart, the last pair of each eight first; 33 rows go beyond 32."""
+    rng = np.random.default_rng(3)
+    factor, numbers = np.tril(rng.normal(size=(24, 24))), rng.normal(size=(33, 24))
+    terms = factor * numbers[:, None]
+    sums = np.zeros((2, 33, 24))
+    for block in range(0, 24, 8):
+        for pair in (6, 4, 2, 0):
+            for parity in range(2):
+                sums[parity] += terms[..., block + pair + parity]
+    product = triangular_product(factor, numbers)
+    np.testing.assert_array_equal(product, sums[0] + sums[1])
+    np.testing.assert_allclose(product, numbers @ factor.T, rtol=1e-12, atol=1e-14)
 
 
 def test_same_draw_in_every_scenario() -> None:

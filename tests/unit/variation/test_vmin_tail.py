@@ -9,9 +9,10 @@ import dataclasses
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import log_ndtr, ndtri_exp
 
 from mcage.errors import UserError
-from mcage.random import stream
+from mcage.random import stream, variation_stream
 from mcage.variation import TailCells, sample_field, sample_tail, scenario
 from mcage.variation.vmin_tail import expected_tail_cells
 
@@ -43,6 +44,47 @@ def test_against_drawing_all_cells() -> None:
     bits = np.bincount(tail.instance * 256 + tail.entry, minlength=20 * 256)
     histograms = [np.bincount(np.minimum(b, 12)) for b in (bits, np.concatenate(all_bits))]
     assert stats.chi2_contingency(histograms).pvalue > 1e-5
+
+
+def slice_by_slice(this, nodes, generator, floor):
+    """Cells and Vmin of a slice whose segments are drawn in full, round by round."""
+    bits, segments, sigma = this.segment_bits, this.segments, this.sigma_random_volts
+    limit = -log_ndtr((floor - nodes) / sigma) * (1 + 1e-9)
+    mean, limit = (
+        np.repeat(values, 256 // this.node_rows, axis=0).ravel() for values in (nodes, limit)
+    )
+    active, depth = np.arange(segments), np.zeros(segments)
+    places = np.tile(np.arange(bits), (segments, 1))
+    cells = {}
+    for taken in range(bits):
+        depth -= np.log1p(-generator.random(segments)) / (bits - taken)
+        active = active[depth[active] <= limit[active]]
+        if not len(active):
+            break
+        chosen = taken + (generator.random(segments)[active] * (bits - taken)).astype(int)
+        place = places[active, chosen]
+        places[active, chosen] = places[active, taken]
+        vmin = mean[active] + sigma * ndtri_exp(-depth[active])
+        cells |= dict(zip((active * bits + place).tolist(), vmin.tolist(), strict=True))
+    return {number: vmin for number, vmin in sorted(cells.items()) if vmin > floor}
+
+
+@pytest.mark.parametrize("grid", [(32, 16), (16, 8)])
+def test_slices_together_are_those_drawn_one_by_one(grid) -> None:
+    """To the last bit, with several cells in a segment, for first and later attempts."""
+    this = dataclasses.replace(CLUSTERED, node_rows=grid[0], node_columns=grid[1])
+    instances, attempts = np.arange(5, 75), np.arange(70) % 3
+    tail = sample_tail(this, 4, instances, 0.47, attempts=attempts)
+    fields = sample_field(this, 4, instances, attempts)
+    several = 0
+    for i in (0, 1, 2, 63, 64, 69):
+        generator = variation_stream(4, "cells", int(instances[i]), int(attempts[i]))
+        expected = slice_by_slice(this, this.mu_volts + fields[i], generator, 0.47)
+        place = slice(*tail.offsets[i : i + 2])
+        assert tail.cell[place].tolist() == list(expected)
+        assert tail.vmin_volts[place].tolist() == list(expected.values())
+        several += np.bincount(tail.cell[place] // this.segment_bits).max()
+    assert several > 20
 
 
 def test_exact_law_given_the_field() -> None:

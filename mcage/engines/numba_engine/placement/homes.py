@@ -4,7 +4,14 @@ from typing import Any
 
 from mcage.engines.numba_engine.jit import compiled, inner
 from mcage.engines.numba_engine.placement.guard import borrow
-from mcage.engines.numba_engine.placement.redirect import new_homes, place
+from mcage.engines.numba_engine.placement.redirect import (
+    LDS,
+    SPILLED,
+    begin_of,
+    new_homes,
+    place,
+    residency_of,
+)
 
 
 @inner
@@ -14,6 +21,20 @@ def find_homes(residencies: Any, kernel: int, fault_map: Any, homes: Any, counte
         borrow(residencies, kernel, fault_map, homes, counters)
     else:
         place(residencies, kernel, fault_map, homes, counters)
+
+
+@inner
+def leave_out_late(residencies: Any, kernel: int, homes: Any) -> None:
+    """Give no home to residencies that began in the LDS; they are still among the arrivals."""
+    arrivals, first = homes.arrivals, residencies.kernels.first_residency[kernel]
+    if homes.tally.events[LDS] == 0:
+        return
+    for pass_ in range(len(arrivals.arrived)):
+        for i in range(arrivals.arrived[pass_]):
+            occupant = arrivals.occupant[pass_, i]
+            residency = residency_of(occupant)
+            if begin_of(occupant) != residencies.write_starts[residency]:
+                homes.home[residency - first, pass_] = SPILLED
 
 
 @compiled

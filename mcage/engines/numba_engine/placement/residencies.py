@@ -53,6 +53,12 @@ class Rules(NamedTuple):
     borrows: bool
 
 
+@compiled
+def each_by_itself(rules: Rules) -> bool:
+    """Whether what a residency shows depends on nothing that was in its home before."""
+    return rules.gated and not rules.in_blocks
+
+
 class Kernels(NamedTuple):
     """Kernels of a sweep.
 

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from mcage.concurrency import FreeList
 from mcage.engines.numba_engine.jit import compiled, nested
 from mcage.engines.numba_engine.placement.contents import BITS
-from mcage.engines.numba_engine.placement.homes import find_homes
+from mcage.engines.numba_engine.placement.homes import find_homes, leave_out_late
 from mcage.engines.numba_engine.placement.occupants import sort_occupants
 from mcage.engines.numba_engine.placement.redirect import ENTRIES, LDS
-from mcage.engines.numba_engine.placement.residencies import Residencies
+from mcage.engines.numba_engine.placement.residencies import Residencies, each_by_itself
 from mcage.engines.numba_engine.simd import COMPONENTS
 from mcage.engines.numba_engine.stress.bounds import bound_homes, bound_occupants
 from mcage.engines.numba_engine.stress.epoch_log import (
@@ -33,21 +33,31 @@ from mcage.engines.numba_engine.stress.kept_cells import (
     new_cells,
     raise_bounds,
 )
-from mcage.engines.numba_engine.stress.most_stressed import Search, find_longest, longest_earlier
-from mcage.engines.numba_engine.stress.tracked_cells import (
-    advance,
-    advance_together,
-    finish,
-    start,
+from mcage.engines.numba_engine.stress.most_stressed import (
+    Search,
+    find_longest,
+    guess_longest,
+    longest_earlier,
+    open_up,
 )
+from mcage.engines.numba_engine.stress.open_bits import SIDE_BY_SIDE, forget
+from mcage.engines.numba_engine.stress.together import (
+    advance_late,
+    advance_together,
+    finish_together,
+    start_together,
+)
+from mcage.engines.numba_engine.stress.tracked_cells import advance, finish, start
 from mcage.engines.numba_engine.stress.tracked_groups import (
+    CellList,
     Progress,
     TrackedGroups,
     Tracking,
+    cells_of,
     groups_of,
     new_progress,
 )
-from mcage.engines.numba_engine.stress.workspace import SIDE_BY_SIDE, Workspace
+from mcage.engines.numba_engine.stress.workspace import Workspace
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator
 from mcage.engines.tracked_cells import TrackedCells
 
@@ -116,14 +126,22 @@ class NumbaStress(StressAccumulator):
 
     @cached_property
     def _groups(self) -> TrackedGroups:
-        return groups_of(
-            self._tracked, len(self._has_separate_times), self._residencies.rules.in_blocks
-        )
+        tracked, instances = self._tracked, len(self._has_separate_times)
+        if each_by_itself(self._residencies.rules):  # then nothing asks for groups
+            tracked, instances = TrackedCells(tracked.instance[:0], tracked.cell[:0]), 0
+        return groups_of(tracked, instances, self._residencies.rules.in_blocks)
+
+    @cached_property
+    def _list(self) -> CellList:
+        return cells_of(self._tracked, len(self._has_separate_times))
 
     @cached_property
     def _progress(self) -> Progress:
         instances, passes = len(self._has_separate_times), len(self._residencies.selector_starts)
-        progress: Progress = new_progress(len(self._groups.block), instances, passes)
+        cells, groups = len(self._list.tracked), len(self._groups.block)
+        progress: Progress = new_progress(
+            cells, groups, instances, passes, self._residencies.at_most
+        )
         return progress
 
     @cached_property
@@ -170,7 +188,7 @@ class NumbaStress(StressAccumulator):
         order = np.argsort(kernel, kind="stable")
         scales = seconds / self._periods[kernel[order]]
         batch = Batch(instances[order], kernel[order], fault_maps[order], scales)
-        tracking = Tracking(self._groups, self._progress, self.tracked_seconds.now)
+        tracking = Tracking(self._groups, self._list, self._progress, self.tracked_seconds.now)
         workspace = self._workspaces.take()
         _add_epoch(batch, self._search(workspace), tracking, workspace)
         self._workspaces.give_back(workspace)
@@ -204,73 +222,102 @@ class NumbaStress(StressAccumulator):
 @compiled
 def _add_epoch(batch: Batch, search: Search, tracking: Tracking, workspace: Workspace) -> None:
     """Add an epoch to the instances of a batch, some instances of a kernel at a time."""
-    residencies, epoch_log = search.residencies, search.epoch_log
-    groups, progress = tracking.groups, tracking.progress
-    homes_of_several = workspace.placement.homes_of_several
     # Of type int64, not the literal 0: what is called with it would be compiled for both.
     begin: int = np.int64(0)  # type: ignore[assignment]
-    instances = batch.instances
-    while begin < len(instances):
-        kernel, end = batch.kernels[begin], begin
-        alike, others = np.empty(SIDE_BY_SIDE, np.int64), np.empty(SIDE_BY_SIDE, np.int64)
-        alike_count, others_count = 0, 0
-        while end < len(instances) and batch.kernels[end] == kernel and end < begin + SIDE_BY_SIDE:
-            instance = instances[end]
-            by_itself = _live(batch, end, search, workspace)
-            occupants = occupants_in(epoch_log, instance, epoch_log.epochs[instance] - 1)
-            start(instance, occupants, groups, progress)
-            if by_itself:
-                alike[alike_count] = instance
-                homes_of_several[alike_count] = workspace.placement.homes.home
-                alike_count += 1
-            else:
-                others[others_count] = instance
-                others_count += 1
+    while begin < len(batch.instances):
+        end = begin
+        while (
+            end < len(batch.instances)
+            and batch.kernels[end] == batch.kernels[begin]
+            and end < begin + SIDE_BY_SIDE
+        ):
             end += 1
-        sums = workspace.cells.times.ones
-        if alike_count:  # otherwise residencies would be summed up for nobody
-            advance_together(
-                residencies, kernel, alike[:alike_count], homes_of_several, tracking, sums
-            )
-        _advance_side_by_side(
-            residencies, kernel, others[:others_count], epoch_log, groups, progress
-        )
-        for instance in instances[begin:end]:
-            epoch = epoch_log.epochs[instance] - 1
-            occupants, scale = (
-                occupants_in(epoch_log, instance, epoch),
-                epoch_log.scale[instance, epoch],
-            )
-            finish(residencies, occupants, scale, instance, tracking, workspace.cells.events)
+        if each_by_itself(search.residencies.rules):
+            _add_together(batch, begin, end, search, tracking, workspace)
+        else:
+            _add_side_by_side(batch, begin, end, search, tracking, workspace)
         begin = end
 
 
 @nested
-def _live(batch: Batch, place: int, search: Search, workspace: Workspace) -> bool:
-    """Let an instance live through an epoch: place residencies, bound cells, find the longest.
+def _add_together(
+    batch: Batch, begin: int, end: int, search: Search, tracking: Tracking, workspace: Workspace
+) -> None:
+    """Add an epoch of a kernel to instances where each residency is the same wherever it lives."""
+    residencies, epoch_log, kernel = search.residencies, search.epoch_log, batch.kernels[begin]
+    homes, homes_of_several = workspace.placement.homes, workspace.placement.homes_of_several
+    cells, instances = workspace.cells, batch.instances[begin:end]
+    sums, open_bits = cells.times.ones, cells.open_bits
+    spilled = np.zeros(SIDE_BY_SIDE, np.bool_)
+    forget(open_bits)
+    for place in range(end - begin):
+        _place(batch, begin + place, search, workspace)
+        leave_out_late(residencies, kernel, homes)
+        spilled[place] = homes.tally.events[LDS] > 0
+        homes_of_several[place] = homes.home
+        bound_homes(residencies, kernel, homes, workspace.views.at_most)
+        _guess(batch, begin + place, search, workspace)
+        open_up(search, instances[place], place)
+        start_together(instances[place], tracking)
+    advance_together(residencies, kernel, instances, homes_of_several, tracking, open_bits, sums)
+    for place in range(end - begin):
+        instance, scale = instances[place], batch.scales[begin + place]
+        occupants = occupants_in(epoch_log, instance, epoch_log.epochs[instance] - 1)
+        if spilled[place]:
+            advance_late(residencies, occupants, instance, place, tracking, open_bits, sums)
+        finish_together(
+            residencies, occupants, scale, instance, place, tracking, open_bits, cells.events
+        )
+        find_longest(search, instance, place)
 
-    Returns whether what a residency shows depends on nothing that was in its home before.
-    """
+
+@nested
+def _add_side_by_side(
+    batch: Batch, begin: int, end: int, search: Search, tracking: Tracking, workspace: Workspace
+) -> None:
+    """Add an epoch of a kernel to instances where it matters what was in an entry before."""
+    residencies, epoch_log, kernel = search.residencies, search.epoch_log, batch.kernels[begin]
+    groups, progress = tracking.groups, tracking.progress
+    instances = batch.instances[begin:end]
+    for place in range(begin, end):
+        instance = batch.instances[place]
+        _place(batch, place, search, workspace)
+        bound_occupants(residencies, kernel, workspace.placement.homes.arrivals, workspace.views)
+        _guess(batch, place, search, workspace)
+        find_longest(search, instance, -1)
+        occupants = occupants_in(epoch_log, instance, epoch_log.epochs[instance] - 1)
+        start(instance, occupants, groups, progress)
+    _advance_side_by_side(residencies, kernel, instances, epoch_log, groups, progress)
+    for place in range(begin, end):
+        instance = batch.instances[place]
+        occupants = occupants_in(epoch_log, instance, epoch_log.epochs[instance] - 1)
+        finish(
+            residencies, occupants, batch.scales[place], instance, tracking, workspace.cells.events
+        )
+
+
+@nested
+def _place(batch: Batch, place: int, search: Search, workspace: Workspace) -> None:
+    """Place the residencies of an instance, and write into the log who lived where."""
     residencies, epoch_log = search.residencies, search.epoch_log
     homes, fill = workspace.placement.homes, workspace.placement.fill
-    instance, kernel, scale = batch.instances[place], batch.kernels[place], batch.scales[place]
+    instance, kernel = batch.instances[place], batch.kernels[place]
     find_homes(residencies, kernel, batch.fault_maps[place], homes, workspace.placement.counters)
     epoch = epoch_log.epochs[instance]
     epoch_log.epochs[instance] = epoch + 1
     epoch_log.kernel[instance, epoch] = kernel
-    epoch_log.scale[instance, epoch] = scale
+    epoch_log.scale[instance, epoch] = batch.scales[place]
     epoch_log.begin[instance, epoch] = epoch_log.used[0]
     epoch_log.used[0] += homes.arrivals.arrived.sum()
     sort_occupants(homes.arrivals, fill, occupants_in(epoch_log, instance, epoch))
-    rules, views = residencies.rules, workspace.views
-    by_itself = rules.gated and not rules.in_blocks and homes.tally.events[LDS] == 0
-    if by_itself:
-        bound_homes(residencies, kernel, homes.home, views.at_most)
-    else:
-        bound_occupants(residencies, kernel, homes.arrivals, views)
-    raise_bounds(search.cells, instance, views.at_most, scale)
-    find_longest(search, instance, by_itself, homes.home)
-    return by_itself
+
+
+@nested
+def _guess(batch: Batch, place: int, search: Search, workspace: Workspace) -> None:
+    """Raise the bounds of an instance, and look where the most stressed cell is likely to be."""
+    instance = batch.instances[place]
+    raise_bounds(search.cells, instance, workspace.views.at_most, batch.scales[place])
+    guess_longest(search, instance)
 
 
 @compiled

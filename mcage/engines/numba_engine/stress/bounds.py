@@ -15,6 +15,7 @@ from mcage.engines.numba_engine.jit import inlined, inner, nested
 from mcage.engines.numba_engine.placement.contents import ALL_COMPONENTS, BITS
 from mcage.engines.numba_engine.placement.redirect import (
     ENTRIES,
+    LDS,
     WHOLE_ENTRY,
     begin_of,
     block_of,
@@ -101,25 +102,41 @@ def new_views(passes: int, cycles: Any) -> Any:
 
 
 @inner
-def bound_homes(residencies: Any, kernel: int, home: Any, at_most: Any) -> None:
-    """Bound cells if released places are off and every residency has an entry from its start.
+def bound_homes(residencies: Any, kernel: int, homes: Any, at_most: Any) -> None:
+    """Bound cells if released places are off and every residency has an entry to itself.
 
     Parameters
     ----------
     residencies, kernel : Residencies, int
         What runs.
-    home : int16[residencies, passes]
-        Home of each residency in each pass.
+    homes : Homes
+        Homes of residencies, without those that began in the LDS, which stand in `arrivals` alone.
     at_most : T[256, 64]
         Bounds, as in `Views`.
     """
-    first = residencies.kernels.first_residency[kernel]
+    first, home = residencies.kernels.first_residency[kernel], homes.home
     at_most[:] = 0
     for in_kernel in range(residencies.kernels.first_residency[kernel + 1] - first):
         _load(residencies.facts, residencies.at_most, first + in_kernel + _AHEAD)
         for pass_ in range(home.shape[1]):
-            entry = home[in_kernel, pass_] >> 3
-            add_row(at_most, entry, residencies.at_most, first + in_kernel)
+            if home[in_kernel, pass_] >= 0:
+                entry = home[in_kernel, pass_] >> 3
+                add_row(at_most, entry, residencies.at_most, first + in_kernel)
+    if homes.tally.events[LDS]:
+        _bound_late(residencies, homes.arrivals, at_most)
+
+
+@inner
+def _bound_late(residencies: Any, arrivals: Any, at_most: Any) -> None:
+    """Bound cells of residencies that began in the LDS: nothing is known of what these show."""
+    cycle, write_starts = residencies.writes.cycle, residencies.write_starts
+    for pass_ in range(len(arrivals.arrived)):
+        for i in range(arrivals.arrived[pass_]):
+            occupant = arrivals.occupant[pass_, i]
+            residency, begin = residency_of(occupant), begin_of(occupant)
+            if begin != write_starts[residency]:
+                lasts = np.int64(residencies.facts[residency, END]) - cycle[begin]
+                _add_where(at_most, arrivals.entry[pass_, i], ALL_COMPONENTS, lasts)
 
 
 @inner

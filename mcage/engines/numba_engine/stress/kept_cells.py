@@ -9,11 +9,10 @@ from mcage.engines.numba_engine.jit import inner
 from mcage.engines.numba_engine.placement.contents import BITS
 from mcage.engines.numba_engine.placement.redirect import ENTRIES
 from mcage.engines.numba_engine.simd import COMPONENTS
+from mcage.engines.numba_engine.stress.open_bits import BIT
 
 KEPT = 2048
 """Bits of entries of an instance whose cells are kept."""
-
-BIT = np.uint64(1)
 
 
 class Cells(NamedTuple):

@@ -24,10 +24,8 @@ from mcage.engines.numba_engine.placement.contents import BITS
 from mcage.engines.numba_engine.placement.redirect import ENTRIES
 from mcage.engines.numba_engine.placement.residencies import Residencies
 from mcage.engines.numba_engine.simd import AT_ONCE, COMPONENTS
-from mcage.engines.numba_engine.stress.all_entries import AllEntries, forget, power, work_out_bit
 from mcage.engines.numba_engine.stress.epoch_log import EpochLog, occupants_in
 from mcage.engines.numba_engine.stress.kept_cells import (
-    BIT,
     KEPT,
     Cells,
     Epoch,
@@ -38,9 +36,10 @@ from mcage.engines.numba_engine.stress.kept_cells import (
     settle,
     tighten,
 )
+from mcage.engines.numba_engine.stress.open_bits import BIT, OpenBits, add_open, take_over
 
-_MANY = 48
-"""Entries from which on a bit is worked out for all of them at once."""
+_NOT_AMONG = -1
+"""Place of an instance of which no open bits have been worked out."""
 
 _ROUNDING = 1e-12
 """Fraction of a bound by which it may fall short within an epoch by rounding alone."""
@@ -55,14 +54,14 @@ class CellWorkspace(NamedTuple):
         Events of an entry.
     times, latest : Times
         Times of an entry in any epoch, and in the latest.
-    all_entries : AllEntries
-        Bits of the latest epoch that have been worked out for all entries.
+    open_bits : OpenBits
+        Bits of the latest epoch that have been worked out for several instances at once.
     """
 
     events: Events
     times: Times
     latest: Times
-    all_entries: AllEntries
+    open_bits: OpenBits
 
 
 class Search(NamedTuple):
@@ -93,6 +92,8 @@ class Moment(NamedTuple):
 
     Attributes
     ----------
+    place : int
+        Number of the instance among those whose open bits have been worked out, or -1.
     back : float
         Seconds to be taken back for each cycle of the epoch.
     part : float
@@ -101,14 +102,15 @@ class Moment(NamedTuple):
         Longest seconds at '0' and at '1' of any cell seen so far.
     """
 
+    place: int
     back: float
     part: float
     most: NDArray[np.float64]
 
 
 @nested
-def find_longest(search: Search, instance: int, by_itself: bool, home: Any) -> None:
-    """Raise the longest seconds at '0' and at '1' of any cell of an instance after an epoch.
+def guess_longest(search: Search, instance: int) -> None:
+    """Look where a cell is likely to be the most stressed one after an epoch.
 
     Parameters
     ----------
@@ -116,25 +118,64 @@ def find_longest(search: Search, instance: int, by_itself: bool, home: Any) -> N
         What happened; bounds include the latest epoch.
     instance : int
         Instance.
-    by_itself : bool
-        Whether what a residency shows depends on nothing that was in its home before.
-    home : int16[residencies, passes]
-        Homes of residencies in the latest epoch.
     """
-    cells, longest, most = search.cells, search.longest, np.empty(2)
-    most[0], most[1] = longest[0, instance], longest[1, instance]
-    now = Moment(0.0, 1.0, most)
-    forget(search.workspace.all_entries)
+    cells, now = search.cells, _end_of_epoch(search, instance, _NOT_AMONG)
     for which in range(2):
         before = np.argmax(cells.before[which, instance])
         after = np.argmax(cells.bounds[which, instance])
         for guess in (before, after):
-            if cells.bounds[which, instance].flat[guess] > most[which]:
+            if cells.bounds[which, instance].flat[guess] > now.most[which]:
                 _look(search, instance, int(guess // BITS), BIT << np.uint64(guess % BITS), now)
-    if by_itself:
-        _narrow(search, instance, home, most)
+    _keep_longest(search, instance, now)
+
+
+@nested
+def open_up(search: Search, instance: int, place: int) -> None:
+    """Add the bits that may be longer than the guess to those that are worked out together."""
+    now = _end_of_epoch(search, instance, _NOT_AMONG)
+    for entry in range(ENTRIES):
+        chosen = _exceeding(search.cells, instance, entry, now.part, now.most)
+        if chosen:
+            add_open(search.workspace.open_bits, place, entry, chosen)
+
+
+@nested
+def find_longest(search: Search, instance: int, place: int) -> None:
+    """Raise the longest seconds at '0' and at '1' of any cell of an instance after an epoch.
+
+    Parameters
+    ----------
+    search, instance
+        As for `guess_longest`, which has been called.
+    place : int
+        Number of the instance among those whose open bits have been worked out, or -1.
+    """
+    cells, epoch_log = search.cells, search.epoch_log
+    open_bits, latest = search.workspace.open_bits, search.workspace.latest
+    now = _end_of_epoch(search, instance, place)
+    if place != _NOT_AMONG:
+        number = epoch_log.epochs[instance] - 1
+        epoch = Epoch(number, epoch_log.scale[instance, number])
+        for entry in range(ENTRIES):
+            chosen = open_bits.bits[place, entry]
+            if chosen:
+                take_over(open_bits, place, entry, chosen, latest)
+                _tighten(cells, instance, epoch, latest, entry, chosen)
     _look_where_bounds_exceed(search, instance, now)
-    longest[0, instance], longest[1, instance] = most[0], most[1]
+    _keep_longest(search, instance, now)
+
+
+@nested
+def _end_of_epoch(search: Search, instance: int, place: int) -> Moment:
+    """Return the end of the latest epoch of an instance, with the longest seconds so far."""
+    most = np.empty(2)
+    most[0], most[1] = search.longest[0, instance], search.longest[1, instance]
+    return Moment(place, 0.0, 1.0, most)
+
+
+@nested
+def _keep_longest(search: Search, instance: int, now: Moment) -> None:
+    search.longest[0, instance], search.longest[1, instance] = now.most[0], now.most[1]
 
 
 @nested
@@ -145,6 +186,8 @@ def longest_earlier(search: Search, instance: int, back: float, earlier: Any) ->
     ----------
     search, instance
         As for `find_longest`.
+    place : int
+        Number of the instance among those whose open bits have been worked out, or -1.
     back : float
         Seconds to be taken back for each of the epoch's cycles, fewer than were added.
     earlier : float64[2]
@@ -153,8 +196,7 @@ def longest_earlier(search: Search, instance: int, back: float, earlier: Any) ->
     epoch_log = search.epoch_log
     part = 1 - back / epoch_log.scale[instance, epoch_log.epochs[instance] - 1]
     most = np.zeros(2)
-    moment = Moment(back, part, most)
-    forget(search.workspace.all_entries)
+    moment = Moment(_NOT_AMONG, back, part, most)
     for which in range(2):
         guess, highest = 0, -1.0
         for place in range(ENTRIES * BITS):
@@ -206,13 +248,15 @@ def _look(search: Search, instance: int, entry: int, chosen: np.uint64, moment: 
     number = epoch_log.epochs[instance] - 1
     epoch = Epoch(number, epoch_log.scale[instance, number])
     occupants = occupants_in(epoch_log, instance, number)
-    latest, all_entries = workspace.latest, workspace.all_entries
-    known = _known(all_entries, entry, chosen)
-    _entry_times(search.residencies, occupants, entry, chosen & ~known, workspace.events, latest)
-    _take_over(all_entries, entry, known, latest)
-    for bit in range(BITS):
-        if (chosen & ~known) >> np.uint64(bit) & BIT:
-            tighten(cells, instance, epoch, latest, entry, bit)
+    latest, open_bits = workspace.latest, workspace.open_bits
+    known = np.uint64(0)
+    if moment.place != _NOT_AMONG:
+        known = chosen & open_bits.bits[moment.place, entry]
+    unknown = chosen & ~known
+    _entry_times(search.residencies, occupants, entry, unknown, workspace.events, latest)
+    if known:
+        take_over(open_bits, moment.place, entry, known, latest)
+    _tighten(cells, instance, epoch, latest, entry, unknown)
     chosen &= _exceeding(cells, instance, entry, moment.part, moment.most)
     if chosen:
         _work_out(search, instance, entry, chosen)
@@ -244,50 +288,13 @@ def _raise_most(
 
 
 @inner
-def _known(all_entries: Any, entry: int, chosen: np.uint64) -> np.uint64:
-    """Return the chosen bits of an entry that have been worked out with all entries."""
-    known = np.uint64(0)
+def _tighten(
+    cells: Any, instance: int, epoch: Any, latest: Any, entry: int, chosen: np.uint64
+) -> None:
+    """Bound the chosen bits of an entry by what the latest epoch has really added."""
     for bit in range(BITS):
-        if chosen >> np.uint64(bit) & BIT and all_entries.done[bit] and all_entries.whole[entry]:
-            known |= BIT << np.uint64(bit)
-    return known
-
-
-@inner
-def _take_over(all_entries: Any, entry: int, known: np.uint64, latest: Any) -> None:
-    """Take over the times of bits that have been worked out with all entries."""
-    for bit in range(BITS):
-        if known >> np.uint64(bit) & BIT:
-            for component in range(COMPONENTS):
-                latest.ones[bit, component] = all_entries.ones[bit, entry, component]
-                latest.powered[bit, component] = all_entries.powered[entry]
-
-
-@nested
-def _narrow(search: Search, instance: int, home: Any, most: Any) -> None:
-    """Work out, for all entries at once, those bits of the latest epoch that many leave open."""
-    cells, residencies, epoch_log = search.cells, search.residencies, search.epoch_log
-    all_entries, latest = search.workspace.all_entries, search.workspace.latest
-    number = epoch_log.epochs[instance] - 1
-    kernel = epoch_log.kernel[instance, number]
-    epoch = Epoch(number, epoch_log.scale[instance, number])
-    powered = False
-    for bit in range(BITS):
-        still_open = 0
-        for entry in range(ENTRIES):
-            for which in range(2):
-                if cells.bounds[which, instance, entry, bit] > most[which]:
-                    still_open += 1
-        if still_open < _MANY:
-            continue
-        if not powered:
-            power(residencies, kernel, home, all_entries)
-            powered = True
-        work_out_bit(residencies, kernel, home, bit, all_entries)
-        for entry in range(ENTRIES):
-            if all_entries.whole[entry]:
-                _take_over(all_entries, entry, BIT << np.uint64(bit), latest)
-                tighten(cells, instance, epoch, latest, entry, bit)
+        if chosen >> np.uint64(bit) & BIT:
+            tighten(cells, instance, epoch, latest, entry, bit)
 
 
 @nested

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mcage.engines.numba_engine.cell_times import add_everywhere
 from mcage.engines.numba_engine.events import BLOCK_COMPONENTS, gather_events, lit_components
 from mcage.engines.numba_engine.jit import inner
-from mcage.engines.numba_engine.placement.contents import BITS
 from mcage.engines.numba_engine.placement.redirect import (
     ENTRIES,
     WHOLE_ENTRY,
@@ -19,17 +17,8 @@ from mcage.engines.numba_engine.placement.redirect import (
     block_of,
     residency_of,
 )
-from mcage.engines.numba_engine.placement.residencies import END, EVER, PARTIAL, WRITES_END
-from mcage.engines.numba_engine.simd import (
-    AT_ONCE,
-    COMPONENTS,
-    FIRST_BITS,
-    TOGETHER,
-    sum_cells,
-    sum_planes,
-)
-
-_FIRST_BITS = np.uint64(FIRST_BITS)
+from mcage.engines.numba_engine.placement.residencies import END, PARTIAL, WRITES_END
+from mcage.engines.numba_engine.simd import COMPONENTS, TOGETHER, sum_cells
 
 
 @inner
@@ -104,74 +93,6 @@ def advance(
 
 
 @inner
-def advance_together(
-    residencies: Any, kernel: int, instances: Any, homes: Any, tracking: Any, sums: Any
-) -> None:
-    """Take the cells of instances through all passes: a residency does the same wherever it lives.
-
-    That holds if released places are off, and every residency has an entry to itself.
-
-    Parameters
-    ----------
-    residencies, kernel : Residencies, int
-        What runs.
-    instances : int64[n]
-        Instances that run it.
-    homes : int16[n, residencies, passes]
-        Home of each residency in each pass.
-    tracking : Tracking
-        Cells, and how far they have come.
-    sums : T[32, 64]
-        Workspace.
-    """
-    groups, progress, facts = tracking.groups, tracking.progress, residencies.facts
-    write_starts, powered, first_group = residencies.write_starts, progress.powered, groups.first
-    first, passes = residencies.kernels.first_residency[kernel], homes.shape[2]
-    for residency in range(first, residencies.kernels.first_residency[kernel + 1]):
-        begin, end = write_starts[residency], write_starts[residency + 1]
-        lasts = np.int64(facts[residency, END]) - residencies.writes.cycle[begin]
-        _sum_residency(residencies, residency, begin, end, lasts, sums)
-        partial = facts[residency, PARTIAL] != 0
-        for i in range(len(instances)):
-            start_place = instances[i] * ENTRIES
-            for pass_ in range(passes):
-                entry = homes[i, residency - first, pass_] >> 3
-                if partial:
-                    progress.depends[instances[i], entry] = True
-                place = start_place + entry
-                for group in range(first_group[place], first_group[place + 1]):
-                    powered[group] += lasts
-                    _add_sums(sums, groups.place, progress.ones, group)
-
-
-@inner
-def _sum_residency(
-    residencies: Any, residency: int, begin: int, end: int, lasts: int, sums: Any
-) -> None:
-    """Cycles at '1' of all cells of an entry while a residency lives there."""
-    ever = residencies.facts[residency, EVER]
-    always, varies = ever & ~(ever >> np.uint64(BITS)), ever & (ever >> np.uint64(BITS))
-    planes, writes = residencies.contents.planes, residencies.writes
-    sums[:] = 0
-    for first in range(0, BITS, AT_ONCE):
-        if varies >> np.uint64(first) & _FIRST_BITS:
-            sum_planes(planes, writes.image, writes.duration, begin, end, first, sums)
-        elif always >> np.uint64(first) & _FIRST_BITS:
-            for bit in range(first, first + AT_ONCE):
-                if always >> np.uint64(bit) & np.uint64(1):
-                    add_everywhere(sums, bit, lasts)
-
-
-@inner
-def _add_sums(sums: Any, places: Any, ones: Any, group: int) -> None:
-    row = np.uint32(group)
-    for cell in range(TOGETHER):
-        at = places[row, np.uint32(cell)]
-        more = np.int64(sums[at // np.uint32(COMPONENTS), at % np.uint32(COMPONENTS)])
-        ones[row, np.uint32(cell)] += more
-
-
-@inner
 def finish(
     residencies: Any, occupants: Any, scale: float, instance: int, tracking: Any, events: Any
 ) -> None:
@@ -194,7 +115,7 @@ def finish(
     cycles, gated = residencies.kernels.cycles[occupants.kernel], residencies.rules.gated
     for entry in range(ENTRIES):
         if progress.depends[instance, entry]:
-            _work_out(residencies, occupants, scale, instance, entry, tracking, events)
+            work_out_entry(residencies, occupants, scale, instance, entry, tracking, events)
             continue
         begin = groups.first[instance * ENTRIES + entry]
         end = groups.first[instance * ENTRIES + entry + 1]
@@ -241,7 +162,7 @@ def _come_round(residencies: Any, cycles: int, groups: Any, progress: Any, group
 
 
 @inner
-def _work_out(
+def work_out_entry(
     residencies: Any,
     occupants: Any,
     scale: float,
@@ -251,27 +172,24 @@ def _work_out(
     events: Any,
 ) -> None:
     """Add the times of an entry's cells if it matters what was there before an occupant."""
-    groups, seconds = tracking.groups, tracking.seconds
+    cells, seconds = tracking.cells, tracking.seconds
     mixed = tracking.progress.mixed[instance, entry]
-    begin = groups.first[instance * ENTRIES + entry]
-    end = groups.first[instance * ENTRIES + entry + 1]
+    first = cells.first[instance * ENTRIES + entry]
     gathered = -1
-    for group in range(begin, end):
-        for cell in range(TOGETHER):
-            tracked = groups.tracked[group, cell]
-            if tracked < 0:
-                continue
-            bit, component = groups.column[group, cell], int(groups.component[group, cell])
-            block = component // BLOCK_COMPONENTS if mixed else WHOLE_ENTRY
-            if block != gathered:
-                gather_events(residencies, occupants, entry, block, events)
-                gathered = block
-            lit_components(residencies.contents, events, bit, block)
-            count = events.orbits[len(residencies.selector_starts)]
-            ones = _sum_component(events.lit, events.held, count, component)
-            powered = _sum_component(events.powered, events.held, count, component)
-            seconds[0, tracked] += (powered - ones) * scale
-            seconds[1, tracked] += ones * scale
+    for cell in range(first, cells.first[instance * ENTRIES + entry + 1]):
+        place: Any = np.int64(cells.place[cell])
+        tracked = cells.tracked[cell]
+        bit, component = place // COMPONENTS, place % COMPONENTS
+        block = component // BLOCK_COMPONENTS if mixed else WHOLE_ENTRY
+        if block != gathered:
+            gather_events(residencies, occupants, entry, block, events)
+            gathered = block
+        lit_components(residencies.contents, events, bit, block)
+        count = events.orbits[len(residencies.selector_starts)]
+        ones = _sum_component(events.lit, events.held, count, component)
+        powered = _sum_component(events.powered, events.held, count, component)
+        seconds[0, tracked] += (powered - ones) * scale
+        seconds[1, tracked] += ones * scale
 
 
 @inner

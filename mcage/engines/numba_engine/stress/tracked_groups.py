@@ -25,8 +25,6 @@ class TrackedGroups(NamedTuple):
         Block whose records overwrite the cells, or 4 if no record does.
     column, component : int64[groups, 8], uint64[groups, 8]
         Bit and component of each cell.
-    place : uint32[groups, 8]
-        64 times the bit, plus the component: narrower, hence a tenth faster to look sums up by.
     tracked : int64[groups, 8]
         Number of the cell among those tracked, or -1 for a place that is not taken.
     """
@@ -35,15 +33,34 @@ class TrackedGroups(NamedTuple):
     block: NDArray[np.int64]
     column: NDArray[np.int64]
     component: NDArray[np.uint64]
+    tracked: NDArray[np.int64]
+
+
+class CellList(NamedTuple):
+    """Tracked cells, entry by entry.
+
+    Attributes
+    ----------
+    first : int64[256 * instances + 1]
+        First cell of each entry of each instance.
+    place : uint32[cells]
+        64 times the bit, plus the component: narrower, hence faster to look sums up by.
+    tracked : int64[cells]
+        Number of the cell among those tracked.
+    """
+
+    first: NDArray[np.int64]
     place: NDArray[np.uint32]
     tracked: NDArray[np.int64]
 
 
 class Progress(NamedTuple):
-    """How far groups and instances have come in an epoch.
+    """How far cells, groups and instances have come in an epoch.
 
     Attributes
     ----------
+    cycles_at_one : T[cells]
+        Cycles at '1' of the cells of the list.
     ones : int64[groups, 8]
         Cycles at '1' of the cells.
     powered : int64[groups]
@@ -60,6 +77,7 @@ class Progress(NamedTuple):
         Entries of which blocks hold records.
     """
 
+    cycles_at_one: NDArray[np.unsignedinteger]
     ones: NDArray[np.int64]
     powered: NDArray[np.int64]
     since: NDArray[np.int64]
@@ -76,13 +94,14 @@ class Tracking(NamedTuple):
 
     Attributes
     ----------
-    groups, progress : TrackedGroups, Progress
+    groups, cells, progress : TrackedGroups, CellList, Progress
         Cells, and how far they have come.
     seconds : float64[2, tracked]
         Seconds at '0' and '1'.
     """
 
     groups: TrackedGroups
+    cells: CellList
     progress: Progress
     seconds: NDArray[np.float64]
 
@@ -108,20 +127,32 @@ def groups_of(tracked: TrackedCells, instances: int, in_blocks: bool) -> Tracked
         block=block[opens],
         column=np.zeros(shape, dtype=np.int64),
         component=np.zeros(shape, dtype=np.uint64),
-        place=np.zeros(shape, dtype=np.uint32),
         tracked=np.full(shape, -1, dtype=np.int64),
     )
     where = (group, rank % TOGETHER)
     groups.column[where], groups.component[where] = column[order], component[order]
-    groups.place[where] = (column * COMPONENTS + component)[order]
     groups.tracked[where] = order
     return groups
 
 
+def cells_of(tracked: TrackedCells, instances: int) -> CellList:
+    """List tracked cells entry by entry, those of a bit side by side."""
+    entry, bits = np.divmod(tracked.cell, SLICE.entry_bits)
+    component, column = np.divmod(bits, BITS)
+    where, place = tracked.instance * ENTRIES + entry, column * COMPONENTS + component
+    order = np.lexsort((place, where))
+    return CellList(
+        first=np.searchsorted(where[order], np.arange(ENTRIES * instances + 1)),
+        place=place[order].astype(np.uint32),
+        tracked=order,
+    )
+
+
 @compiled
-def new_progress(groups: int, instances: int, passes: int) -> Any:
-    """Make space for the progress of so many groups."""
+def new_progress(cells: int, groups: int, instances: int, passes: int, cycles: Any) -> Any:
+    """Make space for progress; `cycles` is an array of the type of sums of cycles."""
     return Progress(
+        np.empty(cells, cycles.dtype),
         np.empty((groups, TOGETHER), np.int64),
         np.empty(groups, np.int64),
         np.empty((groups, passes), np.int64),

@@ -10,12 +10,9 @@ from mcage.engines.numba_engine.events import new_events
 from mcage.engines.numba_engine.jit import compiled
 from mcage.engines.numba_engine.placement.redirect import COUNTERS, ENTRIES, Homes, new_homes
 from mcage.engines.numba_engine.placement.residencies import Residencies
-from mcage.engines.numba_engine.stress.all_entries import new_all_entries
 from mcage.engines.numba_engine.stress.bounds import Views, new_views
 from mcage.engines.numba_engine.stress.most_stressed import CellWorkspace
-
-SIDE_BY_SIDE = 16
-"""Instances whose homes are kept at a time."""
+from mcage.engines.numba_engine.stress.open_bits import SIDE_BY_SIDE, new_open_bits
 
 
 class PlacementWorkspace(NamedTuple):
@@ -79,6 +76,6 @@ def new_workspace(residencies: Residencies) -> Any:
             new_events(passes * most_writes, passes, cycles),
             new_times(cycles),
             new_times(cycles),
-            new_all_entries(cycles),
+            new_open_bits(cycles),
         ),
     )

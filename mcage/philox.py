@@ -1,0 +1,150 @@
+"""Numbers of many random streams at once, by their places in the streams; compiled.
+
+The streams are those of `mcage.random`, and the numbers those that `Generator.random` of NumPy
+draws one after the other: Philox 4x64-10 (Salmon et al., SC 2011) turns a counter and a key into
+four words, and four words make four numbers. A number can so be computed without those before it.
+"""
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from mcage.compiled import compiled
+
+_MULTIPLIERS = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
+_INCREMENTS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)
+_ROUNDS = 10
+_WORDS = 4
+_UNUSED_BITS = np.uint64(11)
+_STEP = 2.0**-53
+"""A number is a multiple of this; it takes the upper 53 bits of a word."""
+
+
+def _product(typing_context: Any, first: Any, second: Any) -> Any:
+    """Types and code of `_upper`: the upper 64 of the 128 bits of a product."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        wide = ir.IntType(128)
+        factors = [builder.zext(argument, wide) for argument in arguments]
+        upper = builder.lshr(builder.mul(*factors), ir.Constant(wide, 64))
+        return builder.trunc(upper, ir.IntType(64))
+
+    return types.uint64(types.uint64, types.uint64), generate
+
+
+_upper: Any = intrinsic(_product)
+
+
+@compiled
+def _words(
+    counter: np.uint64, stream: np.uint64, even: np.uint64, odd: np.uint64
+) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
+    """Four words of a stream whose key has two words; its first counter is 1."""
+    first, second, third, fourth = counter, np.uint64(0), np.uint64(0), stream
+    for _ in range(_ROUNDS):
+        upper, lower = _upper(_MULTIPLIERS[0], first), _MULTIPLIERS[0] * first
+        other_upper, other_lower = _upper(_MULTIPLIERS[1], third), _MULTIPLIERS[1] * third
+        first, second = other_upper ^ second ^ even, other_lower
+        third, fourth = upper ^ fourth ^ odd, lower
+        even, odd = even + _INCREMENTS[0], odd + _INCREMENTS[1]
+    return first, second, third, fourth
+
+
+@compiled
+def _number(word: np.uint64) -> float:
+    return np.float64(np.int64(word >> _UNUSED_BITS)) * _STEP
+
+
+@compiled
+def numbers_at(
+    keys: NDArray[np.uint64],
+    streams: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    places: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Numbers at places of streams.
+
+    Parameters
+    ----------
+    keys : uint64[I, 2]
+        Key of each of I streams.
+    streams : int64[I]
+        Their instances.
+    rows : int64[n]
+        The stream of each number, 0 ... I-1.
+    places : int64[n]
+        The place of each number in its stream, 0 or above.
+
+    Returns
+    -------
+    float64[n]
+        0 <= number < 1.
+    """
+    numbers = np.empty(len(rows))
+    for wanted in range(len(rows)):
+        row, place = rows[wanted], places[wanted]
+        counter, stream = np.uint64(place // _WORDS + 1), np.uint64(streams[row])
+        words = _words(counter, stream, keys[row, 0], keys[row, 1])
+        numbers[wanted] = _number(words[place % _WORDS])
+    return numbers
+
+
+@compiled
+def first_numbers_below(
+    keys: NDArray[np.uint64], streams: NDArray[np.int64], bounds: NDArray[np.float64], count: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Those of the first numbers of streams that do not exceed their bounds.
+
+    Parameters
+    ----------
+    keys, streams
+        As of `numbers_at`.
+    bounds : float64[I, rows, columns]
+        Bounds of the numbers of each stream, of which each row stands for several rows of numbers.
+    count : int
+        How many numbers of each stream are looked at: a multiple of all bounds, and the columns
+        are a multiple of four.
+
+    Returns
+    -------
+    int64[n], int64[n], float64[n]
+        Stream and place of each number, in rising order, and the number.
+    """
+    _, bound_rows, columns = bounds.shape
+    repeated = count // (bound_rows * columns)
+    capacity = 1024
+    rows, places = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
+    numbers = np.empty(capacity)
+    kept = 0
+    for row in range(len(streams)):
+        if kept + count > capacity:
+            capacity = 2 * capacity + count
+            rows, places = _enlarged(rows, capacity, kept), _enlarged(places, capacity, kept)
+            numbers = _enlarged(numbers, capacity, kept)
+        stream, even, odd = np.uint64(streams[row]), keys[row, 0], keys[row, 1]
+        for begin in range(0, count, columns):
+            of_row = bounds[row, begin // columns // repeated]
+            for column in range(0, columns, _WORDS):
+                place = begin + column
+                words = _words(np.uint64(place // _WORDS + 1), stream, even, odd)
+                below = False
+                for word in range(_WORDS):
+                    below |= _number(words[word]) <= of_row[column + word]
+                if not below:  # mostly
+                    continue
+                for word in range(_WORDS):
+                    number = _number(words[word])
+                    rows[kept], places[kept], numbers[kept] = row, place + word, number
+                    kept += number <= of_row[column + word]
+    return rows[:kept], places[:kept], numbers[:kept]
+
+
+@compiled
+def _enlarged(values: Any, capacity: int, kept: int) -> Any:
+    larger = np.empty(capacity, values.dtype)
+    larger[:kept] = values[:kept]
+    return larger

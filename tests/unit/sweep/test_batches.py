@@ -1,0 +1,99 @@
+"""Are all threads busy, whatever the size of shards and batches, and are results the same?"""
+
+import threading
+
+import numpy as np
+import pytest
+from sweep_cases import small_sweep
+
+from mcage.engines.numpy_engine.engine import NumpyEngine
+from mcage.results.reader import open_results
+from mcage.sweep import plan as plan_module
+from mcage.sweep import study as study_module
+from mcage.sweep.batch import batches, compute_batch
+from mcage.sweep.run import run_prepared
+
+SMALL = {
+    "techniques": ["baseline"],
+    "environments": ["nominal"],
+    "instances": 60,
+    "workload": {"kernels": ["MatrixTranspose"], "periods": 1, "generations": 1},
+    "life": {"epochs": 2},
+}
+
+
+def sweep_on(monkeypatch, cores, largest=NumpyEngine.batch, **keys):
+    """A sweep on a machine with so many cores, by an engine with batches of at most a size."""
+    monkeypatch.setattr(plan_module, "usable_cores", lambda: cores)
+    monkeypatch.setattr(NumpyEngine, "batch", largest)
+    return small_sweep("numpy", **SMALL | keys)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "size"), [(0, 256, 48), (5, 6, 48), (0, 48, 48), (3, 100, 7)]
+)
+def test_batches_are_alike(first, last, size):
+    parts = batches(first, last, size)
+    assert np.array_equal(np.concatenate(parts), np.arange(first, last))
+    sizes = {len(part) for part in parts}
+    assert max(sizes) <= size
+    assert max(sizes) - min(sizes) <= 1
+    assert len(parts) == -(-(last - first) // size)
+
+
+@pytest.mark.parametrize(
+    ("cores", "largest", "instances", "size", "shard", "at_once"),
+    [
+        (2, 48, 10_000, 48, 256, 2),
+        (16, 48, 10_000, 48, 256, 4),
+        (16, 1024, 10_000, 209, 256, 9),
+        (16, 1024, 1_000_000, 1024, 1024, 17),
+        (64, 1024, 10_000, 53, 256, 14),
+        (16, 48, 100, 16, 256, 2),
+    ],
+)
+def test_batches_are_chosen_by_work(monkeypatch, cores, largest, instances, size, shard, at_once):
+    """Shards in flight have a batch for each thread even while the last of a shard is computed."""
+    sweep = sweep_on(monkeypatch, cores, largest, instances=instances)
+    assert sweep.shard_size == shard
+    assert sweep.shards_at_once(shard) == at_once
+    of_shard = -(-shard // size)
+    assert (at_once - 1) * of_shard >= cores
+    sizes = []
+    monkeypatch.setattr(study_module, "compute_batch", lambda _, part: sizes.append(len(part)))
+    monkeypatch.setattr(study_module, "joined", lambda variables, parts: list(parts))
+    sweep.compute(0, min(shard, instances))
+    assert max(sizes) <= size
+    assert len(sizes) == -(-min(shard, instances) // size)
+
+
+@pytest.mark.parametrize("shard_size", [2, 16, 60])
+def test_all_threads_are_busy_whatever_the_size_of_shards(monkeypatch, tmp_path, shard_size):
+    """Batches of different shards are computed at the same time: each waits for three others."""
+    threads = 4
+    monkeypatch.setattr(study_module, "batch_by_work", lambda plan: 15)
+    sweep = sweep_on(monkeypatch, threads)
+    together = threading.Barrier(threads)
+    met = []
+
+    def meeting(plan, instances):
+        if len(met) < threads:  # of the last batches there may be fewer
+            together.wait(timeout=20)
+            met.append(len(instances))
+        return compute_batch(plan, instances)
+
+    monkeypatch.setattr(study_module, "compute_batch", meeting)
+    run_prepared(sweep, tmp_path / "by_work.h5", shard_size)
+    alone = sweep_on(monkeypatch, 1)
+    monkeypatch.setattr(study_module, "compute_batch", compute_batch)
+    run_prepared(alone, tmp_path / "alone.h5")
+    with (
+        open_results(tmp_path / "by_work.h5") as left,
+        open_results(tmp_path / "alone.h5") as right,
+    ):
+        assert left.equals(right)
+
+
+def test_an_engine_with_memory_for_fewer_threads_is_used_by_fewer(monkeypatch):
+    monkeypatch.setattr(NumpyEngine, "threads", 3)
+    assert sweep_on(monkeypatch, 16).plan.threads == 3
