@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 
 import numpy as np
@@ -37,6 +38,10 @@ class Engine(ABC):
 
     def __init__(self) -> None:
         self._packed = Packed(self.fixed_times)
+
+    def working(self) -> AbstractContextManager[None]:
+        """While the calling thread computes a batch: the engine's memory for it is used again."""
+        return nullcontext()
 
     def check(self, technique: Technique) -> None:
         """Refuse a technique that asks for a policy which this engine does not implement.

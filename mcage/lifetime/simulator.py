@@ -95,7 +95,8 @@ def simulate_lifetimes(
     UserError
         As `LifeConditions.additive_shift`.
     """
-    return _Simulation(conditions, engine, fault_free, batch).run()
+    with engine.working():
+        return _Simulation(conditions, engine, fault_free, batch).run()
 
 
 class _Simulation:

@@ -1,5 +1,8 @@
 """Placement on a device: slices of a launch may run different kernels, on different fault maps."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from engine_cases import random_replays, seeded_fault_maps
@@ -63,6 +66,35 @@ def test_kernels_of_a_launch_may_differ(name):
 
 def test_a_batch_is_cut_where_its_slices_need_more_memory():
     """Kernels need workspace of different size; each chunk fits, unless it is a single slice."""
-    runner = Runner(HostDevice(memory_bytes=1000), 1)
+    runner = Runner(HostDevice(memory_bytes=2000), 1)
     cut = list(runner.chunks(np.array([100, 300, 200, 600, 50, 50])))
     assert cut == [slice(0, 2), slice(2, 3), slice(3, 4), slice(4, 6)]
+
+
+def test_programs_are_compiled_side_by_side_and_each_once():
+    """The first two programs wait for each other; a third thread waits for the first program."""
+    together = threading.Barrier(2)
+    compiled = []
+
+    class Compiling(HostDevice):
+        def module(self, source, constants):
+            compiled.append(source)
+            together.wait(timeout=20)
+            return source
+
+    runner = Runner(Compiling(), 1)
+    with ThreadPoolExecutor(3) as pool:
+        modules = pool.map(runner.module, [("a.cu", {}), ("b.cu", {}), ("a.cu", {})])
+    assert list(modules) == ["a.cu", "b.cu", "a.cu"]
+    assert sorted(compiled) == ["a.cu", "b.cu"]
+
+
+def test_a_program_that_did_not_compile_is_tried_again():
+    class Failing(HostDevice):
+        def module(self, source, constants):
+            raise MemoryError(source)
+
+    runner = Runner(Failing(), 1)
+    for _ in range(2):
+        with pytest.raises(MemoryError, match=r"a\.cu"):
+            runner.module(("a.cu", {}))

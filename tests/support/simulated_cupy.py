@@ -7,10 +7,12 @@ What kernels do is computed by the host device. Messages and codes of errors are
 """
 
 import threading
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 
+import numpy as np
 from host_gpu.host_device import HostDevice
 
 MESSAGES = {
@@ -62,6 +64,8 @@ class Card:
         Kernel that goes wrong once it runs, or none.
     refuses : str
         Kernel that it does not launch, or none.
+    pinned : bool
+        Whether the driver gives memory of the host that stays where it is.
     """
 
     capability: tuple[int, int] = (9, 0)
@@ -70,6 +74,7 @@ class Card:
     begins: int = 0
     faults_in: str = ""
     refuses: str = ""
+    pinned: bool = True
     fault: int = 0
     host: HostDevice = field(init=False)
 
@@ -103,11 +108,15 @@ class SimulatedCupy(ModuleType):
         self.__spec__ = ModuleSpec("cupy", None)
         self.cards, self.nvrtc, self.newest = cards, nvrtc, newest
         self.cache_error = cache_error
-        self.set_devices = []
+        self.set_devices, self.streams = [], []
         self._of_thread = threading.local()
         self.RawModule = lambda **given: _RawModule(self, **given)
         self.cuda = SimpleNamespace(
             Stream=lambda non_blocking: _Stream(self),
+            Event=lambda block, disable_timing: _Event(self, block),
+            MemoryPool=lambda: SimpleNamespace(malloc="tables"),
+            using_allocator=self._using_allocator,
+            alloc_pinned_memory=self._alloc_pinned_memory,
             memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
             driver=SimpleNamespace(CUDADriverError=CUDADriverError),
             runtime=SimpleNamespace(
@@ -163,23 +172,57 @@ class SimulatedCupy(ModuleType):
     def empty(self, shape, dtype):
         return self._allocated(self.current().host.empty, shape, dtype)
 
-    def asnumpy(self, array, stream):
-        return self.current().host.download(array)
+    @contextmanager
+    def _using_allocator(self, allocator):
+        self._of_thread.allocator = allocator
+        yield
+        self._of_thread.allocator = None
+
+    def _alloc_pinned_memory(self, size_bytes):
+        if not self.current().pinned:
+            raise CUDARuntimeError(2)
+        return bytearray(size_bytes)
+
+    def asnumpy(self, array, stream, out, blocking):
+        """The copy is not there before the stream has been waited for."""
+        assert not blocking
+        stream.used_by.add(threading.get_ident())
+        copy = self.current().host.download(array)
+        if out is None:
+            out = np.zeros_like(copy)
+        assert out.shape == copy.shape
+        stream.copies.append((out, copy))
+        return out
 
 
 class _Stream:
     def __init__(self, cupy):
         self._cupy = cupy
+        self.device = cupy.cuda.runtime.getDevice()
+        self.copies, self.used_by = [], set()
+        cupy.streams.append(self)
         cupy.current()
 
     def __enter__(self):
+        self.used_by.add(threading.get_ident())
         return self
 
     def __exit__(self, *error):
         pass
 
+
+class _Event:
+    def __init__(self, cupy, block):
+        assert block  # a thread that waits leaves its core to others
+        self._cupy = cupy
+
+    def record(self, stream):
+        self._copies, stream.copies = stream.copies, []
+
     def synchronize(self):
         self._cupy.current()
+        for out, copy in self._copies:
+            out[...] = copy
 
 
 class _RawModule:
@@ -187,7 +230,8 @@ class _RawModule:
         assert backend == "nvrtc"
         assert options[0] == "-std=c++17"
         self._cupy, self._code = cupy, code
-        pairs = [option.removeprefix("-D").split("=") for option in options[1:]]
+        assert options[1] == "--fmad=false"
+        pairs = [option.removeprefix("-D").split("=") for option in options[2:]]
         self._constants = {name: int(value) for name, value in pairs}
 
     def compile(self):

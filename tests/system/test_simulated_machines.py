@@ -2,7 +2,9 @@
 
 import re
 import sys
+import threading
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 
 import h5py
 import numpy as np
@@ -324,6 +326,84 @@ def test_a_launch_that_is_refused_is_that_of_its_kernel(machine):
         DeviceError, match=r"refuses: kernel log_epoch of epoch_log.cu, grid \(\d+, 4"
     ):
         Sweep(small_spec(), engine).compute(0, 4)
+
+
+# ---- streams and memory of the host ----------------------------------------------------------
+
+
+def test_batches_have_streams_of_their_own_which_later_batches_use_again(machine):
+    """Two batches at a time, two rounds of threads: two streams, each used by one at a time."""
+    simulated = machine(Card())
+    engine, _ = select_engine("cuda", threads=2)
+    begun = len(simulated.streams)
+    for _ in range(2):
+        together = threading.Barrier(2)
+
+        def batch(together=together):
+            device = engine.devices[0]
+            with engine.working():
+                together.wait(timeout=20)
+                with device.current() as lane, engine.working(), device.current() as inner:
+                    assert inner.stream is not lane.stream  # of a batch within the batch
+                with device.current() as again:
+                    assert again is lane
+                together.wait(timeout=20)
+                return lane.stream
+
+        with ThreadPoolExecutor(2) as pool:
+            streams = {pool.submit(batch) for _ in range(2)}
+        assert len({id(stream.result()) for stream in streams}) == 2
+    assert len(simulated.streams) - begun <= 4
+
+
+def test_a_thread_beside_all_batches_gives_its_stream_back(machine):
+    simulated = machine(Card())
+    (device,) = select_engine("cuda")[0].devices
+    for _ in range(5):
+        thread = threading.Thread(target=lambda: device.download(device.zeros((3,), np.int32)))
+        thread.start()
+        thread.join()
+    assert len(simulated.streams) == 2  # of this thread, which has asked for the probe, and theirs
+
+
+def test_batches_go_to_the_card_that_has_fewest(machine):
+    machine(Card(), Card(), Card())
+    engine, _ = select_engine("cuda", threads=6)
+    with engine.working(), engine.working():
+        on_devices = [on_device.batches for on_device in engine._on_devices]
+        assert sorted(on_devices) == [0, 1, 1]
+        with engine.working():
+            assert [on_device.batches for on_device in engine._on_devices] == [1, 1, 1]
+    assert not any(on_device.batches for on_device in engine._on_devices)
+
+
+@pytest.mark.parametrize("pinned", [True, False])
+def test_what_is_downloaded_stays(machine, pinned):
+    """Also when the next array comes through the same memory of the host."""
+    machine(Card(pinned=pinned))
+    (device,) = select_engine("cuda")[0].devices
+    arrays = [np.arange(n, n + 6, dtype=np.int64).reshape(2, 3) for n in range(3)]
+    arrays += [np.zeros((0, 4), np.int32), np.full((300, 700), 7.5)]
+    copies = [device.download(on_device) for on_device in device.upload_together(*arrays)]
+    for array, copy in zip(arrays, copies, strict=True):
+        assert copy.dtype == array.dtype
+        assert np.array_equal(copy, array)
+
+
+def test_tables_are_in_a_pool_of_their_own(machine, monkeypatch):
+    simulated = machine(Card())
+    (device,) = select_engine("cuda")[0].devices
+    allocators = []
+    asarray = simulated.asarray
+
+    def recorded(array, order):
+        allocators.append(getattr(simulated._of_thread, "allocator", None))
+        return asarray(array, order)
+
+    monkeypatch.setattr(simulated, "asarray", recorded)
+    device.upload(np.zeros(3))
+    device.upload_table(np.zeros(3))
+    assert allocators == [None, "tables"]
 
 
 # ---- halving alone ---------------------------------------------------------------------------

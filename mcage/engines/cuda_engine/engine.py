@@ -5,7 +5,8 @@ It knows devices by the protocol of `mcage.engines.cuda_engine.devices.device` o
 
 import itertools
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +37,7 @@ all threads use. The bundled traces take 0.4 GB for each technique."""
 
 
 class CudaEngine(Engine):
-    """CUDA engine. Threads of the host may run batches side by side, each on a device in turn.
+    """CUDA engine. Threads of the host may run batches side by side, on all of the devices.
 
     Parameters
     ----------
@@ -68,12 +69,29 @@ class CudaEngine(Engine):
         self.devices = tuple(devices)
         affordable = each * len(devices)
         self.threads = affordable if affordable < threads else None
-        self._turn = itertools.cycle([_OnDevice(Runner(device, each)) for device in devices])
+        self._on_devices = [_OnDevice(Runner(device, each)) for device in devices]
+        self._turn = itertools.cycle(self._on_devices)
         self._counts = Counts(self._count)
         self._taking_turns = threading.Lock()
         self._of_thread = threading.local()
         self.batch = max(1, min(MOST_INSTANCES, free // (2 * each * _STRESS_BYTES)))
         self.device = "; ".join(device.description for device in devices)
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """See `Engine.working`: on the device that has fewest batches at work."""
+        with self._taking_turns:
+            here = min(self._on_devices, key=lambda on_device: on_device.batches)
+            here.batches += 1
+        before = getattr(self._of_thread, "here", None)
+        self._of_thread.here = here
+        try:
+            with here.walk.runner.device.working():
+                yield
+        finally:
+            self._of_thread.here = before
+            with self._taking_turns:
+                here.batches -= 1
 
     def _here(self) -> "_OnDevice":
         """What is on the device of the calling thread."""
@@ -145,4 +163,5 @@ class _OnDevice:
 
     def __init__(self, runner: Runner) -> None:
         self.walk = Walk(runner)
+        self.batches = 0  # at work
         self.stress_tables: TablesOfDuties = tables_on(runner)

@@ -193,7 +193,8 @@ class Placement:
         runs = np.empty((slices, _RUN_WORDS), dtype=np.int32)
         runs[:, :2] = first[:, None].view(np.int32)
         runs[:, 2], runs[:, 3] = place, capacity
-        on_device = device.upload(runs)
+        words = np.stack([of_kernel.words for of_kernel in tables])
+        kernels, on_device, maps = device.upload_together(words, runs, fault_maps)
         events = device.empty((slices, passes, EVENTS), np.int64)
         arrivals = device.empty((int(end[-1]) if wanted else 1, 4), np.int32)
         arrived = device.empty((slices * passes if wanted else 1, SLICE.entries), np.int32)
@@ -202,9 +203,9 @@ class Placement:
             (-(-slices * passes // _WARPS), 1, 1),
             (32 * _WARPS, 1, 1),
             [
-                device.upload(np.stack([of_kernel.words for of_kernel in tables])),
+                kernels,
                 on_device,
-                device.upload(fault_maps),
+                maps,
                 np.int32(slices),
                 np.int32(passes),
                 np.int32(wanted),

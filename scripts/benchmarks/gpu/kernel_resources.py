@@ -85,6 +85,7 @@ def compile_kernels(
         75 for sm_75.
     """
     options = [f"--gpu-architecture=sm_{architecture}", "--std=c++17", "--ptxas-options=-v"]
+    options.append("--fmad=false")  # as where they run
     options += [f"--include-path={KERNELS}", *(f"-D{key}={constants[key]}" for key in constants)]
     nvrtc = _nvrtc()
     program = ctypes.c_void_p()

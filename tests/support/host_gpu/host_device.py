@@ -24,6 +24,7 @@ barrier or operation of its warp; so such a wait never ends), blocks that run at
 import ctypes
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -63,6 +64,8 @@ class HostDevice:
         self.seed = seed
         self.architecture = architecture
         self.launches = 0
+        self.batches = self.most_batches = 0
+        self._counting = threading.Lock()
         self._memory = Memory(memory_bytes, seed)
 
     @property
@@ -83,11 +86,29 @@ class HostDevice:
         """Memory that may be asked for."""
         return max(0, self._memory.total_bytes - self._memory.used_bytes)
 
+    @contextmanager
+    def working(self):
+        """While the thread computes a batch."""
+        with self._counting:
+            self.batches += 1
+            self.most_batches = max(self.most_batches, self.batches)
+        yield
+        with self._counting:
+            self.batches -= 1
+
     def upload(self, array):
         """Copy of an array on the device."""
         copy = self._memory.allocate(np.shape(array), np.asarray(array).dtype)
         copy[...] = array
         return copy
+
+    def upload_together(self, *arrays):
+        """Copies of some arrays; apart, so that what is beyond each of them is found."""
+        return tuple(map(self.upload, arrays))
+
+    def upload_table(self, array):
+        """Copy of an array that stays."""
+        return self.upload(array)
 
     def zeros(self, shape, dtype):
         """Array of zeros on the device."""

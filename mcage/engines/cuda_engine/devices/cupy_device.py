@@ -1,23 +1,31 @@
 """A device of this machine through CuPy."""
 
-import itertools
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from mcage.concurrency import FreeList
 from mcage.engines.cuda_engine.devices.errors import DeviceError, first_line
 from mcage.engines.cuda_engine.devices.kernel_faults import Faults, synchronous
+from mcage.engines.cuda_engine.devices.lane import Kept, Lane
 from mcage.kernel_sources import kernel_text
 
-STREAMS = 8
-"""Threads of the host that a device serves side by side; more share."""
+_ALIGNMENT_BYTES = 256
+"""Of arrays that are uploaded together, as those of CUDA's own allocations."""
 
 
 class CupyDevice:
-    """One GPU. Every thread of the host has a stream, so that batches overlap.
+    """One GPU. Every batch has a stream while it is computed, so that batches overlap.
+
+    Streams are kept for later batches, with the memory that CuPy holds ready for each of them. A
+    thread that uses the device beside all batches has a stream until it ends.
+
+    Tables that stay are in a pool of their own: a table in the midst of the memory of a batch would
+    keep it from being used again as a whole.
 
     A thread of the host that uses a device makes it CUDA's current one and leaves it so: CuPy's
     ``with Device`` would go back to device 0 each time, and so begin work on a device that nobody
@@ -50,8 +58,8 @@ class CupyDevice:
         self._faults = Faults(cupy, f"device {number} ({self.card})")
         # While every kernel is waited for, it is also alone.
         self._alone = threading.Lock() if synchronous() else None
-        self._streams: Iterator[Any] | None = None
-        self._handing_out = threading.Lock()
+        self._lanes = FreeList(lambda: Lane(cupy))
+        self._tables: Any = None
 
     @property
     def description(self) -> str:
@@ -63,6 +71,20 @@ class CupyDevice:
             f"driver for CUDA {driver}, CuPy {self._cupy.__version__})"
         )
 
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """While the thread computes a batch: it has a stream that no other thread has."""
+        before = getattr(self._of_thread, "lane", None)
+        self._set_current()
+        lane = self._of_thread.lane = self._lanes.take()
+        try:
+            yield
+            with self._faults.named("ending a batch"), self._faults.answering(lane.stream):
+                lane.wait()
+        finally:
+            self._of_thread.lane = before
+            self._lanes.give_back(lane)
+
     def free_bytes(self) -> int:
         """Memory that may be asked for: free, or held by CuPy's pool and not in use."""
         with self._faults.named("asking for its free memory"), self.current():
@@ -73,6 +95,33 @@ class CupyDevice:
         """Copy of an array on the device."""
         with self._faults.named("copying to it"), self.current():
             return self._cupy.asarray(array, order="C")
+
+    def upload_together(self, *arrays: NDArray[Any]) -> tuple[Any, ...]:
+        """Copies of some arrays on the device, which travel as one."""
+        starts, end = [], 0
+        for array in arrays:
+            starts.append(end)
+            end += -(-array.nbytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+        packed = np.empty(max(1, end), dtype=np.uint8)
+        for start, array in zip(starts, arrays, strict=True):
+            flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            packed[start : start + array.nbytes] = flat
+        together = self.upload(packed)
+        return tuple(
+            together[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+            for start, array in zip(starts, arrays, strict=True)
+        )
+
+    def upload_table(self, array: NDArray[Any]) -> Any:
+        """Copy of an array that stays, in a pool of its own; there for all threads."""
+        cuda = self._cupy.cuda
+        with self._faults.named("copying a table to it"), self.current() as lane:
+            self._tables = self._tables or cuda.MemoryPool()
+            with cuda.using_allocator(self._tables.malloc):
+                table = self._cupy.asarray(array, order="C")
+            with self._faults.answering(lane.stream):
+                lane.wait()
+        return table
 
     def zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
         """Array of zeros on the device."""
@@ -88,12 +137,15 @@ class CupyDevice:
         """Copy of an array of the device, once all work of this thread before is done."""
         with (
             self._faults.named("copying from it"),
-            self.current() as stream,
-            self._faults.answering(stream),
+            self.current() as lane,
+            self._faults.answering(lane.stream),
         ):
-            copy: NDArray[Any] = self._cupy.asnumpy(array, stream=stream)
-            stream.synchronize()
-            return copy
+            staged = lane.staging(array.shape, array.dtype)
+            copy: NDArray[Any] = self._cupy.asnumpy(
+                array, stream=lane.stream, out=staged, blocking=False
+            )
+            lane.wait()
+            return copy if staged is None else copy.copy()
 
     def address(self, array: Any) -> int:
         """Address of an array of the device."""
@@ -107,7 +159,9 @@ class CupyDevice:
         DeviceError
             If NVRTC or the driver refuses.
         """
-        options = ("-std=c++17", *(f"-D{name}={value}" for name, value in constants.items()))
+        # Products and sums are rounded one by one, as on the host.
+        defined = (f"-D{name}={value}" for name, value in constants.items())
+        options = ("-std=c++17", "--fmad=false", *defined)
         with self._faults.named(f"loading kernels/{source}"), self.current():
             module = self._cupy.RawModule(
                 code=kernel_text(source), options=options, backend="nvrtc"
@@ -124,24 +178,23 @@ class CupyDevice:
         return CupyModule(self, module, source)
 
     @contextmanager
-    def current(self) -> Iterator[Any]:
+    def current(self) -> Iterator[Lane]:
         """Make the device and the thread's stream those that CuPy uses."""
-        runtime = self._cupy.cuda.runtime
-        stream = getattr(self._of_thread, "stream", None)
-        # Also in a thread that is new, where CUDA says 0 though no device is there yet.
-        if stream is None or runtime.getDevice() != self.number:
-            runtime.setDevice(self.number)
-        if stream is None:
-            stream = self._of_thread.stream = self._next_stream()
-        with stream:
-            yield stream
+        self._set_current()
+        lane: Lane | None = getattr(self._of_thread, "lane", None)
+        if lane is None:
+            if not hasattr(self._of_thread, "kept"):
+                self._of_thread.kept = Kept(self._lanes, self._lanes.take())
+            lane = self._of_thread.kept.lane
+        with lane.stream:
+            yield lane
 
-    def _next_stream(self) -> Any:
-        with self._handing_out:
-            if self._streams is None:
-                made = [self._cupy.cuda.Stream(non_blocking=True) for _ in range(STREAMS)]
-                self._streams = itertools.cycle(made)
-            return next(self._streams)
+    def _set_current(self) -> None:
+        runtime = self._cupy.cuda.runtime
+        # Also in a thread that is new, where CUDA says 0 though no device is there yet.
+        if not hasattr(self._of_thread, "knows") or runtime.getDevice() != self.number:
+            runtime.setDevice(self.number)
+            self._of_thread.knows = True
 
     def launch(self, kernel: str, doing: str, call: Callable[[], None]) -> None:
         """Let a kernel be launched.
@@ -155,16 +208,16 @@ class CupyDevice:
         call : callable
             Launches it.
         """
-        with self._faults.named(doing), self.current() as stream:
+        with self._faults.named(doing), self.current() as lane:
             if self._alone is None:
-                with self._faults.launching(stream, kernel):
+                with self._faults.launching(lane.stream, kernel):
                     call()
                 return
             with self._alone:
-                with self._faults.launching(stream, kernel):
+                with self._faults.launching(lane.stream, kernel):
                     call()
-                with self._faults.answering(stream):
-                    stream.synchronize()
+                with self._faults.answering(lane.stream):
+                    lane.wait()
 
 
 class CupyModule:

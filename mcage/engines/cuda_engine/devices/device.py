@@ -5,6 +5,7 @@ compiler and fibers, so that the same engine and the same kernels run where ther
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from numpy.typing import DTypeLike, NDArray
@@ -43,11 +44,23 @@ class Device(Protocol):
     def description(self) -> str:
         """Name of the device, as results record it."""
 
+    def working(self) -> AbstractContextManager[None]:
+        """While the thread computes a batch, which the device may do beside other batches.
+
+        Arrays of a batch are used within it only.
+        """
+
     def free_bytes(self) -> int:
         """Memory that may be asked for."""
 
     def upload(self, array: NDArray[Any]) -> Any:
         """Copy of an array on the device."""
+
+    def upload_together(self, *arrays: NDArray[Any]) -> tuple[Any, ...]:
+        """Copies of some arrays on the device."""
+
+    def upload_table(self, array: NDArray[Any]) -> Any:
+        """Copy of an array that stays for long, and is there for all threads at once."""
 
     def zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
         """Array of zeros on the device."""
