@@ -15,6 +15,9 @@ from mcage.studies.sensitivity.study import SensitivityStudy
 RESAMPLES = 999
 """Bootstrap samples of the indices."""
 
+VALUES_AT_ONCE = 2**18
+"""Values of resampled designs that the bootstrap holds at a time: 2 MiB."""
+
 MOST_SAMPLES = 2**16
 
 
@@ -234,25 +237,43 @@ def indices(samples: int, values: Floats, seed: int) -> tuple[list[Estimate], li
         raise UserError(
             f"the quantity is {values[0]:g} whatever the parameters: nothing to explain"
         )
-    of_a, of_b, *of_mixed = values.reshape(-1, samples)
-    best = _saltelli(of_a, of_b, np.array(of_mixed))
+    designs = values.reshape(-1, 1, samples)
+    best = _saltelli(designs)[:, 0]
     drawn = stream(seed, "sensitivity.bootstrap", 0).integers(samples, size=(RESAMPLES, samples))
-    resampled = np.array(
-        [_saltelli(of_a[rows], of_b[rows], np.array(of_mixed)[:, rows]) for rows in drawn]
+    at_once = max(1, VALUES_AT_ONCE // values.size)
+    resampled = np.concatenate(
+        [
+            _saltelli(designs[:, 0].take(drawn[first : first + at_once], axis=1))
+            for first in range(0, RESAMPLES, at_once)
+        ],
+        axis=1,
     )
     tail = 100 * (1.0 - CONFIDENCE) / 2.0
-    lower, upper = np.percentile(resampled, (tail, 100 - tail), axis=0)
+    lower, upper = np.percentile(resampled, (tail, 100 - tail), axis=1)
     return (
         [Estimate(*map(float, three)) for three in zip(best[0], lower[0], upper[0], strict=True)],
         [Estimate(*map(float, three)) for three in zip(best[1], lower[1], upper[1], strict=True)],
     )
 
 
-def _saltelli(of_a: Floats, of_b: Floats, of_mixed: Floats) -> Floats:
-    """First-order and total indices: float64[2, parameters]."""
-    from scipy.stats import sobol_indices
+def _saltelli(designs: Floats) -> Floats:
+    """First-order and total indices of designs, float64[2, designs, parameters].
 
-    result = sobol_indices(
-        func={"f_A": of_a[None], "f_B": of_b[None], "f_AB": of_mixed[:, None]}, n=of_a.size
+    Parameters
+    ----------
+    designs : float64[parameters + 2, designs, samples]
+        Values at A, at B, and at A with each column from B, of each design.
+    """
+    both = np.concatenate([designs[0], designs[1]], axis=1)
+    designs = designs - both.mean(axis=1)[:, None]  # Sobol' and Levitan, 1999
+    of_a, of_b, of_mixed = designs[0], designs[1], designs[2:]
+    variance = np.concatenate([of_a, of_b], axis=1).var(axis=1)
+    shares = np.stack(
+        [
+            np.mean(of_b * (of_mixed - of_a), axis=-1),
+            0.5 * np.mean((of_a - of_mixed) ** 2, axis=-1),
+        ]
     )
-    return np.stack([np.ravel(result.first_order), np.ravel(result.total_order)])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        of_variance = (shares / variance).swapaxes(1, 2)
+    return np.where(np.isfinite(of_variance), of_variance, 0.0)  # nothing varies: no share

@@ -45,6 +45,19 @@ def test_a_sum_has_no_interactions():
     assert (total[3].value, total[3].upper) == (0, 0)
 
 
+def test_estimators_are_those_of_scipy():
+    from scipy.stats import sobol_indices
+
+    values_of = np.random.default_rng(5).normal(3.0, 1.0, 5 * 64)
+    of_a, of_b, *of_mixed = values_of.reshape(-1, 64)
+    theirs = sobol_indices(
+        func={"f_A": of_a[None], "f_B": of_b[None], "f_AB": np.array(of_mixed)[:, None]}, n=64
+    )
+    first, total = indices(64, values_of, 1)
+    assert values(first) == pytest.approx(np.ravel(theirs.first_order), rel=1e-12)
+    assert values(total) == pytest.approx(np.ravel(theirs.total_order), rel=1e-12)
+
+
 def test_the_design_stays_in_its_ranges_and_mixes_columns():
     seen = []
 
