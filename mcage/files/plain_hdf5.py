@@ -238,13 +238,23 @@ def _extremes(dataset: h5py.Dataset) -> dict[str, Any]:
 
 def _dimensions(file: h5py.File, dataset: h5py.Dataset, name: str) -> list[list[str]]:
     """Names of the datasets that the axes refer to; also reads the references back."""
+    held = dataset.attrs
     for key in NETCDF_LINKS:
-        if key in dataset.attrs:
-            _require_references(dataset.attrs.get_id(key), f"{name}: attribute {key}")
-    if "REFERENCE_LIST" in dataset.attrs:
-        dataset.attrs["REFERENCE_LIST"]
-    axes = dataset.attrs.get("DIMENSION_LIST", ())
-    return [[str(file[reference].name).removeprefix("/") for reference in axis] for axis in axes]
+        if key in held:
+            _require_references(held.get_id(key), f"{name}: attribute {key}")
+    if "REFERENCE_LIST" in held:
+        held["REFERENCE_LIST"]
+    axes = held.get("DIMENSION_LIST", ())
+    return [[_name(file, reference, name) for reference in axis] for axis in axes]
+
+
+def _name(file: h5py.File, reference: h5py.Reference, where: str) -> str:
+    """Name of the dataset that a reference of another leads to."""
+    target = h5py.h5r.dereference(reference, file.id)
+    name = target and h5py.h5i.get_name(target)
+    if not name:
+        raise NotPlainError(f"{where}: an axis refers to nothing")
+    return _text(name, where).removeprefix("/")
 
 
 def _require_references(attribute: h5py.h5a.AttrID, where: str) -> None:
@@ -266,17 +276,18 @@ def _require_references(attribute: h5py.h5a.AttrID, where: str) -> None:
 def _attributes(item: Any, where: str, names: Sequence[str]) -> dict[str, Any]:
     if item is None:
         return {}
-    return {name: _attribute(item, where, name) for name in names if name in item.attrs}
+    held = item.attrs
+    return {name: _attribute(held, where, name) for name in names if name in held}
 
 
-def _attribute(item: Any, where: str, name: str) -> Any:
+def _attribute(held: h5py.AttributeManager, where: str, name: str) -> Any:
     """Content of an attribute: a text, a number, or a list of them."""
     place = f"attribute {name} of {where}" if where else f"attribute {name}"
-    attribute = item.attrs.get_id(name)
+    attribute = held.get_id(name)
     if attribute.get_type().get_class() not in (*_NUMBERS, h5py.h5t.STRING):
         raise NotPlainError(f"{place}: must be text or numbers")
     _require_small(attribute, place)
-    content = item.attrs[name]
+    content = held[name]
     if isinstance(content, str | bytes):
         return _text(content, place)
     numbers = np.asarray(content)

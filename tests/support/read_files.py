@@ -1,10 +1,11 @@
 """Reads files as mcage does and says what became of each, so that a crash ends this program only.
 
-``python read_files.py FOLDER`` reads every file below the folder: ``*.trace``, ``*.results`` and
-shards, which have the names that mcage gives them, ``*.h5``. It writes lines of JSON: for each file
-one when it begins, and one with ``name``, ``outcome`` (``begun``, ``read``, ``refused`` or
-``defect``), ``message`` and ``seconds`` when it is done; at the end ``megabytes``, the largest
-memory of this process and of those that it has started.
+A program: for each line of standard input, the name of a folder, it forks a process, which has
+nothing to import any more and reads every file below the folder: ``*.trace``, ``*.results`` and
+shards, which have the names that mcage gives them, ``*.h5``. Standard output gets lines of JSON:
+for each file one when it begins, and one with ``name``, ``outcome`` (``begun``, ``read``,
+``refused`` or ``defect``), ``message`` and ``seconds`` when it is done; ``megabytes``, the largest
+memory of that process and of those that it has started; and at the end ``code``, the exit code.
 """
 
 import contextlib
@@ -13,11 +14,13 @@ import os
 import resource
 import sys
 import time
+import warnings
 from functools import partial
 from pathlib import Path
 
 from mcage.campaign.shards import read_owner, read_shard
 from mcage.errors import UserError
+from mcage.files import foreign_hdf5
 from mcage.files.checksum import DamagedFileError
 from mcage.report.notes import note_on_shared_dies
 from mcage.report.tables.causes import summarize_causes_of_file
@@ -62,14 +65,28 @@ def outcome(path):
     return {"outcome": kind, "message": message, "seconds": seconds}
 
 
-def main():
-    folder = Path(sys.argv[1])
+def read_folder(folder):
     for path in sorted(folder.rglob("*")):
         if path.suffix in (".trace", ".results", ".h5"):
             name = str(path.relative_to(folder))
             print(json.dumps({"name": name, "outcome": "begun"}), flush=True)
             print(json.dumps({"name": name} | outcome(path)), flush=True)
     print(json.dumps({"megabytes": megabytes()}), flush=True)
+
+
+def main():
+    warnings.filterwarnings("ignore", category=DeprecationWarning)  # of forks beside threads
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            try:
+                read_folder(Path(line.removesuffix("\n")))
+                foreign_hdf5._Process.running().end()
+                os._exit(0)
+            finally:
+                os._exit(1)
+        _, status = os.waitpid(child, 0)
+        print(json.dumps({"code": os.waitstatus_to_exitcode(status)}), flush=True)
 
 
 def megabytes():

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import damaged_files
@@ -33,30 +34,51 @@ from mcage.studies.single_replay import load_fault_maps
 from mcage.traces import bundled_trace, load_trace, save_trace
 
 READ_FILES = ROOT / "tests" / "support" / "read_files.py"
-MCAGE = [sys.executable, "-c", "from mcage.cli.main import main; main()"]
 MOST_SECONDS, MOST_MEGABYTES = 10, 1024
 FLIPS = 40
 
 
-def read_all(folder):
-    """What became of every file in a folder, by name; none may end in a crash or take long."""
-    run = subprocess.run([sys.executable, READ_FILES, folder], capture_output=True, text=True)
-    *records, last = [json.loads(line) for line in run.stdout.splitlines()]
-    assert run.returncode == 0, f"died with {last['name']}: {run.stderr}"
-    assert last["megabytes"] < MOST_MEGABYTES
-    outcomes = {record["name"]: record for record in records if record["outcome"] != "begun"}
-    for name, record in outcomes.items():
-        assert record["outcome"] in ("read", "refused"), record
-        assert record["seconds"] < MOST_SECONDS, record
-        if record["outcome"] == "refused":
-            assert str(folder / name) in record["message"]
-            assert record["message"].isprintable(), record
-            assert len(record["message"].replace(str(folder), "")) < 300
-    return outcomes
+class Reading:
+    """The program that reads files as mcage does, in a process of its own for each folder."""
+
+    def __init__(self):
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(
+            [sys.executable, READ_FILES], stdin=pipe, stdout=pipe, text=True
+        )
+
+    def read(self, folder):
+        """What became of every file in a folder, by name; none may end in a crash or take long."""
+        print(folder, file=self._process.stdin, flush=True)
+        records = []
+        while "code" not in (record := json.loads(self._process.stdout.readline())):
+            records.append(record)
+        assert record["code"] == 0, f"died with {records[-1]['name']}"
+        assert records.pop()["megabytes"] < MOST_MEGABYTES
+        outcomes = {record["name"]: record for record in records if record["outcome"] != "begun"}
+        for name, record in outcomes.items():
+            assert record["outcome"] in ("read", "refused"), record
+            assert record["seconds"] < MOST_SECONDS, record
+            if record["outcome"] == "refused":
+                assert str(folder / name) in record["message"]
+                assert record["message"].isprintable(), record
+                assert len(record["message"].replace(str(folder), "")) < 300
+        return outcomes
+
+    def close(self):
+        self._process.stdin.close()
+        self._process.wait()
 
 
-def assert_all_refused(folder, names):
-    outcomes = read_all(folder)
+@pytest.fixture(scope="module")
+def reading():
+    process = Reading()
+    yield process
+    process.close()
+
+
+def assert_all_refused(reading, folder, names):
+    outcomes = reading.read(folder)
     assert set(outcomes) == set(names)
     assert [names[n] for n, record in outcomes.items() if record["outcome"] != "refused"] == []
 
@@ -73,29 +95,29 @@ def recorded(tmp_path_factory):
     return path
 
 
-def test_sound_traces_are_read(recorded, tmp_path):
+def test_sound_traces_are_read(reading, recorded, tmp_path):
     shutil.copy(recorded, tmp_path)
     save_trace(bundled_trace("DCT"), tmp_path / "large.trace")
-    assert {record["outcome"] for record in read_all(tmp_path).values()} == {"read"}
+    assert {record["outcome"] for record in reading.read(tmp_path).values()} == {"read"}
 
 
-def test_traces_of_another_structure(recorded, tmp_path):
+def test_traces_of_another_structure(reading, recorded, tmp_path):
     names = {}
     for number, (name, mutate) in enumerate(damaged_files.trace_mutations().items()):
         path = tmp_path / f"{number:03}.trace"
         shutil.copy(recorded, path)
         mutate(path)
         names[path.name] = name
-    assert_all_refused(tmp_path, names)
+    assert_all_refused(reading, tmp_path, names)
 
 
 @pytest.mark.parametrize("kind", list(damaged_files.BYTE_MUTATIONS))
-def test_damaged_traces(kind, recorded, tmp_path):
+def test_damaged_traces(kind, reading, recorded, tmp_path):
     random, content = np.random.default_rng(11), recorded.read_bytes()
     for number in range(FLIPS):
         damaged = damaged_files.BYTE_MUTATIONS[kind](content, random)
         (tmp_path / f"{number:03}.trace").write_bytes(damaged)
-    outcomes = read_all(tmp_path)
+    outcomes = reading.read(tmp_path)
     assert len(outcomes) == FLIPS
     assert sum(record["outcome"] == "refused" for record in outcomes.values()) > FLIPS // 10
 
@@ -103,7 +125,7 @@ def test_damaged_traces(kind, recorded, tmp_path):
 # ---- sealed files ----------------------------------------------------------------------------
 
 
-def test_forged_results(tmp_path):
+def test_forged_results(reading, tmp_path):
     sound = tmp_path / "sound"
     write(sound, (8,))
     names = {}
@@ -112,7 +134,7 @@ def test_forged_results(tmp_path):
         shutil.copy(sound, path)
         damaged_files.forge(path, mutate)
         names[path.name] = name
-    assert_all_refused(tmp_path, names)
+    assert_all_refused(reading, tmp_path, names)
 
 
 def make_shard(folder):
@@ -120,7 +142,7 @@ def make_shard(folder):
     return write_shard(folder, campaign, range(3), fake_campaign.compute(0, 3))
 
 
-def test_forged_shards(tmp_path):
+def test_forged_shards(reading, tmp_path):
     sound = make_shard(tmp_path)
     content = sound.read_bytes()
     sound.unlink()
@@ -131,7 +153,7 @@ def test_forged_shards(tmp_path):
         path.write_bytes(content)
         damaged_files.forge(path, mutate)
         names[f"{number}/{sound.name}"] = name
-    assert_all_refused(tmp_path, names)
+    assert_all_refused(reading, tmp_path, names)
 
 
 def test_results_in_place_of_a_shard(tmp_path):
@@ -188,6 +210,22 @@ def odd_files(tmp_path):
     return tmp_path
 
 
+@contextmanager
+def at_once(seconds=MOST_SECONDS):
+    """A command that waits for what nobody writes is ended, and fails."""
+
+    def give_up(*_):
+        raise AssertionError(f"not done after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def commands_that_read(path):
     yield ["show", path]
     yield ["trace", "validate", path]
@@ -200,12 +238,12 @@ def commands_that_read(path):
 @pytest.mark.parametrize(
     ("number", "name"), [*((number, "fifo") for number in range(6)), (0, "zero"), (5, "zero")]
 )
-def test_what_is_no_regular_file_is_refused_at_once(number, name, odd_files):
-    command = list(commands_that_read(odd_files / name))[number]
-    run = subprocess.run([*MCAGE, *command], capture_output=True, text=True, timeout=60)
-    assert run.returncode == 2, run.stderr
-    assert str(odd_files / name) in run.stderr
-    assert run.stderr.count("\n") <= 2
+def test_what_is_no_regular_file_is_refused_at_once(number, name, odd_files, command):
+    with at_once():
+        code, _, said = command(*list(commands_that_read(odd_files / name))[number])
+    assert code == 2, said
+    assert str(odd_files / name) in said
+    assert said.count("\n") <= 2
 
 
 @pytest.mark.parametrize("name", ["fifo", "socket", "folder", "zero", "null", "nowhere", "a\0b"])
@@ -235,12 +273,13 @@ def test_files_beyond_their_size_are_not_read(read, gigabytes, tmp_path):
     assert time.monotonic() - begun < 1
 
 
-def test_a_large_spec_is_not_read(tmp_path):
+def test_a_large_spec_is_not_read(tmp_path, command):
     path = tmp_path / "large.toml"
     path.write_text("#" * (2 << 20))
-    run = subprocess.run([*MCAGE, "sweep", path], capture_output=True, text=True, timeout=60)
-    assert run.returncode == 2
-    assert "it has 2.0 MiB; at most 1 MiB are read" in run.stderr
+    with at_once():
+        code, _, said = command("sweep", path)
+    assert code == 2
+    assert "it has 2.0 MiB; at most 1 MiB are read" in said
 
 
 @pytest.mark.parametrize("shape", ["(1099511627776, 256)", f"({'9' * 4000}, 256)", "(-1, 256)"])
