@@ -8,7 +8,7 @@
 //            RECORDS  compressed values are records of five bytes in one block
 //            WIDE     cycles of a pass exceed 32 bits
 
-#include "structures.cuh"
+#include "stress.cuh"
 
 constexpr int WARPS = 8;  // of a block
 

@@ -3,9 +3,9 @@
 // epochs, terms in the order of the reference (`DenseStress` of mcage/engines/stress.py). The Numba
 // engine goes the same way (mcage/engines/numba_engine/stress/most_stressed.py).
 //
-// Constants: as in `cell_times.cuh`
+// Constants: as in `stress.cuh`
 
-#include "cell_times.cuh"
+#include "stress.cuh"
 
 constexpr int WARPS = 8;  // of a block
 constexpr unsigned NOTHING = 0xFFFFFFFFu;

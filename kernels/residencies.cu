@@ -3,9 +3,9 @@
 //
 // A block is a residency, a thread a component. This is computed once for a technique.
 //
-// Constants: WIDE  cycles of a pass exceed 32 bits
+// Constants: as in `stress.cuh`; only WIDE matters here
 
-#include "structures.cuh"
+#include "stress.cuh"
 
 // writes[], contents[image][component], residencies[]
 // rows                        the first so many residencies have a row of sums

@@ -110,10 +110,14 @@ class StressAccumulator(ABC):
         if not len(instances):
             return
         self._mixture[instances, kernel] += seconds
-        mixtures = self._mixture[instances]
+        self.longest[:, instances] = self._longest_of_mixtures(self._mixture[instances])
+        self._track_mixtures(instances, kernel, seconds)
+
+    def _track_mixtures(
+        self, instances: NDArray[np.int64], kernel: NDArray[np.int64], seconds: float
+    ) -> None:
+        """Bring `tracked_seconds` of instances without separate times up to date."""
         duties = (self._duties.at_zero, self._duties.at_one)
-        for longest, of_cells in zip(self.longest, duties, strict=True):
-            longest[instances] = longest_total(mixtures, of_cells.skyline)
         first_cell = np.full(len(self._has_separate_times), -1, dtype=np.int64)
         first_cell[instances] = kernel * self._duties.at_zero.duty.shape[1]
         for first in range(0, len(self._tracked.cell), TRACKED_TOGETHER):
@@ -148,13 +152,17 @@ class StressAccumulator(ABC):
         if len(fault_free):
             mixtures = self._mixture[instances[fault_free]]
             mixtures[np.arange(len(fault_free)), kernel[fault_free]] -= seconds[fault_free]
-            for which, duties in enumerate((self._duties.at_zero, self._duties.at_one)):
-                longest[which, fault_free] = longest_total(mixtures, duties.skyline)
+            longest[:, fault_free] = self._longest_of_mixtures(mixtures)
         if len(alone):
             longest[:, alone] = self._separate_longest_earlier(
                 instances[alone], kernel[alone], fault_maps[alone], seconds[alone]
             )
         return longest
+
+    def _longest_of_mixtures(self, mixtures: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Longest seconds at '0' and at '1' of any cell: float64[m, kernels] to float64[2, m]."""
+        duties = (self._duties.at_zero, self._duties.at_one)
+        return np.stack([longest_total(mixtures, of_cells.skyline) for of_cells in duties])
 
     def _new_tracked_seconds(self) -> TrackedSeconds:
         return TrackedSeconds(self._tracked, len(self._has_separate_times))

@@ -99,18 +99,22 @@ class TrackedSeconds:
     def __init__(self, tracked: TrackedCells, instances: int) -> None:
         self._tracked, self._instances = tracked, instances
         self._before = np.zeros((2, len(tracked.cell)))
-        self.now = np.zeros((2, len(tracked.cell)))
-        """Seconds at the end of the latest epochs: float64[2, n]."""
+        self._now = np.zeros((2, len(tracked.cell)))
         self._sound = np.ones(len(tracked.vmin_volts), dtype=bool)
+
+    @property
+    def now(self) -> NDArray[np.float64]:
+        """Seconds at the end of the latest epochs: float64[2, n]."""
+        return self._now
 
     def begin_epoch(self, instances: NDArray[np.int64]) -> None:
         """Let an epoch begin for selected instances: what is, is then what was before."""
         of_cells = self._among(instances)[self._tracked.instance]
-        np.copyto(self._before, self.now, where=of_cells)
+        np.copyto(self._before, self._now, where=of_cells)
 
     def of(self, places: NDArray[np.int64]) -> CellSeconds:
         """Seconds of selected cells."""
-        return CellSeconds(self._before[:, places], self.now[:, places])
+        return CellSeconds(self._before[:, places], self._now[:, places])
 
     def failing(
         self,
@@ -168,7 +172,7 @@ class TrackedSeconds:
         sampled = self._tracked.sampled
         shape = (2, self._instances, sampled)
         first = len(self._tracked.cell) - self._instances * sampled
-        before, now = (seconds[:, first:].reshape(shape) for seconds in (self._before, self.now))
+        before, now = (seconds[:, first:].reshape(shape) for seconds in (self._before, self._now))
         dvth = np.empty((2, len(instances), sampled))
         for begin in range(0, len(instances), SAMPLED_TOGETHER):
             chunk = slice(begin, begin + SAMPLED_TOGETHER)

@@ -146,7 +146,8 @@ class StubStress(StressAccumulator):
             if self._engine.tracked_on_host:
                 runs = np.zeros(self.longest.shape[1])
                 runs[instances] = CELL_DUTY * seconds
-                self.tracked_seconds.now += runs[self._tracked.instance]
+                seconds = self.tracked_seconds.now
+                seconds += runs[self._tracked.instance]
 
     def longest_earlier(self, instances, kernel, fault_maps, seconds):
         with self._engine.kernels.stand_in():

@@ -64,7 +64,7 @@ def test_kernels_and_constants_enter_the_digest_and_what_prints_does_not():
     names = set(deciding_sources())
     assert {
         "kernels/walk.cu",
-        "kernels/structures.cuh",
+        "kernels/stress.cuh",
         "data/costs.toml",
         "data/nbti.toml",
         "spec/__init__.py",

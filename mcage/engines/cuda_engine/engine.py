@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from mcage.engines.counts import Counts
 from mcage.engines.cuda_engine.devices.device import Device
 from mcage.engines.cuda_engine.runner import Runner
-from mcage.engines.cuda_engine.stress.accumulator import CudaStress
-from mcage.engines.cuda_engine.stress.tables import TablesOfDuties, tables_on
+from mcage.engines.cuda_engine.stress.accumulator import CudaStress, StressOnDevice
+from mcage.engines.cuda_engine.stress.duties import duties_on
+from mcage.engines.cuda_engine.stress.tables import tables_on
 from mcage.engines.cuda_engine.walk import Walk
 from mcage.engines.interface import Engine
 from mcage.engines.policies import Policies
@@ -155,7 +156,7 @@ class CudaEngine(Engine):
     ) -> StressAccumulator:
         """See `Engine.unpacked_stress`."""
         here = self._here()
-        return CudaStress(here.walk, here.stress_tables, duties, tracked, instances)
+        return CudaStress(here.walk, here.stress, duties, tracked, instances)
 
 
 class _OnDevice:
@@ -164,4 +165,5 @@ class _OnDevice:
     def __init__(self, runner: Runner) -> None:
         self.walk = Walk(runner)
         self.batches = 0  # at work
-        self.stress_tables: TablesOfDuties = tables_on(runner)
+        duties = duties_on(runner)
+        self.stress = StressOnDevice(duties, tables_on(runner, duties))

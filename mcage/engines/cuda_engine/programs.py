@@ -10,6 +10,8 @@ Program = tuple[str, dict[str, int]]
 
 PROBE: Program = ("probe.cu", {})
 OCCUPANTS: Program = ("occupants.cu", {})
+FAULT_FREE: Program = ("fault_free.cu", {})
+SHIFTS: Program = ("shifts.cu", {})
 
 _MOST_NARROW_CYCLES = 0xFFFF_FFFF
 
@@ -40,7 +42,7 @@ def _walk_program(technique: Technique, wide: bool) -> Program:
 
 def residencies_program(wide: bool) -> Program:
     """Sums of residencies; `wide`: cycles of a pass exceed 32 bits."""
-    return "residencies.cu", {"WIDE": int(wide)}
+    return "residencies.cu", {"GATED": 0, "RECORDS": 0, "WIDE": int(wide)}
 
 
 STRESS_SOURCES = ("epoch_log.cu", "most_stressed.cu", "tracked_cells.cu")
@@ -58,7 +60,7 @@ def stress_program(source: str, technique: Technique, wide: bool) -> Program:
 
 def compilations() -> Iterator[Program]:
     """The probe, and every program that the techniques of the catalogue ever ask for, once."""
-    programs = [PROBE, OCCUPANTS, *map(residencies_program, (False, True))]
+    programs = [PROBE, OCCUPANTS, FAULT_FREE, SHIFTS, *map(residencies_program, (False, True))]
     for technique in TECHNIQUES.values():
         if technique.redirects:
             programs.append(select_program(technique))

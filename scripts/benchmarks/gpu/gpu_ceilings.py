@@ -72,6 +72,11 @@ BLOCK_THREADS = {
     "list_open": 256,
     "work_out": 256,
     "track": 256,
+    "longest_of_mixtures": 256,
+    "add_duties": 256,
+    "list_failing": 256,
+    "mark_faulty": 256,
+    "count_shifts": 256,
 }
 _KERNEL = re.compile(r"__global__\s+void(?:\s+__launch_bounds__\([^)]*\))?\s+(\w+)\(")
 

@@ -5,24 +5,47 @@ long any cell can have held '0' or '1'. Cells are summed up where the bounds lea
 them is the most stressed; tracked cells are summed up for themselves.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.engines.cuda_engine.programs import FAULT_FREE
+from mcage.engines.cuda_engine.stress.duties import DutiesOnDevice
 from mcage.engines.cuda_engine.stress.epoch_log import EpochLog, Epochs
 from mcage.engines.cuda_engine.stress.tables import StressTables, TablesOfDuties
+from mcage.engines.cuda_engine.stress.tracked_seconds import CudaTrackedSeconds
 from mcage.engines.cuda_engine.walk import Walk
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.replays.prepare import RedirectedReplay
 
 _THREADS, _WARPS = 256, 8
+_MIXTURES = 4
+"""Mixtures of a block that looks for the longest times of some."""
 _GUESSES = 4
 _PLACES = 8192
 _WARPS_OF_SLICE, _MOST_BLOCKS = 64, 2112
 """Warps that work out cells: so many for each slice, in so many blocks at most."""
+
+
+@dataclass(frozen=True)
+class StressOnDevice:
+    """What all batches share on a device.
+
+    Attributes
+    ----------
+    duties : DutiesOnDevice
+        Fault-free duty cycles.
+    tables : TablesOfDuties
+        Kernels and residencies of techniques that redirect.
+    """
+
+    duties: DutiesOnDevice
+    tables: TablesOfDuties
 
 
 class CudaStress(StressAccumulator):
@@ -32,8 +55,8 @@ class CudaStress(StressAccumulator):
     ----------
     walk : Walk
         The device, and its selectors.
-    tables : TablesOfDuties
-        What all batches of a technique share there.
+    on_device : StressOnDevice
+        What all batches share there.
     duties, tracked, instances
         As for `StressAccumulator`.
     """
@@ -41,34 +64,41 @@ class CudaStress(StressAccumulator):
     def __init__(
         self,
         walk: Walk,
-        tables: TablesOfDuties,
+        on_device: StressOnDevice,
         duties: FaultFreeDuties,
         tracked: TrackedCells,
         instances: int,
     ) -> None:
+        self._runner, self._placement, self._on_device = walk.runner, walk.placement, on_device
+        self._tracked_there = CudaTrackedSeconds(walk.runner, tracked, instances)
+        self._upcoming: list[tuple[NDArray[np.int64], Any]] = []
         super().__init__(duties, tracked, instances)
-        self._runner, self._placement = walk.runner, walk.placement
-        self._tables_of = tables
 
     # Memory is taken with the first instance that has separate times: often no instance has.
 
     @cached_property
     def _tables(self) -> StressTables:
-        return self._tables_of.of(self._duties)
+        return self._on_device.tables.of(self._duties)
 
     @cached_property
     def _log(self) -> EpochLog:
         return EpochLog(self._runner, self._tables, len(self._has_separate_times))
 
-    @cached_property
-    def _tracked_on_device(self) -> tuple[Any, Any, Any]:
-        """Instances, cells, and seconds at '0' and at '1' of the tracked cells."""
-        device = self._runner.device
-        return (
-            device.upload(self._tracked.instance.astype(np.int32)),
-            device.upload(self._tracked.cell.astype(np.int32)),
-            device.empty((2, len(self._tracked.cell)), np.float64),
-        )
+    def _new_tracked_seconds(self) -> CudaTrackedSeconds:
+        return self._tracked_there
+
+    def add(
+        self,
+        instances: NDArray[np.int64],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+        seconds: float,
+    ) -> None:
+        """See `StressAccumulator.add`; the device is waited for once, at the end."""
+        super().add(instances, kernel, fault_maps, seconds)
+        for whose, longest in self._upcoming:
+            self.longest[:, whose] = self._runner.device.download(longest).view(np.float64)
+        self._upcoming.clear()
 
     def _begin(self, instances: NDArray[np.int64]) -> None:
         """See `StressAccumulator`; `_run_each`, which always follows, adds tracked seconds."""
@@ -89,9 +119,8 @@ class CudaStress(StressAccumulator):
             self._log.add(
                 Epochs(instances[chunk], np.unique(kernel[chunk]), scales[chunk]), occupants
             )
-        self.longest[:, instances] = self._longest_at(
-            instances, np.zeros(len(instances)), self.longest[:, instances]
-        )
+        nothing, known = np.zeros(len(instances)), self.longest[:, instances]
+        self._upcoming += self._searches(instances, nothing, known)
         self._track(instances)
 
     def _separate_longest_earlier(
@@ -103,12 +132,16 @@ class CudaStress(StressAccumulator):
     ) -> NDArray[np.float64]:
         """See `StressAccumulator`; the log has the occupants, and no map is needed."""
         periods = np.array([replay.period for replay in self._duties.replays])
-        nothing = np.zeros((2, len(instances)))
-        return self._longest_at(instances, seconds / periods[kernel], nothing)
+        longest = np.zeros((2, len(instances)))
+        backs, place = seconds / periods[kernel], np.zeros(len(self._has_separate_times), np.int64)
+        place[instances] = np.arange(len(instances))
+        for whose, upcoming in self._searches(instances, backs, longest.copy()):
+            longest[:, place[whose]] = self._runner.device.download(upcoming).view(np.float64)
+        return longest
 
-    def _longest_at(
+    def _searches(
         self, instances: NDArray[np.int64], backs: NDArray[np.float64], known: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    ) -> Iterator[tuple[NDArray[np.int64], Any]]:
         """Longest seconds at '0' and at '1' of any cell at moments of the latest epochs.
 
         Parameters
@@ -119,15 +152,18 @@ class CudaStress(StressAccumulator):
             Seconds to be taken back for each cycle of the epoch.
         known : float64[2, m]
             Seconds that some cell reaches.
+
+        Yields
+        ------
+        int64[n], uint64[2, n] on the device
+            Some of the instances, and the bits of the longest seconds of each.
         """
-        longest = np.empty_like(known)
         for chunk in self._runner.chunks(np.full(len(instances), 4 * _PLACES)):
-            longest[:, chunk] = self._search(instances[chunk], backs[chunk], known[:, chunk])
-        return longest
+            yield instances[chunk], self._search(instances[chunk], backs[chunk], known[:, chunk])
 
     def _search(
         self, instances: NDArray[np.int64], backs: NDArray[np.float64], known: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    ) -> Any:
         device, module, count = self._runner.device, self._tables.most_stressed, len(instances)
         longest = device.upload(np.ascontiguousarray(known).view(np.uint64))
         arrays = (
@@ -152,7 +188,7 @@ class CudaStress(StressAccumulator):
         )
         blocks = min(_MOST_BLOCKS, _WARPS_OF_SLICE // _WARPS * count)
         self._work_out(moments, places, how_many, blocks)
-        return device.download(longest).view(np.float64)
+        return longest
 
     def _work_out(self, moments: Any, items: Any, how_many: Any, blocks: int) -> None:
         self._tables.most_stressed.launch(
@@ -163,29 +199,53 @@ class CudaStress(StressAccumulator):
         )
 
     def _track(self, instances: NDArray[np.int64]) -> None:
-        """Bring `tracked_seconds` of instances up to date."""
-        device, tracked = self._runner.device, self._tracked_of(instances)
-        if not len(tracked):
-            return
-        instance, cell, seconds = self._tracked_on_device
-        sums = device.empty((2, len(tracked)), np.float64)
-        self._tables.tracked_cells.launch(
-            "track",
-            (-(-len(tracked) // _THREADS), 1, 1),
-            (_THREADS, 1, 1),
-            [
-                self._tables.residencies.table,
-                self._log.state,
-                instance,
-                cell,
-                device.upload(tracked.astype(np.int32)),
-                np.int32(len(tracked)),
-                np.int32(len(self._tracked.cell)),
-                seconds,
-                sums,
-            ],
-        )
-        self.tracked_seconds.now[:, tracked] = device.download(sums)
+        """Add the latest epoch to the tracked cells of instances."""
+        cells = len(self._tracked.cell)
+        if cells:
+            self._tables.tracked_cells.launch(
+                "track",
+                (-(-cells // _THREADS), 1, 1),
+                (_THREADS, 1, 1),
+                [
+                    self._tables.residencies.table,
+                    self._log.state,
+                    *self._tracked_there.cells_of(instances),
+                ],
+            )
+
+    def _add_to_mixtures(
+        self, instances: NDArray[np.int64], kernel: NDArray[np.int64], seconds: float
+    ) -> None:
+        if len(instances):
+            self._mixture[instances, kernel] += seconds
+            self._upcoming.append((instances, self._longest_of(self._mixture[instances])))
+            duties = self._on_device.duties.of(self._duties)
+            self._tracked_there.add_duties(instances, kernel, duties, seconds)
+
+    def _longest_of_mixtures(self, mixtures: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._runner.device.download(self._longest_of(mixtures))
+
+    def _longest_of(self, mixtures: NDArray[np.float64]) -> Any:
+        """Longest seconds at '0' and at '1' of mixtures float64[m, k]: float64[2, m], there."""
+        device, (count, kernels) = self._runner.device, mixtures.shape
+        longest, on_device = device.empty((2, count), np.float64), device.upload(mixtures)
+        skylines = self._on_device.duties.of(self._duties).skylines
+        for of_kind, skyline in zip((longest[0], longest[1]), skylines, strict=True):
+            self._runner.module(FAULT_FREE).launch(
+                "longest_of_mixtures",
+                (-(-count // _MIXTURES), 1, 1),
+                (_THREADS, 1, 1),
+                [
+                    on_device,
+                    np.int32(count),
+                    np.int32(kernels),
+                    skyline,
+                    np.int32(skyline.shape[1]),
+                    of_kind,
+                ],
+                shared_bytes=8 * kernels * _MIXTURES,
+            )
+        return longest
 
     @cached_property
     def _redirected(self) -> tuple[RedirectedReplay, ...]:

@@ -15,7 +15,7 @@ _EPOCHS = 8
 """Epochs of an instance for which there is space at first."""
 
 _EPOCH_WORDS = 5
-"""Words of 64 bits of `Epoch` in `kernels/structures.cuh`."""
+"""Words of 64 bits of `Epoch` in `kernels/stress.cuh`."""
 
 _THREADS, _PARTS = 256, 4
 """Threads of a block; blocks that share the entries of a slice."""
@@ -65,18 +65,18 @@ class EpochLog:
         self._kept: list[Any] = []
         self._arrays = (
             device.zeros((instances,), np.int32),
-            device.empty((instances, tables.kernels), np.float64),
-            tables.duties,
-            tables.most_duties,
+            device.empty((instances, len(tables.cycles)), np.float64),
+            tables.duties.duties,
+            tables.duties.most,
             device.empty((instances, 2, _PLACES), np.float64),
             device.empty((instances, 2, _PLACES), np.float64),
         )
         self.state = self._upload_state()
-        """`State` of `kernels/structures.cuh` on the device."""
+        """`State` of `kernels/stress.cuh` on the device."""
 
     def _upload_state(self) -> Any:
         addresses = [self._device.address(array) for array in (self._table, *self._arrays)]
-        row = [*addresses, self._most, self._tables.kernels]
+        row = [*addresses, self._most, len(self._tables.cycles)]
         return self._device.upload(np.array(row, dtype=np.uint64))
 
     def begin(self, instances: NDArray[np.int64], mixtures: NDArray[np.float64]) -> None:

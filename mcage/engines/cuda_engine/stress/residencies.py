@@ -63,7 +63,7 @@ class DeviceResidencies:
     Attributes
     ----------
     table : uint64[11] on the device
-        `Residencies` of `kernels/structures.cuh`: addresses of the arrays, and their sizes.
+        `Residencies` of `kernels/stress.cuh`: addresses of the arrays, and their sizes.
     first_write, count_of_kernel : int64[kernels]
         As in `HostResidencies`.
     wide : bool
@@ -87,9 +87,9 @@ def device_residencies(
     wide = max(replay.schedule.cycles for replay in replays) >= 1 << 32
     cycles = np.dtype(np.uint64 if wide else np.uint32)
     count = len(host.residencies)
-    writes = device.upload(host.writes)
-    contents = device.upload(host.contents)
-    residencies = device.upload(host.residencies.view(np.int32))
+    writes = runner.shared(host.writes)
+    contents = runner.shared(host.contents)
+    residencies = runner.shared(host.residencies.view(np.int32))
     affordable = device.free_bytes() // (_PART_OF_MEMORY * _CELLS * cycles.itemsize)
     rows = min(host.with_sums, affordable)
     sums = device.empty((max(1, rows), _CELLS), cycles)
@@ -104,9 +104,9 @@ def device_residencies(
     arrays = (
         writes,
         contents,
-        device.upload(host.masks),
-        device.upload(host.write_cycle),
-        device.upload(host.residency_of),
+        runner.shared(host.masks),
+        runner.shared(host.write_cycle),
+        runner.shared(host.residency_of),
         residencies,
         sums,
         at_most,
