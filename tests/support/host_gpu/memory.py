@@ -106,8 +106,11 @@ class Memory:
         return array
 
     def find(self, address, size_bytes):
-        """The allocation that holds that memory; None if no array of the device does."""
-        allocations = tuple(self._allocations.values())
+        """The allocation that holds that memory; None if no array of the device does.
+
+        The latest: of an array that has ended, the end may not have been told yet.
+        """
+        allocations = reversed(tuple(self._allocations.values()))
         return next((array for array in allocations if array.holds(address, size_bytes)), None)
 
     def near(self, address):
