@@ -35,6 +35,29 @@ class Memo(Generic[Key, Value]):
             return self._made[key]
 
 
+class Lazy(Generic[Value]):
+    """A value that is made when it is first asked for, once, whichever thread asks.
+
+    Parameters
+    ----------
+    make : callable
+        Makes it.
+    """
+
+    def __init__(self, make: Callable[[], Value]) -> None:
+        self._make: Callable[[], Value] | None = make
+        self._lock = threading.Lock()
+        self._value: Value
+
+    def get(self) -> Value:
+        """Return the value."""
+        with self._lock:
+            if self._make:
+                self._value = self._make()
+                self._make = None
+        return self._value
+
+
 class FreeList(Generic[Item]):
     """Items that no thread uses at the moment, such as memory.
 

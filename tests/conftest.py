@@ -19,6 +19,9 @@ HERE = Path(__file__).parent
 SUITES = ("validation", "parity", "unit", "system")
 """Folders, in the order in which they run: what takes longest goes first."""
 
+os.environ["MCAGE_CACHE"] = "off"
+"""What one test computes is not left on disk for another."""
+
 settings.register_profile("few", max_examples=25, deadline=None)
 settings.register_profile("many", max_examples=1000, deadline=None)
 settings.load_profile("few")  # `--hypothesis-profile=many` takes the other

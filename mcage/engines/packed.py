@@ -80,7 +80,7 @@ class Packed:
         """Re-timed replay with its windows where they lie on a fault map."""
         base = replay.packing.bases(fault_map, places)[None]
         layout = Layout(base, np.zeros_like(base), np.zeros(SLICE.entries, dtype=np.int64))
-        return FixedReplay(self._retimed(replay, places).schedule, layout)
+        return FixedReplay.of(self._retimed(replay, places).schedule, layout)
 
     def _retimed(self, replay: PackedReplay, places: Places) -> FixedReplay:
         packing = replay.packing

@@ -20,7 +20,6 @@ from mcage.costs import (
     Component,
     Technology,
     energy,
-    entries_that_hold,
     slowdown,
 )
 from mcage.costs.components import Penalties
@@ -167,14 +166,13 @@ class Meter:
         slice; and the power in mW.
         """
         activity = self.fault_free.activities[kernel].under(events)
-        replay, idle = self.fault_free.replays[kernel], self.fault_free.idle[kernel]
-        technique = replay.technique
+        idle, technique = self.fault_free.idle[kernel], self.fault_free.replays[kernel].technique
         lost = slowdown(activity, technique, technology, self.penalties)
         slower, waits = 1 + lost.total, 1 + events[:, Event.WAIT]
         longer = slower * waits
         spent = energy(activity, technique, technology, slowdown=longer - 1)
         whole = waits + idle
-        held = entries_that_hold(replay) / SLICE.entries * technology.slice.leakage_mw
+        held = self.fault_free.happens.holding[kernel] / SLICE.entries * technology.slice.leakage_mw
         power = spent.total / (self._nanoseconds(activity) * (slower * whole)) + held * idle / whole
         return np.stack([waits / whole, 1 / (slower * whole), power])
 

@@ -6,17 +6,63 @@ which events are counted: through the passes of the trace and the idle time afte
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.costs import entries_that_hold
 from mcage.costs.kernel_activity import KernelActivity
 from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.stress import FaultFreeDuties
+from mcage.files.disk_cache import kept_on_disk
+from mcage.files.flat_records import arrays_of_record, record_of_arrays
 from mcage.geometry import SLICE
-from mcage.replays.most_stressed import duty_cycles
-from mcage.replays.outcome import events_per_cycle
+from mcage.replays.most_stressed import DutyCycles, Skyline, skyline_cells
+from mcage.replays.outcome import Counters, events_per_cycle
 from mcage.replays.prepare import PreparedReplay, RedirectedReplay
+
+Replays = tuple[PreparedReplay, ...]
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class FaultFreeEvents:
+    """What happens on a fault-free slice while each kernel runs, cells apart.
+
+    Attributes
+    ----------
+    events : float64[kernels, EVENTS]
+        Events per busy cycle.
+    peak_spilled_rows : int64[kernels]
+        Largest number of spilled rows.
+    needed : bool[kernels, 256]
+        Entries that must be reliable.
+    idle : float64[kernels]
+        Idle time after a pass in which the slice holds, over its busy time.
+    holding : int64[kernels]
+        Entries that stay on meanwhile.
+    """
+
+    events: NDArray[np.float64]
+    peak_spilled_rows: NDArray[np.int64]
+    needed: NDArray[np.bool_]
+    idle: NDArray[np.float64]
+    holding: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, replays: Replays, aging: Replays, counters: list[Counters]) -> "FaultFreeEvents":
+        """Events of replays, as an engine has counted them; `aging` has the idle time, too."""
+        pairs = zip(aging, replays, strict=True)
+        return cls(
+            events=np.concatenate(
+                [events_per_cycle(*both) for both in zip(replays, counters, strict=True)]
+            ),
+            peak_spilled_rows=np.concatenate([counts.peak_spilled_rows for counts in counters]),
+            needed=np.stack([replay.needed for replay in replays]),
+            idle=np.array([whole.cycles / busy.cycles - 1 for whole, busy in pairs]),
+            holding=np.array([entries_that_hold(replay) for replay in replays]),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,19 +75,16 @@ class FaultFreeReplays:
         Busy passes, a replay for each kernel.
     duties : FaultFreeDuties
         Whole passes, a replay for each kernel, and the duty cycles of all cells.
-    events : float64[kernels, EVENTS]
-        Events per busy cycle.
+    happens : FaultFreeEvents
+        What happens in busy passes.
     activities : tuple of KernelActivity
-        What the slice does while they happen.
-    peak_spilled_rows : int64[kernels]
-        Largest number of spilled rows.
+        What the slice does meanwhile.
     """
 
-    replays: tuple[PreparedReplay, ...]
+    replays: Replays
     duties: FaultFreeDuties
-    events: NDArray[np.float64]
+    happens: FaultFreeEvents
     activities: tuple[KernelActivity, ...]
-    peak_spilled_rows: NDArray[np.int64]
 
     @property
     def redirects(self) -> bool:
@@ -61,26 +104,33 @@ class FaultFreeReplays:
     @cached_property
     def cycles(self) -> NDArray[np.int64]:
         """Cycles of a busy pass of each kernel: int64[kernels]."""
-        return np.array([replay.schedule.cycles for replay in self.replays], dtype=np.int64)
+        return np.array([replay.cycles for replay in self.replays], dtype=np.int64)
 
-    @cached_property
+    @property
+    def events(self) -> NDArray[np.float64]:
+        """Events per busy cycle: float64[kernels, EVENTS]."""
+        return self.happens.events
+
+    @property
+    def peak_spilled_rows(self) -> NDArray[np.int64]:
+        """Largest number of spilled rows under each kernel: int64[kernels]."""
+        return self.happens.peak_spilled_rows
+
+    @property
+    def idle(self) -> NDArray[np.float64]:
+        """Idle time after a pass of each kernel, over its busy time: float64[kernels]."""
+        return self.happens.idle
+
+    @property
     def needed(self) -> NDArray[np.bool_]:
         """Entries that must be reliable under each kernel: bool[kernels, 256]."""
-        return np.stack([replay.needed for replay in self.replays])
-
-    @cached_property
-    def idle(self) -> NDArray[np.float64]:
-        """Idle time after a pass in which the slice holds, over its busy time: float64[kernels]."""
-        pairs = zip(self.duties.replays, self.replays, strict=True)
-        return np.array([whole.schedule.cycles / busy.schedule.cycles - 1 for whole, busy in pairs])
+        return self.happens.needed
 
 
 def fault_free_replays(
-    engine: Engine,
-    replays: tuple[PreparedReplay, ...],
-    with_idle: tuple[PreparedReplay, ...] | None = None,
+    engine: Engine, replays: Replays, with_idle: Replays | None = None, key: str = ""
 ) -> FaultFreeReplays:
-    """Replay each kernel once without faults.
+    """Replay each kernel once without faults, or take what is kept on disk of an earlier time.
 
     Parameters
     ----------
@@ -90,21 +140,59 @@ def fault_free_replays(
         A technique on each kernel.
     with_idle : tuple of PreparedReplay, optional
         The same with the idle time in which the slice holds its values; by default there is none.
+    key : str
+        All that decides the results; nothing is kept if it is empty.
     """
     aging = replays if with_idle is None else with_idle
-    counters = [engine.count(replay, fault_free_maps()) for replay in replays]
-    zeros = np.empty((len(aging), SLICE.cells))
-    ones = np.empty_like(zeros)
-    for kernel, replay in enumerate(aging):
-        times = engine.cell_times(replay, fault_free_maps())
-        zeros[kernel] = (times.zeros[0] / times.period).ravel()
-        ones[kernel] = (times.ones[0] / times.period).ravel()
+
+    def computed() -> Arrays:
+        counters = [engine.count(replay, fault_free_maps()) for replay in replays]
+        arrays = arrays_of_record(FaultFreeEvents.of(replays, aging, counters), "happens")
+        for kernel, replay in enumerate(replays):
+            arrays |= arrays_of_record(KernelActivity.of(replay), f"activity {kernel}")
+        return arrays | _times_of_cells(engine, aging)
+
+    arrays = kept_on_disk(key, computed) if key else computed()
+    at_zero, at_one = (_duty_cycles(arrays, which) for which in ("zero", "one"))
     return FaultFreeReplays(
         replays=replays,
-        duties=FaultFreeDuties(aging, duty_cycles(zeros), duty_cycles(ones)),
-        events=np.concatenate(
-            [events_per_cycle(*both) for both in zip(replays, counters, strict=True)]
+        duties=FaultFreeDuties(aging, at_zero, at_one),
+        happens=record_of_arrays(FaultFreeEvents, arrays, "happens"),
+        activities=tuple(
+            record_of_arrays(KernelActivity, arrays, f"activity {kernel}")
+            for kernel in range(len(replays))
         ),
-        activities=tuple(KernelActivity.of(replay) for replay in replays),
-        peak_spilled_rows=np.concatenate([counts.peak_spilled_rows for counts in counters]),
     )
+
+
+def _times_of_cells(engine: Engine, replays: Replays) -> Arrays:
+    """Cycles of all cells at '0' and at '1', those of whole replays, and the skylines.
+
+    Cycles of a kernel are kept in as few bytes as those of its whole replay need.
+    """
+    arrays: Arrays = {"period": np.zeros(len(replays), dtype=np.int64)}
+    for kernel, replay in enumerate(replays):
+        times = engine.cell_times(replay, fault_free_maps())
+        period = arrays["period"][kernel] = np.max(times.period)
+        for which, cycles in (("zero", times.zeros), ("one", times.ones)):
+            narrow = cycles.ravel().astype(np.min_scalar_type(period))
+            arrays[_cycles_at(which, kernel)] = narrow
+    for which in ("zero", "one"):
+        arrays[f"skyline at {which}"] = skyline_cells(_duty(arrays, which))
+    return arrays
+
+
+def _cycles_at(which: str, kernel: int) -> str:
+    return f"cycles at {which} {kernel}"
+
+
+def _duty(arrays: Arrays, which: str) -> NDArray[np.float64]:
+    duty = np.empty((len(arrays["period"]), SLICE.cells))
+    for kernel, period in enumerate(arrays["period"]):
+        np.divide(arrays[_cycles_at(which, kernel)], period, out=duty[kernel])
+    return duty
+
+
+def _duty_cycles(arrays: Arrays, which: str) -> DutyCycles:
+    duty = _duty(arrays, which)
+    return DutyCycles(duty, Skyline.of(arrays[f"skyline at {which}"], duty))

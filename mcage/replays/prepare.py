@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.concurrency import Lazy
 from mcage.geometry import SLICE
 from mcage.replays.layout import Layout, needed_entries, window_layout
 from mcage.replays.packing import Packing
@@ -19,6 +20,7 @@ from mcage.replays.schedule import Schedule, make_schedule
 from mcage.replays.windows import windows_of
 from mcage.techniques import Technique
 from mcage.traces.model import Trace
+from mcage.traces.recorded import RecordedTrace
 
 SELECTOR_OFFSETS = 8
 """Evenly spaced starting entries over which rotating selectors are averaged."""
@@ -30,16 +32,22 @@ class PreparedReplay(ABC):
 
     Attributes
     ----------
-    schedule : Schedule
-        The part of the replay that no fault map changes.
+    technique : Technique
+        The technique.
+    cycles : int
+        Length of one pass of the trace.
+    scheduled : Lazy
+        Gives `schedule`.
     """
 
-    schedule: Schedule
+    technique: Technique
+    cycles: int
+    scheduled: Lazy[Schedule]
 
     @property
-    def technique(self) -> Technique:
-        """The technique."""
-        return self.schedule.technique
+    def schedule(self) -> Schedule:
+        """The part of the replay that no fault map changes, made when it is first asked for."""
+        return self.scheduled.get()
 
     @property
     @abstractmethod
@@ -49,7 +57,7 @@ class PreparedReplay(ABC):
     @property
     def period(self) -> int:
         """Cycles of all passes together."""
-        return self.passes * self.schedule.cycles
+        return self.passes * self.cycles
 
     @property
     def needed(self) -> NDArray[np.bool_]:
@@ -63,11 +71,22 @@ class FixedReplay(PreparedReplay):
 
     Attributes
     ----------
-    layout : Layout
-        Places of the windows, pass by pass.
+    laid_out : Lazy
+        Gives `layout`.
     """
 
-    layout: Layout
+    laid_out: Lazy[Layout]
+
+    @classmethod
+    def of(cls, schedule: Schedule, layout: Layout) -> "FixedReplay":
+        """Replay of a schedule with its windows in given places."""
+        given = Lazy(lambda: schedule), Lazy(lambda: layout)
+        return cls(schedule.technique, schedule.cycles, *given)
+
+    @property
+    def layout(self) -> Layout:
+        """Places of the windows, pass by pass."""
+        return self.laid_out.get()
 
     @property
     def passes(self) -> int:
@@ -120,7 +139,7 @@ class PackedReplay(PreparedReplay):
 
 
 def prepare(
-    trace: Trace,
+    trace: Trace | RecordedTrace,
     technique: Technique,
     delta_limit: int | None = 64,
     selector_offsets: int = SELECTOR_OFFSETS,
@@ -129,8 +148,9 @@ def prepare(
 
     Parameters
     ----------
-    trace : Trace
-        A valid trace.
+    trace : Trace or RecordedTrace
+        A valid trace. A recorded one is not looked at before its schedule is asked for, unless it
+        may have no place for its windows.
     technique : Technique
         Any technique.
     delta_limit : int or None
@@ -144,13 +164,20 @@ def prepare(
         If there is no place for a window that takes the next free place in turn, or windows of
         different size cannot be packed.
     """
-    schedule = make_schedule(trace, technique, delta_limit)
+
+    def whole() -> Trace:
+        return trace.whole if isinstance(trace, RecordedTrace) else trace
+
+    schedule = Lazy(lambda: make_schedule(whole(), technique, delta_limit))
+    given = technique, int(trace.cycles), schedule
     if technique.redirects:
         starts = selector_offsets if technique.rotating_selectors else 1
         offsets = np.arange(starts, dtype=np.int64) * (SLICE.entries // starts)
-        return RedirectedReplay(schedule, offsets)
-    layout = window_layout(schedule)
+        return RedirectedReplay(*given, offsets)
+    layout = Lazy(lambda: window_layout(schedule.get()))
+    if technique.may_lack_room or isinstance(trace, Trace):
+        layout.get()
     if technique.packs:
-        packing = Packing(trace, windows_of(trace), trace.window_of_event())
-        return PackedReplay(schedule, layout, packing)
-    return FixedReplay(schedule, layout)
+        packing = Packing(whole(), windows_of(whole()), whole().window_of_event())
+        return PackedReplay(*given, layout.get(), packing)
+    return FixedReplay(*given, layout)

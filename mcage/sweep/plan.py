@@ -1,12 +1,13 @@
 """From the spec of a sweep to all that its instances share: cases, traces, models, replays."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
+from llvmlite.binding import get_host_cpu_name
 from numpy.typing import NDArray
 
 from mcage.aging.nbti import NbtiModel, nbti_model
@@ -16,6 +17,8 @@ from mcage.costs import Activity, conventional, load_costs
 from mcage.distributions import Distribution
 from mcage.engines.interface import Engine
 from mcage.errors import UserError
+from mcage.files.disk_cache import kept_on_disk
+from mcage.files.flat_records import arrays_of_record, record_of_arrays
 from mcage.lifetime.costs import Meter
 from mcage.lifetime.fault_free import FaultFreeReplays, fault_free_replays
 from mcage.replays.prepare import PreparedReplay, prepare
@@ -24,8 +27,10 @@ from mcage.spec.sections import Aging, Workload
 from mcage.spec.workload_mix import draw_kernels
 from mcage.sweep.cases import plan_cases
 from mcage.techniques import Technique
-from mcage.traces import KERNELS, Trace, first_generations, open_trace
+from mcage.traces import KERNELS, Trace, first_generations
+from mcage.traces.recorded import RecordedTrace, recorded_trace
 from mcage.traces.transforms import HELD, held_while_idle, released
+from mcage.version import code_digest
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
@@ -50,7 +55,7 @@ class SweepPlan:
     ----------
     spec, engine
         As given.
-    traces : tuple of Trace
+    traces : tuple of RecordedTrace
         What the slices replay, one trace for each kernel, without idle time.
     nbti : NbtiModel
         Model of the threshold shift.
@@ -73,7 +78,7 @@ class SweepPlan:
         self.spec = spec
         self.engine = engine
         self.like = like if like and _replay_alike(spec, like.spec) else None
-        self.traces: tuple[Trace, ...] = self.like.traces if self.like else _traces(spec)
+        self.traces: tuple[RecordedTrace, ...] = self.like.traces if self.like else _traces(spec)
         _check_weights(spec.workload)
         self.nbti = _nbti_model(spec.aging)
         self.distributions = _distributions(spec, self.nbti)
@@ -102,7 +107,7 @@ class SweepPlan:
         life = self.spec.life
         if life.idle != HELD:
             return None
-        return tuple(held_while_idle(trace, float(life.activity)) for trace in self.traces)
+        return tuple(held_while_idle(trace.whole, float(life.activity)) for trace in self.traces)
 
     @cached_property
     def lowest_floor_volts(self) -> dict[str, float]:
@@ -134,10 +139,22 @@ class SweepPlan:
         busy, whole = self._prepared(technique, self.traces), None
         if self.traces_with_idle:
             whole = self._prepared(technique, self.traces_with_idle)
-        return fault_free_replays(self.engine, busy, whole)
+        return fault_free_replays(self.engine, busy, whole, f"{technique!r} {self._kept_by}")
+
+    @cached_property
+    def _kept_by(self) -> str:
+        """All that decides the replays of a technique, as text: what is kept on disk is found by.
+
+        Some sums of floats depend on NumPy and on what the processor has instructions for.
+        """
+        life, registers = self.spec.life, self.spec.registers
+        idle = (life.idle, str(life.activity)) if self.traces_with_idle else ()
+        given = (idle, self.spec.delta_limit, registers.selector_offsets, self.engine.name)
+        traces = [trace.digest() for trace in self.traces]
+        return f"{given} {traces} {code_digest()} {np.__version__} {get_host_cpu_name()}"
 
     def _prepared(
-        self, technique: Technique, traces: tuple[Trace, ...]
+        self, technique: Technique, traces: Sequence[Trace | RecordedTrace]
     ) -> tuple[PreparedReplay, ...]:
         limit, offsets = self.spec.delta_limit, self.spec.registers.selector_offsets
         return tuple(prepare(trace, technique, limit, offsets) for trace in traces)
@@ -147,7 +164,18 @@ class SweepPlan:
         """What every kernel does on a conventional register file."""
         if self.like:
             return self.like.conventional
-        return tuple(self.in_threads(conventional, self.traces))
+
+        def counted() -> dict[str, NDArray[Any]]:
+            activities = self.in_threads(conventional, [trace.whole for trace in self.traces])
+            return {
+                name: array
+                for kernel, activity in enumerate(activities)
+                for name, array in arrays_of_record(activity, str(kernel)).items()
+            }
+
+        arrays = kept_on_disk(f"conventional {self._kept_by}", counted)
+        kernels = range(len(self.traces))
+        return tuple(record_of_arrays(Activity, arrays, str(kernel)) for kernel in kernels)
 
     @cached_property
     def meters(self) -> tuple[Meter, ...]:
@@ -201,9 +229,11 @@ def kernels_of_periods(spec: SweepSpec, instances: NDArray[np.int64]) -> NDArray
     return draw_kernels(workload.mix, spec.seed, instances, names, workload.periods)
 
 
-def _traces(spec: SweepSpec) -> tuple[Trace, ...]:
-    names = spec.workload.kernels or KERNELS
-    return tuple(_as_replayed(open_trace(name), spec.workload) for name in names)
+def _traces(spec: SweepSpec) -> tuple[RecordedTrace, ...]:
+    workload = spec.workload
+    changed = partial(_as_replayed, workload=workload)
+    how = f"{workload.release} {workload.generations}"
+    return tuple(recorded_trace(name, changed, how) for name in workload.kernels or KERNELS)
 
 
 def _as_replayed(trace: Trace, workload: Workload) -> Trace:

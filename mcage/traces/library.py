@@ -2,7 +2,9 @@
 
 import os
 import warnings
+from contextlib import AbstractContextManager
 from importlib.resources import as_file, files
+from pathlib import Path
 
 import numpy as np
 
@@ -49,11 +51,16 @@ def bundled_trace(name: str) -> Trace:
     UserError
         If there is no such trace.
     """
-    kernel = _bundled_name(name)
+    kernel = bundled_name(name)
     if kernel is None:
         raise UserError(f"no bundled trace {name!r}; there are {', '.join(KERNELS)}")
-    with as_file(files("mcage") / "data" / "traces" / f"{kernel}.h5") as path:
+    with path_of_bundled(kernel) as path:
         return load_own_trace(path)
+
+
+def path_of_bundled(kernel: str) -> AbstractContextManager[Path]:
+    """Path of the file of a bundled trace, by its name in ``KERNELS``, while it is in use."""
+    return as_file(files("mcage") / "data" / "traces" / f"{kernel}.h5")
 
 
 def open_trace(name_or_path: str | os.PathLike[str]) -> Trace:
@@ -72,7 +79,7 @@ def open_trace(name_or_path: str | os.PathLike[str]) -> Trace:
         If it is neither, or the file is no valid trace.
     """
     text = os.fspath(name_or_path)
-    if _bundled_name(text):
+    if bundled_name(text):
         return bundled_trace(text)
     if not os.path.exists(text):
         raise UserError(f"no trace {text!r}: neither a file nor one of {', '.join(KERNELS)}")
@@ -81,7 +88,7 @@ def open_trace(name_or_path: str | os.PathLike[str]) -> Trace:
     return trace
 
 
-def _bundled_name(name: str) -> str | None:
+def bundled_name(name: str) -> str | None:
     """Name in ``KERNELS`` that a long or short name in any case stands for."""
     for kernel, short in SHORT_NAMES.items():
         if name.casefold() in (kernel.casefold(), short.casefold()):

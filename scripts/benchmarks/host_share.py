@@ -30,8 +30,8 @@ from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator
 from mcage.engines.tracked_cells import CellSeconds, TrackedSeconds
 from mcage.lifetime.end_cause import EndCause
-from mcage.lifetime.fault_free import FaultFreeReplays
-from mcage.replays.outcome import Counters, events_per_cycle
+from mcage.lifetime.fault_free import FaultFreeEvents, FaultFreeReplays
+from mcage.replays.outcome import Counters
 from mcage.replays.prepare import prepare
 from mcage.spec import SweepSpec
 from mcage.sweep.run import run_prepared
@@ -201,13 +201,11 @@ def fault_free(engine, plan, technique):
         prepare(trace, technique, plan.spec.delta_limit, offsets) for trace in plan.traces
     )
     counted = [engine.count(replay, fault_free_maps()) for replay in replays]
-    events = [events_per_cycle(*both) for both in zip(replays, counted, strict=True)]
     return FaultFreeReplays(
         replays=replays,
         duties=FaultFreeDuties(replays, None, None),
-        events=np.concatenate(events),
+        happens=FaultFreeEvents.of(replays, replays, counted),
         activities=tuple(KernelActivity.of(replay) for replay in replays),
-        peak_spilled_rows=np.concatenate([counts.peak_spilled_rows for counts in counted]),
     )
 
 

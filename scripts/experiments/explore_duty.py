@@ -162,7 +162,7 @@ def replays_under(schedule: Schedule, assumed: Assumptions) -> Iterator[Prepared
 
 
 def _replay(schedule: Schedule, layout: Layout) -> PreparedReplay:
-    return FixedReplay(schedule, layout)
+    return FixedReplay.of(schedule, layout)
 
 
 def held_until_written(schedule: Schedule, layout: Layout) -> Schedule:

@@ -1,0 +1,103 @@
+"""What is kept on disk of fault-free replays is what they give, and of no others."""
+
+import numpy as np
+import pytest
+from sweep_cases import assert_same_arrays, small_spec
+
+from mcage.engines.select import select_engine
+from mcage.files.flat_records import arrays_of_record
+from mcage.sweep.plan import SweepPlan
+from mcage.sweep.study import Sweep
+from mcage.traces import library, recorded
+
+TECHNIQUES = ["rrcd+rc+rar"]
+KERNELS = ["QuasiRandomSequence"]
+WORKLOAD = {"kernels": KERNELS, "periods": 3, "generations": 1}
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("MCAGE_CACHE", str(tmp_path / "cache"))
+
+
+def plan_of(**fields):
+    given = {"techniques": TECHNIQUES, "workload": WORKLOAD}
+    plan = SweepPlan(small_spec(**given | fields), select_engine("numba")[0])
+    plan.prepare()
+    return plan
+
+
+def refuse(*_):
+    raise AssertionError("a trace is read")
+
+
+def contents(plan):
+    """All that a plan knows of its replays, as arrays."""
+    arrays = {}
+    for kernel, activity in enumerate(plan.conventional):
+        arrays |= arrays_of_record(activity, f"conventional {kernel}")
+    for name, replays in plan.fault_free.items():
+        arrays |= arrays_of_record(replays.happens, name)
+        for kernel, activity in enumerate(replays.activities):
+            arrays |= arrays_of_record(activity, f"{name} {kernel}")
+        for which in ("at_zero", "at_one"):
+            duties = getattr(replays.duties, which)
+            arrays[f"{name} {which}"] = duties.duty
+            arrays |= arrays_of_record(duties.skyline, f"{name} {which}")
+    return arrays
+
+
+@pytest.mark.parametrize("idle", ["gated", "held"])
+def test_a_second_run_reads_no_trace_and_knows_the_same(monkeypatch, idle):
+    life = {"epochs": 4, "idle": idle, "activity": 0.5}
+    first = plan_of(life=life)
+    if idle == "gated":  # idle time is put into traces, which are read for it
+        monkeypatch.setattr(recorded, "open_trace", refuse)
+    second = plan_of(life=life)
+    assert [trace.name for trace in second.traces] == KERNELS
+    assert [trace.digest() for trace in second.traces] == [trace.digest() for trace in first.traces]
+    assert_same_arrays(contents(first), contents(second))
+
+
+def test_it_is_what_is_computed_without_a_disk(monkeypatch):
+    plan_of()
+    kept = contents(plan_of())
+    monkeypatch.setenv("MCAGE_CACHE", "off")
+    assert_same_arrays(kept, contents(plan_of()))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"registers": {"selector_offsets": 4}},
+        {"registers": {"delta_limit": "none"}},
+        {"workload": WORKLOAD | {"generations": 2}},
+        {"life": {"epochs": 4, "idle": "held", "activity": 0.5}},
+    ],
+    ids=str,
+)
+def test_other_replays_are_not_taken_for_them(monkeypatch, fields):
+    plan_of()
+    other = contents(plan_of(**fields))
+    monkeypatch.setenv("MCAGE_CACHE", "off")
+    assert_same_arrays(other, contents(plan_of(**fields)))
+
+
+def test_results_are_the_same_to_the_last_bit():
+    spec = small_spec(instances=4, techniques=TECHNIQUES, workload=WORKLOAD)
+    cold, warm = (Sweep(spec, *select_engine("numba")).compute(0, 4) for _ in range(2))
+    assert_same_arrays(cold, warm)
+
+
+def test_bundled_traces_are_called_as_their_files():
+    for kernel in library.KERNELS:
+        assert library.bundled_trace(kernel).name == kernel
+
+
+def test_threads_share_a_trace_that_is_read_once(monkeypatch):
+    read = []
+    opened = recorded.open_trace
+    monkeypatch.setattr(recorded, "open_trace", lambda name: read.append(name) or opened(name))
+    plan_of()
+    assert sorted(read) == sorted(KERNELS)
+    assert np.all([trace.whole.cycles == trace.cycles for trace in plan_of().traces])
