@@ -8,8 +8,7 @@
 // until each cell that is ever written has been, and adds the time during which it held what was
 // left to it.
 //
-// Between the kernels, cells lie as [entry][bit][component], so that the threads of a warp touch
-// neighbours.
+// Slices of a launch may run different kernels of the workload.
 //
 // Constants: GATED    a place is off once its value is gone; otherwise cells keep and stress it
 //            RECORDS  compressed values are records of five bytes in one block
@@ -19,7 +18,6 @@
 constexpr int ENTRIES = 256;
 constexpr int COMPONENTS = 64;
 constexpr int BITS = 32;
-constexpr int CELLS = ENTRIES * BITS * COMPONENTS;
 constexpr int BLOCK_COMPONENTS = 16;
 constexpr unsigned EVERY_CELL = 0xFFFFFFFFu;
 constexpr unsigned CODE_CELLS = 0xFFu;
@@ -30,7 +28,7 @@ typedef unsigned long long Cycles;
 constexpr int BLOCKS_OF_MULTIPROCESSOR = 6;  // as registers allow
 #else
 typedef unsigned int Cycles;
-constexpr int BLOCKS_OF_MULTIPROCESSOR = 10;
+constexpr int BLOCKS_OF_MULTIPROCESSOR = 8;
 #endif
 
 struct alignas(16) Occupant {
@@ -44,9 +42,26 @@ struct alignas(16) Write {
     int image, form;
 };
 
+// Tables of a kernel of the workload.
+struct Tables {
+    const int4 *writes;
+    const unsigned *contents, *masks;
+    const unsigned *region_masks;       // [4][component]
+    const int *orbits;                  // [entry] orbits of an entry
+    const unsigned long long *periods;  // [entry] cycles of each of them
+    unsigned long long cycles;          // of one pass
+};
+
+// A slice of the launch: the kernel that it runs, and the place of its occupants, `capacity` for each
+// orbit.
+struct alignas(16) Run {
+    long long first_occupant;
+    int kernel, capacity;
+};
+
 // What a walk looks at.
 struct Replay {
-    const Write *writes;
+    const int4 *writes;        // each a Write
     const unsigned *contents;  // [image][component]
     const unsigned *masks;     // [mask][component]
     Cycles cycles;             // of one pass
@@ -140,7 +155,7 @@ __device__ __forceinline__ unsigned content_of(const Replay &replay, const Write
                                                int component) {
     // A record is its image's first component, then its code.
     if (RECORDS && write.form < 0) component = 0;
-    return replay.contents[static_cast<long long>(write.image) * COMPONENTS + component];
+    return __ldg(replay.contents + static_cast<long long>(write.image) * COMPONENTS + component);
 }
 
 __device__ __forceinline__ Change change_of(const Replay &replay, const Component &component,
@@ -154,7 +169,7 @@ __device__ __forceinline__ Change change_of(const Replay &replay, const Componen
     }
     Change change = {content, EVERY_CELL, EVERY_CELL};
     const int mask = write.form >> 4;
-    if (mask) change.cells = replay.masks[mask * COMPONENTS + component.number];
+    if (mask) change.cells = __ldg(replay.masks + mask * COMPONENTS + component.number);
     if (REGIONS) {
         change.lit = 0;
 #pragma unroll
@@ -163,6 +178,13 @@ __device__ __forceinline__ Change change_of(const Replay &replay, const Componen
         }
     }
     return change;
+}
+
+// Tables are read through the read-only cache.
+__device__ __forceinline__ Write write_of(const Replay &replay, int number) {
+    const int4 loaded = __ldg(replay.writes + number);
+    const unsigned long long high = static_cast<unsigned>(loaded.y);
+    return {high << 32 | static_cast<unsigned>(loaded.x), loaded.z, loaded.w};
 }
 
 // Whether the writes of an occupant touch a component. Without gating, a record touches two.
@@ -190,12 +212,12 @@ __device__ __forceinline__ void walk(const Replay &replay, const Component &comp
         const Occupant occupant = occupants[v];
         const bool touched_here = touches(occupant, component.number);
         if (!(WIDE || !RECORDS ? touched_here : __any_sync(EVERY_LANE, touched_here))) continue;
-        Write next = replay.writes[occupant.first];
+        Write next = write_of(replay, occupant.first);
         unsigned next_content = content_of(replay, next, component.number);
         for (int i = occupant.first; i < occupant.end; i++) {
             const Write write = next;
             const Change change = change_of(replay, component, write, next_content);
-            next = replay.writes[min(i + 1, occupant.end - 1)];
+            next = write_of(replay, min(i + 1, occupant.end - 1));
             next_content = content_of(replay, next, component.number);
             const unsigned changed = (content & ~change.cells) | (change.content & change.cells);
             if (GATED) {
@@ -222,7 +244,7 @@ __device__ __forceinline__ void walk(const Replay &replay, const Component &comp
         const Occupant occupant = occupants[v];
         if (!touches(occupant, component.number)) continue;
         for (int i = occupant.first; i < occupant.end && pending; i++) {
-            const Write write = replay.writes[i];
+            const Write write = write_of(replay, i);
             const Change change = change_of(replay, component, write, 0);
             if (GATED) {
                 pending &= ~change.cells;
@@ -249,29 +271,29 @@ __device__ __forceinline__ void walk(const Replay &replay, const Component &comp
     __syncwarp();  // also keeps the compiler from holding the column in registers
 }
 
-// Walk through all orbits of the block's entry.
+// Walk through all orbits of the block's entry. `first`: where the occupants of the first orbit are.
 //
-// orbits[entry], periods[entry]            orbits of an entry, and cycles of each
-// starts[slice][orbit][257], occupants[slice][orbit][capacity]  there are `most_orbits` of them
-__device__ __forceinline__ void walk_orbits(
-    const Replay &replay, const unsigned *region_masks, const int *orbits,
-    const unsigned long long *periods, int most_orbits, const int *starts, const int4 *occupants,
-    int capacity, long long slice, int entry, Sums &sums, Cycles *powered) {
+// starts[orbit][257]  first occupant of each entry in an orbit
+__device__ __forceinline__ void walk_orbits(const Tables &tables, const Replay &replay,
+                                            const int *starts, const Occupant *occupants,
+                                            int capacity, int entry, Sums &sums,
+                                            Cycles *powered) {
     Component component = {int(threadIdx.x), {0, 0, 0, 0}};
     if (REGIONS) {
 #pragma unroll
         for (int region = 0; region < 4; region++) {
-            component.regions[region] = region_masks[region * COMPONENTS + component.number];
+            component.regions[region] =
+                __ldg(tables.region_masks + region * COMPONENTS + component.number);
         }
     }
     for (int bit = 0; bit < BITS; bit++) powered[bit * COMPONENTS] = 0;
-    for (int orbit = 0; orbit < orbits[entry]; orbit++) {
-        const long long number = slice * most_orbits + orbit;
-        const int *start = starts + number * (ENTRIES + 1) + entry;
+    const int orbits = __ldg(tables.orbits + entry);
+    const Cycles period = Cycles(__ldg(tables.periods + entry));
+    for (int orbit = 0; orbit < orbits; orbit++) {
+        const int *start = starts + orbit * (ENTRIES + 1) + entry;
         if (start[0] == start[1]) continue;
-        walk(replay, component,
-             reinterpret_cast<const Occupant *>(occupants) + number * capacity + start[0],
-             start[1] - start[0], Cycles(periods[entry]), sums, powered);
+        walk(replay, component, occupants + static_cast<long long>(orbit) * capacity + start[0],
+             start[1] - start[0], period, sums, powered);
     }
     if (sums.queued) empty_queue(sums);
 }
@@ -282,31 +304,39 @@ __device__ __forceinline__ void store(const Sums &sums, Cycles *column) {
     for (int bit = 0; bit < BITS; bit++) column[bit * COMPONENTS] = sums.of[bit];
 }
 
-// Cycles at '1' and powered: ones, powered [slice][entry][bit][component].
+// The columns of all threads, component by component, to the cells of an entry.
+__device__ __forceinline__ void hand_over(const Cycles *columns, unsigned long long *cells) {
+    __syncthreads();
+#pragma unroll 4
+    for (int cell = threadIdx.x; cell < BITS * COMPONENTS; cell += COMPONENTS) {
+        cells[cell] = columns[cell % BITS * COMPONENTS + cell / BITS];
+    }
+    __syncthreads();
+}
+
+// Cycles at '1' and powered of all cells of slices, each of which runs any kernel.
+//
+// tables[], runs[slice]                tables, and which of them a slice needs; its occupants
+// starts[slice][orbit][257]            first occupant of each entry; there are `most_orbits` of them
+// ones, powered [slice][entry][2048]   results
 extern "C" __global__ void __launch_bounds__(COMPONENTS, BLOCKS_OF_MULTIPROCESSOR)
-cell_times(const int4 *writes, const unsigned *contents, const unsigned *masks,
-           const unsigned *region_masks, unsigned long long cycles, const int *orbits,
-           const unsigned long long *periods, int most_orbits, const int *starts,
-           const int4 *occupants, int capacity, unsigned long long *ones,
-           unsigned long long *powered) {
+cell_times(const Tables *__restrict__ tables, const Run *__restrict__ runs, int most_orbits,
+           const int *__restrict__ starts, const Occupant *__restrict__ occupants,
+           unsigned long long *ones, unsigned long long *powered) {
     __shared__ Cycles columns[BITS * COMPONENTS];
     __shared__ unsigned queue[2 * QUEUE * COMPONENTS];
-    const Replay replay = {reinterpret_cast<const Write *>(writes), contents, masks,
-                           Cycles(cycles)};
     const long long slice = blockIdx.x;
     const int entry = blockIdx.y;
+    const Run run = runs[slice];
+    const Tables of_slice = tables[run.kernel];
+    const Replay replay = {of_slice.writes, of_slice.contents, of_slice.masks,
+                           Cycles(of_slice.cycles)};
     Cycles *column = columns + threadIdx.x;
     Sums sums = {{}, queue + threadIdx.x, 0};
-    walk_orbits(replay, region_masks, orbits, periods, most_orbits, starts, occupants, capacity,
-                slice, entry, sums, column);
-    const long long first = (slice * ENTRIES + entry) * BITS * COMPONENTS + threadIdx.x;
-#pragma unroll 4
-    for (int cell = 0; cell < BITS * COMPONENTS; cell += COMPONENTS) {
-        powered[first + cell] = column[cell];
-    }
+    walk_orbits(of_slice, replay, starts + slice * most_orbits * (ENTRIES + 1),
+                occupants + run.first_occupant, run.capacity, entry, sums, column);
+    const long long first = (slice * ENTRIES + entry) * BITS * COMPONENTS;
+    hand_over(columns, powered + first);
     store(sums, column);
-#pragma unroll 4
-    for (int cell = 0; cell < BITS * COMPONENTS; cell += COMPONENTS) {
-        ones[first + cell] = column[cell];
-    }
+    hand_over(columns, ones + first);
 }

@@ -1,7 +1,7 @@
 """What each engine offers: fault maps in, compact outcomes out, cell arrays only on request."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 
@@ -107,6 +107,24 @@ class Engine(ABC):
             case PackedReplay():
                 return self._packed.cell_times(replay, fault_maps)
         raise TypeError(f"no kind of replay: {type(replay).__name__}")
+
+    def cell_times_each(
+        self,
+        replays: Sequence[PreparedReplay],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+    ) -> Iterator[CellTimes]:
+        """Cell times of instances of a technique, each alone and on its kernel: 8 MB at a time.
+
+        Parameters
+        ----------
+        replays : sequence of PreparedReplay
+            The technique on each kernel.
+        kernel, fault_maps : int64[n], uint8[n, 256]
+            What each instance runs, and on which map.
+        """
+        for number, fault_map in zip(kernel.tolist(), fault_maps, strict=True):
+            yield self.cell_times(replays[number], fault_map[None])
 
     def stress(
         self, duties: FaultFreeDuties, tracked: TrackedCells, instances: int

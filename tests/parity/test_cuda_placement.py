@@ -1,16 +1,21 @@
 """Placement on a device: slices of a launch may run different kernels, on different fault maps."""
 
+import dataclasses
+import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from engine_cases import random_replays, seeded_fault_maps
+from engine_cases import NUMPY, SMALL, cuda_engine, random_replays, seeded_fault_maps
 from host_gpu.compiler import host_compiler
 from host_gpu.host_device import HostDevice
+from trace_strategies import random_trace
 
+from mcage.engines.cuda_engine import walk
 from mcage.engines.cuda_engine.placement import Placement
 from mcage.engines.cuda_engine.runner import Runner
+from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 
 pytestmark = pytest.mark.skipif(
@@ -98,3 +103,51 @@ def test_a_program_that_did_not_compile_is_tried_again():
     for _ in range(2):
         with pytest.raises(MemoryError, match=r"a\.cu"):
             runner.module(("a.cu", {}))
+
+
+@pytest.mark.parametrize("name", ["rrcd", "rrcd+pg", "rrcd+rc+rar", "gr-guard"])
+def test_cell_times_of_slices_that_run_different_kernels(monkeypatch, name):
+    """Several slices in a launch, and launches one after the other: each as it is alone."""
+    monkeypatch.setattr(walk, "TOGETHER", 3)
+    replays, maps = tuple(random_replays(TECHNIQUES[name])), seeded_fault_maps(4)
+    cuda = cuda_engine(seed=6)
+    each = list(cuda.cell_times_each(replays, KERNEL, maps))
+    assert len(each) == len(KERNEL)
+    for times, number, fault_map in zip(each, KERNEL.tolist(), maps, strict=True):
+        expected = NUMPY.cell_times(replays[number], fault_map[None])
+        assert times.period == expected.period
+        assert np.array_equal(times.ones, expected.ones)
+        assert np.array_equal(times.powered, expected.powered)
+    (device,) = cuda.devices
+    assert device.launches == 2 * 3  # homes, occupants and times, for three slices and for two
+
+
+def test_a_kernel_with_more_cycles_than_32_bits_among_others():
+    """All slices of the launch are then summed up in 64 bits."""
+    replays = (
+        *random_replays(TECHNIQUES["rrcd"]),
+        *random_replays(TECHNIQUES["rrcd"], longer=1 << 26),
+    )
+    assert replays[0].period < 2**32 < replays[3].period
+    kernel, maps = np.array([3, 0]), seeded_fault_maps(4)[1:3]
+    for times, number, fault_map in zip(
+        cuda_engine().cell_times_each(replays, kernel, maps), kernel.tolist(), maps, strict=True
+    ):
+        expected = NUMPY.cell_times(replays[number], fault_map[None])
+        assert np.array_equal(times.ones, expected.ones)
+        assert np.array_equal(times.powered, expected.powered)
+
+
+def test_tables_of_a_schedule_are_uploaded_once_wherever_its_windows_lie():
+    replay = prepare(random_trace(random.Random(1), **SMALL), TECHNIQUES["baseline"])
+    cuda = cuda_engine()
+    (device,) = cuda.devices
+    uploads = []
+    upload_table = device.upload_table
+    device.upload_table = lambda array: uploads.append(array) or upload_table(array)
+    for shift in (0, 1, 2):
+        layout = dataclasses.replace(replay.layout, base=replay.layout.base + shift)
+        moved = dataclasses.replace(replay, layout=layout)
+        times, expected = (engine.fixed_times(moved) for engine in (cuda, NUMPY))
+        assert np.array_equal(times.ones, expected.ones)
+        assert len(uploads) == 4

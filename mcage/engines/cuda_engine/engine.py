@@ -22,8 +22,9 @@ from mcage.engines.interface import Engine
 from mcage.engines.policies import Policies
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator
 from mcage.engines.tracked_cells import TrackedCells
+from mcage.geometry import SLICE
 from mcage.replays.outcome import CellTimes, Counters
-from mcage.replays.prepare import FixedReplay, RedirectedReplay
+from mcage.replays.prepare import FixedReplay, PreparedReplay, RedirectedReplay
 from mcage.techniques import Gating, Placement, Storage
 
 MOST_INSTANCES = 1024
@@ -149,7 +150,32 @@ class CudaEngine(Engine):
         self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]
     ) -> CellTimes:
         """See `Engine.redirected_times`."""
-        return CellTimes(*self._here().walk.redirected_times(replay, fault_maps), replay.period)
+        kernel = np.zeros(len(fault_maps), dtype=np.int64)
+        shape = (len(kernel), SLICE.entries, SLICE.entry_bits)
+        ones, powered = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
+        first = 0
+        for times in self._here().walk.redirected_times((replay,), kernel, fault_maps):
+            chunk = slice(first, first + len(times[0]))
+            ones[chunk], powered[chunk] = times
+            first = chunk.stop
+        return CellTimes(ones, powered, replay.period)
+
+    def cell_times_each(
+        self,
+        replays: Sequence[PreparedReplay],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+    ) -> Iterator[CellTimes]:
+        """See `Engine.cell_times_each`: some slices at a time, where the technique redirects."""
+        redirected = [replay for replay in replays if isinstance(replay, RedirectedReplay)]
+        if len(redirected) < len(replays):
+            yield from super().cell_times_each(replays, kernel, fault_maps)
+            return
+        self.check(replays[0].technique)
+        numbers = iter(kernel.tolist())
+        for times in self._here().walk.redirected_times(redirected, kernel, fault_maps):
+            for ones, powered in zip(*times, strict=True):
+                yield CellTimes(ones[None], powered[None], replays[next(numbers)].period)
 
     def unpacked_stress(
         self, duties: FaultFreeDuties, tracked: TrackedCells, instances: int

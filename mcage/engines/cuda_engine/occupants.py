@@ -12,6 +12,7 @@ from mcage.engines.cuda_engine.tables import Columns, columns
 from mcage.geometry import SLICE
 from mcage.replays.layout import WritesOfRegisters, writes_of_registers
 from mcage.replays.prepare import FixedReplay
+from mcage.replays.schedule import Schedule
 
 WHOLE_ENTRY = -1
 """In place of a block."""
@@ -23,8 +24,6 @@ class FixedOccupants:
 
     Attributes
     ----------
-    columns : Columns
-        Writes, register after register.
     starts : int32[orbits, 257]
         First occupant of each entry.
     occupants : int32[orbits, capacity, 4]
@@ -36,7 +35,6 @@ class FixedOccupants:
         Cycles of an orbit of each entry.
     """
 
-    columns: Columns
     starts: NDArray[np.int32]
     occupants: NDArray[np.int32]
     orbits: NDArray[np.int32]
@@ -60,12 +58,16 @@ def fixed_occupants(replay: FixedReplay) -> FixedOccupants:
     in_orbit = np.arange(len(orbit)) - np.searchsorted(orbit[by_orbit], orbit[by_orbit])
     sorted_occupants[orbit[by_orbit], in_orbit] = occupants[by_orbit]
     return FixedOccupants(
-        columns=columns(replay, writes.write),
         starts=starts.astype(np.int32),
         occupants=sorted_occupants,
         orbits=orbits.astype(np.int32),
         periods=(layout.passes // orbits * schedule.cycles).astype(np.uint64),
     )
+
+
+def columns_of_registers(schedule: Schedule) -> Columns:
+    """Writes, register after register, to which the occupants refer."""
+    return columns(schedule, writes_of_registers(schedule).write)
 
 
 def _occupants_of(

@@ -56,15 +56,12 @@ class Occupants:
         First occupant of each entry, from the beginning of the pass.
     occupants : int32[..., 4]
         First and end of the writes of an occupant, its block, and its turn in an orbit.
-    capacity : int
-        How far apart the passes of a slice are, if all slices run the same kernel.
     """
 
     most_orbits: int
     runs: Any
     starts: Any
     occupants: Any
-    capacity: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,8 +170,7 @@ class Placement:
                     occupants,
                 ],
             )
-            capacity = int(residencies[place[chunk]].max())
-            yield chunk, Occupants(passes, launch.runs, starts, occupants, capacity)
+            yield chunk, Occupants(passes, launch.runs, starts, occupants)
 
     def _place(
         self,
@@ -190,9 +186,7 @@ class Placement:
         capacity = np.array([of_kernel.residencies for of_kernel in tables])[place]
         end = np.cumsum(passes * capacity)
         first = end - passes * capacity
-        runs = np.empty((slices, _RUN_WORDS), dtype=np.int32)
-        runs[:, :2] = first[:, None].view(np.int32)
-        runs[:, 2], runs[:, 3] = place, capacity
+        runs = runs_of(first, place, capacity)
         words = np.stack([of_kernel.words for of_kernel in tables])
         kernels, on_device, maps = device.upload_together(words, runs, fault_maps)
         events = device.empty((slices, passes, EVENTS), np.int64)
@@ -215,3 +209,20 @@ class Placement:
             ],
         )
         return _Launch(passes, on_device, events, arrivals, arrived)
+
+
+def runs_of(
+    first: NDArray[np.int64], kernel: NDArray[np.int64], capacity: NDArray[np.int64]
+) -> NDArray[np.int32]:
+    """Slices of a launch as ``Run`` of the kernels: int32[m, 4].
+
+    Parameters
+    ----------
+    first, kernel, capacity : int64[m]
+        Where the occupants of the first pass of each slice begin, the number of its kernel among
+        the tables of the launch, and how far apart its passes are.
+    """
+    runs = np.empty((len(first), _RUN_WORDS), dtype=np.int32)
+    runs[:, :2] = first[:, None].view(np.int32)
+    runs[:, 2], runs[:, 3] = kernel, capacity
+    return runs

@@ -1,6 +1,6 @@
 """Which kernels are compiled under which constants: the policies of a technique, and its range."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mcage.replays.prepare import PreparedReplay
 from mcage.techniques import TECHNIQUES, Technique
@@ -26,9 +26,10 @@ def select_program(technique: Technique) -> Program:
     }
 
 
-def walk_program(replay: PreparedReplay) -> Program:
-    """The walk through the entries of a replay."""
-    return _walk_program(replay.technique, replay.period > _MOST_NARROW_CYCLES)
+def walk_program(replays: Sequence[PreparedReplay]) -> Program:
+    """The walk through the entries of replays of a technique."""
+    longest = max(replay.period for replay in replays)
+    return _walk_program(replays[0].technique, longest > _MOST_NARROW_CYCLES)
 
 
 def _walk_program(technique: Technique, wide: bool) -> Program:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.geometry import SLICE
-from mcage.replays.prepare import PreparedReplay, RedirectedReplay
+from mcage.replays.prepare import RedirectedReplay
 from mcage.replays.schedule import DEATH, Schedule
 from mcage.replays.stored_values import StoredValues
 from mcage.traces.model import ALLOC, RELEASE, WRITE
@@ -36,11 +36,11 @@ class Columns:
     region_masks: NDArray[np.uint32]
 
 
-def columns(replay: PreparedReplay, order: NDArray[np.int64]) -> Columns:
+def columns(schedule: Schedule, order: NDArray[np.int64]) -> Columns:
     """Columns of the writes ``order``, in this order."""
-    schedule, stored_values = replay.schedule, replay.schedule.stored_values
+    stored_values = schedule.stored_values
     held = schedule.end_cycle - schedule.cycle
-    time = held if replay.technique.gates_released else schedule.cycle
+    time = held if schedule.technique.gates_released else schedule.cycle
     writes = np.zeros(
         (max(1, len(order)), 4), dtype=np.int32
     )  # an array on a device has a row at least
@@ -120,7 +120,7 @@ def redirection(replay: RedirectedReplay) -> Redirection:
         cycles=(schedule.end_cycle - schedule.cycle)[order],
         scan_starts=replay.selector_starts.astype(np.int32),
         residencies=max(1, int((begins & ~schedule.in_table).sum())),
-        columns=columns(replay, order),
+        columns=columns(schedule, order),
     )
 
 

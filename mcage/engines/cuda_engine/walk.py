@@ -1,5 +1,6 @@
 """The walk through the writes that land in each entry, on a device: times of its cells."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,28 +8,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.concurrency import Memo
-from mcage.engines.cuda_engine.occupants import fixed_occupants
-from mcage.engines.cuda_engine.placement import Occupants, Placement
-from mcage.engines.cuda_engine.programs import walk_program
+from mcage.engines.cuda_engine.occupants import columns_of_registers, fixed_occupants
+from mcage.engines.cuda_engine.placement import Occupants, Placement, runs_of
+from mcage.engines.cuda_engine.programs import Program, walk_program
 from mcage.engines.cuda_engine.runner import Runner
 from mcage.engines.cuda_engine.tables import Columns, redirection
 from mcage.geometry import SLICE
-from mcage.replays.prepare import FixedReplay, PreparedReplay, RedirectedReplay
+from mcage.replays.prepare import FixedReplay, RedirectedReplay
+from mcage.replays.schedule import Schedule
 
-DEVICE_CELLS = (SLICE.entries, SLICE.component_bits, SLICE.components)
-"""Order of cells on a device: neighbouring threads touch neighbours."""
+TOGETHER = 16
+"""Slices whose cell times are computed together: 8 MB each."""
+
+Times = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Cycles at '1' and powered of slices: two times int64[m, 256, 2048]."""
 
 
 @dataclass(frozen=True, eq=False)
-class _Walking:
-    """What a walk needs besides occupants, on the device, after `Columns` and `FixedOccupants`."""
+class _Tables:
+    """What a walk needs besides occupants, on the device.
 
-    writes: Any
-    contents: Any
-    masks: Any
-    region_masks: Any
-    orbits: Any
-    periods: Any
+    Attributes
+    ----------
+    arrays : tuple of arrays of the device
+        Those of `Columns`; orbits and periods of the entries.
+    words : uint64[7]
+        The same as `kernels/walk.cu` takes them: their addresses, and the cycles of a pass.
+    """
+
+    arrays: tuple[Any, ...]
+    words: NDArray[np.uint64]
 
 
 class Walk:
@@ -50,82 +59,88 @@ class Walk:
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
         self.placement = Placement(runner)
-        self._tables = Memo(self._upload)
+        self._redirected = Memo(self._upload_redirected)
+        self._columns = Memo(self._upload_registers)
 
-    def _upload(self, replay: RedirectedReplay) -> _Walking:
+    def _upload_redirected(self, replay: RedirectedReplay) -> _Tables:
+        arrays = self._upload_columns(redirection(replay).columns)
         orbits = np.full(SLICE.entries, replay.passes, dtype=np.int32)
         periods = np.full(SLICE.entries, replay.schedule.cycles, dtype=np.uint64)
-        return self._walking(redirection(replay).columns, orbits, periods)
+        of_entries = self.runner.shared(orbits), self.runner.shared(periods)
+        return self._tables((*arrays, *of_entries), replay.schedule)
 
-    def _walking(
-        self, columns: Columns, orbits: NDArray[np.int32], periods: NDArray[np.uint64]
-    ) -> _Walking:
-        return _Walking(
-            writes=self.runner.shared(columns.writes),
-            contents=self.runner.shared(columns.contents),
-            masks=self.runner.shared(columns.masks),
-            region_masks=self.runner.shared(columns.region_masks),
-            orbits=self.runner.shared(orbits),
-            periods=self.runner.shared(periods),
-        )
+    def _upload_registers(self, schedule: Schedule) -> tuple[Any, ...]:
+        """Columns of a schedule, which are the same wherever its windows lie."""
+        return self._upload_columns(columns_of_registers(schedule))
 
-    def fixed_times(self, replay: FixedReplay) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Cycles at '1' and powered under a window layout: two times int64[1, 256, 2048]."""
-        tables = fixed_occupants(replay)
-        walking = self._walking(tables.columns, tables.orbits, tables.periods)
-        occupants = Occupants(
-            most_orbits=len(tables.starts),
-            runs=None,
-            starts=self.runner.shared(tables.starts),
-            occupants=self.runner.shared(tables.occupants),
-            capacity=tables.occupants.shape[1],
+    def _upload_columns(self, columns: Columns) -> tuple[Any, ...]:
+        tables = (columns.writes, columns.contents, columns.masks, columns.region_masks)
+        return tuple(map(self.runner.shared, tables))
+
+    def _tables(self, arrays: tuple[Any, ...], schedule: Schedule) -> _Tables:
+        addresses = [self.runner.device.address(array) for array in arrays]
+        return _Tables(arrays, np.array([*addresses, schedule.cycles], dtype=np.uint64))
+
+    def fixed_times(self, replay: FixedReplay) -> Times:
+        """Cell times of a slice under a window layout."""
+        host = fixed_occupants(replay)
+        columns = self._columns.of(replay.schedule)
+        most_orbits, capacity, _ = host.occupants.shape
+        zero = np.zeros(1, dtype=np.int64)
+        runs, starts, rows, *of_entries = self.runner.device.upload_together(
+            runs_of(zero, zero, np.array([capacity])),
+            host.starts,
+            host.occupants,
+            host.orbits,
+            host.periods,
         )
-        return self._cell_times(replay, walking, occupants, 1)
+        tables = self._tables((*columns, *of_entries), replay.schedule)
+        occupants = Occupants(most_orbits, runs, starts, rows)
+        return self._cell_times(walk_program((replay,)), [tables], occupants, 1)
 
     def redirected_times(
-        self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Cycles at '1' and powered on fault maps: two times int64[instances, 256, 2048]."""
-        shape = (len(fault_maps), SLICE.entries, SLICE.entry_bits)
-        ones, powered = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
-        walking, kernel = self._tables.of(replay), np.zeros(len(fault_maps), dtype=np.int64)
-        placed = self.placement.occupants((replay,), kernel, fault_maps, 16 * SLICE.cells)
-        for chunk, occupants in placed:
-            times = self._cell_times(replay, walking, occupants, len(fault_maps[chunk]))
-            ones[chunk], powered[chunk] = times
-        return ones, powered
+        self,
+        replays: Sequence[RedirectedReplay],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+    ) -> Iterator[Times]:
+        """Cell times of slices on fault maps, some slices at a time, in their order.
+
+        Parameters
+        ----------
+        replays : sequence of RedirectedReplay
+            A technique on several kernels.
+        kernel, fault_maps : int64[m], uint8[m, 256]
+            What each slice runs, and on which map.
+        """
+        program = walk_program(replays)
+        for start in range(0, len(kernel), TOGETHER):
+            part = slice(start, start + TOGETHER)
+            placed = self.placement.occupants(
+                replays, kernel[part], fault_maps[part], 16 * SLICE.cells
+            )
+            for chunk, occupants in placed:
+                numbers = kernel[part][chunk]
+                tables = [self._redirected.of(replays[number]) for number in np.unique(numbers)]
+                yield self._cell_times(program, tables, occupants, len(numbers))
 
     def _cell_times(
-        self, replay: PreparedReplay, walking: _Walking, occupants: Occupants, slices: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        ones = self.runner.device.empty((slices, *DEVICE_CELLS), np.uint64)
-        powered = self.runner.device.empty((slices, *DEVICE_CELLS), np.uint64)
-        self.runner.module(walk_program(replay)).launch(
+        self, program: Program, tables: Sequence[_Tables], occupants: Occupants, slices: int
+    ) -> Times:
+        device, shape = self.runner.device, (slices, SLICE.entries, SLICE.entry_bits)
+        ones, powered = device.empty(shape, np.uint64), device.empty(shape, np.uint64)
+        self.runner.module(program).launch(
             "cell_times",
             (slices, SLICE.entries, 1),
             (SLICE.components, 1, 1),
-            [*_walk_arguments(replay, walking, occupants), ones, powered],
+            [
+                device.upload(np.stack([of_kernel.words for of_kernel in tables])),
+                occupants.runs,
+                np.int32(occupants.most_orbits),
+                occupants.starts,
+                occupants.occupants,
+                ones,
+                powered,
+            ],
         )
-        return self._by_component(ones), self._by_component(powered)
-
-    def _by_component(self, times: Any) -> NDArray[np.int64]:
-        downloaded = self.runner.device.download(times).view(np.int64)
-        shape = (len(downloaded), SLICE.entries, SLICE.entry_bits)
-        return downloaded.swapaxes(2, 3).reshape(shape)
-
-
-def _walk_arguments(replay: PreparedReplay, walking: _Walking, occupants: Occupants) -> list[Any]:
-    """First arguments of the kernel of `kernels/walk.cu`."""
-    return [
-        walking.writes,
-        walking.contents,
-        walking.masks,
-        walking.region_masks,
-        np.uint64(replay.schedule.cycles),
-        walking.orbits,
-        walking.periods,
-        np.int32(occupants.most_orbits),
-        occupants.starts,
-        occupants.occupants,
-        np.int32(occupants.capacity),
-    ]
+        return device.download(ones).view(np.int64), device.download(powered).view(np.int64)

@@ -153,9 +153,8 @@ class StepwiseDegradation(Degradation):
         epoch: int,
     ) -> None:
         """Keep the duty cycles of slices whose technique reacts to their faults."""
-        given = zip(instances.tolist(), kernel.tolist(), fault_maps, strict=True)
-        for instance, number, fault_map in given:
-            times = self._engine.cell_times(self._replays[number], fault_map[None])
+        cell_times = self._engine.cell_times_each(self._replays, kernel, fault_maps)
+        for instance, times in zip(instances.tolist(), cell_times, strict=True):
             self._redirected[instance][epoch] = slice_duty(times)
 
     def _advance(self, instances: NDArray[np.int64], epoch: int) -> None:
