@@ -108,7 +108,8 @@ def write_shard(folder: Path, header: Header, instances: range, arrays: Arrays) 
         file.attrs["campaign"] = np.bytes_(header.to_json().encode())
         file.attrs["first"], file.attrs["last"] = instances.start, instances.stop - 1
         for name, array in arrays.items():
-            file.create_dataset(name, data=array, compression="gzip", shuffle=True)
+            # Not compressed: a shard is read once and removed, and packing takes longer than both.
+            file.create_dataset(name, data=array)
 
     write_hdf5(path, fill)
     return path

@@ -18,8 +18,6 @@ class NewFaults:
     ----------
     failure : CellFailure
         When their cells fail.
-    spread_blocks : bool
-        Whether fault maps follow the conservative rule of `mcage.variation.fault_map`.
     span : EpochSpan
         The epochs.
     earlier : EntryFaults
@@ -33,7 +31,6 @@ class NewFaults:
     """
 
     failure: CellFailure
-    spread_blocks: bool
     span: EpochSpan
     earlier: EntryFaults
     places: NDArray[np.int64]
@@ -47,7 +44,6 @@ class NewFaults:
         kept = np.flatnonzero(chosen[self.cells.instance])
         return NewFaults(
             self.failure,
-            self.spread_blocks,
             self.span.of(which),
             self.earlier.of(which),
             self.places[kept],
@@ -66,4 +62,4 @@ class NewFaults:
 
     def fault_maps_at(self, moment: NDArray[np.float64]) -> NDArray[np.uint8]:
         """Fault maps at a moment of each epoch: uint8[n, 256]."""
-        return self.faults_at(moment).fault_maps(self.spread_blocks)
+        return self.faults_at(moment).maps

@@ -7,6 +7,7 @@ inside its last epoch.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -38,7 +39,7 @@ from mcage.lifetime.outcomes import (
 )
 from mcage.replays.outcome import Event
 from mcage.spec.epochs import growth_weights, middles_of_growth
-from mcage.variation import EntryFaults, TailCells
+from mcage.variation import NewSlices
 
 BISECTIONS = 12
 """Halvings of an epoch in search of the moment from which a kernel cannot run: 4 hours of two
@@ -53,8 +54,9 @@ class SliceBatch:
     ----------
     kernel_of_epoch : int64[I, epochs]
         Kernel that each instance runs in each epoch.
-    tail : TailCells
-        Cells that may become faulty, above the floor of the conditions.
+    new : NewSlices
+        Their faults at the lowest Vdd, and the cells that may become faulty: above the floor of the
+        conditions.
     sampled_cells : int64[I, sample]
         Cells whose shifts stand for the distribution over the slice.
     constants : InstanceConstants, optional
@@ -63,7 +65,7 @@ class SliceBatch:
     """
 
     kernel_of_epoch: NDArray[np.int64]
-    tail: TailCells
+    new: NewSlices
     sampled_cells: NDArray[np.int64]
     constants: InstanceConstants | None = None
 
@@ -115,45 +117,41 @@ class _Simulation:
         batch: SliceBatch,
     ) -> None:
         count, epochs = batch.kernel_of_epoch.shape
-        tail, sampled = batch.tail, batch.sampled_cells.shape[1]
-        faulty = tail.vmin_volts > conditions.environment.lowest_vdd_volts
-        self.entries = EntryFaults.none(count).more(tail, faulty)
-        # A cell that is faulty from the start stays faulty; it need not be tracked.
-        self.tail = tail.at(np.flatnonzero(~faulty), np.arange(count))
-        self.conditions = conditions
+        self.tail, self.entries = batch.new.tail, batch.new.faults.of(np.arange(count))
+        self.conditions, self.batch, self.engine = conditions, batch, engine
         self.delay_limit = conditions.delay_limit(batch.constants)
         self.kernel_of_epoch = batch.kernel_of_epoch
         self.feasibility = Feasibility(
             engine, fault_free, conditions.lds_rows, conditions.spill_limit
         )
+        # The last epoch of each instance so far, and the replays at both its ends.
+        self.epoch = np.zeros(count, dtype=np.int64)
+        self.first, self.last = FaultMapReplays.none(count), FaultMapReplays.none(count)
+
+        self.ended_by_delay = np.zeros(count, dtype=bool)
+        self.ended_by_faults = np.zeros(count, dtype=bool)
+
+        self.end = LifeEnd.at_horizon(count, conditions.horizon_seconds)
+        self.spills = Spills.none(count, epochs)
+        self.faulty_entries = FaultyEntries.of(self.entries.maps, epochs)
+        self.moments = LifeMoments.none(count, epochs)
+        self.epoch_max_dvth = np.full((count, epochs, 2), np.nan)
+
+    @cached_property
+    def degradation(self) -> Degradation:
+        """Transistors of the batch; they need no memory where all instances are dead on arrival."""
+        batch, (count, sampled) = self.batch, self.batch.sampled_cells.shape
         tracked = TrackedCells(
             np.concatenate([self.tail.instance, np.repeat(np.arange(count), sampled)]),
             np.concatenate([self.tail.cell.astype(np.int64), batch.sampled_cells.ravel()]),
             self.tail.vmin_volts,
             sampled,
         )
-        given = (engine, fault_free.duties, tracked, count)
-        self.degradation: Degradation
-        if conditions.sums_suffice:
-            shift = conditions.additive_shift(batch.constants)
-            self.degradation = AdditiveDegradation(shift, *given)
-        else:
-            history = conditions.history(batch.constants)
-            self.degradation = StepwiseDegradation(history, *given)
-
-        # The last epoch of each instance so far, and the replays at both its ends.
-        self.epoch = np.zeros(count, dtype=np.int64)
-        self.first, self.last = FaultMapReplays.none(count), FaultMapReplays.none(count)
-
-        self.fault_maps = self.entries.fault_maps(conditions.spread_blocks)
-        self.ended_by_delay = np.zeros(count, dtype=bool)
-        self.ended_by_faults = np.zeros(count, dtype=bool)
-
-        self.end = LifeEnd.at_horizon(count, conditions.horizon_seconds)
-        self.spills = Spills.none(count, epochs)
-        self.faulty_entries = FaultyEntries.of(self.fault_maps, epochs)
-        self.moments = LifeMoments.none(count, epochs)
-        self.epoch_max_dvth = np.full((count, epochs, 2), np.nan)
+        given = (self.engine, self.feasibility.fault_free.duties, tracked, count)
+        if self.conditions.sums_suffice:
+            shift = self.conditions.additive_shift(batch.constants)
+            return AdditiveDegradation(shift, *given)
+        return StepwiseDegradation(self.conditions.history(batch.constants), *given)
 
     def run(self) -> LifeOutcomes:
         edges = [years * SECONDS_PER_YEAR for years in self.conditions.epoch_edges_years]
@@ -173,7 +171,7 @@ class _Simulation:
     def _begin(self, running: NDArray[np.int64], epoch: int, start: float) -> FaultMapReplays:
         """Let instances begin an epoch; those whose kernel cannot run end there."""
         kernel = self.kernel_of_epoch[running, epoch]
-        first = self.feasibility.replay(kernel, self.fault_maps[running], self.last.of(running))
+        first = self.feasibility.replay(kernel, self.entries.maps[running], self.last.of(running))
         dead = ~first.feasible
         self.end.seconds[running[dead]] = start
         self.end.cause[running[dead]] = first.end_cause[dead]
@@ -186,8 +184,7 @@ class _Simulation:
         self.degradation.add(running, first.kernel, first.fault_maps, start, end)
         new_faults = self._new_faults(running)
         faults = new_faults.faults_at(new_faults.span.end)
-        fault_maps = faults.fault_maps(self.conditions.spread_blocks)
-        last = self.feasibility.replay(first.kernel, fault_maps, first)
+        last = self.feasibility.replay(first.kernel, faults.maps, first)
         self.last.keep(running, last)
         self.ended_by_delay[running] = self.degradation.exceeds(
             running, self.delay_limit.of(running)
@@ -203,10 +200,9 @@ class _Simulation:
             alive = np.flatnonzero(~ended)
             running, new_faults = running[alive], new_faults.of(alive)
             first, last = first.of(alive), last.of(alive)
-            faults, fault_maps = faults.of(alive), fault_maps[alive]
+            faults = faults.of(alive)
         self._record(running, new_faults.span.end, new_faults, first, last)
         self.entries.keep(running, faults)
-        self.fault_maps[running] = fault_maps
         self.degradation.mark_faulty(new_faults.places)
         return running
 
@@ -216,7 +212,6 @@ class _Simulation:
         places, degradation = self.degradation.failing(instances, failure)
         return NewFaults(
             failure=failure,
-            spread_blocks=self.conditions.spread_blocks,
             span=self.degradation.span.of(instances),
             earlier=self.entries.of(instances),
             places=places,

@@ -20,7 +20,7 @@ from mcage.spec import SweepSpec
 from mcage.sweep.cases import PlannedCase
 from mcage.sweep.plan import SweepPlan, kernels_of_periods
 from mcage.sweep.variables import DVTH_BIN_EDGES_MV, VARIABLES
-from mcage.variation import TailCells
+from mcage.variation import NewSlices, TailCells
 
 SAMPLED_CELLS = 1024
 """Cells of each instance whose shifts make up the dVth histogram."""
@@ -153,6 +153,7 @@ class _Batch:
         self._sample = _sampled_cells(spec, instances)
         self._constants = plan.distributions.draw(spec.seed, instances, spec.life.epochs)
         self._tails: dict[tuple[str, float], TailCells] = {}
+        self._new: dict[tuple[str, float, float, bool], NewSlices] = {}
 
     def arrays(self) -> Arrays:
         plan = self._plan
@@ -194,7 +195,7 @@ class _Batch:
         )
         batch = SliceBatch(
             kernel_of_epoch=self._kernel_of_epoch,
-            tail=self._tail(case),
+            new=self._new_slices(case),
             sampled_cells=self._sample,
             constants=replace(self._constants, time_fractions=fractions),
         )
@@ -204,6 +205,15 @@ class _Batch:
             consumption=meter.read(self._kernel_of_epoch, outcomes.moments, fractions),
             time_fractions=self._time_fractions(case, fractions),
         )
+
+    def _new_slices(self, case: PlannedCase) -> NewSlices:
+        """The slices as manufactured: the same under all techniques."""
+        conditions = case.conditions
+        vdd_volts, spread = conditions.environment.lowest_vdd_volts, conditions.spread_blocks
+        key = case.case.scenario, conditions.floor_volts, vdd_volts, spread
+        if key not in self._new:
+            self._new[key] = NewSlices.at(vdd_volts, self._tail(case), spread)
+        return self._new[key]
 
     def _tail(self, case: PlannedCase) -> TailCells:
         """Cells that matter to a case: drawn once for each scenario, by its lowest floor."""

@@ -2,7 +2,7 @@
 
 from mcage.variation.die import die_of, sample_die
 from mcage.variation.expected import check_vdd, expected_classes, expected_reliable_entries
-from mcage.variation.fault_map import EntryFaults, class_shares, fault_map, faulty_bits
+from mcage.variation.fault_map import EntryFaults, NewSlices, class_shares, fault_map, faulty_bits
 from mcage.variation.fault_model import (
     DEFAULT_TOLERANCE,
     GROWING_MODES,
@@ -23,6 +23,7 @@ __all__ = [
     "SCENARIOS",
     "EntryFaults",
     "FaultModel",
+    "NewSlices",
     "Scenario",
     "TailCells",
     "check_vdd",

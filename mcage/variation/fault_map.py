@@ -15,7 +15,7 @@ REPAIRED_BITS = 1
 """Replacement bits of an entry: entries with no more faulty bits than this are reliable."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EntryFaults:
     """Faulty bits of all entries of I instances.
 
@@ -25,44 +25,87 @@ class EntryFaults:
         Number of faulty bits.
     blocks : uint8[I, 256]
         Bit b is set if block b has a faulty bit.
+    maps : uint8[I, 256]
+        Fault maps that follow: see `fault_map`.
+    spread_blocks : bool
+        Whether they follow the paper's conservative rule.
     """
 
     bits: NDArray[np.int16]
     blocks: NDArray[np.uint8]
+    maps: NDArray[np.uint8]
+    spread_blocks: bool
 
     @classmethod
-    def none(cls, instances: int) -> Self:
+    def none(cls, instances: int, spread_blocks: bool = False) -> Self:
         """Instances without faults."""
         shape = (instances, SLICE.entries)
-        return cls(np.zeros(shape, dtype=np.int16), np.zeros(shape, dtype=np.uint8))
+        blocks, maps = (np.zeros(shape, dtype=np.uint8) for _ in range(2))
+        return cls(np.zeros(shape, dtype=np.int16), blocks, maps, spread_blocks)
 
     def of(self, instances: NDArray[np.int64]) -> "EntryFaults":
         """Faults of selected instances."""
-        return EntryFaults(self.bits[instances], self.blocks[instances])
+        bits, blocks = self.bits[instances], self.blocks[instances]
+        return EntryFaults(bits, blocks, self.maps[instances], self.spread_blocks)
 
     def keep(self, instances: NDArray[np.int64], others: "EntryFaults") -> None:
         """Replace the faults of selected instances."""
         self.bits[instances], self.blocks[instances] = others.bits, others.blocks
+        self.maps[instances] = others.maps
 
     def more(self, cells: TailCells, faulty: NDArray[np.bool_]) -> "EntryFaults":
         """The same with more faults: cells of the I instances, and which are faulty, bool[n]."""
-        entry = cells.slice_entry[faulty]
-        if not len(entry):
+        places = np.flatnonzero(faulty)
+        if not len(places):
             return self
+        entry = cells.slice_entry[places]
         # Cells are in rising order: those of an entry stand together.
         first = np.flatnonzero(np.concatenate([[True], entry[1:] != entry[:-1]]))
-        bits, blocks = self.bits.copy(), self.blocks.copy()
-        with_faults = entry[first]
-        bits.ravel()[with_faults] += np.diff(first, append=len(entry)).astype(np.int16)
-        in_block = (1 << cells.block[faulty]).astype(np.uint8)
-        blocks.ravel()[with_faults] |= np.bitwise_or.reduceat(in_block, first)
-        return EntryFaults(bits, blocks)
+        bits, blocks, maps = self.bits.copy(), self.blocks.copy(), self.maps.copy()
+        changed, added = entry[first], np.diff(first, append=len(entry)).astype(np.int16)
+        in_block = (1 << cells.block[places]).astype(np.uint8)
+        bits_of, blocks_of = bits.ravel(), blocks.ravel()
+        bits_of[changed] += added
+        blocks_of[changed] |= np.bitwise_or.reduceat(in_block, first)
+        row = np.minimum(bits_of[changed], SLICE.blocks) << SLICE.blocks
+        maps.ravel()[changed] = _unusable_blocks(self.spread_blocks)[row | blocks_of[changed]]
+        return EntryFaults(bits, blocks, maps, self.spread_blocks)
 
-    def fault_maps(self, spread_blocks: bool = False) -> NDArray[np.uint8]:
-        """See `fault_map`."""
-        table = _unusable_blocks(spread_blocks)
-        row = np.minimum(self.bits, SLICE.blocks) << SLICE.blocks
-        return table.take(row | self.blocks)
+
+@dataclass(frozen=True, eq=False)
+class NewSlices:
+    """I slices as manufactured, at a Vdd: their faults, and the cells that may become faulty.
+
+    Attributes
+    ----------
+    faults : EntryFaults
+        Their faults; a cell that is faulty from the start stays faulty.
+    tail : TailCells
+        The weakest of the other cells.
+    """
+
+    faults: EntryFaults
+    tail: TailCells
+
+    @classmethod
+    def at(cls, vdd_volts: float, cells: TailCells, spread_blocks: bool = False) -> Self:
+        """Slices with these weak cells.
+
+        Parameters
+        ----------
+        vdd_volts : float
+            Vdd at which cells must work.
+        cells : TailCells
+            All cells that are faulty at this Vdd, or may become so.
+        spread_blocks : bool
+            See `fault_map`.
+        """
+        faulty, count = cells.vmin_volts > vdd_volts, cells.instances
+        faults = EntryFaults.none(count, spread_blocks).more(cells, faulty)
+        return cls(faults, cells.at(np.flatnonzero(~faulty), np.arange(count)))
+
+    def __len__(self) -> int:
+        return self.tail.instances
 
 
 @cache
@@ -121,7 +164,7 @@ def fault_map(
     -----
     Toca-Díaz et al. (RRCD), section II.B; Schechter et al. (ECP), ISCA 2010.
     """
-    return EntryFaults.none(cells.instances).more(cells, faulty).fault_maps(spread_blocks)
+    return EntryFaults.none(cells.instances, spread_blocks).more(cells, faulty).maps
 
 
 def class_shares(bits: NDArray[np.int16]) -> NDArray[np.float64]:

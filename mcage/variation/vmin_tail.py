@@ -15,7 +15,7 @@ so that the faults of an instance are nested in Vdd, and the map is a function o
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,9 +196,10 @@ def _sample_slices(
     limits = -log_ndtr((floor_volts - nodes) / scenario.sigma_random_volts) * (1 + ROUNDING)
     bounds = -np.expm1(-bits * limits) * (1 + ROUNDING)
     owner, segment, uniform = first_numbers_below(keys, instances, bounds, segments)
-    entry, column = np.divmod(segment, scenario.node_columns)
-    row = entry // (SLICE.entries // scenario.node_rows)
-    mean, limit = nodes[owner, row, column], limits[owner, row, column]
+    node = (
+        owner * nodes[0].size + _node_of_segment(scenario.node_rows, scenario.node_columns)[segment]
+    )
+    mean, limit = nodes.ravel()[node], limits.ravel()[node]
     depth = np.zeros(len(owner))  # -log Phi of the last cell drawn
     drawn: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
     for taken in range(bits):
@@ -230,6 +231,16 @@ def _sample_slices(
         return np.zeros(len(nodes), np.int64), np.empty(0, np.int32), np.empty(0)
     owner, cell, vmin = (np.concatenate(values) for values in zip(*drawn, strict=True))
     kept = np.flatnonzero(vmin > floor_volts)
-    order = kept[np.argsort(owner[kept] * SLICE.cells + cell[kept])]
+    # What each round has drawn is in rising order: to be merged, not to be sorted.
+    order = kept[np.argsort(owner[kept] * SLICE.cells + cell[kept], kind="stable")]
     counts = np.bincount(owner[kept], minlength=len(nodes))
     return counts, cell[order].astype(np.int32), vmin[order]
+
+
+@lru_cache(maxsize=8)
+def _node_of_segment(rows: int, columns: int) -> NDArray[np.int64]:
+    """Node of each segment of a slice: int64[segments], read-only."""
+    nodes = np.arange(rows * columns).reshape(rows, columns)
+    of_segments = np.repeat(nodes, SLICE.entries // rows, axis=0).ravel()
+    of_segments.setflags(write=False)
+    return of_segments

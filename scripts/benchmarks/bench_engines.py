@@ -215,7 +215,7 @@ def sampled_maps(first, count, name="common"):
     where = scenario(name)
     tail = FaultModel(where).sample(1, np.arange(first, first + count), where.vdd_volts)
     faulty = tail.vmin_volts > where.vdd_volts
-    return EntryFaults.none(count).more(tail, faulty).fault_maps()
+    return EntryFaults.none(count).more(tail, faulty).maps
 
 
 def replays(engines, options):

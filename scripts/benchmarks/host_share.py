@@ -231,6 +231,7 @@ def host_seconds(engine, instances, **keys):
     with tempfile.TemporaryDirectory() as folder:
         stub_sweep(engine, instances=WARM_UP, **keys).compute(0, WARM_UP)
         sweep, out = stub_sweep(engine, instances=instances, **keys), Path(folder) / "sweep.h5"
+        assert sweep.study  # digests of traces belong to a start
         before = engine.kernels.seconds
         begun = time.process_time()
         run_prepared(sweep, out)

@@ -17,7 +17,7 @@ from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces.model import COLUMNS, Trace
-from mcage.variation import TailCells
+from mcage.variation import NewSlices, TailCells
 
 NUMPY, NUMBA = NumpyEngine(), NumbaEngine()
 YEAR = SECONDS_PER_YEAR
@@ -119,7 +119,8 @@ def lived(
     if kernels is None:
         kernels = np.zeros((tail.instances, len(given.epoch_edges_years) - 1), dtype=np.int64)
     sampled = np.tile(np.array(sample, dtype=np.int64), (tail.instances, 1))
-    batch = SliceBatch(np.asarray(kernels), tail, sampled, constants)
+    new = NewSlices.at(given.environment.lowest_vdd_volts, tail, given.spread_blocks)
+    batch = SliceBatch(np.asarray(kernels), new, sampled, constants)
     return simulate_lifetimes(given, engine, shared, batch)
 
 

@@ -28,6 +28,7 @@ from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import first_generations, open_trace
 from mcage.traces.transforms import held_while_idle
+from mcage.variation import NewSlices
 
 ZERO = np.zeros(64, dtype=np.uint32)
 
@@ -41,7 +42,8 @@ def held_life(trace, technique, activity, tail=None, sample=(), **changes):
     given = rules(holds_while_idle=True, **changes)
     kernels = np.zeros((tail.instances, len(given.epoch_edges_years) - 1), dtype=np.int64)
     sampled = np.tile(np.array(sample, dtype=np.int64), (tail.instances, 1))
-    life = simulate_lifetimes(given, NUMBA, shared, SliceBatch(kernels, tail, sampled))
+    new = NewSlices.at(given.environment.lowest_vdd_volts, tail)
+    life = simulate_lifetimes(given, NUMBA, shared, SliceBatch(kernels, new, sampled))
     meter = Meter(
         shared, (conventional(trace),), environment("nominal", 0.419), NODE, COSTS.penalties
     )

@@ -41,7 +41,7 @@ def record_lives(monkeypatch):
     original = module.simulate_lifetimes
 
     def recording(conditions, engine, fault_free, batch):
-        calls.append((conditions, batch.kernel_of_epoch, batch.tail, batch.sampled_cells))
+        calls.append((conditions, batch.kernel_of_epoch, batch.new.tail, batch.sampled_cells))
         return original(conditions, engine, fault_free, batch)
 
     monkeypatch.setattr(module, "simulate_lifetimes", recording)

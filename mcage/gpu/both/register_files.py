@@ -19,7 +19,7 @@ from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.sweep.batch import batch_size
 from mcage.sweep.cases import PlannedCase
 from mcage.sweep.plan import SweepPlan, kernels_of_periods
-from mcage.variation import TailCells
+from mcage.variation import NewSlices, TailCells
 
 _ANY = Distribution("constant", (1.0,))
 
@@ -131,7 +131,9 @@ class RegisterFiles:
                 conditions = _without_clock(case.conditions, level.period_seconds)
                 batch = SliceBatch(
                     kernel_of_epoch=kernels,
-                    tail=tail,
+                    new=NewSlices.at(
+                        conditions.environment.lowest_vdd_volts, tail, conditions.spread_blocks
+                    ),
                     sampled_cells=np.zeros((len(ids), 1), np.int64),
                     constants=self.constants(case, ids, vt0_volts, level.history),
                 )

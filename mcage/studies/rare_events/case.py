@@ -20,7 +20,7 @@ from mcage.studies.rare_events.vmin_gaussian import VminGaussian
 from mcage.studies.single_case import SingleCase
 from mcage.sweep.plan import kernels_of_periods
 from mcage.sweep.study import Sweep
-from mcage.variation import TailCells
+from mcage.variation import NewSlices, TailCells
 
 MOMENT_YEARS = 1e-12
 """Length of an epoch in which nothing ages; it lets slices die that cannot run the next kernel."""
@@ -136,7 +136,11 @@ class RareCase:
             batch = np.arange(first, min(first + size, len(instances)))
             slices = SliceBatch(
                 kernel_of_epoch=kernel_of_epoch[batch],
-                tail=_of(tail, batch),
+                new=NewSlices.at(
+                    self.conditions.environment.lowest_vdd_volts,
+                    _of(tail, batch),
+                    self.conditions.spread_blocks,
+                ),
                 sampled_cells=np.empty((len(batch), 0), dtype=np.int64),
                 constants=self.conditions.distributions.draw(seed, instances[batch], self.epochs),
             )

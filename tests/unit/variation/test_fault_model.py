@@ -12,6 +12,7 @@ from mcage.variation import (
     SCENARIOS,
     EntryFaults,
     FaultModel,
+    NewSlices,
     TailCells,
     class_shares,
     fault_map,
@@ -144,21 +145,32 @@ def test_faults_that_come_later_are_added(spread_blocks: bool) -> None:
     """In any number of steps, for all instances or for some."""
     cells = sample_tail(scenario("common"), 1, np.arange(6), 0.40)
     step = np.random.default_rng(2).integers(3, size=len(cells.cell))
-    faults = EntryFaults.none(6)
+    faults = EntryFaults.none(6, spread_blocks)
     for one in range(3):
         faults = faults.more(cells, step == one)
         expected = fault_map(cells, step <= one, spread_blocks)
-        np.testing.assert_array_equal(faults.fault_maps(spread_blocks), expected)
+        np.testing.assert_array_equal(faults.maps, expected)
     some = np.array([1, 4])
     places = np.flatnonzero(np.isin(cells.instance, some) & (step == 2))
-    earlier = EntryFaults.none(6).more(cells, step < 2)
+    earlier = EntryFaults.none(6, spread_blocks).more(cells, step < 2)
     of_some = earlier.of(some).more(cells.at(places, some), np.ones(len(places), bool))
-    np.testing.assert_array_equal(of_some.fault_maps(spread_blocks), expected[some])
+    np.testing.assert_array_equal(of_some.maps, expected[some])
     earlier.keep(some, of_some)
-    np.testing.assert_array_equal(earlier.fault_maps(spread_blocks)[some], expected[some])
-    np.testing.assert_array_equal(
-        earlier.fault_maps(spread_blocks)[0], fault_map(cells, step < 2, spread_blocks)[0]
-    )
+    np.testing.assert_array_equal(earlier.maps[some], expected[some])
+    np.testing.assert_array_equal(earlier.maps[0], fault_map(cells, step < 2, spread_blocks)[0])
+
+
+@pytest.mark.parametrize("spread_blocks", [False, True])
+def test_new_slices_have_their_faults_apart(spread_blocks: bool) -> None:
+    cells = sample_tail(scenario("common"), 1, np.arange(6), 0.40)
+    faulty = cells.vmin_volts > 0.419
+    new = NewSlices.at(0.419, cells, spread_blocks)
+    assert len(new) == 6
+    np.testing.assert_array_equal(new.faults.maps, fault_map(cells, faulty, spread_blocks))
+    np.testing.assert_array_equal(new.faults.bits, faulty_bits(cells, faulty))
+    assert 0 < len(new.tail.cell) == (~faulty).sum()
+    np.testing.assert_array_equal(new.tail.vmin_volts, cells.vmin_volts[~faulty])
+    np.testing.assert_array_equal(new.tail.slice_entry, cells.slice_entry[~faulty])
 
 
 def test_cells_at_some_places() -> None:

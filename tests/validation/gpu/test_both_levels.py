@@ -15,6 +15,7 @@ from mcage.gpu.gating.study import Gating
 from mcage.gpu.nominal.both import combined_cases
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.sweep.plan import kernels_of_periods
+from mcage.variation import NewSlices
 
 NOMINAL = {
     "slices_per_sm": 1,
@@ -90,7 +91,8 @@ def test_a_slice_lives_as_in_a_sweep():
     )
     for place, case in enumerate(plan.cases):
         tail = case.faults.sample(plan.spec.seed, ids, case.conditions.floor_volts)
-        batch = SliceBatch(kernels, tail, np.zeros((16, 1), np.int64), constants)
+        new = NewSlices.at(case.conditions.environment.lowest_vdd_volts, tail)
+        batch = SliceBatch(kernels, new, np.zeros((16, 1), np.int64), constants)
         fault_free = plan.fault_free[case.case.technique]
         end = simulate_lifetimes(case.conditions, plan.engine, fault_free, batch).end
         first = end.seconds.argmin()
