@@ -165,13 +165,13 @@ class CudaStress(StressAccumulator):
         self, instances: NDArray[np.int64], backs: NDArray[np.float64], known: NDArray[np.float64]
     ) -> Any:
         device, module, count = self._runner.device, self._tables.most_stressed, len(instances)
-        longest = device.upload(np.ascontiguousarray(known).view(np.uint64))
-        arrays = (
-            device.upload(instances.astype(np.int32)),
-            device.upload(self._log.parts(instances, backs)),
-            device.upload(np.ascontiguousarray(backs)),
-            longest,
+        arrays = device.upload_together(
+            instances.astype(np.int32),
+            self._log.parts(instances, backs),
+            backs,
+            np.ascontiguousarray(known).view(np.uint64),
         )
+        longest = arrays[-1]
         addresses = [device.address(array) for array in arrays]
         moments = device.upload(np.array([*addresses, count], dtype=np.uint64))
         state = self._log.state

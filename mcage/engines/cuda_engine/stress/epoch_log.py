@@ -81,16 +81,9 @@ class EpochLog:
 
     def begin(self, instances: NDArray[np.int64], mixtures: NDArray[np.float64]) -> None:
         """Let instances begin with the seconds that they have run each kernel: float64[m, k]."""
-        self._tables.epoch_log.launch(
-            "begin",
-            (len(instances), 2 * _PLACES // _THREADS, 1),
-            (_THREADS, 1, 1),
-            [
-                self.state,
-                self._device.upload(mixtures),
-                self._device.upload(instances.astype(np.int32)),
-            ],
-        )
+        mixed, among = self._device.upload_together(mixtures, instances.astype(np.int32))
+        grid = (len(instances), 2 * _PLACES // _THREADS, 1)
+        self._tables.epoch_log.launch("begin", grid, (_THREADS, 1, 1), [self.state, mixed, among])
 
     def epoch_bytes(self, kernel: NDArray[np.int64]) -> int:
         """Bytes that an epoch of an instance takes at most, whichever of the kernels it runs."""
@@ -108,6 +101,12 @@ class EpochLog:
         starts = device.empty((len(instances), tables.passes * SLICE.entries + 1), np.int32)
         powered = device.empty((len(instances), SLICE.entries), np.int64)
         self._kept.append((codes, starts, powered))
+        first_write, cycles, among, scales = device.upload_together(
+            tables.residencies.first_write[epochs.kernels].astype(np.int32),
+            tables.cycles[epochs.kernels],
+            instances.astype(np.int32),
+            epochs.scales,
+        )
         tables.epoch_log.launch(
             "log_epoch",
             (len(instances), _PARTS, 1),
@@ -116,12 +115,12 @@ class EpochLog:
                 tables.residencies.table,
                 self.state,
                 occupants.runs,
-                device.upload(tables.residencies.first_write[epochs.kernels].astype(np.int32)),
-                device.upload(tables.cycles[epochs.kernels]),
+                first_write,
+                cycles,
                 occupants.starts,
                 occupants.occupants,
-                device.upload(instances.astype(np.int32)),
-                device.upload(epochs.scales),
+                among,
+                scales,
                 codes,
                 starts,
                 powered,

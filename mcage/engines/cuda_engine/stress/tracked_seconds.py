@@ -190,6 +190,7 @@ class CudaTrackedSeconds(TrackedSeconds):
             return super().histogram(instances, moments, shift, bins)
         device, cells = self._runner.device, len(self._tracked.cell)
         counts = device.zeros((2, bins), np.uint64)
+        moment = device.upload_together(instances.astype(np.int32), moments.part, moments.age)
         if len(instances):
             self._runner.module(SHIFTS).launch(
                 "count_shifts",
@@ -197,9 +198,7 @@ class CudaTrackedSeconds(TrackedSeconds):
                 (_THREADS, 1, 1),
                 [
                     self._shift_on_device(shift),
-                    device.upload(instances.astype(np.int32)),
-                    device.upload(moments.part),
-                    device.upload(moments.age),
+                    *moment,
                     np.int64(cells - self._instances * self._tracked.sampled),
                     np.int32(self._tracked.sampled),
                     np.int32(cells),

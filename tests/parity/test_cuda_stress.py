@@ -1,0 +1,198 @@
+"""The shortcuts of the CUDA engine's stress times against the reference, and on real traces.
+
+Kernels run on the host device. What they tell is equal to the last bit, integers and floats: the
+longest times, those of tracked cells, which cells fail, histograms. Nothing has a tolerance.
+"""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from engine_cases import (
+    NUMBA,
+    NUMPY,
+    assert_same_lives,
+    cuda_engine,
+    duties_of,
+    live,
+    possible_redirections,
+    random_replays,
+    seeded_fault_maps,
+)
+from host_gpu.compiler import needs_host_compiler
+
+from mcage.aging.additive_shift import AdditiveShift
+from mcage.aging.environment import environment
+from mcage.aging.nbti import nbti_model
+from mcage.aging.vmin import CellFailure
+from mcage.engines.cuda_engine.stress import residencies, tracked_seconds
+from mcage.engines.cuda_engine.stress.residencies import host_residencies
+from mcage.engines.stress import FaultFreeDuties
+from mcage.engines.tracked_cells import Moments, TrackedCells
+from mcage.geometry import SLICE
+from mcage.replays.most_stressed import duty_cycles
+from mcage.replays.prepare import prepare
+from mcage.techniques import TECHNIQUES
+from mcage.traces.library import bundled_trace
+
+pytestmark = needs_host_compiler
+KERNELS = ("Reduction", "ScanLargeArrays")
+INSTANCES, TRACKED = 2, 40
+
+
+def duties_without_faults(name):
+    replays = tuple(prepare(bundled_trace(kernel), TECHNIQUES[name]) for kernel in KERNELS)
+    clean = np.zeros((1, SLICE.entries), dtype=np.uint8)
+    times = [NUMBA.cell_times(replay, clean) for replay in replays]
+    zeros, ones = (
+        duty_cycles(np.stack([(getattr(each, kind)[0] / each.period).ravel() for each in times]))
+        for kind in ("zeros", "ones")
+    )
+    return FaultFreeDuties(replays, zeros, ones)
+
+
+@pytest.mark.parametrize("name", ["rrcd", "rrcd+rc+rar"])
+def test_real_traces(name):
+    """As on the Numba engine, which `test_numba_stress` compares with sums over all cells."""
+    duties, rng = duties_without_faults(name), np.random.default_rng(4)
+    cells = rng.choice(SLICE.cells, (INSTANCES, TRACKED), replace=False)
+    tracked = TrackedCells(np.repeat(np.arange(INSTANCES), TRACKED), cells.ravel())
+    meant, actual = (
+        engine.stress(duties, tracked, INSTANCES) for engine in (NUMBA, cuda_engine(seed=3))
+    )
+    blocks = 1 << rng.integers(0, 4, (INSTANCES, SLICE.entries))
+    everyone = np.arange(INSTANCES)
+    for faulty in (0, 0.3, 0.32):
+        maps = np.where(rng.random(blocks.shape) < faulty, blocks, 0).astype(np.uint8)
+        kernel, seconds = rng.integers(len(KERNELS), size=INSTANCES), rng.uniform(1e6, 1e8)
+        for stress in (meant, actual):
+            stress.add(everyone, kernel, maps, seconds)
+        assert np.array_equal(meant.longest, actual.longest)
+        assert np.array_equal(meant.tracked_seconds.now, actual.tracked_seconds.now)
+        back = np.full(INSTANCES, 0.4 * seconds)
+        earlier = [
+            stress.longest_earlier(everyone, kernel, maps, back) for stress in (meant, actual)
+        ]
+        assert np.array_equal(*earlier)
+    assert meant.longest.all()
+    assert meant.tracked_seconds.now.any()
+
+
+@pytest.mark.parametrize(("name", "most_cycles"), [("rrcd", 2**35), ("rrcd+rc+rar", 2**31 - 1)])
+def test_cycles_beyond_32_bits(name, most_cycles):
+    """Within a pass, and only of all passes together."""
+    longest = max(replay.schedule.cycles for replay in random_replays(TECHNIQUES[name]))
+    replays = random_replays(TECHNIQUES[name], longer=most_cycles // longest)
+    assert_same_lives((cuda_engine(seed=5),), duties_of(replays), 5)
+
+
+def test_residencies_with_sums_stand_first_and_all_writes_are_there():
+    for technique in possible_redirections().values():
+        replays = tuple(random_replays(technique))
+        host = host_residencies(replays)
+        assert len(host.writes) == sum(replay.schedule.writes for replay in replays)
+        stays = host.residencies.view(np.int32)
+        held = np.zeros(len(host.writes), dtype=bool)
+        for number, (first, last) in enumerate(stays[:, 4:6]):
+            assert (host.residency_of[first:last] == number).all()
+            assert not held[first:last].any()
+            held[first:last] = True
+        assert not stays[: host.with_sums, 6].any()
+        assert not (host.writes[stays[: host.with_sums, 4], 3] < 0).any()
+        in_table = sum(int(replay.schedule.in_table.sum()) for replay in replays)
+        assert held.sum() == len(host.writes) - in_table
+
+
+def test_without_memory_for_sums_residencies_are_walked_through(monkeypatch):
+    duties = duties_of(random_replays(TECHNIQUES["rrcd+rc+rar"]))
+    meant = live(cuda_engine(), duties, 3)
+    for part in (2**30 // 2**17, 2**40):  # for a few of them, for none
+        monkeypatch.setattr(residencies, "_PART_OF_MEMORY", part)
+        for expected, actual in zip(meant, live(cuda_engine(), duties, 3), strict=True):
+            assert np.array_equal(expected, actual)
+
+
+def test_more_epochs_than_there_is_space_for_at_first():
+    duties, maps = duties_of(random_replays(TECHNIQUES["rrcd"])), seeded_fault_maps(4)[1:3]
+    nobody, both = TrackedCells(*np.zeros((2, 0), dtype=np.int64)), np.arange(2)
+    engines = NUMPY, cuda_engine(seed=2)
+    meant, actual = (engine.stress(duties, nobody, 2) for engine in engines)
+    for epoch in range(10):
+        for stress in (meant, actual):
+            stress.add(both, both + epoch % 2, maps, 1e6 * (1 + epoch))
+    assert np.array_equal(meant.longest, actual.longest)
+    assert meant.longest.all()
+
+
+# ---- shifts ------------------------------------------------------------------------------------
+
+
+def worn(engine, model, instances=4, sampled=70):
+    """Tracked cells of slices without faults after two epochs, and how they shift."""
+    duties, rng = duties_of(random_replays(TECHNIQUES["baseline"])), np.random.default_rng(6)
+    tail = np.sort(rng.integers(instances, size=900))
+    cells = rng.integers(9 * SLICE.entry_bits, size=len(tail) + instances * sampled)
+    owners = np.concatenate([tail, np.repeat(np.arange(instances), sampled)])
+    stress = engine.stress(
+        duties, TrackedCells(owners, cells, rng.uniform(0.44, 0.5, len(tail)), sampled), instances
+    )
+    nowhere = np.zeros((instances, SLICE.entries), dtype=np.uint8)
+    for seconds in (3e7, 5e7):
+        kernel = rng.integers(3, size=instances)
+        stress.add(np.arange(instances), kernel, nowhere, seconds)
+    nbti = nbti_model(model)
+    rates = nbti.rates(environment("nominal", 1.0))
+    rates = dataclasses.replace(rates, stress=rates.stress * rng.uniform(0.5, 1, instances))
+    shift = AdditiveShift(nbti, rates, rng.uniform(0.5, 1, instances))
+    return stress.tracked_seconds, shift, Moments(rng.uniform(size=instances), np.full(4, 8e7))
+
+
+@pytest.mark.parametrize("at_first", [4, 1024])
+@pytest.mark.parametrize("model", ["facelift", "finfet"])
+def test_cells_that_fail_and_histograms(monkeypatch, model, at_first):
+    """Also if more fail than come back at once, and under a model that the host works out."""
+    monkeypatch.setattr(tracked_seconds, "_AT_FIRST", at_first)
+    (meant, shift, moments), (actual, _, _) = (
+        worn(engine, model) for engine in (NUMPY, cuda_engine(seed=9))
+    )
+    failure = CellFailure(1.0, 0.48)
+    chosen = np.array([0, 2, 3])
+    age = np.array([8e7, 9e7, 8.5e7])
+    for _ in range(2):
+        expected, seconds = meant.failing(chosen, age, shift, failure)
+        places, of_places = actual.failing(chosen, age, shift, failure)
+        assert np.array_equal(places, expected)
+        assert np.array_equal(of_places.before, seconds.before)
+        assert np.array_equal(of_places.after, seconds.after)
+        assert 4 < len(places) < 600
+        for cells in (meant, actual):
+            cells.mark_faulty(places[::2])
+    of_chosen = Moments(moments.part[chosen], moments.age[chosen])
+    for bins in (5, 60):
+        counts = meant.histogram(chosen, of_chosen, shift, bins)
+        assert np.array_equal(actual.histogram(chosen, of_chosen, shift, bins), counts)
+        assert (counts > 0).sum() > 3
+
+
+def test_an_epoch_waits_for_the_device_twice(monkeypatch):
+    """Once for the longest times, whether slices have faults or not, and once for new faults."""
+    engine = cuda_engine()
+    (device,) = engine.devices
+    duties = duties_of(random_replays(TECHNIQUES["rrcd"]))
+    tracked = TrackedCells(np.array([0, 1]), np.array([5, 9]), np.array([0.4, 0.4]))
+    stress = engine.stress(duties, tracked, 2)
+    maps = np.stack([np.zeros(SLICE.entries, dtype=np.uint8), seeded_fault_maps(1)[1]])
+    both, ages = np.arange(2), np.full(2, 1e7)
+    _, shift, _ = worn(NUMPY, "facelift")
+    log = []
+    for name in ("download", "module"):
+        original = getattr(device, name)
+        monkeypatch.setattr(
+            device, name, lambda *given, o=original, n=name: log.append(n) or o(*given)
+        )
+    for _ in range(2):
+        log.clear()
+        stress.add(both, both, maps, 1e7)
+        stress.tracked_seconds.failing(both, ages, shift, CellFailure(1.0, 0.5))
+    # Both longest times are waited for together: the second is there when the first is.
+    assert log == ["download"] * 3
