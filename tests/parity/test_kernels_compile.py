@@ -21,14 +21,6 @@ from mcage.kernel_sources import KERNELS
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="NVRTC's wheel is for Linux")
 
 COMPILATIONS = list(compilations())
-TURNS = {
-    "select.cu": 3,
-    "walk.cu": 6,
-    "epoch_log.cu": 4,
-    "most_stressed.cu": 4,
-    "tracked_cells.cu": 4,
-}
-"""Of sources that take long: a program is compiled for one of so many architectures."""
 
 
 def name_of(compilation):
@@ -65,11 +57,9 @@ def assert_compiles_without_spills(program, some_architectures):
 
 
 def architectures_of(program):
-    """Those for which it is this program's turn among those of its source."""
-    source, _ = program
-    turns = TURNS.get(source, 1)
-    first = [other for other in COMPILATIONS if other[0] == source].index(program) % turns
-    return architectures()[first::turns]
+    """Those for which it is this program's turn among all of its source."""
+    of_source = [other for other in COMPILATIONS if other[0] == program[0]]
+    return architectures()[of_source.index(program) :: len(of_source)]
 
 
 def test_every_source_is_compiled_for_every_architecture():
