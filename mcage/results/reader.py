@@ -40,9 +40,10 @@ def open_results(path: Path | str) -> "xarray.Dataset":
     """
     import xarray
 
+    from mcage.results.lazy_store import LazyStore
+
     path = Path(path)
-    read_header(path)
-    return xarray.open_dataset(path, engine="h5netcdf")
+    return xarray.open_dataset(LazyStore(path, read_header(path)))
 
 
 def read_header(path: Path) -> Header:
