@@ -21,6 +21,7 @@ from mcage.engines.numba_engine.simd import (
     COMPONENTS,
     FIRST_BITS,
     add_where,
+    lowest_bit,
     prefetch,
     sum_components,
     sum_plane,
@@ -31,6 +32,12 @@ AT_ONCE_BITS = np.uint64(FIRST_BITS)
 ALL_BITS = np.uint64(0xFFFF_FFFF)
 _NEAR, _FAR = 3, 8
 """Occupants between the one at hand and those that are asked for."""
+
+_LINE = 8
+"""Planes in a cache line."""
+
+_LINE_BITS = np.uint64((1 << _LINE) - 1)
+_LOWEST = np.uint64(1)
 
 _ALONE = 2
 """Bits of `AT_ONCE` up to which it is better to look at each for itself."""
@@ -103,28 +110,29 @@ def gathered_times(
 
 @inner
 def whole_times(
-    residencies: Any, occupants: Any, entry: int, first: int, chosen: np.uint64, times: Any
+    residencies: Any, occupants: Any, entry: int, chosen: np.uint64, times: Any
 ) -> None:
-    """Add the times of `AT_ONCE` bits of an entry that is always written as a whole.
+    """Add the times of the chosen bits of an entry that is always written as a whole.
+
+    Of `AT_ONCE` bits next to each other all are added up, unless few of them are chosen: then each
+    is added for itself, and a residency of which all components, or none, show a '1' all the time
+    need not be looked into.
 
     Parameters
     ----------
     residencies, occupants, entry : Residencies, Occupants, int
         Occupants of an entry.
-    first : int
-        First of the bits.
     chosen : uint64
-        Bits that matter. If they are few, each is added for itself: then a residency of which all
-        components, or none, show a '1' all the time need not be looked into.
+        Set of bits.
     times : Times
         Added to.
     """
     facts, cycle, gated = residencies.facts, residencies.writes.cycle, residencies.rules.gated
-    planes, image = residencies.contents.planes, residencies.writes.image
-    duration, cycles = residencies.writes.duration, residencies.kernels.cycles[occupants.kernel]
-    passes, last_bit = len(residencies.selector_starts), first + AT_ONCE
-    together = _members(chosen >> np.uint64(first) & AT_ONCE_BITS) > _ALONE
-    powered = np.int64(0)
+    cycles = residencies.kernels.cycles[occupants.kernel]
+    passes, powered, together = len(residencies.selector_starts), np.int64(0), np.uint64(0)
+    for first in range(0, BITS, AT_ONCE):
+        if _members(chosen >> np.uint64(first) & AT_ONCE_BITS) > _ALONE:
+            together |= AT_ONCE_BITS << np.uint64(first)
     last_occupant = occupants.first[(entry + 1) * passes] - 1
     for pass_ in range(passes):
         place = entry * passes + pass_
@@ -134,38 +142,58 @@ def whole_times(
         previous = np.int64(-1)
         first_start, previous_end = np.int64(0), np.int64(0)
         for i in range(begin, last):
-            _look_ahead(residencies, occupants, i, last_occupant, first)
+            _look_ahead(residencies, occupants, i, last_occupant, chosen)
             occupant = occupants.occupant[i]
             residency, write = residency_of(occupant), begin_of(occupant)
-            start, end = cycle[write], np.int64(facts[residency, END])
+            start, end = np.int64(cycle[write]), np.int64(facts[residency, END])
             if previous < 0:
-                first_start = np.int64(start)
+                first_start = start
             elif not gated:
-                _add_left(residencies, previous, first, start - previous_end, times)
-            writes_end = np.int64(facts[residency, WRITES_END])
-            if together:
-                sum_planes(planes, image, duration, write, writes_end, first, times.ones)
-            else:
-                ever = facts[residency, EVER]
-                for bit in range(first, last_bit):
-                    if chosen >> np.uint64(bit) & np.uint64(1) and _meets_one(ever, bit):
-                        if _meets_zero(ever, bit):
-                            sum_plane(planes, image, duration, write, writes_end, bit, times.ones)
-                        else:
-                            add_everywhere(times.ones, bit, end - start)
+                _add_left(residencies, previous, chosen, start - previous_end, times)
+            _add_whole(residencies, residency, write, end - start, chosen, together, times)
             if gated:
                 powered += end - start
             previous, previous_end = np.int64(residency), end
         if not gated:
             until = np.int64(first_start + cycles)
-            _add_left(residencies, previous, first, until - previous_end, times)
+            _add_left(residencies, previous, chosen, until - previous_end, times)
             powered += np.int64(cycles)
-    for bit in range(first, last_bit):
-        add_everywhere(times.powered, bit, powered)
+    for bit in range(BITS):
+        if chosen >> np.uint64(bit) & _LOWEST:
+            add_everywhere(times.powered, bit, powered)
 
 
 @inner
-def _look_ahead(residencies: Any, occupants: Any, at: int, last: int, bit: int) -> None:
+def _add_whole(
+    residencies: Any,
+    residency: int,
+    write: int,
+    lasts: np.int64,
+    chosen: np.uint64,
+    together: np.uint64,
+    times: Any,
+) -> None:
+    """Add what a residency shows from a write on; those of `together` are added up together."""
+    planes, image = residencies.contents.planes, residencies.writes.image
+    duration, ever = residencies.writes.duration, residencies.facts[residency, EVER]
+    end = np.int64(residencies.facts[residency, WRITES_END])
+    left = together
+    while left:
+        first = lowest_bit(left)
+        sum_planes(planes, image, duration, write, end, first, times.ones)
+        left &= ~(AT_ONCE_BITS << np.uint64(first))
+    left = chosen & ~together & ever
+    while left:
+        bit = lowest_bit(left)
+        if _meets_zero(ever, bit):
+            sum_plane(planes, image, duration, write, end, bit, times.ones)
+        else:
+            add_everywhere(times.ones, bit, lasts)
+        left &= left - _LOWEST
+
+
+@inner
+def _look_ahead(residencies: Any, occupants: Any, at: int, last: int, chosen: np.uint64) -> None:
     """Ask for what the occupants to come will need: their writes, then the planes of these."""
     writes, facts = residencies.writes, residencies.facts
     far = occupants.occupant[min(at + _FAR, last)]
@@ -174,8 +202,11 @@ def _look_ahead(residencies: Any, occupants: Any, at: int, last: int, bit: int) 
     prefetch(writes.duration, begin_of(far), 0)
     prefetch(writes.cycle, begin_of(far), 0)
     near = occupants.occupant[min(at + _NEAR, last)]
-    for write in range(begin_of(near), np.int64(facts[residency_of(near), WRITES_END])):
-        prefetch(residencies.contents.planes, int(writes.image[write]), bit)
+    end = np.int64(facts[residency_of(near), WRITES_END])
+    for bit in range(0, BITS, _LINE):
+        if chosen >> np.uint64(bit) & _LINE_BITS:
+            for write in range(begin_of(near), end):
+                prefetch(residencies.contents.planes, int(writes.image[write]), bit)
 
 
 @inner
@@ -189,12 +220,6 @@ def _members(bits: np.uint64) -> int:
 
 
 @inner
-def _meets_one(ever: np.uint64, bit: int) -> np.uint64:
-    """Whether some component has a bit at '1' at any time of a residency."""
-    return ever >> np.uint64(bit) & np.uint64(1)
-
-
-@inner
 def _meets_zero(ever: np.uint64, bit: int) -> np.uint64:
     """Whether some component has a bit at '0' at any time of a residency."""
     return ever >> np.uint64(BITS + bit) & np.uint64(1)
@@ -202,19 +227,24 @@ def _meets_zero(ever: np.uint64, bit: int) -> np.uint64:
 
 @inner
 def _add_left(
-    residencies: Any, residency: np.int64, first: int, cycles: np.int64, times: Any
+    residencies: Any, residency: np.int64, chosen: np.uint64, cycles: np.int64, times: Any
 ) -> None:
     """Add the cycles for which what a residency has left stays in the entry."""
     last_write = np.int64(residencies.facts[residency, WRITES_END]) - 1
     row = residencies.writes.image[last_write]
-    for bit in range(first, first + AT_ONCE):
+    left = chosen
+    while left:
+        bit = lowest_bit(left)
         plane = residencies.contents.planes[row, bit]
         add_where(times.ones, bit, plane, times.ones.dtype.type(cycles))
+        left &= left - _LOWEST
 
 
 @inner
 def only_whole(residencies: Any, occupants: Any, entry: int) -> bool:
     """Whether an entry is always written as a whole."""
+    if residencies.kernels.whole[occupants.kernel]:
+        return True
     passes = len(residencies.selector_starts)
     for i in range(occupants.first[entry * passes], occupants.first[(entry + 1) * passes]):
         occupant = occupants.occupant[i]

@@ -66,12 +66,15 @@ class Kernels(NamedTuple):
     ----------
     cycles, writes : int64[kernels]
         Cycles of a pass; register writes in it, those in the compression table included.
+    whole : bool[kernels]
+        Whether every write is one of all cells of an entry.
     first_residency, first_operation : int64[kernels + 1]
         Kernel k has the residencies and operations from its number up to that of k + 1.
     """
 
     cycles: NDArray[np.int64]
     writes: NDArray[np.int64]
+    whole: NDArray[np.bool_]
     first_residency: NDArray[np.int64]
     first_operation: NDArray[np.int64]
 
@@ -174,6 +177,7 @@ def residencies_of(replays: tuple[PreparedReplay, ...]) -> Residencies:
         kernels=Kernels(
             cycles=np.array([replay.schedule.cycles for replay in replays]),
             writes=np.array([replay.schedule.writes for replay in replays]),
+            whole=np.array([not part.writes.mask.any() for part in parts]),
             first_residency=first_residency,
             first_operation=_starts([len(part.operations.code) for part in parts]),
         ),

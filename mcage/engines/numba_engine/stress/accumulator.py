@@ -16,7 +16,7 @@ from mcage.engines.numba_engine.jit import compiled, nested
 from mcage.engines.numba_engine.placement.contents import BITS
 from mcage.engines.numba_engine.placement.homes import find_homes, leave_out_late
 from mcage.engines.numba_engine.placement.occupants import sort_occupants
-from mcage.engines.numba_engine.placement.redirect import ENTRIES, LDS
+from mcage.engines.numba_engine.placement.redirect import ENTRIES, LDS, Homes, with_home
 from mcage.engines.numba_engine.placement.residencies import Residencies, each_by_itself
 from mcage.engines.numba_engine.simd import COMPONENTS
 from mcage.engines.numba_engine.stress.bounds import bound_homes, bound_occupants
@@ -138,9 +138,9 @@ class NumbaStress(StressAccumulator):
     @cached_property
     def _progress(self) -> Progress:
         instances, passes = len(self._has_separate_times), len(self._residencies.selector_starts)
-        cells, groups = len(self._list.tracked), len(self._groups.block)
+        rows, groups = len(self._list.tracked), len(self._groups.block)
         progress: Progress = new_progress(
-            cells, groups, instances, passes, self._residencies.at_most
+            rows, groups, instances, passes, self._residencies.at_most
         )
         return progress
 
@@ -245,16 +245,16 @@ def _add_together(
 ) -> None:
     """Add an epoch of a kernel to instances where each residency is the same wherever it lives."""
     residencies, epoch_log, kernel = search.residencies, search.epoch_log, batch.kernels[begin]
-    homes, homes_of_several = workspace.placement.homes, workspace.placement.homes_of_several
+    homes_of_several = workspace.placement.homes_of_several
     cells, instances = workspace.cells, batch.instances[begin:end]
     sums, open_bits = cells.times.ones, cells.open_bits
     spilled = np.zeros(SIDE_BY_SIDE, np.bool_)
     forget(open_bits)
     for place in range(end - begin):
-        _place(batch, begin + place, search, workspace)
+        homes = with_home(workspace.placement.homes, homes_of_several[place])
+        _place(batch, begin + place, search, workspace, homes)
         leave_out_late(residencies, kernel, homes)
         spilled[place] = homes.tally.events[LDS] > 0
-        homes_of_several[place] = homes.home
         bound_homes(residencies, kernel, homes, workspace.views.at_most)
         _guess(batch, begin + place, search, workspace)
         open_up(search, instances[place], place)
@@ -281,7 +281,7 @@ def _add_side_by_side(
     instances = batch.instances[begin:end]
     for place in range(begin, end):
         instance = batch.instances[place]
-        _place(batch, place, search, workspace)
+        _place(batch, place, search, workspace, workspace.placement.homes)
         bound_occupants(residencies, kernel, workspace.placement.homes.arrivals, workspace.views)
         _guess(batch, place, search, workspace)
         find_longest(search, instance, -1)
@@ -297,10 +297,10 @@ def _add_side_by_side(
 
 
 @nested
-def _place(batch: Batch, place: int, search: Search, workspace: Workspace) -> None:
+def _place(batch: Batch, place: int, search: Search, workspace: Workspace, homes: Homes) -> None:
     """Place the residencies of an instance, and write into the log who lived where."""
     residencies, epoch_log = search.residencies, search.epoch_log
-    homes, fill = workspace.placement.homes, workspace.placement.fill
+    fill = workspace.placement.fill
     instance, kernel = batch.instances[place], batch.kernels[place]
     find_homes(residencies, kernel, batch.fault_maps[place], homes, workspace.placement.counters)
     epoch = epoch_log.epochs[instance]

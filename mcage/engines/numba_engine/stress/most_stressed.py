@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.cell_times import (
-    AT_ONCE_BITS,
     Times,
     clear,
     gathered_times,
@@ -23,7 +22,7 @@ from mcage.engines.numba_engine.jit import inner, nested
 from mcage.engines.numba_engine.placement.contents import BITS
 from mcage.engines.numba_engine.placement.redirect import ENTRIES
 from mcage.engines.numba_engine.placement.residencies import Residencies
-from mcage.engines.numba_engine.simd import AT_ONCE, COMPONENTS
+from mcage.engines.numba_engine.simd import COMPONENTS
 from mcage.engines.numba_engine.stress.epoch_log import EpochLog, occupants_in
 from mcage.engines.numba_engine.stress.kept_cells import (
     KEPT,
@@ -43,6 +42,9 @@ _NOT_AMONG = -1
 
 _ROUNDING = 1e-12
 """Fraction of a bound by which it may fall short within an epoch by rounding alone."""
+
+_OUTWEIGHS = 1e-14
+"""Fraction of a bound that is more than the rounding errors of the few sums of a cell's time."""
 
 
 class CellWorkspace(NamedTuple):
@@ -94,8 +96,10 @@ class Moment(NamedTuple):
     ----------
     place : int
         Number of the instance among those whose open bits have been worked out, or -1.
-    back : float
-        Seconds to be taken back for each cycle of the epoch.
+    epochs : int
+        Epochs of the instance, the latest included.
+    scale, back : float
+        Seconds that a cycle of the epoch stands for; those of them to be taken back.
     part : float
         Part of the epoch that has passed; 1 at its end.
     most : float64[2]
@@ -103,6 +107,8 @@ class Moment(NamedTuple):
     """
 
     place: int
+    epochs: Any
+    scale: Any
     back: float
     part: float
     most: NDArray[np.float64]
@@ -121,12 +127,31 @@ def guess_longest(search: Search, instance: int) -> None:
     """
     cells, now = search.cells, _end_of_epoch(search, instance, _NOT_AMONG)
     for which in range(2):
-        before = np.argmax(cells.before[which, instance])
-        after = np.argmax(cells.bounds[which, instance])
-        for guess in (before, after):
-            if cells.bounds[which, instance].flat[guess] > now.most[which]:
+        before, after = cells.before[which, instance], cells.bounds[which, instance]
+        middle = _argmax_of_middles(after, cells.bounds[1 - which, instance])
+        for guess in (middle, np.argmax(before)):
+            if after.flat[guess] > now.most[which]:
                 _look(search, instance, int(guess // BITS), BIT << np.uint64(guess % BITS), now)
     _keep_longest(search, instance, now)
+
+
+@inner
+def _argmax_of_middles(bounds: Any, opposite: Any) -> np.int64:
+    """Return the bit of an entry with the highest middle between its bound and the least time.
+
+    An entry is powered for about as long as its bit with the least sum of both bounds says, and
+    a cell that is not at one value is at the other. float64[256, 32] each.
+    """
+    best, highest = np.int64(0), -1.0
+    for entry in range(ENTRIES):
+        powered = bounds[entry, 0] + opposite[entry, 0]
+        for bit in range(1, BITS):
+            powered = min(powered, bounds[entry, bit] + opposite[entry, bit])
+        for bit in range(BITS):
+            twice = bounds[entry, bit] + powered - opposite[entry, bit]
+            if twice > highest:
+                best, highest = np.int64(entry * BITS + bit), twice
+    return best
 
 
 @nested
@@ -134,7 +159,7 @@ def open_up(search: Search, instance: int, place: int) -> None:
     """Add the bits that may be longer than the guess to those that are worked out together."""
     now = _end_of_epoch(search, instance, _NOT_AMONG)
     for entry in range(ENTRIES):
-        chosen = _exceeding(search.cells, instance, entry, now.part, now.most)
+        chosen = _exceeding(search.cells, instance, entry, now)
         if chosen:
             add_open(search.workspace.open_bits, place, entry, chosen)
 
@@ -170,7 +195,15 @@ def _end_of_epoch(search: Search, instance: int, place: int) -> Moment:
     """Return the end of the latest epoch of an instance, with the longest seconds so far."""
     most = np.empty(2)
     most[0], most[1] = search.longest[0, instance], search.longest[1, instance]
-    return Moment(place, 0.0, 1.0, most)
+    epochs, scale = _latest(search, instance)
+    return Moment(place, epochs, scale, 0.0, 1.0, most)
+
+
+@nested
+def _latest(search: Search, instance: int) -> tuple[int, float]:
+    """Epochs of an instance so far, and the seconds that a cycle of the latest stands for."""
+    epochs = search.epoch_log.epochs[instance]
+    return epochs, search.epoch_log.scale[instance, epochs - 1]
 
 
 @nested
@@ -193,14 +226,13 @@ def longest_earlier(search: Search, instance: int, back: float, earlier: Any) ->
     earlier : float64[2]
         Longest seconds at '0' and at '1', filled in.
     """
-    epoch_log = search.epoch_log
-    part = 1 - back / epoch_log.scale[instance, epoch_log.epochs[instance] - 1]
+    epochs, scale = _latest(search, instance)
     most = np.zeros(2)
-    moment = Moment(_NOT_AMONG, back, part, most)
+    moment = Moment(_NOT_AMONG, epochs, scale, back, 1 - back / scale, most)
     for which in range(2):
         guess, highest = 0, -1.0
         for place in range(ENTRIES * BITS):
-            bound = _bound_at(search.cells, which, instance, place // BITS, place % BITS, part)
+            bound = _bound_at(search.cells, which, instance, place // BITS, place % BITS, moment)
             if bound > highest:
                 guess, highest = place, bound
         _look(search, instance, guess // BITS, BIT << np.uint64(guess % BITS), moment)
@@ -212,30 +244,43 @@ def longest_earlier(search: Search, instance: int, back: float, earlier: Any) ->
 def _look_where_bounds_exceed(search: Search, instance: int, moment: Moment) -> None:
     """Look into all bits of entries of which a cell may be the most stressed one."""
     for entry in range(ENTRIES):
-        chosen = _exceeding(search.cells, instance, entry, moment.part, moment.most)
+        chosen = _exceeding(search.cells, instance, entry, moment)
         if chosen:
             _look(search, instance, entry, chosen, moment)
 
 
 @inner
-def _bound_at(cells: Any, which: int, instance: int, entry: int, bit: int, part: float) -> float:
-    """Seconds that no cell exceeds when a part of the latest epoch has passed."""
+def _bound_at(cells: Any, which: int, instance: int, entry: int, bit: int, moment: Any) -> float:
+    """Seconds that no cell exceeds at a moment within the latest epoch.
+
+    A bound that is not the truth is the one before the epoch and the most cycles that any cell of
+    the bit gains in it: so many of these as are taken back leave what no cell exceeds, since a
+    cycle outweighs all rounding. Elsewhere there is the line between the bounds.
+    """
     after: float = cells.bounds[which, instance, entry, bit]
-    if part == 1.0:
+    if moment.part == 1.0:
         return after
     before: float = cells.before[which, instance, entry, bit]
-    return before + (after - before) * part + after * _ROUNDING
+    kept, scale, back = cells.kept[instance, entry, bit], moment.scale, moment.back
+    is_truth = kept >= 0 and cells.epochs[instance, kept] == moment.epochs
+    if not is_truth and cells.used[instance] < KEPT and scale - back > _OUTWEIGHS * after:
+        gained = np.rint((after - before) / scale)
+        if before + gained * scale == after:
+            left: float = after - gained * back
+            return left
+    line: float = before + (after - before) * moment.part + after * _ROUNDING
+    return line
 
 
 @inner
-def _exceeding(cells: Any, instance: int, entry: int, part: float, most: Any) -> np.uint64:
+def _exceeding(cells: Any, instance: int, entry: int, moment: Any) -> np.uint64:
     """Bits of an entry of which a cell may be the most stressed one."""
     chosen = np.uint64(0)
-    at_zero, at_one = most[0], most[1]
+    at_zero, at_one = moment.most[0], moment.most[1]
     for bit in range(BITS):
         if (
-            _bound_at(cells, 0, instance, entry, bit, part) > at_zero
-            or _bound_at(cells, 1, instance, entry, bit, part) > at_one
+            _bound_at(cells, 0, instance, entry, bit, moment) > at_zero
+            or _bound_at(cells, 1, instance, entry, bit, moment) > at_one
         ):
             chosen |= BIT << np.uint64(bit)
     return chosen
@@ -257,7 +302,7 @@ def _look(search: Search, instance: int, entry: int, chosen: np.uint64, moment: 
     if known:
         take_over(open_bits, moment.place, entry, known, latest)
     _tighten(cells, instance, epoch, latest, entry, unknown)
-    chosen &= _exceeding(cells, instance, entry, moment.part, moment.most)
+    chosen &= _exceeding(cells, instance, entry, moment)
     if chosen:
         _work_out(search, instance, entry, chosen)
         _raise_most(cells, instance, latest, entry, chosen, moment)
@@ -329,8 +374,6 @@ def _entry_times(
     if first == last:
         return
     if only_whole(residencies, occupants, entry):
-        for bit in range(0, BITS, AT_ONCE):
-            if chosen >> np.uint64(bit) & AT_ONCE_BITS:
-                whole_times(residencies, occupants, entry, bit, chosen, times)
+        whole_times(residencies, occupants, entry, chosen, times)
     else:
         gathered_times(residencies, occupants, entry, chosen, events, times)

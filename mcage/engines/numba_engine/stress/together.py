@@ -21,12 +21,22 @@ from mcage.engines.numba_engine.simd import (
     FIRST_BITS,
     add_row,
     lowest_bit,
+    prefetch,
     sum_planes,
 )
 from mcage.engines.numba_engine.stress.open_bits import BIT
 from mcage.engines.numba_engine.stress.tracked_cells import work_out_entry
+from mcage.engines.numba_engine.stress.tracked_groups import IN_ROW
 
 _FIRST_BITS = np.uint64(FIRST_BITS)
+
+_AHEAD = 2
+"""Residencies between that which is summed up and that whose planes are asked for."""
+
+_LINE = 8
+"""Planes in a cache line."""
+
+_LINE_BITS = np.uint64((1 << _LINE) - 1)
 
 
 @inner
@@ -36,8 +46,9 @@ def start_together(instance: int, tracking: Any) -> None:
     for entry in range(ENTRIES):
         progress.depends[instance, entry] = False
         progress.mixed[instance, entry] = False
-    for cell in range(cells.first[instance * ENTRIES], cells.first[(instance + 1) * ENTRIES]):
-        progress.cycles_at_one[cell] = 0
+    for row in range(cells.first[instance * ENTRIES], cells.first[(instance + 1) * ENTRIES]):
+        for cell in range(IN_ROW):
+            progress.cycles_at_one[row, cell] = 0
 
 
 @inner
@@ -69,7 +80,9 @@ def advance_together(
     """
     facts, write_starts = residencies.facts, residencies.write_starts
     first, passes = residencies.kernels.first_residency[kernel], homes.shape[2]
-    for residency in range(first, residencies.kernels.first_residency[kernel + 1]):
+    last = residencies.kernels.first_residency[kernel + 1] - 1
+    for residency in range(first, last + 1):
+        _look_ahead(residencies, min(residency + _AHEAD, last))
         begin = write_starts[residency]
         lasts = np.int64(facts[residency, END]) - residencies.writes.cycle[begin]
         _sum_residency(residencies, residency, begin, lasts, sums)
@@ -88,6 +101,19 @@ def advance_together(
                         open_bits,
                         sums,
                     )
+
+
+@inner
+def _look_ahead(residencies: Any, residency: int) -> None:
+    """Ask for the planes that a residency to come will need."""
+    ever, image = residencies.facts[residency, EVER], residencies.writes.image
+    varies = ever & (ever >> np.uint64(BITS))
+    for write in range(
+        residencies.write_starts[residency], residencies.write_starts[residency + 1]
+    ):
+        for bit in range(0, BITS, _LINE):
+            if varies >> np.uint64(bit) & _LINE_BITS:
+                prefetch(residencies.contents.planes, int(image[write]), bit)
 
 
 @inner
@@ -146,11 +172,12 @@ def _add(
     open_bits.powered[place, entry] += lasts
     if facts[residency, PARTIAL]:
         tracking.progress.depends[instance, entry] = True
-    for cell in range(
-        cells.first[instance * ENTRIES + entry], cells.first[instance * ENTRIES + entry + 1]
-    ):
-        at = np.uint32(cells.place[cell])
-        ones[cell] += sums[at // np.uint32(COMPONENTS), at % np.uint32(COMPONENTS)]
+    of_entry = instance * ENTRIES + entry
+    for of_cells in range(cells.first[of_entry], cells.first[of_entry + 1]):
+        for cell in range(IN_ROW):
+            at = np.uint32(cells.place[of_cells, cell])
+            more = sums[at // np.uint32(COMPONENTS), at % np.uint32(COMPONENTS)]
+            ones[of_cells, cell] += more
     left, row = open_bits.bits[place, entry], open_bits.first[place, entry]
     while left:
         add_row(open_bits.ones, row, sums, lowest_bit(left))
@@ -181,9 +208,13 @@ def finish_together(
             work_out_entry(residencies, occupants, scale, instance, entry, tracking, events)
             continue
         powered = np.int64(open_bits.powered[place, entry])
-        for cell in range(
-            cells.first[instance * ENTRIES + entry], cells.first[instance * ENTRIES + entry + 1]
-        ):
-            tracked, ones = cells.tracked[cell], np.int64(progress.cycles_at_one[cell])
-            seconds[0, tracked] += (powered - ones) * scale
-            seconds[1, tracked] += ones * scale
+        of_entry = instance * ENTRIES + entry
+        for row in range(cells.first[of_entry], cells.first[of_entry + 1]):
+            for cell in range(IN_ROW):
+                tracked, ones = (
+                    cells.tracked[row, cell],
+                    np.int64(progress.cycles_at_one[row, cell]),
+                )
+                if tracked >= 0:
+                    seconds[0, tracked] += (powered - ones) * scale
+                    seconds[1, tracked] += ones * scale

@@ -19,6 +19,7 @@ from mcage.engines.numba_engine.placement.redirect import (
 )
 from mcage.engines.numba_engine.placement.residencies import END, PARTIAL, WRITES_END
 from mcage.engines.numba_engine.simd import COMPONENTS, TOGETHER, sum_cells
+from mcage.engines.numba_engine.stress.tracked_groups import IN_ROW
 
 
 @inner
@@ -176,9 +177,12 @@ def work_out_entry(
     mixed = tracking.progress.mixed[instance, entry]
     first = cells.first[instance * ENTRIES + entry]
     gathered = -1
-    for cell in range(first, cells.first[instance * ENTRIES + entry + 1]):
-        place: Any = np.int64(cells.place[cell])
-        tracked = cells.tracked[cell]
+    last = cells.first[instance * ENTRIES + entry + 1]
+    for number in range(first * IN_ROW, last * IN_ROW):
+        place: Any = np.int64(cells.place[number // IN_ROW, number % IN_ROW])
+        tracked = cells.tracked[number // IN_ROW, number % IN_ROW]
+        if tracked < 0:
+            continue
         bit, component = place // COMPONENTS, place % COMPONENTS
         block = component // BLOCK_COMPONENTS if mixed else WHOLE_ENTRY
         if block != gathered:

@@ -13,6 +13,9 @@ from mcage.engines.numba_engine.simd import COMPONENTS, TOGETHER
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
 
+IN_ROW = 4
+"""Tracked cells of an entry in a row."""
+
 
 class TrackedGroups(NamedTuple):
     """Groups of up to eight tracked cells of an entry that are always written together.
@@ -37,16 +40,19 @@ class TrackedGroups(NamedTuple):
 
 
 class CellList(NamedTuple):
-    """Tracked cells, entry by entry.
+    """Tracked cells entry by entry, four in a row; every entry has at least one row.
+
+    Few entries have more tracked cells than four, so that nearly all have the same number of rows:
+    a processor would guess wrong how many cells there are.
 
     Attributes
     ----------
     first : int64[256 * instances + 1]
-        First cell of each entry of each instance.
-    place : uint32[cells]
+        First row of each entry of each instance.
+    place : uint32[rows, 4]
         64 times the bit, plus the component: narrower, hence faster to look sums up by.
-    tracked : int64[cells]
-        Number of the cell among those tracked.
+    tracked : int64[rows, 4]
+        Number of the cell among those tracked, or -1 for a place that is not taken.
     """
 
     first: NDArray[np.int64]
@@ -59,7 +65,7 @@ class Progress(NamedTuple):
 
     Attributes
     ----------
-    cycles_at_one : T[cells]
+    cycles_at_one : T[rows, 4]
         Cycles at '1' of the cells of the list.
     ones : int64[groups, 8]
         Cycles at '1' of the cells.
@@ -141,18 +147,24 @@ def cells_of(tracked: TrackedCells, instances: int) -> CellList:
     component, column = np.divmod(bits, BITS)
     where, place = tracked.instance * ENTRIES + entry, column * COMPONENTS + component
     order = np.lexsort((place, where))
-    return CellList(
-        first=np.searchsorted(where[order], np.arange(ENTRIES * instances + 1)),
-        place=place[order].astype(np.uint32),
-        tracked=order,
+    count = np.bincount(where, minlength=ENTRIES * instances)
+    first = np.append(0, np.cumsum(np.maximum(1, -(-count // IN_ROW))))
+    rank = np.arange(len(order)) - np.repeat(np.cumsum(count) - count, count)
+    at = first[where[order]] + rank // IN_ROW, rank % IN_ROW
+    cells = CellList(
+        first=first,
+        place=np.zeros((first[-1], IN_ROW), dtype=np.uint32),
+        tracked=np.full((first[-1], IN_ROW), -1, dtype=np.int64),
     )
+    cells.place[at], cells.tracked[at] = place[order], order
+    return cells
 
 
 @compiled
-def new_progress(cells: int, groups: int, instances: int, passes: int, cycles: Any) -> Any:
+def new_progress(rows: int, groups: int, instances: int, passes: int, cycles: Any) -> Any:
     """Make space for progress; `cycles` is an array of the type of sums of cycles."""
     return Progress(
-        np.empty(cells, cycles.dtype),
+        np.empty((rows, IN_ROW), cycles.dtype),
         np.empty((groups, TOGETHER), np.int64),
         np.empty(groups, np.int64),
         np.empty((groups, passes), np.int64),
