@@ -8,8 +8,8 @@ It needs no installation: a clone, mcage's default dependencies and CuPy. Stages
 parity      every technique on every bundled trace against the reference: integers, floats
 sweep       a small sweep against the same by the CPU engines
 sanitizer   compute-sanitizer (memcheck, racecheck, synccheck) on a small case, if there is one
-throughput  10,000 instances of a trace through replay, stress and aging; ratio to the CPU engine
-default     the default sweep; ratio to the CPU engine
+throughput  10,000 instances of a trace through replay and stress; ratio to the CPU engine
+default     the default sweep, start-up apart; ratio to the CPU engine
 ceilings    bytes and operations per second of the card; registers, memory, occupancy of kernels;
             how far the kernels are from the floor that they set
 
@@ -21,11 +21,13 @@ host device of the tests instead, small and without any timing.
 import argparse
 import json
 import os
+import pickle
 import re
 import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -41,7 +43,7 @@ sys.path[:0] = [str(SCRIPTS.parent), str(BENCHMARKS), str(BENCHMARKS / "gpu")]
 
 # ruff: noqa: E402
 import numpy as np
-from bench_engines import TRACKED_CELLS, YEAR_SECONDS, Work, commit, machine, sampled_maps
+from bench_engines import TRACKED_CELLS, Work, commit, machine, sampled_maps
 from phases import run_timed_sweep
 
 from mcage.concurrency import usable_cores
@@ -59,6 +61,7 @@ from mcage.engines.parity import (
     largest_difference,
 )
 from mcage.replays.prepare import prepare
+from mcage.sweep.batch import BATCHES_OF_THREAD, batches
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS, open_trace
 
@@ -68,8 +71,13 @@ TRACE = "QuasiRandomSequence"
 """Of the bundled traces the one whose 17,460 writes are nearest to 20,000."""
 TIMED_TECHNIQUES = ("rrcd", "rrcd+rc+rar")
 REPETITIONS = 5
+PART = 1024
+"""Instances of the first part of the default sweep."""
 HOST_THREADS = 4
 SANITIZER_TOOLS = ("memcheck", "racecheck", "synccheck")
+SANITIZED = ("baseline", "rrcd", "rrcd+pg", "rrcd+rc+rar", "gr-guard")
+"""Techniques that ask for every kernel and every kind of home."""
+NOT_DONE = "not done in time, nothing found until then"
 FOUND_IN = ("/usr/local/cuda/bin", "/opt/cuda/bin")
 
 
@@ -116,7 +124,7 @@ def main():
             print(f"{name:<12}{share * options.budget_s:>5.0f} s")
         return 0
     if options.small:
-        return _small_case()
+        return _small_check(options.small)
     try:
         check = _open(options.device)
     except NoDeviceError as error:
@@ -143,7 +151,7 @@ def _options():
     parser.add_argument("--out", metavar="FILE", help="default: results/gpu/<card>-<date>.json")
     parser.add_argument("--commit", help="what is measured, if this is no clone")
     parser.add_argument("--device", choices=("cuda", "host"), default="cuda")
-    parser.add_argument("--small", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--small", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.stages = [name for name in options.stages if name not in options.skip]
     if options.device == "host":
@@ -374,44 +382,75 @@ def _sanitizer(check):
         print("compute-sanitizer is not on this machine: not checked")
         return {"compute-sanitizer": None}
     rows = []
-    for number, tool in enumerate(SANITIZER_TOOLS):
-        rows.append(_sanitized(program, tool, check.left_s / (len(SANITIZER_TOOLS) - number)))
-        print(f"{tool}: {rows[-1]['verdict']} ({rows[-1]['seconds']:.0f} s)", flush=True)
-    if any(row["verdict"] != "no errors" for row in rows):
+    with tempfile.TemporaryDirectory() as folder:
+        expected = Path(folder) / "expected.pickle"
+        answers = {name: ask(NumpyEngine(), *given) for name, *given in _small_cases()}
+        expected.write_bytes(pickle.dumps(answers))
+        for number, tool in enumerate(SANITIZER_TOOLS):
+            patience_s = check.left_s / (len(SANITIZER_TOOLS) - number)
+            rows.append(_sanitized(program, tool, expected, patience_s))
+            print(f"{tool}: {rows[-1]['verdict']} ({rows[-1]['seconds']:.0f} s)", flush=True)
+    # A tool that is not done has found nothing so far: that is said, and is no failure.
+    if any(row["verdict"] not in ("no errors", NOT_DONE) for row in rows):
         raise CheckError("; ".join(f"{row['tool']}: {row['verdict']}" for row in rows), rows)
     return rows
 
 
-def _sanitized(program, tool, patience_s):
+def _sanitized(program, tool, expected, patience_s):
     command = [program, "--tool", tool, "--error-exitcode", "99", sys.executable, __file__]
     started = time.monotonic()
     try:
         done = subprocess.run(
-            [*command, "--small"], capture_output=True, text=True, timeout=patience_s
+            [*command, "--small", str(expected)], capture_output=True, text=True, timeout=patience_s
         )
     except subprocess.TimeoutExpired:
-        verdict, output = f"not done within {patience_s:.0f} s", ""
+        verdict, output = NOT_DONE, ""
     else:
         output = done.stdout + done.stderr
         verdict = "no errors" if done.returncode == 0 else f"exit code {done.returncode}"
     return {
         "tool": tool,
         "verdict": verdict,
+        "patience_s": patience_s,
         "seconds": time.monotonic() - started,
         "output_end": output[-2000:],
     }
 
 
-def _small_case():
-    """What runs under compute-sanitizer; every array is an allocation of its own."""
-    check = _open("cuda")
-    check.cupy.cuda.set_allocator(None)
+def _small_cases():
+    """A trace under techniques that ask for every kernel, and maps for it."""
     maps = demanding_maps(3)[1:]
-    for technique in TECHNIQUES.values():
-        replay = prepare(excerpt(), technique)
-        if not compare(ask(check.engine, replay, maps), ask(NumbaEngine(), replay, maps)).agrees:
+    for name in SANITIZED:
+        yield name, prepare(excerpt(), TECHNIQUES[name]), maps
+
+
+def _small_check(expected):
+    """What runs under compute-sanitizer; every array is an allocation of its own.
+
+    Results are compared with those in the file ``expected``, so that no other engine need be
+    started here.
+    """
+    check = _open("cuda")
+    each_alone(check.cupy, check.device)
+    answers = pickle.loads(expected.read_bytes())
+    for name, replay, maps in _small_cases():
+        if not compare(ask(check.engine, replay, maps), answers[name]).agrees:
+            print(f"{name}: wrong results")
             return 1
     return 0
+
+
+def each_alone(cupy, device):
+    """Let every array be an allocation of its own, so that what is beyond it is found."""
+
+    class Alone:
+        @staticmethod
+        def malloc(size_bytes):
+            return cupy.cuda.memory.MemoryPointer(cupy.cuda.memory.Memory(size_bytes), 0)
+
+    cupy.cuda.set_allocator(Alone.malloc)
+    device._tables = Alone
+    device.upload_together = lambda *arrays: tuple(map(device.upload, arrays))
 
 
 # ---- throughput ------------------------------------------------------------------------------
@@ -424,8 +463,9 @@ def _throughput(check):
     for number, name in enumerate(TIMED_TECHNIQUES):
         until = time.monotonic() + check.left_s / (len(TIMED_TECHNIQUES) - number)
         work = Work(open_trace(TRACE), TECHNIQUES[name], numba)
-        _live(check.engine, work, maps, HOST_THREADS)  # compiles, fills CuPy's pool
-        taken = [_live(check.engine, work, maps, HOST_THREADS) for _ in range(REPETITIONS)]
+        with ThreadPoolExecutor(HOST_THREADS) as pool:
+            # The first compiles, and fills the memory that streams keep for later batches.
+            taken = [_live(check.engine, work, maps, pool) for _ in range(REPETITIONS + 1)][1:]
         on_cpu, instances = _live_as_many(numba, work, maps, threads, until)
         seconds = statistics.median(taken)
         row = {
@@ -455,93 +495,94 @@ def _throughput(check):
     return rows
 
 
-def _live(engine, work, maps, threads):
-    """Wall-clock seconds of replay, stress and aging of all instances."""
-    size = min(engine.batch, -(-len(maps) // threads))
-    parts = [maps[first : first + size] for first in range(0, len(maps), size)]
-    with ThreadPoolExecutor(threads) as pool:
-        started = time.perf_counter()
-        list(pool.map(lambda part: _live_batch(engine, work, part), parts))
-        return time.perf_counter() - started
+def _live(engine, work, maps, pool):
+    """Wall-clock seconds of replay and stress of all instances; what they are given is ready."""
+    threads = pool._max_workers
+    size = min(engine.batch, -(-len(maps) // (threads * BATCHES_OF_THREAD)))
+    parts = [maps[instances] for instances in batches(0, len(maps), size)]
+    given = [(part, work.new_slices(engine, len(part))) for part in parts]
+    started = time.perf_counter()
+    for answer in [pool.submit(_live_batch, engine, work, *given.pop()) for _ in parts]:
+        answer.result()
+    return time.perf_counter() - started
 
 
-def _live_batch(engine, work, maps):
-    from mcage.aging.environment import environment
-    from mcage.aging.nbti import facelift
-
-    engine.count(work.replay, maps)
-    stress = work.new_slices(engine, len(maps))
-    work.run(stress, maps)
-    nbti, rate = facelift(), facelift().stress_rate(environment("nominal", 1.0))
-    return [
-        nbti.dvth(rate * seconds, seconds, YEAR_SECONDS - seconds)
-        for seconds in (stress.longest, stress.tracked_seconds.now)
-    ]
+def _live_batch(engine, work, maps, stress):
+    with engine.working():
+        engine.count(work.replay, maps)
+        work.run(stress, maps)
+        return stress.longest, stress.tracked_seconds.now
 
 
 def _live_as_many(engine, work, maps, threads, until):
     """Seconds and number of the instances that fit into the time."""
     few = maps[: 2 * threads * engine.batch]
-    _live(engine, work, few, threads)
-    seconds = _live(engine, work, few, threads)
-    left = until - time.monotonic()
-    many = min(len(maps), int(0.7 * left / seconds * len(few)))
-    if many <= 2 * len(few):
-        return seconds, len(few)
-    return _live(engine, work, maps[:many], threads), many
+    with ThreadPoolExecutor(threads) as pool:
+        _live(engine, work, few, pool)
+        seconds = _live(engine, work, few, pool)
+        left = until - time.monotonic()
+        many = min(len(maps), int(0.7 * left / seconds * len(few)))
+        if many <= 2 * len(few):
+            return seconds, len(few)
+        return _live(engine, work, maps[:many], pool), many
 
 
 # ---- the default sweep -----------------------------------------------------------------------
 
 
 def _default_sweep(check):
-    """A part of it first; all of it if that promises to fit."""
+    """A part of it first; all of it if that promises to fit. The engines have the same threads.
+
+    Times are those of the wall clock; of processor time, waiting for the device takes none.
+    Start-up is apart: it takes as long whatever the number of instances.
+    """
     from gpu_ceilings import TimedDevice
 
     from mcage.spec import SweepSpec
 
-    timed = TimedDevice(check.cupy, check.device)
     threads = usable_cores()
-    engines = {"cuda": CudaEngine([timed], threads), "numba": NumbaEngine()}
-    rows = {}
-    part = SweepSpec(instances=512)
-    for name, engine in engines.items():
-        run_timed_sweep(SweepSpec(instances=threads), engine)  # compiles
-        rows[name] = [_timed_sweep(part, name, engine, timed)]
-    whole = SweepSpec()
-    for name, budget_s in (("cuda", 0.6 * check.left_s), ("numba", 0.3 * check.left_s)):
-        predicted = rows[name][0]["wall_seconds"] * whole.instances / part.instances
-        count = int(min(1.0, budget_s / predicted) * whole.instances)
-        if count >= 2 * part.instances:
+    engines = {"cuda": CudaEngine([check.device], threads), "numba": NumbaEngine()}
+    runs, part, whole = [], SweepSpec(instances=PART), SweepSpec()
+    last = {}
+    for name, share in (("cuda", 0.5), ("numba", 0.7)):  # of what is left
+        until = time.monotonic() + share * check.left_s
+        run_timed_sweep(SweepSpec(instances=threads), engines[name])  # compiles
+        last[name] = _timed_sweep(part, name, engines[name])
+        runs.append(last[name])
+        start, compute = (last[name][key] for key in ("start_seconds", "compute_seconds"))
+        left = 0.9 * (until - time.monotonic()) - start
+        count = int(min(1.0, left / (compute * whole.instances / PART)) * whole.instances)
+        if count >= 2 * PART:
             spec = whole.model_copy(update={"instances": count})
-            rows[name].append(_timed_sweep(spec, name, engines[name], timed))
-    last = {name: of_engine[-1] for name, of_engine in rows.items()}
-    per_instance = {
-        name: row["engine_wall_seconds"] / row["instances"] for name, row in last.items()
-    }
+            last[name] = _timed_sweep(spec, name, engines[name])
+            runs.append(last[name])
+    per_instance = {name: row["compute_seconds"] / row["instances"] for name, row in last.items()}
     ratio = per_instance["numba"] / per_instance["cuda"]
-    print(f"engine time per instance: numba / cuda = {ratio:.1f}")
+    print(f"wall-clock time per instance, without start-up: numba / cuda = {ratio:.1f}")
+    timed = TimedDevice(check.cupy, check.device)
+    run_timed_sweep(part, CudaEngine([timed], threads))
+    busy = timed.busy_seconds()
+    print(f"cuda: {PART} instances keep the device busy for {busy:.3f} s (events slow it down)")
     return {
         "threads": threads,
-        "runs": [row for of_engine in rows.values() for row in of_engine],
-        "times_numba_engine_wall_per_instance": ratio,
-        "extrapolated_to_10000_engine_wall_seconds": {
-            name: INSTANCES * seconds
-            for name, seconds in per_instance.items()
-            if last[name]["instances"] < INSTANCES
+        "runs": runs,
+        "times_numba_wall_per_instance": ratio,
+        "device_busy_seconds": {"instances": PART, "seconds": busy},
+        "extrapolated_to_10000_wall_seconds": {
+            name: row["start_seconds"] + whole.instances * per_instance[name]
+            for name, row in last.items()
+            if row["instances"] < whole.instances
         },
     }
 
 
-def _timed_sweep(spec, name, engine, timed):
-    timed.forget()
+def _timed_sweep(spec, name, engine):
     row = {"engine": name} | run_timed_sweep(spec, engine)
-    line = f"{name}: {spec.instances} instances, {row['wall_seconds']:.2f} s wall, "
-    line += f"{row['engine_wall_seconds']:.2f} s of them in the engine"
-    if name == "cuda":
-        row["device_busy_seconds"] = timed.busy_seconds()
-        line += f", {row['device_busy_seconds']:.3f} s kernels on the device"
-    print(line, flush=True)
+    print(
+        f"{name}: {spec.instances} instances, {row['wall_seconds']:.2f} s wall, of them "
+        f"{row['start_seconds']:.2f} s start-up; {row['core_seconds_total']:.2f} s processor time",
+        flush=True,
+    )
     return row
 
 
@@ -578,9 +619,9 @@ def _ceilings(check):
     for name in TIMED_TECHNIQUES:
         work = Work(open_trace(TRACE), TECHNIQUES[name], numba)
         maps = sampled_maps(0, engine.batch)
-        _live_batch(engine, work, maps)
+        _live_batch(engine, work, maps, work.new_slices(engine, len(maps)))
         timed.forget()
-        _live_batch(engine, work, maps)
+        _live_batch(engine, work, maps, work.new_slices(engine, len(maps)))
         seconds = timed.kernel_seconds()
         tracked = TRACKED_CELLS * len(maps)
         floors = floors_of_stress(work.replay, len(maps), tracked, ceilings)
@@ -591,6 +632,7 @@ def _ceilings(check):
                 "trace": TRACE,
                 "instances": len(maps),
                 "kernel_seconds": seconds,
+                "empty_launch_seconds": timed.empty_seconds(),
                 "floors": floors,
                 "times_floor": times,
             }
@@ -610,12 +652,12 @@ def _macros(constants):
 
 
 STAGES: dict[str, tuple[float, Callable]] = {
-    "parity": (0.28, _parity),
+    "parity": (0.22, _parity),
     "sweep": (0.08, _sweep_parity),
-    "sanitizer": (0.18, _sanitizer),
-    "throughput": (0.12, _throughput),
-    "default": (0.26, _default_sweep),
-    "ceilings": (0.08, _ceilings),
+    "sanitizer": (0.30, _sanitizer),
+    "throughput": (0.10, _throughput),
+    "default": (0.24, _default_sweep),
+    "ceilings": (0.06, _ceilings),
 }
 """Share of the budget and what is done."""
 

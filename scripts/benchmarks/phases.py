@@ -14,7 +14,7 @@ from mcage.engines.interface import Engine
 
 ENGINE_PHASES = ("counting", "cell times", "stress")
 _PHASE_OF = {
-    "mcage.sweep.plan.open_trace": "preparation",
+    "mcage.sweep.plan.recorded_trace": "preparation",
     "mcage.sweep.plan.prepare": "preparation",
     "mcage.sweep.plan.fault_free_replays": "preparation",
     "mcage.sweep.batch.kernels_of_periods": "sampling",
@@ -106,6 +106,9 @@ class TimedEngine(Engine):
         with self._stopwatch.phase("counting"):
             return self._engine.redirect_each(replays, kernel, fault_maps)
 
+    def working(self):
+        return self._engine.working()
+
     def fixed_times(self, replay):
         return self._engine.fixed_times(replay)
 
@@ -123,6 +126,15 @@ class TimedEngine(Engine):
         with self._stopwatch.phase("cell times"):
             return self._engine.cell_times(replay, fault_maps)
 
+    def cell_times_each(self, replays, kernel, fault_maps):
+        each = self._engine.cell_times_each(replays, kernel, fault_maps)
+        while True:
+            with self._stopwatch.phase("cell times"):
+                times = next(each, None)
+            if times is None:
+                return
+            yield times
+
     def stress(self, duties, tracked, instances):
         with self._stopwatch.phase("stress"):
             stress = self._engine.stress(duties, tracked, instances)
@@ -136,8 +148,9 @@ def run_timed_sweep(spec, engine, shard_size=None):
     Returns
     -------
     dict
-        ``core_seconds`` by phase and in total, ``wall_seconds``, ``engine_wall_seconds`` (time
-        during which at least one thread was in the engine), ``peak_bytes``.
+        ``core_seconds`` by phase and in total, ``wall_seconds``, of them ``start_seconds`` (what
+        all instances share) and ``compute_seconds`` (instances and files), ``engine_wall_seconds``
+        (time during which at least one thread was in the engine), ``peak_bytes``.
     """
     from mcage.sweep.run import run_prepared
     from mcage.sweep.study import Sweep
@@ -149,7 +162,10 @@ def run_timed_sweep(spec, engine, shard_size=None):
         for path, phase in _PHASE_OF.items():
             patches.enter_context(_patched(path, stopwatch, phase))
         sweep = Sweep(spec, TimedEngine(engine, stopwatch))
+        sweep.prepare()
+        started = time.perf_counter() - wall
         run_prepared(sweep, Path(folder) / "sweep.h5", shard_size)
+    wall = time.perf_counter() - wall
     core = time.process_time() - core
     phases = dict(stopwatch.seconds)
     phases["everything else, other threads"] = core - sum(phases.values())
@@ -157,7 +173,9 @@ def run_timed_sweep(spec, engine, shard_size=None):
         "instances": spec.instances,
         "core_seconds": phases,
         "core_seconds_total": core,
-        "wall_seconds": time.perf_counter() - wall,
+        "wall_seconds": wall,
+        "start_seconds": started,
+        "compute_seconds": wall - started,
         "engine_wall_seconds": stopwatch.wall_seconds(ENGINE_PHASES),
         "peak_bytes": peak_bytes(),
     }

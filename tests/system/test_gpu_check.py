@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import pickle
 import struct
 import sys
 from collections import Counter
@@ -27,7 +28,7 @@ from kernel_resources import compile_kernels
 
 from mcage.engines.cuda_engine.devices.errors import NoDeviceError
 from mcage.engines.cuda_engine.engine import CudaEngine
-from mcage.engines.cuda_engine.programs import compilations
+from mcage.engines.cuda_engine.programs import compilations, select_program
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.parity import excerpt
 from mcage.replays.prepare import prepare
@@ -41,7 +42,7 @@ class PretendedCard(HostDevice):
 
     @contextmanager
     def current(self):
-        yield None
+        yield SimpleNamespace(stream=None)
 
     def module(self, source, constants):
         module = super().module(source, constants)
@@ -94,6 +95,7 @@ def card(monkeypatch):
     monkeypatch.setattr(gpu_check, "open_trace", lambda name: excerpt())
     monkeypatch.setattr(gpu_check, "KERNELS", ("MatrixTranspose",))
     monkeypatch.setattr(gpu_check, "TECHNIQUES", FEW)
+    monkeypatch.setattr(gpu_check, "SANITIZED", ("rrcd",))
     monkeypatch.setattr(gpu_check, "TIMED_TECHNIQUES", ("rrcd",))
     monkeypatch.setattr(gpu_check, "INSTANCES", 3)
     monkeypatch.setattr(gpu_check, "REPETITIONS", 1)
@@ -163,27 +165,36 @@ def test_a_reference_that_is_too_slow_is_replaced_and_said_to_be():
 
 def test_the_default_sweep_is_extrapolated_only_where_it_says_so(card, monkeypatch, tmp_path):
     def timed(spec, engine):
-        share = 2e-3 if engine.name == "numba" else 1e-5
+        compute = (2e-2 if engine.name == "numba" else 1e-4) * spec.instances
         return {
             "instances": spec.instances,
-            "wall_seconds": 10 * share * spec.instances,
-            "engine_wall_seconds": share * spec.instances,
+            "wall_seconds": 20 + compute,
+            "start_seconds": 20,
+            "compute_seconds": compute,
+            "core_seconds_total": 3.0,
         }
 
     monkeypatch.setattr(gpu_check, "run_timed_sweep", timed)
-    monkeypatch.setattr(gpu_check, "INSTANCES", 10_000)
     code, stages = run(monkeypatch, tmp_path, "default")
     default = stages["default"]["result"]
     assert code == 0
-    assert [row["instances"] for row in default["runs"]][:2] == [512, 10_000]
-    assert default["times_numba_engine_wall_per_instance"] == pytest.approx(200)
-    assert list(default["extrapolated_to_10000_engine_wall_seconds"]) == ["numba"]
+    on_cuda, on_numba = (
+        [row["instances"] for row in default["runs"] if row["engine"] == name]
+        for name in ("cuda", "numba")
+    )
+    assert on_cuda == [1024, 10_000]
+    assert on_numba[0] == 1024
+    assert 2048 <= on_numba[1] < 3200  # as many as the time is enough for, start-up apart
+    assert default["times_numba_wall_per_instance"] == pytest.approx(200)
+    assert default["extrapolated_to_10000_wall_seconds"] == {"numba": pytest.approx(220)}
+    assert default["device_busy_seconds"] == {"instances": 1024, "seconds": 0}
 
 
 @pytest.mark.parametrize(("status", "verdict"), [(0, "no errors"), (99, "exit code 99")])
 def test_the_sanitizer(card, monkeypatch, tmp_path, status, verdict):
     program = tmp_path / "compute-sanitizer"
-    program.write_text(f"#!/bin/sh\necho $2\nexit {status}\n")
+    # The file of what is expected is there, and the script is asked for the small case.
+    program.write_text(f'#!/bin/sh\ntest "$7" = --small -a -s "$8" && echo $2\nexit {status}\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
     code, stages = run(monkeypatch, tmp_path, "sanitizer")
@@ -243,9 +254,64 @@ def test_kernels_and_their_blocks_are_known():
 def test_times_of_kernels_that_overlap():
     timed = TimedDevice(pretended_cupy(), PretendedCard())
     spans = [("a", 0.0, 2.0), ("b", 1.0, 3.0), ("a", 5.0, 6.0)]
-    timed.spans = lambda: spans
+    timed.spans, timed.empty_seconds = lambda: spans, lambda: 0.25
     assert timed.busy_seconds() == 4
-    assert timed.kernel_seconds() == {"a": 3, "b": 2}
+    assert timed.kernel_seconds() == {"a": 2.5, "b": 1.75}
+
+
+def test_spans_are_counted_from_origin_to_origin(monkeypatch):
+    """Single precision of long times does not blur short ones; the sum is right."""
+    clock = itertools.count(0, 4).__next__
+    monkeypatch.setattr(gpu_ceilings.time, "monotonic", clock)
+    timed = TimedDevice(pretended_cupy(), PretendedCard())
+    for _ in range(6):
+        begun = timed.event()
+        timed.launched("a", begun, timed.event())
+    spans = [(1e3 * begun, 1e3 * ended) for _, begun, ended in timed.spans()]
+    assert len(timed._origins) > 2
+    moments = [moment for span in spans for moment in span]
+    assert moments == sorted(moments)
+    assert all(ended - begun == pytest.approx(1) for begun, ended in spans)
+    assert moments[-1] == pytest.approx(12 + len(timed._origins) - 1, abs=1.5)
+
+
+@needs_host_compiler
+def test_a_launch_of_nothing_is_timed():
+    assert TimedDevice(pretended_cupy(), PretendedCard()).empty_seconds() == pytest.approx(1e-3)
+
+
+def test_a_tool_that_is_not_done_has_found_nothing(monkeypatch, tmp_path):
+    program = tmp_path / "compute-sanitizer"
+    program.write_text("#!/bin/sh\nexec sleep 20\n")
+    program.chmod(0o755)
+    row = gpu_check._sanitized(str(program), "memcheck", tmp_path / "none", 0.2)
+    assert row["verdict"] == gpu_check.NOT_DONE
+
+
+@needs_host_compiler
+def test_the_small_case_compares_with_what_was_computed_before(card, monkeypatch, tmp_path):
+    monkeypatch.setattr(gpu_check, "each_alone", lambda cupy, device: None)
+    answers = {name: gpu_check.ask(NumpyEngine(), *given) for name, *given in cases()}
+    expected = tmp_path / "expected.pickle"
+    expected.write_bytes(pickle.dumps(answers))
+    assert gpu_check._small_check(expected) == 0
+    answers["rrcd"].integers["lds"] += 1
+    expected.write_bytes(pickle.dumps(answers))
+    assert gpu_check._small_check(expected) == 1
+
+
+def cases():
+    return gpu_check._small_cases()
+
+
+def test_what_is_sanitized_asks_for_every_kernel_of_redirection():
+    techniques = [TECHNIQUES[name] for name in gpu_check.SANITIZED]
+    asked = [select_program(technique) for technique in techniques if technique.redirects]
+    assert all(program in asked for program in compilations() if program[0] == "select.cu")
+
+
+def test_stages_fit_into_ten_minutes():
+    assert sum(share for share, _ in gpu_check.STAGES.values()) == pytest.approx(1)
 
 
 def test_floors():

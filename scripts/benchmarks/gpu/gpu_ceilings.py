@@ -4,12 +4,15 @@
 """
 
 import re
+import statistics
+import threading
+import time
 from collections import defaultdict
 
 import numpy as np
 from phases import covered
 
-from mcage.engines.cuda_engine.programs import compilations
+from mcage.engines.cuda_engine.programs import PROBE, compilations
 from mcage.geometry import SLICE
 from mcage.kernel_sources import KERNELS
 
@@ -59,6 +62,8 @@ _ROUNDS = 2000
 _THREADS = 256
 _LAUNCHES = 5
 _COPY_BYTES = 1 << 31
+_ORIGIN_SECONDS = 5.0
+"""From one origin to the next, single precision resolves half a microsecond."""
 
 BLOCK_THREADS = {
     "probe": 64,
@@ -87,21 +92,27 @@ def rate_source(operation):
 
 
 class TimedDevice:
-    """A device of CuPy that tells when each of its kernels ran."""
+    """A device of CuPy that tells when each of its kernels ran.
+
+    A kernel's time is that between an event before it and an event after it. Where the stream has
+    nothing else to do, it holds the time that the host takes to launch: `empty_seconds` says how
+    long that is, and `kernel_seconds` takes it off.
+    """
 
     def __init__(self, cupy, device):
         self._cupy, self._device = cupy, device
         self._launches = []
-        self._origin = self.event()
+        self._origins = [(self.event(), time.monotonic())]
+        self._lock = threading.Lock()
 
     def __getattr__(self, name):
         return getattr(self._device, name)
 
     def event(self):
         """Moment at which the work of this thread so far is done."""
-        with self._device.current() as stream:
+        with self._device.current() as lane:
             event = self._cupy.cuda.Event()
-            event.record(stream)
+            event.record(lane.stream)
             return event
 
     def module(self, source, constants):
@@ -110,18 +121,35 @@ class TimedDevice:
 
     def forget(self):
         """Begin a new measurement."""
-        self._launches.clear()
-        self._origin = self.event()
+        with self._lock:
+            self._launches.clear()
+            self._origins = [(self.event(), time.monotonic())]
+
+    def launched(self, kernel, begun, ended):
+        """A kernel between two events; now and then, time is counted from a new origin."""
+        with self._lock:
+            if time.monotonic() - self._origins[-1][1] > _ORIGIN_SECONDS:
+                self._origins.append((self.event(), time.monotonic()))
+            self._launches.append((kernel, len(self._origins) - 1, begun, ended))
 
     def spans(self):
-        """Kernel, beginning and end of each launch, in seconds."""
-        elapsed = self._cupy.cuda.get_elapsed_time
-        with self._device.current():
+        """Kernel, beginning and end of each launch, in seconds.
+
+        CUDA tells the time between two events in single precision: from one origin to the next it
+        is short, and the sum is taken in double precision.
+        """
+        with self._device.current(), self._lock:
             self._cupy.cuda.runtime.deviceSynchronize()
-            return [
-                (kernel, 1e-3 * elapsed(self._origin, begun), 1e-3 * elapsed(self._origin, ended))
-                for kernel, begun, ended in tuple(self._launches)
-            ]
+            origins = [origin for origin, _ in self._origins]
+            since = np.cumsum([0.0, *map(self._between, origins[:-1], origins[1:])]).tolist()
+            spans = []
+            for kernel, number, begun, ended in self._launches:
+                start = since[number] + self._between(origins[number], begun)
+                spans.append((kernel, start, start + self._between(begun, ended)))
+            return spans
+
+    def _between(self, begun, ended):
+        return 1e-3 * self._cupy.cuda.get_elapsed_time(begun, ended)
 
     def busy_seconds(self):
         """Time during which a kernel ran."""
@@ -129,10 +157,22 @@ class TimedDevice:
 
     def kernel_seconds(self):
         """Time of each kernel; meant for one thread of the host, whose kernels do not overlap."""
-        taken = defaultdict(float)
+        taken, empty = defaultdict(float), self.empty_seconds()
         for kernel, begun, ended in self.spans():
-            taken[kernel] += ended - begun
+            taken[kernel] += max(0.0, ended - begun - empty)
         return dict(taken)
+
+    def empty_seconds(self):
+        """What a launch of next to nothing takes between its two events."""
+        module = self._device.module(*PROBE)
+        given = self._device.zeros((64,), np.int32), self._device.zeros((64,), np.int32)
+        pairs = []
+        for _ in range(_LAUNCHES + 1):
+            begun = self.event()
+            module.launch("probe", (1, 1, 1), (64, 1, 1), list(given))
+            pairs.append((begun, self.event()))
+            self._device.download(given[0])  # the stream has nothing to do before the next
+        return statistics.median(self._between(*pair) for pair in pairs[1:])
 
 
 class _TimedModule:
@@ -142,7 +182,7 @@ class _TimedModule:
     def launch(self, kernel, *arguments, **named):
         begun = self._device.event()
         self._module.launch(kernel, *arguments, **named)
-        self._device._launches.append((kernel, begun, self._device.event()))
+        self._device.launched(kernel, begun, self._device.event())
 
 
 def measure_ceilings(cupy, device):
@@ -194,12 +234,12 @@ def _rate(cupy, device, operation):
 
 def _best_seconds(cupy, device, launch):
     taken = []
-    with device.current() as stream:
+    with device.current() as lane:
         for number in range(_LAUNCHES + 1):
             begun, ended = cupy.cuda.Event(), cupy.cuda.Event()
-            begun.record(stream)
+            begun.record(lane.stream)
             launch()
-            ended.record(stream)
+            ended.record(lane.stream)
             ended.synchronize()
             if number:
                 taken.append(1e-3 * cupy.cuda.get_elapsed_time(begun, ended))
