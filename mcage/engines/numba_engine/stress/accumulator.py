@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.concurrency import FreeList
+from mcage.engines.compiled_cells import CompiledSeconds
 from mcage.engines.numba_engine.jit import compiled, nested
 from mcage.engines.numba_engine.placement.contents import BITS
 from mcage.engines.numba_engine.placement.homes import find_homes, leave_out_late
@@ -59,7 +60,7 @@ from mcage.engines.numba_engine.stress.tracked_groups import (
 )
 from mcage.engines.numba_engine.stress.workspace import Workspace
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator
-from mcage.engines.tracked_cells import TrackedCells
+from mcage.engines.tracked_cells import TrackedCells, TrackedSeconds
 
 _EPOCHS, _EXPECTED = 8, 5
 """Epochs of an instance for which there is space at first, and for the occupants of how many."""
@@ -71,6 +72,9 @@ cache."""
 
 class FaultFreeStress(StressAccumulator):
     """Stress times of instances whose technique heeds no fault: always mixtures of duty cycles."""
+
+    def _new_tracked_seconds(self) -> TrackedSeconds:
+        return CompiledSeconds(self._tracked, len(self._has_separate_times))
 
     def _begin(self, instances: NDArray[np.int64]) -> None:
         raise NotImplementedError
@@ -95,7 +99,7 @@ class Batch(NamedTuple):
     scales: NDArray[np.float64]
 
 
-class NumbaStress(StressAccumulator):
+class NumbaStress(FaultFreeStress):
     """Stress times of instances that may be redirected.
 
     Parameters

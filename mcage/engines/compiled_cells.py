@@ -1,0 +1,152 @@
+"""Tracked cells on the host, compiled: cell by cell, without arrays in between.
+
+`TrackedSeconds` is the reference, to the last bit. Shifts are computed here for the model
+`facelift`, which is plain arithmetic; for any other model, the reference computes them.
+"""
+
+import sys
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.aging.additive_shift import LEAST_RECOVERY, AdditiveShift
+from mcage.aging.nbti import Facelift
+from mcage.aging.vmin import CellFailure
+from mcage.compiled import compiled
+from mcage.engines.tracked_cells import BINS_PER_VOLT, CellSeconds, Moments, TrackedSeconds
+
+_LEAST = sys.float_info.min
+
+
+class _Rates(NamedTuple):
+    """What the formula of `facelift` takes, of each instance: float64[I] each; eta of all."""
+
+    stress: NDArray[np.float64]
+    diffusion: NDArray[np.float64]
+    activity: NDArray[np.float64]
+    eta: float
+
+
+class CompiledSeconds(TrackedSeconds):
+    """As `TrackedSeconds`."""
+
+    def begin_epoch(self, instances: NDArray[np.int64]) -> None:
+        """See `TrackedSeconds.begin_epoch`."""
+        _begin(self._among(instances), self._tracked.instance, self.now, self._before)
+
+    def failing(
+        self,
+        instances: NDArray[np.int64],
+        age: NDArray[np.float64],
+        shift: AdditiveShift,
+        failure: CellFailure,
+    ) -> tuple[NDArray[np.int64], CellSeconds]:
+        """See `TrackedSeconds.failing`."""
+        if not isinstance(shift.nbti, Facelift):
+            return super().failing(instances, age, shift, failure)
+        ages = np.full(self._instances, -1.0)
+        ages[instances] = age
+        fails = np.zeros(len(self._sound), dtype=bool)
+        limits = failure.vmin_coefficient, failure.lowest_vdd_volts
+        seconds, cells = (self._before, self.now), (self._tracked.instance, self._sound)
+        vmin = self._tracked.vmin_volts
+        _find_failing(*cells, vmin, *seconds, ages, self._rates(shift), limits, fails)
+        places = np.flatnonzero(fails)
+        return places, self.of(places)
+
+    def histogram(
+        self, instances: NDArray[np.int64], moments: Moments, shift: AdditiveShift, bins: int
+    ) -> NDArray[np.int64]:
+        """See `TrackedSeconds.histogram`."""
+        if not isinstance(shift.nbti, Facelift):
+            return super().histogram(instances, moments, shift, bins)
+        counts, sampled = np.zeros((2, bins), dtype=np.int64), self._tracked.sampled
+        first = len(self._tracked.cell) - self._instances * sampled
+        seconds = self._before[:, first:], self.now[:, first:]
+        when = moments.part, moments.age
+        _count(*seconds, sampled, instances, *when, self._rates(shift), counts)
+        return counts
+
+    def _rates(self, shift: AdditiveShift) -> _Rates:
+        assert isinstance(shift.nbti, Facelift)
+        stress, diffusion, activity = (
+            np.ascontiguousarray(np.broadcast_to(values, self._instances), dtype=np.float64)
+            for values in (shift.rates.stress, shift.rates.diffusion, shift.activity)
+        )
+        return _Rates(stress, diffusion, activity, shift.nbti.eta)
+
+
+@compiled
+def _begin(
+    runs: NDArray[np.bool_],
+    instance: NDArray[np.int64],
+    now: NDArray[np.float64],
+    before: NDArray[np.float64],
+) -> None:
+    for cell in range(len(instance)):
+        if runs[instance[cell]]:
+            before[0, cell], before[1, cell] = now[0, cell], now[1, cell]
+
+
+@compiled
+def _dvth(busy: float, age: float, rates: _Rates, instance: int) -> float:
+    """Shift in volts as `AdditiveShift.dvth` and `Facelift.dvth` compute it, step by step."""
+    stressed = rates.activity[instance] * busy
+    recovered = age - stressed
+    if not recovered > LEAST_RECOVERY * age:
+        recovered = 0.0
+    recovery = rates.diffusion[instance] * recovered
+    total = rates.diffusion[instance] * stressed + recovery
+    part = np.sqrt(rates.eta * recovery / max(total, _LEAST))
+    shift: float = np.sqrt(np.sqrt(rates.stress[instance] * stressed)) * (1.0 - part)
+    return shift
+
+
+@compiled
+def _find_failing(
+    instance: NDArray[np.int64],
+    sound: NDArray[np.bool_],
+    vmin: NDArray[np.float64],
+    before: NDArray[np.float64],
+    now: NDArray[np.float64],
+    ages: NDArray[np.float64],
+    rates: _Rates,
+    limits: tuple[float, float],
+    fails: NDArray[np.bool_],
+) -> None:
+    """Mark sound cells of the tail that fail; an age below 0: the instance is not looked at."""
+    coefficient, lowest_vdd = limits
+    for cell in range(len(sound)):
+        owner = instance[cell]
+        age = ages[owner]
+        if not sound[cell] or age < 0:
+            continue
+        largest = -np.inf
+        for kind in range(2):
+            busy = before[kind, cell] + (now[kind, cell] - before[kind, cell])
+            largest = max(largest, _dvth(busy, age, rates, owner))
+        fails[cell] = vmin[cell] + coefficient * largest > lowest_vdd
+
+
+@compiled
+def _count(
+    before: NDArray[np.float64],
+    now: NDArray[np.float64],
+    sampled: int,
+    instances: NDArray[np.int64],
+    part: NDArray[np.float64],
+    age: NDArray[np.float64],
+    rates: _Rates,
+    counts: NDArray[np.int64],
+) -> None:
+    """Count sampled cells per shift: counts int64[2, bins]."""
+    last = counts.shape[1] - 1
+    for place in range(len(instances)):
+        owner = instances[place]
+        for cell in range(owner * sampled, (owner + 1) * sampled):
+            for kind in range(2):
+                begun = before[kind, cell]
+                busy = begun + (now[kind, cell] - begun) * part[place]
+                shift = _dvth(busy, age[place], rates, owner)
+                counts[kind, int(min(BINS_PER_VOLT * shift, float(last)))] += 1
