@@ -22,8 +22,9 @@ from mcage.sweep.plan import SweepPlan, kernels_of_periods
 from mcage.sweep.variables import DVTH_BIN_EDGES_MV, VARIABLES
 from mcage.variation import NewSlices, TailCells
 
-SAMPLED_CELLS = 1024
-"""Cells of each instance whose shifts make up the dVth histogram."""
+SAMPLED_CELLS = 128
+"""Cells of each instance whose shifts make up the dVth histogram; docs/results-format.md says what
+error that brings."""
 
 DENSE_BATCH = 48
 """Instances in a batch where some technique keeps two sums for each of their cells: 8 MB each."""

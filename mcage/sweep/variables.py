@@ -253,7 +253,7 @@ VARIABLES = (
         "int64",
         "1",
         "cells per threshold shift",
-        "Random cells, 1,024 of each instance whose life is not zero, at the end of its life or at "
+        "Random cells, 128 of each instance whose life is not zero, at the end of its life or at "
         "the horizon. The last bin also counts what lies above it.",
     ),
 )

@@ -59,7 +59,7 @@ def test_the_arrays_follow_the_schema(sweep, arrays):
     assert np.array_equal(arrays["spill_rate"], shares[..., 3], equal_nan=True)
     worked = lived.sum(axis=1)
     assert 0 < worked.sum() < lived.size
-    assert (arrays["dvth_histogram"].sum(axis=-1) == 1024 * worked[:, None]).all()
+    assert (arrays["dvth_histogram"].sum(axis=-1) == 128 * worked[:, None]).all()
     duty = arrays["longest_duty"]
     assert ((duty[lived] >= 0) & (duty[lived] <= 1 + 1e-9)).all()
     for name in ("max_dvth_mv", "longest_duty", "delay_increase", "energy_saving_nominal"):
