@@ -81,29 +81,40 @@ def pytest_runtest_setup(item):
 
 
 def pytest_runtest_teardown(item, nextitem):
-    """Give memory back after each suite and where much was taken: C's library keeps it otherwise.
+    """Let go of what a file or a suite has kept for its tests, and give memory to the system.
 
-    To look for garbage takes a third of a second: it is not done after each file.
+    C's library keeps it otherwise. To look for garbage takes a third of a second: that is done
+    after each suite and where much was taken, not after each file.
     """
     global bytes_after_trim
-    suite_ends = nextitem is not None and _suite(nextitem) != _suite(item)
+    file_ends = nextitem is not None and nextitem.path != item.path
+    suite_ends = file_ends and _suite(nextitem) != _suite(item)
+    much_taken = resident_bytes() > bytes_after_trim + MUCH_MEMORY_BYTES
     if suite_ends:
-        _forget()
-    if suite_ends or resident_bytes() > bytes_after_trim + MUCH_MEMORY_BYTES:
+        _forget_suite()
+    elif file_ends:
+        _forget(item.module)
+    if suite_ends or much_taken:
         gc.collect()
+    if file_ends or much_taken:
         if sys.platform == "linux":
             ctypes.CDLL(None).malloc_trim(0)
         bytes_after_trim = resident_bytes()
 
 
-def _forget():
+def _forget_suite():
     """Let go of the replays and sweeps that the tests of a suite have kept for one another."""
     for name, module in list(sys.modules.items()):
         here = Path(getattr(module, "__file__", None) or "/").is_relative_to(HERE)
         if here and name not in KEPT_FOR_ALL_SUITES:
-            for value in list(vars(module).values()):
-                if hasattr(value, "cache_clear") and value.__module__ == name:
-                    value.cache_clear()
+            _forget(module)
+
+
+def _forget(module):
+    """Let go of what the functions of a module have kept."""
+    for value in list(vars(module).values()):
+        if hasattr(value, "cache_clear") and value.__module__ == module.__name__:
+            value.cache_clear()
 
 
 @pytest.fixture(params=["numpy", "numba", "cuda"])
