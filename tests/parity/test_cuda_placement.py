@@ -15,7 +15,7 @@ from trace_strategies import random_trace
 from mcage.engines.cuda_engine import walk
 from mcage.engines.cuda_engine.placement import Placement
 from mcage.engines.cuda_engine.runner import Runner
-from mcage.replays.prepare import prepare
+from mcage.replays.prepare import FixedReplay, prepare
 from mcage.techniques import TECHNIQUES
 
 pytestmark = pytest.mark.skipif(
@@ -147,7 +147,7 @@ def test_tables_of_a_schedule_are_uploaded_once_wherever_its_windows_lie():
     device.upload_table = lambda array: uploads.append(array) or upload_table(array)
     for shift in (0, 1, 2):
         layout = dataclasses.replace(replay.layout, base=replay.layout.base + shift)
-        moved = dataclasses.replace(replay, layout=layout)
+        moved = FixedReplay.of(replay.schedule, layout)
         times, expected = (engine.fixed_times(moved) for engine in (cuda, NUMPY))
         assert np.array_equal(times.ones, expected.ones)
         assert len(uploads) == 4

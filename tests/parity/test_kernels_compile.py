@@ -42,12 +42,12 @@ def test_architectures_begin_with_turing():
     }
 
 
-def assert_compiles_without_spills(program, some_architectures):
+def assert_compiles_without_spills(program, some_architectures, cuda=None):
     source, constants = program
     text = (KERNELS / source).read_text(encoding="utf-8")
     spilling = []
     for architecture in some_architectures:
-        cubin, resources = compile_kernels(text, source, constants, architecture)
+        cubin, resources = compile_kernels(text, source, constants, architecture, cuda)
         assert cubin.startswith(b"\x7fELF")
         for kernel in resources:
             assert kernel.shared_bytes <= 48 * 1024
@@ -73,6 +73,18 @@ def test_every_source_is_compiled_for_every_architecture():
 @pytest.mark.parametrize("program", COMPILATIONS, ids=name_of)
 def test_every_program_compiles_without_spills(program):
     assert_compiles_without_spills(program, architectures_of(program))
+
+
+@pytest.mark.parametrize("source", sorted({source for source, _ in COMPILATIONS}))
+def test_cuda_12_compiles_every_source_without_spills(source):
+    """The compiler that comes with ``mcage[cuda12]``, on its oldest and its newest card."""
+    try:
+        newest = architectures(12)[-1]
+    except NvrtcError as error:
+        pytest.skip(str(error))
+    programs = [program for program in COMPILATIONS if program[0] == source]
+    assert_compiles_without_spills(programs[0], [75], 12)
+    assert_compiles_without_spills(programs[-1], [newest], 12)
 
 
 SPILLING = """

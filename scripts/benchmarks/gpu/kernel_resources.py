@@ -14,10 +14,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
+from itertools import chain
 
 from mcage.kernel_sources import KERNELS
 
-_WHEELS = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu13", "nvidia-cuda-nvrtc-cu12")
+_WHEELS = {
+    13: ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu13"),
+    12: ("nvidia-cuda-nvrtc-cu12",),
+}
+"""Of each version of CUDA, the newest first."""
 _USED = re.compile(r"Used (\d+) registers(?:.*?(\d+) bytes smem)?")
 _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 
@@ -50,9 +55,15 @@ class Resources:
     spill_bytes: int
 
 
-def architectures() -> list[int]:
-    """Architectures that the compiler knows, 75 for sm_75, oldest first."""
-    nvrtc = _nvrtc()
+def architectures(cuda: int | None = None) -> list[int]:
+    """Architectures that the compiler knows, 75 for sm_75, oldest first.
+
+    Parameters
+    ----------
+    cuda : int, optional
+        Version of CUDA; by default the newest that is installed.
+    """
+    nvrtc = _nvrtc(cuda)
     count = ctypes.c_int()
     _check(nvrtc.nvrtcGetNumSupportedArchs(ctypes.byref(count)))
     numbers = (ctypes.c_int * count.value)()
@@ -69,7 +80,11 @@ def oldest_of_generations() -> list[int]:
 
 
 def compile_kernels(
-    text: str, name: str, constants: Mapping[str, int], architecture: int
+    text: str,
+    name: str,
+    constants: Mapping[str, int],
+    architecture: int,
+    cuda: int | None = None,
 ) -> tuple[bytes, list[Resources]]:
     """CUBIN of a source and what each of its kernels takes.
 
@@ -83,11 +98,13 @@ def compile_kernels(
         Macros, as by ``-D``.
     architecture : int
         75 for sm_75.
+    cuda : int, optional
+        As for `architectures`.
     """
     options = [f"--gpu-architecture=sm_{architecture}", "--std=c++17", "--ptxas-options=-v"]
     options.append("--fmad=false")  # as where they run
     options += [f"--include-path={KERNELS}", *(f"-D{key}={constants[key]}" for key in constants)]
-    nvrtc = _nvrtc()
+    nvrtc = _nvrtc(cuda)
     program = ctypes.c_void_p()
     made = nvrtc.nvrtcCreateProgram(
         ctypes.byref(program), text.encode(), name.encode(), 0, None, None
@@ -121,8 +138,8 @@ def _resources(log: str) -> list[Resources]:
 
 
 @cache
-def _nvrtc() -> ctypes.CDLL:
-    for wheel in _WHEELS:
+def _nvrtc(cuda: int | None = None) -> ctypes.CDLL:
+    for wheel in _WHEELS[cuda] if cuda else chain(*_WHEELS.values()):
         try:
             files = metadata.files(wheel) or []
         except metadata.PackageNotFoundError:
@@ -130,7 +147,8 @@ def _nvrtc() -> ctypes.CDLL:
         for file in files:
             if re.match(r"libnvrtc\.so\.\d+$|nvrtc64_\d+_0\.dll$", file.name):
                 return ctypes.CDLL(str(file.locate()))
-    raise NvrtcError("no NVRTC: pip install nvidia-cuda-nvrtc")
+    what = f"nvidia-cuda-nvrtc-cu{cuda}" if cuda else "nvidia-cuda-nvrtc"
+    raise NvrtcError(f"no NVRTC: pip install {what}")
 
 
 def _text(size_of: Callable[..., int], get: Callable[..., int], program: ctypes.c_void_p) -> bytes:
