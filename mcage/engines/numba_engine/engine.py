@@ -61,6 +61,9 @@ class NumbaEngine(Engine):
         self._residencies: Memo[RedirectedReplay, Residencies] = Memo(
             lambda replay: residencies_of((replay,))
         )
+        self._placeable: Memo[RedirectedReplay, Residencies] = Memo(
+            lambda replay: residencies_of((replay,), stored=False)
+        )
         self._counts = Counts(self._count)
         self._redirected: Memo[FaultFreeDuties, tuple[Residencies, FreeList[Workspace]]] = Memo(
             _redirected
@@ -90,7 +93,7 @@ class NumbaEngine(Engine):
         counters = np.zeros((len(kernel), COUNTERS), dtype=np.int64)
         for number, runs_it in by_kernel(kernel):
             of_kernel = np.zeros((np.count_nonzero(runs_it), COUNTERS), dtype=np.int64)
-            count(self._residencies.of(replays[number]), fault_maps[runs_it], of_kernel)
+            count(self._placeable.of(replays[number]), fault_maps[runs_it], of_kernel)
             counters[runs_it] = of_kernel
         return counters
 
@@ -105,7 +108,10 @@ class NumbaEngine(Engine):
     ) -> CellTimes:
         """See `Engine.redirected_times`."""
         ones, powered = _no_cycles(len(fault_maps)), _no_cycles(len(fault_maps))
-        _redirected_times(self._residencies.of(replay), fault_maps, ones, powered)
+        # A slice without faults is asked for once: residencies are not kept for it alone.
+        has_faults = bool(fault_maps.any())
+        residencies = self._residencies.of(replay) if has_faults else residencies_of((replay,))
+        _redirected_times(residencies, fault_maps, ones, powered)
         return _cell_times(ones, powered, replay.period)
 
     def unpacked_stress(

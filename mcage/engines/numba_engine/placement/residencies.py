@@ -20,6 +20,7 @@ from mcage.engines.numba_engine.placement.contents import (
     Contents,
     by_bit,
     common_masks,
+    no_planes,
     planes_of,
     regions_on,
 )
@@ -152,18 +153,21 @@ class Residencies(NamedTuple):
     facts: NDArray[np.uint64]
 
 
-def residencies_of(replays: tuple[PreparedReplay, ...]) -> Residencies:
+def residencies_of(replays: tuple[PreparedReplay, ...], stored: bool = True) -> Residencies:
     """Number the residencies of a technique on several kernels through.
 
     Parameters
     ----------
     replays : tuple of PreparedReplay
         The technique on each kernel.
+    stored : bool
+        Whether to tell what writes store as well. Without it, which is most of the memory, there
+        are no contents, and zeros in `at_most` and `facts`; that suffices for placing residencies.
     """
     technique, selector_starts = replays[0].technique, np.zeros(0, dtype=np.int64)
     if isinstance(replays[0], RedirectedReplay):
         selector_starts = replays[0].selector_starts
-    parts = [_Part(replay) for replay in replays]
+    parts = [_Part(replay, stored) for replay in replays]
     first_residency = _starts([len(part.end) for part in parts])
     first_write = _starts([len(part.writes.image) for part in parts])
     cycles = np.uint32 if max(replay.period for replay in replays) < 1 << 32 else np.int64
@@ -196,17 +200,19 @@ def residencies_of(replays: tuple[PreparedReplay, ...]) -> Residencies:
         row=_joined([part.row for part in parts]),
         end=_joined([part.end for part in parts]),
         wakes=_joined([part.wakes for part in parts]),
+        # Pages that are never touched take no memory.
         at_most=np.zeros((first_residency[-1], COMPONENTS), dtype=cycles),
         facts=np.zeros((first_residency[-1], 8), dtype=np.uint64),
     )
-    _bound_residencies(residencies)
+    if stored:
+        _bound_residencies(residencies)
     return residencies
 
 
 class _Part:
     """Residencies, writes and contents of one kernel, numbered from 0."""
 
-    def __init__(self, replay: PreparedReplay) -> None:
+    def __init__(self, replay: PreparedReplay, stored: bool) -> None:
         schedule, technique = replay.schedule, replay.technique
         held = np.flatnonzero(~schedule.in_table)
         if technique.redirects:
@@ -225,7 +231,7 @@ class _Part:
         if not technique.gates_empty:
             self.wakes[:] = False
         stored_values = schedule.stored_values
-        self.planes, image = planes_of(schedule, held)
+        self.planes, image = planes_of(schedule, held) if stored else no_planes(held)
         self.masks = by_bit(stored_values.masks[1:])
         mask = stored_values.mask[held]
         mask[mask > 0] += FIRST_PARTIAL - 1
