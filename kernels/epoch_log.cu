@@ -94,6 +94,7 @@ log_epoch(const Residencies *all, const State *states, const int4 *runs, const i
           const Long *cycles, const int *starts, const int4 *occupants, const int *instance_of,
           const double *scales, unsigned *codes, int *code_starts, long long *powered) {
     constexpr int VIEWS = RECORDS ? 5 : 1;
+    constexpr int UNROLLED = GATED && !RECORDS ? 4 : 1;  // occupants whose bounds come together
     __shared__ int place[ENTRIES + 1];
     const Residencies &residencies = *all;
     const State &state = *states;
@@ -167,6 +168,7 @@ log_epoch(const Residencies *all, const State *states, const int4 *runs, const i
                     on += residency.end - residency.start;
                 }
                 const int occupied = min(32, end - together);
+#pragma unroll UNROLLED
                 for (int j = 0; j < occupied; j++) {
                     const unsigned of_j = __shfl_sync(EVERY_LANE, code, j);
                     const long long number_of_j = __shfl_sync(EVERY_LANE, number, j);
