@@ -63,12 +63,14 @@ class EpochLog:
         self._most = _EPOCHS
         self._table = device.empty((instances, _EPOCHS, _EPOCH_WORDS), np.uint64)
         self._kept: list[Any] = []
+        self.bounds = device.empty((instances, 2, _PLACES), np.float64)
+        """Seconds at '0' and at '1' that no cell of an entry exceeds in any bit, on the device."""
         self._arrays = (
             device.zeros((instances,), np.int32),
             device.empty((instances, len(tables.cycles)), np.float64),
             tables.duties.duties,
             tables.duties.most,
-            device.empty((instances, 2, _PLACES), np.float64),
+            self.bounds,
             device.empty((instances, 2, _PLACES), np.float64),
         )
         self.state = self._upload_state()
