@@ -1,6 +1,6 @@
 """Processor time of a sweep beside its kernels: what no engine, however fast, takes away.
 
-    python scripts/benchmarks/host_share.py [--instances 2048] [--batch 1024] [--json]
+    python scripts/benchmarks/host_share.py [--instances 10000] [--batch 1024] [--json]
 
 The default sweep is computed and written with an engine whose kernels take no time: the time of
 what stands in for them is taken out. Their answers are plausible: fault-free slices are stressed as
@@ -256,8 +256,10 @@ def startup_seconds():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--instances", type=int, default=2048)
-    parser.add_argument("--batch", type=int, default=1024, help="instances of a batch (1024)")
+    parser.add_argument("--instances", type=int, default=10_000)
+    parser.add_argument(
+        "--batch", type=int, default=1024, help="instances of a batch at most (1024)"
+    )
     parser.add_argument(
         "--tracked-on-host",
         action="store_true",
