@@ -146,5 +146,6 @@ def first_numbers_below(
 @compiled
 def _enlarged(values: Any, capacity: int, kept: int) -> Any:
     larger = np.empty(capacity, values.dtype)
-    larger[:kept] = values[:kept]
+    for place in range(kept):  # a slice assigned to another takes a second to compile
+        larger[place] = values[place]
     return larger

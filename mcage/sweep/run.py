@@ -1,7 +1,7 @@
 """`mcage.run_sweep`: a sweep into one results file."""
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -63,11 +63,11 @@ def run_sweep(
     place_of(out_path, BESIDE)
     chosen, reason = select_engine(engine, devices, usable_cores())
     progress = progress or Silent()
-    sweep = Sweep(spec, chosen, reason, say=progress.say)
-    progress.say(f"engine {chosen.name} ({reason}); {len(sweep.header.cases)} cases")
-    for name in sorted(set(spec.operating_points or {}) - set(spec.environments)):
-        progress.say(f"note: operating_points.{name} is given, but this sweep does not name it")
-    with _telling_of_compilation(chosen, progress):
+    with _compiling(chosen, progress):
+        sweep = Sweep(spec, chosen, reason, say=progress.say)
+        progress.say(f"engine {chosen.name} ({reason}); {len(sweep.header.cases)} cases")
+        for name in sorted(set(spec.operating_points or {}) - set(spec.environments)):
+            progress.say(f"note: operating_points.{name} is given, but this sweep does not name it")
         return run_prepared(sweep, out_path, shard_size, progress, accept_other_code)
 
 
@@ -98,13 +98,17 @@ def run_prepared(
     )
 
 
-def _telling_of_compilation(engine: Engine, progress: Progress) -> AbstractContextManager[None]:
+@contextmanager
+def _compiling(engine: Engine, progress: Progress) -> Iterator[None]:
+    """Say when the engine is compiled, and do half of it in another process."""
     if engine.name != "numba":
-        return nullcontext()
+        yield
+        return
+    from mcage.engines.numba_engine.compile_beside import compiling_beside
     from mcage.engines.numba_engine.jit import telling_of_compilation
 
-    return telling_of_compilation(
-        lambda: progress.say(
-            "the engine is compiled first, for a minute or two; later runs need not"
-        )
-    )
+    def tell() -> None:
+        progress.say("the engine is compiled first, for half a minute; later runs need not")
+
+    with compiling_beside(), telling_of_compilation(tell):
+        yield

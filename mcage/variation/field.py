@@ -5,6 +5,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.compiled import compiled
 from mcage.random import attempts_of, successive_streams, variation_keys
 from mcage.variation.scenarios import Scenario
 
@@ -68,18 +69,26 @@ def correlation_factor(points: NDArray[np.float64], phi: float) -> NDArray[np.fl
     return _cholesky(spherical_correlation(distance, phi) + DIAGONAL * np.eye(len(x)))
 
 
+@compiled
 def _cholesky(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """Lower Cholesky factor, by element-wise steps.
 
     LAPACK's differs in the last bits with its number of threads, and an instance must not depend
     on the number of workers.
     """
-    factor = matrix.copy()
-    for k in range(len(factor)):
-        factor[k:, k] /= np.sqrt(factor[k, k])
-        column = factor[k + 1 :, k]
-        factor[k + 1 :, k + 1 :] -= column[:, None] * column
-    return np.tril(factor)
+    size = len(matrix)
+    factor = np.zeros((size, size))
+    for row in range(size):
+        for column in range(row + 1):
+            factor[row, column] = matrix[row, column]
+    for k in range(size):
+        root = np.sqrt(factor[k, k])
+        for row in range(k, size):
+            factor[row, k] /= root
+        for row in range(k + 1, size):
+            for column in range(k + 1, row + 1):
+                factor[row, column] -= factor[row, k] * factor[column, k]
+    return factor
 
 
 def sample_field(

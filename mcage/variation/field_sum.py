@@ -42,7 +42,9 @@ def triangular_product(
     sums = np.empty((2, TOGETHER))
     for begin in range(0, count, TOGETHER):
         together = min(TOGETHER, count - begin)
-        columns[:, :together] = numbers[begin : begin + together].T
+        for number in range(together):
+            for column in range(size):
+                columns[column, number] = numbers[begin + number, column]
         for row in range(size):
             sums[:] = 0
             for block in range(0, row + 1, BLOCK):

@@ -33,7 +33,10 @@ def main() -> None:
     """Compile."""
     from sweep_cases import small_sweep
 
-    small_sweep(instances=24, techniques=TECHNIQUES).compute(0, 24)
+    from mcage.engines.numba_engine.compile_beside import compiling_beside
+
+    with compiling_beside():
+        small_sweep(instances=24, techniques=TECHNIQUES).compute(0, 24)
     if cache_folder():
         _mark().touch()
 

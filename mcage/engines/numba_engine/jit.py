@@ -36,6 +36,7 @@ def compiled(function: Function) -> Function:
         dispatcher = Dispatcher(function, targetoptions=_OPTIONS)
         if folder:
             dispatcher.enable_caching()
+            dispatcher.lock_folder = Path(folder)
         return cast(Function, dispatcher)
     finally:
         config.CACHE_DIR = before

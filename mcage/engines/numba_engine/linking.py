@@ -6,21 +6,56 @@ time that compilation takes. Here the code of such a function is linked into its
 and optimised where machine code is made.
 """
 
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 from numba.core.types import unliteral
 
 
 class Dispatcher(CPUDispatcher):
-    """A compiled function that is not compiled again for each constant it is called with."""
+    """A compiled function that is not compiled again for each constant it is called with.
+
+    Nor do two processes compile it: the second waits, and takes the machine code of the first.
+    """
+
+    lock_folder: Path | None = None
+    """Where processes tell each other what they compile; None where no machine code is kept."""
+
+    def compile(self, sig: Any) -> Any:
+        """See Numba's class."""
+        with ExitStack() as scope:
+            # In this order, so that no thread of a process waits for another with a lock held.
+            scope.enter_context(global_compiler_lock)
+            if self.lock_folder:
+                scope.enter_context(_alone(self.lock_folder / f"{self.py_func.__qualname__}.lock"))
+            return super().compile(sig)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """See Numba's class; constants count as any value of their type."""
         plain = {name: unliteral(kind) for name, kind in kws.items()}  # type: ignore[no-untyped-call]
         return super().get_call_template(tuple(map(unliteral, args)), plain)
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold the lock of a file, which the system takes back from a process that is killed."""
+    descriptor = -1
+    with suppress(OSError):  # a file system without locks: the same may be compiled twice
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 class _NoEnvironment:

@@ -1,8 +1,18 @@
-"""Is the user told when the engine is compiled, and only then?"""
+"""Is the user told when the engine is compiled, and only then? Is anything compiled twice?"""
+
+import fcntl
+import os
+import sys
+
+import pytest
+from numba.core.registry import CPUDispatcher
+from sweep_cases import small_sweep
 
 from mcage.campaign.progress import Silent
+from mcage.engines.numba_engine import compile_beside
 from mcage.engines.numba_engine.jit import nested, telling_of_compilation
 from mcage.engines.numba_engine.linking import Dispatcher
+from mcage.engines.numba_engine.stress.accumulator import _add_epoch, _look_earlier
 from mcage.spec import SweepSpec
 from mcage.sweep import run
 
@@ -60,3 +70,72 @@ def test_a_sweep_says_that_the_engine_is_compiled(monkeypatch, tmp_path):
     spec = SweepSpec.from_mapping({"instances": 1, "workload": {"kernels": ["MatrixTranspose"]}})
     run.run_sweep(spec, tmp_path / "r.h5", engine="numba", progress=lines)
     assert sum("the engine is compiled first" in line for line in lines.said) == 1
+
+
+def test_no_two_processes_compile_a_function_at_a_time(monkeypatch, tmp_path):
+    function, compiled = jitted(), []
+    function.lock_folder = tmp_path
+    compile_alone = CPUDispatcher.compile
+
+    def second_user():
+        return (tmp_path / "jitted.<locals>.double.lock").open()
+
+    def compile_and_try_the_lock(self, sig):
+        with second_user() as lock, pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        compiled.append(sig)
+        return compile_alone(self, sig)
+
+    monkeypatch.setattr(CPUDispatcher, "compile", compile_and_try_the_lock)
+    assert function(4) == 8
+    assert len(compiled) == 1
+    with second_user() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_a_folder_without_locks_hinders_nobody(tmp_path):
+    function = jitted()
+    function.lock_folder = tmp_path / "nowhere"
+    assert function(4) == 8
+
+
+def test_what_is_compiled_beside_is_what_lives_need(monkeypatch, tmp_path):
+    monkeypatch.setattr(compile_beside, "cache_folder", lambda: str(tmp_path))
+    compile_beside.compile_all()
+    ready = [list(function.signatures) for function in (_add_epoch, _look_earlier)]
+    assert all(ready)
+    small_sweep(instances=24).compute(0, 24)
+    assert [list(function.signatures) for function in (_add_epoch, _look_earlier)] == ready
+    assert (tmp_path / "beside").exists()
+
+
+def test_the_process_beside_ends_with_the_block(monkeypatch, tmp_path):
+    asleep = tmp_path / "asleep.py"
+    asleep.write_text("import time; time.sleep(600)")
+    started = []
+
+    def start(command, **options):
+        started.append(popen([sys.executable, str(asleep)], **options))
+        return started[0]
+
+    popen = compile_beside.subprocess.Popen
+    monkeypatch.setattr(compile_beside, "cache_folder", lambda: str(tmp_path))
+    monkeypatch.setattr(compile_beside, "usable_cores", lambda: 2)
+    monkeypatch.setattr(compile_beside.subprocess, "Popen", start)
+    with compile_beside.compiling_beside():
+        assert started[0].poll() is None
+    assert started[0].poll() is not None
+    (tmp_path / "beside").touch()
+    with compile_beside.compiling_beside():
+        assert len(started) == 1, "there is nothing left to compile"
+
+
+def test_the_process_beside_ends_with_the_process_that_needs_it(monkeypatch):
+    read, write = os.pipe()
+    os.close(write)
+    ended = []
+    with os.fdopen(read) as nothing_to_read:
+        monkeypatch.setattr(sys, "stdin", nothing_to_read)
+        monkeypatch.setattr(os, "_exit", ended.append)
+        compile_beside._end_with_parent()
+    assert ended == [1]

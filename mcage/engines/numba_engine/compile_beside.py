@@ -1,0 +1,92 @@
+"""Compiles half of the engine in a process of its own, beside the one that needs it.
+
+Numba compiles one function at a time in a process. On the first run a second process therefore
+begins with what the first needs last, the stress times of redirected slices, which are half of the
+work. Whatever either has compiled, the other takes from the folder of machine code.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+
+from mcage.concurrency import usable_cores
+from mcage.engines.interface import fault_free_maps
+from mcage.engines.numba_engine.engine import NumbaEngine
+from mcage.engines.numba_engine.jit import cache_folder
+from mcage.engines.stress import FaultFreeDuties
+from mcage.engines.tracked_cells import TrackedCells
+from mcage.geometry import SLICE
+from mcage.replays.most_stressed import DutyCycles, Skyline
+from mcage.replays.prepare import prepare
+from mcage.techniques import TECHNIQUES
+from mcage.traces import bundled_trace, first_generations
+from mcage.version import PACKAGE
+
+MODULE = "mcage.engines.numba_engine.compile_beside"
+"""This module, whatever it is called while it runs."""
+
+TECHNIQUE, KERNEL = "rrcd+rc+rar", "QuasiRandomSequence"
+"""A technique that redirects, and a short trace."""
+
+
+@contextmanager
+def compiling_beside() -> Iterator[None]:
+    """Compile beside the block, if there is something to compile, and a core for it.
+
+    The process ends when its work is done, or the block is, or the process that has started it.
+    """
+    if not cache_folder() or _mark().exists() or usable_cores() < 2:
+        yield
+        return
+    path = os.pathsep.join([str(PACKAGE.parent), *filter(None, sys.path)])
+    process = subprocess.Popen(
+        [sys.executable, "-m", MODULE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"PYTHONPATH": path},
+    )
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _mark() -> Path:
+    """File that says that all of this has been compiled."""
+    return Path(cache_folder()) / "beside"
+
+
+def compile_all() -> None:
+    """Compile what lives of redirected slices need, the longest first."""
+    engine = NumbaEngine()
+    trace = first_generations(bundled_trace(KERNEL), 1)
+    replay = prepare(trace, TECHNIQUES[TECHNIQUE])
+    none = np.zeros((1, SLICE.cells))
+    duties = DutyCycles(none, Skyline.of(np.zeros(1, dtype=np.int64), none))
+    first, maps = np.zeros(1, dtype=np.int64), fault_free_maps()
+    tracked = TrackedCells(first, first)
+    maps[0, 0] = 1
+    stress = engine.stress(FaultFreeDuties((replay,), duties, duties), tracked, 1)
+    stress.add(first, first, maps, 1.0)
+    stress.longest_earlier(first, first, maps, np.full(1, 0.5))
+    engine.count(replay, maps)
+    engine.cell_times(replay, maps)
+    _mark().touch()
+
+
+def _end_with_parent() -> None:
+    os.read(sys.stdin.fileno(), 1)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    Thread(target=_end_with_parent, daemon=True).start()
+    compile_all()
