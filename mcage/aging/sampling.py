@@ -1,5 +1,6 @@
 """In what instances differ: temperature, threshold voltage, activity, time at operating points."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Self
@@ -13,6 +14,9 @@ from mcage.errors import UserError
 from mcage.random import stream
 
 ONE, ZERO = Distribution("constant", (1.0,)), Distribution("constant", (0.0,))
+
+Ranks = Mapping[str, NDArray[np.float64]]
+"""Cumulative probabilities of what varies among instances, by its name."""
 
 OF_SLICES = ("temperature_kelvin", "vt0_volts", "shift_factor", "activity")
 """Constants of an instance that are the same in all cases, for life."""
@@ -101,12 +105,26 @@ class TimeFractionDistributions:
         -------
         float64[points, n]
         """
-        given = [np.zeros(len(instances)) for _ in self.distributions]
+        return self.at(self.ranks(seed, instances), len(instances))
+
+    def ranks(self, seed: int, instances: NDArray[np.int64]) -> Ranks:
+        """Uniform random numbers behind the fractions; arguments as of `draw`."""
+        names = {
+            number: f"environment.{self.environment}.{number}"
+            for number, distribution in enumerate(self.distributions)
+            if distribution is not None and not distribution.is_constant
+        }
+        return {
+            f"time_fractions.{number}": _uniform(seed, name, instances)
+            for number, name in names.items()
+        }
+
+    def at(self, ranks: Ranks, count: int) -> NDArray[np.float64]:
+        """Fractions of so many instances at given ranks: float64[points, count]."""
+        given = [np.zeros(count) for _ in self.distributions]
         for number, distribution in enumerate(self.distributions):
             if distribution is not None:
-                name = f"environment.{self.environment}.{number}"
-                ranks = (stream(seed, name, instance).random() for instance in instances.tolist())
-                given[number] = np.array([distribution.at(rank) for rank in ranks])
+                given[number][:] = _quantiles(distribution, ranks.get(f"time_fractions.{number}"))
         return self._with_rest(given)
 
     @property
@@ -180,21 +198,45 @@ class InstanceDistributions:
         epochs : int
             Epochs for which temperatures are drawn; more epochs do not change the first ones.
         """
-        drawn = {
-            name: _drawn(distribution, seed, f"instance.{name}", instances)
+        return self.at(self.ranks(seed, instances, epochs), len(instances))
+
+    def ranks(self, seed: int, instances: NDArray[np.int64], epochs: int = 1) -> Ranks:
+        """Uniform random numbers behind the constants of instances; arguments as of `draw`.
+
+        Returns
+        -------
+        dict
+            By name of what varies: float64[n], or float64[n, epochs] where it is drawn for each
+            epoch.
+        """
+        ranks = {
+            name: _uniform(seed, f"instance.{name}", instances)
             for name, distribution in self.of_slices.items()
+            if not distribution.is_constant
         }
-        swing = _drawn(
-            self.temperature_swing_kelvin,
-            seed,
-            "instance.temperature_swing_kelvin",
-            instances,
-            epochs,
-        )
-        fractions = (
-            None if self.time_fractions is None else self.time_fractions.draw(seed, instances)
-        )
-        return InstanceConstants(**drawn, time_fractions=fractions, temperature_swing_kelvin=swing)
+        if not self.temperature_swing_kelvin.is_constant:
+            name = "temperature_swing_kelvin"
+            ranks[name] = _uniform(seed, f"instance.{name}", instances, epochs)
+        fractions = self.time_fractions
+        return ranks | ({} if fractions is None else fractions.ranks(seed, instances))
+
+    def at(self, ranks: Ranks, count: int) -> InstanceConstants:
+        """Constants of so many instances at given ranks, the quantiles of the distributions.
+
+        Parameters
+        ----------
+        ranks : dict
+            As `ranks` gives them; each number within 0 <= rank < 1.
+        count : int
+            Number of instances.
+        """
+        swing = "temperature_swing_kelvin"
+        drawn = {
+            name: _quantiles(distribution, ranks.get(name))
+            for name, distribution in (self.of_slices | {swing: getattr(self, swing)}).items()
+        }
+        fractions = None if self.time_fractions is None else self.time_fractions.at(ranks, count)
+        return InstanceConstants(**drawn, time_fractions=fractions)
 
     @property
     def constants(self) -> InstanceConstants:
@@ -233,17 +275,22 @@ class InstanceDistributions:
         return Transistors(vt0, temperature, factor, np.tile(fractions, (1, count)))
 
 
-def _drawn(
-    distribution: Distribution,
-    seed: int,
-    name: str,
-    instances: NDArray[np.int64],
-    epochs: int | None = None,
+def _uniform(
+    seed: int, name: str, instances: NDArray[np.int64], epochs: int | None = None
 ) -> NDArray[np.float64]:
-    """A number for each instance, or for each of its epochs; a single number if it is constant."""
-    if distribution.is_constant:
+    """A uniform number for each instance, float64[n], or for each of its epochs."""
+    shape = () if epochs is None else (epochs,)
+    ranks = np.empty((len(instances), *shape))
+    for number, instance in enumerate(instances.tolist()):
+        ranks[number] = stream(seed, name, instance).random(shape)
+    return ranks
+
+
+def _quantiles(
+    distribution: Distribution, ranks: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """Quantiles of a distribution at ranks of any shape; a single number if it is constant."""
+    if ranks is None:
         return np.array(distribution.numbers[0])
-    streams = (stream(seed, name, instance) for instance in instances.tolist())
-    if epochs is None:
-        return np.array([distribution.at(rng.random()) for rng in streams])
-    return np.array([[distribution.at(r) for r in rng.random(epochs).tolist()] for rng in streams])
+    values = [distribution.at(rank) for rank in ranks.ravel().tolist()]
+    return np.array(values).reshape(ranks.shape)

@@ -106,6 +106,19 @@ def draw_kernels(
     return drawn
 
 
+def kernel_chances(
+    mix: Mix, seed: int, instances: NDArray[np.int64], kernels: tuple[str, ...]
+) -> NDArray[np.float64]:
+    """Chance of each kernel in a period of each instance: float64[I, kernels].
+
+    Given these, the kernels of its periods are independent, but of the mix ``one``, which draws one
+    kernel for all of them. Arguments as of `draw_kernels`.
+    """
+    return np.stack(
+        [_probabilities(mix, seed, instance, kernels) for instance in instances.tolist()]
+    )
+
+
 def _kernels_of(
     mix: Mix,
     seed: int,
@@ -128,6 +141,8 @@ def _probabilities(
     mix: Mix, seed: int, instance: int, kernels: tuple[str, ...]
 ) -> NDArray[np.float64]:
     """Probability of each kernel in a period of an instance."""
+    if mix in ("uniform", "one"):
+        return np.full(len(kernels), 1 / len(kernels))
     if isinstance(mix, dict):
         weights = np.array([mix[name] for name in kernels])
         return np.asarray(weights / weights.sum())
