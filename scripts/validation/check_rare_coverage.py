@@ -30,18 +30,18 @@ from mcage.geometry import SLICE
 from mcage.spec import SweepSpec
 from mcage.studies.rare_events.case import RareCase, rare_case
 from mcage.studies.rare_events.diagnostics import dead_at_start
-from mcage.studies.rare_events.entry_proposal import EntryProposal
 from mcage.studies.rare_events.estimate import estimate
 from mcage.studies.rare_events.estimator import PLAIN_SHARE, Sampler, sample, sampler_for
-from mcage.studies.rare_events.field_proposal import Bumps, FaultyFields
-from mcage.studies.rare_events.mixture_proposal import (
+from mcage.studies.rare_events.proposals.entries import EntryProposal
+from mcage.studies.rare_events.proposals.fields import Bumps, FaultyFields
+from mcage.studies.rare_events.proposals.mixture import (
     Proposal,
     SliceTilt,
     draw_slices,
     faulty_entries,
 )
-from mcage.studies.rare_events.smc import climb
-from mcage.studies.rare_events.vmin_gaussian import VminGaussian
+from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
+from mcage.studies.rare_events.search.field_climb import climb
 from mcage.variation import scenario
 
 LIMITS = 0.935, 0.965

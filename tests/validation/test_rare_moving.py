@@ -9,7 +9,7 @@ from rare_cases import case_of
 from mcage.lifetime.end_cause import EndCause
 from mcage.studies.rare_events.estimate import estimate
 from mcage.studies.rare_events.estimator import sample, sampler_for
-from mcage.studies.rare_events.mixture_proposal import favoured
+from mcage.studies.rare_events.proposals.mixture import favoured
 from mcage.variation import sample_tail
 
 SIGMAS = 4.0

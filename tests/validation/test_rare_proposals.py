@@ -8,17 +8,17 @@ from rare_cases import distribution_of, fields
 from scipy.stats import binom, kstest, multivariate_normal, norm
 
 from mcage.geometry import SLICE
-from mcage.studies.rare_events.entry_proposal import EntryProposal, place_cells
-from mcage.studies.rare_events.field_proposal import Bumps, FaultyFields
-from mcage.studies.rare_events.mixture_proposal import (
+from mcage.studies.rare_events.proposals.entries import EntryProposal, place_cells
+from mcage.studies.rare_events.proposals.fields import Bumps, FaultyFields
+from mcage.studies.rare_events.proposals.mixture import (
     Proposal,
     SliceTilt,
     draw_slices,
     faulty_entries,
 )
-from mcage.studies.rare_events.pair_proposal import PairProposal
-from mcage.studies.rare_events.smc import climb
-from mcage.studies.rare_events.vmin_gaussian import VminGaussian
+from mcage.studies.rare_events.proposals.pairs import PairProposal
+from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
+from mcage.studies.rare_events.search.field_climb import climb
 from mcage.variation.vmin_tail import expected_tail_cells
 
 SIGMAS = 4.5

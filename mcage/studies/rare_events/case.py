@@ -16,7 +16,7 @@ from mcage.lifetime.end_cause import EndCause
 from mcage.lifetime.fault_free import FaultFreeReplays
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.spec import SweepSpec
-from mcage.studies.rare_events.vmin_gaussian import VminGaussian
+from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
 from mcage.studies.single_case import SingleCase
 from mcage.sweep.plan import kernels_of_periods
 from mcage.sweep.study import Sweep

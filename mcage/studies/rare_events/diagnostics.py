@@ -12,9 +12,9 @@ from mcage.aging.delay import dvth_at_delay
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.lifetime.end_cause import EndCause
 from mcage.studies.rare_events.case import RareCase, WeightedLives
-from mcage.studies.rare_events.entry_proposal import EntryProposal
 from mcage.studies.rare_events.estimate import FEW_EFFECTIVE, effective_number
-from mcage.studies.rare_events.vmin_gaussian import VminGaussian
+from mcage.studies.rare_events.proposals.entries import EntryProposal
+from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
 
 SURELY = 1.0 - 2.0**-53
 """Largest probability below 1, so that its logarithm remains a number."""

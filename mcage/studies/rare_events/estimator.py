@@ -14,9 +14,9 @@ from mcage.spec import SweepSpec
 from mcage.studies.rare_events.case import RareCase, WeightedLives, rare_case
 from mcage.studies.rare_events.diagnostics import unseen
 from mcage.studies.rare_events.estimate import RareEstimate, estimate
-from mcage.studies.rare_events.mixture_proposal import Proposal, draw_slices, favoured
-from mcage.studies.rare_events.pair_proposal import PairProposal
-from mcage.studies.rare_events.pilot import find_tilt
+from mcage.studies.rare_events.proposals.mixture import Proposal, draw_slices, favoured
+from mcage.studies.rare_events.proposals.pairs import PairProposal
+from mcage.studies.rare_events.search.faulty_entries import find_tilt
 
 PLAIN_SHARE = 0.1
 """Share of the slices that are drawn as in a sweep, which bounds their weights by 10."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import betainc, log_ndtr, ndtr, ndtri, ndtri_exp
 
 from mcage.geometry import SLICE
-from mcage.studies.rare_events.vmin_gaussian import VminGaussian
+from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
 from mcage.variation.fault_map import REPAIRED_BITS
 
 FAULTY_BITS = REPAIRED_BITS + 1

@@ -20,15 +20,15 @@ from numpy.typing import NDArray
 from mcage.geometry import SLICE
 from mcage.random import stream
 from mcage.studies.rare_events.case import RareCase
-from mcage.studies.rare_events.entry_proposal import (
+from mcage.studies.rare_events.proposals.entries import (
     FAULTY_BITS,
     EntryProposal,
     log_ratio,
     place_cells,
 )
-from mcage.studies.rare_events.field_proposal import Bumps, FaultyFields
-from mcage.studies.rare_events.pair_proposal import PairProposal
-from mcage.studies.rare_events.vmin_gaussian import VminGaussian
+from mcage.studies.rare_events.proposals.fields import Bumps, FaultyFields
+from mcage.studies.rare_events.proposals.pairs import PairProposal
+from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
 from mcage.variation import TailCells
 
 CANDIDATES = 8

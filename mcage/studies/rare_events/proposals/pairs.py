@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
 from mcage.geometry import SLICE
-from mcage.studies.rare_events.vmin_gaussian import VminGaussian
+from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
 from mcage.variation import TailCells
 
 STEP, REACH = 0.02, 12.0

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.random import stream
-from mcage.studies.rare_events.field_proposal import FaultyFields
+from mcage.studies.rare_events.proposals.fields import FaultyFields
 
 POPULATION = 1000
 KEPT = 0.6

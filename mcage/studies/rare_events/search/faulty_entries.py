@@ -18,14 +18,14 @@ from mcage.geometry import SLICE
 from mcage.lifetime.end_cause import EndCause
 from mcage.random import stream
 from mcage.studies.rare_events.case import RareCase
-from mcage.studies.rare_events.field_proposal import Bumps, FaultyFields
-from mcage.studies.rare_events.mixture_proposal import (
+from mcage.studies.rare_events.proposals.fields import Bumps, FaultyFields
+from mcage.studies.rare_events.proposals.mixture import (
     Proposal,
     SliceTilt,
     draw_slices,
     faulty_entries,
 )
-from mcage.studies.rare_events.smc import climb
+from mcage.studies.rare_events.search.field_climb import climb
 from mcage.variation import TailCells
 
 TRIED_SLICES = 48

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import gammainc, logsumexp, ndtr
 
 from mcage.geometry import SLICE
-from mcage.studies.rare_events.vmin_gaussian import VminGaussian
+from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
 
 WAVES = (8, 4)
 """Number of cosine waves, along the entries and along the bits, by which fields are moved."""

@@ -1,0 +1,1 @@
+"""Searches for the slices and lives that die early."""
