@@ -1,6 +1,5 @@
 """In what instances differ: temperature, threshold voltage, activity, time at operating points."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Self
@@ -15,7 +14,7 @@ from mcage.random import stream
 
 ONE, ZERO = Distribution("constant", (1.0,)), Distribution("constant", (0.0,))
 
-Ranks = Mapping[str, NDArray[np.float64]]
+Ranks = dict[str, NDArray[np.float64]]
 """Cumulative probabilities of what varies among instances, by its name."""
 
 OF_SLICES = ("temperature_kelvin", "vt0_volts", "shift_factor", "activity")

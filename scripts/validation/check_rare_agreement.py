@@ -138,7 +138,7 @@ def plain_deaths(case: RareCase, count: int) -> int:
 
     def deaths(ids: NDArray[np.int64]) -> int:
         tail = sample_tail(case.distribution.scenario, PLAIN_SEED, ids, case.floor_volts)
-        cause = case.cause(PLAIN_SEED, ids, case.kernels(ids), tail)
+        cause = case.cause(case.lives.draw(PLAIN_SEED, ids), tail)
         return int((cause != EndCause.CENSORED).sum())
 
     batches = [np.arange(first, min(first + BATCH, count)) for first in range(0, count, BATCH)]

@@ -5,12 +5,15 @@ how often the interval encloses the truth. The promise is 93.5 to 96.5 %.
 
     python scripts/validation/check_rare_coverage.py # a quarter of an hour on one core
     python scripts/validation/check_rare_coverage.py --repetitions 200   # a first look
+    python scripts/validation/check_rare_coverage.py --only delay        # some of them, by name
 
 - A toy: a normal number above five deviations, from numbers shifted there.
 - Slices dead on arrival under a technique that cannot move data, with lives as in a sweep:
   independent cells (exact), and cells that share one normal number (by quadrature).
 - Slices with many faulty entries, drawn as for techniques that move data, for the same two
   distributions.
+- Lives that end by delay, with constants in which slices differ: by quadrature over temperature,
+  threshold voltage and shift factor, for every order of kernels.
 
 Exits with 1 if a coverage is out of its limits.
 """
@@ -20,32 +23,44 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom, norm
+from scipy.stats import binom, norm, truncnorm
 
+from mcage.distributions import TRUNCATED_AT
 from mcage.engines.select import select_engine
 from mcage.geometry import SLICE
 from mcage.spec import SweepSpec
 from mcage.studies.rare_events.case import RareCase, rare_case
 from mcage.studies.rare_events.diagnostics import dead_at_start
 from mcage.studies.rare_events.estimate import estimate
-from mcage.studies.rare_events.estimator import PLAIN_SHARE, Sampler, sample, sampler_for
+from mcage.studies.rare_events.estimator import sample
+from mcage.studies.rare_events.lives import Lives
 from mcage.studies.rare_events.proposals.entries import EntryProposal
 from mcage.studies.rare_events.proposals.fields import Bumps, FaultyFields
 from mcage.studies.rare_events.proposals.mixture import (
+    Part,
     Proposal,
     SliceTilt,
     draw_slices,
     faulty_entries,
 )
 from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
+from mcage.studies.rare_events.sampler import PLAIN_SHARE, Sampler, sampler_for
+from mcage.studies.rare_events.search.delay import used_guardband
 from mcage.studies.rare_events.search.field_climb import climb
 from mcage.variation import scenario
 
 LIMITS = 0.935, 0.965
-BATCH = 128
+PER_CALL = 1600
+"""Samples that are drawn together."""
+
+KERNELS = "BlackScholes", "MatrixTranspose"
+NODES = 60
+"""Nodes of the Gauss-Legendre rule over each constant."""
+
 
 Weighted = tuple[NDArray[np.float64], NDArray[np.bool_]]
 
@@ -91,7 +106,7 @@ def over_shared(
     return float((value(nodes) * norm.pdf(number)).sum() * step)
 
 
-def toy(limit: float, size: int) -> Known:
+def toy(name: str, limit: float, size: int) -> Known:
     def draw(ids: NDArray[np.int64]) -> Weighted:
         generator = np.random.default_rng([11, int(ids[0])])
         plain = generator.random(len(ids)) < PLAIN_SHARE
@@ -99,7 +114,7 @@ def toy(limit: float, size: int) -> Known:
         ratio = np.exp(limit * number - 0.5 * limit**2)
         return 1 / (PLAIN_SHARE + (1 - PLAIN_SHARE) * ratio), number > limit
 
-    return Known(f"toy, {limit:g} deviations", float(norm.sf(limit)), size, draw)
+    return Known(name, float(norm.sf(limit)), size, draw)
 
 
 def baseline(scenario_name: str, vdd_volts: float, seed: int) -> RareCase:
@@ -110,7 +125,7 @@ def baseline(scenario_name: str, vdd_volts: float, seed: int) -> RareCase:
             "environments": ["undervolted"],
             "scenarios": [scenario_name],
             "vdd_volts": [vdd_volts],
-            "workload": {"kernels": ["BlackScholes", "MatrixTranspose"], "generations": 2},
+            "workload": {"kernels": list(KERNELS), "generations": 2},
         }
     )
     return rare_case(spec, 0.0, select_engine("numba")[0])
@@ -124,22 +139,22 @@ def lives_of(sampler: Sampler) -> Callable[[NDArray[np.int64]], Weighted]:
     return draw
 
 
-def independent_pairs(vdd_volts: float, size: int) -> Known:
+def independent_pairs(name: str, vdd_volts: float, size: int) -> Known:
     case = baseline("dispersed", vdd_volts, seed=1)
     nodes = case.distribution.node_volts(np.zeros((1, case.distribution.normals)))
     (truth,) = dead_at_start(case.distribution, nodes, vdd_volts, case.fault_free.needed)
     sampler = sampler_for(case)
-    return Known("baseline, independent cells", truth, size, lives_of(sampler))
+    return Known(name, truth, size, lives_of(sampler))
 
 
-def shared_pairs(vdd_volts: float, size: int) -> Known:
+def shared_pairs(name: str, vdd_volts: float, size: int) -> Known:
     case = replace(baseline("common", vdd_volts, seed=2), distribution=shared_distribution())
     truth = over_shared(
         case.distribution,
         lambda nodes: dead_at_start(case.distribution, nodes, vdd_volts, case.fault_free.needed),
     )
     sampler = sampler_for(case)
-    return Known("baseline, shared part", truth, size, lives_of(sampler))
+    return Known(name, truth, size, lives_of(sampler))
 
 
 def many_faulty(
@@ -160,13 +175,61 @@ def many_faulty(
     climbed = climb(fields, most + 1.0, 5)
     bumps = Bumps.like(distribution, climbed, np.ones(len(climbed)))
     tilt = SliceTilt(fields, bumps, most + 1.0)
-    proposal = Proposal(distribution, vdd_volts, tilt, tilt_share=1 - PLAIN_SHARE)
+    proposal = Proposal(distribution, vdd_volts, (Part(1 - PLAIN_SHARE, tilt),))
 
     def draw(ids: NDArray[np.int64]) -> Weighted:
         dies = draw_slices(proposal, 3, "check", ids, vdd_volts)
-        return dies.weights, faulty_entries(dies.tail, vdd_volts) > most
+        return proposal.weights(dies), faulty_entries(dies.tail, vdd_volts) > most
 
     return Known(name, truth, size, draw)
+
+
+def of_delay(
+    name: str, technique: str, temperature_kelvin: float, age_years: float, size: int
+) -> Known:
+    """Deaths by delay at 1.0 V, where slices differ in three constants and in their kernels.
+
+    A shift is proportional to the shift factor, so that a life ends by delay if its factor exceeds
+    the inverse of the part of the guardband that it would use up with a factor of 1.
+    """
+    deviations = 8.0, 0.01, 0.07
+    means = temperature_kelvin, 0.2, 1.0
+    forms = [f"normal({m}, {d})" for m, d in zip(means, deviations, strict=True)]
+    spec = SweepSpec.from_mapping(
+        {
+            "seed": 4,
+            "techniques": [technique],
+            "environments": ["nominal"],
+            "scenarios": ["common"],
+            "workload": {
+                "kernels": list(KERNELS),
+                "periods": 2,
+                "generations": 2,
+                "release": "work-group",
+            },
+            "life": {"epochs": 3, "horizon_years": age_years, "temperature_kelvin": forms[0]},
+            "aging": {"vt0_volts": forms[1], "shift_factor": forms[2]},
+        }
+    )
+    case = rare_case(spec, age_years, select_engine("numba")[0])
+    four = truncnorm(-TRUNCATED_AT, TRUNCATED_AT)
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    standard, mass = TRUNCATED_AT * nodes, TRUNCATED_AT * weights * four.pdf(TRUNCATED_AT * nodes)
+    kelvin, volts = (axis.ravel() for axis in np.meshgrid(standard, standard, indexing="ij"))
+    given = np.zeros((len(kelvin), 3))
+    for constant, values in (("temperature_kelvin", kelvin), ("vt0_volts", volts)):
+        given[:, list(case.lives.constants).index(constant)] = four.cdf(values)
+    given[:, list(case.lives.constants).index("shift_factor")] = 0.5
+    truth = 0.0
+    for kernels in product(range(len(KERNELS)), repeat=2):
+        lives = Lives(
+            ranks=given,
+            kernel_of_period=np.tile(kernels, (len(given), 1)),
+            chances=np.full((len(given), len(KERNELS)), 1 / len(KERNELS)),
+        )
+        limit = (1 / used_guardband(case, lives) - 1.0) / deviations[2]
+        truth += float((np.outer(mass, mass).ravel() * four.sf(limit)).sum()) / len(KERNELS) ** 2
+    return Known(name, truth, size, lives_of(sampler_for(case)))
 
 
 def check(known: Known, repetitions: int) -> float:
@@ -174,7 +237,7 @@ def check(known: Known, repetitions: int) -> float:
     began = time.monotonic()
     below = above = 0
     effective, values = [], []
-    per_call = max(1, BATCH // known.size)
+    per_call = max(1, PER_CALL // known.size)
     for first in range(0, repetitions, per_call):
         count = min(per_call, repetitions - first)
         weights, failed = known.draw(np.arange(first * known.size, (first + count) * known.size))
@@ -198,17 +261,24 @@ def check(known: Known, repetitions: int) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=1000)
-    repetitions = parser.parse_args().repetitions
+    parser.add_argument("--only", default="", help="part of the names of those to check")
+    options = parser.parse_args()
     dispersed = VminGaussian(scenario("dispersed"))
+    checks: dict[str, Callable[[str], Known]] = {
+        "toy": lambda name: toy(name, 5.0, 1000),
+        "baseline, independent cells": lambda name: independent_pairs(name, 0.655, 150),
+        "baseline, shared part": lambda name: shared_pairs(name, 0.64, 150),
+        "many faulty, independent cells": lambda name: many_faulty(name, dispersed, 0.4, 43, 400),
+        "many faulty, shared part": lambda name: many_faulty(
+            name, shared_distribution(), 0.47, 40, 400
+        ),
+        "delay, baseline": lambda name: of_delay(name, "baseline", 318.0, 3.0, 400),
+        "delay, rc+rar": lambda name: of_delay(name, "rc+rar", 341.0, 3.0, 400),
+    }
     coverages = [
-        check(known, repetitions)
-        for known in (
-            toy(5.0, 1000),
-            independent_pairs(0.655, 150),
-            shared_pairs(0.64, 150),
-            many_faulty("many faulty, independent cells", dispersed, 0.4, 43, 400),
-            many_faulty("many faulty, shared part", shared_distribution(), 0.47, 40, 400),
-        )
+        check(known(name), options.repetitions)
+        for name, known in checks.items()
+        if options.only in name
     ]
     return 0 if all(LIMITS[0] <= coverage <= LIMITS[1] for coverage in coverages) else 1
 

@@ -7,7 +7,8 @@ from rare_cases import case_of, distribution_of, fields
 from mcage.lifetime.end_cause import EndCause
 from mcage.studies.rare_events.diagnostics import dead_at_start
 from mcage.studies.rare_events.estimate import estimate
-from mcage.studies.rare_events.estimator import sample, sampler_for
+from mcage.studies.rare_events.estimator import sample
+from mcage.studies.rare_events.sampler import sampler_for
 from mcage.variation import sample_tail
 
 SIGMAS = 4.0
@@ -65,7 +66,7 @@ def test_plain_slices_of_a_sweep_agree(scenario_name, vdd_volts, age_years):
     count = 6000
     ids = np.arange(count)
     tail = sample_tail(case.distribution.scenario, 3, ids, case.floor_volts)
-    dead = (case.cause(3, ids, case.kernels(ids), tail) != EndCause.CENSORED).sum()
+    dead = (case.cause(case.lives.draw(3, ids), tail) != EndCause.CENSORED).sum()
     expected = count * result.probability
     assert 1e-3 < result.probability < 1e-2
     assert abs(dead - expected) < SIGMAS * np.sqrt(

@@ -8,8 +8,9 @@ from rare_cases import case_of
 
 from mcage.lifetime.end_cause import EndCause
 from mcage.studies.rare_events.estimate import estimate
-from mcage.studies.rare_events.estimator import sample, sampler_for
-from mcage.studies.rare_events.proposals.mixture import favoured
+from mcage.studies.rare_events.estimator import sample
+from mcage.studies.rare_events.proposals.lives import LifeTilt
+from mcage.studies.rare_events.sampler import sampler_for
 from mcage.variation import sample_tail
 
 SIGMAS = 4.0
@@ -25,7 +26,7 @@ def plain_deaths(case, count, seed=3):
     """Deaths among slices drawn as sweeps draw them."""
     ids = np.arange(count)
     tail = sample_tail(case.distribution.scenario, seed, ids, case.floor_volts)
-    return (case.cause(seed, ids, case.kernels(ids), tail) != EndCause.CENSORED).sum()
+    return (case.cause(case.lives.draw(seed, ids), tail) != EndCause.CENSORED).sum()
 
 
 @pytest.mark.parametrize(
@@ -57,9 +58,15 @@ def test_what_becomes_of_a_slice_does_not_depend_on_the_others():
 def test_a_kernel_may_be_favoured_at_no_price():
     case = case_of("rrcd", "clustered", 0.55, 6.0)
     ids = np.arange(4000)
-    kernels, weights = favoured(case, 0, ids)
-    plain = case.kernels(ids)
-    assert (kernels == 0).any(axis=1).mean() > 1.2 * (plain == 0).any(axis=1).mean()
+    tilt = LifeTilt.favouring(case.lives, 0, 0.95)
+    plain = case.lives.draw(1, ids)
+    lives = tilt.draw(case.lives, plain, 1, "test", ids)
+    kernels, weights = case.lives.kernel_of_epoch(lives), np.exp(-tilt.log_ratio(lives))
+    runs, runs_plain = (
+        (drawn == 0).any(axis=1).mean() for drawn in (kernels, case.lives.kernel_of_epoch(plain))
+    )
+    assert abs(runs - 0.95) < SIGMAS * (0.95 * 0.05 / 4000) ** 0.5
+    assert runs > 1.2 * runs_plain
     for epoch in range(case.epochs):
         weighted = weights * (kernels[:, epoch] == 0)
         assert abs(weighted.mean() - 0.5) < SIGMAS * np.hypot(weighted.std(), 0.5) / 4000**0.5

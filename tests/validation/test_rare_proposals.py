@@ -11,6 +11,7 @@ from mcage.geometry import SLICE
 from mcage.studies.rare_events.proposals.entries import EntryProposal, place_cells
 from mcage.studies.rare_events.proposals.fields import Bumps, FaultyFields
 from mcage.studies.rare_events.proposals.mixture import (
+    Part,
     Proposal,
     SliceTilt,
     draw_slices,
@@ -132,14 +133,15 @@ def test_pairs_are_drawn_from_the_law_weighted_with_their_number():
     distribution = with_die()
     level = 0.53
     pairs = PairProposal(distribution, level, NEEDED)
-    only = Proposal(distribution, level, pairs=pairs, pair_share=1.0)
+    only = Proposal(distribution, level, (Part(1.0, pairs),))
     dies = draw_slices(only, 1, "test", np.arange(800), level)
     number = pairs.count(dies.tail)
     assert (number >= 1).all()
-    assert dies.weights == pytest.approx(pairs.expected_pairs / number)
+    weights = only.weights(dies)
+    assert weights == pytest.approx(pairs.expected_pairs / number)
     # Slices with exactly one pair are as frequent under the plain distribution as they are seen.
     plain = draw_slices(Proposal(distribution, level), 2, "test", np.arange(4000), level)
-    once = np.where(number == 1, dies.weights, 0.0)
+    once = np.where(number == 1, weights, 0.0)
     seen = pairs.count(plain.tail) == 1
     error = np.hypot(once.std() / np.sqrt(800), seen.std() / np.sqrt(4000))
     assert abs(once.mean() - seen.mean()) < SIGMAS * error
@@ -158,22 +160,23 @@ def test_weights_bring_back_the_plain_law(scenario_name):
     proposal = Proposal(
         distribution,
         level,
-        tilt=SliceTilt(fields_of, bumps, 8.0),
-        tilt_share=0.4,
-        pairs=PairProposal(distribution, level, NEEDED),
-        pair_share=0.3,
+        parts=(
+            Part(0.4, SliceTilt(fields_of, bumps, 8.0)),
+            Part(0.3, PairProposal(distribution, level, NEEDED)),
+        ),
     )
     floor = level - 0.01
     dies = draw_slices(proposal, 4, "test", np.arange(1500), floor)
-    assert dies.weights.max() <= 1 / 0.3 * (1 + 1e-12)
-    assert_mean(dies.weights, 1.0)
+    weights = proposal.weights(dies)
+    assert weights.max() <= 1 / 0.3 * (1 + 1e-12)
+    assert_mean(weights, 1.0)
     assert_mean(
-        dies.weights * np.diff(dies.tail.offsets), expected_tail_cells(distribution.scenario, floor)
+        weights * np.diff(dies.tail.offsets), expected_tail_cells(distribution.scenario, floor)
     )
     each = EntryProposal.of(distribution, distribution.node_volts(dies.normals), level).faulty
-    assert_mean(dies.weights * (faulty_entries(dies.tail, level) - 8 * each.sum(axis=1)), 0.0)
+    assert_mean(weights * (faulty_entries(dies.tail, level) - 8 * each.sum(axis=1)), 0.0)
     along = dies.normals @ distribution.mean_direction
-    assert_mean(dies.weights * along, 0.0)
+    assert_mean(weights * along, 0.0)
 
 
 def test_a_climb_ends_where_many_entries_are_faulty():
@@ -192,5 +195,6 @@ def test_a_climb_ends_where_many_entries_are_faulty():
 def test_odds_make_as_many_faulty_entries_as_asked_for():
     distribution = distribution_of("common")
     tilt = SliceTilt(FaultyFields(distribution, 0.47), Bumps.none(distribution), 30.0)
-    dies = draw_slices(Proposal(distribution, 0.47, tilt, 1.0), 6, "test", np.arange(300), 0.47)
+    proposal = Proposal(distribution, 0.47, (Part(1.0, tilt),))
+    dies = draw_slices(proposal, 6, "test", np.arange(300), 0.47)
     assert faulty_entries(dies.tail, 0.47).mean() == pytest.approx(30, abs=1.5)

@@ -16,10 +16,11 @@ from mcage.lifetime.end_cause import EndCause
 from mcage.lifetime.fault_free import FaultFreeReplays
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.spec import SweepSpec
+from mcage.studies.rare_events.lives import LifeDistribution, Lives
 from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
 from mcage.studies.single_case import SingleCase
-from mcage.sweep.plan import kernels_of_periods
 from mcage.sweep.study import Sweep
+from mcage.traces import KERNELS
 from mcage.variation import NewSlices, TailCells
 
 MOMENT_YEARS = 1e-12
@@ -46,8 +47,8 @@ class RareCase:
         Engine that replays what depends on a fault map.
     fault_free : FaultFreeReplays
         Replays of the technique on each kernel without faults.
-    kernel_names : tuple of str
-        Names of the kernels.
+    lives : LifeDistribution
+        How lives vary, up to that age.
     """
 
     label: str
@@ -57,7 +58,7 @@ class RareCase:
     conditions: LifeConditions
     engine: Engine
     fault_free: FaultFreeReplays
-    kernel_names: tuple[str, ...]
+    lives: LifeDistribution
 
     @property
     def needed(self) -> NDArray[np.bool_]:
@@ -96,53 +97,40 @@ class RareCase:
     def at_start(self) -> "RareCase":
         """The same case at age 0: cells are faulty only if they are as manufactured."""
         conditions = replace(self.conditions, epoch_edges_years=(0.0, MOMENT_YEARS))
-        return replace(self, age_years=0.0, conditions=conditions)
+        lives = replace(self.lives, period_of_epoch=self.lives.period_of_epoch[:1])
+        return replace(self, age_years=0.0, conditions=conditions, lives=lives)
 
-    def kernels(self, instances: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Kernel that each instance runs in each epoch, as in a sweep: int64[I, epochs]."""
-        workload = kernels_of_periods(self.spec, instances)
-        return workload[:, list(self.spec.period_of_epoch[: self.epochs])]
-
-    def cause(
-        self,
-        seed: int,
-        instances: NDArray[np.int64],
-        kernel_of_epoch: NDArray[np.int64],
-        tail: TailCells,
-    ) -> NDArray[np.int8]:
-        """Cause of death of each instance by that age.
+    def cause(self, lives: Lives, tail: TailCells) -> NDArray[np.int8]:
+        """Cause of death of slices by that age.
 
         Parameters
         ----------
-        seed : int
-            Seed of the constants that are drawn for each instance, its cells excepted.
-        instances : int64[I]
-            Instance ids.
-        kernel_of_epoch : int64[I, epochs]
-            Kernel that each instance runs in each epoch.
+        lives : Lives
+            I lives.
         tail : TailCells
-            Cells of these instances whose Vmin lies above `floor_volts`.
+            Cells of these slices whose Vmin lies above `floor_volts`.
 
         Returns
         -------
         int8[I]
-            `EndCause`; ``CENSORED`` where the instance is alive.
+            `EndCause`; ``CENSORED`` where the slice is alive.
         """
-        cause = np.full(len(instances), EndCause.CENSORED, dtype=np.int8)
+        cause = np.full(len(lives), EndCause.CENSORED, dtype=np.int8)
         size = self.engine.batch
         if not self.conditions.sums_suffice:
             size = min(size, most_instances(self.epochs))
-        for first in range(0, len(instances), size):
-            batch = np.arange(first, min(first + size, len(instances)))
+        for first in range(0, len(lives), size):
+            batch = np.arange(first, min(first + size, len(lives)))
+            selected = lives.of(batch)
             slices = SliceBatch(
-                kernel_of_epoch=kernel_of_epoch[batch],
+                kernel_of_epoch=self.lives.kernel_of_epoch(selected),
                 new=NewSlices.at(
                     self.conditions.environment.lowest_vdd_volts,
                     _of(tail, batch),
                     self.conditions.spread_blocks,
                 ),
                 sampled_cells=np.empty((len(batch), 0), dtype=np.int64),
-                constants=self.conditions.distributions.draw(seed, instances[batch], self.epochs),
+                constants=self.lives.constants_of(selected),
             )
             end = simulate_lifetimes(self.conditions, self.engine, self.fault_free, slices).end
             in_time = end.seconds <= self.age_years * SECONDS_PER_YEAR
@@ -166,13 +154,13 @@ class WeightedLives:
         with.
     cause : int8[I]
         Cause of death, `EndCause`; ``CENSORED`` where the slice is alive.
-    kernel_of_epoch : int64[I, epochs]
-        Kernel that each slice runs in each epoch.
+    lives : Lives
+        What decided it besides the cells.
     """
 
     weights: NDArray[np.float64]
     cause: NDArray[np.int8]
-    kernel_of_epoch: NDArray[np.int64]
+    lives: Lives
 
     @property
     def dead(self) -> NDArray[np.bool_]:
@@ -183,10 +171,11 @@ class WeightedLives:
     @classmethod
     def join(cls, parts: list[Self]) -> Self:
         """Join the lives of several batches, in their order."""
-        columns = zip(
-            *((part.weights, part.cause, part.kernel_of_epoch) for part in parts), strict=True
+        return cls(
+            np.concatenate([part.weights for part in parts]),
+            np.concatenate([part.cause for part in parts]),
+            Lives.join([part.lives for part in parts]),
         )
-        return cls(*map(np.concatenate, columns))
 
 
 def rare_case(
@@ -224,18 +213,22 @@ def rare_case(
     single = SingleCase(spec, engine, "an estimate of rare events", like)
     plan = single.plan
     (planned,) = plan.cases
+    edges_years = _edges_up_to(age_years, planned.conditions.epoch_edges_years)
     return RareCase(
         label=single.label,
         spec=spec,
         age_years=age_years,
         distribution=VminGaussian(planned.faults.scenario),
-        conditions=replace(
-            planned.conditions,
-            epoch_edges_years=_edges_up_to(age_years, planned.conditions.epoch_edges_years),
-        ),
+        conditions=replace(planned.conditions, epoch_edges_years=edges_years),
         engine=engine,
         fault_free=plan.fault_free[planned.case.technique],
-        kernel_names=tuple(trace.name for trace in plan.traces),
+        lives=LifeDistribution(
+            distributions=planned.conditions.distributions,
+            mix=spec.workload.mix,
+            kernels=spec.workload.kernels or KERNELS,
+            period_of_epoch=spec.period_of_epoch[: len(edges_years) - 1],
+            periods=spec.workload.periods,
+        ),
     )
 
 

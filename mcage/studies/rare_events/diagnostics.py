@@ -1,8 +1,7 @@
 """What an estimate is checked against: deaths that its sample may have missed, and an exact result.
 
-Slices are drawn such that faults kill them. Whatever else decides a life (its kernels, its
-temperature and its threshold voltage) is drawn as in a sweep; only one kernel may be favoured. A
-death that is rare for such a reason is as hard to see as in a sweep.
+Slices and lives are drawn such that faults or delay kill them, as far as a search has come upon
+such lives. A death that is rare for another reason is as hard to see as in a sweep.
 """
 
 import numpy as np
@@ -23,7 +22,9 @@ FEW_RUNS = 10
 """Slices that must have run a kernel for deaths under it to be seen."""
 
 
-def unseen(case: RareCase, lives: WeightedLives, plain_share: float) -> tuple[str, ...]:
+def unseen(
+    case: RareCase, lives: WeightedLives, plain_share: float, favours_delay: bool
+) -> tuple[str, ...]:
     """Warnings about kinds of death that are too rare in a sample.
 
     Parameters
@@ -34,16 +35,19 @@ def unseen(case: RareCase, lives: WeightedLives, plain_share: float) -> tuple[st
         The sample.
     plain_share : float
         Share of the slices that are drawn as in a sweep.
+    favours_delay : bool
+        Whether lives that end by delay are favoured.
     """
     warnings = []
     by_delay = effective_number(lives.weights[lives.cause == EndCause.DELAY])
-    if by_delay < FEW_EFFECTIVE and may_be_late(case):
+    if by_delay < FEW_EFFECTIVE and not favours_delay and may_be_late(case):
         warnings.append(
             f"by this age a slice may also die of delay, and {by_delay:.3g} effective samples did: "
             f"a chance of that below {3 / (plain_share * len(lives.weights)):.1g} stays unseen"
         )
-    for kernel, name in enumerate(case.kernel_names):
-        runs = int((lives.kernel_of_epoch == kernel).any(axis=1).sum())
+    kernel_of_epoch = case.lives.kernel_of_epoch(lives.lives)
+    for kernel, name in enumerate(case.lives.kernels):
+        runs = int((kernel_of_epoch == kernel).any(axis=1).sum())
         if runs < FEW_RUNS:
             warnings.append(
                 f"{runs} of the slices drawn run {name}: what kills under it stays unseen; "

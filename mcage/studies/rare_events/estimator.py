@@ -2,7 +2,7 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,37 +11,13 @@ from mcage.campaign.progress import Progress, Silent
 from mcage.engines.interface import Engine
 from mcage.errors import UserError
 from mcage.spec import SweepSpec
-from mcage.studies.rare_events.case import RareCase, WeightedLives, rare_case
+from mcage.studies.rare_events.case import WeightedLives, rare_case
 from mcage.studies.rare_events.diagnostics import unseen
 from mcage.studies.rare_events.estimate import RareEstimate, estimate
-from mcage.studies.rare_events.proposals.mixture import Proposal, draw_slices, favoured
-from mcage.studies.rare_events.proposals.pairs import PairProposal
-from mcage.studies.rare_events.search.faulty_entries import find_tilt
-
-PLAIN_SHARE = 0.1
-"""Share of the slices that are drawn as in a sweep, which bounds their weights by 10."""
+from mcage.studies.rare_events.sampler import Sampler, sampler_for
 
 INSTANCES = 20_000
 BATCH = 128
-
-
-@dataclass(frozen=True, eq=False)
-class Sampler:
-    """How the slices of a case are drawn.
-
-    Attributes
-    ----------
-    case : RareCase
-        The case.
-    proposal : Proposal
-        Distribution that slices are drawn from.
-    kernel : int, optional
-        Number of the kernel that workloads favour.
-    """
-
-    case: RareCase
-    proposal: Proposal
-    kernel: int | None = None
 
 
 def failure_probability(
@@ -93,30 +69,15 @@ def failure_probability(
         lives = sample(sampler, np.arange(instances), progress)
     finally:
         progress.finish()
-    plain_share = sampler.proposal.plain_share
-    result = estimate(lives.weights, lives.dead, plain_share)
-    return replace(result, warnings=result.warnings + unseen(case, lives, plain_share))
-
-
-def sampler_for(case: RareCase) -> Sampler:
-    """Choose how slices of a case are drawn so that many of them die."""
-    if case.needed.any():
-        pairs = PairProposal(case.distribution, case.weak_volts, case.needed)
-        share = 1.0 - PLAIN_SHARE
-        return Sampler(
-            case, Proposal(case.distribution, case.weak_volts, pairs=pairs, pair_share=share)
-        )
-    pilot = find_tilt(case)
-    proposal = Proposal(
-        case.distribution, case.typical_volts, tilt=pilot.tilt, tilt_share=1.0 - PLAIN_SHARE
-    )
-    return Sampler(case, proposal, pilot.kernel)
+    result = estimate(lives.weights, lives.dead, sampler.proposal.plain_share)
+    warnings = unseen(case, lives, sampler.proposal.plain_share, sampler.favours_delay)
+    return replace(result, warnings=result.warnings + warnings)
 
 
 def sample(
     sampler: Sampler, instances: NDArray[np.int64], progress: Progress | None = None
 ) -> WeightedLives:
-    """Draw slices, and simulate their lives up to the age of the case.
+    """Draw slices and lives, and simulate them up to the age of the case.
 
     Parameters
     ----------
@@ -127,19 +88,12 @@ def sample(
     progress : Progress, optional
         Where progress is reported; nowhere by default.
     """
-    case, seed = sampler.case, sampler.case.spec.seed
     progress = progress or Silent()
 
     def simulate(ids: NDArray[np.int64]) -> WeightedLives:
-        slices = draw_slices(sampler.proposal, seed, "rare", ids, case.floor_volts)
-        if sampler.kernel is None:
-            kernels, weights = case.kernels(ids), slices.weights
-        else:
-            kernels, of_workloads = favoured(case, sampler.kernel, ids)
-            weights = slices.weights * of_workloads
-        cause = case.cause(seed, ids, kernels, slices.tail)
+        lives = sampler.draw(sampler.case.spec.seed, "rare", ids)
         progress.advance(len(ids))
-        return WeightedLives(weights, cause, kernels)
+        return lives
 
     batches = [instances[first : first + BATCH] for first in range(0, len(instances), BATCH)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:

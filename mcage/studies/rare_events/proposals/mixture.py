@@ -1,15 +1,11 @@
-"""The mixture that slices are drawn from in place of their plain distribution, and their weights.
+"""The mixture that slices and lives are drawn from in place of their plain distribution.
 
-The parts of the mixture are the plain distribution; slices weighted with their pairs of weak cells
-(`PairProposal`); and slices with many faulty entries (`SliceTilt`). The weight of a slice is its
-plain density over the density of the whole mixture, whichever part drew it (Veach and Guibas,
+Besides the plain distribution, a mixture has parts. A part draws the cells of a slice as they are,
+weighted with their pairs of weak cells (`PairProposal`), or with many faulty entries (`SliceTilt`);
+and it draws the life as it is, or tilted (`LifeTilt`). The weight of a slice and its life is their
+plain density over the density of the whole mixture, whichever part drew them (Veach and Guibas,
 SIGGRAPH 1995: the balance heuristic), so that the share of the plain distribution bounds the weight
 (Hesterberg, Technometrics 1995: defensive mixture).
-
-Workloads in which the kernel that kills is more frequent are drawn here, too. Each slice draws
-several workloads as a sweep does and keeps one, with odds that favour those with a given kernel.
-The weight that makes up for it is exact whatever the distribution of workloads is: the mean odds of
-the drawn workloads over the odds of the one that is kept.
 """
 
 from dataclasses import dataclass
@@ -19,7 +15,7 @@ from numpy.typing import NDArray
 
 from mcage.geometry import SLICE
 from mcage.random import stream
-from mcage.studies.rare_events.case import RareCase
+from mcage.studies.rare_events.lives import LifeDistribution, Lives
 from mcage.studies.rare_events.proposals.entries import (
     FAULTY_BITS,
     EntryProposal,
@@ -27,15 +23,10 @@ from mcage.studies.rare_events.proposals.entries import (
     place_cells,
 )
 from mcage.studies.rare_events.proposals.fields import Bumps, FaultyFields
+from mcage.studies.rare_events.proposals.lives import LifeTilt
 from mcage.studies.rare_events.proposals.pairs import PairProposal
 from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
 from mcage.variation import TailCells
-
-CANDIDATES = 8
-"""Workloads that a slice draws, of which it keeps one."""
-
-FAVOUR = 8.0
-"""Odds of a workload with the favoured kernel over those of one without."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,54 +56,124 @@ class SliceTilt:
 
 
 @dataclass(frozen=True, eq=False)
+class Part:
+    """A part of a mixture, besides the plain distribution.
+
+    Parameters
+    ----------
+    share : float
+        Share of the slices that are drawn from it, 0 ... 1.
+    cells : SliceTilt or PairProposal, optional
+        Distribution of the cells; by default the plain one.
+    lives : LifeTilt, optional
+        Distribution of the lives; by default that of a sweep.
+    """
+
+    share: float
+    cells: SliceTilt | PairProposal | None = None
+    lives: LifeTilt | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Proposal:
-    """A mixture of distributions of a slice.
+    """A mixture of distributions of a slice and its life.
 
     Parameters
     ----------
     distribution : VminGaussian
         How Vmin varies over a slice that is not tilted.
     level_volts : float
-        An entry counts as faulty if two of its cells have a Vmin above this level.
-    tilt : SliceTilt, optional
-        The second part, of the same level.
-    tilt_share : float
-        Share of the slices that are drawn from it, 0 ... 1.
-    pairs : PairProposal, optional
-        The third part.
-    pair_share : float
-        Share of the slices that are drawn from it, 0 ... 1.
+        An entry counts as faulty if two of its cells have a Vmin above this level; that of all
+        slice tilts.
+    parts : tuple of Part
+        Parts besides the plain distribution. Cells that several parts draw alike are the same
+        object.
+    without_cells : bool
+        Whether slices are drawn without any cell above the floor, because cells do not matter; no
+        part then has a distribution of them.
     """
 
     distribution: VminGaussian
     level_volts: float
-    tilt: SliceTilt | None = None
-    tilt_share: float = 0.0
-    pairs: PairProposal | None = None
-    pair_share: float = 0.0
+    parts: tuple[Part, ...] = ()
+    without_cells: bool = False
 
     @property
     def plain_share(self) -> float:
         """Share of the slices that are drawn from the plain distribution."""
-        return 1.0 - self.tilt_share - self.pair_share
+        return 1.0 - sum(part.share for part in self.parts)
+
+    def part_of(self, seed: int, role: str, instances: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Part that draws each instance, int64[I]; the number of parts for the plain one."""
+        uniform = np.array([stream(seed, f"{role}.part", i).random() for i in instances.tolist()])
+        ladder = np.cumsum([part.share for part in self.parts])
+        part: NDArray[np.int64] = (uniform[:, None] >= ladder).sum(axis=1)
+        return part
+
+    def draw_lives(
+        self,
+        distribution: LifeDistribution,
+        seed: int,
+        role: str,
+        instances: NDArray[np.int64],
+    ) -> Lives:
+        """Draw lives; those of the plain part and of parts without a tilt are as in a sweep.
+
+        Parameters
+        ----------
+        distribution : LifeDistribution
+            How lives vary in a sweep.
+        seed : int
+            Seed, of the plain lives, too.
+        role : str
+            Purpose of the lives; see `draw_slices`.
+        instances : int64[I]
+            Instance ids.
+        """
+        lives = distribution.draw(seed, instances)
+        part_of = self.part_of(seed, role, instances)
+        for number, part in enumerate(self.parts):
+            drawn = np.flatnonzero(part_of == number)
+            if part.lives is not None and len(drawn):
+                tilted = part.lives.draw(
+                    distribution, lives.of(drawn), seed, role, instances[drawn]
+                )
+                lives.ranks[drawn] = tilted.ranks
+                lives.kernel_of_period[drawn] = tilted.kernel_of_period
+        return lives
+
+    def weights(self, slices: "DrawnSlices", lives: Lives | None = None) -> NDArray[np.float64]:
+        """Plain density of slices and their lives over their density under the mixture: float64[I].
+
+        Lives may be left out if no part tilts them.
+        """
+        density = np.full(slices.tail.instances, self.plain_share)
+        for part, log_ratio_of_cells in zip(self.parts, slices.log_ratios, strict=True):
+            ratio = log_ratio_of_cells
+            if part.lives is not None:
+                assert lives is not None
+                ratio = ratio + part.lives.log_ratio(lives)
+            with np.errstate(over="ignore"):
+                density += part.share * np.exp(ratio)
+        return 1.0 / density
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedSlices:
-    """Slices drawn from a proposal.
+class DrawnSlices:
+    """Slices drawn from a mixture.
 
     Attributes
     ----------
     tail : TailCells
         Cells of these slices above the floor.
-    weights : float64[I]
-        Plain density of each slice over its density under the proposal.
+    log_ratios : float64[parts, I]
+        Logarithm of the density of their cells under each part over the plain one.
     normals : float64[I, normals]
-        Standard normal numbers behind the fields of the slices.
+        Standard normal numbers behind the fields of the slices; NaN where no cell was drawn.
     """
 
     tail: TailCells
-    weights: NDArray[np.float64]
+    log_ratios: NDArray[np.float64]
     normals: NDArray[np.float64]
 
 
@@ -122,8 +183,8 @@ def draw_slices(
     role: str,
     instances: NDArray[np.int64],
     floor_volts: float,
-) -> WeightedSlices:
-    """Draw slices from a proposal.
+) -> DrawnSlices:
+    """Draw slices from a mixture.
 
     Parameters
     ----------
@@ -138,50 +199,62 @@ def draw_slices(
     floor_volts : float
         Cells with a lower Vmin are left out; at most the level of the proposal.
     """
-    distribution, tilt, pairs, level = (
-        proposal.distribution,
-        proposal.tilt,
-        proposal.pairs,
-        proposal.level_volts,
-    )
-    ids = instances.tolist()
-    uniform = np.array([stream(seed, f"{role}.part", instance).random() for instance in ids])
-    from_pairs = uniform < proposal.pair_share
-    from_tilt = ~from_pairs & (uniform < proposal.pair_share + proposal.tilt_share)
-
+    distribution, level, ids = proposal.distribution, proposal.level_volts, instances.tolist()
+    if proposal.without_cells:
+        return _without_cells(proposal, len(ids))
+    part_of = proposal.part_of(seed, role, instances)
     normals = np.empty((len(ids), distribution.normals))
     for i, instance in enumerate(ids):
         stream(seed, f"{role}.field", instance).standard_normal(out=normals[i])
+    cells_of = [part.cells for part in proposal.parts] + [None]
     forced: dict[int, tuple[NDArray[np.int32], NDArray[np.float64]]] = {}
-    if pairs is not None:
-        for i in np.flatnonzero(from_pairs).tolist():
-            generator = stream(seed, f"{role}.pair", ids[i])
-            normals[i], cell, vmin_volts = pairs.draw(normals[i], generator)
-            forced[i] = cell, vmin_volts
-    if tilt is not None:
-        for i in np.flatnonzero(from_tilt).tolist():
-            normals[i] = tilt.bumps.draw(normals[i], stream(seed, f"{role}.bump", ids[i]))
+    for i, instance in enumerate(ids):
+        match cells_of[part_of[i]]:
+            case PairProposal() as pairs:
+                generator = stream(seed, f"{role}.pair", instance)
+                normals[i], cell, vmin_volts = pairs.draw(normals[i], generator)
+                forced[i] = cell, vmin_volts
+            case SliceTilt() as tilt:
+                generator = stream(seed, f"{role}.bump", instance)
+                normals[i] = tilt.bumps.draw(normals[i], generator)
     nodes = distribution.node_volts(normals)
     entries = EntryProposal.of(distribution, nodes, level)
-    log_odds = tilt.log_odds(nodes) if tilt else np.zeros(len(ids))
+    log_odds = {
+        id(cells): cells.log_odds(nodes) for cells in cells_of if isinstance(cells, SliceTilt)
+    }
 
-    parts = []
+    drawn = []
     for i, instance in enumerate(ids):
         generator = stream(seed, f"{role}.cells", instance)
-        counts = entries.at(i).draw(distribution, log_odds[i] if from_tilt[i] else 0.0, generator)
-        cells = place_cells(distribution, nodes[i], counts, level, floor_volts, generator)
-        parts.append(_with_forced(*cells, *forced[i]) if i in forced else cells)
-    tail = TailCells.join(parts)
+        cells = cells_of[part_of[i]]
+        odds = log_odds[id(cells)][i] if isinstance(cells, SliceTilt) else 0.0
+        counts = entries.at(i).draw(distribution, odds, generator)
+        placed = place_cells(distribution, nodes[i], counts, level, floor_volts, generator)
+        drawn.append(_with_forced(*placed, *forced[i]) if i in forced else placed)
+    tail = TailCells.join(drawn)
 
-    density = np.full(len(ids), proposal.plain_share)
-    if tilt is not None:
-        ratio = tilt.bumps.log_ratio(normals)
-        ratio += log_ratio(distribution, entries, log_odds, faulty_entries(tail, level))
-        with np.errstate(over="ignore"):
-            density += proposal.tilt_share * np.exp(ratio)
-    if pairs is not None:
-        density += proposal.pair_share * pairs.count(tail) / pairs.expected_pairs
-    return WeightedSlices(tail, 1.0 / density, normals)
+    ratios: dict[int, NDArray[np.float64]] = {id(None): np.zeros(len(ids))}
+    for cells in cells_of:
+        if id(cells) in ratios:
+            continue
+        if isinstance(cells, SliceTilt):
+            faulty = faulty_entries(tail, level)
+            ratios[id(cells)] = cells.bumps.log_ratio(normals) + log_ratio(
+                distribution, entries, log_odds[id(cells)], faulty
+            )
+        elif isinstance(cells, PairProposal):
+            with np.errstate(divide="ignore"):
+                ratios[id(cells)] = np.log(cells.count(tail) / cells.expected_pairs)
+    of_parts = [ratios[id(part.cells)] for part in proposal.parts]
+    return DrawnSlices(tail, np.array(of_parts).reshape(-1, len(ids)), normals)
+
+
+def _without_cells(proposal: Proposal, count: int) -> DrawnSlices:
+    return DrawnSlices(
+        TailCells.join([(np.empty(0, np.int32), np.empty(0))] * count),
+        np.zeros((len(proposal.parts), count)),
+        np.full((count, proposal.distribution.normals), np.nan),
+    )
 
 
 def faulty_entries(tail: TailCells, level_volts: float) -> NDArray[np.int64]:
@@ -205,39 +278,3 @@ def _with_forced(
         np.append(cell[kept], forced_cell),
         np.append(vmin_volts[kept], forced_vmin_volts),
     )
-
-
-def favoured(
-    case: RareCase, kernel: int, instances: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Draw workloads that favour a kernel.
-
-    Parameters
-    ----------
-    case : RareCase
-        The case.
-    kernel : int
-        Number of the kernel.
-    instances : int64[I]
-        Instance ids.
-
-    Returns
-    -------
-    kernel_of_epoch : int64[I, epochs]
-        Number of the kernel that each slice runs in each epoch.
-    weights : float64[I]
-        Weight of each workload.
-    """
-    ids = instances[:, None] * CANDIDATES + np.arange(CANDIDATES)
-    candidates = case.kernels(ids.ravel()).reshape(len(ids), CANDIDATES, -1)
-    odds = np.where((candidates == kernel).any(axis=2), FAVOUR, 1.0)
-    uniform = np.array(
-        [
-            stream(case.spec.seed, "rare.workload", instance).random()
-            for instance in instances.tolist()
-        ]
-    )
-    ladder = np.cumsum(odds, axis=1)
-    kept = (uniform[:, None] * ladder[:, -1:] >= ladder).sum(axis=1)
-    each = np.arange(len(ids))
-    return candidates[each, kept], odds.mean(axis=1) / odds[each, kept]

@@ -20,6 +20,7 @@ from mcage.random import stream
 from mcage.studies.rare_events.case import RareCase
 from mcage.studies.rare_events.proposals.fields import Bumps, FaultyFields
 from mcage.studies.rare_events.proposals.mixture import (
+    Part,
     Proposal,
     SliceTilt,
     draw_slices,
@@ -73,14 +74,14 @@ def find_tilt(case: RareCase) -> Pilot:
     tilt = SliceTilt(fields, Bumps.like(case.distribution, climbed, np.ones(len(climbed))), target)
     deaths = 0
     for refinement in range(REFINEMENTS):
-        proposal = Proposal(case.distribution, fields.level_volts, tilt, TILT_SHARE)
+        proposal = Proposal(case.distribution, fields.level_volts, (Part(TILT_SHARE, tilt),))
         instances = np.arange(refinement * REFINING_SLICES, (refinement + 1) * REFINING_SLICES)
         slices = draw_slices(proposal, seed, "rare.pilot", instances, case.floor_volts)
         dead = _dead(case, slices.tail, kernel, seed)
         deaths = int(dead.sum())
         if not deaths:
             break
-        weights = slices.weights[dead]
+        weights = proposal.weights(slices)[dead]
         faulty = faulty_entries(slices.tail, fields.level_volts)[dead]
         target = max(_weighted_quantile(faulty, weights, EASY_DEATHS), 1.0)
         tilt = SliceTilt(
@@ -129,13 +130,13 @@ def _median_faulty_entries(
 def _with_faulty(case: RareCase, fields: FaultyFields, seed: int, target: float) -> TailCells:
     """Slices with plain fields and a given mean number of faulty entries."""
     tilt = SliceTilt(fields, Bumps.none(fields.distribution), target)
-    proposal = Proposal(case.distribution, fields.level_volts, tilt, tilt_share=1.0)
+    proposal = Proposal(case.distribution, fields.level_volts, (Part(1.0, tilt),))
     return draw_slices(proposal, seed, "rare.try", np.arange(TRIED_SLICES), case.floor_volts).tail
 
 
 def _dead(case: RareCase, tail: TailCells, kernel: int, seed: int) -> NDArray[np.bool_]:
     """Which slices die if they run the same kernel throughout their lives."""
-    instances = np.arange(tail.instances)
-    kernels = np.full((len(instances), case.epochs), kernel)
-    dead: NDArray[np.bool_] = case.cause(seed, instances, kernels, tail) != EndCause.CENSORED
+    lives = case.lives.draw(seed, np.arange(tail.instances))
+    lives.kernel_of_period[:] = kernel
+    dead: NDArray[np.bool_] = case.cause(lives, tail) != EndCause.CENSORED
     return dead

@@ -1,0 +1,269 @@
+"""The search for lives under which a transistor becomes too slow.
+
+On a slice without faults, the worst transistor follows from the constants of the slice and its
+kernels alone, without a replay. A population of lives climbs to those whose worst transistor uses
+up the delay guardband: in each step the fifth that comes nearest is kept, multiplied and moved
+(subset simulation: Au and Beck, Probabilistic Engineering Mechanics 2001). It starts from a wide
+distribution, under which constants in their tails and rare kernels are frequent, and which turns
+into the plain one step by step once the guardband is used up (Del Moral, Doucet and Jasra, J. R.
+Stat. Soc. B 2006). The mixture that lives are drawn from is fitted to the population in the end.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.aging.nbti import SECONDS_PER_YEAR
+from mcage.engines.stress import TrackedCells
+from mcage.geometry import SLICE
+from mcage.lifetime.degradation.additive import AdditiveDegradation
+from mcage.lifetime.degradation.base import Degradation
+from mcage.lifetime.degradation.stepwise import StepwiseDegradation
+from mcage.random import stream
+from mcage.studies.rare_events.case import MOMENT_YEARS, RareCase
+from mcage.studies.rare_events.estimate import effective_number
+from mcage.studies.rare_events.lives import Lives, ranks_of
+from mcage.studies.rare_events.proposals.lives import LifeTilt
+
+POPULATION = 1000
+STEPWISE_POPULATION = 300
+"""Smaller where shifts do not follow from sums, and each life takes long."""
+
+WIDE = 3.0
+"""Standard deviation of the normal numbers behind constants in the wide distribution, in which all
+kernels are equally likely."""
+
+KEPT = 0.2
+REMAINING = 0.5
+"""Effective share of the population that a step towards the plain distribution must keep."""
+
+BISECTIONS = 30
+LEAST_CHANCE = 1e-300
+"""Chance of a kernel whose logarithm is a number."""
+
+MOVES, LAST_MOVES = 3, 10
+SMALLEST_MOVE = 0.05
+"""Shortest length of a move: a random part of a life, between this and 1, is drawn anew."""
+
+STALLED = 3
+"""Steps without a life that comes nearer after which the search ends."""
+
+SMALL_GROUP = 0.05
+"""Share of the population below which lives have no part of the mixture to themselves."""
+
+
+@dataclass(frozen=True)
+class LateLives:
+    """Result of a search.
+
+    Attributes
+    ----------
+    tilts : tuple of LifeTilt
+        Distributions of lives that end by delay, each of lives with another kernel.
+    shares : tuple of float
+        Their shares, with the sum 1.
+    probability : float
+        Probability, roughly, that a slice without faults ends by delay.
+    """
+
+    tilts: tuple[LifeTilt, ...]
+    shares: tuple[float, ...]
+    probability: float
+
+
+def find_late_lives(case: RareCase) -> LateLives | None:
+    """Search for lives of a case that end by delay on a slice without faults.
+
+    Parameters
+    ----------
+    case : RareCase
+        The case, of an age above 0. The random numbers of the search are independent of those of
+        the estimate.
+
+    Returns
+    -------
+    LateLives or None
+        None if the search comes upon no such life.
+    """
+    seed = int(stream(case.spec.seed, "rare.late", 0).integers(2**63))
+    population = _Population(case, seed)
+    stalled = 0
+    while population.level < 1.0 and stalled < STALLED:
+        stalled = 0 if population.rise() else stalled + 1
+        population.move(MOVES)
+    if population.level < 1.0:
+        return None
+    while population.plain < 1.0:
+        population.turn_plain()
+        population.move(MOVES)
+    population.move(LAST_MOVES)
+    groups = _groups(case, population.lives)
+    count = len(population.lives)
+    tilts = [
+        LifeTilt.like(case.lives, population.lives.of(group), np.ones(len(group)))
+        for group in groups
+    ]
+    shares = tuple(len(group) / count for group in groups)
+    return LateLives(tuple(tilts), shares, population.probability)
+
+
+def used_guardband(case: RareCase, lives: Lives) -> NDArray[np.float64]:
+    """Part of the guardband that the worst transistor of slices without faults has used up.
+
+    Parameters
+    ----------
+    case : RareCase
+        The case, of an age above 0.
+    lives : Lives
+        I lives.
+
+    Returns
+    -------
+    float64[I]
+        Largest shift at the ends of epochs up to the age, over the shift that ends a life.
+    """
+    *edges, end = case.conditions.epoch_edges_years
+    end = min(end, max(case.age_years, edges[-1] + MOMENT_YEARS))
+    conditions = replace(case.conditions, epoch_edges_years=(*edges, end))
+    constants = case.lives.constants_of(lives)
+    kernels = case.lives.kernel_of_epoch(lives)
+    all_lives, fault_free = np.arange(len(lives)), np.zeros((len(lives), SLICE.entries), np.uint8)
+    no_cells = TrackedCells(np.empty(0, np.int64), np.empty(0, np.int64))
+    given = (case.engine, case.fault_free.duties, no_cells, 0, len(lives))
+    degradation: Degradation = (
+        AdditiveDegradation(conditions.additive_shift(constants), *given)
+        if conditions.sums_suffice
+        else StepwiseDegradation(conditions.history(constants), *given)
+    )
+    worst = np.zeros(len(lives))
+    for epoch, span in enumerate(pairwise(conditions.epoch_edges_years)):
+        start_seconds, end_seconds = (years * SECONDS_PER_YEAR for years in span)
+        degradation.add(all_lives, kernels[:, epoch], fault_free, start_seconds, end_seconds)
+        shift = degradation.worst_dvth(all_lives, np.full(len(lives), end_seconds))
+        worst = np.maximum(worst, shift.max(axis=0))
+    limit = np.broadcast_to(conditions.failure_criteria(constants).dvth_limit_volts, len(lives))
+    # At or below threshold, any shift will do.
+    used: NDArray[np.float64] = worst / np.maximum(limit, np.finfo(float).tiny)
+    return used
+
+
+class _Population:
+    """Lives whose worst transistors have all used up some part of the guardband, `level`.
+
+    Their density, given that, is proportional to wide^(1 - b) times plain^b, where b is `plain`.
+    """
+
+    def __init__(self, case: RareCase, seed: int) -> None:
+        count = POPULATION if case.conditions.sums_suffice else STEPWISE_POPULATION
+        self.case, self.generator = case, stream(seed, "rare.climb", 0)
+        self.level, self.plain, self.probability = 0.0, 0.0, 1.0
+        plain = case.lives.draw(seed, np.arange(count))
+        self.lives = self._moved(plain, np.ones((count, 1)))
+        self.used = used_guardband(case, self.lives)
+
+    def rise(self) -> bool:
+        """Raise the level, and multiply the lives above it; False if none lies higher."""
+        higher = self.used[self.used > self.level]
+        if not len(higher):
+            return False
+        quantile = float(np.quantile(self.used, 1.0 - KEPT, method="higher"))
+        self.level = min(max(quantile, float(higher.min())), 1.0)
+        self._resample((self.used >= self.level).astype(float))
+        return True
+
+    def turn_plain(self) -> None:
+        """Bring the density nearer to the plain one, as far as enough of the population remains."""
+        ratio = self._log_ratio()
+
+        def keeps_enough(step: float) -> bool:
+            weights: NDArray[np.float64] = np.exp(step * (ratio - ratio.max()))
+            return effective_number(weights) >= REMAINING * len(ratio)
+
+        low, high = 0.0, 1.0 - self.plain
+        if not keeps_enough(high):
+            for _ in range(BISECTIONS):
+                middle = 0.5 * (low + high)
+                low, high = (middle, high) if keeps_enough(middle) else (low, middle)
+        self.plain = min(self.plain + high, 1.0)
+        self._resample(np.exp(high * ratio))
+
+    def move(self, times: int) -> None:
+        """Draw parts of each life anew, and keep them if they do not fall below the level.
+
+        The proposal leaves the density unchanged (Cotter et al., Statistical Science 2013).
+        """
+        for _ in range(times):
+            self._move()
+
+    def _move(self) -> None:
+        length = SMALLEST_MOVE ** self.generator.random((len(self.lives), 1))
+        lives, moved = self.lives, self._moved(self.lives, length)
+        used = used_guardband(self.case, moved)
+        stays = used < self.level
+        self.used = np.where(stays, self.used, used)
+        self.lives = Lives(
+            np.where(stays[:, None], lives.ranks, moved.ranks),
+            np.where(stays[:, None], lives.kernel_of_period, moved.kernel_of_period),
+            lives.chances,
+        )
+
+    def _moved(self, lives: Lives, length: NDArray[np.float64]) -> Lives:
+        """Lives of which a part, float64[I, 1], is drawn anew."""
+        draw = self.generator
+        normals = np.sqrt(1.0 - length**2) * lives.normals
+        normals += length * self._deviation * draw.standard_normal(normals.shape)
+        chances = self._chances(lives)
+        ladder = (np.cumsum(chances, axis=1) / chances.sum(axis=1, keepdims=True))[:, None, :-1]
+        shape = lives.kernel_of_period.shape
+        redrawn = draw.random(shape) < length
+        kernels = (draw.random(shape)[:, :, None] >= ladder).sum(axis=2)
+        if self.case.lives.mix == "one":
+            redrawn, kernels = redrawn[:, :1], kernels[:, :1]
+        kernels = np.where(redrawn, kernels, lives.kernel_of_period)
+        return Lives(ranks_of(normals), kernels, lives.chances)
+
+    @property
+    def _deviation(self) -> float:
+        """Standard deviation of the normal numbers behind constants."""
+        return float(((1.0 - self.plain) / WIDE**2 + self.plain) ** -0.5)
+
+    def _chances(self, lives: Lives) -> NDArray[np.float64]:
+        """Chances of kernels, up to a factor for each life: float64[I, kernels]."""
+        chances: NDArray[np.float64] = np.maximum(lives.chances, LEAST_CHANCE) ** self.plain
+        return chances
+
+    def _log_ratio(self) -> NDArray[np.float64]:
+        """Logarithm of the plain density over the wide one: float64[I]."""
+        lives, distribution = self.lives, self.case.lives
+        squares = (lives.normals**2).sum(axis=1)
+        ratio = lives.normals.shape[1] * np.log(WIDE) - 0.5 * (1.0 - WIDE**-2) * squares
+        drawn = lives.kernel_of_period[:, : distribution.draws]
+        chances = np.maximum(np.take_along_axis(lives.chances, drawn, axis=1), LEAST_CHANCE)
+        total: NDArray[np.float64] = ratio + np.log(chances * len(distribution.kernels)).sum(axis=1)
+        return total
+
+    def _resample(self, weights: NDArray[np.float64]) -> None:
+        """Multiply lives in proportion to their weights (systematic resampling)."""
+        count = len(weights)
+        self.probability *= float(weights.mean())
+        places = (np.arange(count) + self.generator.random()) / count
+        chosen = np.searchsorted(np.cumsum(weights) / weights.sum(), places, side="right")
+        chosen = np.minimum(chosen, np.flatnonzero(weights)[-1])
+        self.lives, self.used = self.lives.of(chosen), self.used[chosen]
+
+
+def _groups(case: RareCase, lives: Lives) -> list[NDArray[np.int64]]:
+    """Lives by the kernel that they run longest up to the age; small groups are put together."""
+    edges = np.minimum(case.conditions.epoch_edges_years, case.age_years)
+    kernels = case.lives.kernel_of_epoch(lives)
+    years = np.zeros((len(lives), len(case.lives.kernels)))
+    for epoch, length in enumerate(np.diff(edges)):
+        years[np.arange(len(lives)), kernels[:, epoch]] += length
+    longest = years.argmax(axis=1)
+    sizes = np.bincount(longest, minlength=years.shape[1])
+    small = sizes < SMALL_GROUP * len(lives)
+    groups = [np.flatnonzero(longest == kernel) for kernel in np.flatnonzero(~small)]
+    rest = np.flatnonzero(small[longest])
+    return groups + ([rest] if len(rest) else [])
