@@ -272,8 +272,8 @@ def main() -> int:
         "many faulty, shared part": lambda name: many_faulty(
             name, shared_distribution(), 0.47, 40, 400
         ),
-        "delay, baseline": lambda name: of_delay(name, "baseline", 318.0, 3.0, 400),
-        "delay, rc+rar": lambda name: of_delay(name, "rc+rar", 341.0, 3.0, 400),
+        "delay, baseline": lambda name: of_delay(name, "baseline", 315.0, 3.0, 400),
+        "delay, rc+rar": lambda name: of_delay(name, "rc+rar", 345.0, 3.0, 400),
     }
     coverages = [
         check(known(name), options.repetitions)
