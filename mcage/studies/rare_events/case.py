@@ -14,6 +14,7 @@ from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation.stepwise import most_instances
 from mcage.lifetime.end_cause import EndCause
 from mcage.lifetime.fault_free import FaultFreeReplays
+from mcage.lifetime.feasibility import Feasibility
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.spec import SweepSpec
 from mcage.studies.rare_events.lives import LifeDistribution, Lives
@@ -115,27 +116,39 @@ class RareCase:
         int8[I]
             `EndCause`; ``CENSORED`` where the slice is alive.
         """
-        cause = np.full(len(lives), EndCause.CENSORED, dtype=np.int8)
+        cause = np.empty(len(lives), dtype=np.int8)
         size = self.engine.batch
         if not self.conditions.sums_suffice:
             size = min(size, most_instances(self.epochs))
+        lowest_volts = self.conditions.environment.lowest_vdd_volts
+        spread_blocks = self.conditions.spread_blocks
+        cause_of = self._cause_by_the_age if self.age_years > 0 else self._cause_on_arrival
         for first in range(0, len(lives), size):
             batch = np.arange(first, min(first + size, len(lives)))
-            selected = lives.of(batch)
-            slices = SliceBatch(
-                kernel_of_epoch=self.lives.kernel_of_epoch(selected),
-                new=NewSlices.at(
-                    self.conditions.environment.lowest_vdd_volts,
-                    _of(tail, batch),
-                    self.conditions.spread_blocks,
-                ),
-                sampled_cells=np.empty((len(batch), 0), dtype=np.int64),
-                constants=self.lives.constants_of(selected),
-            )
-            end = simulate_lifetimes(self.conditions, self.engine, self.fault_free, slices).end
-            in_time = end.seconds <= self.age_years * SECONDS_PER_YEAR
-            cause[batch[in_time]] = end.cause[in_time]
+            new = NewSlices.at(lowest_volts, _of(tail, batch), spread_blocks)
+            cause[batch] = cause_of(lives.of(batch), new)
         return cause
+
+    def _cause_by_the_age(self, lives: Lives, new: NewSlices) -> NDArray[np.int8]:
+        slices = SliceBatch(
+            kernel_of_epoch=self.lives.kernel_of_epoch(lives),
+            new=new,
+            sampled_cells=np.empty((len(lives), 0), dtype=np.int64),
+            constants=self.lives.constants_of(lives),
+        )
+        end = simulate_lifetimes(self.conditions, self.engine, self.fault_free, slices).end
+        in_time = end.seconds <= self.age_years * SECONDS_PER_YEAR
+        return np.where(in_time, end.cause, EndCause.CENSORED).astype(np.int8)
+
+    def _cause_on_arrival(self, lives: Lives, new: NewSlices) -> NDArray[np.int8]:
+        """What keeps slices from running their first kernel; nothing has aged, nor need age."""
+        conditions = self.conditions
+        feasibility = Feasibility(
+            self.engine, self.fault_free, conditions.lds_rows, conditions.spill_limit
+        )
+        kernel = self.lives.kernel_of_epoch(lives)[:, 0]
+        with self.engine.working():
+            return feasibility.replay(kernel, new.faults.maps).end_cause
 
 
 def _of(tail: TailCells, instances: NDArray[np.int64]) -> TailCells:
