@@ -45,7 +45,18 @@ DIFFERENT = {
 }
 """Instances and dies that differ."""
 
-Checked = tuple[str, str, float, float, int, int, dict[str, Any]]
+LATE = {
+    "life": {"temperature_kelvin": "normal(333.15, 8)"},
+    "aging": {"shift_factor": "normal(1, 0.1)", "vt0_volts": "normal(0.2, 0.01)"},
+}
+"""Instances of which a few are late at 1.0 V."""
+
+BOTH = LATE | {
+    "operating_points": {"both": [{"vdd_volts": 1.0, "share": 0.7}, {"vdd_volts": 0.6}]},
+}
+"""A high voltage at which delay kills, and a low one at which faults do."""
+
+Checked = tuple[str, str, float | None, float, int, int, dict[str, Any]]
 
 CASES: tuple[Checked, ...] = (
     # technique, environment, low Vdd, age, plain slices, weighted slices, further fields
@@ -55,21 +66,25 @@ CASES: tuple[Checked, ...] = (
     ("baseline", "dvfs", 0.56, 6.0, 16_000, 4000, DIFFERENT),
     ("rrcd", "undervolted", 0.432, 0.0, 16_000, 4000, {}),
     ("rrcd", "dvfs", 0.439, 3.0, 4000, 2000, {}),
+    ("baseline", "nominal", None, 2.0, 24_000, 4000, LATE),
+    ("rar", "nominal", None, 2.0, 24_000, 4000, LATE),
+    ("baseline", "both", None, 3.0, 24_000, 4000, BOTH),
 )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the slices")
+    parser.add_argument("--environment", default="", help="only cases of this environment")
     parser.add_argument("--fields", action="store_true", help="from fields only")
     options = parser.parse_args()
     for case in CASES:
-        if case[0] == "baseline" and case[3] == 0.0:
+        if case[0] == "baseline" and case[3] == 0.0 and options.environment in case[1]:
             print_from_fields(case)
     if options.fields:
         return 0
     share = 10 if options.quick else 1
-    off = [check(case, share) for case in CASES]
+    off = [check(case, share) for case in CASES if options.environment in case[1]]
     return 1 if max(off) > SIGMAS else 0
 
 
@@ -79,7 +94,7 @@ def spec_of(case: Checked) -> SweepSpec:
         "seed": WEIGHTED_SEED,
         "techniques": [technique],
         "environments": [environment],
-        "vdd_volts": [vdd_volts],
+        "vdd_volts": [] if vdd_volts is None else [vdd_volts],
     }
     return SweepSpec.from_mapping(given | fields)
 
@@ -121,8 +136,8 @@ def check(case: Checked, share: int) -> float:
         rare_estimate.probability * rare_estimate.relative_error**2
     )
     print(
-        f"| `{technique}` {environment} {vdd_volts:g} V, {age_years:g} years"
-        f"{', dies differ' if fields else ''} "
+        f"| `{technique}` {environment}{f' {vdd_volts:g} V' if vdd_volts else ''}, "
+        f"{age_years:g} years{', dies differ' if fields else ''} "
         f"| {dead} of {count} "
         f"| {dead / count:.2e} [{lower:.2e}, {upper:.2e}] "
         f"| {rare_estimate.probability:.3e} [{rare_estimate.lower:.3e}, {rare_estimate.upper:.3e}] "

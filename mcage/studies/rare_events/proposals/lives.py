@@ -21,7 +21,7 @@ LEAST_DEVIATION = 0.75
 """Smallest deviation of a proposal along its direction. Below the square root of one half, the
 variance of the weights would be infinite."""
 
-PLAIN_KERNELS = 0.05
+PLAIN_KERNELS = 0.15
 """Share of the plain chances of kernels in those of a fit, so that no kernel is missing."""
 
 NOISE = 2.5
