@@ -54,9 +54,9 @@ def test_used_guardbands_are_those_of_a_sweep():
     arrays = Sweep(case.spec, engine(), like=sweep_of("rc+rar")).compute(0, len(ids))
     lives = case.lives.draw(case.spec.seed, ids)
     shift = np.nanmax(arrays["epoch_max_dvth_mv"][0], axis=(1, 2)) / 1e3
-    criteria = case.conditions.failure_criteria(case.lives.constants_of(lives))
+    limit = case.conditions.delay_limit(case.lives.constants_of(lives)).dvth_volts
     assert (arrays["end_cause"][0] == EndCause.CENSORED).all()
-    assert used_guardband(case, lives) == pytest.approx(shift / criteria.dvth_limit_volts)
+    assert used_guardband(case, lives) == pytest.approx(shift / limit)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.aging.nbti import SECONDS_PER_YEAR
-from mcage.engines.stress import TrackedCells
+from mcage.aging.sampling import InstanceConstants
+from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
+from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation.additive import AdditiveDegradation
 from mcage.lifetime.degradation.base import Degradation
 from mcage.lifetime.degradation.stepwise import StepwiseDegradation
@@ -128,25 +130,38 @@ def used_guardband(case: RareCase, lives: Lives) -> NDArray[np.float64]:
     end = min(end, max(case.age_years, edges[-1] + MOMENT_YEARS))
     conditions = replace(case.conditions, epoch_edges_years=(*edges, end))
     constants = case.lives.constants_of(lives)
-    kernels = case.lives.kernel_of_epoch(lives)
-    all_lives, fault_free = np.arange(len(lives)), np.zeros((len(lives), SLICE.entries), np.uint8)
+    with case.engine.working():
+        worst = _largest_shift(case, conditions, constants, case.lives.kernel_of_epoch(lives))
+    limit = np.broadcast_to(conditions.delay_limit(constants).dvth_volts, len(lives))
+    # At or below threshold, any shift will do.
+    used: NDArray[np.float64] = worst / np.maximum(limit, np.finfo(float).tiny)
+    return used
+
+
+def _largest_shift(
+    case: RareCase,
+    conditions: LifeConditions,
+    constants: InstanceConstants,
+    kernel_of_epoch: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Largest shift in volts at the ends of epochs of slices without faults: float64[I]."""
+    count = len(kernel_of_epoch)
+    all_lives, fault_free = np.arange(count), np.zeros((count, SLICE.entries), np.uint8)
     no_cells = TrackedCells(np.empty(0, np.int64), np.empty(0, np.int64))
-    given = (case.engine, case.fault_free.duties, no_cells, 0, len(lives))
+    given = (case.engine, case.fault_free.duties, no_cells, count)
     degradation: Degradation = (
         AdditiveDegradation(conditions.additive_shift(constants), *given)
         if conditions.sums_suffice
         else StepwiseDegradation(conditions.history(constants), *given)
     )
-    worst = np.zeros(len(lives))
+    worst = np.zeros(count)
     for epoch, span in enumerate(pairwise(conditions.epoch_edges_years)):
         start_seconds, end_seconds = (years * SECONDS_PER_YEAR for years in span)
-        degradation.add(all_lives, kernels[:, epoch], fault_free, start_seconds, end_seconds)
-        shift = degradation.worst_dvth(all_lives, np.full(len(lives), end_seconds))
+        kernel = kernel_of_epoch[:, epoch]
+        degradation.add(all_lives, kernel, fault_free, start_seconds, end_seconds)
+        shift = degradation.worst_dvth(all_lives, np.full(count, end_seconds))
         worst = np.maximum(worst, shift.max(axis=0))
-    limit = np.broadcast_to(conditions.failure_criteria(constants).dvth_limit_volts, len(lives))
-    # At or below threshold, any shift will do.
-    used: NDArray[np.float64] = worst / np.maximum(limit, np.finfo(float).tiny)
-    return used
+    return worst
 
 
 class _Population:
