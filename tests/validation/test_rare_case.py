@@ -20,6 +20,9 @@ DIFFERENT = {
 }
 DIES = {"faults": {"sigma_die_volts": 0.02}}
 COUNT = 80
+LIVES = 400
+"""Of an estimate: enough for a tenth of its value, less than the plain deaths are uncertain by."""
+
 SIGMAS = 4.0
 """Standard errors that an estimate may be off: one false alarm in 16,000 for each."""
 
@@ -80,7 +83,7 @@ def test_who_dies_when_the_next_kernel_begins_is_dead_by_then():
 def test_plain_slices_that_differ_agree(case, fields, age_years):
     rare = ready_case(spec_of(*case, **fields), age_years)
     sampler = sampler_for(rare)
-    lives = sample(sampler, np.arange(1000))
+    lives = sample(sampler, np.arange(LIVES))
     result = estimate(lives.weights, lives.dead, sampler.proposal.plain_share)
     ids = np.arange(3000)
     tail = sample_tail(rare.distribution.scenario, 3, ids, rare.floor_volts)

@@ -115,12 +115,22 @@ class EveryCell:
         epoch = next(i for i, worst in enumerate(self.worst) if worst.max() >= limit)
         low, high = UNEVEN[epoch], UNEVEN[epoch + 1]
         at_end = self.dvth(epoch, high).max(axis=0)
-        cells = np.flatnonzero(at_end >= limit)  # having crossed it upwards, once
+        cells = self._distinct(epoch, np.flatnonzero(at_end >= limit))
+        # They have crossed it upwards, once.
         for _ in range(40):
             middle = 0.5 * (low + high)
-            over = self.dvth(epoch, middle, cells).max() >= limit
-            low, high = (low, middle) if over else (middle, high)
+            over = self.dvth(epoch, middle, cells).max(axis=0) >= limit
+            if over.any():
+                high, cells = middle, cells[over]  # the first is among them
+            else:
+                low = middle
         return high, epoch
+
+    def _distinct(self, epoch, cells):
+        """One cell of each history: cells whose duty cycles were always the same shift alike."""
+        duties = np.concatenate([duty[:, cells] for duty in self.duties[: epoch + 1]])
+        keys = np.random.default_rng(0).random(len(duties)) @ duties
+        return cells[np.unique(keys, return_index=True)[1]]
 
 
 def passed(epoch, years):
