@@ -10,9 +10,10 @@
 // look at the first write of each residency, and if anything spills, once more at every write.
 //
 // Operations depend on each other, so that what counts is the time of a single one. A warp takes 32
-// operations at a time: each lane loads one, with the home that its row has, and when its turn comes
-// a single shuffle tells all lanes of both. What does not decide the next home waits until the 32
-// are done and is then the work of all lanes: events, ranks, and the list of arrivals.
+// operations at a time: each lane loads one, with the home that its row has, and a single shuffle
+// tells all lanes of both, while the operation before still looks for a home. What does not decide
+// the next home waits until the 32 are done and is then the work of all lanes: events, ranks, and the
+// list of arrivals.
 //
 // GR-Guard (section VI.B) is the same machine: a residency is the life of a value, and every row
 // prefers the entry of its number.
@@ -232,9 +233,12 @@ __device__ __forceinline__ bool run(Slice &slice, Rows &rows, const Kernel &kern
         unsigned outcome = NOWHERE;
         bool outcome_in_faulty = false;
         __syncwarp();  // all lanes have read
+        unsigned word = __shfl_sync(EVERY_LANE, operation.word | old << HOME, 0), coming = 0;
         for (int turn = 0; turn < LANES; turn++) {
             if (UNTIL_SPILL) {
                 if (first + turn >= count) break;
+                // The next operation is told while this looks for a home.
+                coming = __shfl_sync(EVERY_LANE, operation.word | old << HOME, (turn + 1) % LANES);
             } else {
                 // On to the next operation that changes anything.
                 const bool matters =
@@ -242,13 +246,14 @@ __device__ __forceinline__ bool run(Slice &slice, Rows &rows, const Kernel &kern
                 const unsigned ahead = __ballot_sync(EVERY_LANE, matters) & ~0u << turn;
                 if (!ahead) break;
                 turn = __ffs(ahead) - 1;
+                word = __shfl_sync(EVERY_LANE, operation.word | old << HOME, turn);
             }
-            const unsigned word = __shfl_sync(EVERY_LANE, operation.word | old << HOME, turn);
             const int its_row = word >> ROW & 255;
             if ((word & KIND) == RELEASE) {
                 const int last = word >> LAST_ROW & 255;
                 spilled -= release(slice, rows, its_row, last);
                 if (its_row <= row && row <= last) old = NOWHERE;
+                word = __shfl_sync(EVERY_LANE, operation.word | old << HOME, (turn + 1) % LANES);
                 continue;
             }
             const unsigned its_old = word >> HOME;
@@ -270,6 +275,8 @@ __device__ __forceinline__ bool run(Slice &slice, Rows &rows, const Kernel &kern
             if (lane == 0) rows.homes[its_row] = home;
             if (row == its_row) old = home;
             if (lane == turn) outcome = home, outcome_in_faulty = in_faulty;
+            const bool same_row = (coming >> ROW & 255) == its_row;
+            word = same_row ? (coming & ((1u << HOME) - 1)) | home << HOME : coming;
         }
         if (writes) add_event(events, kernel, operation, outcome, outcome_in_faulty);
         if (arrivals) arrivals += append(arrivals, rows, lane, operation, outcome);
