@@ -1,6 +1,7 @@
 """Marks by folder, the order of tests, the memory of workers, and fixtures that suites share."""
 
 import ctypes
+import functools
 import gc
 import os
 import sys
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import fake_campaign
 import pytest
+import typer.main
+import typer.testing
 from campaign_cases import CAMPAIGN
 from hypothesis import settings
 
@@ -54,6 +57,19 @@ def _empty_folder(tmp_path_factory):
     Started in a checkout, a process would import that, and compile an engine of its own.
     """
     os.chdir(tmp_path_factory.mktemp("empty"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _commands_are_made_once():
+    """Typer makes the commands of an app from its functions; each line would have them made anew.
+
+    That would be four fifths of what a line takes that is refused or asks for help.
+    """
+    made = functools.cache(typer.main.get_command)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", made)
+        patch.setattr(typer.testing, "_get_command", made)
+        yield
 
 
 def pytest_collection_modifyitems(items):
