@@ -3,7 +3,7 @@
 Estimates probabilities that are known exactly, each 1,000 times from slices of its own, and counts
 how often the interval encloses the truth. The promise is 93.5 to 96.5 %.
 
-    python scripts/validation/check_rare_coverage.py # a quarter of an hour on one core
+    python scripts/validation/check_rare_coverage.py # 20 minutes on one core
     python scripts/validation/check_rare_coverage.py --repetitions 200   # a first look
     python scripts/validation/check_rare_coverage.py --only delay        # some of them, by name
 
