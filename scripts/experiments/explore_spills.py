@@ -14,6 +14,7 @@ from explore_traces import (
     some_windows,
 )
 
+from mcage.concurrency import Lazy
 from mcage.engines.numpy_engine.redirection import SPILLED, count_writes, place_writes
 from mcage.engines.select import select_engine
 from mcage.geometry import SLICE
@@ -90,7 +91,7 @@ def dying(schedule: Schedule) -> Schedule:
 
 def spills(schedule: Schedule, maps: np.ndarray) -> Spills:
     """Count what RRCD does with the writes of a schedule."""
-    replay = replace(prepare(schedule.trace, technique("rrcd")), schedule=schedule)
+    replay = replace(prepare(schedule.trace, technique("rrcd")), scheduled=Lazy(lambda: schedule))
     homes = place_writes(replay, maps)
     counted = count_writes(replay, maps, homes)
     register = schedule.window * SLICE.entries + schedule.reg

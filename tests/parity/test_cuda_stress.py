@@ -20,6 +20,7 @@ from engine_cases import (
     seeded_fault_maps,
 )
 from host_gpu.compiler import needs_host_compiler
+from trace_strategies import alloc, pattern, release, trace_of, write
 
 from mcage.aging.additive_shift import AdditiveShift
 from mcage.aging.environment import environment
@@ -93,21 +94,41 @@ def test_no_cell_exceeds_the_bound_of_its_bit(monkeypatch, name):
 
     On the first maps compressed rows fill entries that hold whole registers at other times.
     """
-    monkeypatch.setattr(CudaStress, "_searches", lambda *given: iter(()))
-    duties = duties_of(random_replays(TECHNIQUES[name]))
-    nobody, rng = TrackedCells(*np.zeros((2, 0), dtype=np.int64)), np.random.default_rng(2)
-    engine = cuda_engine(seed=1)
-    meant, actual = (each.stress(duties, nobody, 3) for each in (NUMPY, engine))
+    duties, rng = duties_of(random_replays(TECHNIQUES[name])), np.random.default_rng(2)
     few = np.where(np.arange(3 * 256).reshape(3, 256) % 100 == 7, 0b1011, 0)
     heavy = np.where(rng.random((3, 256)) < 0.95, rng.integers(1, 16, (3, 256)), 0)
-    for maps in (few, few, heavy):
-        kernel, seconds = rng.integers(3, size=3), rng.uniform(1e6, 1e8)
+    epochs = [(rng.integers(3, size=3), maps, rng.uniform(1e6, 1e8)) for maps in (few, few, heavy)]
+    bounds, most = bounds_and_most(monkeypatch, duties, epochs)
+    assert (bounds >= most).all()
+    assert (bounds == most).any(axis=(1, 2, 3)).all()
+
+
+def test_cells_beside_a_record_show_what_they_held_before(monkeypatch):
+    """A record powers its block, in which a register stood that had the highest bits set."""
+    whole = np.random.default_rng(3).integers(2**31, 2**32, 64).astype(np.uint32)
+    events = [alloc(0, 0, 1), write(0, 0, 0, whole), write(1, 0, 0, pattern(5)), release(101, 0)]
+    duties = duties_of([prepare(trace_of(events, 102), TECHNIQUES["rrcd+pg"])])
+    maps = np.zeros((1, 256))
+    maps[0, 255] = 0b1111
+    bounds, most = bounds_and_most(monkeypatch, duties, [(np.zeros(1, np.int64), maps, 102.0)])
+    assert most[1, 0, 0, 31] == pytest.approx(101)
+    assert (bounds >= most).all()
+
+
+def bounds_and_most(monkeypatch, duties, epochs):
+    """Bounds of bits of entries without a search, and the longest seconds of their cells.
+
+    Both are float64[2, instances, 256, 32]. An epoch is kernels, fault maps, and seconds.
+    """
+    monkeypatch.setattr(CudaStress, "_searches", lambda *given: iter(()))
+    instances = len(epochs[0][0])
+    nobody, engine = TrackedCells(*np.zeros((2, 0), dtype=np.int64)), cuda_engine(seed=1)
+    meant, actual = (each.stress(duties, nobody, instances) for each in (NUMPY, engine))
+    for kernel, maps, seconds in epochs:
         for stress in (meant, actual):
-            stress.add(np.arange(3), kernel, maps.astype(np.uint8), seconds)
-    bounds = engine.devices[0].download(actual._log.bounds).reshape(3, 2, 256, 32)
-    most = meant._seconds.reshape(2, 3, 256, 64, 32).max(axis=3)
-    assert (bounds.swapaxes(0, 1) >= most).all()
-    assert (bounds.swapaxes(0, 1) == most).any(axis=(1, 2, 3)).all()
+            stress.add(np.arange(instances), kernel, maps.astype(np.uint8), seconds)
+    bounds = engine.devices[0].download(actual._log.bounds).reshape(instances, 2, 256, 32)
+    return bounds.swapaxes(0, 1), meant._seconds.reshape(2, instances, 256, 64, 32).max(axis=3)
 
 
 def test_residencies_with_sums_stand_first_and_all_writes_are_there():

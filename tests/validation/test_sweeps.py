@@ -48,6 +48,12 @@ def record_lives(monkeypatch):
     return calls
 
 
+def vmin_of_cells(tail):
+    """Vmin of each cell of a tail, by instance and cell."""
+    cells = zip(tail.instance, tail.cell, tail.vmin_volts, strict=True)
+    return {(instance, cell): vmin for instance, cell, vmin in cells}
+
+
 def test_the_arrays_follow_the_schema(sweep, arrays):
     assert [(case.technique, case.environment) for case in sweep.header.cases] == CASES
     conforming(sweep.header, arrays, INSTANCES)
@@ -182,17 +188,20 @@ def test_another_voltage_is_the_same_die(monkeypatch):
     """Faults are nested in Vdd, and an instance is the same whatever else is swept."""
     options = {"techniques": ["rrcd"], "environments": ["undervolted"], "instances": 6}
     calls = record_lives(monkeypatch)
-    swept = small_sweep(**options, vdd_volts=[0.40, 0.42, 0.45]).compute(0, 6)
+    sweep = small_sweep(**options, vdd_volts=[0.40, 0.42, 0.45])
+    swept = sweep.compute(0, 6)
     dies = [
-        {
-            (instance, cell): vmin
-            for instance, cell, vmin in zip(t.instance, t.cell, t.vmin_volts, strict=True)
-        }
-        for _, _, t, _ in calls
+        vmin_of_cells(
+            case.faults.sample(sweep.spec.seed, np.arange(6), case.conditions.floor_volts)
+        )
+        for case in sweep.plan.cases
     ]
     low, middle, high = dies
     assert len(low) > len(middle) > len(high) > 0
     assert high.items() <= middle.items() <= low.items()
+    for (conditions, _, tail, _), die in zip(calls, dies, strict=True):
+        vdd = conditions.environment.lowest_vdd_volts
+        assert vmin_of_cells(tail) == {cell: vmin for cell, vmin in die.items() if vmin <= vdd}
     start = swept["faulty_entries_start"]
     assert (start[0] > start[1]).all()
     assert (start[1] > start[2]).all()
