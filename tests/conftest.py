@@ -4,6 +4,7 @@ import ctypes
 import functools
 import gc
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -21,9 +22,6 @@ from mcage.cli import main
 HERE = Path(__file__).parent
 SUITES = ("validation", "parity", "unit", "system")
 """Folders, in the order in which they run: what takes longest goes first."""
-
-os.environ["MCAGE_CACHE"] = "off"
-"""What one test computes is not left on disk for another."""
 
 settings.register_profile("few", max_examples=25, deadline=None)
 settings.register_profile("many", max_examples=1000, deadline=None)
@@ -57,6 +55,23 @@ def _empty_folder(tmp_path_factory):
     Started in a checkout, a process would import that, and compile an engine of its own.
     """
     os.chdir(tmp_path_factory.mktemp("empty"))
+
+
+def pytest_sessionstart(session):
+    """Keep on disk what fault-free slices do, for all workers and all that they start."""
+    os.environ["MCAGE_CACHE"] = str(_replays(session))
+
+
+def pytest_sessionfinish(session):
+    """Remove replays when all workers have come to their end: a gigabyte would stay."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        shutil.rmtree(_replays(session), ignore_errors=True)
+
+
+def _replays(session):
+    """A folder of this run of the tests, the same in all workers."""
+    folder = session.config._tmp_path_factory.getbasetemp()
+    return (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "replays"
 
 
 @pytest.fixture(scope="session", autouse=True)
