@@ -40,7 +40,8 @@ def test_a_timed_engine_computes_the_same():
     assert_same_arrays(timed, plain)
 
 
-def test_all_phases_of_a_sweep_are_found():
+def test_all_phases_of_a_sweep_are_found(monkeypatch):
+    monkeypatch.setenv("MCAGE_CACHE", "off")  # fault-free slices are replayed, too
     timed = run_timed_sweep(small_spec(instances=3), NumbaEngine())
     for phase in (*ENGINE_PHASES, "preparation", "sampling", "lives", "files"):
         assert timed["core_seconds"][phase] > 0, phase
