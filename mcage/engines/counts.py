@@ -8,12 +8,14 @@ difference.
 """
 
 import threading
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcage.concurrency import Memo
+from mcage.engines.interface import Engine
 from mcage.engines.stress import by_kernel
 from mcage.geometry import SLICE
 from mcage.replays.outcome import Counters
@@ -95,6 +97,37 @@ class Counts:
         for number, runs_it in by_kernel(kernel):
             counters[runs_it] = self._known.of(replays[number]).counters(places[runs_it])
         return counters
+
+
+class RememberingEngine(Engine):
+    """An engine that counts events of redirected replays where they are not known yet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._counts = Counts(self._count)
+
+    @abstractmethod
+    def _count(
+        self,
+        replays: Sequence[RedirectedReplay],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+    ) -> NDArray[np.int64]:
+        """Count events, as `Counts` asks for them: a `Count`."""
+
+    def redirect(self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
+        """See `Engine.redirect`."""
+        return self.redirect_each((replay,), np.zeros(len(fault_maps), np.int64), fault_maps)
+
+    def redirect_each(
+        self,
+        replays: Sequence[RedirectedReplay],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+    ) -> Counters:
+        """See `Engine.redirect_each`."""
+        self.check(replays[0].technique)
+        return self._counts.of(replays, kernel, fault_maps)
 
 
 class _Known:

@@ -11,19 +11,18 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.counts import Counts
+from mcage.engines.counts import RememberingEngine
 from mcage.engines.cuda_engine.devices.device import Device
 from mcage.engines.cuda_engine.runner import Runner
 from mcage.engines.cuda_engine.stress.accumulator import CudaStress, StressOnDevice
 from mcage.engines.cuda_engine.stress.duties import duties_on
 from mcage.engines.cuda_engine.stress.tables import tables_on
 from mcage.engines.cuda_engine.walk import Walk
-from mcage.engines.interface import Engine
 from mcage.engines.policies import Policies
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
-from mcage.replays.outcome import CellTimes, Counters
+from mcage.replays.outcome import CellTimes
 from mcage.replays.prepare import FixedReplay, PreparedReplay, RedirectedReplay
 from mcage.techniques import Gating, Placement, Storage
 
@@ -38,7 +37,7 @@ LEAST_BYTES = 1 << 30
 all threads use. The bundled traces take 0.4 GB for each technique."""
 
 
-class CudaEngine(Engine):
+class CudaEngine(RememberingEngine):
     """CUDA engine. Threads of the host may run batches side by side, on all of the devices.
 
     Parameters
@@ -73,7 +72,6 @@ class CudaEngine(Engine):
         self.threads = affordable if affordable < threads else None
         self._on_devices = [_OnDevice(Runner(device, each)) for device in devices]
         self._turn = itertools.cycle(self._on_devices)
-        self._counts = Counts(self._count)
         self._taking_turns = threading.Lock()
         self._of_thread = threading.local()
         self.batch = max(1, min(MOST_INSTANCES, free // (2 * each * _STRESS_BYTES)))
@@ -104,27 +102,13 @@ class CudaEngine(Engine):
             self._of_thread.here = here
         return here
 
-    def redirect(self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
-        """See `Engine.redirect`."""
-        return self.redirect_each((replay,), np.zeros(len(fault_maps), np.int64), fault_maps)
-
-    def redirect_each(
-        self,
-        replays: Sequence[RedirectedReplay],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
-    ) -> Counters:
-        """See `Engine.redirect_each`."""
-        self.check(replays[0].technique)
-        return self._counts.of(replays, kernel, fault_maps)
-
     def _count(
         self,
         replays: Sequence[RedirectedReplay],
         kernel: NDArray[np.int64],
         fault_maps: NDArray[np.uint8],
     ) -> NDArray[np.int64]:
-        """Count events, as `Counts` asks for them."""
+        """See `RememberingEngine`."""
         events = self._here().walk.placement.count(replays, kernel, fault_maps)
         to_reliable, to_faulty, lds, lds_reads, _, row_cycles, wakeups = events.sum(axis=1).T
         writes = np.array([replay.passes * replay.schedule.writes for replay in replays])

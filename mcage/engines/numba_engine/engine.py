@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.concurrency import FreeList, Memo
-from mcage.engines.counts import Counts
-from mcage.engines.interface import Engine
+from mcage.engines.counts import RememberingEngine
 from mcage.engines.numba_engine.cell_times import (
     ALL_BITS,
     clear,
@@ -32,12 +31,12 @@ from mcage.engines.policies import Policies
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, by_kernel
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
-from mcage.replays.outcome import CellTimes, Counters
+from mcage.replays.outcome import CellTimes
 from mcage.replays.prepare import FixedReplay, RedirectedReplay
 from mcage.techniques import Gating, Placement, Storage
 
 
-class NumbaEngine(Engine):
+class NumbaEngine(RememberingEngine):
     """Numba engine. Its functions release the GIL, so threads may run batches side by side."""
 
     name = "numba"
@@ -64,24 +63,9 @@ class NumbaEngine(Engine):
         self._placeable: Memo[RedirectedReplay, Residencies] = Memo(
             lambda replay: residencies_of((replay,), stored=False)
         )
-        self._counts = Counts(self._count)
         self._redirected: Memo[FaultFreeDuties, tuple[Residencies, FreeList[Workspace]]] = Memo(
             _redirected
         )
-
-    def redirect(self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
-        """See `Engine.redirect`."""
-        return self.redirect_each((replay,), np.zeros(len(fault_maps), np.int64), fault_maps)
-
-    def redirect_each(
-        self,
-        replays: Sequence[RedirectedReplay],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
-    ) -> Counters:
-        """See `Engine.redirect_each`."""
-        self.check(replays[0].technique)
-        return self._counts.of(replays, kernel, fault_maps)
 
     def _count(
         self,
@@ -89,7 +73,7 @@ class NumbaEngine(Engine):
         kernel: NDArray[np.int64],
         fault_maps: NDArray[np.uint8],
     ) -> NDArray[np.int64]:
-        """Count events, as `Counts` asks for them."""
+        """See `RememberingEngine`."""
         counters = np.zeros((len(kernel), COUNTERS), dtype=np.int64)
         for number, runs_it in by_kernel(kernel):
             of_kernel = np.zeros((np.count_nonzero(runs_it), COUNTERS), dtype=np.int64)
