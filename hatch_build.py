@@ -1,4 +1,4 @@
-"""What goes into wheels and source archives beside the package: the commit, and the kernels."""
+"""What goes into wheels and source archives beside the package: commit, kernels, pages."""
 
 import sys
 import tempfile
@@ -14,7 +14,7 @@ class PackageHook(BuildHookInterface):  # type: ignore[type-arg]
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Add the commit, unless none is known, and to a wheel the kernels."""
+        """Add the commit, unless none is known, and to a wheel kernels and pages."""
         if version == "editable":
             return
         added, root = build_data["force_include"], Path(self.root)
@@ -29,3 +29,5 @@ class PackageHook(BuildHookInterface):  # type: ignore[type-arg]
             added[str(file)] = f"mcage/{COMMIT_FILE}"
         if self.target_name == "wheel":
             added[str(root / "kernels")] = "mcage/kernels"
+            for page in sorted((root / "docs").glob("*.md")):
+                added[str(page)] = f"mcage/docs/{page.name}"

@@ -8,16 +8,23 @@ FOLDER = "kernels"
 _INCLUDE = re.compile(r'#include "(.+)"$')
 
 
-def kernels_of(package: Path) -> Path:
-    """Folder of the CUDA sources that belong to a package of mcage.
+def shipped_folder(package: Path, name: str) -> Path:
+    """Folder that a wheel holds inside of the package, and a checkout beside it.
 
     Parameters
     ----------
     package : Path
-        Folder of the package.
+        Folder of a package of mcage.
+    name : str
+        Name of the folder.
     """
-    inside = package / FOLDER
-    return inside if inside.is_dir() else package.parent / FOLDER
+    inside = package / name
+    return inside if inside.is_dir() else package.parent / name
+
+
+def kernels_of(package: Path) -> Path:
+    """Folder of the CUDA sources that belong to a package of mcage."""
+    return shipped_folder(package, FOLDER)
 
 
 KERNELS = kernels_of(Path(__file__).resolve().parent)

@@ -32,6 +32,7 @@ ONLY_ASK_AND_PRINT = (
     "stats",
     "studies",
     "data/differences.toml",
+    "data/references.toml",
     "data/sensitivity.toml",
 )
 """Folders and files without influence on what a sweep writes."""

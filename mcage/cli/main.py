@@ -12,6 +12,8 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from mcage.cli import (
+    cite,
+    docs,
     doctor,
     faults,
     merge,
@@ -84,6 +86,8 @@ for command in (
     nbti.nbti,
     merge.merge,
     doctor.doctor,
+    docs.docs,
+    cite.cite,
 ):
     app.command(cls=GroupedCommand)(with_options(command))
 app.add_typer(trace.app, name="trace")

@@ -88,7 +88,7 @@ def _list(model: str | None, json: bool) -> None:
                 print(
                     fill(described.source, 96, initial_indent="      ", subsequent_indent=" " * 6)
                 )
-    print("printed, public, reconstructed, assumed: docs/aging.md says what each means.")
+    print("printed, public, reconstructed, assumed: `mcage docs aging` says what each means.")
 
 
 def _shifts(

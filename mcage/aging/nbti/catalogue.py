@@ -55,7 +55,7 @@ def nbti_model(name: str, constants: Mapping[str, float | str] | None = None) ->
     if constants:
         raise UserError(
             f"aging.constants.{next(iter(constants))}: NBTI model {shortened(name)} is "
-            "user-defined, and so are its constants; change them there (docs/aging.md)"
+            "user-defined, and so are its constants; change them there (`mcage docs aging`)"
         )
     loaded = load_plugin("NBTI model", name, NbtiModel)  # type: ignore[type-abstract]
     return checked_model(loaded, plugin_label("NBTI model", name))

@@ -1,0 +1,134 @@
+"""The wheel and the source archive, made here and used where there is nothing else of mcage."""
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+
+import pytest
+from places import ROOT
+
+SPEC = (
+    "--technique",
+    "baseline",
+    "--environment",
+    "nominal",
+    "--kernel",
+    "Reduction",
+    "--horizon",
+    "3",
+)
+
+COMMANDS = (
+    ("docs", "aging"),
+    ("cite",),
+    ("nbti", "--list"),
+    ("gpu", "gating", "--show-spec"),
+    ("trace", "list"),
+    ("sweep", "--instances", "2", "--engine", "numpy", *SPEC, "--out", "r.h5"),
+    ("show", "r.h5"),
+    ("cite", "r.h5"),
+)
+"""What needs pages, references, constants, descriptions of GPUs and traces."""
+
+
+def run(*line, folder, **environment):
+    """Output of a command that inherits next to nothing."""
+    kept = {
+        name: os.environ[name] for name in ("PATH", "HOME", "MCAGE_CACHE") if name in os.environ
+    }
+    done = subprocess.run(
+        line, cwd=folder, env={**kept, **environment}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The source archive, a wheel of it, and a wheel of the checkout."""
+    folder = tmp_path_factory.mktemp("built")
+
+    def build(source, *targets):
+        targets = [part for target in targets for part in ("-t", target)]
+        run(sys.executable, "-m", "hatchling", "build", *targets, "-d", str(out), folder=source)
+
+    out = folder / "checkout"
+    build(ROOT, "sdist", "wheel")
+    (archive,) = out.glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder, filter="data")
+    wheel = next(out.glob("*.whl"))
+    out = folder / "archive"
+    build(folder / archive.name.removesuffix(".tar.gz"), "wheel")
+    return archive, next(out.glob("*.whl")), wheel
+
+
+def contents(wheel):
+    """Content of each file; the list of digests is left out, which follows from the others."""
+    with zipfile.ZipFile(wheel) as packed:
+        return {n: packed.read(n) for n in packed.namelist() if not n.endswith("RECORD")}
+
+
+def test_the_source_archive_makes_the_same_wheel(built):
+    _, of_archive, of_checkout = built
+    ours, theirs = contents(of_checkout), contents(of_archive)
+    assert ours == theirs
+    assert {"mcage/docs/aging.md", "mcage/kernels/walk.cu", "mcage/data/references.toml"} <= set(
+        ours
+    )
+    assert "mcage/commit.txt" in ours or not (ROOT / ".git").exists()
+
+
+def test_the_wheel_works_in_an_empty_environment(built, tmp_path):
+    """Dependencies are those of this installation: the wheel says them, and pip reads them."""
+    site, work = tmp_path / "site", tmp_path / "work"
+    work.mkdir()
+    with zipfile.ZipFile(built[1]) as packed:
+        packed.extractall(site)
+    lines = ["import sys, mcage.cli.main as m"]
+    lines += [
+        f"sys.argv = ['mcage', *{list(command)!r}]\ntry: m.main()\nexcept SystemExit as end: "
+        "assert not end.code, sys.argv"
+        for command in COMMANDS
+    ]
+    out = run(sys.executable, "-P", "-c", "\n".join(lines), folder=work, PYTHONPATH=str(site))
+    assert "# Aging" in out
+    assert "@article{valero-2019" in out
+    assert (work / "r.h5").exists()
+    where = run(
+        sys.executable,
+        "-P",
+        "-c",
+        "import mcage; print(mcage.__file__)",
+        folder=work,
+        PYTHONPATH=str(site),
+    )
+    assert where.startswith(str(site))
+
+
+@pytest.fixture(scope="module")
+def recipe():
+    return (ROOT / "Dockerfile").read_text(encoding="utf-8")
+
+
+def test_the_container_recipe_names_what_the_repository_has(recipe):
+    copied = re.findall(r"^COPY (?!--from)(\S+) ", recipe, re.M)
+    assert copied == ["."]
+    extras = set(re.findall(r"\[(cuda\d+)\]", recipe))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert extras == {name for name in project["optional-dependencies"] if "cuda" in name}
+    assert 'ENTRYPOINT ["mcage"]' in recipe
+    assert "mcage" in project["scripts"]
+    stages = re.findall(r"^FROM python:(\d)\.(\d+)-", recipe, re.M)
+    least = re.search(r"(\d)\.(\d+)", project["requires-python"])
+    assert len(stages) == 2
+    assert all(tuple(map(int, s)) >= tuple(map(int, least.groups())) for s in stages)
+
+
+def test_pages_that_the_recipe_and_the_project_name_exist(recipe):
+    for page in re.findall(r"`mcage docs (\w+)`", recipe):
+        assert (ROOT / "docs" / f"{page}.md").exists()

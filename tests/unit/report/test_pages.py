@@ -1,0 +1,69 @@
+"""Pages that travel with the package, and messages that name them."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from places import ROOT
+
+import mcage
+from mcage.errors import UserError
+from mcage.report.pages import page_text, page_titles
+
+PACKAGE = Path(mcage.__file__).parent
+NAMED = re.compile(r"`mcage docs ([\w-]+)`")
+
+
+def texts_and_notes(source):
+    """Texts that a module may print, and texts that only readers of the source see."""
+    nodes = list(ast.walk(ast.parse(source.read_text(encoding="utf-8"))))
+    notes = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    texts = [n for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    printed = [text.value for text in texts if id(text) not in notes]
+    return printed, [text.value for text in texts if id(text) in notes]
+
+
+@pytest.fixture(scope="module")
+def sources():
+    return {path: texts_and_notes(path) for path in PACKAGE.rglob("*.py")}
+
+
+def test_messages_name_pages_that_every_installation_has(sources):
+    named = set()
+    for path, (printed, _) in sources.items():
+        for text in printed:
+            assert not re.search(r"docs/\w+\S*\.md", text), f"{path}: {text}"
+            named |= set(NAMED.findall(text))
+    assert named
+    assert named <= set(page_titles())
+
+
+def test_pages_that_docstrings_name_exist(sources):
+    named = {
+        page
+        for _, notes in sources.values()
+        for text in notes
+        for page in re.findall(r"docs/([\w-]+)\.md", text)
+    }
+    assert {"aging", "performance"} <= named <= set(page_titles())
+
+
+def test_list(command):
+    code, out, err = command("docs")
+    assert (code, err) == (0, "")
+    assert "aging" in out
+    assert len(out.splitlines()) == len(list((ROOT / "docs").glob("*.md")))
+
+
+@pytest.mark.parametrize("name", ["aging", "docs/aging.md", "aging.md"])
+def test_page(command, name):
+    code, out, _ = command("docs", name)
+    assert code == 0
+    assert out == (ROOT / "docs" / "aging.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["", "..", "../README", "figures/lifetimes", "x" * 1000])
+def test_no_page(name):
+    with pytest.raises(UserError, match=r"there is no page .*; the pages are aging, "):
+        page_text(name)
