@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mcage.cli.shared_options import Engine, Json
+from mcage.cli.shared_options import Engine, Json, ProgressKind
 from mcage.cli.spec_arguments import SpecArguments, SpecOptions
 from mcage.cli.spec_options import CASE
 from mcage.plain_text import visible
@@ -46,15 +46,18 @@ def rare(
     ],
     engine: Engine = "auto",
     json: Json = False,
+    progress: ProgressKind = None,
 ) -> None:
     """Estimate the probability that a slice is dead by an age, however small, with its interval."""
-    from mcage.campaign.progress import on_stderr
+    from mcage.campaign.progress.choice import progress_on_stderr
     from mcage.engines.select import select_engine
     from mcage.studies.rare_events import failure_probability
 
     spec = arguments.spec()
     selected, _ = select_engine(engine)
-    estimate = failure_probability(spec, age, spec.instances, engine=selected, progress=on_stderr())
+    estimate = failure_probability(
+        spec, age, spec.instances, engine=selected, progress=progress_on_stderr(progress)
+    )
     if json:
         _print_json(spec, age, estimate)
         return

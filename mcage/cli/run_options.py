@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mcage.cli.shared_options import AcceptOtherCode
+from mcage.cli.shared_options import AcceptOtherCode, ProgressKind
 from mcage.cli.spec_options import RUN
 from mcage.errors import UserError
 from mcage.plain_text import visible
@@ -37,6 +37,7 @@ class RunOptions:
         ),
     ] = None
     accept_other_code: AcceptOtherCode = False
+    progress: ProgressKind = None
 
 
 def run_study(
@@ -62,7 +63,7 @@ def run_study(
     """
     from importlib import import_module
 
-    from mcage.campaign.progress import on_stderr
+    from mcage.campaign.progress.choice import progress_on_stderr
     from mcage.campaign.run import run_campaign
     from mcage.report.console import console
     from mcage.results.reader import read_header
@@ -74,7 +75,7 @@ def run_study(
         study,
         run.out,
         run.shard_size or shard_size,
-        on_stderr(),
+        progress_on_stderr(run.progress),
         accept_other_code=run.accept_other_code,
     )
     header = read_header(path)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mcage.cli.shared_options import Engine, Json
+from mcage.cli.shared_options import Engine, Json, ProgressKind
 from mcage.cli.spec_arguments import SpecArguments, SpecOptions
 from mcage.cli.spec_options import RUN
 
@@ -102,6 +102,7 @@ class OutputOptions:
             rich_help_panel=RUN,
         ),
     ] = None
+    progress: ProgressKind = None
 
 
 def sensitivity(
@@ -192,7 +193,7 @@ def _varied(base: "SweepSpec", study: StudyOptions) -> list[Any]:
 
 
 def _run(base: "SweepSpec", varied: list[Any], study: StudyOptions, output: OutputOptions) -> None:
-    from mcage.campaign.progress import on_stderr
+    from mcage.campaign.progress.choice import progress_on_stderr
     from mcage.engines.select import select_engine
     from mcage.report.console import console
     from mcage.studies.sensitivity import QUANTITIES, SensitivityStudy, Sobol, one_at_a_time, sobol
@@ -200,7 +201,7 @@ def _run(base: "SweepSpec", varied: list[Any], study: StudyOptions, output: Outp
     from mcage.studies.sensitivity.tables import print_one_at_a_time, print_sobol
 
     engine, reason = select_engine(output.engine)
-    progress = on_stderr()
+    progress = progress_on_stderr(output.progress)
     of_base = SensitivityStudy(base, QUANTITIES[study.of], engine, study.refit, progress)
     progress.say(f"engine {engine.name} ({reason}); {of_base.label}")
     if study.method == SOBOL:

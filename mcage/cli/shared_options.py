@@ -25,6 +25,17 @@ Devices = Annotated[
     ),
 ]
 
+ProgressKind = Annotated[
+    str | None,
+    typer.Option(
+        "--progress",
+        metavar="KIND",
+        help="Progress on stderr: rich (a bar), plain, json (an object to a line) or none. "
+        "Default: rich on a terminal, otherwise plain.",
+        rich_help_panel=RUN,
+    ),
+]
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=RUN)]
 
 ShowSpec = Annotated[

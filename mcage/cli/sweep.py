@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mcage.cli.shared_options import AcceptOtherCode, Devices, Engine, ShowSpec
+from mcage.cli.shared_options import (
+    AcceptOtherCode,
+    Devices,
+    Engine,
+    ProgressKind,
+    ShowSpec,
+)
 from mcage.cli.spec_arguments import SpecArguments, SpecOptions
 from mcage.cli.spec_options import RUN
 from mcage.errors import UserError
@@ -44,6 +50,7 @@ class RunOptions:
         ),
     ] = None
     accept_other_code: AcceptOtherCode = False
+    progress: ProgressKind = None
 
 
 def sweep(
@@ -94,7 +101,7 @@ def _run(spec: "SweepSpec", run: RunOptions) -> None:
 
 def _computed(spec: "SweepSpec", run: RunOptions) -> Path:
     """Compute the sweep and return its results file."""
-    from mcage.campaign.progress import on_stderr
+    from mcage.campaign.progress.choice import progress_on_stderr
     from mcage.engines.select import parse_devices
     from mcage.sweep.run import run_sweep
 
@@ -103,7 +110,7 @@ def _computed(spec: "SweepSpec", run: RunOptions) -> Path:
         run.out,
         run.engine,
         run.shard_size,
-        on_stderr(),
+        progress_on_stderr(run.progress),
         parse_devices(run.devices),
         run.accept_other_code,
     )

@@ -6,7 +6,8 @@ from functools import partial
 from pathlib import Path
 
 from mcage.campaign.executors.threads import overlapping
-from mcage.campaign.progress import Progress, Silent
+from mcage.campaign.progress import Progress
+from mcage.campaign.progress.choice import progress_in_notebooks
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import BESIDE
 from mcage.concurrency import usable_cores
@@ -41,7 +42,7 @@ def run_sweep(
         Instances of a file that stays after a kill; does not change results. By default 256, or
         a batch of an engine whose batches are larger.
     progress : Progress, optional
-        Where to report; silent by default.
+        Where to report; by default a bar in a notebook, elsewhere nothing.
     devices : sequence of int, optional
         Devices of the ``cuda`` engine; by default all.
     accept_other_code : bool
@@ -62,7 +63,7 @@ def run_sweep(
     refuse_unused(spec)
     place_of(out_path, BESIDE)
     chosen, reason = select_engine(engine, devices, usable_cores())
-    progress = progress or Silent()
+    progress = progress or progress_in_notebooks()
     with _compiling(chosen, progress):
         sweep = Sweep(spec, chosen, reason, say=progress.say)
         progress.say(f"engine {chosen.name} ({reason}); {len(sweep.header.cases)} cases")

@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 
 from mcage.aging.environment import Environment, OperatingPoint
 from mcage.aging.nbti import SECONDS_PER_YEAR, Transistors, nbti_model
-from mcage.campaign.progress import on_stderr
+from mcage.campaign.progress.choice import progress_on_stderr
 from mcage.campaign.run import run_campaign
 from mcage.concurrency import usable_cores
 from mcage.engines.select import select_engine
@@ -84,7 +84,7 @@ def main() -> None:
             {"instances": given.instances, "policies": list(POLICIES), **fields}
         )
         path = given.folder / f"{name}.h5"
-        run_campaign(Gating(spec).study, path, SHARD_GPUS, on_stderr())
+        run_campaign(Gating(spec).study, path, SHARD_GPUS, progress_on_stderr())
         return open_results(path)
 
     by_model = {
@@ -133,7 +133,7 @@ def main() -> None:
 def both_levels(path: Path, instances: int, **fields: Any) -> xr.Dataset:
     spec = BothSpec.from_mapping({"instances": instances, **fields})
     study = Both(spec, *select_engine("auto", threads=usable_cores()))
-    run_campaign(study.study, path, GPUS_OF_BOTH_LEVELS, on_stderr())
+    run_campaign(study.study, path, GPUS_OF_BOTH_LEVELS, progress_on_stderr())
     return open_results(path)
 
 
@@ -141,7 +141,7 @@ def draw_map(path: Path, instances: int) -> None:
     """The region in which the order of heterogeneous structures holds."""
     spec = {"instances": instances, "readings": ["activity", "combined", "thermal"]}
     study = Heterogeneity(HeterogeneitySpec.from_mapping(spec))
-    run_campaign(study.study, path, SHARD_GPUS, on_stderr())
+    run_campaign(study.study, path, SHARD_GPUS, progress_on_stderr())
     heterogeneity_figure.draw(path)
 
 

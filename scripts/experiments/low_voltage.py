@@ -24,7 +24,7 @@ import xarray as xr
 from doc_tables import bring_up_to_date, markdown
 from matplotlib.figure import Figure
 
-from mcage.campaign.progress import on_stderr
+from mcage.campaign.progress.choice import progress_on_stderr
 from mcage.report.cases import Setting, lives_of
 from mcage.report.figures import (
     COLOURS,
@@ -106,7 +106,7 @@ def swept(path: Path, instances: int, **fields: Any) -> Path:
     """A sweep under DVFS over all techniques, computed unless it is there."""
     fields = {"environments": ["dvfs"], "techniques": list(TECHNIQUES), **fields}
     spec = SweepSpec.from_mapping({"instances": instances, **fields}, path.name)
-    return run_sweep(spec, path, progress=on_stderr())
+    return run_sweep(spec, path, progress=progress_on_stderr())
 
 
 @dataclass(frozen=True)

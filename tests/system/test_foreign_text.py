@@ -14,7 +14,8 @@ from rich.console import Console
 from trace_strategies import alloc, release, trace_of, write
 
 import mcage
-from mcage.campaign.progress import Bar, Lines
+from mcage.campaign.progress.bar import Bar
+from mcage.campaign.progress.lines import Lines
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.cli import main

@@ -1,10 +1,18 @@
 """Does progress tell the truth about rate and time left, in logs as on a terminal?"""
 
 import io
+import json
+import sys
+from types import ModuleType
 
+import pytest
 from rich.console import Console
 
-from mcage.campaign.progress import Bar, Lines, duration
+from mcage.campaign.progress import Silent
+from mcage.campaign.progress.bar import Bar
+from mcage.campaign.progress.choice import progress_in_notebooks, progress_on_stderr
+from mcage.campaign.progress.lines import JsonLines, Lines
+from mcage.campaign.progress.pace import Pace, duration
 
 
 class Clock:
@@ -36,6 +44,105 @@ def test_instances_of_an_earlier_run_do_not_count_into_the_rate():
     clock.now += 20.0
     lines.advance(10)
     assert stream.getvalue() == "910/1000 instances, 0.5 instances/s, 3 min 00 s left\n"
+
+
+def pace_of(reports, begin=0.0):
+    """Pace after reports of (seconds since the begin, instances)."""
+    clock = Clock()
+    clock.now = begin
+    pace = Pace(10_000, 0, clock)
+    for seconds, instances in reports:
+        clock.now = begin + seconds
+        pace.advance(instances)
+    return pace
+
+
+def test_the_rate_forgets_compiling():
+    pace = pace_of([(60.0, 10)])
+    assert pace.per_second == pytest.approx(10 / 60)
+    pace = pace_of([(60.0, 10), (62.0, 10), (64.0, 10), (66.0, 10)])
+    assert pace.per_second == pytest.approx(5.0)
+    assert pace.seconds_left == pytest.approx(9960 / 5.0)
+
+
+def test_shards_that_end_together_make_no_burst_of_rate():
+    """Four workers, each with shards of four seconds: four shards in four seconds."""
+    starts = (20.0, 20.1, 20.2, 20.3)
+    reports = sorted((start + 4.0 * turn, 8) for start in starts for turn in range(6))
+    assert pace_of(reports[:4]).per_second == pytest.approx(32 / 20.3)
+    for several in range(12, len(reports) + 1, 4):
+        assert pace_of(reports[:several]).per_second == pytest.approx(8.0)
+
+
+def test_the_rate_is_that_of_the_last_minute():
+    quick = [(10.0 + second, 100) for second in range(60)]
+    slow = [(70.0 + second, 1) for second in range(0, 120, 2)]
+    assert pace_of(quick + slow).per_second == pytest.approx(0.5, rel=0.05)
+
+
+def test_no_rate_without_instances_or_time():
+    assert pace_of([]).in_words() is None
+    assert pace_of([(0.0, 4)]).in_words() is None
+
+
+def test_json_lines():
+    stream, clock = io.StringIO(), Clock()
+    lines = JsonLines(stream, clock)
+    lines.start(total=100, done=40)
+    lines.say("a\nb")
+    for _ in range(6):
+        clock.now += 0.5
+        lines.advance(10)
+    lines.finish()
+    start, message, *progress, finish = map(json.loads, stream.getvalue().splitlines())
+    assert start == {
+        "event": "start",
+        "instances": 100,
+        "done": 40,
+        "instances_per_second": None,
+        "seconds_left": None,
+    }
+    assert message == {"event": "message", "text": "a\nb"}
+    assert [record["done"] for record in progress] == [60, 80, 100]
+    assert finish == {
+        "event": "finish",
+        "instances": 100,
+        "done": 100,
+        "instances_per_second": 20.0,
+        "seconds_left": 0.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "terminal", "type_"),
+    [
+        (None, False, Lines),
+        (None, True, Bar),
+        ("plain", True, Lines),
+        ("rich", False, Bar),
+        ("json", True, JsonLines),
+        ("none", True, Silent),
+    ],
+)
+def test_kinds(kind, terminal, type_, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
+    assert type(progress_on_stderr(kind)) is type_
+
+
+@pytest.mark.parametrize("line", [["sweep"], ["gpu", "gating", "--out", "r.h5"], ["rare"]])
+def test_no_such_kind(command, tmp_path, line):
+    code, _, err = command(*line, "--progress", "loud")
+    assert code == 2
+    assert err == "error: --progress 'loud': must be one of rich, plain, json, none\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_bar_in_notebooks_only(monkeypatch):
+    assert type(progress_in_notebooks()) is Silent
+    shell = type("ZMQInteractiveShell", (), {})()
+    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
+    monkeypatch.setattr("builtins.get_ipython", lambda: shell, raising=False)
+    assert type(progress_in_notebooks()) is Bar
 
 
 def test_durations():
