@@ -84,19 +84,36 @@ def duty_cycles(duty: NDArray[np.float64]) -> DutyCycles:
 def skyline_cells(duty: NDArray[np.float64]) -> NDArray[np.int64]:
     """Cells of which one is the most stressed under any mixture, like cells side by side: int64[n].
 
-    The same bit of all components and entries holds much the same, so that cells are compared with
-    those of their own bit first: few are left to be compared with those of others.
+    Most cells are exceeded by that with the largest sum, and are left out at once. The same bit of
+    all components and entries holds much the same: where many cells remain, they are compared with
+    those of their own bit first, so that few are left to be compared with those of others.
 
     Parameters
     ----------
     duty : float64[kernels, cells]
         Duty cycles, none of them negative.
     """
-    cells = np.arange(duty.shape[1])
-    of_bits = [bit[_unrivalled(np.take(duty, bit, axis=1))] for bit in _by_bit(cells)]
-    left = np.concatenate(of_bits)
-    kept = left[_unrivalled(np.take(duty, left, axis=1))]
+    left = _by_bit(_beside_the_largest(duty))
+    if sum(map(len, left)) > COMPARED:
+        left = [bit[_unrivalled(np.take(duty, bit, axis=1))] for bit in left]
+    cells = np.concatenate(left)
+    kept = cells[_unrivalled(np.take(duty, cells, axis=1))]
     return np.concatenate(_by_bit(np.sort(kept)))
+
+
+def _beside_the_largest(duty: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Cells that exceed the one with the largest sum under a kernel, and that one: int64[n].
+
+    They come in the order of their numbers. Of several largest sums, that of the first bit counts.
+    """
+    total = _totals(duty)
+    largest = np.flatnonzero(total == total.max())
+    best = largest[np.argmin(largest % _BITS)]
+    left = np.zeros(len(total), dtype=np.bool_)
+    left[best] = True
+    for of_kernel in duty:
+        left |= of_kernel > of_kernel[best]
+    return np.flatnonzero(left)
 
 
 def _by_bit(cells: NDArray[np.int64]) -> list[NDArray[np.int64]]:
@@ -109,13 +126,18 @@ def _unrivalled(duty: NDArray[np.float64]) -> NDArray[np.int64]:
     Of cells that are all alike one is kept. A cell may stay for no reason if there are more than
     `COMPARED`, or if its sum over all kernels rounds to that of the cell which exceeds it.
     """
-    total = np.zeros(duty.shape[1])
-    for of_kernel in duty:
-        total += of_kernel
-    order = np.argsort(-total, kind="stable")
+    order = np.argsort(-_totals(duty), kind="stable")
     rows = np.ascontiguousarray(np.take(duty, order, axis=1).T)
     kept = np.empty(len(rows), np.int64)
     return order[kept[: _filter(rows, _signatures(rows), kept)]]
+
+
+def _totals(duty: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums over all kernels, added in their order: float64[cells]."""
+    total = np.zeros(duty.shape[1])
+    for of_kernel in duty:
+        total += of_kernel
+    return total
 
 
 def _signatures(rows: NDArray[np.float64]) -> NDArray[np.int64]:

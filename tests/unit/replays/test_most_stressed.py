@@ -113,6 +113,17 @@ def test_with_fewer_comparisons_more_cells_stay_and_the_maximum_is_the_same(monk
     assert np.array_equal(longest_total(seconds, skyline), brute_force(seconds, duty))
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_it_is_the_same_whether_cells_are_first_compared_with_those_of_their_bit(monkeypatch, seed):
+    """Many equal sums, of which the first of the first bit stays."""
+    rng = np.random.default_rng(seed)
+    duty = random_duty(rng, 3, 2000)
+    at_once = skyline_cells(duty)
+    monkeypatch.setattr(most_stressed, "COMPARED", 0)
+    monkeypatch.setattr(most_stressed, "_beside_the_largest", lambda duty: np.arange(2000))
+    assert np.array_equal(at_once, skyline_cells(duty))
+
+
 def filter_comparing(most):
     """The filter as Python, which compares with fewer cells."""
     python = most_stressed._filter.py_func
