@@ -51,3 +51,14 @@ class Bar:
     def finish(self) -> None:
         """Stop the bar, which stays where it is."""
         self._bar.stop()
+
+
+def bar_on_stderr() -> Bar:
+    """Bar on stderr, which need not be a terminal."""
+    return Bar(Console(stderr=True))
+
+
+def bar_in_notebook() -> Bar | None:
+    """Bar below the cell of a notebook; None where this is no notebook."""
+    console = Console()
+    return Bar(console) if console.is_jupyter else None

@@ -31,11 +31,9 @@ def progress_on_stderr(kind: str | None = None) -> Progress:
     if kind == "json":
         return JsonLines(sys.stderr)
     if kind == "rich" or (kind is None and sys.stderr.isatty()):
-        from rich.console import Console
+        from mcage.campaign.progress.bar import bar_on_stderr
 
-        from mcage.campaign.progress.bar import Bar
-
-        return Bar(Console(stderr=True))
+        return bar_on_stderr()
     return Lines(sys.stderr)
 
 
@@ -43,9 +41,6 @@ def progress_in_notebooks() -> Progress:
     """Progress of a function that a notebook calls: a bar below its cell; elsewhere nothing."""
     if "IPython" not in sys.modules:
         return Silent()
-    from rich.console import Console
+    from mcage.campaign.progress.bar import bar_in_notebook
 
-    from mcage.campaign.progress.bar import Bar
-
-    console = Console()
-    return Bar(console) if console.is_jupyter else Silent()
+    return bar_in_notebook() or Silent()
