@@ -1,26 +1,19 @@
-"""Finished shards into one results file."""
+"""Finished instances into one results file."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from mcage.campaign.shard_folder import (
-    BESIDE,
-    finished_shards,
-    locked,
-    refuse,
-    refuse_other_code,
-    remove_shards,
-    shard_folder,
-)
-from mcage.campaign.shards import in_words, read_shard, unfinished
+from mcage.campaign.finished import Finished, finished_instances, results_at
+from mcage.campaign.shard_folder import BESIDE, locked, refuse, remove_shards, shard_folder
+from mcage.campaign.shards import in_words
 from mcage.campaign.stopping import ended
 from mcage.errors import UserError
 from mcage.files.atomic import make_ready, remove_abandoned_beside
 from mcage.files.checksum import DamagedFileError
 from mcage.files.destination import OccupiedError, place_of
+from mcage.files.kinds import Kind
 from mcage.results.conform import Arrays
 from mcage.results.header import Header
-from mcage.results.reader import read_header
 from mcage.results.writer import write_results
 
 
@@ -33,6 +26,7 @@ def merge(out_path: Path, accept_other_code: bool = False) -> Path:
     ----------
     out_path : Path
         Results file to be; its shards are in the folder of the same name with ``.shards`` added.
+        A file of the same campaign with fewer instances is replaced.
     accept_other_code : bool
         Whether they may have been computed by different codes.
 
@@ -45,122 +39,102 @@ def merge(out_path: Path, accept_other_code: bool = False) -> Path:
     ------
     UserError
         There are no shards; one is damaged, foreign, of other code, or overlaps another; instances
-        are missing; ``out_path`` exists already.
+        are missing; ``out_path`` is something else.
     """
     place = place_of(out_path, BESIDE)
     folder = shard_folder(place)
     if not folder.is_dir():
         raise UserError(f"there is nothing to merge for {out_path}: no folder {folder}")
     with locked(folder):
-        header, shards = finished_shards(folder, None, refuse, accept_other_code)
-        if header is None:
+        finished = finished_instances(results_at(place), folder, None, _refuse, accept_other_code)
+        if finished is None or not finished.sources:
             raise UserError(f"{folder} holds no finished shard")
-        if not finished_or_ready(place, header, accept_other_code):
-            write_merged(place, header, shards)
-        remove_shards(folder, shards)
+        if not is_there(place, finished):
+            make_ready(place, over(finished))
+            write_merged(place, finished)
+        remove_shards(folder, finished.shards)
     return out_path
 
 
-def finished_or_ready(out_path: Path, header: Header, accept_other_code: bool) -> Header | None:
-    """Header of the finished results file, or None once the place is ready for one.
-
-    What killed processes were writing there is removed.
+def is_there(place: Path, finished: Finished) -> bool:
+    """Whether the results file is what the campaign ends in.
 
     Parameters
     ----------
-    out_path : Path
-        Results file; this process has locked its shard folder.
-    header, accept_other_code
-        As of `finished_header`.
+    place : Path
+        The results file. What killed processes were writing there is removed if it is whole.
+    finished : Finished
+        What is finished.
 
     Raises
     ------
     UserError
-        As `finished_header`; or the file cannot be written.
+        It holds more instances than the campaign ends with; or a file is damaged.
     """
-    finished = finished_header(out_path, header, accept_other_code)
-    if finished:
-        remove_abandoned_beside(out_path)
-    else:
-        make_ready(out_path)
-    return finished
-
-
-def write_merged(out_path: Path, header: Header, shards: dict[range, Path]) -> None:
-    """Write the results file from verified shards, one shard in memory at a time.
-
-    Parameters
-    ----------
-    out_path : Path
-        Results file; nothing is replaced.
-    header : Header
-        The campaign as it began, with the codes of all shards; its stopping rule, if it has one,
-        says with which instance it ends.
-    shards : dict of range to Path
-        Files by instances, in rising order, as `finished_shards` returns them.
-
-    Raises
-    ------
-    UserError
-        Instances are missing, or the file cannot be written, or another one has appeared there.
-    """
-    whole = ended(header, shards)
+    finished.refuse_more_than(finished.header.instances)
+    if finished.results is None:
+        return False
+    whole = ended(finished)
     if whole is None:
-        raise UserError(_what_is_missing(out_path, header, shards))
+        return False
+    finished.refuse_more_than(whole.instances)
+    if whole != finished.results.header:
+        return False
+    remove_abandoned_beside(place)
+    return True
+
+
+def write_merged(place: Path, finished: Finished) -> None:
+    """Write the results file from what is finished, one shard or chunk in memory at a time.
+
+    Parameters
+    ----------
+    place : Path
+        The results file; that of fewer instances of the same campaign is replaced.
+    finished : Finished
+        All instances of the campaign. Its stopping rule, if it has one, says with which it ends.
+
+    Raises
+    ------
+    UserError
+        Instances are missing, or are more than the campaign ends with; or the file cannot be
+        written, or another one has appeared there.
+    """
+    whole = ended(finished)
+    if whole is None:
+        raise UserError(_what_is_missing(place, finished))
+    finished.refuse_more_than(whole.instances)
     try:
-        write_results(out_path, whole, _arrays_of(shards))
+        write_results(place, whole, _pieces(finished), over(finished))
     except OccupiedError as error:
         raise UserError(
-            f"{error}; all instances are in {shard_folder(out_path)}: move that file away, and "
-            "the same command makes its own"
+            f"{error}; {'the other' if finished.results else 'all'} instances are in "
+            f"{shard_folder(place)}: move that file away, and the same command makes its own"
         ) from error
 
 
-def _arrays_of(shards: dict[range, Path]) -> Iterator[Arrays]:
-    for path in shards.values():
-        try:
-            yield read_shard(path)
-        except DamagedFileError as damage:
-            refuse(path, damage)
+def over(finished: Finished) -> Kind | None:
+    """Kind of file that the new results file may replace: the one that it adds instances to."""
+    return finished.results.itself if finished.results else None
 
 
-def _what_is_missing(out_path: Path, header: Header, shards: dict[range, Path]) -> str:
-    missing = unfinished(header.instances, shards)
-    count = sum(len(instances) for instances in missing)
+def _refuse(_: Path, damage: DamagedFileError) -> None:
+    refuse(damage)
+
+
+def _pieces(finished: Finished) -> Iterator[Arrays]:
+    try:
+        yield from finished.pieces()
+    except DamagedFileError as damage:
+        refuse(damage)
+
+
+def _what_is_missing(place: Path, finished: Finished) -> str:
+    header: Header = finished.header
+    missing = finished.missing(header.instances)
+    count = sum(map(len, missing))
     most = "at most " if header.stopping else ""
     return (
-        f"{count} of {most}{header.instances} instances are missing in {shard_folder(out_path)} "
+        f"{count} of {most}{header.instances} instances are missing in {shard_folder(place)} "
         f"(the first: {in_words(missing[0])}): run the same campaign again to compute them"
     )
-
-
-def finished_header(
-    out_path: Path, header: Header, accept_other_code: bool = False
-) -> Header | None:
-    """Header of the finished results file at ``out_path``, if there is a file.
-
-    Parameters
-    ----------
-    out_path : Path
-        Results file.
-    header : Header
-        The campaign that it must hold.
-    accept_other_code : bool
-        Whether other code may have computed it.
-
-    Raises
-    ------
-    UserError
-        The file is something else, which must not be overwritten.
-    """
-    if not out_path.exists():
-        return None
-    finished = read_header(out_path)
-    difference = header.difference(finished)
-    if difference:
-        raise UserError(
-            f"{out_path} already holds another campaign ({difference}): "
-            "choose another --out, or remove it"
-        )
-    refuse_other_code(out_path, header, finished, accept_other_code)
-    return finished

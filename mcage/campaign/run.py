@@ -5,11 +5,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcage.campaign.executors.threads import Executor, overlapping
-from mcage.campaign.merge import finished_header, finished_or_ready, write_merged
+from mcage.campaign.finished import (
+    Finished,
+    ResultsFile,
+    ShardFile,
+    Source,
+    finished_instances,
+    results_at,
+)
+from mcage.campaign.merge import is_there, over, write_merged
 from mcage.campaign.progress import Progress, Silent
 from mcage.campaign.shard_folder import (
     BESIDE,
-    finished_shards,
     holds_shards,
     locked,
     remove_shards,
@@ -18,6 +25,7 @@ from mcage.campaign.shard_folder import (
 from mcage.campaign.shards import shards, unfinished
 from mcage.campaign.stopping import Watch
 from mcage.campaign.study import ShardTask, Study
+from mcage.files.atomic import make_ready
 from mcage.files.checksum import DamagedFileError
 from mcage.files.destination import place_of
 from mcage.results.header import Header, code_in_words
@@ -35,8 +43,9 @@ def run_campaign(
 
     Finished shards are files beside ``out_path``: a kill costs at most the shards in flight. The
     file is the same to the last bit however often the campaign was interrupted and however it
-    was cut into shards. For a finished campaign nothing is computed. With a stopping rule, the
-    campaign ends with the first checkpoint at which it is precise enough.
+    was cut into shards. For a finished campaign nothing is computed; to a finished file of fewer
+    instances the others are added, and it stays as it is until the new one replaces it. With a
+    stopping rule, the campaign ends with the first checkpoint at which it is precise enough.
 
     Parameters
     ----------
@@ -62,37 +71,30 @@ def run_campaign(
     Raises
     ------
     UserError
-        ``out_path`` cannot be written or holds something else; its shard folder holds something
-        else, or is in use; other code computed what is there. All of this is found before anything
-        is computed.
+        ``out_path`` cannot be written, or holds something else or more instances; its shard folder
+        holds something else, or is in use; other code computed what is there. All of this is found
+        before anything is computed, but for more instances than a stopping rule needs.
     """
     progress = progress or Silent()
     place = place_of(out_path, BESIDE)
     folder = shard_folder(place)
-    finished = finished_header(place, study.header, accept_other_code)
-    if finished and not folder.exists():
-        progress.say(_nothing_to_compute(out_path, study.header, finished))
+    run = _Run(study, place, shard_size, progress, executor, accept_other_code)
+    if not folder.exists() and run.is_complete(run.finished(results_at(place), None)):
         return out_path
     with locked(folder):
         try:
-            _Run(study, place, shard_size, progress, executor, accept_other_code).complete()
+            run.complete()
         except KeyboardInterrupt:
             progress.say(_what_stays(folder))
             raise
     return out_path
 
 
-def _nothing_to_compute(out_path: Path, header: Header, finished: Header) -> str:
-    others = header.other_codes(finished)
-    by_whom = f", computed by other code ({code_in_words(others)})" if others else ""
-    return f"{out_path} already holds this campaign{by_whom}: nothing to compute"
-
-
 def _what_stays(folder: Path) -> str:
     """Words about an interrupted campaign, whose folder is removed if nothing is in it."""
     if holds_shards(folder):
         return f"interrupted: finished instances are in {folder}; the same command continues"
-    remove_shards(folder, {})
+    remove_shards(folder, ())
     return "interrupted: no instance was finished"
 
 
@@ -117,54 +119,70 @@ class _Run:
 
     def complete(self) -> None:
         """Leave the finished file, and no shards."""
-        owner, in_shards = self._finished_shards()
-        finished = finished_or_ready(self.out_path, self._header, self.accept_other_code)
-        if finished:
-            self.progress.say(_nothing_to_compute(self.out_path, self._header, finished))
-        else:
-            self._say_what_is_there(owner, sum(map(len, in_shards)))
-            self.progress.start(self._header.instances, sum(map(len, in_shards)))
+        results = results_at(self.out_path)
+        finished = self.finished(results, self._folder)
+        if not self.is_complete(finished):
+            make_ready(self.out_path, over(finished))
+            self._say_what_is_there(finished)
+            self.progress.start(self._header.instances, finished.count)
             try:
-                self._compute_until_the_end(in_shards)
+                self._compute_until_the_end(finished)
             finally:
                 self.progress.finish()
-            owner, in_shards = self._finished_shards()
-            write_merged(self.out_path, owner, in_shards)
-        remove_shards(self._folder, in_shards)
+            finished = self.finished(results, self._folder)
+            write_merged(self.out_path, finished)
+        remove_shards(self._folder, finished.shards)
 
-    def _finished_shards(self) -> tuple[Header, dict[range, Path]]:
+    def finished(self, results: ResultsFile | None, folder: Path | None) -> Finished:
+        """What is there of the campaign: in a results file, and in the folder if there is one."""
+
         def discard(path: Path, damage: DamagedFileError) -> None:
             self.progress.say(f"warning: {damage}; computing it again")
             path.unlink()
 
-        owner, in_shards = finished_shards(
-            self._folder, self._header, discard, self.accept_other_code
+        finished = finished_instances(
+            results, folder, self._header, discard, self.accept_other_code
         )
-        return owner or self._header, in_shards
+        assert finished is not None  # since the campaign is known
+        return finished
 
-    def _say_what_is_there(self, owner: Header, done: int) -> None:
-        if done:
+    def is_complete(self, finished: Finished) -> bool:
+        """Whether nothing is left to do, which is said."""
+        if not is_there(self.out_path, finished):
+            return False
+        others = self._header.other_codes(finished.header)
+        by_whom = f", computed by other code ({code_in_words(others)})" if others else ""
+        self.progress.say(
+            f"{self.out_path} already holds this campaign{by_whom}: nothing to compute"
+        )
+        return True
+
+    def _say_what_is_there(self, finished: Finished) -> None:
+        if finished.count:
+            where = self.out_path if finished.results else self._folder
+            if finished.results and finished.shards:
+                where = Path(f"{where} and {self._folder}")
             total = self._header.instances
-            self.progress.say(f"continuing: {done} of {total} instances are in {self._folder}")
-        if others := self._header.other_codes(owner):
-            self.progress.say(f"accepted: shards of other code ({code_in_words(others)})")
+            self.progress.say(f"continuing: {finished.count} of {total} instances are in {where}")
+        if others := self._header.other_codes(finished.header):
+            self.progress.say(f"accepted: results of other code ({code_in_words(others)})")
 
-    def _compute_until_the_end(self, finished: dict[range, Path]) -> None:
+    def _compute_until_the_end(self, finished: Finished) -> None:
         watch = Watch(self._header)
+        sources: dict[range, Source] = dict(finished.sources)
         whole = None
         while not whole:
-            missing = unfinished(watch.checkpoint, finished)
             tasks = [
                 self._task(part)
-                for instances in missing
+                for instances in unfinished(watch.checkpoint, sources)
                 for part in shards(instances, self.shard_size)
             ]
             with closing(self.executor(self.study, tasks)) as done:
                 for task in done:
-                    finished[task.instances] = task.path
+                    sources[task.instances] = ShardFile(task.path, task.header, task.instances)
                     self.progress.advance(len(task.instances))
-            finished = dict(sorted(finished.items(), key=lambda item: item[0].start))
-            whole, words = watch.look(finished)
+            sources = dict(sorted(sources.items(), key=lambda item: item[0].start))
+            whole, words = watch.look(sources)
             if words:
                 self.progress.say(words)
 

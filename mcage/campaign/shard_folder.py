@@ -3,13 +3,12 @@
 import errno
 import fcntl
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import NoReturn
 
-from mcage.campaign.shards import LONGEST_NAME, in_words, read_owner, shard_range
+from mcage.campaign.shards import LONGEST_NAME, read_owner, shard_range
 from mcage.errors import UserError
 from mcage.files.atomic import flush_folder, is_temporary, remove_abandoned
 from mcage.files.checksum import DamagedFileError
@@ -81,35 +80,27 @@ def _lock(folder: Path, descriptor: int) -> None:
         raise busy
 
 
-def finished_shards(
-    folder: Path,
-    owner: Header | None,
-    on_damage: Callable[[Path, DamagedFileError], None],
-    accept_other_code: bool = False,
-) -> tuple[Header | None, dict[range, Path]]:
+def verified_shards(
+    folder: Path, on_damage: Callable[[Path, DamagedFileError], None]
+) -> list[tuple[Path, Header, range]]:
     """Verify every shard of a folder that this process has locked.
 
     Parameters
     ----------
     folder : Path
         Shard folder.
-    owner : Header, optional
-        The campaign that they must belong to; None takes that of the first shard.
     on_damage : callable
         Called with each damaged shard, which is then left out.
-    accept_other_code : bool
-        Whether shards may be those of other code.
 
     Returns
     -------
-    header, shards
-        The header of the first shard (``owner`` if there is none) with the codes of all shards,
-        and the files by instances in rising order.
+    list of (Path, Header, range)
+        File, campaign and instances of each shard.
 
     Raises
     ------
     UserError
-        A file is no shard, is a shard of another campaign or of other code, or overlaps another.
+        A file is no shard, or reaches beyond its campaign.
     """
     paths: dict[range, Path] = {}
     for path in folder.iterdir():
@@ -122,28 +113,20 @@ def finished_shards(
         if instances in paths:
             raise UserError(f"{paths[instances]} and {path} hold the same instances: remove one")
         paths[instances] = path
-    first: Header | None = None
-    shards: dict[range, Path] = {}
+    shards: list[tuple[Path, Header, range]] = []
+    headers: dict[Header, Header] = {}  # of thousands of shards, a header is kept once
     for instances, path in sorted(paths.items(), key=lambda item: (item[0].start, item[0].stop)):
         try:
             header = read_owner(path)
         except DamagedFileError as damage:
             on_damage(path, damage)
             continue
-        _check_owner(path, header, owner or first, accept_other_code)
         if instances.stop > header.instances:
             raise UserError(
                 f"{path} reaches beyond the {header.instances} instances of its campaign"
             )
-        first = first.joined_by(header) if first else header
-        shards[instances] = path
-    for earlier, later in pairwise(shards):
-        if later.start < earlier.stop:
-            raise UserError(
-                f"{shards[earlier]} and {shards[later]} overlap (instances {in_words(earlier)} "
-                f"and {in_words(later)}): remove one"
-            )
-    return first or owner, shards
+        shards.append((path, headers.setdefault(header, header), instances))
+    return shards
 
 
 def holds_shards(folder: Path) -> bool:
@@ -151,21 +134,9 @@ def holds_shards(folder: Path) -> bool:
     return any(path.name != LOCK_NAME and not is_temporary(path) for path in folder.iterdir())
 
 
-def refuse(_: Path, damage: DamagedFileError) -> NoReturn:
+def refuse(damage: DamagedFileError) -> NoReturn:
     """Refuse a damaged shard where it can only be recomputed by another run."""
     raise UserError(f"{damage}: run the same campaign again to recompute it") from damage
-
-
-def _check_owner(path: Path, header: Header, owner: Header | None, accept_other_code: bool) -> None:
-    if owner is None:
-        return
-    difference = owner.difference(header)
-    if difference:
-        raise UserError(
-            f"{path} is a shard of another campaign ({difference}): continue that one with its own "
-            f"command, choose another --out, or remove {path.parent}"
-        )
-    refuse_other_code(path, owner, header, accept_other_code)
 
 
 def refuse_other_code(path: Path, owner: Header, header: Header, accept_other_code: bool) -> None:
@@ -194,9 +165,9 @@ def refuse_other_code(path: Path, owner: Header, header: Header, accept_other_co
         )
 
 
-def remove_shards(folder: Path, shards: dict[range, Path]) -> None:
+def remove_shards(folder: Path, shards: Iterable[Path]) -> None:
     """Remove merged shards, and the folder unless somebody put something else into it."""
-    for path in shards.values():
+    for path in shards:
         path.unlink(missing_ok=True)
     (folder / LOCK_NAME).unlink(missing_ok=True)
     try:

@@ -129,7 +129,9 @@ def read_owner(path: Path) -> Header:
         return header
 
 
-def read_shard(path: Path, names: Collection[str] | None = None) -> dict[str, npt.NDArray[Any]]:
+def read_shard(
+    path: Path, names: Collection[str] | None = None, instances: range | None = None
+) -> dict[str, npt.NDArray[Any]]:
     """Arrays of a shard, as they were given to `write_shard`.
 
     Parameters
@@ -138,6 +140,9 @@ def read_shard(path: Path, names: Collection[str] | None = None) -> dict[str, np
         The shard.
     names : collection of str, optional
         Variables to read; all by default.
+    instances : range, optional
+        Ids of successive instances of the shard; all by default. Of others than all, only variables
+        with the dimension ``instance`` can be read.
 
     Raises
     ------
@@ -145,8 +150,12 @@ def read_shard(path: Path, names: Collection[str] | None = None) -> dict[str, np
         As `read_owner`.
     """
     with _verified(path) as (file, header):
-        names = [variable.name for variable in header.variables] if names is None else names
-        return {name: file[name][...] for name in names}
+        variables = [v for v in header.variables if names is None or v.name in names]
+        if instances is None:
+            return {variable.name: file[variable.name][...] for variable in variables}
+        first = shard_range(path).start
+        part = slice(instances.start - first, instances.stop - first)
+        return {v.name: file[v.name][(slice(None),) * v.instance_axis + (part,)] for v in variables}
 
 
 @contextmanager

@@ -8,15 +8,14 @@ ends with n instances holds what one of n instances without a rule holds.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import takewhile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.campaign.finished import Finished, Source
 from mcage.campaign.precision import campaign_precision
 from mcage.campaign.shard_folder import refuse
-from mcage.campaign.shards import read_shard, unfinished
 from mcage.files.checksum import DamagedFileError
 from mcage.results.header import Header
 
@@ -63,12 +62,12 @@ class Watch:
         self._read = 0
         self.checkpoint = next(self._to_come)
 
-    def look(self, shards: Mapping[range, Path]) -> tuple[Header | None, str]:
+    def look(self, sources: Mapping[range, Source]) -> tuple[Header | None, str]:
         """Look at the instances up to the checkpoint; if they are not enough, go on to the next.
 
         Parameters
         ----------
-        shards : mapping of range to Path
+        sources : mapping of range to Source
             Files by instances, in rising order, that hold all instances up to the checkpoint.
 
         Returns
@@ -80,12 +79,12 @@ class Watch:
         Raises
         ------
         UserError
-            A shard is damaged.
+            A file is damaged.
         """
         header, rule = self._header, self._header.stopping
         if rule is None:
             return header, ""
-        self._add(shards, header.quantities[rule.of].variables)
+        self._add(sources, header.quantities[rule.of].variables)
         state = campaign_precision(header, rule, self._sample)
         if state.reached or self.checkpoint == header.instances:
             words = state.at_the_end()
@@ -93,43 +92,42 @@ class Watch:
         self.checkpoint = next(self._to_come)
         return None, state.on_the_way()
 
-    def _add(self, shards: Mapping[range, Path], names: tuple[str, ...]) -> None:
-        """Read on up to the checkpoint; of a shard only what the rule is about is kept."""
+    def _add(self, sources: Mapping[range, Source], names: tuple[str, ...]) -> None:
+        """Read on up to the checkpoint; only what the rule is about is kept."""
         parts = {name: [self._sample[name]] if self._sample else [] for name in names}
-        for instances, path in shards.items():
-            if self._read <= instances.start and instances.stop <= self.checkpoint:
-                for name, array in _arrays(path, names).items():
+        for part, source in sources.items():
+            new = range(max(part.start, self._read), min(part.stop, self.checkpoint))
+            if new:
+                for name, array in _arrays(source, new, names).items():
                     parts[name].append(array)
         axes = {v.name: v.instance_axis for v in self._header.variables if v.per_instance}
         self._sample = {name: np.concatenate(parts[name], axis=axes[name]) for name in names}
         self._read = self.checkpoint
 
 
-def _arrays(path: Path, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
+def _arrays(source: Source, instances: range, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
     try:
-        return read_shard(path, names)
+        return source.read(instances, names)
     except DamagedFileError as damage:
-        refuse(path, damage)
+        refuse(damage)
 
 
-def ended(header: Header, shards: Mapping[range, Path]) -> Header | None:
-    """The campaign as it has ended with these shards, or None if instances are missing.
+def ended(finished: Finished) -> Header | None:
+    """The campaign as it has ended with what is finished, or None if instances are missing.
 
     Parameters
     ----------
-    header : Header
-        The campaign as it began.
-    shards : mapping of range to Path
-        Files by instances, in rising order.
+    finished : Finished
+        The finished instances, and the campaign as it began.
 
     Raises
     ------
     UserError
-        A shard is damaged.
+        A file is damaged.
     """
-    watch = Watch(header)
-    while not unfinished(watch.checkpoint, shards):
-        whole, _ = watch.look(shards)
+    watch = Watch(finished.header)
+    while not finished.missing(watch.checkpoint):
+        whole, _ = watch.look(finished.sources)
         if whole:
             return whole
     return None

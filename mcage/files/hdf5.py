@@ -18,6 +18,7 @@ import numpy.typing as npt
 from mcage.files import plain_hdf5
 from mcage.files.atomic import whole_file
 from mcage.files.checksum import append_checksum_to
+from mcage.files.kinds import Kind
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -26,7 +27,9 @@ LIBRARY_VERSIONS = ("v110", "v110")
 """Oldest HDF5 format (2016) whose metadata all carry checksums, the lists of chunks too."""
 
 
-def write_hdf5(path: Path, fill: Callable[[h5py.File], None], **options: Any) -> None:
+def write_hdf5(
+    path: Path, fill: Callable[[h5py.File], None], over: Kind | None = None, **options: Any
+) -> None:
     """Write a new HDF5 file; ``path`` appears, with its checksum, once the file is whole.
 
     Python raises KeyboardInterrupt in the main thread, also while HDF5 has it write, and HDF5 takes
@@ -35,9 +38,11 @@ def write_hdf5(path: Path, fill: Callable[[h5py.File], None], **options: Any) ->
     Parameters
     ----------
     path : Path
-        Where to; nothing is replaced.
+        Where to.
     fill : callable
         Writes into the open file.
+    over : Kind, optional
+        Kind of file that may be replaced; by default none.
     options
         Further arguments of `h5py.File`.
 
@@ -47,11 +52,13 @@ def write_hdf5(path: Path, fill: Callable[[h5py.File], None], **options: Any) ->
         The file cannot be written.
     """
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(_write, path, fill, options).result()
+        pool.submit(_write, path, fill, over, options).result()
 
 
-def _write(path: Path, fill: Callable[[h5py.File], None], options: dict[str, Any]) -> None:
-    with whole_file(path) as stream:
+def _write(
+    path: Path, fill: Callable[[h5py.File], None], over: Kind | None, options: dict[str, Any]
+) -> None:
+    with whole_file(path, over) as stream:
         content = _NeverFails(stream.fileno())
         try:
             with h5py.File(content, "w", libver=LIBRARY_VERSIONS, **options) as file:

@@ -35,10 +35,32 @@ class Kind:
         OSError
             The file cannot be read.
         """
-        with path.open("rb") as stream:
-            head = stream.read(HEAD_BYTES)
-            stream.seek(max(0, path.stat().st_size - CHECKSUM_BYTES))
-            return not head or self.fits(head, stream.read(CHECKSUM_BYTES))
+        head, tail = _ends(path)
+        return not head or self.fits(head, tail)
+
+
+def _ends(path: Path) -> tuple[bytes, bytes]:
+    with path.open("rb") as stream:
+        head = stream.read(HEAD_BYTES)
+        stream.seek(max(0, path.stat().st_size - CHECKSUM_BYTES))
+        return head, stream.read(CHECKSUM_BYTES)
+
+
+def same_as(path: Path) -> Kind:
+    """Return the kind of the file that is now at a path: only that content may be replaced.
+
+    Parameters
+    ----------
+    path : Path
+        A file with a checksum, by which it is known again.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    """
+    ends = _ends(path)
+    return Kind("the file that was there before", lambda head, tail: (head, tail) == ends)
 
 
 def _begins(*beginnings: bytes) -> Callable[[bytes, bytes], bool]:

@@ -20,8 +20,11 @@ from mcage.results.quantity import Quantity, mean_of
 from mcage.results.variable import Coordinate, Variable
 from mcage.version import Code, running_code
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """Version of what all files hold; files of another version are refused."""
+
+EXTENT = ("spec_toml", "instances", "stopping", "stopped")
+"""Fields of a header that say how many instances there are, and decide none of them."""
 
 STUDIES = {
     "sweep": "mcage.sweep.header:SweepHeader",
@@ -187,19 +190,25 @@ class Header(ABC):
     def difference(self, other: "Header") -> str | None:
         """Say why results of ``other`` may not join those of this campaign; None if they may.
 
-        Device and reason may differ (a campaign may continue on another machine); the engine may
-        not, because the file names a single engine. A campaign that has ended by its stopping rule
-        has fewer instances than while it runs. `other_codes` tells of the codes that compute them.
+        Number of instances and stopping rule may differ, because they decide no instance; so may
+        device and reason (a campaign may continue on another machine). The engine may not, because
+        the file names a single engine. `other_codes` tells of the codes that compute them.
         """
         for name in ("study", "spec_digest", "engine"):
             if getattr(self, name) != getattr(other, name):
                 return f"{name} {shown(getattr(other, name))}, not {getattr(self, name)}"
         theirs = replace(
-            other, device=self.device, engine_reason=self.engine_reason, codes=self.codes
+            self.over(other), device=self.device, engine_reason=self.engine_reason, codes=self.codes
         )
-        if self.stopping:
-            theirs = replace(theirs, instances=self.instances, stopped=self.stopped)
         return None if theirs == self else "another grid"
+
+    def over(self, other: "Header") -> "Header":
+        """Return the header of ``other`` with the extent of this campaign.
+
+        The extent is what decides no instance: how many there are, when the
+        campaign stops and has stopped; and the spec as text, which says that, too.
+        """
+        return replace(other, **{name: getattr(self, name) for name in EXTENT})
 
     def other_codes(self, other: "Header") -> tuple[Code, ...]:
         """Codes of ``other`` that differ, in what decides results, from all of this campaign."""

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcage.files.hdf5 import write_hdf5
+from mcage.files.kinds import Kind
 from mcage.results.attributes import (
     content_of,
     description,
@@ -27,13 +28,15 @@ from mcage.results.variable import Coordinate, Variable, dimension_sizes
 INSTANCES_PER_CHUNK = 2048
 
 
-def write_results(path: Path, header: Header, pieces: Iterable[Arrays]) -> None:
+def write_results(
+    path: Path, header: Header, pieces: Iterable[Arrays], over: Kind | None = None
+) -> None:
     """Write the results of a campaign; ``path`` appears once the file is whole.
 
     Parameters
     ----------
     path : Path
-        Results file; nothing is replaced.
+        Results file.
     header : Header
         The campaign.
     pieces : iterable of mapping of str to ndarray
@@ -56,7 +59,7 @@ def write_results(path: Path, header: Header, pieces: Iterable[Arrays]) -> None:
             content.append(arrays)
         content.finish()
 
-    write_hdf5(path, fill, track_order=True)
+    write_hdf5(path, fill, over, track_order=True)
 
 
 class _Content:
@@ -83,7 +86,8 @@ class _Content:
         """Add the next instances."""
         self._waiting.append({v.name: arrays[v.name] for v in self._variables})
         for name, total in self._sums.items():
-            total += arrays[name]
+            if name in arrays:
+                total += arrays[name]
         while self._waiting_instances() >= INSTANCES_PER_CHUNK:
             self._write(INSTANCES_PER_CHUNK)
 

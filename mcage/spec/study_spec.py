@@ -13,6 +13,9 @@ from mcage.spec.refusals import first_problem
 from mcage.spec.sections import Section
 from mcage.spec.toml_files import check_plain, read_toml
 
+EXTENT = ("instances", "stopping")
+"""Keys that say how many instances are computed, and decide none of them."""
+
 
 class StudySpec(Section):
     """Everything that decides the results of a study.
@@ -65,6 +68,15 @@ class StudySpec(Section):
         return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
 
     def digest(self, *further: str) -> str:
-        """Hexadecimal digest of the spec and of further texts that decide the results."""
-        fields = json.dumps(self.model_dump(mode="json", exclude_none=True), sort_keys=True)
+        """Hexadecimal digest of what decides an instance: of the spec, and of further texts.
+
+        How many instances are computed, and when a campaign stops, decides no instance.
+        """
+        fields = json.dumps(self._of_an_instance(), sort_keys=True)
         return hashlib.blake2b("\0".join([fields, *further]).encode(), digest_size=32).hexdigest()
+
+    def _of_an_instance(self) -> dict[str, Any]:
+        """Plain values of the spec without `EXTENT`, its own and that of the specs in it."""
+        fields = self.model_dump(mode="json", exclude_none=True, exclude=set(EXTENT))
+        inner = {name: spec for name, spec in self if isinstance(spec, StudySpec)}
+        return fields | {name: spec._of_an_instance() for name, spec in inner.items()}

@@ -70,7 +70,7 @@ def test_other_code_is_continued_when_told_to_and_the_file_says_so(tmp_path):
     computer, listener = Computer(), Listener()
     run_campaign(Study(CAMPAIGN, computer), out, 7, listener, accept_other_code=True)
     assert computer.ranges == [(6, 13), (13, 20)]
-    assert f"accepted: shards of other code ({OTHER})" in listener.said
+    assert f"accepted: results of other code ({OTHER})" in listener.said
     assert read_header(out).codes == (OTHER, running_code())
     with h5py.File(out) as file:
         assert file.attrs["accepted_other_code"] == 1

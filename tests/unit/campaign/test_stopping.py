@@ -5,11 +5,11 @@ import math
 import fake_campaign
 import numpy as np
 import pytest
-from campaign_cases import Computer, Listener
+from campaign_cases import Computer, Listener, refused
 from scipy.stats import t
 from sweep_cases import file_content
 
-from mcage.campaign import stopping
+from mcage.campaign import finished
 from mcage.campaign.merge import merge
 from mcage.campaign.precision import CampaignPrecision
 from mcage.campaign.run import run_campaign
@@ -117,15 +117,15 @@ def test_the_size_of_shards_does_not_matter(shard_size, uninterrupted, tmp_path)
     assert list(tmp_path.iterdir()) == [out]
 
 
-@pytest.mark.parametrize("finished", [2, 8])
-def test_stopped_and_continued(finished, uninterrupted, tmp_path):
+@pytest.mark.parametrize("after", [2, 8])
+def test_stopped_and_continued(after, uninterrupted, tmp_path):
     out = tmp_path / "r.h5"
     with pytest.raises(KeyboardInterrupt):
-        run_campaign(Study(CAMPAIGN, Computer(finished)), out, 70)
+        run_campaign(Study(CAMPAIGN, Computer(after)), out, 70)
     computer, listener = Computer(), Listener()
     run_campaign(Study(CAMPAIGN, computer), out, 200, listener)
-    assert min(first for first, _ in computer.ranges) == (140 if finished == 2 else 500)
-    assert listener.begin[1] == min(70 * finished, 500)
+    assert min(first for first, _ in computer.ranges) == (140 if after == 2 else 500)
+    assert listener.begin[1] == min(70 * after, 500)
     assert out.read_bytes() == uninterrupted
 
 
@@ -165,12 +165,46 @@ def test_a_finished_one_is_left_alone(uninterrupted, tmp_path):
     assert out.read_bytes() == uninterrupted
 
 
-def test_another_rule_is_another_sweep(uninterrupted, tmp_path):
+def test_a_tighter_rule_adds_instances(uninterrupted, tmp_path):
     out = tmp_path / "r.h5"
     out.write_bytes(uninterrupted)
     tighter = fake_campaign.campaign(instances=MOST, stopping=StoppingRule(0.01, "spill_rate"))
-    with pytest.raises(UserError, match="already holds another campaign"):
-        run_campaign(Study(tighter, fake_campaign.compute), out, 50)
+    whole = run_campaign(Study(tighter, fake_campaign.compute), tmp_path / "whole.h5", 1000)
+    computer = Computer()
+    run_campaign(Study(tighter, computer), out, 500)
+    assert min(first for first, _ in computer.ranges) == read_instances(uninterrupted, tmp_path)
+    assert out.read_bytes() == whole.read_bytes()
+
+
+def test_a_rule_that_needs_fewer_instances_than_there_are(uninterrupted, tmp_path):
+    out = tmp_path / "r.h5"
+    out.write_bytes(uninterrupted)
+    looser = fake_campaign.campaign(instances=MOST, stopping=StoppingRule(0.3, "spill_rate"))
+    refused(out, "and this campaign ends with 500 of them: ask for", looser)
+
+
+def test_all_instances_after_a_rule_has_ended_it(uninterrupted, tmp_path):
+    out = tmp_path / "r.h5"
+    out.write_bytes(uninterrupted)
+    plain = fake_campaign.campaign(instances=MOST)
+    run_campaign(Study(plain, fake_campaign.compute), out, 1000)
+    whole = run_campaign(Study(plain, fake_campaign.compute), tmp_path / "whole.h5", 1000)
+    assert out.read_bytes() == whole.read_bytes()
+
+
+def test_a_rule_over_instances_without_one(tmp_path, uninterrupted):
+    """The instances that are there are looked at up to each checkpoint, not file by file."""
+    out = tmp_path / "r.h5"
+    plain = fake_campaign.campaign(instances=577)
+    run_campaign(Study(plain, fake_campaign.compute), out, 1000)
+    run_campaign(Study(CAMPAIGN, fake_campaign.compute), out, 1000)
+    assert out.read_bytes() == uninterrupted
+
+
+def read_instances(content, folder):
+    path = folder / "content.h5"
+    path.write_bytes(content)
+    return read_header(path).instances
 
 
 def test_shards_of_several_machines(expected, uninterrupted, tmp_path):
@@ -192,14 +226,15 @@ def test_shards_of_several_machines(expected, uninterrupted, tmp_path):
 
 def test_each_shard_is_read_once_and_for_its_quantity_only(monkeypatch, tmp_path):
     read = []
-    original = stopping.read_shard
+    original = finished.read_shard
 
-    def counted(path, names):
-        arrays = original(path, names)
-        read.append((path.name, *arrays))
+    def counted(path, names=None, instances=None):
+        arrays = original(path, names, instances)
+        if instances:
+            read.append((path.name, *arrays))
         return arrays
 
-    monkeypatch.setattr(stopping, "read_shard", counted)
+    monkeypatch.setattr(finished, "read_shard", counted)
     run_campaign(Study(CAMPAIGN, Computer()), tmp_path / "r.h5", 100)
     looked_at_while_running = read[: len(read) // 2]  # the other half while merging
     assert len(set(looked_at_while_running)) == len(looked_at_while_running) >= 6

@@ -1,0 +1,341 @@
+"""What is finished of a campaign: its shards, and a results file with fewer instances.
+
+Each instance counts once. A file whose instances are all in other files, with the same results, is
+left out; files that share some of their instances only are refused, because what they sum over
+their instances cannot be divided.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.campaign.shard_folder import refuse_other_code, verified_shards
+from mcage.campaign.shards import in_words, read_shard, unfinished
+from mcage.errors import UserError
+from mcage.files.checksum import DamagedFileError
+from mcage.files.kinds import Kind, same_as
+from mcage.results.conform import Arrays
+from mcage.results.header import Header
+from mcage.results.instances import read_instances, read_sums
+from mcage.results.reader import read_header
+from mcage.results.writer import INSTANCES_PER_CHUNK
+
+OnDamage = Callable[[Path, DamagedFileError], None]
+
+
+@dataclass(frozen=True)
+class Source(ABC):
+    """A file with finished instances, which has been verified.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    header : Header
+        Header of its campaign.
+    """
+
+    path: Path
+    header: Header
+    what: ClassVar[str]
+    """Words of the message that it belongs to another campaign."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[range, ...]:
+        """Ids of its instances, in rising order."""
+
+    @abstractmethod
+    def read(self, instances: range, names: Collection[str]) -> dict[str, NDArray[Any]]:
+        """Variables of instances of one part, each with the dimension ``instance``.
+
+        Raises
+        ------
+        DamagedFileError
+            The file is not as it was written.
+        """
+
+    @abstractmethod
+    def pieces(self, part: range) -> Iterator[Arrays]:
+        """All arrays of a part, in pieces of successive instances.
+
+        What is summed over the instances comes with the first piece of the first part, for all
+        parts.
+
+        Raises
+        ------
+        DamagedFileError
+            As `read`.
+        """
+
+
+@dataclass(frozen=True)
+class ShardFile(Source):
+    """A shard.
+
+    Parameters
+    ----------
+    instances : range
+        Ids of its instances.
+    """
+
+    instances: range
+    what: ClassVar[str] = "is a shard of another campaign"
+
+    @property
+    def parts(self) -> tuple[range, ...]:
+        """As `Source.parts`."""
+        return (self.instances,)
+
+    def read(self, instances: range, names: Collection[str]) -> dict[str, NDArray[Any]]:
+        """As `Source.read`."""
+        return read_shard(self.path, names, instances)
+
+    def pieces(self, part: range) -> Iterator[Arrays]:
+        """As `Source.pieces`: a single piece."""
+        yield read_shard(self.path)
+
+
+@dataclass(frozen=True)
+class ResultsFile(Source):
+    """A results file.
+
+    Parameters
+    ----------
+    itself : Kind
+        Kind of this very file, by which it is known again before it is replaced.
+    """
+
+    itself: Kind
+    what: ClassVar[str] = "already holds another campaign"
+
+    @property
+    def parts(self) -> tuple[range, ...]:
+        """As `Source.parts`."""
+        return (range(self.header.instances),)
+
+    def read(self, instances: range, names: Collection[str]) -> dict[str, NDArray[Any]]:
+        """As `Source.read`."""
+        return read_instances(self.path, self.header, instances, names)
+
+    def pieces(self, part: range) -> Iterator[Arrays]:
+        """As `Source.pieces`: chunk by chunk of the file."""
+        names = [variable.name for variable in self.header.variables if variable.per_instance]
+        sums = read_sums(self.path, self.header) if part == self.parts[0] else {}
+        for first in range(part.start, part.stop, INSTANCES_PER_CHUNK):
+            chunk = range(first, min(first + INSTANCES_PER_CHUNK, part.stop))
+            yield self.read(chunk, names) | sums
+            sums = {}
+
+
+@dataclass(frozen=True)
+class Finished:
+    """Finished instances of a campaign, each of them once.
+
+    Parameters
+    ----------
+    header : Header
+        The campaign as it began, with the codes that have computed these instances; device and
+        reason are those of the first of them.
+    sources : dict of range to Source
+        Files by instances, in rising order.
+    results : ResultsFile, optional
+        The results file that is there already, which may be replaced by one with more instances.
+    shards : tuple of Path
+        Shards of the folder of the campaign, also those that are left out.
+    """
+
+    header: Header
+    sources: dict[range, Source]
+    results: ResultsFile | None = None
+    shards: tuple[Path, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """Number of finished instances."""
+        return sum(map(len, self.sources))
+
+    def missing(self, instances: int) -> list[range]:
+        """Ids of the first so many instances that are not finished, in rising order."""
+        return unfinished(instances, self.sources)
+
+    def pieces(self) -> Iterator[Arrays]:
+        """All arrays in rising order of the instances.
+
+        Raises
+        ------
+        DamagedFileError
+            A file is not as it was written.
+        """
+        for part, source in self.sources.items():
+            yield from source.pieces(part)
+
+    def refuse_more_than(self, instances: int) -> None:
+        """Refuse instances beyond the last one of a campaign of so many.
+
+        Raises
+        ------
+        UserError
+            There are such instances: the results file would hold fewer than there are.
+        """
+        for part, source in self.sources.items():
+            if part.stop > instances:
+                raise UserError(
+                    f"{source.path} holds instances up to {part.stop - 1}, and this campaign ends "
+                    f"with {instances} of them: ask for {part.stop} or more without a stopping "
+                    "rule, or choose another --out"
+                )
+
+
+def results_at(place: Path) -> ResultsFile | None:
+    """The results file at a place, verified; None if nothing is there.
+
+    Raises
+    ------
+    UserError
+        What is there is no results file, or damaged.
+    """
+    if not place.exists():
+        return None
+    try:
+        itself = same_as(place)
+    except OSError as error:
+        raise UserError(f"cannot read {place}: {error.strerror}") from error
+    return ResultsFile(place, read_header(place), itself)
+
+
+def finished_instances(
+    results: ResultsFile | None,
+    folder: Path | None,
+    owner: Header | None,
+    on_damage: OnDamage,
+    accept_other_code: bool,
+) -> Finished | None:
+    """Verify everything that is finished of a campaign.
+
+    Parameters
+    ----------
+    results : ResultsFile or None
+        Its results file, if it is there.
+    folder : Path or None
+        Its shard folder, which this process has locked; None if there is none.
+    owner : Header, optional
+        The campaign. None takes, of the campaigns of the files, the one of most instances.
+    on_damage : callable
+        Called with each damaged shard, which is then left out.
+    accept_other_code : bool
+        Whether files may be those of other code.
+
+    Returns
+    -------
+    Finished or None
+        None if nothing is finished and no owner is given.
+
+    Raises
+    ------
+    UserError
+        A file is no shard, belongs to another campaign or other code, overlaps
+        another, or holds other results of the same instances.
+    """
+    shards = [
+        ShardFile(path, header, instances)
+        for path, header, instances in (verified_shards(folder, on_damage) if folder else ())
+    ]
+    sources = [*([results] if results else []), *shards]
+    if not sources:
+        return Finished(owner, {}) if owner else None
+    sources.sort(key=lambda source: (source.parts[0].start, -source.parts[0].stop))
+    campaign = owner or max((source.header for source in sources), key=_extent)
+    for source in sources:
+        _check_owner(source, campaign, accept_other_code)
+    kept = _each_once(sources)
+    by_part = {part: source for source in kept for part in source.parts}
+    header = reduce(Header.joined_by, (source.header for source in kept))
+    return Finished(
+        campaign.over(header),
+        dict(sorted(by_part.items(), key=lambda item: item[0].start)),
+        results,
+        tuple(shard.path for shard in shards),
+    )
+
+
+def _extent(header: Header) -> tuple[int, bool, str]:
+    """Key by which headers of the same campaign are ordered; the largest asks for most."""
+    return header.instances, header.stopping is None, header.to_json()
+
+
+def _check_owner(source: Source, owner: Header, accept_other_code: bool) -> None:
+    difference = owner.difference(source.header)
+    if difference:
+        raise UserError(
+            f"{source.path} {source.what} ({difference}): continue that one with its own command, "
+            "choose another --out, or remove it"
+        )
+    refuse_other_code(source.path, owner, source.header, accept_other_code)
+
+
+# ---- each instance once ----------------------------------------------------------------------
+
+
+def _each_once(sources: Iterable[Source]) -> list[Source]:
+    """Sources without those whose instances are all in others.
+
+    Parameters
+    ----------
+    sources : iterable of Source
+        By rising first instance; of those with the same, the longest first.
+
+    Raises
+    ------
+    UserError
+        Two overlap, or hold different results of the same instances.
+    """
+    kept: list[Source] = []
+    within: dict[Path, list[range]] = {}
+    parts = [(part, source) for source in sources for part in source.parts]
+    parts.sort(key=lambda item: (item[0].start, -item[0].stop))
+    last: tuple[range, Source] | None = None
+    for part, source in parts:
+        if last and part.start < last[0].stop:
+            if part.stop > last[0].stop:
+                _refuse_overlap(last[1], last[0], source, part)
+            _require_same(last[1], source, part)
+            within.setdefault(source.path, []).append(part)
+            continue
+        last = part, source
+        if source not in kept:
+            kept.append(source)
+    for source in kept:
+        for part in within.get(source.path, ()):
+            raise UserError(
+                f"{source.path} holds instances {in_words(part)}, which another file holds as "
+                "well, and others that only this file holds: remove one"
+            )
+    return kept
+
+
+def _refuse_overlap(earlier: Source, before: range, later: Source, after: range) -> None:
+    raise UserError(
+        f"{earlier.path} and {later.path} overlap (instances {in_words(before)} "
+        f"and {in_words(after)}): remove one"
+    )
+
+
+def _require_same(source: Source, other: Source, instances: range) -> None:
+    """Refuse two files that do not agree about instances that both hold."""
+    names = [v.name for v in source.header.variables if v.per_instance]
+    for first in range(instances.start, instances.stop, INSTANCES_PER_CHUNK):
+        chunk = range(first, min(first + INSTANCES_PER_CHUNK, instances.stop))
+        ours, theirs = source.read(chunk, names), other.read(chunk, names)
+        for name in names:
+            if not np.array_equal(ours[name], theirs[name], equal_nan=ours[name].dtype.kind == "f"):
+                raise UserError(
+                    f"{source.path} and {other.path} hold different {name} of the same instances "
+                    f"({in_words(chunk)}): remove the wrong one"
+                )
