@@ -14,7 +14,6 @@ from mcage.costs.powered_entries import (
     inline_bytes,
     powered_entry_cycles,
     powered_fractions,
-    previous_writes,
     switched_on,
     used_entries,
 )
@@ -24,6 +23,7 @@ from mcage.geometry import SLICE
 from mcage.replays.outcome import Counters
 from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.replays.schedule import Schedule
+from mcage.replays.writes import writes_of
 from mcage.techniques import Gating, Placement, Storage, Technique, refuse_policy
 from mcage.traces.model import READ, WRITE, Trace
 from mcage.traces.patterns import classify, compressible, wc_bytes
@@ -237,7 +237,7 @@ def activity_of(replay: PreparedReplay, counters: Counters) -> Activity:
     schedule, passes = replay.schedule, counters.passes
     fractions = powered_fractions(schedule)
     opened, expanded = switched_on(schedule, fractions)
-    previous = previous_writes(schedule)
+    previous = writes_of(schedule.trace).previous
     moved = schedule.divergent & schedule.was_compressed
     read_blocks, write_blocks = _blocks_of_compressed(schedule)
     served = schedule.reads_after

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from mcage.geometry import SLICE
 from mcage.replays.prepare import FixedReplay, PackedReplay, PreparedReplay
 from mcage.replays.schedule import Schedule
+from mcage.replays.writes import writes_of
 from mcage.techniques import Gating, Storage, Technique, refuse_policy
 from mcage.traces.model import ALLOC, RELEASE, WRITE
 from mcage.traces.patterns import wc_bytes
@@ -72,7 +73,7 @@ def switched_on(schedule: Schedule, fractions: NDArray[np.float64]) -> tuple[flo
         begins = schedule.residency_first == np.arange(schedule.writes)
         return float(fractions[begins].sum()), 0.0
     always_on, first = _always_on(technique), schedule.first
-    previous = previous_writes(schedule)
+    previous = writes_of(schedule.trace).previous
     opened = always_on * float(windows.size.sum()) + float(
         (fractions[first] - always_on).clip(0).sum()
     )
@@ -158,17 +159,6 @@ def _most_open_entries(schedule: Schedule) -> int:
 def entries_that_hold(replay: PreparedReplay) -> int:
     """Entries that stay on while the slice is idle after a pass, when no window is open."""
     return 0 if replay.technique.gates_released else used_entries(replay)
-
-
-def previous_writes(schedule: Schedule) -> NDArray[np.int64]:
-    """The write before each write in the same register of the same window: int64[writes].
-
-    For the first write of a register the value has no meaning.
-    """
-    order = np.lexsort((np.arange(schedule.writes), schedule.reg, schedule.window))
-    previous = np.zeros(schedule.writes, dtype=np.int64)
-    previous[order[1:]] = order[:-1]
-    return previous
 
 
 def inline_bytes(schedule: Schedule) -> NDArray[np.int64]:

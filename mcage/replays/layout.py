@@ -153,8 +153,13 @@ def _rotation_steps(windows: Windows, passes: int) -> NDArray[np.int64]:
     generations = np.bincount(windows.slot)[windows.slot]
     candidates = np.arange(passes)[:, None]
     step = np.zeros(SLICE.entries, dtype=np.int64)
+    before: NDArray[np.bool_] | None = None
     for entry in range(SLICE.entries):
         covers = (windows.base <= entry) & (entry < windows.base + windows.size)
+        if before is not None and np.array_equal(covers, before):
+            step[entry] = step[entry - 1]
+            continue
+        before = covers
         (advance, size), count = np.unique(
             np.stack([generations, windows.size])[:, covers], axis=1, return_counts=True
         )

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from mcage.geometry import SLICE
 from mcage.replays.live_ranges import live_ranges
 from mcage.replays.stored_values import StoredValues, stored_values_of
-from mcage.replays.windows import Windows, windows_of
+from mcage.replays.windows import Windows
+from mcage.replays.writes import writes_of
 from mcage.techniques import Storage, Technique, refuse_policy
-from mcage.traces.model import READ, WRITE, Trace
+from mcage.traces.model import READ, Trace
 from mcage.traces.patterns import classify, compressible, first_block_fits, wc_bytes
-
-FULL_EXEC = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
 DEATH = 4
 """Kind of operation beside the events of a trace: a value has been read for the last time."""
@@ -122,100 +121,61 @@ def make_schedule(trace: Trace, technique: Technique, delta_limit: int | None) -
     delta_limit : int or None
         Largest delta of a compressible value: 64 as published, or None (models' section F).
     """
-    windows, window_of_event = windows_of(trace), trace.window_of_event()
-    is_write = trace.kind == WRITE
-    events = np.flatnonzero(is_write)
-    window = window_of_event[events]
-    reg = trace.reg[events].astype(np.int64)
-    cycle = trace.cycle[events].astype(np.int64)
-    exec_mask = trace.exec_mask[events]
-    value = trace.value[events].astype(np.int64)
-
-    key = window * SLICE.entries + reg
-    order = np.argsort(key, kind="stable")
-    first_sorted = np.ones(len(order), dtype=bool)
-    first_sorted[1:] = key[order][1:] != key[order][:-1]
-    first = _scatter(order, first_sorted)
-
-    divergent = exec_mask != FULL_EXEC
+    writes = writes_of(trace)
+    value, divergent, order = writes.value, writes.divergent, writes.by_register
     pattern_fits = compressible(classify(trace.values), delta_limit)[value]
     match technique.storage:
         case Storage.PLAIN:
-            compressed = np.zeros(len(events), dtype=bool)
+            compressed = np.zeros(len(value), dtype=bool)
         case Storage.INLINE:
             compressed = ~divergent & (wc_bytes(trace.values)[value] < SLICE.entry_bits // 8)
         case Storage.TABLE | Storage.BLOCK:
             compressed = ~divergent & pattern_fits
         case unknown:
             refuse_policy(unknown, "make_schedule")
-    previous = np.zeros(len(events), dtype=bool)
-    previous[order[1:]] = compressed[order[:-1]]
-    was_compressed = previous & ~first
+    was_compressed = compressed[writes.previous] & ~writes.first
 
-    begins = order[first_sorted | (compressed[order] != previous[order])]
-    residency_first = np.empty(len(events), dtype=np.int64)
-    residency_first[order] = begins[np.cumsum(np.isin(order, begins)) - 1]
+    begins = (writes.first | (compressed != was_compressed))[order]
+    residency_first = np.empty(len(value), dtype=np.int64)
+    residency_first[order] = order[begins][np.cumsum(begins) - 1]
 
-    end_cycle = windows.release_cycle[window].copy()
-    followed = order[:-1][~first_sorted[1:]]
-    end_cycle[followed] = cycle[order[1:][~first_sorted[1:]]]
-
-    mispredicted = first_block_fits(trace.values, delta_limit)[value] & ~pattern_fits & ~divergent
-    if not technique.compresses:
-        mispredicted[:] = False
-    op_kind, op = _operations(trace, window_of_event)
+    mispredicted = np.zeros(len(value), dtype=bool)
+    if technique.compresses:
+        guessed = first_block_fits(trace.values, delta_limit)[value]
+        mispredicted = guessed & ~pattern_fits & ~divergent
+    end_cycle, op_kind, op = writes.end_cycle, writes.op_kind, writes.op
     if technique.borrows:
-        lives = live_ranges(trace, window_of_event)
+        lives = live_ranges(trace, trace.window_of_event())
         residency_first, end_cycle = lives.first, trace.cycle[lives.end_event].astype(np.int64)
-        begins = np.flatnonzero(residency_first == np.arange(len(events)))
-        op_kind, op = _with_deaths(trace, op_kind, op, lives.death_event[begins], begins)
+        begun = np.flatnonzero(residency_first == np.arange(len(value)))
+        op_kind, op = _with_deaths(trace, op_kind, op, lives.death_event[begun], begun)
+    stored_values = stored_values_of(
+        trace.values, value, writes.lanes, compressed, technique.storage
+    )
     return Schedule(
         trace=trace,
         technique=technique,
         delta_limit=delta_limit,
         cycles=int(trace.cycles),
-        windows=windows,
-        cycle=cycle,
+        windows=writes.windows,
+        cycle=writes.cycle,
         end_cycle=end_cycle,
-        window=window,
-        reg=reg,
-        row=windows.base[window] + reg,
+        window=writes.window,
+        reg=writes.reg,
+        row=writes.row,
         residency_first=residency_first,
-        first=first,
+        first=writes.first,
         compressed=compressed,
         was_compressed=was_compressed,
         divergent=divergent,
         mispredicted=mispredicted,
-        reads_after=_reads_after(trace, window_of_event, events),
+        reads_after=writes.reads_after,
         op_kind=op_kind,
         op=op,
-        stored_values=stored_values_of(
-            trace.values,
-            value,
-            _lanes(exec_mask, order, first_sorted),
-            compressed,
-            technique.storage,
-        ),
+        stored_values=stored_values,
         compressible_writes=int(pattern_fits.sum()),
-        reads=int((trace.kind == READ).sum()),
+        reads=trace.reads,
     )
-
-
-def _scatter(order: NDArray[np.int64], values: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    scattered = np.empty_like(values)
-    scattered[order] = values
-    return scattered
-
-
-def _operations(
-    trace: Trace, window_of_event: NDArray[np.int64]
-) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
-    kept = trace.kind != READ
-    kind = trace.kind[kept]
-    write_index = np.cumsum(kind == WRITE) - 1
-    return kind.astype(np.uint8), np.where(
-        kind == WRITE, write_index, window_of_event[kept]
-    ).astype(np.int32)
 
 
 def _with_deaths(
@@ -230,34 +190,3 @@ def _with_deaths(
     order = np.argsort(event, kind="stable")  # a write comes before its own death
     kind = np.concatenate([op_kind, np.full(len(life), DEATH, dtype=np.uint8)])
     return kind[order], np.concatenate([op, life.astype(np.int32)])[order]
-
-
-def _reads_after(
-    trace: Trace, window_of_event: NDArray[np.int64], writes: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Reads that each write's value serves."""
-    accesses = np.flatnonzero((trace.kind == WRITE) | (trace.kind == READ))
-    key = window_of_event[accesses] * SLICE.entries + trace.reg[accesses]
-    order = np.argsort(key, kind="stable")
-    is_write = trace.kind[accesses[order]] == WRITE
-    latest = np.maximum.accumulate(np.where(is_write, np.arange(len(order)), -1))
-    served = ~is_write & (latest >= 0)
-    served[served] = key[order][latest[served]] == key[order][served]
-    count = np.bincount(accesses[order][latest[served]], minlength=len(trace.kind))
-    return count[writes].astype(np.int64)
-
-
-def _lanes(
-    exec_mask: NDArray[np.uint64], order: NDArray[np.int64], first_sorted: NDArray[np.bool_]
-) -> NDArray[np.uint64]:
-    """Lanes that the wavefront has written in the register so far, this write included."""
-    lanes = exec_mask[order]
-    starts = np.flatnonzero(first_sorted)
-    ends = np.append(starts[1:], len(lanes))
-    partial = lanes[starts] != FULL_EXEC
-    for start, end in zip(starts[partial], ends[partial], strict=True):
-        np.bitwise_or.accumulate(lanes[start:end], out=lanes[start:end])
-    lanes[np.repeat(~partial, ends - starts)] = FULL_EXEC
-    result = np.empty_like(lanes)
-    result[order] = lanes
-    return result

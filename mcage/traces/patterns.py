@@ -158,12 +158,16 @@ def _group_deltas(
     values: npt.NDArray[np.uint32],
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
     """Whether a content is regular, and its delta_e and delta_b if it is; [rows] each."""
-    groups = values.reshape(len(values), -1, GROUP)
-    inside = np.diff(groups, axis=2)
-    between = np.diff(groups[:, :, 0], axis=1)
-    e, b = inside[:, 0, 0], between[:, 0]
-    regular = (inside == e[:, None, None]).all(axis=(1, 2)) & (between == b[:, None]).all(axis=1)
-    return regular & _is_zero_or_power_of_two(e) & _is_zero_or_power_of_two(b), e, b
+    # Most contents that are not regular are told by three of their components.
+    e, b = values[:, 1] - values[:, 0], values[:, GROUP] - values[:, 0]
+    regular = _is_zero_or_power_of_two(e) & _is_zero_or_power_of_two(b)
+    regular &= values[:, 2] - values[:, 1] == e
+    left = np.flatnonzero(regular)
+    components = np.arange(values.shape[1], dtype=np.uint32)
+    group, lane = components // np.uint32(GROUP), components % np.uint32(GROUP)
+    expected = values[left, :1] + b[left, None] * group + e[left, None] * lane
+    regular[left] = (values[left] == expected).all(axis=1)
+    return regular, e, b
 
 
 def _is_zero_or_power_of_two(delta: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:

@@ -17,6 +17,7 @@ LATTICE_POINTS = 16384
 MAX_VDD_VOLTS = 2.0
 
 
+@lru_cache(maxsize=64)
 def expected_classes(scenario: Scenario, vdd_volts: float) -> NDArray[np.float64]:
     """Expected fractions of entries with 0, 1, 2, 3, and 4 or more faulty bits.
 
@@ -29,7 +30,7 @@ def expected_classes(scenario: Scenario, vdd_volts: float) -> NDArray[np.float64
 
     Returns
     -------
-    float64[5]
+    float64[5], read-only
         Given die part and systematic part, the faulty bits of an entry are a sum of one binomial
         number per segment. That distribution is exact; its average over both parts is a lattice
         sum, good to 0.06 percentage points.
@@ -45,7 +46,9 @@ def expected_classes(scenario: Scenario, vdd_volts: float) -> NDArray[np.float64
             np.sum([entry[k] * segment[i - k] for k in range(i + 1)], axis=0) for i in range(last)
         ]
     shares = np.mean(entry, axis=1)
-    return np.append(shares, max(0.0, 1.0 - shares.sum()))
+    classes = np.append(shares, max(0.0, 1.0 - shares.sum()))
+    classes.setflags(write=False)  # it is kept for whoever asks next
+    return classes
 
 
 def _shared_parts(scenario: Scenario) -> NDArray[np.float64]:
@@ -78,7 +81,6 @@ def _normal_lattice(dimensions: int) -> NDArray[np.float64]:
     return normal
 
 
-@lru_cache(maxsize=64)
 def expected_reliable_entries(scenario: Scenario, vdd_volts: float) -> float:
     """Expected entries of a slice with fewer than two faulty bits."""
     return SLICE.entries * float(expected_classes(scenario, vdd_volts)[:2].sum())
