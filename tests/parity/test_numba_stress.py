@@ -97,7 +97,7 @@ def test_open_bits_are_worked_out_together(duties):
     if not (technique.gates_released and technique.rotating_selectors):
         pytest.skip("only for tables and released places that are off")
     *_, ((_, native), _) = lives(duties, 1)
-    open_bits = [used.cells.open_bits.used[0] for used in native._workspaces._free]
+    open_bits = [used.cells.open_bits.used[0] for used in native.workspaces._free]
     assert max(open_bits) > 100
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.events import BLOCKS, gather_events, lit_components
-from mcage.engines.numba_engine.jit import inner, nested
+from mcage.engines.numba_engine.jit import inner
 from mcage.engines.numba_engine.placement.contents import ALL_COMPONENTS, BITS
 from mcage.engines.numba_engine.placement.occupants import has_records
 from mcage.engines.numba_engine.placement.redirect import (
@@ -50,7 +50,6 @@ class Times(NamedTuple):
     powered: NDArray[np.unsignedinteger]
 
 
-@nested
 def new_times(cycles: Any) -> Any:
     """Make times of an entry; `cycles` is an array of the type of sums of cycles."""
     shape = (BITS, COMPONENTS)

@@ -19,11 +19,12 @@ from mcage.concurrency import usable_cores
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.numba_engine.engine import NumbaEngine
 from mcage.engines.numba_engine.jit import cache_folder
+from mcage.engines.numba_engine.stress.accumulator import Batch, NumbaStress
 from mcage.engines.stress import FaultFreeDuties
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
 from mcage.replays.most_stressed import DutyCycles, Skyline
-from mcage.replays.prepare import prepare
+from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import bundled_trace, first_generations
 from mcage.version import PACKAGE
@@ -31,8 +32,8 @@ from mcage.version import PACKAGE
 MODULE = "mcage.engines.numba_engine.compile_beside"
 """This module, whatever it is called while it runs."""
 
-TECHNIQUE, KERNEL = "rrcd+rc+rar", "QuasiRandomSequence"
-"""A technique that redirects, and a short trace."""
+REDIRECTING, KERNEL = ("rrcd+rc+rar", "rrcd"), "QuasiRandomSequence"
+"""Techniques that redirect, with all steps between them, and a short trace."""
 
 
 @contextmanager
@@ -65,21 +66,36 @@ def _mark() -> Path:
 
 
 def compile_all() -> None:
-    """Compile what lives of redirected slices need, the longest first."""
+    """Compile what lives of redirected slices need, the longest first.
+
+    The step that they need first comes last: the process that needs it does not wait.
+    """
     engine = NumbaEngine()
-    trace = first_generations(bundled_trace(KERNEL), 1)
-    replay = prepare(trace, TECHNIQUES[TECHNIQUE])
+    trace, maps = first_generations(bundled_trace(KERNEL), 1), fault_free_maps()
+    replays = [prepare(trace, TECHNIQUES[technique]) for technique in REDIRECTING]
+    first, later = [], []
+    for replay in replays:
+        stress = stress_of_nobody(engine, replay)
+        nobody = Batch(0, 1.0, np.zeros(0, dtype=np.int64), maps[:0])
+        to_place, *others = stress.steps(nobody, stress.workspaces.take())
+        first += [to_place]
+        later += others
+    for step in (*later, *first):
+        step()
+    engine.count(replays[0], maps)
+    maps[0, 0] = 1
+    engine.cell_times(replays[0], maps)
+    _mark().touch()
+
+
+def stress_of_nobody(engine: NumbaEngine, replay: PreparedReplay) -> NumbaStress:
+    """Stress times of no instances at all on a kernel."""
     none = np.zeros((1, SLICE.cells))
     duties = DutyCycles(none, Skyline.of(np.zeros(1, dtype=np.int64), none))
-    first, maps = np.zeros(1, dtype=np.int64), fault_free_maps()
-    tracked = TrackedCells(first, first)
-    maps[0, 0] = 1
-    stress = engine.stress(FaultFreeDuties((replay,), duties, duties), tracked, 1)
-    stress.add(first, first, maps, 1.0)
-    stress.longest_earlier(first, first, maps, np.full(1, 0.5))
-    engine.count(replay, maps)
-    engine.cell_times(replay, maps)
-    _mark().touch()
+    tracked = TrackedCells(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+    stress = engine.stress(FaultFreeDuties((replay,), duties, duties), tracked, 0)
+    assert isinstance(stress, NumbaStress)
+    return stress
 
 
 def _end_with_parent() -> None:

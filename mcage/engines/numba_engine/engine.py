@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,18 +11,23 @@ from mcage.concurrency import FreeList, Memo
 from mcage.engines.counts import RememberingEngine
 from mcage.engines.numba_engine.cell_times import (
     ALL_BITS,
+    Times,
     clear,
     gathered_times,
     hand_over,
     new_times,
 )
-from mcage.engines.numba_engine.events import new_events
+from mcage.engines.numba_engine.events import Events, new_events
 from mcage.engines.numba_engine.fixed_layout import fixed_layout_times
 from mcage.engines.numba_engine.jit import compiled
 from mcage.engines.numba_engine.placement.contents import BITS
 from mcage.engines.numba_engine.placement.homes import count, find_homes
-from mcage.engines.numba_engine.placement.occupants import new_occupants, sort_occupants
-from mcage.engines.numba_engine.placement.redirect import COUNTERS, ENTRIES, new_homes
+from mcage.engines.numba_engine.placement.occupants import (
+    Occupants,
+    new_occupants,
+    sort_occupants,
+)
+from mcage.engines.numba_engine.placement.redirect import COUNTERS, ENTRIES, Homes, new_homes
 from mcage.engines.numba_engine.placement.residencies import Residencies, residencies_of
 from mcage.engines.numba_engine.simd import COMPONENTS
 from mcage.engines.numba_engine.stress.accumulator import FaultFreeStress, NumbaStress
@@ -95,7 +101,7 @@ class NumbaEngine(RememberingEngine):
         # A slice without faults is asked for once: residencies are not kept for it alone.
         has_faults = bool(fault_maps.any())
         residencies = self._residencies.of(replay) if has_faults else residencies_of((replay,))
-        _redirected_times(residencies, fault_maps, ones, powered)
+        _redirected_times(residencies, fault_maps, _EntryWorkspace.of(residencies), ones, powered)
         return _cell_times(ones, powered, replay.period)
 
     def unpacked_stress(
@@ -124,22 +130,44 @@ def _redirected(duties: FaultFreeDuties) -> tuple[Residencies, FreeList[Workspac
     return residencies, FreeList(partial(new_workspace, residencies))
 
 
+class _EntryWorkspace(NamedTuple):
+    """Memory in which all entries of an instance are worked out on one kernel."""
+
+    homes: Homes
+    occupants: Occupants
+    fill: NDArray[np.int64]
+    counters: NDArray[np.int64]
+    events: Events
+    times: Times
+
+    @classmethod
+    def of(cls, residencies: Residencies) -> Self:
+        """Make memory for residencies of one kernel."""
+        passes, count = len(residencies.selector_starts), len(residencies.end)
+        writes, cycles = len(residencies.writes.image), residencies.at_most
+        return cls(
+            new_homes(passes, count),
+            new_occupants(0, passes, count),
+            np.empty(ENTRIES * passes, np.int64),
+            np.zeros(COUNTERS, np.int64),
+            new_events(passes * writes, passes, cycles),
+            new_times(cycles),
+        )
+
+
 @compiled
 def _redirected_times(
     residencies: Residencies,
     fault_maps: NDArray[np.uint8],
+    workspace: _EntryWorkspace,
     ones: NDArray[np.int64],
     powered: NDArray[np.int64],
 ) -> None:
-    passes, count = len(residencies.selector_starts), residencies.kernels.first_residency[1]
-    homes, occupants = new_homes(passes, count), new_occupants(0, passes, count)
-    fill = np.empty(ENTRIES * passes, np.int64)
-    events = new_events(passes * len(residencies.writes.image), passes, residencies.at_most)
-    times = new_times(residencies.at_most)
-    unused = np.zeros(COUNTERS, np.int64)
+    homes, occupants, times = workspace.homes, workspace.occupants, workspace.times
+    passes, events = len(residencies.selector_starts), workspace.events
     for instance in range(len(fault_maps)):
-        find_homes(residencies, 0, fault_maps[instance], homes, unused)
-        sort_occupants(homes.arrivals, fill, occupants)
+        find_homes(residencies, 0, fault_maps[instance], homes, workspace.counters)
+        sort_occupants(homes.arrivals, workspace.fill, occupants)
         for entry in range(ENTRIES):
             first, last = occupants.first[entry * passes], occupants.first[entry * passes + passes]
             if first == last:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.numba_engine.jit import inner, nested
+from mcage.engines.numba_engine.jit import inner
 from mcage.engines.numba_engine.placement.contents import ALL_COMPONENTS, ALL_REGIONS, RECORD
 from mcage.engines.numba_engine.placement.redirect import (
     WHOLE_ENTRY,
@@ -53,7 +53,6 @@ class Events(NamedTuple):
     powered: NDArray[np.uint64]
 
 
-@nested
 def new_events(events: int, orbits: int, cycles: Any) -> Any:
     """Make space for so many events; `cycles` is an array of the type of sums of cycles."""
     return Events(

@@ -7,13 +7,14 @@ from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.cell_times import (
     ALL_BITS,
+    Times,
     clear,
     hand_over,
     new_times,
     plane_times,
 )
-from mcage.engines.numba_engine.events import new_events
-from mcage.engines.numba_engine.jit import compiled, inner, nested
+from mcage.engines.numba_engine.events import Events, new_events
+from mcage.engines.numba_engine.jit import compiled, inner
 from mcage.engines.numba_engine.placement.contents import ALL_REGIONS, WHOLE
 from mcage.engines.numba_engine.placement.redirect import ENTRIES, WHOLE_ENTRY
 from mcage.engines.numba_engine.placement.residencies import (
@@ -22,6 +23,9 @@ from mcage.engines.numba_engine.placement.residencies import (
     residencies_of,
 )
 from mcage.replays.prepare import FixedReplay
+
+_EVENTS = 1 << 16
+"""Events of an entry for which there is space at first."""
 
 
 class Places(NamedTuple):
@@ -47,6 +51,13 @@ class Places(NamedTuple):
     orbits: NDArray[np.int64]
 
 
+class _Workspace(NamedTuple):
+    """Memory in which an entry is worked out."""
+
+    events: Events
+    times: Times
+
+
 def fixed_layout_times(
     replay: FixedReplay, ones: NDArray[np.int64], powered: NDArray[np.int64]
 ) -> None:
@@ -60,14 +71,45 @@ def fixed_layout_times(
         residency, windows.size, layout.base, layout.rotation, layout.step, layout.orbits
     )
     if not (replay.technique.rotates and schedule.writes_whole):
-        _orbit_times(residencies, places, ones, powered)
+        _add_orbits(residencies, places, ones, powered)
         return
     first = np.searchsorted(register, np.arange(len(windows.size) + 1) * ENTRIES)
     if replay.technique.gates_released:
-        _rotated_times(residencies, first, places, ones, powered)
+        _add_rotations(residencies, first, places, ones, powered)
     else:
-        _rotated_times(_without_last(residencies), first, places, ones, np.zeros_like(powered))
-        _orbit_times(_first_and_last(residencies), places, ones, powered)
+        _add_rotations(_without_last(residencies), first, places, ones, np.zeros_like(powered))
+        _add_orbits(_first_and_last(residencies), places, ones, powered)
+
+
+def _add_rotations(
+    residencies: Residencies,
+    first: NDArray[np.int64],
+    places: Places,
+    ones: NDArray[np.int64],
+    powered: NDArray[np.int64],
+) -> None:
+    """Add the times of `_rotated_times`."""
+    cycles = residencies.at_most
+    workspace = _Workspace(new_events(len(residencies.writes.image), 1, cycles), new_times(cycles))
+    _rotated_times(residencies, first, places, workspace, ones, powered)
+
+
+def _add_orbits(
+    residencies: Residencies,
+    places: Places,
+    ones: NDArray[np.int64],
+    powered: NDArray[np.int64],
+) -> None:
+    """Add the times of `_orbit_times`, with space for as many events as an entry turns out to have.
+
+    An entry has no more than all registers write in all passes, and mostly far fewer.
+    """
+    entry, events, cycles = 0, _EVENTS, residencies.at_most
+    while entry < ENTRIES:
+        space = new_events(events, len(places.base), cycles)
+        workspace = _Workspace(space, new_times(cycles))
+        entry = _orbit_times(residencies, places, entry, workspace, ones, powered)
+        events *= 2
 
 
 def _without_last(residencies: Residencies) -> Residencies:
@@ -104,6 +146,7 @@ def _rotated_times(
     residencies: Residencies,
     first: NDArray[np.int64],
     places: Places,
+    workspace: _Workspace,
     ones: NDArray[np.int64],
     powered: NDArray[np.int64],
 ) -> None:
@@ -114,8 +157,7 @@ def _rotated_times(
     first residency of each window.
     """
     writes, write_starts = residencies.writes, residencies.write_starts
-    events = new_events(len(writes.image), 1, residencies.at_most)
-    times = new_times(residencies.at_most)
+    events, times = workspace.events, workspace.times
     for window in range(len(places.size)):
         begin, end = write_starts[first[window]], write_starts[first[window + 1]]
         for write in range(begin, end):
@@ -134,15 +176,19 @@ def _rotated_times(
 def _orbit_times(
     residencies: Residencies,
     places: Places,
+    first: int,
+    workspace: _Workspace,
     ones: NDArray[np.int64],
     powered: NDArray[np.int64],
-) -> None:
-    """Cell times of every entry, orbit of passes after orbit."""
-    events = new_events(1024, len(places.base), residencies.at_most)
-    times = new_times(residencies.at_most)
+) -> int:
+    """Cell times of every entry from the first on, orbit of passes after orbit.
+
+    Returns the entry that has more events than there is space for, or 256 if none has.
+    """
+    events, times = workspace.events, workspace.times
     write_starts, cycles = residencies.write_starts, residencies.kernels.cycles[0]
     passes = len(places.base)
-    for entry in range(ENTRIES):
+    for entry in range(first, ENTRIES):
         count, orbits, step = 0, places.orbits[entry], places.step[entry]
         whole = True
         for orbit in range(orbits):
@@ -159,17 +205,19 @@ def _orbit_times(
                         continue
                     begin, end = write_starts[residency], write_starts[residency + 1]
                     if count + end - begin > len(events.image):
-                        events = _enlarged(events, count + end - begin, residencies.at_most)
+                        return entry
                     whole &= _append(residencies.writes, events, count, begin, end, turn * cycles)
                     count += end - begin
             events.orbits[orbit + 1] = count
             if not residencies.rules.gated and count > start:
                 _hold_until_next(events, start, count, turns * cycles)
-        events.orbits[orbits + 1 :] = count
+        for orbit in range(orbits + 1, len(events.orbits)):
+            events.orbits[orbit] = count
         if count:
             clear(times, ALL_BITS)
             plane_times(residencies.contents, events, whole, ALL_BITS, WHOLE_ENTRY, times)
             hand_over(times, 1, ones[entry], powered[entry])
+    return ENTRIES
 
 
 @inner
@@ -196,17 +244,3 @@ def _hold_until_next(events: Any, start: int, end: int, period: int) -> None:
     held[end - 1] = when[start] + period - when[end - 1]
     for i in range(start, end):
         regions[i] = ALL_REGIONS
-
-
-@nested
-def _enlarged(events: Any, least: int, cycles: Any) -> Any:
-    """Return the same events with space for more."""
-    more = new_events(2 * least, len(events.orbits) - 1, cycles)
-    count = len(events.image)
-    more.image[:count] = events.image
-    more.mask[:count] = events.mask
-    more.regions[:count] = events.regions
-    more.when[:count] = events.when
-    more.held[:count] = events.held
-    more.orbits[:] = events.orbits
-    return more

@@ -26,7 +26,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def compiled(function: Function) -> Function:
     """Compile a function when it is first called, and keep the machine code.
 
-    It releases the GIL, and has no fast-math, so that floats round as NumPy's do.
+    It releases the GIL, and has no fast-math, so that floats round as NumPy's do. It allocates
+    nothing: what it fills in is handed to it. References to arrays are therefore not counted, which
+    would be half of the machine code.
     """
     folder = cache_folder()
     config: Any = numba.config
@@ -87,17 +89,9 @@ class _Compilations(event.Listener):
         """See Numba's class."""
 
 
-def nested(function: Function) -> Function:
+def inner(function: Function) -> Function:
     """Compile a function that only compiled functions call; it cannot be called from Python."""
     return _nested(function, {})
-
-
-def inner(function: Function) -> Function:
-    """As `nested`, for a function of inner loops, which allocates nothing and returns no array.
-
-    References to arrays are not counted in it: that would cost more than what it does.
-    """
-    return _nested(function, {"_nrt": False})
 
 
 def inlined(function: Function) -> Function:
@@ -105,10 +99,10 @@ def inlined(function: Function) -> Function:
 
     To hand over arrays costs more than what they do: each is seven words on the stack.
     """
-    return _nested(function, {"_nrt": False, "forceinline": True})
+    return _nested(function, {"forceinline": True})
 
 
-_OPTIONS = {"nopython": True, "nogil": True, "no_cfunc_wrapper": True}
+_OPTIONS = {"nopython": True, "nogil": True, "no_cfunc_wrapper": True, "_nrt": False}
 
 
 def _nested(function: Function, options: dict[str, bool]) -> Function:

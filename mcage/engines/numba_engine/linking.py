@@ -32,14 +32,23 @@ class Dispatcher(CPUDispatcher):
     def compile(self, sig: Any) -> Any:
         """See Numba's class."""
         with ExitStack() as scope:
-            # In this order, so that no thread of a process waits for another with a lock held.
-            scope.enter_context(global_compiler_lock)
+            # In this order: while one thread waits for another process, others may compile.
             if self.lock_folder:
                 scope.enter_context(_alone(self.lock_folder / f"{self.py_func.__qualname__}.lock"))
+            scope.enter_context(global_compiler_lock)
             return super().compile(sig)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """See Numba's class; constants count as any value of their type."""
+        """See Numba's class; constants count as any value of their type.
+
+        Raises
+        ------
+        TypeError
+            The function has a lock. To wait for it while its caller is compiled could last for
+            ever.
+        """
+        if self.lock_folder:
+            raise TypeError(f"{self.py_func.__qualname__} is called from Python alone")
         plain = {name: unliteral(kind) for name, kind in kws.items()}  # type: ignore[no-untyped-call]
         return super().get_call_template(tuple(map(unliteral, args)), plain)
 

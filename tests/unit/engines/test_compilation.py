@@ -10,11 +10,17 @@ from sweep_cases import small_sweep
 
 from mcage.campaign.progress import Silent
 from mcage.engines.numba_engine import compile_beside
-from mcage.engines.numba_engine.jit import nested, telling_of_compilation
+from mcage.engines.numba_engine.jit import inner, telling_of_compilation
 from mcage.engines.numba_engine.linking import Dispatcher
-from mcage.engines.numba_engine.stress.accumulator import _add_epoch, _look_earlier
+from mcage.engines.numba_engine.placement import homes
+from mcage.engines.numba_engine.stress.accumulator import place_and_bound
+from mcage.engines.numba_engine.stress.most_stressed import look
+from mcage.engines.numba_engine.stress.together import run_together
+from mcage.engines.numba_engine.stress.tracked_cells import run_side_by_side
 from mcage.spec import SweepSpec
 from mcage.sweep import run
+
+STEPS = (place_and_bound, look, run_together, run_side_by_side, homes._count)
 
 
 def jitted():
@@ -44,7 +50,7 @@ def test_machine_code_that_is_there_is_not_told_of():
 
 
 def test_a_constant_compiles_nothing_more():
-    @nested
+    @inner
     def add(left, right):
         return left + right
 
@@ -53,6 +59,17 @@ def test_a_constant_compiles_nothing_more():
 
     assert Dispatcher(twice, targetoptions={"nopython": True})(4) == 9
     assert len(add.signatures) == 1
+
+
+def test_a_function_with_a_lock_is_called_from_python_alone(tmp_path):
+    locked = jitted()
+    locked.lock_folder = tmp_path
+
+    def twice(number):
+        return locked(locked(number))
+
+    with pytest.raises(TypeError, match="called from Python alone"):
+        Dispatcher(twice, targetoptions={"nopython": True})(4)
 
 
 def test_a_sweep_says_that_the_engine_is_compiled(monkeypatch, tmp_path):
@@ -102,10 +119,10 @@ def test_a_folder_without_locks_hinders_nobody(tmp_path):
 def test_what_is_compiled_beside_is_what_lives_need(monkeypatch, tmp_path):
     monkeypatch.setattr(compile_beside, "cache_folder", lambda: str(tmp_path))
     compile_beside.compile_all()
-    ready = [list(function.signatures) for function in (_add_epoch, _look_earlier)]
-    assert all(ready)
-    small_sweep(instances=24).compute(0, 24)
-    assert [list(function.signatures) for function in (_add_epoch, _look_earlier)] == ready
+    ready = [list(function.signatures) for function in STEPS]
+    assert [len(signatures) for signatures in ready] == [1] * len(STEPS)
+    small_sweep(instances=24, techniques=["rrcd+rc+rar", "rrcd"]).compute(0, 24)
+    assert [list(function.signatures) for function in STEPS] == ready
     assert (tmp_path / "beside").exists()
 
 

@@ -2,16 +2,21 @@
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mcage.engines.numba_engine.jit import compiled, inner
 from mcage.engines.numba_engine.placement.guard import borrow
 from mcage.engines.numba_engine.placement.redirect import (
     LDS,
     SPILLED,
+    Homes,
     begin_of,
     new_homes,
     place,
     residency_of,
 )
+from mcage.engines.numba_engine.placement.residencies import Residencies
 
 
 @inner
@@ -37,9 +42,21 @@ def leave_out_late(residencies: Any, kernel: int, homes: Any) -> None:
                 homes.home[residency - first, pass_] = SPILLED
 
 
+def count(
+    residencies: Residencies, fault_maps: NDArray[np.uint8], counters: NDArray[np.int64]
+) -> None:
+    """Count the events of every instance on the first kernel: uint8[n, 256], int64[n, 8]."""
+    passes = len(residencies.selector_starts)
+    homes = new_homes(passes, int(residencies.kernels.first_residency[1]))
+    _count(residencies, fault_maps, homes, counters)
+
+
 @compiled
-def count(residencies: Any, fault_maps: Any, counters: Any) -> None:
-    """Events of every instance on the first kernel: uint8[n, 256], int64[n, 8]."""
-    homes = new_homes(len(residencies.selector_starts), residencies.kernels.first_residency[1])
+def _count(
+    residencies: Residencies,
+    fault_maps: NDArray[np.uint8],
+    homes: Homes,
+    counters: NDArray[np.int64],
+) -> None:
     for instance in range(len(fault_maps)):
         find_homes(residencies, 0, fault_maps[instance], homes, counters[instance])

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.numba_engine.jit import inner, nested
+from mcage.engines.numba_engine.jit import inner
 from mcage.engines.numba_engine.placement.redirect import ENTRIES, WHOLE_ENTRY, block_of
 
 
@@ -28,7 +28,6 @@ class Occupants(NamedTuple):
     occupant: NDArray[np.int64]
 
 
-@nested
 def new_occupants(kernel: int, passes: int, residencies: int) -> Any:
     """Make space for up to so many residencies of a kernel in every pass."""
     return Occupants(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.numba_engine.jit import inlined, inner, nested
+from mcage.engines.numba_engine.jit import inlined, inner
 from mcage.engines.numba_engine.placement.contents import RECORD
 from mcage.engines.numba_engine.placement.operations import ACQUIRE_BLOCK, ADVANCE, FREE, KINDS
 from mcage.engines.numba_engine.simd import lowest_bit
@@ -94,7 +94,6 @@ class Homes(NamedTuple):
     free: NDArray[np.uint8]
 
 
-@nested
 def new_homes(passes: int, residencies: int) -> Any:
     """Make space for the homes of up to so many residencies."""
     return Homes(
@@ -116,7 +115,7 @@ def new_homes(passes: int, residencies: int) -> Any:
     )
 
 
-@nested
+@inner
 def with_home(homes: Any, home: Any) -> Any:
     """Return the same memory with another `home`: int16[residencies, passes]."""
     return Homes(home, homes.arrivals, homes.tally, homes.sets, homes.free)

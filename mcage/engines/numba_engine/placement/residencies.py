@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.numba_engine.jit import compiled, nested
+from mcage.engines.numba_engine.jit import compiled, inner
 from mcage.engines.numba_engine.placement.contents import (
     ALL_COMPONENTS,
     BITS,
@@ -54,7 +54,6 @@ class Rules(NamedTuple):
     borrows: bool
 
 
-@compiled
 def each_by_itself(rules: Rules) -> bool:
     """Whether what a residency shows depends on nothing that was in its home before."""
     return rules.gated and not rules.in_blocks
@@ -205,7 +204,7 @@ def residencies_of(replays: tuple[PreparedReplay, ...], stored: bool = True) -> 
         facts=np.zeros((first_residency[-1], 8), dtype=np.uint64),
     )
     if stored:
-        _bound_residencies(residencies)
+        _bound_residencies(residencies, np.empty((BITS, COMPONENTS), dtype=cycles))
     return residencies
 
 
@@ -293,33 +292,38 @@ def _joined_operations(
 
 
 @compiled
-def _bound_residencies(residencies: Residencies) -> None:
-    """Fill in `at_most` and `facts`."""
+def _bound_residencies(residencies: Residencies, sums: NDArray[np.unsignedinteger]) -> None:
+    """Fill in `at_most` and `facts`; `sums` is a workspace, T[32, 64]."""
     at_most, facts, starts = residencies.at_most, residencies.facts, residencies.write_starts
     planes, masks = residencies.contents.planes, residencies.contents.masks
     image, duration = residencies.writes.image, residencies.writes.duration
     mask = residencies.writes.mask
-    sums = np.zeros((BITS, COMPONENTS), at_most.dtype)
     for residency in range(len(facts)):
         first, end = starts[residency], starts[residency + 1]
-        total = duration[first:end].sum()
+        total = np.int64(0)
+        for write in range(first, end):
+            total += np.int64(duration[write])
         facts[residency, END] = residencies.end[residency]
         facts[residency, WRITES_END] = end
         for write in range(first, end):
             facts[residency, PARTIAL] |= np.uint64(mask[write] >= FIRST_PARTIAL)
         if facts[residency, PARTIAL]:
-            at_most[residency] = total
+            for which in range(COMPONENTS):
+                at_most[residency, which] = total
             facts[residency, EVER] = facts[residency, LAST] = ALL_COMPONENTS
             continue
-        sums[:] = 0
+        for bit in range(BITS):
+            for component in range(COMPONENTS):
+                sums[bit, component] = 0
         for bit in range(0, BITS, AT_ONCE):
             sum_planes(planes, image, duration, first, end, bit, sums)
         for bit in range(BITS):
             written = masks[mask[first], bit]
-            most, least = sums[bit].max(), total
+            most, least = np.int64(0), total
             for component in range(COMPONENTS):
+                most = max(most, np.int64(sums[bit, component]))
                 if written >> np.uint64(component) & np.uint64(1):
-                    least = min(least, sums[bit, component])
+                    least = min(least, np.int64(sums[bit, component]))
             at_most[residency, bit] = most
             at_most[residency, BITS + bit] = total - least
             facts[residency, EVER] |= _met(most > 0, total > least, bit)
@@ -327,6 +331,6 @@ def _bound_residencies(residencies: Residencies) -> None:
             facts[residency, LAST] |= _met(final != 0, ~final & written != 0, bit)
 
 
-@nested
-def _met(is_one: bool, is_zero: bool, bit: int) -> np.uint64:
+@inner
+def _met(is_one: Any, is_zero: Any, bit: int) -> np.uint64:
     return (np.uint64(is_one) | np.uint64(is_zero) << np.uint64(BITS)) << np.uint64(bit)

@@ -5,22 +5,23 @@ held '0' or '1' at most. The most stressed cell is looked for where these bounds
 tracked cells are summed up for themselves.
 """
 
-from functools import cached_property
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcage.concurrency import FreeList
 from mcage.engines.compiled_cells import CompiledSeconds
-from mcage.engines.numba_engine.jit import compiled, nested
+from mcage.engines.numba_engine.jit import compiled
 from mcage.engines.numba_engine.placement.contents import BITS
 from mcage.engines.numba_engine.placement.homes import find_homes, leave_out_late
 from mcage.engines.numba_engine.placement.occupants import sort_occupants
-from mcage.engines.numba_engine.placement.redirect import ENTRIES, LDS, Homes, with_home
+from mcage.engines.numba_engine.placement.redirect import ENTRIES, LDS, with_home
 from mcage.engines.numba_engine.placement.residencies import Residencies, each_by_itself
 from mcage.engines.numba_engine.simd import COMPONENTS
-from mcage.engines.numba_engine.stress.bounds import bound_homes, bound_occupants
+from mcage.engines.numba_engine.stress.bounds import Views, bound_homes, bound_occupants
 from mcage.engines.numba_engine.stress.epoch_log import (
     EpochLog,
     Pool,
@@ -35,20 +36,15 @@ from mcage.engines.numba_engine.stress.kept_cells import (
     raise_bounds,
 )
 from mcage.engines.numba_engine.stress.most_stressed import (
+    ALONE,
+    FINISH,
+    OPEN_UP,
     Search,
-    find_longest,
-    guess_longest,
-    longest_earlier,
-    open_up,
+    look,
 )
 from mcage.engines.numba_engine.stress.open_bits import SIDE_BY_SIDE, forget
-from mcage.engines.numba_engine.stress.together import (
-    advance_late,
-    advance_together,
-    finish_together,
-    start_together,
-)
-from mcage.engines.numba_engine.stress.tracked_cells import advance, finish, start
+from mcage.engines.numba_engine.stress.together import run_together
+from mcage.engines.numba_engine.stress.tracked_cells import run_side_by_side
 from mcage.engines.numba_engine.stress.tracked_groups import (
     CellList,
     Progress,
@@ -58,16 +54,12 @@ from mcage.engines.numba_engine.stress.tracked_groups import (
     groups_of,
     new_progress,
 )
-from mcage.engines.numba_engine.stress.workspace import Workspace
-from mcage.engines.stress import FaultFreeDuties, StressAccumulator
+from mcage.engines.numba_engine.stress.workspace import PlacementWorkspace, Workspace
+from mcage.engines.stress import FaultFreeDuties, StressAccumulator, by_kernel
 from mcage.engines.tracked_cells import TrackedCells, TrackedSeconds
 
 _EPOCHS, _EXPECTED = 8, 5
 """Epochs of an instance for which there is space at first, and for the occupants of how many."""
-
-_TOGETHER = 1024
-"""Residencies that instances go through side by side: what they write fits the second-level
-cache."""
 
 
 class FaultFreeStress(StressAccumulator):
@@ -81,22 +73,24 @@ class FaultFreeStress(StressAccumulator):
 
 
 class Batch(NamedTuple):
-    """What instances run in an epoch, listed kernel by kernel.
+    """What instances run in an epoch: all of them the same kernel.
 
     Attributes
     ----------
-    instances, kernels : int64[m]
-        Instances, and the kernel that each runs.
+    kernel : int
+        The kernel.
+    scale : float
+        Seconds that a cycle stands for.
+    instances : int64[m]
+        Instances.
     fault_maps : uint8[m, 256]
         Fault map of each.
-    scales : float64[m]
-        Seconds that a cycle stands for.
     """
 
+    kernel: int
+    scale: float
     instances: NDArray[np.int64]
-    kernels: NDArray[np.int64]
     fault_maps: NDArray[np.uint8]
-    scales: NDArray[np.float64]
 
 
 class NumbaStress(FaultFreeStress):
@@ -122,7 +116,7 @@ class NumbaStress(FaultFreeStress):
         instances: int,
     ) -> None:
         super().__init__(duties, tracked, instances)
-        self._residencies, self._workspaces, self._pool = residencies, workspaces, pool
+        self._residencies, self.workspaces, self._pool = residencies, workspaces, pool
 
     @cached_property
     def _cells(self) -> Cells:
@@ -189,13 +183,40 @@ class NumbaStress(FaultFreeStress):
         epochs = int(self._epoch_log.epochs[instances].max()) + 1
         self._epoch_log = enlarged(self._epoch_log, epochs, occupants, self._pool)
         # Kernel after kernel: what all instances look at stays in the caches.
-        order = np.argsort(kernel, kind="stable")
-        scales = seconds / self._periods[kernel[order]]
-        batch = Batch(instances[order], kernel[order], fault_maps[order], scales)
+        workspace = self.workspaces.take()
+        for number, runs_it in by_kernel(kernel):
+            of_kernel = np.flatnonzero(runs_it)
+            for begin in range(0, len(of_kernel), SIDE_BY_SIDE):
+                which = of_kernel[begin : begin + SIDE_BY_SIDE]
+                scale = seconds / self._periods[number]
+                batch = Batch(number, scale, instances[which], fault_maps[which])
+                for step in self.steps(batch, workspace):
+                    step()
+        self.workspaces.give_back(workspace)
+
+    def steps(self, batch: Batch, workspace: Workspace) -> list[Callable[[], None]]:
+        """Return what adds an epoch to instances that run the same kernel, step by step.
+
+        On no instances, each step compiles what it calls, whatever has been done before.
+        """
+        residencies, epoch_log, cells = self._residencies, self._epoch_log, workspace.cells
+        placement, by_itself = workspace.placement, each_by_itself(self._residencies.rules)
         tracking = Tracking(self._groups, self._list, self._progress, self.tracked_seconds.now)
-        workspace = self._workspaces.take()
-        _add_epoch(batch, self._search(workspace), tracking, workspace)
-        self._workspaces.give_back(workspace)
+        ran = residencies, epoch_log, batch.kernel, batch.instances
+        asked = self._search(workspace), batch.instances, np.zeros(len(batch.instances))
+        to_place = residencies, batch, epoch_log, self._cells, placement, workspace.views
+        place = partial(place_and_bound, *to_place, by_itself)
+        if not by_itself:
+            run = partial(run_side_by_side, *ran, tracking, cells.events)
+            return [place, partial(look, *asked, ALONE), run]
+        homes = placement.homes_of_several, placement.spilled
+        return [
+            place,
+            partial(forget, cells.open_bits),
+            partial(look, *asked, OPEN_UP),
+            partial(run_together, *ran, *homes, tracking, cells),
+            partial(look, *asked, FINISH),
+        ]
 
     def _separate_longest_earlier(
         self,
@@ -205,12 +226,11 @@ class NumbaStress(FaultFreeStress):
         seconds: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """See `StressAccumulator`; the log has the occupants, and no map is needed."""
-        workspace = self._workspaces.take()
-        longest = np.empty((len(instances), 2))
-        backs = seconds / self._periods[kernel]
-        _look_earlier(self._search(workspace), instances, backs, longest)
-        self._workspaces.give_back(workspace)
-        return longest.T
+        workspace = self.workspaces.take()
+        search = self._search(workspace)._replace(longest=np.zeros_like(self.longest))
+        look(search, instances, seconds / self._periods[kernel], ALONE)
+        self.workspaces.give_back(workspace)
+        return search.longest[:, instances]
 
     @cached_property
     def _periods(self) -> NDArray[np.int64]:
@@ -224,126 +244,38 @@ class NumbaStress(FaultFreeStress):
 
 
 @compiled
-def _add_epoch(batch: Batch, search: Search, tracking: Tracking, workspace: Workspace) -> None:
-    """Add an epoch to the instances of a batch, some instances of a kernel at a time."""
-    # Of type int64, not the literal 0: what is called with it would be compiled for both.
-    begin: int = np.int64(0)  # type: ignore[assignment]
-    while begin < len(batch.instances):
-        end = begin
-        while (
-            end < len(batch.instances)
-            and batch.kernels[end] == batch.kernels[begin]
-            and end < begin + SIDE_BY_SIDE
-        ):
-            end += 1
-        if each_by_itself(search.residencies.rules):
-            _add_together(batch, begin, end, search, tracking, workspace)
+def place_and_bound(
+    residencies: Residencies,
+    batch: Batch,
+    epoch_log: EpochLog,
+    cells: Cells,
+    placement: PlacementWorkspace,
+    views: Views,
+    by_itself: bool,
+) -> None:
+    """Place the residencies of instances that run the same kernel, and bound their cells.
+
+    Writes into the log who lived where. `by_itself`: whether each residency is the same wherever
+    it lives; then homes are kept for each instance.
+    """
+    for place in range(len(batch.instances)):
+        instance, kernel, scale = batch.instances[place], batch.kernel, batch.scale
+        homes = placement.homes
+        if by_itself:
+            homes = with_home(homes, placement.homes_of_several[place])
+        find_homes(residencies, kernel, batch.fault_maps[place], homes, placement.counters)
+        epoch = epoch_log.epochs[instance]
+        epoch_log.epochs[instance] = epoch + 1
+        epoch_log.kernel[instance, epoch] = kernel
+        epoch_log.scale[instance, epoch] = scale
+        epoch_log.begin[instance, epoch] = epoch_log.used[0]
+        for pass_ in range(len(homes.arrivals.arrived)):
+            epoch_log.used[0] += homes.arrivals.arrived[pass_]
+        sort_occupants(homes.arrivals, placement.fill, occupants_in(epoch_log, instance, epoch))
+        if by_itself:
+            leave_out_late(residencies, kernel, homes)
+            placement.spilled[place] = homes.tally.events[LDS] > 0
+            bound_homes(residencies, kernel, homes, views.at_most)
         else:
-            _add_side_by_side(batch, begin, end, search, tracking, workspace)
-        begin = end
-
-
-@nested
-def _add_together(
-    batch: Batch, begin: int, end: int, search: Search, tracking: Tracking, workspace: Workspace
-) -> None:
-    """Add an epoch of a kernel to instances where each residency is the same wherever it lives."""
-    residencies, epoch_log, kernel = search.residencies, search.epoch_log, batch.kernels[begin]
-    homes_of_several = workspace.placement.homes_of_several
-    cells, instances = workspace.cells, batch.instances[begin:end]
-    sums, open_bits = cells.times.ones, cells.open_bits
-    spilled = np.zeros(SIDE_BY_SIDE, np.bool_)
-    forget(open_bits)
-    for place in range(end - begin):
-        homes = with_home(workspace.placement.homes, homes_of_several[place])
-        _place(batch, begin + place, search, workspace, homes)
-        leave_out_late(residencies, kernel, homes)
-        spilled[place] = homes.tally.events[LDS] > 0
-        bound_homes(residencies, kernel, homes, workspace.views.at_most)
-        _guess(batch, begin + place, search, workspace)
-        open_up(search, instances[place], place)
-        start_together(instances[place], tracking)
-    advance_together(residencies, kernel, instances, homes_of_several, tracking, open_bits, sums)
-    for place in range(end - begin):
-        instance, scale = instances[place], batch.scales[begin + place]
-        occupants = occupants_in(epoch_log, instance, epoch_log.epochs[instance] - 1)
-        if spilled[place]:
-            advance_late(residencies, occupants, instance, place, tracking, open_bits, sums)
-        finish_together(
-            residencies, occupants, scale, instance, place, tracking, open_bits, cells.events
-        )
-        find_longest(search, instance, place)
-
-
-@nested
-def _add_side_by_side(
-    batch: Batch, begin: int, end: int, search: Search, tracking: Tracking, workspace: Workspace
-) -> None:
-    """Add an epoch of a kernel to instances where it matters what was in an entry before."""
-    residencies, epoch_log, kernel = search.residencies, search.epoch_log, batch.kernels[begin]
-    groups, progress = tracking.groups, tracking.progress
-    instances = batch.instances[begin:end]
-    for place in range(begin, end):
-        instance = batch.instances[place]
-        _place(batch, place, search, workspace, workspace.placement.homes)
-        bound_occupants(residencies, kernel, workspace.placement.homes.arrivals, workspace.views)
-        _guess(batch, place, search, workspace)
-        find_longest(search, instance, -1)
-        occupants = occupants_in(epoch_log, instance, epoch_log.epochs[instance] - 1)
-        start(instance, occupants, groups, progress)
-    _advance_side_by_side(residencies, kernel, instances, epoch_log, groups, progress)
-    for place in range(begin, end):
-        instance = batch.instances[place]
-        occupants = occupants_in(epoch_log, instance, epoch_log.epochs[instance] - 1)
-        finish(
-            residencies, occupants, batch.scales[place], instance, tracking, workspace.cells.events
-        )
-
-
-@nested
-def _place(batch: Batch, place: int, search: Search, workspace: Workspace, homes: Homes) -> None:
-    """Place the residencies of an instance, and write into the log who lived where."""
-    residencies, epoch_log = search.residencies, search.epoch_log
-    fill = workspace.placement.fill
-    instance, kernel = batch.instances[place], batch.kernels[place]
-    find_homes(residencies, kernel, batch.fault_maps[place], homes, workspace.placement.counters)
-    epoch = epoch_log.epochs[instance]
-    epoch_log.epochs[instance] = epoch + 1
-    epoch_log.kernel[instance, epoch] = kernel
-    epoch_log.scale[instance, epoch] = batch.scales[place]
-    epoch_log.begin[instance, epoch] = epoch_log.used[0]
-    epoch_log.used[0] += homes.arrivals.arrived.sum()
-    sort_occupants(homes.arrivals, fill, occupants_in(epoch_log, instance, epoch))
-
-
-@nested
-def _guess(batch: Batch, place: int, search: Search, workspace: Workspace) -> None:
-    """Raise the bounds of an instance, and look where the most stressed cell is likely to be."""
-    instance = batch.instances[place]
-    raise_bounds(search.cells, instance, workspace.views.at_most, batch.scales[place])
-    guess_longest(search, instance)
-
-
-@compiled
-def _look_earlier(
-    search: Search,
-    instances: NDArray[np.int64],
-    backs: NDArray[np.float64],
-    earlier: NDArray[np.float64],
-) -> None:
-    """`longest_earlier` of instances: backs float64[m], earlier float64[m, 2]."""
-    for place in range(len(instances)):
-        longest_earlier(search, instances[place], backs[place], earlier[place])
-
-
-@nested
-def _advance_side_by_side(
-    residencies: Any, kernel: int, instances: Any, epoch_log: Any, groups: Any, progress: Any
-) -> None:
-    """Take the cells of instances that run the same kernel through their latest epochs."""
-    last = residencies.kernels.first_residency[kernel + 1]
-    for residency in range(residencies.kernels.first_residency[kernel], last, _TOGETHER):
-        until = min(residency + _TOGETHER, last)
-        for instance in instances:
-            occupants = occupants_in(epoch_log, instance, epoch_log.epochs[instance] - 1)
-            advance(residencies, occupants, instance, until, groups, progress)
+            bound_occupants(residencies, kernel, homes.arrivals, views)
+        raise_bounds(cells, instance, views.at_most, scale)

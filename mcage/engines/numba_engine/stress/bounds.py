@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.events import BLOCKS
-from mcage.engines.numba_engine.jit import inlined, inner, nested
+from mcage.engines.numba_engine.jit import inlined, inner
 from mcage.engines.numba_engine.placement.contents import ALL_COMPONENTS, BITS
 from mcage.engines.numba_engine.placement.redirect import (
     ENTRIES,
@@ -86,7 +86,6 @@ class Occupancy(NamedTuple):
     end: Any
 
 
-@nested
 def new_views(passes: int, cycles: Any) -> Any:
     """Make views; `cycles` is an array of the type of sums of cycles."""
     return Views(

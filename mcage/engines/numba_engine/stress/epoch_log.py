@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.concurrency import FreeList
-from mcage.engines.numba_engine.jit import nested
+from mcage.engines.numba_engine.jit import inner
 from mcage.engines.numba_engine.placement.occupants import Occupants
 from mcage.engines.numba_engine.placement.redirect import ENTRIES
 
@@ -90,7 +90,7 @@ def enlarged(before: EpochLog, epochs: int, occupants: int, pool: Pool) -> Epoch
     return more
 
 
-@nested
+@inner
 def occupants_in(epoch_log: Any, instance: int, epoch: int) -> Any:
     """Return the occupants of an instance in an epoch."""
     begin = epoch_log.begin[instance, epoch]

@@ -18,7 +18,7 @@ from mcage.engines.numba_engine.cell_times import (
     whole_times,
 )
 from mcage.engines.numba_engine.events import Events
-from mcage.engines.numba_engine.jit import inner, nested
+from mcage.engines.numba_engine.jit import compiled, inner
 from mcage.engines.numba_engine.placement.contents import BITS
 from mcage.engines.numba_engine.placement.redirect import ENTRIES
 from mcage.engines.numba_engine.placement.residencies import Residencies
@@ -36,6 +36,9 @@ from mcage.engines.numba_engine.stress.kept_cells import (
     tighten,
 )
 from mcage.engines.numba_engine.stress.open_bits import BIT, OpenBits, add_open, take_over
+
+ALONE, OPEN_UP, FINISH = range(3)
+"""Steps of the search, see `look`."""
 
 _NOT_AMONG = -1
 """Place of an instance of which no open bits have been worked out."""
@@ -58,12 +61,15 @@ class CellWorkspace(NamedTuple):
         Times of an entry in any epoch, and in the latest.
     open_bits : OpenBits
         Bits of the latest epoch that have been worked out for several instances at once.
+    most : float64[2]
+        Longest seconds at '0' and at '1' of any cell of an instance that has been seen so far.
     """
 
     events: Events
     times: Times
     latest: Times
     open_bits: OpenBits
+    most: NDArray[np.float64]
 
 
 class Search(NamedTuple):
@@ -114,139 +120,121 @@ class Moment(NamedTuple):
     most: NDArray[np.float64]
 
 
-@nested
-def guess_longest(search: Search, instance: int) -> None:
-    """Look where a cell is likely to be the most stressed one after an epoch.
+@compiled
+def look(
+    search: Search, instances: NDArray[np.int64], backs: NDArray[np.float64], step: int
+) -> None:
+    """Raise the longest seconds at '0' and at '1' of any cell of each instance.
 
     Parameters
     ----------
     search : Search
         What happened; bounds include the latest epoch.
-    instance : int
-        Instance.
+    instances : int64[m]
+        Instances, in the order in which their open bits are worked out together.
+    backs : float64[m]
+        Seconds to be taken back for each cycle of the latest epoch, fewer than were added.
+    step : int
+        `ALONE` looks wherever need be, instance by instance. `OPEN_UP` looks where a cell is likely
+        to be the most stressed one, and adds the bits that may be longer than it to those that are
+        worked out together; `FINISH`, after that, looks at these and wherever else need be.
     """
-    cells, now = search.cells, _end_of_epoch(search, instance, _NOT_AMONG)
-    for which in range(2):
-        before, after = cells.before[which, instance], cells.bounds[which, instance]
-        middle = _argmax_of_middles(after, cells.bounds[1 - which, instance])
-        for guess in (middle, np.argmax(before)):
-            if after.flat[guess] > now.most[which]:
-                _look(search, instance, int(guess // BITS), BIT << np.uint64(guess % BITS), now)
-    _keep_longest(search, instance, now)
+    cells, epoch_log, longest = search.cells, search.epoch_log, search.longest
+    most = search.workspace.most
+    for place in range(len(instances)):
+        instance = instances[place]
+        epochs = epoch_log.epochs[instance]
+        scale, back = epoch_log.scale[instance, epochs - 1], backs[place]
+        part = 1 - back / scale if back else 1.0
+        among = place if step == FINISH else _NOT_AMONG
+        moment = Moment(among, epochs, scale, back, part, most)
+        most[0], most[1] = longest[0, instance], longest[1, instance]
+        if step == FINISH:
+            _take_over(search, instance, moment)
+        else:
+            _look_where_likely(search, instance, moment)
+        for entry in range(ENTRIES):
+            chosen = _exceeding(cells, instance, entry, moment)
+            if chosen and step == OPEN_UP:
+                add_open(search.workspace.open_bits, place, entry, chosen)
+            elif chosen:
+                _look(search, instance, entry, chosen, moment)
+        longest[0, instance], longest[1, instance] = most[0], most[1]
 
 
 @inner
-def _argmax_of_middles(bounds: Any, opposite: Any) -> np.int64:
+def _look_where_likely(search: Search, instance: int, moment: Moment) -> None:
+    """Look at the bits whose bounds promise most."""
+    for number in range(4):
+        which: int = number // 2
+        guess: Any = np.int64(-1)
+        if moment.part < 1.0:
+            if number % 2 == 0:
+                guess = _argmax_of_bounds(search.cells, which, instance, moment)
+        elif number % 2 == 0:
+            guess = _argmax_of_middles(search.cells.bounds, which, instance)
+        else:
+            guess = _argmax_before(search.cells.before, which, instance)
+        if guess >= 0:
+            entry, bit = guess // BITS, guess % BITS
+            if _bound_at(search.cells, which, instance, entry, bit, moment) > moment.most[which]:
+                _look(search, instance, entry, BIT << np.uint64(bit), moment)
+
+
+@inner
+def _argmax_of_middles(bounds: Any, which: int, instance: int) -> np.int64:
     """Return the bit of an entry with the highest middle between its bound and the least time.
 
     An entry is powered for about as long as its bit with the least sum of both bounds says, and
-    a cell that is not at one value is at the other. float64[256, 32] each.
+    a cell that is not at one value is at the other. Bounds as in `Cells`.
     """
-    best, highest = np.int64(0), -1.0
+    best, highest, other = np.int64(0), -1.0, 1 - which
     for entry in range(ENTRIES):
-        powered = bounds[entry, 0] + opposite[entry, 0]
+        powered = bounds[which, instance, entry, 0] + bounds[other, instance, entry, 0]
         for bit in range(1, BITS):
-            powered = min(powered, bounds[entry, bit] + opposite[entry, bit])
+            both = bounds[which, instance, entry, bit] + bounds[other, instance, entry, bit]
+            powered = min(powered, both)
         for bit in range(BITS):
-            twice = bounds[entry, bit] + powered - opposite[entry, bit]
+            twice = bounds[which, instance, entry, bit] + powered
+            twice -= bounds[other, instance, entry, bit]
             if twice > highest:
                 best, highest = np.int64(entry * BITS + bit), twice
     return best
 
 
-@nested
-def open_up(search: Search, instance: int, place: int) -> None:
-    """Add the bits that may be longer than the guess to those that are worked out together."""
-    now = _end_of_epoch(search, instance, _NOT_AMONG)
+@inner
+def _argmax_before(before: Any, which: int, instance: int) -> np.int64:
+    """Return the bit of an entry with the highest bound before the epoch."""
+    best, highest = np.int64(0), -1.0
     for entry in range(ENTRIES):
-        chosen = _exceeding(search.cells, instance, entry, now)
-        if chosen:
-            add_open(search.workspace.open_bits, place, entry, chosen)
+        for bit in range(BITS):
+            if before[which, instance, entry, bit] > highest:
+                best, highest = np.int64(entry * BITS + bit), before[which, instance, entry, bit]
+    return best
 
 
-@nested
-def find_longest(search: Search, instance: int, place: int) -> None:
-    """Raise the longest seconds at '0' and at '1' of any cell of an instance after an epoch.
-
-    Parameters
-    ----------
-    search, instance
-        As for `guess_longest`, which has been called.
-    place : int
-        Number of the instance among those whose open bits have been worked out, or -1.
-    """
-    cells, epoch_log = search.cells, search.epoch_log
-    open_bits, latest = search.workspace.open_bits, search.workspace.latest
-    now = _end_of_epoch(search, instance, place)
-    if place != _NOT_AMONG:
-        number = epoch_log.epochs[instance] - 1
-        epoch = Epoch(number, epoch_log.scale[instance, number])
-        for entry in range(ENTRIES):
-            chosen = open_bits.bits[place, entry]
-            if chosen:
-                take_over(open_bits, place, entry, chosen, latest)
-                _tighten(cells, instance, epoch, latest, entry, chosen)
-    _look_where_bounds_exceed(search, instance, now)
-    _keep_longest(search, instance, now)
-
-
-@nested
-def _end_of_epoch(search: Search, instance: int, place: int) -> Moment:
-    """Return the end of the latest epoch of an instance, with the longest seconds so far."""
-    most = np.empty(2)
-    most[0], most[1] = search.longest[0, instance], search.longest[1, instance]
-    epochs, scale = _latest(search, instance)
-    return Moment(place, epochs, scale, 0.0, 1.0, most)
-
-
-@nested
-def _latest(search: Search, instance: int) -> tuple[int, float]:
-    """Epochs of an instance so far, and the seconds that a cycle of the latest stands for."""
-    epochs = search.epoch_log.epochs[instance]
-    return epochs, search.epoch_log.scale[instance, epochs - 1]
-
-
-@nested
-def _keep_longest(search: Search, instance: int, now: Moment) -> None:
-    search.longest[0, instance], search.longest[1, instance] = now.most[0], now.most[1]
-
-
-@nested
-def longest_earlier(search: Search, instance: int, back: float, earlier: Any) -> None:
-    """Find the longest seconds of any cell of an instance at a moment within the latest epoch.
-
-    Parameters
-    ----------
-    search, instance
-        As for `find_longest`.
-    place : int
-        Number of the instance among those whose open bits have been worked out, or -1.
-    back : float
-        Seconds to be taken back for each of the epoch's cycles, fewer than were added.
-    earlier : float64[2]
-        Longest seconds at '0' and at '1', filled in.
-    """
-    epochs, scale = _latest(search, instance)
-    most = np.zeros(2)
-    moment = Moment(_NOT_AMONG, epochs, scale, back, 1 - back / scale, most)
-    for which in range(2):
-        guess, highest = 0, -1.0
-        for place in range(ENTRIES * BITS):
-            bound = _bound_at(search.cells, which, instance, place // BITS, place % BITS, moment)
+@inner
+def _argmax_of_bounds(cells: Any, which: int, instance: int, moment: Any) -> np.int64:
+    """Return the bit of an entry with the highest bound at a moment within the epoch."""
+    best, highest = np.int64(0), -1.0
+    for entry in range(ENTRIES):
+        for bit in range(BITS):
+            bound = _bound_at(cells, which, instance, entry, bit, moment)
             if bound > highest:
-                guess, highest = place, bound
-        _look(search, instance, guess // BITS, BIT << np.uint64(guess % BITS), moment)
-    _look_where_bounds_exceed(search, instance, moment)
-    earlier[0], earlier[1] = most[0], most[1]
+                best, highest = np.int64(entry * BITS + bit), bound
+    return best
 
 
-@nested
-def _look_where_bounds_exceed(search: Search, instance: int, moment: Moment) -> None:
-    """Look into all bits of entries of which a cell may be the most stressed one."""
+@inner
+def _take_over(search: Search, instance: int, moment: Moment) -> None:
+    """Bound bits that have been worked out together by what the epoch has really added."""
+    open_bits, latest = search.workspace.open_bits, search.workspace.latest
+    epoch = Epoch(moment.epochs - 1, moment.scale)
     for entry in range(ENTRIES):
-        chosen = _exceeding(search.cells, instance, entry, moment)
+        chosen = open_bits.bits[moment.place, entry]
         if chosen:
-            _look(search, instance, entry, chosen, moment)
+            take_over(open_bits, moment.place, entry, chosen, latest)
+            _tighten(search.cells, instance, epoch, latest, entry, chosen)
 
 
 @inner
@@ -286,7 +274,7 @@ def _exceeding(cells: Any, instance: int, entry: int, moment: Any) -> np.uint64:
     return chosen
 
 
-@nested
+@inner
 def _look(search: Search, instance: int, entry: int, chosen: np.uint64, moment: Moment) -> None:
     """Look into the chosen bits of an entry: first the latest epoch, then, if need be, all."""
     cells, epoch_log, workspace = search.cells, search.epoch_log, search.workspace
@@ -342,7 +330,7 @@ def _tighten(
             tighten(cells, instance, epoch, latest, entry, bit)
 
 
-@nested
+@inner
 def _work_out(search: Search, instance: int, entry: int, chosen: np.uint64) -> None:
     """Work out the cells of the chosen bits of an entry, whose latest times are known."""
     cells, epoch_log, workspace = search.cells, search.epoch_log, search.workspace

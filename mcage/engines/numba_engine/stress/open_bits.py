@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.numba_engine.jit import inlined, inner, nested
+from mcage.engines.numba_engine.jit import inlined, inner
 from mcage.engines.numba_engine.placement.contents import BITS
 from mcage.engines.numba_engine.placement.redirect import ENTRIES
 from mcage.engines.numba_engine.simd import COMPONENTS
@@ -48,7 +48,6 @@ class OpenBits(NamedTuple):
     powered: NDArray[np.unsignedinteger]
 
 
-@nested
 def new_open_bits(cycles: Any) -> Any:
     """Make space for open bits; `cycles` is an array of the type of sums of cycles."""
     # Pages that are never touched take no memory.
@@ -61,7 +60,6 @@ def new_open_bits(cycles: Any) -> Any:
     )
 
 
-@inner
 def forget(open_bits: Any) -> None:
     """Forget all open bits."""
     open_bits.bits[:] = 0

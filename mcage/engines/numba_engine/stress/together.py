@@ -9,12 +9,13 @@ an entry on.
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.cell_times import add_everywhere
-from mcage.engines.numba_engine.jit import inlined, inner
+from mcage.engines.numba_engine.jit import compiled, inlined, inner
 from mcage.engines.numba_engine.placement.contents import BITS
 from mcage.engines.numba_engine.placement.redirect import ENTRIES, begin_of, residency_of
-from mcage.engines.numba_engine.placement.residencies import END, EVER, PARTIAL
+from mcage.engines.numba_engine.placement.residencies import END, EVER, PARTIAL, Residencies
 from mcage.engines.numba_engine.simd import (
     AT_ONCE,
     COMPONENTS,
@@ -24,9 +25,11 @@ from mcage.engines.numba_engine.simd import (
     prefetch,
     sum_planes,
 )
+from mcage.engines.numba_engine.stress.epoch_log import EpochLog, occupants_in
+from mcage.engines.numba_engine.stress.most_stressed import CellWorkspace
 from mcage.engines.numba_engine.stress.open_bits import BIT
 from mcage.engines.numba_engine.stress.tracked_cells import work_out_entry
-from mcage.engines.numba_engine.stress.tracked_groups import IN_ROW
+from mcage.engines.numba_engine.stress.tracked_groups import IN_ROW, Tracking
 
 _FIRST_BITS = np.uint64(FIRST_BITS)
 
@@ -39,8 +42,54 @@ _LINE = 8
 _LINE_BITS = np.uint64((1 << _LINE) - 1)
 
 
+@compiled
+def run_together(
+    residencies: Residencies,
+    epoch_log: EpochLog,
+    kernel: int,
+    instances: NDArray[np.int64],
+    homes: NDArray[np.int16],
+    spilled: NDArray[np.bool_],
+    tracking: Tracking,
+    cells: CellWorkspace,
+) -> None:
+    """Take instances through the latest epoch, in which all of them ran the same kernel.
+
+    Parameters
+    ----------
+    residencies, epoch_log : Residencies, EpochLog
+        What happened.
+    kernel : int
+        Kernel that they ran.
+    instances : int64[n]
+        Instances, in the order of the open bits.
+    homes : int16[n, residencies, passes]
+        Home of each residency in each pass; negative if it began in the LDS.
+    spilled : bool[n]
+        Whether any did.
+    tracking : Tracking
+        Tracked cells, whose seconds are raised.
+    cells : CellWorkspace
+        Open bits, and memory to work in.
+    """
+    sums, open_bits, epochs = cells.times.ones, cells.open_bits, epoch_log.epochs
+    for instance in instances:
+        _start(instance, tracking)
+    _advance(residencies, kernel, instances, homes, tracking, open_bits, sums)
+    for place in range(len(instances)):
+        instance = instances[place]
+        epoch = epochs[instance] - 1
+        occupants, scale = (
+            occupants_in(epoch_log, instance, epoch),
+            epoch_log.scale[instance, epoch],
+        )
+        if spilled[place]:
+            _advance_late(residencies, occupants, instance, place, tracking, open_bits, sums)
+        _finish(residencies, occupants, scale, instance, place, tracking, open_bits, cells.events)
+
+
 @inner
-def start_together(instance: int, tracking: Any) -> None:
+def _start(instance: int, tracking: Any) -> None:
     """Bring the tracked cells of an instance to the start of an epoch."""
     cells, progress = tracking.cells, tracking.progress
     for entry in range(ENTRIES):
@@ -52,7 +101,7 @@ def start_together(instance: int, tracking: Any) -> None:
 
 
 @inner
-def advance_together(
+def _advance(
     residencies: Any,
     kernel: int,
     instances: Any,
@@ -117,7 +166,7 @@ def _look_ahead(residencies: Any, residency: int) -> None:
 
 
 @inner
-def advance_late(
+def _advance_late(
     residencies: Any,
     occupants: Any,
     instance: int,
@@ -145,7 +194,9 @@ def _sum_residency(residencies: Any, residency: int, begin: int, lasts: int, sum
     ever, end = residencies.facts[residency, EVER], residencies.write_starts[residency + 1]
     always, varies = ever & ~(ever >> np.uint64(BITS)), ever & (ever >> np.uint64(BITS))
     planes, writes = residencies.contents.planes, residencies.writes
-    sums[:] = 0
+    for bit in range(BITS):
+        for component in range(COMPONENTS):
+            sums[bit, component] = 0
     for first in range(0, BITS, AT_ONCE):
         if varies >> np.uint64(first) & _FIRST_BITS:
             sum_planes(planes, writes.image, writes.duration, begin, end, first, sums)
@@ -186,7 +237,7 @@ def _add(
 
 
 @inner
-def finish_together(
+def _finish(
     residencies: Any,
     occupants: Any,
     scale: float,

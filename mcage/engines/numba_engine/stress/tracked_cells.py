@@ -7,9 +7,15 @@ time: what these write is looked up once for all instances, and is at hand for t
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mcage.engines.numba_engine.events import BLOCK_COMPONENTS, gather_events, lit_components
-from mcage.engines.numba_engine.jit import inner
+from mcage.engines.numba_engine.events import (
+    BLOCK_COMPONENTS,
+    Events,
+    gather_events,
+    lit_components,
+)
+from mcage.engines.numba_engine.jit import compiled, inner
 from mcage.engines.numba_engine.placement.redirect import (
     ENTRIES,
     WHOLE_ENTRY,
@@ -17,13 +23,66 @@ from mcage.engines.numba_engine.placement.redirect import (
     block_of,
     residency_of,
 )
-from mcage.engines.numba_engine.placement.residencies import END, PARTIAL, WRITES_END
+from mcage.engines.numba_engine.placement.residencies import (
+    END,
+    PARTIAL,
+    WRITES_END,
+    Residencies,
+)
 from mcage.engines.numba_engine.simd import COMPONENTS, TOGETHER, sum_cells
-from mcage.engines.numba_engine.stress.tracked_groups import IN_ROW
+from mcage.engines.numba_engine.stress.epoch_log import EpochLog, occupants_in
+from mcage.engines.numba_engine.stress.tracked_groups import IN_ROW, Tracking
+
+_TOGETHER = 1024
+"""Residencies that instances go through side by side: what they write fits the second-level
+cache."""
+
+
+@compiled
+def run_side_by_side(
+    residencies: Residencies,
+    epoch_log: EpochLog,
+    kernel: int,
+    instances: NDArray[np.int64],
+    tracking: Tracking,
+    events: Events,
+) -> None:
+    """Take the cells of instances through the latest epoch, in which they ran the same kernel.
+
+    Parameters
+    ----------
+    residencies, epoch_log : Residencies, EpochLog
+        What happened.
+    kernel : int
+        Kernel that they ran.
+    instances : int64[n]
+        Instances.
+    tracking : Tracking
+        Tracked cells, whose seconds are raised.
+    events : Events
+        Workspace.
+    """
+    groups, progress, epochs = tracking.groups, tracking.progress, epoch_log.epochs
+    first_residency = residencies.kernels.first_residency
+    for instance in instances:
+        _start(instance, occupants_in(epoch_log, instance, epochs[instance] - 1), groups, progress)
+    last = first_residency[kernel + 1]
+    for residency in range(first_residency[kernel], last, _TOGETHER):
+        until = min(residency + _TOGETHER, last)
+        for instance in instances:
+            occupants = occupants_in(epoch_log, instance, epochs[instance] - 1)
+            _advance(residencies, occupants, instance, until, groups, progress)
+    for instance in instances:
+        epoch = epochs[instance] - 1
+        occupants, scale = (
+            occupants_in(epoch_log, instance, epoch),
+            epoch_log.scale[instance, epoch],
+        )
+        _finish(residencies, occupants, scale, instance, tracking, events)
 
 
 @inner
-def start(instance: int, occupants: Any, groups: Any, progress: Any) -> None:
+def _start(instance: int, occupants: Any, groups: Any, progress: Any) -> None:
     """Bring the cells of an instance to the start of an epoch."""
     for place in range(progress.upcoming.shape[1]):
         progress.upcoming[instance, place] = occupants.first[place]
@@ -40,7 +99,7 @@ def start(instance: int, occupants: Any, groups: Any, progress: Any) -> None:
 
 
 @inner
-def advance(
+def _advance(
     residencies: Any, occupants: Any, instance: int, until: int, groups: Any, progress: Any
 ) -> None:
     """Take the cells of an instance through its occupants before the residency `until`."""
@@ -94,7 +153,7 @@ def advance(
 
 
 @inner
-def finish(
+def _finish(
     residencies: Any, occupants: Any, scale: float, instance: int, tracking: Any, events: Any
 ) -> None:
     """Add the epoch that the cells of an instance have come through to their seconds.

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.events import BLOCK_COMPONENTS
-from mcage.engines.numba_engine.jit import compiled
 from mcage.engines.numba_engine.placement.contents import BITS, CODE_BITS
 from mcage.engines.numba_engine.placement.redirect import ENTRIES, WHOLE_ENTRY
 from mcage.engines.numba_engine.simd import COMPONENTS, TOGETHER
@@ -160,7 +159,6 @@ def cells_of(tracked: TrackedCells, instances: int) -> CellList:
     return cells
 
 
-@compiled
 def new_progress(rows: int, groups: int, instances: int, passes: int, cycles: Any) -> Any:
     """Make space for progress; `cycles` is an array of the type of sums of cycles."""
     return Progress(

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.cell_times import new_times
 from mcage.engines.numba_engine.events import new_events
-from mcage.engines.numba_engine.jit import compiled
 from mcage.engines.numba_engine.placement.redirect import COUNTERS, ENTRIES, Homes, new_homes
 from mcage.engines.numba_engine.placement.residencies import Residencies
 from mcage.engines.numba_engine.stress.bounds import Views, new_views
@@ -28,12 +27,15 @@ class PlacementWorkspace(NamedTuple):
         Counters that nobody asks for.
     homes_of_several : int16[16, residencies, passes]
         Homes of instances that run the same kernel.
+    spilled : bool[16]
+        Whether some residency of theirs had no home at first.
     """
 
     homes: Homes
     fill: NDArray[np.int64]
     counters: NDArray[np.int64]
     homes_of_several: NDArray[np.int16]
+    spilled: NDArray[np.bool_]
 
 
 class Workspace(NamedTuple):
@@ -54,7 +56,6 @@ class Workspace(NamedTuple):
     cells: CellWorkspace
 
 
-@compiled
 def new_workspace(residencies: Residencies) -> Any:
     """Make memory that is enough for any kernel."""
     passes, kernels = len(residencies.selector_starts), residencies.kernels
@@ -70,6 +71,7 @@ def new_workspace(residencies: Residencies) -> Any:
             np.empty(ENTRIES * passes, np.int64),
             np.zeros(COUNTERS, np.int64),
             np.empty((SIDE_BY_SIDE, most_residencies, passes), np.int16),
+            np.empty(SIDE_BY_SIDE, np.bool_),
         ),
         new_views(passes, cycles),
         CellWorkspace(
@@ -77,5 +79,6 @@ def new_workspace(residencies: Residencies) -> Any:
             new_times(cycles),
             new_times(cycles),
             new_open_bits(cycles),
+            np.empty(2),
         ),
     )
