@@ -1,7 +1,8 @@
-"""Tracked cells on the host, compiled: cell by cell, without arrays in between.
+"""Tracked cells and shifts on the host, compiled: cell by cell, without arrays in between.
 
-`TrackedSeconds` is the reference, to the last bit. Shifts are computed here for the model
-`facelift`, which is plain arithmetic; for any other model, the reference computes them.
+`TrackedSeconds` and `AdditiveShift` are the reference, to the last bit. Shifts are computed here
+for the model `facelift`, which is plain arithmetic; for any other model, the reference computes
+them.
 """
 
 import sys
@@ -20,7 +21,7 @@ _LEAST = sys.float_info.min
 
 
 class _Rates(NamedTuple):
-    """What the formula of `facelift` takes, of each instance: float64[I] each; eta of all."""
+    """What the formula of `facelift` takes, of each: float64[I] or [1]; eta of all."""
 
     stress: NDArray[np.float64]
     diffusion: NDArray[np.float64]
@@ -51,7 +52,7 @@ class CompiledSeconds(TrackedSeconds):
         limits = failure.vmin_coefficient, failure.lowest_vdd_volts
         seconds, cells = (self._before, self.now), (self._tracked.instance, self._sound)
         vmin = self._tracked.vmin_volts
-        _find_failing(*cells, vmin, *seconds, ages, self._rates(shift), limits, fails)
+        _find_failing(*cells, vmin, *seconds, ages, _rates(shift), limits, fails)
         places = np.flatnonzero(fails)
         return places, self.of(places)
 
@@ -65,16 +66,46 @@ class CompiledSeconds(TrackedSeconds):
         first = len(self._tracked.cell) - self._instances * sampled
         seconds = self._before[:, first:], self.now[:, first:]
         when = moments.part, moments.age
-        _count(*seconds, sampled, instances, *when, self._rates(shift), counts)
+        _count(*seconds, sampled, instances, *when, _rates(shift), counts)
         return counts
 
-    def _rates(self, shift: AdditiveShift) -> _Rates:
-        assert isinstance(shift.nbti, Facelift)
-        stress, diffusion, activity = (
-            np.ascontiguousarray(np.broadcast_to(values, self._instances), dtype=np.float64)
-            for values in (shift.rates.stress, shift.rates.diffusion, shift.activity)
-        )
-        return _Rates(stress, diffusion, activity, shift.nbti.eta)
+
+def shifts(
+    shift: AdditiveShift, busy: NDArray[np.float64], age: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """As `AdditiveShift.dvth`: float64[2, n] and float64[n] to float64[2, n]."""
+    if not isinstance(shift.nbti, Facelift):
+        return shift.dvth(busy, age)
+    volts = np.empty(busy.shape)
+    _shift_each(np.ascontiguousarray(busy), age, _rates(shift), volts)
+    return volts
+
+
+def are_faulty(
+    shift: AdditiveShift,
+    failure: CellFailure,
+    vmin_volts: NDArray[np.float64],
+    seconds: CellSeconds,
+    moments: Moments,
+) -> NDArray[np.bool_]:
+    """As `CellFailure.are_faulty` of n cells at a moment of each: bool[n]."""
+    if not isinstance(shift.nbti, Facelift):
+        return failure.are_faulty(vmin_volts, shift.dvth(seconds.at(moments.part), moments.age))
+    faulty = np.empty(len(vmin_volts), dtype=bool)
+    times = np.ascontiguousarray(seconds.before), np.ascontiguousarray(seconds.after)
+    limits = failure.vmin_coefficient, failure.lowest_vdd_volts
+    _judge(vmin_volts, *times, moments.part, moments.age, _rates(shift), limits, faulty)
+    return faulty
+
+
+def _rates(shift: AdditiveShift) -> _Rates:
+    assert isinstance(shift.nbti, Facelift)
+    rates = shift.rates
+    stress, diffusion, activity = (
+        np.ascontiguousarray(values, dtype=np.float64).reshape(-1)
+        for values in (rates.stress, rates.diffusion, shift.activity)
+    )
+    return _Rates(stress, diffusion, activity, shift.nbti.eta)
 
 
 @compiled
@@ -90,17 +121,54 @@ def _begin(
 
 
 @compiled
+def _of(values: NDArray[np.float64], instance: int) -> float:
+    return values[instance] if len(values) > 1 else values[0]
+
+
+@compiled
 def _dvth(busy: float, age: float, rates: _Rates, instance: int) -> float:
     """Shift in volts as `AdditiveShift.dvth` and `Facelift.dvth` compute it, step by step."""
-    stressed = rates.activity[instance] * busy
+    diffusion = _of(rates.diffusion, instance)
+    stressed = _of(rates.activity, instance) * busy
     recovered = age - stressed
     if not recovered > LEAST_RECOVERY * age:
         recovered = 0.0
-    recovery = rates.diffusion[instance] * recovered
-    total = rates.diffusion[instance] * stressed + recovery
+    recovery = diffusion * recovered
+    total = diffusion * stressed + recovery
     part = np.sqrt(rates.eta * recovery / max(total, _LEAST))
-    shift: float = np.sqrt(np.sqrt(rates.stress[instance] * stressed)) * (1.0 - part)
+    shift: float = np.sqrt(np.sqrt(_of(rates.stress, instance) * stressed)) * (1.0 - part)
     return shift
+
+
+@compiled
+def _shift_each(
+    busy: NDArray[np.float64], age: NDArray[np.float64], rates: _Rates, volts: NDArray[np.float64]
+) -> None:
+    for kind in range(2):
+        for place in range(len(age)):
+            volts[kind, place] = _dvth(busy[kind, place], age[place], rates, place)
+
+
+@compiled
+def _judge(
+    vmin: NDArray[np.float64],
+    before: NDArray[np.float64],
+    after: NDArray[np.float64],
+    part: NDArray[np.float64],
+    age: NDArray[np.float64],
+    rates: _Rates,
+    limits: tuple[float, float],
+    faulty: NDArray[np.bool_],
+) -> None:
+    """Tell which cells fail when a part of their epochs has passed."""
+    coefficient, lowest_vdd = limits
+    for cell in range(len(vmin)):
+        largest = -np.inf
+        for kind in range(2):
+            begun = before[kind, cell]
+            busy = begun + (after[kind, cell] - begun) * part[cell]
+            largest = max(largest, _dvth(busy, age[cell], rates, cell))
+        faulty[cell] = vmin[cell] + coefficient * largest > lowest_vdd
 
 
 @compiled

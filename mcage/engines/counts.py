@@ -7,6 +7,7 @@ there are decides what happens, not where they are, and what is more than enough
 difference.
 """
 
+import itertools
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -14,9 +15,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.compiled import compiled
 from mcage.concurrency import Memo
 from mcage.engines.interface import Engine
-from mcage.engines.stress import by_kernel
 from mcage.geometry import SLICE
 from mcage.replays.outcome import Counters
 from mcage.replays.prepare import RedirectedReplay
@@ -27,11 +28,11 @@ from mcage.traces.model import RELEASE, WRITE
 COUNTERS = 8
 """Columns of counted events: the arrays of `Counters` in their order."""
 
-_SOUND_IF_FAULTY = np.array(
-    [0, *(SLICE.blocks - bin(faults).count("1") for faults in range(1, 1 << SLICE.blocks))],
-    dtype=np.uint8,
-)
+_ENTRIES, _BLOCKS, _WORDS = SLICE.entries, SLICE.blocks, SLICE.entries // 8
 _MANY = SLICE.entries * SLICE.blocks + 1
+_EACH, _EVEN, _PAIR = (np.uint64(byte * 0x0101010101010101) for byte in (1, 0b101, 0b11))
+"""Bytes of a word, each an entry whose four blocks are bits."""
+_ONE, _TWO, _LAST = np.uint64(1), np.uint64(2), np.uint64(56)
 
 Count = Callable[
     [Sequence[RedirectedReplay], NDArray[np.int64], NDArray[np.uint8]], NDArray[np.int64]
@@ -51,7 +52,13 @@ class Counts:
 
     def __init__(self, count: Count) -> None:
         self._count = count
-        self._known: Memo[RedirectedReplay, _Known] = Memo(_Known)
+        numbers = itertools.count()
+        self._used: Memo[RedirectedReplay, tuple[int, int, int]] = Memo(
+            lambda replay: (next(numbers) * _MANY * _MANY, *most_in_use(replay.schedule))
+        )
+        self._lock = threading.Lock()
+        # Places in rising order, and the counters of each; replaced as a whole, never changed.
+        self._known = np.empty(0, np.int64), np.empty((0, COUNTERS), np.int64)
 
     def of(
         self,
@@ -80,23 +87,37 @@ class Counts:
         kernel: NDArray[np.int64],
         fault_maps: NDArray[np.uint8],
     ) -> NDArray[np.int64]:
-        reliable = np.count_nonzero(fault_maps == 0, axis=1)
-        sound = _SOUND_IF_FAULTY[fault_maps].sum(axis=1, dtype=np.int64)
-        places = np.empty(len(kernel), dtype=np.int64)
-        unknown = []
-        for number, runs_it in by_kernel(kernel):
-            known = self._known.of(replays[number])
-            places[runs_it] = known.places(reliable[runs_it], sound[runs_it])
-            unknown.append(np.flatnonzero(runs_it)[known.first_unknown(places[runs_it])])
-        if any(map(len, unknown)):
-            together = np.concatenate(unknown)
-            counted = self._count(replays, kernel[together], fault_maps[together])
-            for number, runs_it in by_kernel(kernel[together]):
-                self._known.of(replays[number]).add(places[together[runs_it]], counted[runs_it])
-        counters = np.empty((len(kernel), COUNTERS), dtype=np.int64)
-        for number, runs_it in by_kernel(kernel):
-            counters[runs_it] = self._known.of(replays[number]).counters(places[runs_it])
-        return counters
+        places = self._places(replays, kernel, fault_maps)
+        known, counters = self._known
+        at = np.searchsorted(known, places)
+        unknown = known.take(at, mode="clip") != places if len(known) else np.ones(len(at), bool)
+        if unknown.any():
+            _, first = np.unique(places[unknown], return_index=True)
+            first = np.flatnonzero(unknown)[first]
+            self._add(places[first], self._count(replays, kernel[first], fault_maps[first]))
+            known, counters = self._known
+            at = np.searchsorted(known, places)
+        return counters[at]
+
+    def _places(
+        self,
+        replays: Sequence[RedirectedReplay],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+    ) -> NDArray[np.int64]:
+        """Numbers of places, no more than there is use for, as a number of the kernel: int64[n]."""
+        of_kernels = np.array([self._used.of(replay) for replay in replays])
+        first, most_entries, most_blocks = of_kernels[kernel].T
+        reliable, sound = free_places(np.ascontiguousarray(fault_maps).view(np.uint64))
+        entries, blocks = np.minimum(reliable, most_entries), np.minimum(sound, most_blocks)
+        return first + entries * _MANY + blocks
+
+    def _add(self, places: NDArray[np.int64], counters: NDArray[np.int64]) -> None:
+        """Remember the counters int64[n, 8] of places."""
+        with self._lock:
+            known = np.concatenate([self._known[0], places])
+            known, first = np.unique(known, return_index=True)
+            self._known = known, np.concatenate([self._known[1], counters])[first]
 
 
 class RememberingEngine(Engine):
@@ -130,38 +151,24 @@ class RememberingEngine(Engine):
         return self._counts.of(replays, kernel, fault_maps)
 
 
-class _Known:
-    """What is known of a kernel.
+@compiled
+def free_places(words: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Reliable entries, and sound blocks of the others, on fault maps: int64[n], int64[n].
 
-    A number of places is ``reliable * _MANY + sound``, each of them no more than there is use for.
+    The maps come in words of eight entries: uint64[n, 32].
     """
-
-    def __init__(self, replay: RedirectedReplay) -> None:
-        self._most_entries, self._most_blocks = most_in_use(replay.schedule)
-        self._lock = threading.Lock()
-        self._table = np.empty(0, np.int64), np.empty((0, COUNTERS), np.int64)
-
-    def places(self, reliable: NDArray[np.int64], sound: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Numbers of places of fault maps with so many reliable entries and sound blocks."""
-        entries = np.minimum(reliable, self._most_entries)
-        return entries * _MANY + np.minimum(sound, self._most_blocks)
-
-    def first_unknown(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Positions of numbers that are not known yet: each number once."""
-        numbers, first = np.unique(places, return_index=True)
-        return first[~np.isin(numbers, self._table[0], assume_unique=True)]
-
-    def add(self, places: NDArray[np.int64], counters: NDArray[np.int64]) -> None:
-        """Remember the counters int64[n, 8] of numbers of places."""
-        with self._lock:
-            numbers = np.concatenate([self._table[0], places])
-            numbers, first = np.unique(numbers, return_index=True)
-            self._table = numbers, np.concatenate([self._table[1], counters])[first]
-
-    def counters(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Counters int64[n, 8] of numbers that are known."""
-        numbers, counters = self._table
-        return counters[np.searchsorted(numbers, places)]
+    reliable, sound = np.empty(len(words), np.int64), np.empty(len(words), np.int64)
+    for place in range(len(words)):
+        faulty, unusable = np.uint64(0), np.uint64(0)
+        for word in range(_WORDS):
+            blocks = words[place, word]
+            pairs = (blocks & _EVEN) + (blocks >> _ONE & _EVEN)
+            unusable += ((pairs & _PAIR) + (pairs >> _TWO & _PAIR)) * _EACH >> _LAST
+            any_block = blocks | blocks >> _ONE
+            faulty += ((any_block | any_block >> _TWO) & _EACH) * _EACH >> _LAST
+        reliable[place] = _ENTRIES - np.int64(faulty)
+        sound[place] = _BLOCKS * np.int64(faulty) - np.int64(unusable)
+    return reliable, sound
 
 
 def only_numbers_matter(technique: Technique) -> bool:

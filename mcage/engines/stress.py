@@ -42,7 +42,7 @@ class FaultFreeDuties:
 
 def by_kernel(kernel: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.bool_]]]:
     """Each kernel that occurs in int64[m], with bool[m]: who runs it."""
-    for number in np.unique(kernel).tolist():
+    for number in np.flatnonzero(np.bincount(kernel)).tolist():
         yield number, kernel == number
 
 

@@ -90,10 +90,15 @@ class LifeConditions:
     @cached_property
     def floor_volts(self) -> float:
         """Vmin below which no cell can ever be faulty: lowest Vdd less the largest growth."""
-        largest = self.nbti.largest_dvth(
+        growth = self.vmin_coefficient * self._largest_dvth_volts
+        return self.environment.lowest_vdd_volts - growth * (1 + 1e-9)
+
+    @cached_property
+    def _largest_dvth_volts(self) -> float:
+        """Largest shift at the horizon of any transistor within the bounds of the distributions."""
+        return self.nbti.largest_dvth(
             self.environment, self.horizon_seconds, self.distributions.extremes
         )
-        return self.environment.lowest_vdd_volts - self.vmin_coefficient * largest * (1 + 1e-9)
 
     @property
     def sums_suffice(self) -> bool:
@@ -156,7 +161,7 @@ class LifeConditions:
 
     def delay_limit(self, constants: InstanceConstants | None = None) -> DelayLimit:
         """When transistors of instances are too slow; see `additive_shift` for arguments."""
-        given = self._checked(constants)
+        given = self._given(constants)
         limit = dvth_at_delay(
             self.delay_guardband,
             self.environment.highest_vdd_volts,
@@ -171,14 +176,14 @@ class LifeConditions:
 
     def _checked(self, constants: InstanceConstants | None) -> InstanceConstants:
         """Constants of instances, refused if they shift further than the floor allows for."""
-        given = self.distributions.constants if constants is None else constants
+        given = self._given(constants)
         seconds = self.horizon_seconds
         epochs = range(self.epochs) if given.temperature_swing_kelvin.ndim else [0]
         largest = max(
             self.nbti.largest_dvth(self.environment, seconds, given.in_epoch(epoch).transistors)
             for epoch in epochs
         )
-        bound = self.nbti.largest_dvth(self.environment, seconds, self.distributions.extremes)
+        bound = self._largest_dvth_volts
         if largest > bound * (1 + 1e-9):
             raise UserError(
                 f"NBTI model {self.nbti!r}: a transistor within the bounds of vt0_volts and "
@@ -186,3 +191,6 @@ class LifeConditions:
                 "sweeps need a model whose shift rises or falls with each of them"
             )
         return given
+
+    def _given(self, constants: InstanceConstants | None) -> InstanceConstants:
+        return self.distributions.constants if constants is None else constants

@@ -67,13 +67,28 @@ class FaultMapReplays:
             self.peak_spilled_rows[which],
         )
 
-    def keep(self, which: NDArray[np.int64] | NDArray[np.bool_], others: "FaultMapReplays") -> None:
-        """Replace the replays of selected instances."""
+    def keep(self, which: NDArray[np.int64], others: "FaultMapReplays") -> None:
+        """Replace the replays of selected instances by those of others, one for each."""
         self.kernel[which] = others.kernel
         self.fault_maps[which] = others.fault_maps
         self.end_cause[which] = others.end_cause
         self.events[which] = others.events
         self.peak_spilled_rows[which] = others.peak_spilled_rows
+
+    def replace(self, where: NDArray[np.bool_], others: "FaultMapReplays") -> None:
+        """Replace replays, where bool[n] says so, by those of others, all n."""
+        of_rows = where[:, None]
+        np.copyto(self.kernel, others.kernel, where=where)
+        np.copyto(self.fault_maps, others.fault_maps, where=of_rows)
+        np.copyto(self.end_cause, others.end_cause, where=where)
+        np.copyto(self.events, others.events, where=of_rows)
+        np.copyto(self.peak_spilled_rows, others.peak_spilled_rows, where=where)
+
+    def are_of(self, kernel: NDArray[np.int64], fault_maps: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        """Whether they are those of kernels int64[n] on fault maps uint8[n, 256]: bool[n]."""
+        same: NDArray[np.bool_] = (_words(self.fault_maps) == _words(fault_maps)).all(axis=1)
+        same &= self.kernel == kernel
+        return same
 
 
 @dataclass(frozen=True)
@@ -119,34 +134,38 @@ class Feasibility:
             fault_free.events[kernel],
             fault_free.peak_spilled_rows[kernel],
         )
-        affected = np.flatnonzero(_words(fault_maps).any(axis=1))
-        if len(affected) and fault_free.redirects:
-            self._redirect(affected, result, known)
-        elif len(affected) and fault_free.packs:
-            self._pack(affected, result)
-        elif len(affected):
-            needed = fault_free.needed[kernel[affected]]
-            harmed = (needed & (fault_maps[affected] != 0)).any(axis=1)
-            result.end_cause[affected[harmed]] = EndCause.FAULTY_ENTRY
-        result.end_cause[_spill_rate(result.events) > self.spill_limit] = EndCause.SPILL_LIMIT
+        is_affected = _words(fault_maps).any(axis=1)
+        if is_affected.any():
+            affected = np.flatnonzero(is_affected)
+            if fault_free.redirects:
+                self._redirect(is_affected, result, known)
+            elif fault_free.packs:
+                self._pack(affected, result)
+            else:
+                needed = fault_free.needed[kernel[affected]]
+                harmed = (needed & (fault_maps[affected] != 0)).any(axis=1)
+                result.end_cause[affected[harmed]] = EndCause.FAULTY_ENTRY
+        if self.spill_limit < 1:
+            result.end_cause[_spill_rate(result.events) > self.spill_limit] = EndCause.SPILL_LIMIT
         # Where there is no room at all, the limit does not matter.
         result.end_cause[result.peak_spilled_rows > self.lds_rows] = EndCause.NO_HOME
         return result
 
     def _redirect(
-        self, which: NDArray[np.int64], result: FaultMapReplays, known: tuple[FaultMapReplays, ...]
+        self,
+        unknown: NDArray[np.bool_],
+        result: FaultMapReplays,
+        known: tuple[FaultMapReplays, ...],
     ) -> None:
-        """Take over or count events and spilled rows of selected instances of a result."""
+        """Take over or count events and spilled rows of a result, where bool[n] says so."""
         for earlier in known:
-            same = earlier.kernel[which] == result.kernel[which]
-            same &= (_words(earlier.fault_maps[which]) == _words(result.fault_maps[which])).all(
-                axis=1
-            )
-            result.events[which[same]] = earlier.events[which[same]]
-            result.peak_spilled_rows[which[same]] = earlier.peak_spilled_rows[which[same]]
-            which = which[~same]
-            if not len(which):
-                return
+            same = unknown & earlier.are_of(result.kernel, result.fault_maps)
+            np.copyto(result.events, earlier.events, where=same[:, None])
+            np.copyto(result.peak_spilled_rows, earlier.peak_spilled_rows, where=same)
+            unknown &= ~same
+        which = np.flatnonzero(unknown)
+        if not len(which):
+            return
         kernel = result.kernel[which]
         counters = self.engine.redirect_each(
             self.fault_free.redirected, kernel, result.fault_maps[which]

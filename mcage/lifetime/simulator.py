@@ -158,7 +158,8 @@ class _Simulation:
         running = np.arange(len(self.epoch))
         for epoch, (start, end) in enumerate(pairwise(edges)):
             first = self._begin(running, epoch, start)
-            running, first = running[first.feasible], first.of(first.feasible)
+            if not first.feasible.all():
+                running, first = running[first.feasible], first.of(first.feasible)
             if not len(running):
                 break
             self.first.keep(running, first)
@@ -172,7 +173,7 @@ class _Simulation:
         """Let instances begin an epoch; those whose kernel cannot run end there."""
         kernel = self.kernel_of_epoch[running, epoch]
         first = self.feasibility.replay(kernel, self.entries.maps[running], self.last.of(running))
-        dead = ~first.feasible
+        dead = np.flatnonzero(~first.feasible)
         self.end.seconds[running[dead]] = start
         self.end.cause[running[dead]] = first.end_cause[dead]
         return first
@@ -288,8 +289,8 @@ class _Simulation:
             tried = self.feasibility.replay(feasible.kernel, fault_maps, feasible, infeasible)
             runs = tried.feasible
             low, high = np.where(runs, middle, low), np.where(runs, high, middle)
-            feasible.keep(runs, tried.of(runs))
-            infeasible.keep(~runs, tried.of(~runs))
+            feasible.replace(runs, tried)
+            infeasible.replace(~runs, tried)
         return high, infeasible.end_cause
 
     def _outcomes(self) -> LifeOutcomes:

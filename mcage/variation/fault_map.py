@@ -55,21 +55,27 @@ class EntryFaults:
 
     def more(self, cells: TailCells, faulty: NDArray[np.bool_]) -> "EntryFaults":
         """The same with more faults: cells of the I instances, and which are faulty, bool[n]."""
-        places = np.flatnonzero(faulty)
-        if not len(places):
-            return self
-        entry = cells.slice_entry[places]
-        # Cells are in rising order: those of an entry stand together.
-        first = np.flatnonzero(np.concatenate([[True], entry[1:] != entry[:-1]]))
-        bits, blocks, maps = self.bits.copy(), self.blocks.copy(), self.maps.copy()
-        changed, added = entry[first], np.diff(first, append=len(entry)).astype(np.int16)
-        in_block = (1 << cells.block[places]).astype(np.uint8)
-        bits_of, blocks_of = bits.ravel(), blocks.ravel()
-        bits_of[changed] += added
-        blocks_of[changed] |= np.bitwise_or.reduceat(in_block, first)
-        row = np.minimum(bits_of[changed], SLICE.blocks) << SLICE.blocks
-        maps.ravel()[changed] = _unusable_blocks(self.spread_blocks)[row | blocks_of[changed]]
+        bits, blocks = self.bits.copy(), self.blocks.copy()
+        maps = self._more(cells, faulty, bits, blocks, counted=True)
         return EntryFaults(bits, blocks, maps, self.spread_blocks)
+
+    def maps_with(self, cells: TailCells, faulty: NDArray[np.bool_]) -> NDArray[np.uint8]:
+        """Fault maps with more faults, as `more` has them: uint8[I, 256]."""
+        return self._more(cells, faulty, self.bits, self.blocks, counted=False)
+
+    def _more(
+        self,
+        cells: TailCells,
+        faulty: NDArray[np.bool_],
+        bits: NDArray[np.int16],
+        blocks: NDArray[np.uint8],
+        counted: bool,
+    ) -> NDArray[np.uint8]:
+        from mcage.variation.added_faults import add_faults  # Numba takes long to import
+
+        maps, unusable = self.maps.copy(), _unusable_blocks(self.spread_blocks)
+        add_faults(cells.offsets, cells.cell, faulty, bits, blocks, maps, unusable, counted)
+        return maps
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,13 @@ from engine_cases import NUMBA, SMALL, cuda_engine, possible_redirections
 from host_gpu.compiler import host_compiler
 from trace_strategies import SPILLING, random_trace
 
-from mcage.engines.counts import COUNTERS, Counts, most_in_use, only_numbers_matter
+from mcage.engines.counts import (
+    COUNTERS,
+    Counts,
+    free_places,
+    most_in_use,
+    only_numbers_matter,
+)
 from mcage.engines.numba_engine.placement.contents import RECORD
 from mcage.engines.numba_engine.placement.homes import count
 from mcage.engines.numba_engine.placement.operations import ADVANCE, FREE, KINDS
@@ -66,6 +72,15 @@ def test_where_free_places_are_makes_no_difference(name, seed):
         assert sum(asked) < len(maps)
     empty = counts.of(replays, kernel[:0], maps[:0])
     assert columns(empty).shape == (0, COUNTERS)
+
+
+def test_free_places_are_counted_in_words():
+    maps = np.random.default_rng(3).choice([0, 0, 0, *range(16)], size=(40, 256)).astype(np.uint8)
+    maps[0], maps[1] = 0, 15
+    reliable, sound = free_places(maps.view(np.uint64))
+    blocks = np.unpackbits(maps[:, :, None], axis=2, count=4, bitorder="little")
+    assert np.array_equal(reliable, (maps == 0).sum(axis=1))
+    assert np.array_equal(sound, ((blocks == 0).sum(axis=2) * (maps != 0)).sum(axis=1))
 
 
 @pytest.mark.parametrize("name", possible_redirections())

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mcage.aging.additive_shift import AdditiveShift
 from mcage.aging.vmin import CellFailure
+from mcage.engines.compiled_cells import are_faulty, shifts
 from mcage.engines.interface import Engine
 from mcage.engines.stress import FaultFreeDuties
 from mcage.engines.tracked_cells import CellSeconds, Moments, TrackedCells, between
@@ -47,6 +48,13 @@ class AdditiveCells(CellDegradation):
     def dvth(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
         """See `CellDegradation.dvth`."""
         return self.shift.dvth(self.seconds.at(self.span.part(moment)), moment)
+
+    def are_faulty(
+        self, failure: CellFailure, vmin_volts: NDArray[np.float64], moment: NDArray[np.float64]
+    ) -> NDArray[np.bool_]:
+        """See `CellDegradation.are_faulty`."""
+        moments = Moments(self.span.part(moment), moment)
+        return are_faulty(self.shift, failure, vmin_volts, self.seconds, moments)
 
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "AdditiveCells":
         """See `CellDegradation.of`."""
@@ -177,7 +185,7 @@ class AdditiveDegradation(Degradation):
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """See `Degradation.worst_dvth`."""
-        return self._shift.of(instances).dvth(self._longest_busy(instances, moment), moment)
+        return shifts(self._shift.of(instances), self._longest_busy(instances, moment), moment)
 
     def reaching(
         self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64]
@@ -199,7 +207,7 @@ class AdditiveDegradation(Degradation):
             )
             moment[open_] = crossing(excess, line.start, line.end)
             longest[:, open_] = self._longest_busy(unsolved, moment[open_])
-            worst = self._shift.of(unsolved).dvth(longest[:, open_], moment[open_]).max(axis=0)
+            worst = shifts(self._shift.of(unsolved), longest[:, open_], moment[open_]).max(axis=0)
             open_ = open_[worst < limit[open_] * (1 - SAME)]
         return moment
 
@@ -215,8 +223,8 @@ class AdditiveDegradation(Degradation):
         shift = self._shift.of(instances)
 
         def excess(moment: NDArray[np.float64]) -> NDArray[np.float64]:
-            shifts = shift.dvth(between(before, after, line.part(moment)), moment)
-            beyond: NDArray[np.float64] = shifts.max(axis=0) - limit_volts
+            dvth = shifts(shift, between(before, after, line.part(moment)), moment)
+            beyond: NDArray[np.float64] = dvth.max(axis=0) - limit_volts
             return beyond
 
         return excess

@@ -42,6 +42,20 @@ class CellDegradation(ABC):
     def dvth(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
         """Shifts of T0 and T1 in volts at a moment of each cell: float64[n] to float64[2, n]."""
 
+    def are_faulty(
+        self, failure: CellFailure, vmin_volts: NDArray[np.float64], moment: NDArray[np.float64]
+    ) -> NDArray[np.bool_]:
+        """Whether the cells fail at a moment of each: float64[n] to bool[n].
+
+        Parameters
+        ----------
+        failure : CellFailure
+            When cells fail.
+        vmin_volts, moment : float64[n]
+            Vmin of the cells as manufactured; the moments.
+        """
+        return failure.are_faulty(vmin_volts, self.dvth(moment))
+
     @abstractmethod
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> Self:
         """Shifts of selected cells."""
