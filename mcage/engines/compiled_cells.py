@@ -1,8 +1,8 @@
 """Tracked cells and shifts on the host, compiled: cell by cell, without arrays in between.
 
 `TrackedSeconds` and `AdditiveShift` are the reference, to the last bit. Shifts are computed here
-for the model `facelift`, which is plain arithmetic; for any other model, the reference computes
-them.
+for the model `facelift`, which is plain arithmetic; for any other model, also for one derived from
+it that may have another formula, the reference computes them.
 """
 
 import sys
@@ -44,7 +44,7 @@ class CompiledSeconds(TrackedSeconds):
         failure: CellFailure,
     ) -> tuple[NDArray[np.int64], CellSeconds]:
         """See `TrackedSeconds.failing`."""
-        if not isinstance(shift.nbti, Facelift):
+        if type(shift.nbti) is not Facelift:
             return super().failing(instances, age, shift, failure)
         ages = np.full(self._instances, -1.0)
         ages[instances] = age
@@ -60,7 +60,7 @@ class CompiledSeconds(TrackedSeconds):
         self, instances: NDArray[np.int64], moments: Moments, shift: AdditiveShift, bins: int
     ) -> NDArray[np.int64]:
         """See `TrackedSeconds.histogram`."""
-        if not isinstance(shift.nbti, Facelift):
+        if type(shift.nbti) is not Facelift:
             return super().histogram(instances, moments, shift, bins)
         counts, sampled = np.zeros((2, bins), dtype=np.int64), self._tracked.sampled
         first = len(self._tracked.cell) - self._instances * sampled
@@ -74,7 +74,7 @@ def shifts(
     shift: AdditiveShift, busy: NDArray[np.float64], age: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """As `AdditiveShift.dvth`: float64[2, n] and float64[n] to float64[2, n]."""
-    if not isinstance(shift.nbti, Facelift):
+    if type(shift.nbti) is not Facelift:
         return shift.dvth(busy, age)
     volts = np.empty(busy.shape)
     _shift_each(np.ascontiguousarray(busy), age, _rates(shift), volts)
@@ -89,7 +89,7 @@ def are_faulty(
     moments: Moments,
 ) -> NDArray[np.bool_]:
     """As `CellFailure.are_faulty` of n cells at a moment of each: bool[n]."""
-    if not isinstance(shift.nbti, Facelift):
+    if type(shift.nbti) is not Facelift:
         return failure.are_faulty(vmin_volts, shift.dvth(seconds.at(moments.part), moments.age))
     faulty = np.empty(len(vmin_volts), dtype=bool)
     times = np.ascontiguousarray(seconds.before), np.ascontiguousarray(seconds.after)
@@ -99,7 +99,7 @@ def are_faulty(
 
 
 def _rates(shift: AdditiveShift) -> _Rates:
-    assert isinstance(shift.nbti, Facelift)
+    assert type(shift.nbti) is Facelift
     rates = shift.rates
     stress, diffusion, activity = (
         np.ascontiguousarray(values, dtype=np.float64).reshape(-1)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from mcage.aging.additive_shift import AdditiveShift
-from mcage.aging.nbti import Rates, nbti_model
+from mcage.aging.nbti import Facelift, Rates, nbti_model
 from mcage.aging.vmin import CellFailure
-from mcage.engines.compiled_cells import are_faulty, shifts
-from mcage.engines.tracked_cells import CellSeconds, Moments
+from mcage.engines.compiled_cells import CompiledSeconds, are_faulty, shifts
+from mcage.engines.tracked_cells import CellSeconds, Moments, TrackedCells, TrackedSeconds
 
 FAILURE = CellFailure(vmin_coefficient=0.7, lowest_vdd_volts=0.5)
 
@@ -43,3 +43,36 @@ def test_compiled_shifts_are_those_of_the_reference(alike, count):
     faulty = are_faulty(shift, FAILURE, vmin, seconds, moments)
     assert np.array_equal(faulty, FAILURE.are_faulty(vmin, at_moment))
     assert count < 500 or 100 < faulty.sum() < 400
+
+
+class Forgetless(Facelift):
+    """Derived from the model that is compiled, with another formula."""
+
+    def dvth(self, stress, stressed, recovered):
+        return np.sqrt(np.sqrt(stress))
+
+
+def test_a_model_derived_from_facelift_has_its_own_formula():
+    rng, count = np.random.default_rng(1), 60
+    model = Forgetless(**vars(nbti_model("facelift", None)))
+    shift = AdditiveShift(model, Rates(np.array(1e-11), np.array(1.0)), np.array(0.7))
+    age = 10.0 ** rng.uniform(6, 8, count)
+    seconds, moments = rng.random((2, count)) * age, Moments(rng.random(count), age)
+    expected = shift.dvth(seconds, age)
+    assert np.array_equal(shifts(shift, seconds, age), expected)
+    at_moment = shift.dvth(moments.part * seconds, age)
+    vmin = np.full(count, FAILURE.lowest_vdd_volts - FAILURE.vmin_coefficient * at_moment.mean())
+    of_cells = CellSeconds(np.zeros((2, count)), seconds)
+    faulty = are_faulty(shift, FAILURE, vmin, of_cells, moments)
+    assert np.array_equal(faulty, FAILURE.are_faulty(vmin, at_moment))
+    assert 0 < faulty.sum() < count
+
+    tracked = TrackedCells(np.tile(np.arange(count), 2), np.arange(2 * count), vmin, sampled=1)
+    everybody, found_by = np.arange(count), []
+    for kind in (TrackedSeconds, CompiledSeconds):
+        both = kind(tracked, count)
+        both.now[:] = np.tile(seconds, 2)
+        places, _ = both.failing(everybody, age, shift, FAILURE)
+        counts = both.histogram(everybody, moments, shift, 60)
+        found_by.append([*places, *counts.ravel()])
+    assert found_by[0] == found_by[1]

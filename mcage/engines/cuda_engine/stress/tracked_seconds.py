@@ -136,7 +136,7 @@ class CudaTrackedSeconds(TrackedSeconds):
         failure: CellFailure,
     ) -> tuple[NDArray[np.int64], CellSeconds]:
         """See `TrackedSeconds.failing`."""
-        if not isinstance(shift.nbti, Facelift):
+        if type(shift.nbti) is not Facelift:
             return super().failing(instances, age, shift, failure)
         device, tail = self._runner.device, len(self._tracked.vmin_volts)
         ages = np.full(self._instances, -1.0)
@@ -186,7 +186,7 @@ class CudaTrackedSeconds(TrackedSeconds):
         self, instances: NDArray[np.int64], moments: Moments, shift: AdditiveShift, bins: int
     ) -> NDArray[np.int64]:
         """See `TrackedSeconds.histogram`."""
-        if not isinstance(shift.nbti, Facelift) or bins > _MOST_BINS:
+        if type(shift.nbti) is not Facelift or bins > _MOST_BINS:
             return super().histogram(instances, moments, shift, bins)
         device, cells = self._runner.device, len(self._tracked.cell)
         counts = device.zeros((2, bins), np.uint64)
@@ -220,7 +220,7 @@ class CudaTrackedSeconds(TrackedSeconds):
         """`Shift` of `kernels/shifts.cu`."""
         if self._shift is None or self._shift[0] is not shift:
             device, nbti = self._runner.device, shift.nbti
-            assert isinstance(nbti, Facelift)
+            assert type(nbti) is Facelift
             given = (shift.rates.stress, shift.rates.diffusion, shift.activity)
             values = [np.atleast_1d(np.asarray(each, dtype=np.float64)) for each in given]
             arrays = tuple(device.upload(each) for each in values)
