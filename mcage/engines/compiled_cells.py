@@ -122,7 +122,8 @@ def _begin(
 
 @compiled
 def _of(values: NDArray[np.float64], instance: int) -> float:
-    return values[instance] if len(values) > 1 else values[0]
+    value: float = values[instance] if len(values) > 1 else values[0]
+    return value
 
 
 @compiled

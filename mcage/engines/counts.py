@@ -110,7 +110,8 @@ class Counts:
         first, most_entries, most_blocks = of_kernels[kernel].T
         reliable, sound = free_places(np.ascontiguousarray(fault_maps).view(np.uint64))
         entries, blocks = np.minimum(reliable, most_entries), np.minimum(sound, most_blocks)
-        return first + entries * _MANY + blocks
+        places: NDArray[np.int64] = first + entries * _MANY + blocks
+        return places
 
     def _add(self, places: NDArray[np.int64], counters: NDArray[np.int64]) -> None:
         """Remember the counters int64[n, 8] of places."""

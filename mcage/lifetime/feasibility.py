@@ -134,7 +134,7 @@ class Feasibility:
             fault_free.events[kernel],
             fault_free.peak_spilled_rows[kernel],
         )
-        is_affected = _words(fault_maps).any(axis=1)
+        is_affected: NDArray[np.bool_] = (_words(fault_maps) != 0).any(axis=1)
         if is_affected.any():
             affected = np.flatnonzero(is_affected)
             if fault_free.redirects:
