@@ -6,8 +6,8 @@ their instances cannot be divided.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any, ClassVar
@@ -118,7 +118,7 @@ class ResultsFile(Source):
     @property
     def parts(self) -> tuple[range, ...]:
         """As `Source.parts`."""
-        return (range(self.header.instances),)
+        return self.header.present
 
     def read(self, instances: range, names: Collection[str]) -> dict[str, NDArray[Any]]:
         """As `Source.read`."""
@@ -193,6 +193,26 @@ class Finished:
                 )
 
 
+def shards_in(folder: Path, on_damage: OnDamage, only_read: bool = False) -> list[ShardFile]:
+    """The shards of a folder, verified.
+
+    Parameters
+    ----------
+    folder : Path
+        Shard folder.
+    on_damage : callable
+        Called with each damaged shard, which is then left out.
+    only_read : bool
+        Whether what killed processes have left in the folder stays there.
+
+    Raises
+    ------
+    UserError
+        A file is no shard, or reaches beyond its campaign.
+    """
+    return [ShardFile(*shard) for shard in verified_shards(folder, on_damage, only_read)]
+
+
 def results_at(place: Path) -> ResultsFile | None:
     """The results file at a place, verified; None if nothing is there.
 
@@ -212,48 +232,48 @@ def results_at(place: Path) -> ResultsFile | None:
 
 def finished_instances(
     results: ResultsFile | None,
-    folder: Path | None,
+    shards: Sequence[ShardFile],
     owner: Header | None,
-    on_damage: OnDamage,
     accept_other_code: bool,
+    elsewhere: Sequence[Source] = (),
 ) -> Finished | None:
-    """Verify everything that is finished of a campaign.
+    """Everything that is finished of a campaign.
 
     Parameters
     ----------
     results : ResultsFile or None
         Its results file, if it is there.
-    folder : Path or None
-        Its shard folder, which this process has locked; None if there is none.
+    shards : sequence of ShardFile
+        The shards of its folder.
     owner : Header, optional
-        The campaign. None takes, of the campaigns of the files, the one of most instances.
-    on_damage : callable
-        Called with each damaged shard, which is then left out.
+        The campaign. None takes, of the campaigns of the files, the one that asks for most.
     accept_other_code : bool
         Whether files may be those of other code.
+    elsewhere : sequence of Source
+        Files in other places.
 
     Returns
     -------
     Finished or None
-        None if nothing is finished and no owner is given.
+        None if nothing is finished and no owner is given. It is the same in whatever order files
+        are given.
 
     Raises
     ------
     UserError
-        A file is no shard, belongs to another campaign or other code, overlaps
-        another, or holds other results of the same instances.
+        A file belongs to another campaign or other code, overlaps another, or holds other results
+        of the same instances.
     """
-    shards = [
-        ShardFile(path, header, instances)
-        for path, header, instances in (verified_shards(folder, on_damage) if folder else ())
-    ]
-    sources = [*([results] if results else []), *shards]
+    sources = [*([results] if results else []), *shards, *elsewhere]
     if not sources:
         return Finished(owner, {}) if owner else None
-    sources.sort(key=lambda source: (source.parts[0].start, -source.parts[0].stop))
-    campaign = owner or max((source.header for source in sources), key=_extent)
     for source in sources:
-        _check_owner(source, campaign, accept_other_code)
+        _check_owner(source, owner or sources[0].header, accept_other_code)
+    keys = {source.header: source.header.to_json() for source in sources}
+    sources.sort(
+        key=lambda s: (s.parts[0].start, -s.parts[0].stop, s is not results, keys[s.header])
+    )
+    campaign = owner or replace(max(keys, key=_extent), absent=())
     kept = _each_once(sources)
     by_part = {part: source for source in kept for part in source.parts}
     header = reduce(Header.joined_by, (source.header for source in kept))
@@ -267,7 +287,7 @@ def finished_instances(
 
 def _extent(header: Header) -> tuple[int, bool, str]:
     """Key by which headers of the same campaign are ordered; the largest asks for most."""
-    return header.instances, header.stopping is None, header.to_json()
+    return header.instances, header.stopping is None, header.spec_toml
 
 
 def _check_owner(source: Source, owner: Header, accept_other_code: bool) -> None:

@@ -12,6 +12,7 @@ from mcage.campaign.finished import (
     Source,
     finished_instances,
     results_at,
+    shards_in,
 )
 from mcage.campaign.merge import is_there, over, write_merged
 from mcage.campaign.progress import Progress, Silent
@@ -140,9 +141,8 @@ class _Run:
             self.progress.say(f"warning: {damage}; computing it again")
             path.unlink()
 
-        finished = finished_instances(
-            results, folder, self._header, discard, self.accept_other_code
-        )
+        shards = shards_in(folder, discard) if folder else []
+        finished = finished_instances(results, shards, self._header, self.accept_other_code)
         assert finished is not None  # since the campaign is known
         return finished
 

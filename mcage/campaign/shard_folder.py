@@ -49,6 +49,36 @@ def locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+@contextmanager
+def read_locked(folder: Path) -> Iterator[None]:
+    """Keep a folder that is only read from being changed, where it has a lock that can be held.
+
+    Raises
+    ------
+    UserError
+        Another process is changing it.
+    """
+    try:
+        descriptor = os.open(folder / LOCK_NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:  # a copy without a lock: no process works in it
+        yield
+        return
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise _busy(folder) from None
+        except OSError:  # a file system without locks: no process works in it
+            pass
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _busy(folder: Path) -> UserError:
+    return UserError(f"another mcage is working on {folder}: wait for it or stop it")
+
+
 def _make(folder: Path) -> None:
     """Make the folder, and its name last through a power failure."""
     try:
@@ -61,12 +91,11 @@ def _make(folder: Path) -> None:
 
 
 def _lock(folder: Path, descriptor: int) -> None:
-    busy = UserError(f"another mcage is working on {folder}: wait for it or stop it")
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in (errno.EAGAIN, errno.EACCES):
-            raise busy from None
+            raise _busy(folder) from None
         raise UserError(
             f"the file system of {folder} offers no locks ({error.strerror}): "
             "write the results to another one"
@@ -77,13 +106,15 @@ def _lock(folder: Path, descriptor: int) -> None:
     except FileNotFoundError:
         same = False
     if not same:
-        raise busy
+        raise _busy(folder)
 
 
 def verified_shards(
-    folder: Path, on_damage: Callable[[Path, DamagedFileError], None]
+    folder: Path,
+    on_damage: Callable[[Path, DamagedFileError], None],
+    only_read: bool = False,
 ) -> list[tuple[Path, Header, range]]:
-    """Verify every shard of a folder that this process has locked.
+    """Verify every shard of a folder that this process has locked, or only reads.
 
     Parameters
     ----------
@@ -91,6 +122,8 @@ def verified_shards(
         Shard folder.
     on_damage : callable
         Called with each damaged shard, which is then left out.
+    only_read : bool
+        Whether what killed processes have left there stays.
 
     Returns
     -------
@@ -107,7 +140,8 @@ def verified_shards(
         if path.name == LOCK_NAME:
             continue
         if is_temporary(path):
-            remove_abandoned(path)
+            if not only_read:
+                remove_abandoned(path)
             continue
         instances = shard_range(path)
         if instances in paths:

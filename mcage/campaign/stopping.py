@@ -118,14 +118,17 @@ def ended(finished: Finished) -> Header | None:
     Parameters
     ----------
     finished : Finished
-        The finished instances, and the campaign as it began.
+        The finished instances, and the campaign: as it began, or as it has ended by its rule.
 
     Raises
     ------
     UserError
         A file is damaged.
     """
-    watch = Watch(finished.header)
+    header = finished.header
+    if header.stopped:
+        return None if finished.missing(header.instances) else header
+    watch = Watch(header)
     while not finished.missing(watch.checkpoint):
         whole, _ = watch.look(finished.sources)
         if whole:

@@ -144,6 +144,8 @@ def _print_error(error: Exception) -> None:
     """Print one line; of a command line that is not understood, also where to read about it."""
     if isinstance(error, UserError):
         print(f"error: {one_line(str(error))}", file=sys.stderr)
+        if error.command:
+            print(visible(error.command), file=sys.stderr)
         return
     usage: Any = error
     if message := usage.format_message():  # else help was asked for, and is printed already

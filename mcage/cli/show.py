@@ -108,11 +108,17 @@ def show(
         table = import_module(read_header(file).table)
         _show(table.summarize_file(file), table.print_summaries, json)
     from mcage.plain_text import visible
-    from mcage.report.notes import note_on_code, note_on_shared_dies
+    from mcage.report.notes import note_on_absent, note_on_code, note_on_shared_dies
     from mcage.results.reader import read_header
 
     header = read_header(file)
-    for note in (header.stopped, note_on_shared_dies(file), note_on_code(header)):
+    notes = (
+        note_on_absent(header),
+        header.stopped,
+        note_on_shared_dies(file),
+        note_on_code(header),
+    )
+    for note in notes:
         if note:
             typer.echo(visible(note), err=json)
 

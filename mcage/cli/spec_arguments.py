@@ -61,10 +61,8 @@ class SpecArguments:
         UserError
             As `StudySpec.from_toml`; or two options set the same key.
         """
-        from mcage.spec.toml_files import read_toml
-
         source = str(self.file) if self.file else self.command
-        fields = deepcopy(dict(self.defaults)) | (read_toml(self.file) if self.file else {})
+        fields = deepcopy(dict(self.defaults)) | (_read(self.file) if self.file else {})
         given = [(tuple(row.key.split(".")), value, row.flag) for row, value in self.values.items()]
         given += [(*parse_set(text), f"--set {text}") for text in self.settings]
         check_distinct([(path, option) for path, _, option in given])
@@ -166,9 +164,22 @@ class SpecOptions:
         return f"{row.help}{again} Default: {in_words}."
 
 
+def _read(path: Path) -> dict[str, Any]:
+    """Plain values of a spec: of a TOML file, or as a results file or a shard folder records it."""
+    from mcage.campaign.recorded import recorded_campaign
+    from mcage.spec.toml_files import parse_toml, read_toml
+
+    recorded = recorded_campaign(path)
+    return parse_toml(recorded.spec_toml) if recorded else read_toml(path)
+
+
 _File = Annotated[
     Path | None,
-    typer.Argument(metavar="SPEC", help="TOML file of the spec; options override it."),
+    typer.Argument(
+        metavar="SPEC",
+        help="TOML file of the spec, or a results file or shard folder that records one; options "
+        "override it.",
+    ),
 ]
 
 

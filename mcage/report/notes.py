@@ -10,6 +10,9 @@ from mcage.sweep.header import SweepHeader
 from mcage.variation import scenario
 from mcage.version import running_code
 
+RANGES = 8
+"""Ranges of missing instances that are named."""
+
 
 def note_on_shared_dies(path: Path) -> str | None:
     """Warning under a table of slices that are not independent; None if they are.
@@ -42,6 +45,16 @@ def note_on_shared_dies(path: Path) -> str | None:
         f"WARNING: {slices} slices share each die, and dies differ: slices are not independent, so "
         f"these intervals are too narrow. Use mcage show {path} --slices-per-chip {slices}"
     )
+
+
+def note_on_absent(header: Header) -> str:
+    """Say which instances a partial file lacks; empty if it has all of them."""
+    if not header.absent:
+        return ""
+    ranges = [f"{first}-{last}" if first < last else f"{first}" for first, last in header.absent]
+    shown = ", ".join(ranges[:RANGES]) + (", ..." if len(ranges) > RANGES else "")
+    missing = header.instances - header.holds
+    return f"PARTIAL: {missing} of {header.instances} instances are missing ({shown})"
 
 
 def note_on_code(header: Header) -> str:

@@ -14,10 +14,12 @@ FILETYPE = "mcage-results"
 
 def root_attributes(header: Header) -> dict[str, Any]:
     """Attributes of the file: all of the header that is not in coordinates."""
-    stopping: dict[str, Any] = {}
+    extent: dict[str, Any] = {}
     if header.stopping:
         rule = json.dumps(asdict(header.stopping), sort_keys=True)
-        stopping = {"stopping": rule, "stopped": header.stopped}
+        extent |= {"stopping": rule, "stopped": header.stopped}
+    if header.absent:
+        extent["absent_instances"] = json.dumps(header.absent)
     return {
         "Conventions": "CF-1.8",
         "filetype": FILETYPE,
@@ -34,7 +36,7 @@ def root_attributes(header: Header) -> dict[str, Any]:
         "engine_reason": header.engine_reason,
         "device": header.device,
         **header.declaration(),
-        **stopping,
+        **extent,
     }
 
 

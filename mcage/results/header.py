@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from importlib import import_module
+from itertools import chain, pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,7 +24,7 @@ from mcage.version import Code, running_code
 SCHEMA_VERSION = 7
 """Version of what all files hold; files of another version are refused."""
 
-EXTENT = ("spec_toml", "instances", "stopping", "stopped")
+EXTENT = ("spec_toml", "instances", "absent", "stopping", "stopped")
 """Fields of a header that say how many instances there are, and decide none of them."""
 
 STUDIES = {
@@ -79,6 +80,9 @@ class Header(ABC):
         When the campaign may end earlier.
     stopped : str
         Where it has ended by that rule and why, in words; empty until then.
+    absent : tuple of (int, int)
+        First and last id of the ranges of instances that a partial results file lacks, rising;
+        empty of every other.
 
     Raises
     ------
@@ -96,6 +100,10 @@ class Header(ABC):
     codes: tuple[Code, ...] = field(default_factory=lambda: (running_code(),))
     stopping: StoppingRule | None = None
     stopped: str = ""
+    absent: tuple[tuple[int, int], ...] = ()
+
+    command: ClassVar[str] = ""
+    """Command line that computes the study, but for spec and output; empty where there is none."""
 
     table: ClassVar[str] = "mcage.report.tables.any_study"
     """Module that makes the table of `mcage show`: `summarize_file` and `print_summaries`."""
@@ -105,6 +113,29 @@ class Header(ABC):
             raise ValueError("a campaign needs an instance")
         if not self.codes:
             raise ValueError("a campaign needs a code that computes it")
+        borders = [border for first, last in self.absent for border in (first, last + 1)]
+        rise = all(a < b for a, b in pairwise([-1, *borders, self.instances + 1]))
+        if not rise or borders == [0, self.instances]:
+            raise ValueError(f"no file of {self.instances} instances lacks {self.absent}")
+
+    @cached_property
+    def present(self) -> tuple[range, ...]:
+        """Ids of the instances that a results file holds, in rising ranges."""
+        borders = [0, *(border for a, b in self.absent for border in (a, b + 1)), self.instances]
+        ranges = (range(*pair) for pair in zip(borders[::2], borders[1::2], strict=True))
+        return tuple(ids for ids in ranges if ids)
+
+    @property
+    def ids(self) -> Sequence[int]:
+        """Ids of the instances that a results file holds, rising."""
+        if not self.absent:
+            return range(self.instances)
+        return tuple(chain.from_iterable(self.present))
+
+    @property
+    def holds(self) -> int:
+        """Number of instances that a results file holds."""
+        return sum(map(len, self.present))
 
     @property
     @abstractmethod
@@ -270,7 +301,7 @@ class DeclaredHeader(Header):
     @cached_property
     def coordinates(self) -> tuple[Coordinate, ...]:
         """As `Header.coordinates`."""
-        return (Coordinate(INSTANCE, range(self.instances)), *self.labels)
+        return (Coordinate(INSTANCE, self.ids), *self.labels)
 
     def declaration(self) -> dict[str, Any]:
         """The variables and coordinates as JSON texts."""

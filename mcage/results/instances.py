@@ -13,7 +13,7 @@ from mcage.results.header import Header
 
 
 def read_instances(
-    path: Path, header: Header, places: range, names: Collection[str]
+    path: Path, header: Header, instances: range, names: Collection[str]
 ) -> dict[str, NDArray[Any]]:
     """Variables of successive instances of a file that has been verified.
 
@@ -23,8 +23,8 @@ def read_instances(
         The file.
     header : Header
         Its header.
-    places : range
-        Places of the instances in the file.
+    instances : range
+        Ids of instances that follow one another in the file, too.
     names : collection of str
         Variables with the dimension ``instance``.
 
@@ -33,12 +33,12 @@ def read_instances(
     DamagedFileError
         The file cannot be read, although it could be when it was verified.
     """
+    earlier = (range(ids.start, min(ids.stop, instances.start)) for ids in header.present)
+    first = sum(map(len, earlier))
+    place = slice(first, first + len(instances))
     axes = {v.name: v.instance_axis for v in header.variables if v.name in names}
     with _opened(path) as file:
-        return {
-            name: file[name][(slice(None),) * axis + (slice(places.start, places.stop),)]
-            for name, axis in axes.items()
-        }
+        return {name: file[name][(slice(None),) * axis + (place,)] for name, axis in axes.items()}
 
 
 def read_sums(path: Path, header: Header) -> dict[str, NDArray[Any]]:

@@ -121,12 +121,11 @@ def _require_declared(
 def _from_fields(
     verified: VerifiedFile, kind: type[Header], grid: dict[str, Any], instances: int
 ) -> Header:
-    rule = verified.attribute("stopping", str) if "stopping" in verified.attributes else None
+    rule = _optional(verified, "stopping")
     fields = {
         "spec_toml": verified.attribute("spec", str),
         "spec_digest": verified.attribute("spec_digest", str),
         "seed": verified.attribute("seed", int),
-        "instances": instances,
         "engine": verified.attribute("engine", str),
         "engine_reason": verified.attribute("engine_reason", str),
         "device": verified.attribute("device", str),
@@ -135,10 +134,17 @@ def _from_fields(
     }
     try:
         fields["stopping"] = _rule(rule) if rule else None
+        absent = json.loads(_optional(verified, "absent_instances") or "[]")
+        fields["absent"] = absent
+        fields["instances"] = instances + sum(last - first + 1 for first, last in absent)
         fields["codes"] = json.loads(verified.attribute("codes", str))
         return kind.from_json(json.dumps(fields))
-    except (ValueError, RecursionError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         verified.refuse("header", str(error))
+
+
+def _optional(verified: VerifiedFile, name: str) -> str:
+    return str(verified.attribute(name, str)) if name in verified.attributes else ""
 
 
 def _rule(text: str) -> Any:

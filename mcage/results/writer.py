@@ -50,7 +50,7 @@ def write_results(
     UserError
         The file cannot be written.
     ValueError
-        The pieces have fewer or more instances than the campaign.
+        The pieces have fewer or more instances than the header says that the file holds.
     """
 
     def fill(file: h5py.File) -> None:

@@ -65,6 +65,7 @@ class SweepHeader(Header):
     epoch_edges_years: tuple[float, ...]
     operating_points: int
 
+    command: ClassVar[str] = "mcage sweep --engine {engine}"
     table: ClassVar[str] = "mcage.report.tables.summary"
 
     def __post_init__(self) -> None:
@@ -111,7 +112,7 @@ class SweepHeader(Header):
         edges_mv, edges_years = DVTH_BIN_EDGES_MV, self.epoch_edges_years
         contents: dict[str, Any] = {
             "case": [case.label for case in self.cases],
-            "instance": range(self.instances),
+            "instance": self.ids,
             "epoch": range(len(edges_years) - 1),
             "period": range(self.workload_periods),
             "operating_point": range(self.operating_points),

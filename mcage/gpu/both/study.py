@@ -55,6 +55,7 @@ KELVIN_ROUNDING = 1e-6
 class BothHeader(DeclaredHeader):
     """A study of both levels as its files know it."""
 
+    command: ClassVar[str] = "mcage gpu both --engine {engine}"
     table: ClassVar[str] = "mcage.report.tables.gpu_both"
 
 

@@ -44,6 +44,7 @@ SHARD_GPUS = 8192
 class GatingHeader(DeclaredHeader):
     """A study of SM gating as its files know it."""
 
+    command: ClassVar[str] = "mcage gpu gating"
     table: ClassVar[str] = "mcage.report.tables.gpu_lives"
 
 

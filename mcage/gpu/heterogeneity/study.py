@@ -40,6 +40,7 @@ Array = NDArray[np.generic]
 class HeterogeneityHeader(DeclaredHeader):
     """A study of heterogeneous structures as its files know it."""
 
+    command: ClassVar[str] = "mcage gpu heterogeneity"
     table: ClassVar[str] = "mcage.report.tables.heterogeneity"
 
 

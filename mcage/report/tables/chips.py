@@ -75,8 +75,13 @@ def summarize_chips(
     Raises
     ------
     UserError
-        As `chip_lives`; or dies differ, and had another number of slices in the sweep.
+        As `chip_lives`; or dies differ, and had another number of slices in the sweep; or the file
+        is partial, so that slices that follow one another in it are of different chips.
     """
+    if results["instance"][-1] != results.sizes["instance"] - 1:
+        raise UserError(
+            "slices are missing in this partial file, so that chips cannot be put together"
+        )
     faults = faults_of(results.attrs["spec"])
     sampled, sigma_volts = faults.slices_per_chip, faults.sigma_die_volts
     slices_per_chip = sampled if slices_per_chip is None else slices_per_chip
