@@ -81,10 +81,6 @@ def _check(spec: "SweepSpec", run: RunOptions) -> None:
 
 
 def _run(spec: "SweepSpec", run: RunOptions) -> None:
-    from mcage.report.console import console
-    from mcage.report.notes import note_on_shared_dies
-    from mcage.report.tables.summary import print_summaries, summarize_file
-
     if run.out == DEFAULT_OUT:
         _make_folder(run.out.parent)
     try:
@@ -93,6 +89,11 @@ def _run(spec: "SweepSpec", run: RunOptions) -> None:
         if run.out == DEFAULT_OUT:
             _remove_if_empty(run.out.parent)
         raise
+    # Imported when all is computed: what reads results takes half a second to import.
+    from mcage.report.console import console
+    from mcage.report.notes import note_on_shared_dies
+    from mcage.report.tables.summary import print_summaries, summarize_file
+
     print_summaries(summarize_file(path), console())
     if note := note_on_shared_dies(path):
         print(visible(note))
