@@ -20,15 +20,22 @@ from mcage.campaign.study import Study
 from mcage.cli import main
 
 HERE = Path(__file__).parent
-SUITES = ("validation", "parity", "unit", "system")
-"""Folders, in the order in which they run: what takes longest goes first."""
+SUITES = ("validation", "parity", "system", "unit")
+"""Folders, in the order in which they run: short tests last, so that all workers end together."""
 
 settings.register_profile("few", max_examples=25, deadline=None)
 settings.register_profile("many", max_examples=1000, deadline=None)
 settings.load_profile("few")  # `--hypothesis-profile=many` takes the other
 
-LONG_AND_NOTHING_COMPILED = ("test_fuzz", "test_kernels_compile", "test_host_gpu", "test_kill_9")
-"""What a second worker does while the first one compiles the numba engine."""
+NOTHING_COMPILED = (
+    "system/test_fuzz.py",
+    "parity/test_kernels_compile.py",
+    "parity/test_host_gpu.py",
+    "system/test_kill_9.py",
+    "unit/variation",
+    "unit/stats",
+)
+"""What a second worker does while the first one compiles the numba engine: long tests first."""
 
 MUCH_MEMORY_BYTES = 1 << 28
 """What a worker may take more before it looks for memory to give back."""
@@ -87,25 +94,59 @@ def _commands_are_made_once():
         yield
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Look for no garbage while tests are collected, and later not among what is there by then."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_collection_modifyitems(items):
-    """Mark tests by their suite, and give each of two workers something to begin with."""
+    """Mark tests by their suite, and give each of two workers something to begin and to end with.
+
+    Each worker starts with its half of the tests, in their order, and in the end takes tests over
+    from behind: these are short.
+    """
     for item in items:
         item.add_marker(_suite(item))
     items.sort(key=lambda item: SUITES.index(_suite(item)))
-    second = [item for item in items if item.path.stem in LONG_AND_NOTHING_COMPILED]
-    rest = [item for item in items if item.path.stem not in LONG_AND_NOTHING_COMPILED]
-    half = min(len(items) // 2, len(rest))
-    items[:] = rest[:half] + second + rest[half:]
+    free = [item for item in items if _place_among_free(item.path) is not None]
+    free.sort(key=lambda item: _place_among_free(item.path))
+    rest = [item for item in items if _place_among_free(item.path) is None]
+    first, second, short = (
+        [item for item in rest if _suite(item) in suites]
+        for suites in (("validation", "parity"), ("system",), ("unit",))
+    )
+    in_first_half = max(0, len(items) // 2 - len(first))
+    items[:] = first + short[:in_first_half] + free + second + short[in_first_half:]
+
+
+@functools.cache
+def _place_among_free(path):
+    """Place in `NOTHING_COMPILED` of the file or folder in which a test file is, or none."""
+    places = (
+        place for place, name in enumerate(NOTHING_COMPILED) if path.is_relative_to(HERE / name)
+    )
+    return next(places, None)
 
 
 def _suite(item):
-    return item.path.relative_to(HERE).parts[0]
+    return _suite_of(item.path)
+
+
+@functools.cache
+def _suite_of(path):
+    return path.relative_to(HERE).parts[0]
 
 
 def pytest_runtest_setup(item):
     """Two workers compile nothing twice."""
     beside_others = "PYTEST_XDIST_WORKER" in os.environ
-    if beside_others and item.path.stem not in LONG_AND_NOTHING_COMPILED:
+    if beside_others and _place_among_free(item.path) is None:
         import compile_engine
 
         compile_engine.once()
