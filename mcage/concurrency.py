@@ -85,6 +85,33 @@ class FreeList(Generic[Item]):
         self._free.append(item)
 
 
+class Pool(Generic[Item]):
+    """Memory of any size that is used again, for any number of threads.
+
+    Parameters
+    ----------
+    make : callable
+        Makes memory for at least so much.
+    room : callable
+        Tells for how much there is room in it.
+    """
+
+    def __init__(self, make: Callable[[int], Item], room: Callable[[Item], int]) -> None:
+        self._make, self._room = make, room
+        self._free: FreeList[Item | None] = FreeList(lambda: None)
+
+    def take(self, size: int) -> Item:
+        """Return memory for at least so much; no other thread has it."""
+        used_before = self._free.take()
+        if used_before is not None and self._room(used_before) >= size:
+            return used_before
+        return self._make(size)
+
+    def give_back(self, item: Item) -> None:
+        """Put back memory that is not needed any more."""
+        self._free.give_back(item)
+
+
 def usable_cores() -> int:
     """Return the number of cores that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)

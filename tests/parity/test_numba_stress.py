@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mcage.engines.numba_engine import NumbaEngine
+from mcage.engines.numba_engine.stress.workspace import new_batch_memory
 from mcage.engines.stress import DenseStress, FaultFreeDuties
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
@@ -69,6 +70,31 @@ def test_longest_and_tracked_times_are_those_of_all_cells(duties, seed):
         assert np.array_equal(dense.tracked_seconds.now, native.tracked_seconds.now), span
     assert dense.longest.all()
     assert dense.tracked_seconds.now.any()
+
+
+@pytest.mark.parametrize("places", [0, 7])
+def test_times_are_the_same_where_few_cells_can_be_kept(duties, places, monkeypatch):
+    """Bits that find no place are worked out again and again, and bounds count them in."""
+    monkeypatch.setattr("mcage.engines.numba_engine.stress.kept_cells._KEPT", places)
+    monkeypatch.setattr(NUMBA, "_memory", new_batch_memory())
+    for (dense, native), (running, kernel, fault_maps, seconds) in lives(duties, 1):
+        back = np.full(len(running), 0.3 * seconds)
+        assert np.array_equal(dense.longest, native.longest)
+        exact, actual = (
+            stress.longest_earlier(running, kernel, fault_maps, back) for stress in (dense, native)
+        )
+        assert np.array_equal(exact, actual)
+
+
+def test_a_batch_takes_over_the_memory_of_the_one_before(duties):
+    *_, ((_, native), _) = lives(duties, 1)
+    cells, longest = native._cells, native.longest.copy()
+    del native
+    *_, ((dense, again), _) = lives(duties, 2)
+    *_, ((_, last), _) = lives(duties, 1)
+    assert cells.seconds.ctypes.data in {a._cells.seconds.ctypes.data for a in (again, last)}
+    assert np.array_equal(dense.longest, again.longest)
+    assert np.array_equal(last.longest, longest)
 
 
 def test_longest_times_within_a_span_are_those_of_all_cells(duties):

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.engines.numba_engine.aligned import aligned_zeros
 from mcage.engines.numba_engine.events import BLOCKS, gather_events, lit_components
 from mcage.engines.numba_engine.jit import inner
 from mcage.engines.numba_engine.placement.contents import ALL_COMPONENTS, BITS
@@ -52,8 +53,10 @@ class Times(NamedTuple):
 
 def new_times(cycles: Any) -> Any:
     """Make times of an entry; `cycles` is an array of the type of sums of cycles."""
-    shape = (BITS, COMPONENTS)
-    return Times(np.zeros(shape, cycles.dtype), np.zeros(shape, cycles.dtype))
+    return Times(
+        aligned_zeros((BITS, COMPONENTS), cycles.dtype),
+        aligned_zeros((BITS, COMPONENTS), cycles.dtype),
+    )
 
 
 @inner

@@ -31,8 +31,11 @@ from mcage.engines.numba_engine.placement.redirect import COUNTERS, ENTRIES, Hom
 from mcage.engines.numba_engine.placement.residencies import Residencies, residencies_of
 from mcage.engines.numba_engine.simd import COMPONENTS
 from mcage.engines.numba_engine.stress.accumulator import FaultFreeStress, NumbaStress
-from mcage.engines.numba_engine.stress.epoch_log import Pool
-from mcage.engines.numba_engine.stress.workspace import Workspace, new_workspace
+from mcage.engines.numba_engine.stress.workspace import (
+    Workspace,
+    new_batch_memory,
+    new_workspace,
+)
 from mcage.engines.policies import Policies
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, by_kernel
 from mcage.engines.tracked_cells import TrackedCells
@@ -62,7 +65,7 @@ class NumbaEngine(RememberingEngine):
 
     def __init__(self) -> None:
         super().__init__()
-        self._pool = Pool()
+        self._memory = new_batch_memory()
         self._residencies: Memo[RedirectedReplay, Residencies] = Memo(
             lambda replay: residencies_of((replay,))
         )
@@ -111,7 +114,7 @@ class NumbaEngine(RememberingEngine):
         if not isinstance(duties.replays[0], RedirectedReplay):
             return FaultFreeStress(duties, tracked, instances)
         residencies, workspaces = self._redirected.of(duties)
-        return NumbaStress(residencies, workspaces, self._pool, duties, tracked, instances)
+        return NumbaStress(residencies, workspaces, self._memory, duties, tracked, instances)
 
 
 def _no_cycles(instances: int) -> NDArray[np.int64]:

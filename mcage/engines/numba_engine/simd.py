@@ -79,6 +79,21 @@ def _sum_planes(
 
 
 @intrinsic
+def _sum_planes_anew(
+    typing_context: Any,
+    planes: Any,
+    rows: Any,
+    cycles: Any,
+    begin: Any,
+    end: Any,
+    first: Any,
+    sums: Any,
+) -> Any:
+    """`sum_planes` from zero on, whatever the sums were."""
+    return _summing(planes, rows, cycles, sums, AT_ONCE, anew=True)
+
+
+@intrinsic
 def _sum_plane(
     typing_context: Any,
     planes: Any,
@@ -93,7 +108,9 @@ def _sum_plane(
     return _summing(planes, rows, cycles, sums, 1)
 
 
-def _summing(planes: Any, rows: Any, cycles: Any, sums: Any, at_once: int) -> Any:
+def _summing(
+    planes: Any, rows: Any, cycles: Any, sums: Any, at_once: int, anew: bool = False
+) -> Any:
     """Signature and code of a sum over several columns."""
     long = types.int64
     signature = types.void(planes, rows, cycles, long, long, long, sums)
@@ -111,7 +128,7 @@ def _summing(planes: Any, rows: Any, cycles: Any, sums: Any, at_once: int) -> An
         for column in range(at_once):
             place = components.at(sums, builder.add(first, _WORD(column)))
             total = _variable(builder, components.type)
-            builder.store(components.load(place), total)
+            builder.store(components.nothing if anew else components.load(place), total)
             places.append(place)
             totals.append(total)
         with cgutils.for_range_slice(builder, begin, end, _WORD(1), inc=True) as (index, _):
@@ -290,6 +307,7 @@ class _Components:
         self._item = context.get_value_type(array_type.dtype)
         self._bytes = array_type.dtype.bitwidth // 8
         self.type = ir.VectorType(self._item, COMPONENTS)
+        self.nothing = ir.Constant(self.type, [0] * COMPONENTS)
 
     def at(self, array: Any, row: Any) -> Any:
         """Address of a row."""
@@ -308,8 +326,7 @@ class _Components:
         """Vector with ``cycles`` more in every component of ``word``."""
         chosen = self._builder.bitcast(word, ir.VectorType(ir.IntType(1), COMPONENTS))
         each = _everywhere(self._builder, cycles, self.type)
-        nothing = ir.Constant(self.type, [0] * COMPONENTS)
-        return self._builder.add(total, self._builder.select(chosen, each, nothing))
+        return self._builder.add(total, self._builder.select(chosen, each, self.nothing))
 
 
 lowest_bit = cast(Callable[[Any], int], _lowest_bit)
@@ -323,6 +340,9 @@ sum_planes = cast(Callable[..., None], _sum_planes)
 """`sum_planes(planes, rows, cycles, begin, end, first, sums)`: uint64[:, columns], uint32[n], T[n];
 word ``planes[rows[i], c]`` counts for ``cycles[i]`` in row c of T[columns, 64], for
 begin <= i < end and the `AT_ONCE` columns from ``first`` on."""
+
+sum_planes_anew = cast(Callable[..., None], _sum_planes_anew)
+"""`sum_planes_anew(planes, rows, cycles, begin, end, first, sums)`: the same from zero on."""
 
 sum_plane = cast(Callable[..., None], _sum_plane)
 """`sum_plane(planes, rows, cycles, begin, end, column, sums)`: the same for one column."""

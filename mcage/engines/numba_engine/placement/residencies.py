@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.engines.numba_engine.aligned import aligned_join, aligned_zeros
 from mcage.engines.numba_engine.jit import compiled, inner
 from mcage.engines.numba_engine.placement.contents import (
     ALL_COMPONENTS,
@@ -186,7 +187,7 @@ def residencies_of(replays: tuple[PreparedReplay, ...], stored: bool = True) -> 
         ),
         writes=_joined_writes(parts, first_residency, cycles),
         contents=Contents(
-            planes=np.concatenate([part.planes for part in parts]),
+            planes=aligned_join([part.planes for part in parts]),
             masks=np.concatenate([common_masks(), *(part.masks for part in parts)]),
             regions_on=regions_on(replays[0].schedule),
         ),
@@ -199,9 +200,8 @@ def residencies_of(replays: tuple[PreparedReplay, ...], stored: bool = True) -> 
         row=_joined([part.row for part in parts]),
         end=_joined([part.end for part in parts]),
         wakes=_joined([part.wakes for part in parts]),
-        # Pages that are never touched take no memory.
-        at_most=np.zeros((first_residency[-1], COMPONENTS), dtype=cycles),
-        facts=np.zeros((first_residency[-1], 8), dtype=np.uint64),
+        at_most=aligned_zeros((first_residency[-1], COMPONENTS), cycles),
+        facts=aligned_zeros((first_residency[-1], 8), np.uint64),
     )
     if stored:
         _bound_residencies(residencies, np.empty((BITS, COMPONENTS), dtype=cycles))

@@ -24,7 +24,6 @@ from mcage.engines.numba_engine.simd import COMPONENTS
 from mcage.engines.numba_engine.stress.bounds import Views, bound_homes, bound_occupants
 from mcage.engines.numba_engine.stress.epoch_log import (
     EpochLog,
-    Pool,
     enlarged,
     new_epoch_log,
     occupants_in,
@@ -32,7 +31,6 @@ from mcage.engines.numba_engine.stress.epoch_log import (
 from mcage.engines.numba_engine.stress.kept_cells import (
     Cells,
     FaultFreeState,
-    new_cells,
     raise_bounds,
 )
 from mcage.engines.numba_engine.stress.most_stressed import (
@@ -54,7 +52,7 @@ from mcage.engines.numba_engine.stress.tracked_groups import (
     groups_of,
     new_progress,
 )
-from mcage.engines.numba_engine.stress.workspace import PlacementWorkspace, Workspace
+from mcage.engines.numba_engine.stress.workspace import BatchMemory, PlacementWorkspace, Workspace
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, by_kernel
 from mcage.engines.tracked_cells import TrackedCells, TrackedSeconds
 
@@ -100,8 +98,8 @@ class NumbaStress(FaultFreeStress):
     ----------
     residencies : Residencies
         Those of the technique on every kernel.
-    workspaces, pool : FreeList, Pool
-        Memory.
+    workspaces, memory : FreeList, BatchMemory
+        Memory for threads, and for batches.
     duties, tracked, instances
         As for `StressAccumulator`.
     """
@@ -110,17 +108,19 @@ class NumbaStress(FaultFreeStress):
         self,
         residencies: Residencies,
         workspaces: FreeList[Workspace],
-        pool: Pool,
+        memory: BatchMemory,
         duties: FaultFreeDuties,
         tracked: TrackedCells,
         instances: int,
     ) -> None:
         super().__init__(duties, tracked, instances)
-        self._residencies, self.workspaces, self._pool = residencies, workspaces, pool
+        self._residencies, self.workspaces, self._memory = residencies, workspaces, memory
 
     @cached_property
     def _cells(self) -> Cells:
-        return new_cells(len(self._has_separate_times))
+        cells = self._memory.cells.take(len(self._has_separate_times))
+        cells.used[0] = 0
+        return cells
 
     @cached_property
     def _groups(self) -> TrackedGroups:
@@ -150,17 +150,21 @@ class NumbaStress(FaultFreeStress):
     def _epoch_log(self) -> EpochLog:
         passes, instances = len(self._residencies.selector_starts), len(self._has_separate_times)
         occupants = passes * int(self._residencies_of_kernel.mean())
-        occupant = self._pool.take(_EXPECTED * instances * occupants)
+        occupant = self._memory.occupants.take(_EXPECTED * instances * occupants)
         return new_epoch_log(passes, instances, _EPOCHS, occupant)
 
     def __del__(self) -> None:
         if "_epoch_log" in self.__dict__:
-            self._pool.give_back(self._epoch_log.occupant)
+            self._memory.occupants.give_back(self._epoch_log.occupant)
+        if "_cells" in self.__dict__:
+            self._memory.cells.give_back(self._cells)
 
     def _begin(self, instances: NDArray[np.int64]) -> None:
         tracked = self._tracked_of(instances)
         instance, cell = self._tracked.instance[tracked], self._tracked.cell[tracked]
         duties = (self._duties.at_zero.duty, self._duties.at_one.duty)
+        self._cells.bounds[:, instances] = 0
+        self._cells.kept[instances] = -1
         for seconds, bounds, duty in zip(
             self.tracked_seconds.now, self._cells.bounds, duties, strict=True
         ):
@@ -181,7 +185,7 @@ class NumbaStress(FaultFreeStress):
         occupants = int(self._residencies_of_kernel[kernel].sum())
         occupants *= len(self._residencies.selector_starts)
         epochs = int(self._epoch_log.epochs[instances].max()) + 1
-        self._epoch_log = enlarged(self._epoch_log, epochs, occupants, self._pool)
+        self._epoch_log = enlarged(self._epoch_log, epochs, occupants, self._memory.occupants)
         # Kernel after kernel: what all instances look at stays in the caches.
         workspace = self.workspaces.take()
         for number, runs_it in by_kernel(kernel):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.engines.numba_engine.aligned import aligned_zeros
 from mcage.engines.numba_engine.events import BLOCKS
 from mcage.engines.numba_engine.jit import inlined, inner
 from mcage.engines.numba_engine.placement.contents import ALL_COMPONENTS, BITS
@@ -89,8 +90,8 @@ class Occupancy(NamedTuple):
 def new_views(passes: int, cycles: Any) -> Any:
     """Make views; `cycles` is an array of the type of sums of cycles."""
     return Views(
-        np.empty((ENTRIES, COMPONENTS), cycles.dtype),
-        np.empty((ENTRIES * BLOCKS, COMPONENTS), cycles.dtype),
+        aligned_zeros((ENTRIES, COMPONENTS), cycles.dtype),
+        aligned_zeros((ENTRIES * BLOCKS, COMPONENTS), cycles.dtype),
         np.empty(ENTRIES, np.bool_),
         np.empty(ENTRIES * BLOCKS, np.int64),
         np.empty(passes, np.int64),

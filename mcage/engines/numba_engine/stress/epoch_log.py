@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.concurrency import FreeList
+from mcage.concurrency import Pool
 from mcage.engines.numba_engine.jit import inner
 from mcage.engines.numba_engine.placement.occupants import Occupants
 from mcage.engines.numba_engine.placement.redirect import ENTRIES
@@ -39,22 +39,6 @@ class EpochLog(NamedTuple):
     used: NDArray[np.int64]
 
 
-class Pool:
-    """Memory for occupants that is used again. Threads may share it."""
-
-    def __init__(self) -> None:
-        self._free: FreeList[NDArray[np.int64]] = FreeList(lambda: np.empty(0, np.int64))
-
-    def take(self, occupants: int) -> NDArray[np.int64]:
-        """Return memory for at least so many occupants."""
-        used_before = self._free.take()
-        return used_before if len(used_before) >= occupants else np.empty(occupants, np.int64)
-
-    def give_back(self, occupant: NDArray[np.int64]) -> None:
-        """Put back memory that is not needed any more."""
-        self._free.give_back(occupant)
-
-
 def new_epoch_log(
     passes: int, instances: int, epochs: int, occupant: NDArray[np.int64]
 ) -> EpochLog:
@@ -72,7 +56,9 @@ def new_epoch_log(
     )
 
 
-def enlarged(before: EpochLog, epochs: int, occupants: int, pool: Pool) -> EpochLog:
+def enlarged(
+    before: EpochLog, epochs: int, occupants: int, pool: Pool[NDArray[np.int64]]
+) -> EpochLog:
     """Return the log with space for so many epochs of every instance, and occupants more."""
     instances, at_most = before.kernel.shape
     used = int(before.used[0])

@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.numba_engine.jit import inner
+from mcage.engines.numba_engine.jit import inlined, inner
 from mcage.engines.numba_engine.placement.contents import BITS
 from mcage.engines.numba_engine.placement.redirect import ENTRIES
 from mcage.engines.numba_engine.simd import COMPONENTS
 from mcage.engines.numba_engine.stress.open_bits import BIT
 
-KEPT = 2048
-"""Bits of entries of an instance whose cells are kept."""
+_KEPT = 256
+"""Bits of entries whose cells are kept, for each instance of a batch on average."""
 
 
 class Cells(NamedTuple):
@@ -26,11 +26,11 @@ class Cells(NamedTuple):
         Bounds before the latest epoch.
     kept : int32[instances, 256, 32]
         Place at which the cells of the bit are kept, or -1.
-    used : int64[instances]
-        How many bits are kept.
-    epochs : int64[instances, KEPT + 32]
+    used : int64[1]
+        How many bits are kept, of all instances together: some have ten times as many as others.
+    epochs : int64[places + 32]
         Epochs that are in `seconds`. The last 32 places are for bits that find no other.
-    seconds : float64[instances, KEPT + 32, 2, 64]
+    seconds : float64[places + 32, 2, 64]
         Seconds at '0' and at '1'.
     """
 
@@ -74,16 +74,33 @@ class Epoch(NamedTuple):
 
 
 def new_cells(instances: int) -> Cells:
-    """Make cells that have not been stressed yet."""
-    # Pages that are never touched take no memory.
+    """Make space for the cells of so many instances."""
+    places = instances * _KEPT + BITS
     return Cells(
-        np.zeros((2, instances, ENTRIES, BITS)),
-        np.zeros((2, instances, ENTRIES, BITS)),
-        np.full((instances, ENTRIES, BITS), -1, dtype=np.int32),
-        np.zeros(instances, dtype=np.int64),
-        np.empty((instances, KEPT + BITS), dtype=np.int64),
-        np.empty((instances, KEPT + BITS, 2, COMPONENTS)),
+        np.empty((2, instances, ENTRIES, BITS)),
+        np.empty((2, instances, ENTRIES, BITS)),
+        np.empty((instances, ENTRIES, BITS), dtype=np.int32),
+        np.zeros(1, dtype=np.int64),
+        np.empty(places, dtype=np.int64),
+        np.empty((places, 2, COMPONENTS)),
     )
+
+
+@inner
+def all_kept(cells: Any) -> bool:
+    """Whether all bits that have been worked out so far found a place."""
+    return bool(cells.used[0] < _places(cells))
+
+
+@inlined
+def place_without(cells: Any, bit: int) -> int:
+    """Place of a bit that found no other, until the next is worked out."""
+    return _places(cells) + bit
+
+
+@inlined
+def _places(cells: Any) -> int:
+    return len(cells.epochs) - BITS
 
 
 @inner
@@ -105,7 +122,7 @@ def tighten(cells: Any, instance: int, epoch: Any, latest: Any, entry: int, bit:
     `latest` are the times of the entry in the epoch.
     """
     kept = cells.kept[instance, entry, bit]
-    if kept >= 0 and cells.epochs[instance, kept] >= epoch.number:
+    if kept >= 0 and cells.epochs[kept] >= epoch.number:
         return
     most_zeros, most_ones = np.int64(0), np.int64(0)
     for component in range(COMPONENTS):
@@ -125,14 +142,14 @@ def find_places(state: Any, cells: Any, instance: int, entry: int, chosen: np.ui
         if chosen >> np.uint64(bit) & BIT:
             kept = cells.kept[instance, entry, bit]
             if kept < 0:
-                kept = KEPT + bit
-                if cells.used[instance] < KEPT:
-                    kept = cells.used[instance]
-                    cells.used[instance] += 1
+                kept = place_without(cells, bit)
+                if all_kept(cells):
+                    kept = cells.used[0]
+                    cells.used[0] += 1
                 cells.kept[instance, entry, bit] = kept
-                cells.epochs[instance, kept] = 0
+                cells.epochs[kept] = 0
                 _start(state, cells.seconds, instance, entry, bit, kept)
-            first = min(first, cells.epochs[instance, kept])
+            first = min(first, cells.epochs[kept])
     return first
 
 
@@ -140,15 +157,15 @@ def find_places(state: Any, cells: Any, instance: int, entry: int, chosen: np.ui
 def _start(state: Any, seconds: Any, instance: int, entry: int, bit: int, kept: int) -> None:
     """Start from the time that the instance spent without faults."""
     for component in range(COMPONENTS):
-        seconds[instance, kept, 0, component] = 0.0
-        seconds[instance, kept, 1, component] = 0.0
+        seconds[kept, 0, component] = 0.0
+        seconds[kept, 1, component] = 0.0
     for kernel in range(state.seconds.shape[1]):
         spent = state.seconds[instance, kernel]
         if spent:
             for component in range(COMPONENTS):
                 cell = (entry * COMPONENTS + component) * BITS + bit
-                seconds[instance, kept, 0, component] += spent * state.at_zero[kernel, cell]
-                seconds[instance, kept, 1, component] += spent * state.at_one[kernel, cell]
+                seconds[kept, 0, component] += spent * state.at_zero[kernel, cell]
+                seconds[kept, 1, component] += spent * state.at_one[kernel, cell]
 
 
 @inner
@@ -157,7 +174,7 @@ def missing(cells: Any, instance: int, epoch: int, entry: int, chosen: np.uint64
     bits = np.uint64(0)
     for bit in range(BITS):
         kept = cells.kept[instance, entry, bit]
-        if chosen >> np.uint64(bit) & BIT and cells.epochs[instance, kept] <= epoch:
+        if chosen >> np.uint64(bit) & BIT and cells.epochs[kept] <= epoch:
             bits |= BIT << np.uint64(bit)
     return bits
 
@@ -174,19 +191,19 @@ def add_epoch(
             for component in range(COMPONENTS):
                 ones = np.int64(times.ones[bit, component])
                 zeros = np.int64(times.powered[bit, component]) - ones
-                seconds[instance, kept, 0, component] += zeros * scale
-                seconds[instance, kept, 1, component] += ones * scale
+                seconds[kept, 0, component] += zeros * scale
+                seconds[kept, 1, component] += ones * scale
 
 
 @inner
 def settle(cells: Any, instance: int, epochs: int, entry: int, bit: int) -> None:
     """Bound a bit whose cells are worked out up to an epoch: no bound is better than the truth."""
     kept = cells.kept[instance, entry, bit]
-    cells.epochs[instance, kept] = epochs
-    if kept >= KEPT:
+    cells.epochs[kept] = epochs
+    if kept >= _places(cells):
         cells.kept[instance, entry, bit] = -1
     for which in range(2):
         most = 0.0
         for component in range(COMPONENTS):
-            most = max(most, cells.seconds[instance, kept, which, component])
+            most = max(most, cells.seconds[kept, which, component])
         cells.bounds[which, instance, entry, bit] = most

@@ -25,13 +25,14 @@ from mcage.engines.numba_engine.placement.residencies import Residencies
 from mcage.engines.numba_engine.simd import COMPONENTS
 from mcage.engines.numba_engine.stress.epoch_log import EpochLog, occupants_in
 from mcage.engines.numba_engine.stress.kept_cells import (
-    KEPT,
     Cells,
     Epoch,
     FaultFreeState,
     add_epoch,
+    all_kept,
     find_places,
     missing,
+    place_without,
     settle,
     tighten,
 )
@@ -250,8 +251,8 @@ def _bound_at(cells: Any, which: int, instance: int, entry: int, bit: int, momen
         return after
     before: float = cells.before[which, instance, entry, bit]
     kept, scale, back = cells.kept[instance, entry, bit], moment.scale, moment.back
-    is_truth = kept >= 0 and cells.epochs[instance, kept] == moment.epochs
-    if not is_truth and cells.used[instance] < KEPT and scale - back > _OUTWEIGHS * after:
+    is_truth = kept >= 0 and cells.epochs[kept] == moment.epochs
+    if not is_truth and all_kept(cells) and scale - back > _OUTWEIGHS * after:
         gained = np.rint((after - before) / scale)
         if before + gained * scale == after:
             left: float = after - gained * back
@@ -310,12 +311,12 @@ def _raise_most(
             most[1] = max(most[1], cells.bounds[1, instance, entry, bit])
             continue
         kept = cells.kept[instance, entry, bit]
-        place = kept if kept >= 0 else KEPT + bit
+        place = kept if kept >= 0 else place_without(cells, bit)
         for component in range(COMPONENTS):
             ones = np.int64(latest.ones[bit, component])
             zeros = np.int64(latest.powered[bit, component]) - ones
-            zero_seconds = cells.seconds[instance, place, 0, component]
-            one_seconds = cells.seconds[instance, place, 1, component]
+            zero_seconds = cells.seconds[place, 0, component]
+            one_seconds = cells.seconds[place, 1, component]
             most[0] = max(most[0], zero_seconds - zeros * back)
             most[1] = max(most[1], one_seconds - ones * back)
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.engines.numba_engine.aligned import aligned_zeros
 from mcage.engines.numba_engine.jit import inlined, inner
 from mcage.engines.numba_engine.placement.contents import BITS
 from mcage.engines.numba_engine.placement.redirect import ENTRIES
@@ -22,6 +23,13 @@ _ROWS = 1 << 14
 """Open bits of all these instances for which there is space. Others are looked at one by one."""
 
 BIT = np.uint64(1)
+
+IN_ROW = 4
+"""Tracked cells of an entry in a row."""
+
+AT_ONE, PLACE, POWERED, OPEN, ROW, MORE, MORE_END = 0, 4, 8, 9, 10, 11, 12
+"""Columns of `OpenBits.lines`."""
+_COLUMNS = 16
 
 
 class OpenBits(NamedTuple):
@@ -37,15 +45,18 @@ class OpenBits(NamedTuple):
         Rows in use.
     ones : T[rows, 64]
         Cycles at '1' of the cells of an open bit.
-    powered : T[16, 256]
-        Cycles for which each entry is powered.
+    lines : T[16 * 256, 16]
+        What is asked of an entry of an instance whenever a residency lives there, in one cache
+        line: cycles at '1' of its first four tracked cells from `AT_ONE` on, and from `PLACE` on
+        where each is, as in `CellList`; `POWERED`: cycles for which it is powered; `OPEN`, `ROW`:
+        its `bits` and `first`; `MORE`, `MORE_END`: rows of further tracked cells.
     """
 
     bits: NDArray[np.uint64]
     first: NDArray[np.int64]
     used: NDArray[np.int64]
     ones: NDArray[np.unsignedinteger]
-    powered: NDArray[np.unsignedinteger]
+    lines: NDArray[np.unsignedinteger]
 
 
 def new_open_bits(cycles: Any) -> Any:
@@ -55,8 +66,8 @@ def new_open_bits(cycles: Any) -> Any:
         np.zeros((SIDE_BY_SIDE, ENTRIES), np.uint64),
         np.zeros((SIDE_BY_SIDE, ENTRIES), np.int64),
         np.zeros(1, np.int64),
-        np.empty((_ROWS, COMPONENTS), cycles.dtype),
-        np.zeros((SIDE_BY_SIDE, ENTRIES), cycles.dtype),
+        aligned_zeros((_ROWS, COMPONENTS), cycles.dtype),
+        aligned_zeros((SIDE_BY_SIDE * ENTRIES, _COLUMNS), cycles.dtype),
     )
 
 
@@ -64,7 +75,6 @@ def forget(open_bits: Any) -> None:
     """Forget all open bits."""
     open_bits.bits[:] = 0
     open_bits.used[0] = 0
-    open_bits.powered[:] = 0
 
 
 @inner
@@ -85,9 +95,15 @@ def add_open(open_bits: Any, place: int, entry: int, chosen: np.uint64) -> None:
 
 
 @inlined
+def powered_of(open_bits: Any, place: int, entry: int) -> Any:
+    """Cycles for which an entry is powered."""
+    return open_bits.lines[place * ENTRIES + entry, POWERED]
+
+
+@inlined
 def take_over(open_bits: Any, place: int, entry: int, chosen: np.uint64, times: Any) -> None:
     """Copy the times of the chosen bits of an entry, which are among the open ones."""
-    row, powered = open_bits.first[place, entry], open_bits.powered[place, entry]
+    row, powered = open_bits.first[place, entry], powered_of(open_bits, place, entry)
     for bit in range(BITS):
         if open_bits.bits[place, entry] >> np.uint64(bit) & BIT:
             if chosen >> np.uint64(bit) & BIT:

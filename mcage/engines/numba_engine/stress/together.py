@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.numba_engine.cell_times import add_everywhere
 from mcage.engines.numba_engine.jit import compiled, inlined, inner
 from mcage.engines.numba_engine.placement.contents import BITS
-from mcage.engines.numba_engine.placement.redirect import ENTRIES, begin_of, residency_of
+from mcage.engines.numba_engine.placement.redirect import ENTRIES, begin_of, index, residency_of
 from mcage.engines.numba_engine.placement.residencies import END, EVER, PARTIAL, Residencies
 from mcage.engines.numba_engine.simd import (
     AT_ONCE,
@@ -23,13 +22,24 @@ from mcage.engines.numba_engine.simd import (
     add_row,
     lowest_bit,
     prefetch,
-    sum_planes,
+    sum_planes_anew,
 )
 from mcage.engines.numba_engine.stress.epoch_log import EpochLog, occupants_in
 from mcage.engines.numba_engine.stress.most_stressed import CellWorkspace
-from mcage.engines.numba_engine.stress.open_bits import BIT
+from mcage.engines.numba_engine.stress.open_bits import (
+    AT_ONE,
+    BIT,
+    IN_ROW,
+    MORE,
+    MORE_END,
+    OPEN,
+    PLACE,
+    POWERED,
+    ROW,
+    powered_of,
+)
 from mcage.engines.numba_engine.stress.tracked_cells import work_out_entry
-from mcage.engines.numba_engine.stress.tracked_groups import IN_ROW, Tracking
+from mcage.engines.numba_engine.stress.tracked_groups import Tracking
 
 _FIRST_BITS = np.uint64(FIRST_BITS)
 
@@ -73,8 +83,8 @@ def run_together(
         Open bits, and memory to work in.
     """
     sums, open_bits, epochs = cells.times.ones, cells.open_bits, epoch_log.epochs
-    for instance in instances:
-        _start(instance, tracking)
+    for place in range(len(instances)):
+        _start(instances[place], place, tracking, open_bits)
     _advance(residencies, kernel, instances, homes, tracking, open_bits, sums)
     for place in range(len(instances)):
         instance = instances[place]
@@ -89,15 +99,27 @@ def run_together(
 
 
 @inner
-def _start(instance: int, tracking: Any) -> None:
-    """Bring the tracked cells of an instance to the start of an epoch."""
-    cells, progress = tracking.cells, tracking.progress
+def _start(instance: int, place: int, tracking: Any, open_bits: Any) -> None:
+    """Bring the tracked cells of an instance, whose open bits are known, to the start of an epoch.
+
+    Parameters as for `_finish`.
+    """
+    cells, progress, lines = tracking.cells, tracking.progress, open_bits.lines
     for entry in range(ENTRIES):
         progress.depends[instance, entry] = False
         progress.mixed[instance, entry] = False
-    for row in range(cells.first[instance * ENTRIES], cells.first[(instance + 1) * ENTRIES]):
+        line = index(place * ENTRIES + entry)
+        of_entry = instance * ENTRIES + entry
+        first, last = cells.first[of_entry], cells.first[of_entry + 1]
         for cell in range(IN_ROW):
-            progress.cycles_at_one[row, cell] = 0
+            lines[line, AT_ONE + cell] = 0
+            lines[line, PLACE + cell] = cells.place[first, cell]
+            for row in range(first + 1, last):
+                progress.cycles_at_one[row, cell] = 0
+        lines[line, POWERED] = 0
+        lines[line, OPEN] = open_bits.bits[place, entry]
+        lines[line, ROW] = open_bits.first[place, entry]
+        lines[line, MORE], lines[line, MORE_END] = first + 1, last
 
 
 @inner
@@ -135,21 +157,15 @@ def _advance(
         begin = write_starts[residency]
         lasts = np.int64(facts[residency, END]) - residencies.writes.cycle[begin]
         _sum_residency(residencies, residency, begin, lasts, sums)
+        partial = facts[residency, PARTIAL] != 0
         for place in range(len(instances)):
             for pass_ in range(passes):
                 home = homes[place, residency - first, pass_]
                 if home >= 0:
-                    _add(
-                        facts,
-                        residency,
-                        lasts,
-                        instances[place],
-                        place,
-                        home >> 3,
-                        tracking,
-                        open_bits,
-                        sums,
-                    )
+                    entry = home >> 3
+                    _add(lasts, place, entry, tracking, open_bits, sums)
+                    if partial:
+                        tracking.progress.depends[instances[place], entry] = True
 
 
 @inner
@@ -185,7 +201,9 @@ def _advance_late(
                 continue
             lasts = np.int64(facts[residency, END]) - residencies.writes.cycle[begin]
             _sum_residency(residencies, residency, begin, lasts, sums)
-            _add(facts, residency, lasts, instance, place, entry, tracking, open_bits, sums)
+            _add(lasts, place, entry, tracking, open_bits, sums)
+            if facts[residency, PARTIAL]:
+                tracking.progress.depends[instance, entry] = True
 
 
 @inner
@@ -194,46 +212,39 @@ def _sum_residency(residencies: Any, residency: int, begin: int, lasts: int, sum
     ever, end = residencies.facts[residency, EVER], residencies.write_starts[residency + 1]
     always, varies = ever & ~(ever >> np.uint64(BITS)), ever & (ever >> np.uint64(BITS))
     planes, writes = residencies.contents.planes, residencies.writes
-    for bit in range(BITS):
-        for component in range(COMPONENTS):
-            sums[bit, component] = 0
     for first in range(0, BITS, AT_ONCE):
         if varies >> np.uint64(first) & _FIRST_BITS:
-            sum_planes(planes, writes.image, writes.duration, begin, end, first, sums)
-        elif always >> np.uint64(first) & _FIRST_BITS:
+            sum_planes_anew(planes, writes.image, writes.duration, begin, end, first, sums)
+        else:
             for bit in range(first, first + AT_ONCE):
-                if always >> np.uint64(bit) & BIT:
-                    add_everywhere(sums, bit, lasts)
+                cycles = lasts * np.int64(always >> np.uint64(bit) & BIT)
+                for component in range(COMPONENTS):
+                    sums[bit, component] = cycles
 
 
 @inlined
-def _add(
-    facts: Any,
-    residency: int,
-    lasts: int,
-    instance: int,
-    place: int,
-    entry: int,
-    tracking: Any,
-    open_bits: Any,
-    sums: Any,
-) -> None:
+def _add(lasts: int, place: int, entry: int, tracking: Any, open_bits: Any, sums: Any) -> None:
     """Let a residency, which is summed up, live in an entry."""
+    lines, line = open_bits.lines, index(place * ENTRIES + entry)
+    lines[line, POWERED] += lasts
+    for cell in range(IN_ROW):
+        lines[line, AT_ONE + cell] += _sum_at(sums, lines[line, PLACE + cell])
     cells, ones = tracking.cells, tracking.progress.cycles_at_one
-    open_bits.powered[place, entry] += lasts
-    if facts[residency, PARTIAL]:
-        tracking.progress.depends[instance, entry] = True
-    of_entry = instance * ENTRIES + entry
-    for of_cells in range(cells.first[of_entry], cells.first[of_entry + 1]):
+    for row in range(lines[line, MORE], lines[line, MORE_END]):
         for cell in range(IN_ROW):
-            at = np.uint32(cells.place[of_cells, cell])
-            more = sums[at // np.uint32(COMPONENTS), at % np.uint32(COMPONENTS)]
-            ones[of_cells, cell] += more
-    left, row = open_bits.bits[place, entry], open_bits.first[place, entry]
+            ones[row, cell] += _sum_at(sums, cells.place[row, cell])
+    left, open_row = np.uint64(lines[line, OPEN]), np.int64(lines[line, ROW])
     while left:
-        add_row(open_bits.ones, row, sums, lowest_bit(left))
+        add_row(open_bits.ones, open_row, sums, lowest_bit(left))
         left &= left - BIT
-        row += 1
+        open_row += 1
+
+
+@inlined
+def _sum_at(sums: Any, place: Any) -> Any:
+    """Sum at a place as in `CellList`."""
+    at = index(place)
+    return sums[at // np.uint32(COMPONENTS), at % np.uint32(COMPONENTS)]
 
 
 @inner
@@ -258,14 +269,18 @@ def _finish(
             open_bits.bits[place, entry] = 0
             work_out_entry(residencies, occupants, scale, instance, entry, tracking, events)
             continue
-        powered = np.int64(open_bits.powered[place, entry])
-        of_entry = instance * ENTRIES + entry
-        for row in range(cells.first[of_entry], cells.first[of_entry + 1]):
+        powered = np.int64(powered_of(open_bits, place, entry))
+        first, last = (
+            cells.first[instance * ENTRIES + entry],
+            cells.first[instance * ENTRIES + entry + 1],
+        )
+        for cell in range(IN_ROW):
+            at_one = open_bits.lines[place * ENTRIES + entry, AT_ONE + cell]
+            progress.cycles_at_one[first, cell] = at_one
+        for row in range(first, last):
             for cell in range(IN_ROW):
-                tracked, ones = (
-                    cells.tracked[row, cell],
-                    np.int64(progress.cycles_at_one[row, cell]),
-                )
+                tracked = cells.tracked[row, cell]
+                ones = np.int64(progress.cycles_at_one[row, cell])
                 if tracked >= 0:
                     seconds[0, tracked] += (powered - ones) * scale
                     seconds[1, tracked] += ones * scale

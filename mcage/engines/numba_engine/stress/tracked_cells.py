@@ -31,7 +31,8 @@ from mcage.engines.numba_engine.placement.residencies import (
 )
 from mcage.engines.numba_engine.simd import COMPONENTS, TOGETHER, sum_cells
 from mcage.engines.numba_engine.stress.epoch_log import EpochLog, occupants_in
-from mcage.engines.numba_engine.stress.tracked_groups import IN_ROW, Tracking
+from mcage.engines.numba_engine.stress.open_bits import IN_ROW
+from mcage.engines.numba_engine.stress.tracked_groups import Tracking
 
 _TOGETHER = 1024
 """Residencies that instances go through side by side: what they write fits the second-level

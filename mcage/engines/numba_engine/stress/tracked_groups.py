@@ -9,11 +9,9 @@ from mcage.engines.numba_engine.events import BLOCK_COMPONENTS
 from mcage.engines.numba_engine.placement.contents import BITS, CODE_BITS
 from mcage.engines.numba_engine.placement.redirect import ENTRIES, WHOLE_ENTRY
 from mcage.engines.numba_engine.simd import COMPONENTS, TOGETHER
+from mcage.engines.numba_engine.stress.open_bits import IN_ROW
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
-
-IN_ROW = 4
-"""Tracked cells of an entry in a row."""
 
 
 class TrackedGroups(NamedTuple):
@@ -65,7 +63,7 @@ class Progress(NamedTuple):
     Attributes
     ----------
     cycles_at_one : T[rows, 4]
-        Cycles at '1' of the cells of the list.
+        Cycles at '1' of the cells of the list, but for the first row of an entry.
     ones : int64[groups, 8]
         Cycles at '1' of the cells.
     powered : int64[groups]

@@ -1,15 +1,17 @@
-"""Memory in which the instances of a thread are worked on."""
+"""Memory in which the instances of a thread, and of a batch, are worked on."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.concurrency import Pool
 from mcage.engines.numba_engine.cell_times import new_times
 from mcage.engines.numba_engine.events import new_events
 from mcage.engines.numba_engine.placement.redirect import COUNTERS, ENTRIES, Homes, new_homes
 from mcage.engines.numba_engine.placement.residencies import Residencies
 from mcage.engines.numba_engine.stress.bounds import Views, new_views
+from mcage.engines.numba_engine.stress.kept_cells import Cells, new_cells
 from mcage.engines.numba_engine.stress.most_stressed import CellWorkspace
 from mcage.engines.numba_engine.stress.open_bits import SIDE_BY_SIDE, new_open_bits
 
@@ -54,6 +56,29 @@ class Workspace(NamedTuple):
     placement: PlacementWorkspace
     views: Views
     cells: CellWorkspace
+
+
+class BatchMemory(NamedTuple):
+    """Memory that a batch has until its last epoch, and leaves to the next.
+
+    Attributes
+    ----------
+    occupants : Pool of int64[...]
+        For the occupants of an epoch log.
+    cells : Pool of Cells
+        For the cells of so many instances.
+    """
+
+    occupants: Pool[NDArray[np.int64]]
+    cells: Pool[Cells]
+
+
+def new_batch_memory() -> BatchMemory:
+    """Make memory for batches; there is none at first."""
+    return BatchMemory(
+        Pool(lambda occupants: np.empty(occupants, np.int64), len),
+        Pool(new_cells, lambda cells: len(cells.kept)),
+    )
 
 
 def new_workspace(residencies: Residencies) -> Any:
