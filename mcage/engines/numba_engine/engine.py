@@ -21,13 +21,13 @@ from mcage.engines.numba_engine.events import Events, new_events
 from mcage.engines.numba_engine.fixed_layout import fixed_layout_times
 from mcage.engines.numba_engine.jit import compiled
 from mcage.engines.numba_engine.placement.contents import BITS
-from mcage.engines.numba_engine.placement.homes import count, find_homes
+from mcage.engines.numba_engine.placement.homes import count, homes_on_first_kernel
 from mcage.engines.numba_engine.placement.occupants import (
     Occupants,
     new_occupants,
     sort_occupants,
 )
-from mcage.engines.numba_engine.placement.redirect import COUNTERS, ENTRIES, Homes, new_homes
+from mcage.engines.numba_engine.placement.redirect import COUNTERS, ENTRIES, Homes
 from mcage.engines.numba_engine.placement.residencies import Residencies, residencies_of
 from mcage.engines.numba_engine.simd import COMPONENTS
 from mcage.engines.numba_engine.stress.accumulator import FaultFreeStress, NumbaStress
@@ -86,7 +86,9 @@ class NumbaEngine(RememberingEngine):
         counters = np.zeros((len(kernel), COUNTERS), dtype=np.int64)
         for number, runs_it in by_kernel(kernel):
             of_kernel = np.zeros((np.count_nonzero(runs_it), COUNTERS), dtype=np.int64)
-            count(self._placeable.of(replays[number]), fault_maps[runs_it], of_kernel)
+            residencies = self._placeable.of(replays[number])
+            homes = homes_on_first_kernel(residencies)
+            count(residencies, fault_maps[runs_it], homes, of_kernel)
             counters[runs_it] = of_kernel
         return counters
 
@@ -104,7 +106,11 @@ class NumbaEngine(RememberingEngine):
         # A slice without faults is asked for once: residencies are not kept for it alone.
         has_faults = bool(fault_maps.any())
         residencies = self._residencies.of(replay) if has_faults else residencies_of((replay,))
-        _redirected_times(residencies, fault_maps, _EntryWorkspace.of(residencies), ones, powered)
+        workspace = _EntryWorkspace.of(residencies)
+        for instance in range(len(fault_maps)):
+            only = fault_maps[instance : instance + 1]
+            count(residencies, only, workspace.homes, workspace.counters)
+            _redirected_times(residencies, workspace, ones[instance], powered[instance])
         return _cell_times(ones, powered, replay.period)
 
     def unpacked_stress(
@@ -146,13 +152,13 @@ class _EntryWorkspace(NamedTuple):
     @classmethod
     def of(cls, residencies: Residencies) -> Self:
         """Make memory for residencies of one kernel."""
-        passes, count = len(residencies.selector_starts), len(residencies.end)
-        writes, cycles = len(residencies.writes.image), residencies.at_most
+        passes, writes = len(residencies.selector_starts), len(residencies.writes.image)
+        cycles = residencies.at_most
         return cls(
-            new_homes(passes, count),
-            new_occupants(0, passes, count),
+            homes_on_first_kernel(residencies),
+            new_occupants(0, passes, len(residencies.end)),
             np.empty(ENTRIES * passes, np.int64),
-            np.zeros(COUNTERS, np.int64),
+            np.zeros((1, COUNTERS), np.int64),
             new_events(passes * writes, passes, cycles),
             new_times(cycles),
         )
@@ -161,20 +167,17 @@ class _EntryWorkspace(NamedTuple):
 @compiled
 def _redirected_times(
     residencies: Residencies,
-    fault_maps: NDArray[np.uint8],
     workspace: _EntryWorkspace,
     ones: NDArray[np.int64],
     powered: NDArray[np.int64],
 ) -> None:
-    homes, occupants, times = workspace.homes, workspace.occupants, workspace.times
-    passes, events = len(residencies.selector_starts), workspace.events
-    for instance in range(len(fault_maps)):
-        find_homes(residencies, 0, fault_maps[instance], homes, workspace.counters)
-        sort_occupants(homes.arrivals, workspace.fill, occupants)
-        for entry in range(ENTRIES):
-            first, last = occupants.first[entry * passes], occupants.first[entry * passes + passes]
-            if first == last:
-                continue
-            clear(times, ALL_BITS)
-            gathered_times(residencies, occupants, entry, ALL_BITS, events, times)
-            hand_over(times, 1, ones[instance, entry], powered[instance, entry])
+    """Add the cell times of an instance whose residencies have homes: int64[256, 64, 32]."""
+    occupants, events, times = workspace.occupants, workspace.events, workspace.times
+    passes = len(residencies.selector_starts)
+    sort_occupants(workspace.homes.arrivals, workspace.fill, occupants)
+    for entry in range(ENTRIES):
+        if occupants.first[entry * passes] == occupants.first[(entry + 1) * passes]:
+            continue
+        clear(times, ALL_BITS)
+        gathered_times(residencies, occupants, entry, ALL_BITS, events, times)
+        hand_over(times, 1, ones[entry], powered[entry])

@@ -20,7 +20,7 @@ from mcage.engines.numba_engine.stress.tracked_cells import run_side_by_side
 from mcage.spec import SweepSpec
 from mcage.sweep import run
 
-STEPS = (place_and_bound, look, run_together, run_side_by_side, homes._count)
+STEPS = (place_and_bound, look, run_together, run_side_by_side, homes.count)
 
 
 def jitted():

@@ -42,21 +42,23 @@ def leave_out_late(residencies: Any, kernel: int, homes: Any) -> None:
                 homes.home[residency - first, pass_] = SPILLED
 
 
-def count(
-    residencies: Residencies, fault_maps: NDArray[np.uint8], counters: NDArray[np.int64]
-) -> None:
-    """Count the events of every instance on the first kernel: uint8[n, 256], int64[n, 8]."""
+def homes_on_first_kernel(residencies: Residencies) -> Homes:
+    """Make memory for the homes of an instance on the first kernel."""
     passes = len(residencies.selector_starts)
-    homes = new_homes(passes, int(residencies.kernels.first_residency[1]))
-    _count(residencies, fault_maps, homes, counters)
+    homes: Homes = new_homes(passes, int(residencies.kernels.first_residency[1]))
+    return homes
 
 
 @compiled
-def _count(
+def count(
     residencies: Residencies,
     fault_maps: NDArray[np.uint8],
     homes: Homes,
     counters: NDArray[np.int64],
 ) -> None:
+    """Count the events of every instance on the first kernel: uint8[n, 256], int64[n, 8].
+
+    `homes` are those of the last instance then.
+    """
     for instance in range(len(fault_maps)):
         find_homes(residencies, 0, fault_maps[instance], homes, counters[instance])

@@ -162,7 +162,8 @@ def residencies_of(replays: tuple[PreparedReplay, ...], stored: bool = True) -> 
         The technique on each kernel.
     stored : bool
         Whether to tell what writes store as well. Without it, which is most of the memory, there
-        are no contents, and zeros in `at_most` and `facts`; that suffices for placing residencies.
+        are no contents; that suffices for placing residencies. There are zeros in `at_most` and
+        `facts` then, and under a technique that redirects nothing.
     """
     technique, selector_starts = replays[0].technique, np.zeros(0, dtype=np.int64)
     if isinstance(replays[0], RedirectedReplay):
@@ -203,7 +204,7 @@ def residencies_of(replays: tuple[PreparedReplay, ...], stored: bool = True) -> 
         at_most=aligned_zeros((first_residency[-1], COMPONENTS), cycles),
         facts=aligned_zeros((first_residency[-1], 8), np.uint64),
     )
-    if stored:
+    if stored and technique.redirects:
         _bound_residencies(residencies, np.empty((BITS, COMPONENTS), dtype=cycles))
     return residencies
 
