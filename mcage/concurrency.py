@@ -1,6 +1,7 @@
 """What threads share: values made once for a key, memory that is used again, the usable cores."""
 
 import os
+import sys
 import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -112,7 +113,16 @@ class Pool(Generic[Item]):
         self._free.give_back(item)
 
 
+_most_cores = sys.maxsize
+
+
+def limit_cores(most: int) -> None:
+    """Let this process use no more cores, since others use the rest."""
+    global _most_cores
+    _most_cores = most
+
+
 def usable_cores() -> int:
     """Return the number of cores that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
+    return min(_most_cores, len(affinity(0)) if affinity else os.cpu_count() or 1)

@@ -193,7 +193,9 @@ class Finished:
                 )
 
 
-def shards_in(folder: Path, on_damage: OnDamage, only_read: bool = False) -> list[ShardFile]:
+def shards_in(
+    folder: Path, on_damage: OnDamage, only_read: bool = False, part: range | None = None
+) -> list[ShardFile]:
     """The shards of a folder, verified.
 
     Parameters
@@ -204,13 +206,15 @@ def shards_in(folder: Path, on_damage: OnDamage, only_read: bool = False) -> lis
         Called with each damaged shard, which is then left out.
     only_read : bool
         Whether what killed processes have left in the folder stays there.
+    part : range, optional
+        Ids of the instances that this process computes: only shards with one of them are looked at.
 
     Raises
     ------
     UserError
         A file is no shard, or reaches beyond its campaign.
     """
-    return [ShardFile(*shard) for shard in verified_shards(folder, on_damage, only_read)]
+    return [ShardFile(*shard) for shard in verified_shards(folder, on_damage, only_read, part)]
 
 
 def results_at(place: Path) -> ResultsFile | None:

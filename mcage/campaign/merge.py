@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from mcage.campaign.executors.bench import clear_abandoned
 from mcage.campaign.finished import (
     Finished,
     Source,
@@ -76,6 +77,7 @@ def merge(
     with ExitStack() as locks:
         locks.enter_context(locked(folder))
         try:
+            clear_abandoned(folder)
             others = [source for path in elsewhere for source in _sources(path, place, locks)]
             finished = finished_instances(
                 results_at(place), shards_in(folder, _refuse), None, accept_other_code, others

@@ -3,21 +3,32 @@
 import errno
 import fcntl
 import os
+import re
+import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NoReturn
 
-from mcage.campaign.shards import LONGEST_NAME, read_owner, shard_range
+from mcage.campaign.shards import LONGEST_NAME, in_words, read_owner, shard_range
 from mcage.errors import UserError
 from mcage.files.atomic import flush_folder, is_temporary, remove_abandoned
 from mcage.files.checksum import DamagedFileError
 from mcage.results.header import Header, code_in_words
 
 LOCK_NAME = "lock"
+PART_LOCK = re.compile(rf"{LOCK_NAME}-(?P<first>\d+)-(?P<last>\d+)")
+"""Name of the lock of a part, by its first and last instance."""
+
+BENCH = re.compile(r"bench-\d+-\d+-[0-9a-f]{8}")
+"""Name of a folder in which shards are made, as `mcage.campaign.executors.bench` says."""
+
 SUFFIX = ".shards"
-BESIDE = f"{SUFFIX}/{'0' * LONGEST_NAME}"
+BESIDE = f"{SUFFIX}/{'0' * 40}/{'0' * LONGEST_NAME}"
 """Longest name that lies beside a results file while it is made, as `place_of` wants it."""
+
+
+WAIT = "wait for it or stop it"
 
 
 def shard_folder(out_path: Path) -> Path:
@@ -26,27 +37,36 @@ def shard_folder(out_path: Path) -> Path:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder for this process alone; create it if need be.
+def locked(folder: Path, part: range | None = None) -> Iterator[None]:
+    """Hold the folder for this process alone, or with parts that share no instance with it.
 
-    The lock goes with the process, however that ends.
+    The folder is created if need be. The lock goes with the process, however that ends.
+
+    Parameters
+    ----------
+    folder : Path
+        Shard folder.
+    part : range, optional
+        Instances that this process computes, while others may compute others; by default it has
+        the whole folder.
 
     Raises
     ------
     UserError
         Another process holds it, or the folder cannot be written.
     """
-    try:
-        _make(folder)
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-        descriptor = os.open(folder / LOCK_NAME, flags, 0o644)
-    except OSError as error:
-        raise UserError(f"cannot write into {folder}: {error.strerror}") from error
-    try:
-        _lock(folder, descriptor)
+    with ExitStack() as held:
+        whole = held.enter_context(_opened(folder, LOCK_NAME))
+        how = fcntl.LOCK_SH if part else fcntl.LOCK_EX
+        _lock(folder / LOCK_NAME, whole, how, _busy(folder))
+        if part:
+            name = f"{LOCK_NAME}-{part.start:09d}-{part.stop - 1:09d}"
+            busy = UserError(
+                f"another mcage computes instances {in_words(part)} in {folder}: {WAIT}"
+            )
+            _lock(folder / name, held.enter_context(_opened(folder, name)), fcntl.LOCK_EX, busy)
+            _refuse_shared_instances(folder, part, name)
         yield
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
@@ -76,7 +96,38 @@ def read_locked(folder: Path) -> Iterator[None]:
 
 
 def _busy(folder: Path) -> UserError:
-    return UserError(f"another mcage is working on {folder}: wait for it or stop it")
+    return UserError(f"another mcage is working on {folder}: {WAIT}")
+
+
+def _refuse_shared_instances(folder: Path, part: range, name: str) -> None:
+    """Refuse a part beside one that is being computed and has some of its instances."""
+    for path in folder.iterdir():
+        match = PART_LOCK.fullmatch(path.name)
+        if not match or path.name == name:
+            continue
+        other = range(int(match["first"]), int(match["last"]) + 1)
+        if other.start < part.stop and part.start < other.stop:
+            with _opened(folder, path.name) as descriptor:
+                busy = UserError(
+                    f"another mcage computes instances {in_words(other)} in {folder}, some of "
+                    f"{in_words(part)}: {WAIT}"
+                )
+                _lock(path, descriptor, fcntl.LOCK_SH, busy)
+
+
+@contextmanager
+def _opened(folder: Path, name: str) -> Iterator[int]:
+    """Descriptor of a lock in the folder."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        _make(folder)
+        descriptor = os.open(folder / name, flags, 0o644)
+    except OSError as error:
+        raise UserError(f"cannot write into {folder}: {error.strerror}") from error
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _make(folder: Path) -> None:
@@ -90,29 +141,30 @@ def _make(folder: Path) -> None:
         flush_folder(folder.parent)
 
 
-def _lock(folder: Path, descriptor: int) -> None:
+def _lock(path: Path, descriptor: int, how: int, busy: UserError) -> None:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in (errno.EAGAIN, errno.EACCES):
-            raise _busy(folder) from None
+            raise busy from None
         raise UserError(
-            f"the file system of {folder} offers no locks ({error.strerror}): "
+            f"the file system of {path.parent} offers no locks ({error.strerror}): "
             "write the results to another one"
         ) from error
     # The holder before us may have finished and removed the file that we have just locked.
     try:
-        same = os.path.samestat(os.fstat(descriptor), os.stat(folder / LOCK_NAME))
+        same = os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:
         same = False
     if not same:
-        raise _busy(folder)
+        raise busy
 
 
 def verified_shards(
     folder: Path,
     on_damage: Callable[[Path, DamagedFileError], None],
     only_read: bool = False,
+    part: range | None = None,
 ) -> list[tuple[Path, Header, range]]:
     """Verify every shard of a folder that this process has locked, or only reads.
 
@@ -124,6 +176,8 @@ def verified_shards(
         Called with each damaged shard, which is then left out.
     only_read : bool
         Whether what killed processes have left there stays.
+    part : range, optional
+        Only shards with one of these instances are looked at: those for which it is locked.
 
     Returns
     -------
@@ -137,13 +191,15 @@ def verified_shards(
     """
     paths: dict[range, Path] = {}
     for path in folder.iterdir():
-        if path.name == LOCK_NAME:
+        if _is_no_shard(path):
             continue
         if is_temporary(path):
             if not only_read:
                 remove_abandoned(path)
             continue
         instances = shard_range(path)
+        if part and (instances.stop <= part.start or part.stop <= instances.start):
+            continue
         if instances in paths:
             raise UserError(f"{paths[instances]} and {path} hold the same instances: remove one")
         paths[instances] = path
@@ -165,7 +221,12 @@ def verified_shards(
 
 def holds_shards(folder: Path) -> bool:
     """Whether there is anything in a folder that a later run can go on with."""
-    return any(path.name != LOCK_NAME and not is_temporary(path) for path in folder.iterdir())
+    return any(not (_is_no_shard(path) or is_temporary(path)) for path in folder.iterdir())
+
+
+def _is_no_shard(path: Path) -> bool:
+    """Whether mcage keeps this in the folder beside the shards."""
+    return path.name == LOCK_NAME or any(kind.fullmatch(path.name) for kind in (PART_LOCK, BENCH))
 
 
 def refuse(damage: DamagedFileError) -> NoReturn:
@@ -203,7 +264,11 @@ def remove_shards(folder: Path, shards: Iterable[Path]) -> None:
     """Remove merged shards, and the folder unless somebody put something else into it."""
     for path in shards:
         path.unlink(missing_ok=True)
-    (folder / LOCK_NAME).unlink(missing_ok=True)
+    for path in tuple(folder.iterdir()):
+        if BENCH.fullmatch(path.name):
+            shutil.rmtree(path, ignore_errors=True)
+        elif _is_no_shard(path):
+            path.unlink(missing_ok=True)
     try:
         folder.rmdir()
     except OSError:

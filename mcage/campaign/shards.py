@@ -32,12 +32,6 @@ LONGEST_NAME = 64
 """More bytes than a shard's name has, finished or not."""
 
 
-def shards(instances: range, shard_size: int) -> Iterator[range]:
-    """Cut a range of instance ids into shards of at most ``shard_size``."""
-    for first in range(instances.start, instances.stop, shard_size):
-        yield range(first, min(first + shard_size, instances.stop))
-
-
 def unfinished(instances: int, finished: Iterable[range]) -> list[range]:
     """Ranges of 0 ... ``instances`` - 1 that no finished shard holds, in rising order.
 

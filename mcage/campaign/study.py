@@ -9,6 +9,7 @@ from threading import Lock
 
 from mcage.campaign.shards import shard_name, write_shard
 from mcage.errors import UserError
+from mcage.files.destination import OccupiedError
 from mcage.results.conform import Arrays
 from mcage.results.header import Header, code_in_words
 from mcage.results.quantity import Quantity
@@ -34,6 +35,10 @@ class Study:
     maker : str
         ``module:NAME`` of a function from the header to the same study, by which other processes
         make it; empty for a study that only this process can compute.
+    batch : int
+        Instances that are computed together: the smallest shard that is worth its while.
+    threads : int
+        Threads of a process in which `compute` computes a batch each.
 
     Notes
     -----
@@ -44,6 +49,8 @@ class Study:
     header: Header
     compute: Compute
     maker: str = ""
+    batch: int = 1
+    threads: int = 1
 
     @property
     def quantities(self) -> Mapping[str, Quantity]:
@@ -62,7 +69,7 @@ class ShardTask:
     maker : str
         As of `Study`.
     folder : Path
-        Where shards are written.
+        Where the shard is written, the same on all machines.
     first, last : int
         The instances are first ... last - 1.
     """
@@ -84,7 +91,7 @@ class ShardTask:
         return self.folder / shard_name(self.header.spec_digest, self.instances)
 
     def run(self, study: Study | None = None) -> Path:
-        """Compute the shard and write its file.
+        """Compute the shard and write its file, unless it has been written already.
 
         Parameters
         ----------
@@ -96,12 +103,17 @@ class ShardTask:
         UserError
             The file cannot be written, or this process would compute another study.
         """
+        if self.path.exists():  # by another process, which this one was taken to have lost
+            return self.path
         arrays = (study or self.study()).compute(self.first, self.last)
         return self.write(arrays)
 
     def write(self, arrays: Arrays) -> Path:
-        """Write the file of the shard."""
-        return write_shard(self.folder, self.header, self.instances, arrays)
+        """Write the file of the shard; it stays as it is if it is there already."""
+        try:
+            return write_shard(self.folder, self.header, self.instances, arrays)
+        except OccupiedError:
+            return self.path
 
     def study(self) -> Study:
         """The study as this process makes it.

@@ -1,6 +1,9 @@
-"""Options of commands that run a campaign other than a sweep, and how it is run and shown."""
+"""Options that say how a campaign of any study is computed, and what runs it."""
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,9 +16,9 @@ from mcage.errors import UserError
 from mcage.plain_text import visible
 
 if TYPE_CHECKING:
+    from mcage.campaign.executors.executor import Executor
+    from mcage.campaign.progress import Progress
     from mcage.campaign.study import Study
-
-SHARD_INSTANCES = 4096
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,46 @@ class RunOptions:
         typer.Option(
             min=1,
             metavar="N",
-            help="Number of instances in a shard. Default: as the study.",
+            help="Number of instances in a shard. Default: what takes some seconds.",
             show_default=False,
+            rich_help_panel=RUN,
+        ),
+    ] = None
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Compute in N processes of this machine, which take turns with its GPUs. "
+            "Default: in threads of this process.",
+            show_default=False,
+            rich_help_panel=RUN,
+        ),
+    ] = None
+    local_cluster: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Compute in N Dask workers of this machine.",
+            rich_help_panel=RUN,
+        ),
+    ] = None
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Compute with the workers of a Dask scheduler: its address, such as "
+            "tcp://node1:8786, or its scheduler file.",
+            rich_help_panel=RUN,
+        ),
+    ] = None
+    part: Annotated[
+        str | None,
+        typer.Option(
+            metavar="K/N",
+            help="Compute the K-th of N equal parts into OUT.shards, and write no results file; "
+            "mcage merge OUT makes it of all parts.",
             rich_help_panel=RUN,
         ),
     ] = None
@@ -40,21 +81,111 @@ class RunOptions:
     progress: ProgressKind = None
 
 
+def check_run(run: RunOptions) -> None:
+    """Refuse options that contradict each other.
+
+    Raises
+    ------
+    UserError
+        They do.
+    """
+    places = {
+        "--processes": run.processes,
+        "--local-cluster": run.local_cluster,
+        "--scheduler": run.scheduler,
+    }
+    given = [name for name, chosen in places.items() if chosen is not None]
+    if len(given) > 1:
+        raise UserError(f"{' and '.join(given)}: instances are computed in one place; give one")
+    if run.part is not None:
+        from mcage.campaign.part import Part
+
+        Part.parse(run.part)
+
+
+@contextmanager
+def chosen_executor(
+    run: RunOptions, progress: "Progress", uses_devices: bool, devices: Sequence[int] | None = None
+) -> Iterator["Executor"]:
+    """What computes, as the options say, for as long as the block lasts.
+
+    Parameters
+    ----------
+    run : RunOptions
+        The options.
+    progress : Progress
+        Is told of workers that die.
+    uses_devices : bool
+        Whether the study may compute on CUDA devices.
+    devices : sequence of int, optional
+        Numbers of these devices; by default all.
+
+    Raises
+    ------
+    UserError
+        The options contradict each other, or Dask is missing or does not answer.
+    """
+    check_run(run)
+    if run.processes is not None:
+        from mcage.campaign.executors.processes import Processes
+
+        chosen = devices or (visible_devices() if uses_devices else ())
+        with Processes(run.processes, chosen, progress.say) as processes:
+            yield processes
+    elif run.local_cluster is not None or run.scheduler is not None:
+        with _cluster(run, progress) as cluster:
+            yield cluster
+    else:
+        from mcage.campaign.executors.threads import Threads
+
+        yield Threads()
+
+
+def _cluster(run: RunOptions, progress: "Progress") -> "AbstractContextManager[Executor]":
+    from mcage.campaign.executors.dask import connected, local_cluster
+
+    if run.scheduler is not None:
+        return connected(run.scheduler, progress.say)
+    return local_cluster(run.local_cluster or 1, progress.say)
+
+
+def computed(
+    study: "Study", run: RunOptions, progress: "Progress", executor: "Executor"
+) -> Path | None:
+    """Compute a campaign and return its results file; None where only a part is asked for.
+
+    Raises
+    ------
+    UserError
+        No file is named; or as `mcage.campaign.run.run_campaign`.
+    """
+    from mcage.campaign.part import Part, run_part
+    from mcage.campaign.run import run_campaign
+
+    if run.out is None:
+        raise UserError("--out FILE is needed: where the results go")
+    size, accept = run.shard_size, run.accept_other_code
+    if run.part is None:
+        return run_campaign(study, run.out, size, progress, executor, accept)
+    run_part(study, run.out, Part.parse(run.part), size, progress, executor, accept)
+    return None
+
+
 def run_study(
-    study: "Study", run: RunOptions, json: bool, shard_size: int = SHARD_INSTANCES
+    make: "Callable[[], Study]", run: RunOptions, json: bool, uses_devices: bool = False
 ) -> None:
     """Run a campaign and show its results.
 
     Parameters
     ----------
-    study : Study
-        What is computed.
+    make : callable
+        Makes the study; a value that travels.
     run : RunOptions
         Where and how.
     json : bool
         Whether the table is printed as JSON.
-    shard_size : int
-        Instances of a shard, unless the user names a number.
+    uses_devices : bool
+        Whether the study may compute on CUDA devices.
 
     Raises
     ------
@@ -64,20 +195,15 @@ def run_study(
     from importlib import import_module
 
     from mcage.campaign.progress.choice import progress_on_stderr
-    from mcage.campaign.run import run_campaign
     from mcage.report.console import console
     from mcage.results.reader import read_header
     from mcage.stats.wording import plain
 
-    if run.out is None:
-        raise UserError("--out FILE is needed: where the results go")
-    path = run_campaign(
-        study,
-        run.out,
-        run.shard_size or shard_size,
-        progress_on_stderr(run.progress),
-        accept_other_code=run.accept_other_code,
-    )
+    progress = progress_on_stderr(run.progress)
+    with chosen_executor(run, progress, uses_devices) as executor:
+        path = computed(executor.study(make), run, progress, executor)
+    if path is None:
+        return
     header = read_header(path)
     table = import_module(header.table)
     summaries = table.summarize_file(path)
@@ -88,3 +214,14 @@ def run_study(
         typer.echo(visible(str(path)))
     if header.stopped:
         typer.echo(visible(header.stopped), err=json)
+
+
+def visible_devices() -> tuple[int, ...]:
+    """Numbers of the CUDA devices that can be used, asked in a process of its own."""
+    from mcage.campaign.executors.processes import Processes
+    from mcage.engines.select import usable_devices
+
+    if find_spec("cupy") is None:
+        return ()
+    with Processes(1) as probe:
+        return probe.ask(usable_devices)

@@ -7,13 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mcage.cli.shared_options import (
-    AcceptOtherCode,
-    Devices,
-    Engine,
-    ProgressKind,
-    ShowSpec,
-)
+from mcage.cli.run_options import RunOptions, check_run, chosen_executor, computed
+from mcage.cli.shared_options import Devices, Engine, ShowSpec
 from mcage.cli.spec_arguments import SpecArguments, SpecOptions
 from mcage.cli.spec_options import RUN
 from mcage.errors import UserError
@@ -26,7 +21,7 @@ DEFAULT_OUT = Path("results/sweep.h5")
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class SweepRunOptions(RunOptions):
     """Where and how a sweep is computed: none of it changes the results."""
 
     out: Annotated[
@@ -40,22 +35,11 @@ class RunOptions:
     ] = DEFAULT_OUT
     engine: Engine = "auto"
     devices: Devices = None
-    shard_size: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Number of instances in a shard. Default: as the engine.",
-            rich_help_panel=RUN,
-        ),
-    ] = None
-    accept_other_code: AcceptOtherCode = False
-    progress: ProgressKind = None
 
 
 def sweep(
     arguments: Annotated[SpecArguments, SpecOptions("sweep")],
-    run: RunOptions,
+    run: SweepRunOptions,
     show_spec: ShowSpec = False,
 ) -> None:
     """Compute lifetimes, dVth and spill rates of thousands of instances into one results file.
@@ -70,17 +54,18 @@ def sweep(
     _run(spec, run)
 
 
-def _check(spec: "SweepSpec", run: RunOptions) -> None:
+def _check(spec: "SweepSpec", run: SweepRunOptions) -> None:
     """Refuse what the sweep itself would refuse, traces, techniques and cases included."""
     from mcage.engines.select import parse_devices, select_engine
     from mcage.sweep.study import Sweep
     from mcage.sweep.unused_keys import refuse_unused
 
+    check_run(run)
     refuse_unused(spec)
     _ = Sweep(spec, *select_engine(run.engine, parse_devices(run.devices))).header
 
 
-def _run(spec: "SweepSpec", run: RunOptions) -> None:
+def _run(spec: "SweepSpec", run: SweepRunOptions) -> None:
     if run.out == DEFAULT_OUT:
         _make_folder(run.out.parent)
     try:
@@ -89,6 +74,8 @@ def _run(spec: "SweepSpec", run: RunOptions) -> None:
         if run.out == DEFAULT_OUT:
             _remove_if_empty(run.out.parent)
         raise
+    if path is None:
+        return
     # Imported when all is computed: what reads results takes half a second to import.
     from mcage.report.console import console
     from mcage.report.notes import note_on_shared_dies
@@ -100,21 +87,22 @@ def _run(spec: "SweepSpec", run: RunOptions) -> None:
     print(visible(str(path)))
 
 
-def _computed(spec: "SweepSpec", run: RunOptions) -> Path:
-    """Compute the sweep and return its results file."""
+def _computed(spec: "SweepSpec", run: SweepRunOptions) -> Path | None:
+    """Compute the sweep, or a part of it, and return its results file if there is one."""
     from mcage.campaign.progress.choice import progress_on_stderr
+    from mcage.campaign.shard_folder import BESIDE
     from mcage.engines.select import parse_devices
-    from mcage.sweep.run import run_sweep
+    from mcage.files.destination import place_of
+    from mcage.sweep.run import sweep_study
+    from mcage.sweep.unused_keys import refuse_unused
 
-    return run_sweep(
-        spec,
-        run.out,
-        run.engine,
-        run.shard_size,
-        progress_on_stderr(run.progress),
-        parse_devices(run.devices),
-        run.accept_other_code,
-    )
+    refuse_unused(spec)
+    place_of(run.out, BESIDE)
+    devices, progress = parse_devices(run.devices), progress_on_stderr(run.progress)
+    with chosen_executor(run, progress, run.engine in ("auto", "cuda"), devices) as executor:
+        numbers = None if run.processes else devices  # its processes see one device each
+        with sweep_study(spec, run.engine, numbers, progress, executor) as study:
+            return computed(study, run, progress, executor)
 
 
 def _make_folder(folder: Path) -> None:

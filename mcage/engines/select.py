@@ -72,6 +72,17 @@ def _whatever_answers(threads: int) -> tuple[Engine, str]:
     return CudaEngine(devices.usable, threads), f"a GPU answers{left_out}"
 
 
+def usable_devices() -> tuple[int, ...]:
+    """Numbers of the CUDA devices that can be used; none where there is no GPU or no CuPy."""
+    from mcage.engines.cuda_engine.devices.errors import NoDeviceError
+    from mcage.engines.cuda_engine.devices.opening import ask_devices
+
+    try:
+        return tuple(device.number for device in ask_devices().usable)
+    except NoDeviceError:
+        return ()
+
+
 def device_of(engine: Engine) -> str:
     """What an engine computes on, as results record it."""
     device: str = getattr(engine, "device", platform.machine())

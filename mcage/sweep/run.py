@@ -5,17 +5,17 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from mcage.campaign.executors.threads import overlapping
+from mcage.campaign.executors.executor import Executor
+from mcage.campaign.executors.threads import Threads
 from mcage.campaign.progress import Progress
 from mcage.campaign.progress.choice import progress_in_notebooks
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import BESIDE
-from mcage.concurrency import usable_cores
-from mcage.engines.interface import Engine
-from mcage.engines.select import select_engine
+from mcage.campaign.study import Study
 from mcage.files.destination import place_of
 from mcage.spec import SweepSpec
-from mcage.sweep.study import Sweep
+from mcage.sweep.header import SweepHeader
+from mcage.sweep.study import study_of_spec
 from mcage.sweep.unused_keys import refuse_unused
 
 
@@ -27,6 +27,7 @@ def run_sweep(
     progress: Progress | None = None,
     devices: Sequence[int] | None = None,
     accept_other_code: bool = False,
+    executor: Executor | None = None,
 ) -> Path:
     """Compute a sweep into one results file; continue where an earlier run was stopped.
 
@@ -39,8 +40,8 @@ def run_sweep(
     engine : str
         ``auto``, or an engine's name.
     shard_size : int, optional
-        Instances of a file that stays after a kill; does not change results. By default 256, or
-        a batch of an engine whose batches are larger.
+        Instances of a file that stays after a kill; does not change results. By default so many
+        that a shard takes some seconds.
     progress : Progress, optional
         Where to report; by default a bar in a notebook, elsewhere nothing.
     devices : sequence of int, optional
@@ -48,6 +49,8 @@ def run_sweep(
     accept_other_code : bool
         Whether results that other code has left at ``out_path`` may be continued, or stand; the
         file then says so.
+    executor : Executor, optional
+        Where instances are computed; by default in threads of this process.
 
     Returns
     -------
@@ -62,47 +65,54 @@ def run_sweep(
     """
     refuse_unused(spec)
     place_of(out_path, BESIDE)
-    chosen, reason = select_engine(engine, devices, usable_cores())
     progress = progress or progress_in_notebooks()
-    with _compiling(chosen, progress):
-        sweep = Sweep(spec, chosen, reason, say=progress.say)
-        progress.say(f"engine {chosen.name} ({reason}); {len(sweep.header.cases)} cases")
-        for name in sorted(set(spec.operating_points or {}) - set(spec.environments)):
-            progress.say(f"note: operating_points.{name} is given, but this sweep does not name it")
-        return run_prepared(sweep, out_path, shard_size, progress, accept_other_code)
-
-
-def run_prepared(
-    sweep: Sweep,
-    out_path: Path,
-    shard_size: int | None = None,
-    progress: Progress | None = None,
-    accept_other_code: bool = False,
-) -> Path:
-    """Compute a sweep into one results file, with as many shards at once as keep all threads busy.
-
-    Parameters
-    ----------
-    sweep : Sweep
-        What to compute.
-    out_path, shard_size, progress, accept_other_code
-        As for `run_sweep`.
-    """
-    shard_size = shard_size or sweep.shard_size
-    return run_campaign(
-        sweep.study,
-        out_path,
-        shard_size,
-        progress,
-        executor=partial(overlapping, at_once=sweep.shards_at_once(shard_size)),
-        accept_other_code=accept_other_code,
-    )
+    with sweep_study(spec, engine, devices, progress, executor) as study:
+        return run_campaign(study, out_path, shard_size, progress, executor, accept_other_code)
 
 
 @contextmanager
-def _compiling(engine: Engine, progress: Progress) -> Iterator[None]:
+def sweep_study(
+    spec: SweepSpec,
+    engine: str = "auto",
+    devices: Sequence[int] | None = None,
+    progress: Progress | None = None,
+    executor: Executor | None = None,
+) -> Iterator[Study]:
+    """Make the study of a sweep where it will be computed, and say what it is.
+
+    Parameters
+    ----------
+    spec, engine, devices, progress, executor
+        As for `run_sweep`.
+
+    Yields
+    ------
+    Study
+        The study; an engine that must be compiled is compiled within the block.
+
+    Raises
+    ------
+    UserError
+        The spec makes no sense.
+    """
+    progress = progress or progress_in_notebooks()
+    executor = executor or Threads()
+    here = isinstance(executor, Threads)
+    say = progress.say if here else None
+    study = executor.study(partial(study_of_spec, spec, engine, devices, say))
+    header = study.header
+    assert isinstance(header, SweepHeader)
+    progress.say(f"engine {header.engine} ({header.engine_reason}); {len(header.cases)} cases")
+    for name in sorted(set(spec.operating_points or {}) - set(spec.environments)):
+        progress.say(f"note: operating_points.{name} is given, but this sweep does not name it")
+    with _compiling(header.engine if here else "", progress):
+        yield study
+
+
+@contextmanager
+def _compiling(engine: str, progress: Progress) -> Iterator[None]:
     """Say when the engine is compiled, and do half of it in another process."""
-    if engine.name != "numba":
+    if engine != "numba":
         yield
         return
     from mcage.engines.numba_engine.compile_beside import compiling_beside

@@ -1,6 +1,7 @@
 """A register-file sweep: from its plan to the arrays of any range of instances."""
 
 import tomllib
+from collections.abc import Sequence
 from functools import cached_property, partial
 from itertools import chain
 
@@ -22,9 +23,6 @@ from mcage.sweep.plan import SweepPlan
 from mcage.sweep.stopping import stopping_rule
 from mcage.techniques import TECHNIQUES
 from mcage.version import running_code
-
-SHARD_INSTANCES = 256
-"""Instances of a shard, where batches are no larger."""
 
 
 class Sweep:
@@ -99,7 +97,13 @@ class Sweep:
     @property
     def study(self) -> Study:
         """The sweep as campaigns know it."""
-        return Study(self.header, self.compute, f"{__name__}:{study_of_header.__name__}")
+        return Study(
+            self.header,
+            self.compute,
+            f"{__name__}:{study_of_header.__name__}",
+            self._batch_size,
+            self.plan.threads,
+        )
 
     def prepare(self) -> None:
         """Compute what all instances share; otherwise the first `compute` does."""
@@ -113,27 +117,34 @@ class Sweep:
         )
         return joined(self.header.variables, chain.from_iterable(parts))
 
-    @property
-    def shard_size(self) -> int:
-        """Instances of a shard, unless the user says otherwise: a batch at least."""
-        return max(SHARD_INSTANCES, self._batch_size)
-
-    def shards_at_once(self, shard_size: int) -> int:
-        """Shards in flight by which all threads have work while the last batches of one end.
-
-        Parameters
-        ----------
-        shard_size : int
-            Instances of a shard.
-        """
-        return 1 + -(-self.plan.threads // -(-shard_size // self._batch_size))
-
     @cached_property
     def _batch_size(self) -> int:
         return batch_by_work(self.plan)
 
     def _batch(self, instances: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
         return compute_batch(self.plan, instances)
+
+
+def study_of_spec(
+    spec: SweepSpec, engine: str, devices: Sequence[int] | None, say: Say | None = None
+) -> Study:
+    """The sweep of a spec.
+
+    Parameters
+    ----------
+    spec : SweepSpec
+        What to compute.
+    engine, devices
+        As `mcage.engines.select.select_engine` takes them.
+    say : callable, optional
+        As for `Sweep`.
+
+    Raises
+    ------
+    UserError
+        The spec makes no sense, or there is no such engine.
+    """
+    return Sweep(spec, *select_engine(engine, devices, usable_cores()), say=say).study
 
 
 def study_of_header(header: Header) -> Study:

@@ -152,7 +152,7 @@ def run_timed_sweep(spec, engine, shard_size=None):
         all instances share) and ``compute_seconds`` (instances and files), ``engine_wall_seconds``
         (time during which at least one thread was in the engine), ``peak_bytes``.
     """
-    from mcage.sweep.run import run_prepared
+    from mcage.campaign.run import run_campaign
     from mcage.sweep.study import Sweep
 
     stopwatch = Stopwatch()
@@ -164,7 +164,7 @@ def run_timed_sweep(spec, engine, shard_size=None):
         sweep = Sweep(spec, TimedEngine(engine, stopwatch))
         sweep.prepare()
         started = time.perf_counter() - wall
-        run_prepared(sweep, Path(folder) / "sweep.h5", shard_size)
+        run_campaign(sweep.study, Path(folder) / "sweep.h5", shard_size)
     wall = time.perf_counter() - wall
     core = time.process_time() - core
     phases = dict(stopwatch.seconds)

@@ -29,12 +29,11 @@ from mcage.campaign.run import run_campaign
 from mcage.concurrency import usable_cores
 from mcage.engines.select import select_engine
 from mcage.gpu.both.spec import BothSpec
-from mcage.gpu.both.study import SHARD_GPUS as GPUS_OF_BOTH_LEVELS
 from mcage.gpu.both.study import Both
 from mcage.gpu.gating.policies import policy
 from mcage.gpu.gating.rounds import ROUND_SECONDS, Rounds
 from mcage.gpu.gating.spec import GatingSpec
-from mcage.gpu.gating.study import SHARD_GPUS, Gating
+from mcage.gpu.gating.study import Gating
 from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.gpu.heterogeneity.study import Heterogeneity
 from mcage.report.figures import STYLE, save
@@ -84,7 +83,7 @@ def main() -> None:
             {"instances": given.instances, "policies": list(POLICIES), **fields}
         )
         path = given.folder / f"{name}.h5"
-        run_campaign(Gating(spec).study, path, SHARD_GPUS, progress_on_stderr())
+        run_campaign(Gating(spec).study, path, progress=progress_on_stderr())
         return open_results(path)
 
     by_model = {
@@ -133,7 +132,7 @@ def main() -> None:
 def both_levels(path: Path, instances: int, **fields: Any) -> xr.Dataset:
     spec = BothSpec.from_mapping({"instances": instances, **fields})
     study = Both(spec, *select_engine("auto", threads=usable_cores()))
-    run_campaign(study.study, path, GPUS_OF_BOTH_LEVELS, progress_on_stderr())
+    run_campaign(study.study, path, progress=progress_on_stderr())
     return open_results(path)
 
 
@@ -141,7 +140,7 @@ def draw_map(path: Path, instances: int) -> None:
     """The region in which the order of heterogeneous structures holds."""
     spec = {"instances": instances, "readings": ["activity", "combined", "thermal"]}
     study = Heterogeneity(HeterogeneitySpec.from_mapping(spec))
-    run_campaign(study.study, path, SHARD_GPUS, progress_on_stderr())
+    run_campaign(study.study, path, progress=progress_on_stderr())
     heterogeneity_figure.draw(path)
 
 

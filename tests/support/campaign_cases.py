@@ -43,6 +43,15 @@ class Computer:
         return fake_campaign.compute(first, last)
 
 
+class ExecutorOf:
+    """An executor that is a function of a study and tasks."""
+
+    workers = 1
+
+    def __init__(self, run):
+        self.run = run
+
+
 def interrupt(out, shard_size=3, finished=2):
     """Leave the folder of a campaign that was stopped."""
     with pytest.raises(KeyboardInterrupt):

@@ -4,6 +4,8 @@ An instance is some darts thrown at a square; its estimate of pi is four times t
 that hit the circle in the square.
 """
 
+import os
+import signal
 import sys
 import time
 import tomllib
@@ -35,6 +37,10 @@ def study(header):
 
     def compute(first, last):
         time.sleep(spec.get("seconds_per_shard", 0))
+        if spec.get("fails_at") in range(first, last):
+            raise ZeroDivisionError
+        if spec.get("dies_at") in range(first, last):
+            die(Path(spec["deaths"]), spec["times"])
         darts = np.stack(
             [
                 stream(header.seed, "darts", i).uniform(-1, 1, (spec["darts"], 2))
@@ -48,9 +54,17 @@ def study(header):
     return Study(header, compute, f"{__name__}:study")
 
 
+def die(deaths, times):
+    """Kill this process as `kill -9` does, unless it has been done so often: a byte for each."""
+    if not deaths.exists() or deaths.stat().st_size < times:
+        with deaths.open("ab") as file:
+            file.write(b".")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 def pi_by_darts(instances, darts=1000, rel_ci=None, **more):
     """A campaign of so many instances."""
-    spec = "".join(f"{key} = {value}\n" for key, value in {"darts": darts, **more}.items())
+    spec = "".join(f"{key} = {value!r}\n" for key, value in {"darts": darts, **more}.items())
     return study(
         DeclaredHeader(
             name="pi by darts",

@@ -1,55 +1,46 @@
-"""Shards in threads of this process.
+"""Shards in threads of this process, which share the study, with all that it has prepared."""
 
-An executor takes a study and tasks, carries each of them out, and yields it when its file is
-written, in any order. Threads share the study, with all that it has prepared.
-"""
-
+import time
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from itertools import islice
 from threading import Lock
 
+from mcage.campaign.executors.executor import IN_FLIGHT, MadeShard, may_begin
 from mcage.campaign.study import ShardTask, Study
 
-Executor = Callable[[Study, Iterable[ShardTask]], Generator[ShardTask, None, None]]
 
-IN_FLIGHT = 2
-"""Shards begun and not finished: while one ends and is written, the next keeps all cores busy."""
+class Threads:
+    """Computes in this process, several shards at a time."""
 
+    workers = 1
 
-def overlapping(
-    study: Study, tasks: Iterable[ShardTask], at_once: int = IN_FLIGHT
-) -> Generator[ShardTask, None, None]:
-    """Compute in this process, several shards at a time.
+    def study(self, make: Callable[[], Study]) -> Study:
+        """As `Executor.study`."""
+        return make()
 
-    A caller that is interrupted does not wait for the shards in flight: these are dropped as soon
-    as they are computed.
+    def run(self, study: Study, tasks: Iterable[ShardTask]) -> Generator[MadeShard, None, None]:
+        """As `Executor.run`.
 
-    Parameters
-    ----------
-    study, tasks
-        What is computed.
-    at_once : int
-        Shards begun and not finished.
-    """
-    to_do = iter(tasks)
-    begun: dict[Future[None], ShardTask] = {}
-    shards = _Shards(study)
-    pool = ThreadPoolExecutor(at_once)
-    try:
-        while True:
-            for task in islice(to_do, at_once - len(begun)):
-                begun[pool.submit(shards.make, task)] = task
-            if not begun:
-                return
-            for future in wait(begun, return_when=FIRST_COMPLETED).done:
-                if future.exception():
-                    pool.shutdown()  # a defect of one shard loses no other
-                future.result()
-                yield begun.pop(future)
-    finally:
-        shards.close()
-        pool.shutdown(wait=False, cancel_futures=True)
+        A caller that is interrupted does not wait for the shards in flight: these are dropped as
+        soon as they are computed.
+        """
+        to_do = iter(tasks)
+        begun: dict[Future[float], ShardTask] = {}
+        shards = _Shards(study)
+        pool = ThreadPoolExecutor(IN_FLIGHT + study.threads)
+        try:
+            while True:
+                while may_begin(begun.values(), study) and (task := next(to_do, None)):
+                    begun[pool.submit(shards.make, task)] = task
+                if not begun:
+                    return
+                for future in wait(begun, return_when=FIRST_COMPLETED).done:
+                    if future.exception():
+                        pool.shutdown()  # a defect of one shard loses no other
+                    yield MadeShard(begun.pop(future), future.result())
+        finally:
+            shards.close()
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 class _Shards:
@@ -64,11 +55,14 @@ class _Shards:
         self._writing = Lock()
         self._open = True
 
-    def make(self, task: ShardTask) -> None:
+    def make(self, task: ShardTask) -> float:
+        """Compute and write a shard; return the seconds that it took."""
+        begin = time.monotonic()
         arrays = self._study.compute(task.first, task.last)
         with self._writing:
             if self._open:
                 task.write(arrays)
+        return time.monotonic() - begin
 
     def close(self) -> None:
         with self._writing:

@@ -1,5 +1,6 @@
 """``mcage gpu both``: gated SMs whose register files run a protection technique."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,21 +45,17 @@ def both(
     The same command again continues a study that was stopped. With --nominal, the cases of a CSV
     file without variation instead, from shares of the time and duties.
     """
-    from mcage.concurrency import usable_cores
-    from mcage.engines.select import select_engine
-    from mcage.gpu.both.study import SHARD_GPUS, Both
+    from mcage.gpu.both.study import study_of_spec
     from mcage.plain_text import visible_lines
 
     spec: BothSpec = arguments.spec()
     if nominal is not None:
         _print_nominal(nominal, spec, json)
         return
-    study = Both(spec, *select_engine(engine, threads=usable_cores()))
-    header = study.header
     if show_spec:
-        typer.echo(visible_lines(header.spec_toml), nl=False)
+        typer.echo(visible_lines(study_of_spec(spec, engine).header.spec_toml), nl=False)
         return
-    run_study(study.study, run, json, SHARD_GPUS)
+    run_study(partial(study_of_spec, spec, engine), run, json, uses_devices=True)
 
 
 def _print_nominal(path: Path, spec: "BothSpec", json: bool) -> None:

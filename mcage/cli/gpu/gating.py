@@ -1,5 +1,6 @@
 """``mcage gpu gating``: which SMs work, and how long GPUs last."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -43,19 +44,17 @@ def gating(
     The same command again continues a study that was stopped. With --nominal, the cases of a CSV
     file without variation instead, launch by launch.
     """
-    from mcage.gpu.gating.study import SHARD_GPUS, Gating
+    from mcage.gpu.gating.study import Gating, study_of_spec
     from mcage.plain_text import visible_lines
 
     spec: GatingSpec = arguments.spec()
     if nominal is not None:
         _print_nominal(nominal, spec, json)
         return
-    study = Gating(spec)
-    header = study.header
     if show_spec:
-        typer.echo(visible_lines(header.spec_toml), nl=False)
+        typer.echo(visible_lines(Gating(spec).header.spec_toml), nl=False)
         return
-    run_study(study.study, run, json, SHARD_GPUS)
+    run_study(partial(study_of_spec, spec), run, json)
 
 
 def _print_nominal(path: Path, spec: "GatingSpec", json: bool) -> None:

@@ -1,5 +1,6 @@
 """``mcage gpu heterogeneity``: structures of planar and of FinFET transistors."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -51,18 +52,17 @@ def heterogeneity(
     that hold what the paper leaves open. With --nominal, the cases of a CSV file instead; with
     --benchmarks, the benchmarks of the paper.
     """
-    from mcage.gpu.heterogeneity.study import Heterogeneity
+    from mcage.gpu.heterogeneity.study import study_of_spec
     from mcage.plain_text import visible_lines
 
     spec: HeterogeneitySpec = arguments.spec()
     if nominal is not None or benchmarks:
         _print_points(nominal, benchmarks, spec, json)
         return
-    study = Heterogeneity(spec)
     if show_spec:
-        typer.echo(visible_lines(study.header.spec_toml), nl=False)
+        typer.echo(visible_lines(study_of_spec(spec).header.spec_toml), nl=False)
         return
-    run_study(study.study, run, json)
+    run_study(partial(study_of_spec, spec), run, json)
 
 
 def _print_points(

@@ -38,8 +38,8 @@ from mcage.version import running_code
 BATCH_GPUS = 1024
 """GPUs whose SMs are simulated together."""
 
-SHARD_GPUS = 128
-"""GPUs of a shard: what a kill costs at most."""
+FEWEST_GPUS = 32
+"""GPUs of a shard at least."""
 
 LEAST_ACTIVITY = 0.001
 """Least share of the time that a sweep accepts; shares below it are computed all the same."""
@@ -168,7 +168,8 @@ class Both:
     @property
     def study(self) -> Study:
         """The study as campaigns know it."""
-        return Study(self.header, self.compute, f"{__name__}:{study_of_header.__name__}")
+        maker = f"{__name__}:{study_of_header.__name__}"
+        return Study(self.header, self.compute, maker, FEWEST_GPUS)
 
     def compute(self, first: int, last: int) -> Arrays:
         """Arrays of the GPUs ``first`` ... ``last`` - 1, as `VARIABLES` declare them."""
@@ -255,6 +256,11 @@ class Both:
         if unread or not policy.gates or name == "fixed":
             return 0.0
         return sensors.interval_days * SECONDS_PER_DAY
+
+
+def study_of_spec(spec: BothSpec, engine: str) -> Study:
+    """The study of a spec, on an engine by its name."""
+    return Both(spec, *select_engine(engine, threads=usable_cores())).study
 
 
 def study_of_header(header: Header) -> Study:

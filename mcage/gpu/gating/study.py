@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.aging.nbti import NbtiModel, nbti_model
-from mcage.campaign.executors.threads import IN_FLIGHT
+from mcage.campaign.executors.executor import IN_FLIGHT
 from mcage.campaign.study import Study
 from mcage.concurrency import usable_cores
 from mcage.errors import UserError
@@ -36,8 +36,8 @@ from mcage.version import running_code
 BATCH_GPUS = 8192
 """GPUs that are taken through their lives together: fewer, and threads wait for the interpreter."""
 
-SHARD_GPUS = 8192
-"""GPUs of a shard."""
+FEWEST_GPUS = 512
+"""GPUs of a shard at least."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +101,8 @@ class Gating:
     @property
     def study(self) -> Study:
         """The study as campaigns know it."""
-        return Study(self.header, self.compute, f"{__name__}:{study_of_header.__name__}")
+        maker = f"{__name__}:{study_of_header.__name__}"
+        return Study(self.header, self.compute, maker, FEWEST_GPUS)
 
     def compute(self, first: int, last: int) -> Arrays:
         """Arrays of the GPUs ``first`` ... ``last`` - 1, as `VARIABLES` declare them."""
@@ -153,9 +154,14 @@ class Gating:
         }
 
 
+def study_of_spec(spec: GatingSpec) -> Study:
+    """The study of a spec."""
+    return Gating(spec).study
+
+
 def study_of_header(header: Header) -> Study:
     """The study of a header, as another process makes it."""
-    return Gating(GatingSpec.from_mapping(tomllib.loads(header.spec_toml))).study
+    return study_of_spec(GatingSpec.from_mapping(tomllib.loads(header.spec_toml)))
 
 
 def _of_all(lives: Iterable[Lives]) -> dict[str, NDArray[np.generic]]:

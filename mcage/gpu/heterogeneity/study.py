@@ -33,6 +33,9 @@ from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header
 from mcage.results.variable import Coordinate
 from mcage.version import running_code
 
+FEWEST_DRAWS = 1024
+"""Draws of a shard at least."""
+
 Array = NDArray[np.generic]
 
 
@@ -83,7 +86,8 @@ class Heterogeneity:
     @property
     def study(self) -> Study:
         """The study as campaigns know it."""
-        return Study(self.header, self.compute, f"{__name__}:{study_of_header.__name__}")
+        maker = f"{__name__}:{study_of_header.__name__}"
+        return Study(self.header, self.compute, maker, FEWEST_DRAWS)
 
     def compute(self, first: int, last: int) -> Arrays:
         """Arrays of the draws ``first`` ... ``last`` - 1, as `VARIABLES` declare them.
@@ -150,9 +154,14 @@ class Heterogeneity:
         return DesignDelays(*selected)
 
 
+def study_of_spec(spec: HeterogeneitySpec) -> Study:
+    """The study of a spec."""
+    return Heterogeneity(spec).study
+
+
 def study_of_header(header: Header) -> Study:
     """The study of a header, as another process makes it."""
-    return Heterogeneity(HeterogeneitySpec.from_mapping(tomllib.loads(header.spec_toml))).study
+    return study_of_spec(HeterogeneitySpec.from_mapping(tomllib.loads(header.spec_toml)))
 
 
 def _of_designs(

@@ -5,7 +5,7 @@ import json
 import fake_campaign
 import h5py
 import pytest
-from campaign_cases import CAMPAIGN, Computer, Listener, interrupt, refused
+from campaign_cases import CAMPAIGN, Computer, ExecutorOf, Listener, interrupt, refused
 from typer.testing import CliRunner
 
 from mcage.campaign.merge import merge
@@ -100,7 +100,7 @@ def test_shards_of_two_codes_are_merged_only_when_told_to(tmp_path):
             out,
             7,
             None,
-            stopped_before_the_merge,
+            ExecutorOf(stopped_before_the_merge),
             accept_other_code=True,
         )
     with pytest.raises(UserError, match=r"computed by other code .*--accept-other-code"):
@@ -116,7 +116,9 @@ def test_shards_of_one_other_code_are_merged_and_keep_its_name(tmp_path):
     out, whole = tmp_path / "r.h5", tmp_path / "whole.h5"
     run_campaign(Study(by(OTHER), fake_campaign.compute), whole, 20)
     with pytest.raises(KeyboardInterrupt):
-        run_campaign(Study(by(OTHER), Computer(2)), out, 10, executor=stopped_before_the_merge)
+        run_campaign(
+            Study(by(OTHER), Computer(2)), out, 10, executor=ExecutorOf(stopped_before_the_merge)
+        )
     merge(out)
     assert out.read_bytes() == whole.read_bytes()
 

@@ -5,16 +5,17 @@ import math
 import fake_campaign
 import numpy as np
 import pytest
-from campaign_cases import Computer, Listener, refused
+from campaign_cases import Computer, ExecutorOf, Listener, refused
 from scipy.stats import t
 from sweep_cases import file_content
 
 from mcage.campaign import finished
+from mcage.campaign.executors.executor import MadeShard
 from mcage.campaign.merge import merge
 from mcage.campaign.precision import CampaignPrecision
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import shard_folder
-from mcage.campaign.shards import shard_name, shards, write_shard
+from mcage.campaign.shards import shard_name, write_shard
 from mcage.campaign.stopping import Watch, checkpoints
 from mcage.campaign.study import Study
 from mcage.errors import UserError
@@ -148,10 +149,12 @@ def test_a_shard_that_is_damaged_while_the_campaign_runs(tmp_path):
         for task in tasks:
             path = task.run(study)
             path.write_bytes(path.read_bytes()[:-100])
-            yield task
+            yield MadeShard(task, 1.0)
 
     with pytest.raises(UserError, match=r"truncated.*: run the same campaign again"):
-        run_campaign(Study(CAMPAIGN, fake_campaign.compute), out, 1000, executor=spoiling)
+        run_campaign(
+            Study(CAMPAIGN, fake_campaign.compute), out, 1000, executor=ExecutorOf(spoiling)
+        )
     assert not out.exists()
 
 
@@ -219,7 +222,7 @@ def test_shards_of_several_machines(expected, uninterrupted, tmp_path):
     compute(range(300), range(300, 500))
     with pytest.raises(UserError, match=f"400 of at most {MOST} instances are missing.*: 500-899"):
         merge(out)
-    compute(*shards(range(500, expected), 60))
+    compute(*(range(n, min(n + 60, expected)) for n in range(500, expected, 60)))
     assert merge(out).read_bytes() == uninterrupted
     assert not folder.exists()
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from sweep_cases import small_sweep
 
+from mcage.campaign.run import run_campaign
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.results.reader import open_results
 from mcage.sweep import plan as plan_module
 from mcage.sweep import study as study_module
 from mcage.sweep.batch import batches, compute_batch
-from mcage.sweep.run import run_prepared
 
 SMALL = {
     "techniques": ["baseline"],
@@ -42,29 +42,26 @@ def test_batches_are_alike(first, last, size):
 
 
 @pytest.mark.parametrize(
-    ("cores", "largest", "instances", "size", "shard", "at_once"),
+    ("cores", "largest", "instances", "size"),
     [
-        (2, 48, 10_000, 48, 256, 2),
-        (16, 48, 10_000, 48, 256, 4),
-        (16, 1024, 10_000, 209, 256, 9),
-        (16, 1024, 1_000_000, 1024, 1024, 17),
-        (64, 1024, 10_000, 53, 256, 14),
-        (16, 48, 100, 16, 256, 2),
+        (2, 48, 10_000, 48),
+        (16, 48, 10_000, 48),
+        (16, 1024, 10_000, 209),
+        (16, 1024, 1_000_000, 1024),
+        (64, 1024, 10_000, 53),
+        (16, 48, 100, 16),
     ],
 )
-def test_batches_are_chosen_by_work(monkeypatch, cores, largest, instances, size, shard, at_once):
-    """Shards in flight have a batch for each thread even while the last of a shard is computed."""
+def test_batches_are_chosen_by_work(monkeypatch, cores, largest, instances, size):
     sweep = sweep_on(monkeypatch, cores, largest, instances=instances)
-    assert sweep.shard_size == shard
-    assert sweep.shards_at_once(shard) == at_once
-    of_shard = -(-shard // size)
-    assert (at_once - 1) * of_shard >= cores
+    assert (sweep.study.batch, sweep.study.threads) == (size, cores)
+    shard = min(256, instances)
     sizes = []
     monkeypatch.setattr(study_module, "compute_batch", lambda _, part: sizes.append(len(part)))
     monkeypatch.setattr(study_module, "joined", lambda variables, parts: list(parts))
-    sweep.compute(0, min(shard, instances))
+    sweep.compute(0, shard)
     assert max(sizes) <= size
-    assert len(sizes) == -(-min(shard, instances) // size)
+    assert len(sizes) == -(-shard // size)
 
 
 @pytest.mark.parametrize("shard_size", [2, 16, 60])
@@ -83,10 +80,10 @@ def test_all_threads_are_busy_whatever_the_size_of_shards(monkeypatch, tmp_path,
         return compute_batch(plan, instances)
 
     monkeypatch.setattr(study_module, "compute_batch", meeting)
-    run_prepared(sweep, tmp_path / "by_work.h5", shard_size)
+    run_campaign(sweep.study, tmp_path / "by_work.h5", shard_size)
     alone = sweep_on(monkeypatch, 1)
     monkeypatch.setattr(study_module, "compute_batch", compute_batch)
-    run_prepared(alone, tmp_path / "alone.h5")
+    run_campaign(alone.study, tmp_path / "alone.h5")
     with (
         open_results(tmp_path / "by_work.h5") as left,
         open_results(tmp_path / "alone.h5") as right,

@@ -1,0 +1,249 @@
+"""Shards in the workers of a Dask cluster, on this machine or on many.
+
+The scheduler starts a shard again on another worker if its worker dies. The client hands out a few
+shards for each worker at a time and forgets what is finished, so that neither it nor the scheduler
+grows with the campaign. No arrays travel: workers write into the shard folder, which all of them
+must see under the same path.
+"""
+
+import importlib.util
+import logging
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from mcage.campaign.executors.executor import (
+    TRIES,
+    Answer,
+    MadeShard,
+    described,
+    given_up,
+    may_begin,
+    timed,
+)
+from mcage.campaign.executors.worker_process import VISIBLE, Say
+from mcage.campaign.study import ShardTask, Study
+from mcage.concurrency import limit_cores, usable_cores
+from mcage.errors import UserError
+from mcage.plain_text import said_by, shown
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+SECONDS_TO_CONNECT = 10.0
+SECONDS_BETWEEN_LOOKS = 1.0
+"""How old the number of workers may be."""
+
+SECONDS_WITHOUT_NEWS = 60.0
+"""So long nothing is finished before a look at the workers."""
+
+
+class Dask:
+    """Computes in the workers of a Dask cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        A client of its scheduler, not an asynchronous one.
+    say : callable, optional
+        Is told when there are no workers.
+    """
+
+    def __init__(self, client: "Client", say: Say | None = None) -> None:
+        self._client = client
+        self._say = say or (lambda _: None)
+        self._threads: tuple[int, ...] = ()
+        self._looked = -SECONDS_BETWEEN_LOOKS
+
+    @property
+    def workers(self) -> int:
+        """As `Executor.workers`; as many as there were a second ago."""
+        now = time.monotonic()
+        if now - self._looked >= SECONDS_BETWEEN_LOOKS:
+            self._threads, self._looked = tuple(self._client.nthreads().values()), now
+        return len(self._threads)
+
+    def study(self, make: Callable[[], Study]) -> Study:
+        """As `Executor.study`."""
+        self._wait_for_workers()
+        study, _ = self._result(self._begin(partial(described, make)))
+        assert isinstance(study, Study)
+        return study
+
+    def run(self, study: Study, tasks: Iterable[ShardTask]) -> Generator[MadeShard, None, None]:
+        """As `Executor.run`.
+
+        A caller that is interrupted does not wait for the shards in flight: those that have not
+        begun are cancelled, and nobody takes what the others write.
+        """
+        from distributed import KilledWorker
+
+        to_do, suspects = iter(tasks), deque[ShardTask]()
+        begun: dict[Future, ShardTask] = {}
+        ended: SimpleQueue[Future] = SimpleQueue()
+
+        def begin(task: ShardTask) -> None:
+            future = self._begin(partial(timed, task))
+            begun[future] = task
+            future.add_done_callback(ended.put)
+
+        try:
+            while True:
+                while not suspects and self._may_begin(begun.values(), study):
+                    task = next(to_do, None)
+                    if task is None:
+                        break
+                    begin(task)
+                alone = bool(suspects) and not begun
+                if alone:
+                    begin(suspects.popleft())
+                if not begun:
+                    return
+                future = self._next(ended)
+                task = begun.pop(future)
+                try:
+                    result = self._result(future)
+                except KilledWorker as killed:
+                    if alone or self._computes_one_each:
+                        raise given_up(
+                            task, killed.allowed_failures + 1, "as Dask says"
+                        ) from killed
+                    suspects.append(task)
+                else:
+                    yield MadeShard(task, *result)
+        finally:
+            for future in begun:
+                future.release()
+
+    def _begin(self, function: Callable[[], Answer]) -> "Future":
+        return self._client.submit(_called, function, pure=False)
+
+    def _may_begin(self, begun: Iterable[ShardTask], study: Study) -> bool:
+        """Whether there is a worker for another shard, if all of them have equally many."""
+        workers = max(1, self.workers)
+        of_a_worker = list(begun)[workers - 1 :: workers]
+        return not of_a_worker if self._computes_one_each else may_begin(of_a_worker, study)
+
+    @property
+    def _computes_one_each(self) -> bool:
+        """Whether workers compute one shard each, so that it is clear which has ended one."""
+        return min(self._threads, default=1) == 1
+
+    def _next(self, ended: "SimpleQueue[Future]") -> "Future":
+        """Wait for the next shard that is finished or has failed."""
+        while True:
+            try:
+                return ended.get(timeout=SECONDS_WITHOUT_NEWS)
+            except Empty:
+                if not self.workers:
+                    self._say("the Dask scheduler has no workers; waiting for some")
+
+    def _wait_for_workers(self) -> None:
+        if not self.workers:
+            self._say("the Dask scheduler has no workers; waiting for some")
+            while not self.workers:
+                time.sleep(SECONDS_BETWEEN_LOOKS)
+
+    def _result(self, future: "Future") -> tuple[Any, str]:
+        """What a function has returned, and the worker that has called it."""
+        from distributed.client import FutureCancelledError
+
+        try:
+            result: tuple[Any, str] = future.result()
+            return result
+        except (FutureCancelledError, OSError) as error:
+            raise UserError(
+                f"the Dask scheduler is gone ({said_by(error)}): finished shards are kept, and "
+                "the same command continues with another one"
+            ) from error
+
+
+def _called(function: Callable[[], Answer]) -> tuple[Answer, str]:
+    """Call a function in a worker; return its result and the name of the worker."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    limit_cores(worker.state.nthreads)
+    if "dask_cuda" in sys.modules:  # which shows a worker all devices, its own first
+        visible = os.environ.get(VISIBLE, "")
+        os.environ[VISIBLE] = visible.partition(",")[0]
+    return function(), worker.address
+
+
+@contextmanager
+def connected(scheduler: str, say: Say | None = None) -> Iterator[Dask]:
+    """Use the workers of a scheduler, for as long as the block lasts.
+
+    Parameters
+    ----------
+    scheduler : str
+        Its address, or the file in which it has written it.
+    say : callable, optional
+        As for `Dask`.
+
+    Raises
+    ------
+    UserError
+        Dask is not installed, or no scheduler answers.
+    """
+    _require_dask()
+    from distributed import Client
+
+    where = {"address": scheduler}
+    if Path(scheduler).is_file():
+        where = {"scheduler_file": scheduler}
+    try:
+        client = Client(**where, timeout=SECONDS_TO_CONNECT)
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"--scheduler {shown(scheduler)}: no Dask scheduler answers there ({said_by(error)})"
+        ) from error
+    with client:
+        yield Dask(client, say)
+
+
+@contextmanager
+def local_cluster(workers: int, say: Say | None = None) -> Iterator[Dask]:
+    """Use Dask workers on this machine, started for as long as the block lasts.
+
+    Parameters
+    ----------
+    workers : int
+        How many.
+    say : callable, optional
+        As for `Dask`.
+
+    Raises
+    ------
+    UserError
+        Dask is not installed.
+    """
+    _require_dask()
+    import dask
+    from distributed import Client, LocalCluster
+
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": TRIES - 1}),
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=max(1, usable_cores() // workers),
+            processes=True,
+            memory_limit=None,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.ERROR,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield Dask(client, say)
+
+
+def _require_dask() -> None:
+    if importlib.util.find_spec("distributed") is None:
+        raise UserError("Dask is not installed: pip install 'mcage[distributed]'")

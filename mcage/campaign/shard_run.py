@@ -1,0 +1,168 @@
+"""Compute what is missing in a shard folder: all instances, or those of a part."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcage.campaign.executors.bench import bench, clear_abandoned, take
+from mcage.campaign.executors.cutting import Cutting
+from mcage.campaign.executors.executor import Executor
+from mcage.campaign.finished import (
+    Finished,
+    ResultsFile,
+    ShardFile,
+    Source,
+    finished_instances,
+    shards_in,
+)
+from mcage.campaign.merge import is_there
+from mcage.campaign.progress import Progress
+from mcage.campaign.shard_folder import holds_shards, remove_shards, shard_folder
+from mcage.campaign.shards import unfinished
+from mcage.campaign.stopping import Watch
+from mcage.campaign.study import ShardTask, Study
+from mcage.files.checksum import DamagedFileError
+from mcage.results.header import Header, code_in_words
+
+
+@dataclass(frozen=True)
+class ShardRun:
+    """A run that computes shards in a folder that this process has locked.
+
+    Parameters
+    ----------
+    study : Study
+        What is computed.
+    place : Path
+        Results file of the campaign.
+    shard_size : int or None
+        Instances of a shard; None: so many that it takes some seconds.
+    progress : Progress
+        Where to report.
+    executor : Executor
+        Where shards are computed.
+    accept_other_code : bool
+        Whether what is finished may have been computed by other code.
+    part : range, optional
+        Instances that this process computes, while others may compute others; by default all.
+    """
+
+    study: Study
+    place: Path
+    shard_size: int | None
+    progress: Progress
+    executor: Executor
+    accept_other_code: bool
+    part: range | None = None
+
+    @property
+    def folder(self) -> Path:
+        """The shard folder."""
+        return shard_folder(self.place)
+
+    @property
+    def _header(self) -> Header:
+        return self.study.header
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Say what stays of a run that is interrupted; an empty folder is removed."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            if holds_shards(self.folder):
+                words = f"finished instances are in {self.folder}; the same command continues"
+            else:
+                words = "no instance was finished"
+                if self.part is None:
+                    remove_shards(self.folder, ())
+            self.progress.say(f"interrupted: {words}")
+            raise
+
+    def finished(self, results: ResultsFile | None, folder: Path | None) -> Finished:
+        """What is there of the campaign: in a results file, and in the folder if there is one."""
+
+        def discard(path: Path, damage: DamagedFileError) -> None:
+            self.progress.say(f"warning: {damage}; computing it again")
+            path.unlink()
+
+        if folder:
+            clear_abandoned(folder, self.part)
+        shards = shards_in(folder, discard, part=self.part) if folder else []
+        finished = finished_instances(results, shards, self._header, self.accept_other_code)
+        assert finished is not None  # since the campaign is known
+        return finished
+
+    def is_complete(self, finished: Finished) -> bool:
+        """Whether nothing is left to do, which is said."""
+        if not is_there(self.place, finished):
+            return False
+        others = self._header.other_codes(finished.header)
+        by_whom = f", computed by other code ({code_in_words(others)})" if others else ""
+        self.progress.say(f"{self.place} already holds this campaign{by_whom}: nothing to compute")
+        return True
+
+    def compute(self, finished: Finished) -> None:
+        """Compute what is missing, until the stopping rule ends it, if there is one.
+
+        Parameters
+        ----------
+        finished : Finished
+            What is there already.
+        """
+        instances = self.part or range(self._header.instances)
+        done = sum(len(_common(instances, held)) for held in finished.sources)
+        self._say_what_is_there(finished, done, len(instances))
+        self.progress.start(len(instances), done)
+        cutting = Cutting(self.study, self.executor.workers, self.shard_size)
+        sources = dict(finished.sources)
+        try:
+            with bench(self.folder, instances) as place:
+                if self.part:
+                    gaps = finished.missing(self.part.stop)
+                    missing = [_common(self.part, gap) for gap in gaps]
+                    self._shards(filter(len, missing), sources, cutting, place)
+                else:
+                    self._until_the_end(sources, cutting, place)
+        finally:
+            self.progress.finish()
+
+    def _say_what_is_there(self, finished: Finished, done: int, total: int) -> None:
+        if done:
+            where = self.place if finished.results else self.folder
+            if finished.results and finished.shards:
+                where = Path(f"{where} and {self.folder}")
+            self.progress.say(f"continuing: {done} of {total} instances are in {where}")
+        if others := self._header.other_codes(finished.header):
+            self.progress.say(f"accepted: results of other code ({code_in_words(others)})")
+
+    def _until_the_end(self, sources: dict[range, Source], cutting: Cutting, place: Path) -> None:
+        watch = Watch(self._header)
+        whole = None
+        while not whole:
+            self._shards(unfinished(watch.checkpoint, sources), sources, cutting, place)
+            sources = dict(sorted(sources.items(), key=lambda item: item[0].start))
+            whole, words = watch.look(sources)
+            if words:
+                self.progress.say(words)
+
+    def _shards(
+        self, missing: Iterable[range], sources: dict[range, Source], cutting: Cutting, place: Path
+    ) -> None:
+        """Compute shards on the bench, and take each into the folder."""
+        tasks = (
+            ShardTask(self._header, self.study.maker, place, shard.start, shard.stop)
+            for shard in cutting.cut(missing)
+        )
+        with closing(self.executor.run(self.study, tasks)) as made:
+            for shard in made:
+                cutting.learn(shard)
+                path, instances = take(self.folder, shard.task.path), shard.task.instances
+                sources[instances] = ShardFile(path, self._header, instances)
+                self.progress.advance(len(instances))
+
+
+def _common(instances: range, others: range) -> range:
+    """Instances that two ranges have in common."""
+    return range(max(instances.start, others.start), min(instances.stop, others.stop))

@@ -1,0 +1,113 @@
+"""Do threads, processes and Dask make the same file, and does none of them leave a thing?"""
+
+import darts
+import pytest
+from campaign_cases import Listener
+
+from mcage.campaign.executors.processes import Processes
+from mcage.campaign.executors.threads import Threads
+from mcage.campaign.run import run_campaign
+from mcage.campaign.shard_folder import shard_folder
+from mcage.errors import UserError
+
+INSTANCES = 60
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    out = tmp_path_factory.mktemp("whole") / "pi.h5"
+    return run_campaign(darts.pi_by_darts(INSTANCES), out, 25).read_bytes()
+
+
+@pytest.fixture(scope="module")
+def processes():
+    with Processes(2) as executor:
+        yield executor
+
+
+@pytest.fixture(scope="module")
+def dask():
+    distributed = pytest.importorskip("distributed")
+    from mcage.campaign.executors.dask import Dask
+
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield Dask(client)
+
+
+@pytest.fixture(params=["threads", "processes", "dask"])
+def executor(request):
+    return Threads() if request.param == "threads" else request.getfixturevalue(request.param)
+
+
+@pytest.mark.parametrize("shard_size", [None, 7])
+def test_the_file_does_not_depend_on_the_place(shard_size, executor, whole, tmp_path):
+    out, listener = tmp_path / "pi.h5", Listener()
+    study = executor.study(make)
+    run_campaign(study, out, shard_size, listener, executor)
+    assert out.read_bytes() == whole
+    assert list(tmp_path.iterdir()) == [out]
+    assert listener.advanced == INSTANCES
+
+
+def make():
+    return darts.pi_by_darts(INSTANCES)
+
+
+def test_a_defect_reaches_the_caller_and_finished_shards_stay(executor, tmp_path):
+    out = tmp_path / "pi.h5"
+    with pytest.raises(ZeroDivisionError):
+        run_campaign(darts.pi_by_darts(INSTANCES, fails_at=30), out, 7, executor=executor)
+    (folder,) = tmp_path.iterdir()
+    names = sorted(path.name for path in folder.iterdir())
+    assert names[-1] == "lock"
+    assert len(names) > 1
+
+
+def test_a_rule_ends_the_campaign_where_it_does_in_threads(executor, tmp_path):
+    study = darts.pi_by_darts(5000, darts=100, rel_ci=0.0037)
+    here = run_campaign(study, tmp_path / "here.h5", 400)
+    there = run_campaign(study, tmp_path / "there.h5", None, executor=executor)
+    assert there.read_bytes() == here.read_bytes()
+
+
+@pytest.mark.parametrize("place", ["processes", "cluster"])
+def test_a_shard_that_ends_its_worker_is_computed_again(place, whole, tmp_path, request):
+    executor = request.getfixturevalue(place)
+    study = deadly(tmp_path, times=2)
+    out = tmp_path / "pi.h5"
+    run_campaign(study, out, 7, executor=executor)
+    plain = run_campaign(darts.study(study.header), tmp_path / "plain.h5", 60)
+    assert out.read_bytes() == plain.read_bytes()
+    assert (tmp_path / "deaths").stat().st_size == 2
+    assert not shard_folder(out).exists()
+
+
+@pytest.mark.parametrize("place", ["processes", "cluster"])
+def test_a_shard_that_ends_all_workers_is_named(place, tmp_path, request):
+    executor = request.getfixturevalue(place)
+    out = tmp_path / "pi.h5"
+    with pytest.raises(UserError, match="3 workers have died with instances 28-34 "):
+        run_campaign(deadly(tmp_path, times=100), out, 7, executor=executor)
+    assert (tmp_path / "deaths").stat().st_size == 3
+    left = [path for path in shard_folder(out).iterdir() if path.name != "lock"]
+    assert all(path.suffix == ".h5" for path in left)
+
+
+def deadly(folder, times):
+    """A campaign with an instance that ends its worker so often."""
+    return darts.pi_by_darts(INSTANCES, dies_at=30, deaths=str(folder / "deaths"), times=times)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Dask workers in processes of their own, which may die."""
+    pytest.importorskip("distributed")
+    from mcage.campaign.executors.dask import local_cluster
+
+    with local_cluster(2) as executor:
+        yield executor
