@@ -101,7 +101,7 @@ def check_vdd(scenario: Scenario, vdd_volts: float) -> None:
         )
     if expected_reliable_entries(scenario, vdd_volts) >= 1:
         return
-    millivolts = range(math.ceil(vdd_volts * 1000), round(MAX_VDD_VOLTS * 1000) + 1)
+    millivolts = range(1, round(MAX_VDD_VOLTS * 1000) + 1)  # the same steps for each Vdd: kept
     lowest = bisect_left(
         millivolts, 1.0, key=lambda mv: expected_reliable_entries(scenario, mv / 1000)
     )

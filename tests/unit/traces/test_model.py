@@ -181,16 +181,15 @@ def events_of_slots(trace):
 
 def events_of(trace, slot):
     """Windows of a slot: begin, and its events with cycles from there and the values written."""
-    windows = []
-    for row in np.flatnonzero(trace.slot == slot).tolist():
-        if trace.kind[row] == ALLOC:
-            begin = int(trace.cycle[row])
-            kernel = int(trace.alloc_kernel[np.searchsorted(trace.alloc_event, row)])
-            windows.append((begin, [kernel]))
-        kind, content = int(trace.kind[row]), None
-        if kind == WRITE:
-            content = trace.values[trace.value[row]].tobytes(), int(trace.exec_mask[row])
-        windows[-1][1].append((int(trace.cycle[row]) - begin, kind, int(trace.reg[row]), content))
+    windows, rows = [], np.flatnonzero(trace.slot == slot)
+    kernels = iter(trace.alloc_kernel[np.isin(trace.alloc_event, rows)].tolist())
+    columns = (trace.kind, trace.cycle, trace.reg, trace.value, trace.exec_mask)
+    for kind, cycle, reg, value, mask in zip(*(of[rows].tolist() for of in columns), strict=True):
+        if kind == ALLOC:
+            begin = cycle
+            windows.append((begin, [next(kernels)]))
+        content = (trace.values[value].tobytes(), mask) if kind == WRITE else None
+        windows[-1][1].append((cycle - begin, kind, reg, content))
     return windows
 
 
