@@ -25,18 +25,19 @@ _STEP = 2.0**-53
 
 
 def _product(typing_context: Any, first: Any, second: Any) -> Any:
-    """Types and code of `_upper`: the upper 64 of the 128 bits of a product."""
+    """Types and code of `_halves`: the upper and the lower 64 of the 128 bits of a product."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        wide = ir.IntType(128)
-        factors = [builder.zext(argument, wide) for argument in arguments]
-        upper = builder.lshr(builder.mul(*factors), ir.Constant(wide, 64))
-        return builder.trunc(upper, ir.IntType(64))
+        wide, narrow = ir.IntType(128), ir.IntType(64)
+        product = builder.mul(*(builder.zext(argument, wide) for argument in arguments))
+        upper = builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), narrow)
+        lower = builder.trunc(product, narrow)
+        return context.make_tuple(builder, signature.return_type, (upper, lower))
 
-    return types.uint64(types.uint64, types.uint64), generate
+    return types.UniTuple(types.uint64, 2)(types.uint64, types.uint64), generate
 
 
-_upper: Any = intrinsic(_product)
+_halves: Any = intrinsic(_product)
 
 
 @compiled
@@ -46,8 +47,8 @@ def _words(
     """Four words of a stream whose key has two words; its first counter is 1."""
     first, second, third, fourth = counter, np.uint64(0), np.uint64(0), stream
     for _ in range(_ROUNDS):
-        upper, lower = _upper(_MULTIPLIERS[0], first), _MULTIPLIERS[0] * first
-        other_upper, other_lower = _upper(_MULTIPLIERS[1], third), _MULTIPLIERS[1] * third
+        upper, lower = _halves(_MULTIPLIERS[0], first)
+        other_upper, other_lower = _halves(_MULTIPLIERS[1], third)
         first, second = other_upper ^ second ^ even, other_lower
         third, fourth = upper ^ fourth ^ odd, lower
         even, odd = even + _INCREMENTS[0], odd + _INCREMENTS[1]
@@ -131,12 +132,7 @@ def first_numbers_below(
             for column in range(0, columns, _WORDS):
                 place = begin + column
                 words = _words(np.uint64(place // _WORDS + 1), stream, even, odd)
-                below = False
-                for word in range(_WORDS):
-                    below |= _number(words[word]) <= of_row[column + word]
-                if not below:  # mostly
-                    continue
-                for word in range(_WORDS):
+                for word in range(_WORDS):  # without a branch, which would often be a surprise
                     number = _number(words[word])
                     rows[kept], places[kept], numbers[kept] = row, place + word, number
                     kept += number <= of_row[column + word]

@@ -108,9 +108,7 @@ class Meter:
         seconds, events = moments.seconds, moments.events
         assert (time_fractions is not None) == self.time_fractions_vary
         kernel = np.broadcast_to(kernel_of_epoch[..., None], seconds.shape)
-        disturbed = np.nonzero(
-            (seconds != 0) & (events != self.fault_free.events[kernel]).any(axis=-1)
-        )
+        disturbed = self._disturbed(kernel_of_epoch, moments)
 
         def over_life(rate: NDArray[np.float64]) -> NDArray[np.float64]:
             total: NDArray[np.float64] = (rate * seconds).sum(axis=(1, 2))
@@ -135,6 +133,17 @@ class Meter:
                 energy_saving=1 - spent / other,
                 conventional_power_mw=over_life(work * nominal[kernel]) / done,
             )
+
+    def _disturbed(
+        self, kernel_of_epoch: NDArray[np.int64], moments: LifeMoments
+    ) -> tuple[NDArray[np.int64], ...]:
+        """Instances, epochs and numbers of the moments at which faults change what happens."""
+        if not (self.fault_free.redirects or self.fault_free.packs):
+            none = np.empty(0, dtype=np.int64)
+            return none, none, none
+        undisturbed = self.fault_free.events[kernel_of_epoch][:, :, None]
+        differs = (moments.events != undisturbed).any(axis=-1)
+        return np.nonzero((moments.seconds != 0) & differs)
 
     @cached_property
     def _technologies(self) -> tuple[Technology, ...]:

@@ -134,8 +134,8 @@ class Feasibility:
             fault_free.events[kernel],
             fault_free.peak_spilled_rows[kernel],
         )
-        is_affected: NDArray[np.bool_] = (_words(fault_maps) != 0).any(axis=1)
-        if is_affected.any():
+        if fault_maps.any():
+            is_affected: NDArray[np.bool_] = (_words(fault_maps) != 0).any(axis=1)
             affected = np.flatnonzero(is_affected)
             if fault_free.redirects:
                 self._redirect(is_affected, result, known)

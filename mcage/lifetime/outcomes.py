@@ -166,7 +166,9 @@ class FaultyEntries:
 
 def count_faulty(fault_maps: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Faulty entries on fault maps: uint8[n, 256] to int64[n]."""
-    count: NDArray[np.int64] = (fault_maps != 0).sum(axis=1)
+    # In words of eight entries, whose bytes are added up side by side.
+    of_words = (fault_maps != 0).view(np.uint64).sum(axis=1, dtype=np.uint64)
+    count: NDArray[np.int64] = of_words.view(np.uint8).reshape(-1, 8).sum(axis=1, dtype=np.int64)
     return count
 
 

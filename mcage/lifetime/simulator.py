@@ -203,8 +203,9 @@ class _Simulation:
             first, last = first.of(alive), last.of(alive)
             faults = faults.of(alive)
         self._record(running, new_faults.span.end, new_faults, first, last)
-        self.entries.keep(running, faults)
-        self.degradation.mark_faulty(new_faults.places)
+        if len(new_faults.places):
+            self.entries.keep(running, faults)
+            self.degradation.mark_faulty(new_faults.places)
         return running
 
     def _new_faults(self, instances: NDArray[np.int64]) -> NewFaults:
