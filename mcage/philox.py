@@ -34,7 +34,8 @@ def _product(typing_context: Any, first: Any, second: Any) -> Any:
         lower = builder.trunc(product, narrow)
         return context.make_tuple(builder, signature.return_type, (upper, lower))
 
-    return types.UniTuple(types.uint64, 2)(types.uint64, types.uint64), generate
+    pair: Any = types.Tuple
+    return pair((types.uint64, types.uint64))(types.uint64, types.uint64), generate
 
 
 _halves: Any = intrinsic(_product)
