@@ -4,24 +4,31 @@ A program: it imports mcage once, then reads one JSON request a line, forks, run
 in the child, and answers with one JSON line. Started by `commands.CommandServer`.
 """
 
+import contextlib
 import functools
 import gc
 import importlib
+import io
 import json
 import os
 import pkgutil
 import resource
 import signal
 import sys
+import tempfile
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
+import tomli_w
 import typer.main
+from mutated_specs import FULL, SMALL
 
 import mcage
 from mcage.cli.main import app
+from mcage.errors import UserError
 from mcage.files import foreign_hdf5, plain_hdf5
 from mcage.variation.field import sample_field
 from mcage.variation.scenarios import SCENARIOS, scenario
@@ -29,6 +36,10 @@ from mcage.variation.scenarios import SCENARIOS, scenario
 SECONDS_TO_DIE = 0.002
 IMPORTED_LATE = ("matplotlib.backends.backend_agg", "scipy.stats", "xarray.backends.h5netcdf_")
 """What commands import in the functions that use it."""
+
+
+USUAL_LINES = ("sweep small.toml --show-spec", "sweep full.toml --show-spec", "nbti", "techniques")
+"""Commands that are run before all others: what they keep in memory, no child computes again."""
 
 
 class ForkedReader:
@@ -81,7 +92,8 @@ def main() -> None:
     for name in SCENARIOS:
         sample_field(scenario(name), 0, np.arange(1))  # keeps the factor of the field's correlation
     typer.main.get_command = functools.cache(typer.main.get_command)
-    typer.main.get_command(app)  # from the signatures of all commands: half of what a refusal takes
+    for line in USUAL_LINES:
+        _fill_caches(line)
     gc.freeze()  # a collection in a child would copy the pages of all that
     foreign_hdf5.subprocess = SimpleNamespace(Popen=ForkedReader, DEVNULL=None)
     for line in sys.stdin:
@@ -94,6 +106,19 @@ def _import_what_commands_use() -> None:
     for name in (*modules, *IMPORTED_LATE):
         if not name.endswith("__main__"):
             importlib.import_module(name)
+
+
+def _fill_caches(line: str) -> None:
+    """Run a command in this process, in a folder of its own, with nothing printed."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.suppress(UserError),
+    ):
+        Path("small.toml").write_text(tomli_w.dumps(SMALL), encoding="utf-8")
+        Path("full.toml").write_text(tomli_w.dumps(FULL), encoding="utf-8")
+        app(line.split(), standalone_mode=False)
 
 
 def _answer(request: dict) -> dict:

@@ -129,13 +129,15 @@ class Bhardwaj(NbtiModel):
         (reached,) = state
         duty = np.asarray(duty_cycle, dtype=np.float64)
         with np.errstate(divide="ignore", invalid="ignore"):
+            of_period, recovery = self._of_period(rates, duty), self._recovery(rates, duty)
             stressed_for = np.square(reached) / rates.stress
-            recovering_for = self._time_on_envelope(reached, rates, duty)
+            recovering_for = np.where(
+                duty < 1, self._time_on_envelope(reached, rates, of_period, recovery), 0.0
+            )
             time = np.maximum(stressed_for, recovering_for) + seconds
             static = np.sqrt(rates.stress * time)
-            grown = np.where(
-                duty < 1, np.minimum(static, self._envelope(time, rates, duty)), static
-            )
+            envelope = self._envelope(time, rates, of_period, recovery)
+            grown = np.where(duty < 1, np.minimum(static, envelope), static)
         ages = (duty > 0) & (rates.stress > 0)
         advanced: NDArray[np.float64] = np.where(ages, np.maximum(reached, grown), reached)
         return advanced[np.newaxis]
@@ -147,30 +149,33 @@ class Bhardwaj(NbtiModel):
         return shift
 
     def _envelope(
-        self, time: NDArray[np.float64], rates: Rates, duty: NDArray[np.float64]
+        self,
+        time: NDArray[np.float64],
+        rates: Rates,
+        of_period: NDArray[np.float64],
+        recovery: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """X where stress and recovery of every period balance, after a time under equal rates."""
         oxide = 2 * self.oxide_thickness_nm
-        lost = np.minimum(
-            self._recovery(rates, duty) / (oxide + np.sqrt(rates.diffusion * time)), 1.0
-        )
+        lost = np.minimum(recovery / (oxide + np.sqrt(rates.diffusion * time)), 1.0)
         # 1 - (1 - lost)^3, which would cancel: little is lost after a long time.
-        envelope: NDArray[np.float64] = self._of_period(rates, duty) / (
-            lost * (3 - lost * (3 - lost))
-        )
+        envelope: NDArray[np.float64] = of_period / (lost * (3 - lost * (3 - lost)))
         return envelope
 
     def _time_on_envelope(
-        self, reached: NDArray[np.float64], rates: Rates, duty: NDArray[np.float64]
+        self,
+        reached: NDArray[np.float64],
+        rates: Rates,
+        of_period: NDArray[np.float64],
+        recovery: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """Inverse of `_envelope`: 0 where X is below all of it, or duty is full."""
-        part = np.minimum(self._of_period(rates, duty) / reached, 1.0)
+        """Inverse of `_envelope`: 0 where X is below all of it."""
+        part = np.minimum(of_period / reached, 1.0)
         kept = np.cbrt(1 - part)
         # 1 - kept, which would cancel.
         lost = part / (1 + kept + kept * kept)
-        way = self._recovery(rates, duty) / lost - 2 * self.oxide_thickness_nm
-        on_it = (duty < 1) & (part < 1) & (way > 0)
-        return np.where(on_it, np.square(way) / rates.diffusion, 0.0)
+        way = recovery / lost - 2 * self.oxide_thickness_nm
+        return np.where((part < 1) & (way > 0), np.square(way) / rates.diffusion, 0.0)
 
     def _of_period(self, rates: Rates, duty: NDArray[np.float64]) -> NDArray[np.float64]:
         """X that the stress of one period reaches from new."""

@@ -178,7 +178,7 @@ class Bumps:
         for widths in product(WIDTHS, WIDTHS):
             along = np.einsum("in,pn->ip", normals, cls(distribution, widths, 0.0, 1.0).directions)
             for height, deviation in product(HEIGHTS.tolist(), DEVIATIONS):
-                likelihood = float((weights * _log_ratio(along, height, deviation)).sum())
+                likelihood = float((weights * _quick_log_ratio(along, height, deviation)).sum())
                 if likelihood > highest:
                     best, highest = cls(distribution, widths, height, deviation), likelihood
         return best
@@ -217,7 +217,24 @@ class Bumps:
 
 
 def _log_ratio(along: NDArray[np.float64], height: float, deviation: float) -> NDArray[np.float64]:
-    standard = (along - height) / deviation
-    each = 0.5 * (along**2 - standard**2) - np.log(deviation)
+    each = _log_ratios(along, height, deviation)
     ratio: NDArray[np.float64] = logsumexp(each, axis=1) - np.log(along.shape[1])
     return ratio
+
+
+def _quick_log_ratio(
+    along: NDArray[np.float64], height: float, deviation: float
+) -> NDArray[np.float64]:
+    """As `_log_ratio` but for rounding, in a third of the time."""
+    each = _log_ratios(along, height, deviation)
+    largest = each.max(axis=1)
+    each -= largest[:, None]
+    np.exp(each, out=each)
+    ratio: NDArray[np.float64] = np.log(each.mean(axis=1)) + largest
+    return ratio
+
+
+def _log_ratios(along: NDArray[np.float64], height: float, deviation: float) -> NDArray[np.float64]:
+    standard = (along - height) / deviation
+    each: NDArray[np.float64] = 0.5 * (along**2 - standard**2) - np.log(deviation)
+    return each
