@@ -70,9 +70,9 @@ def _write(
 
 
 class _NeverFails(io.RawIOBase):
-    """File under HDF5 that remembers its first failed write and drops all later ones.
+    """File under HDF5 that remembers its first failed write or cut and drops all later ones.
 
-    HDF5 kills the process if a write fails while it closes a file. After a failure the file is
+    HDF5 kills the process if either fails while it closes a file. After a failure the file is
     thrown away, so what it holds then does not matter.
     """
 
@@ -109,8 +109,11 @@ class _NeverFails(io.RawIOBase):
 
     def truncate(self, size: int | None = None, /) -> int:
         length = self._position if size is None else size
-        if not self.failure:
-            os.ftruncate(self._descriptor, length)
+        try:
+            if not self.failure:
+                os.ftruncate(self._descriptor, length)
+        except OSError as error:
+            self.failure = error
         return length
 
 

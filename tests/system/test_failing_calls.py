@@ -1,0 +1,102 @@
+"""Whatever call of the system fails, no file is accepted that is wrong, and a campaign recovers.
+
+Every call of every kind is tried by `scripts/validation/check_failing_calls.py`.
+"""
+
+import errno
+import shutil
+
+import pytest
+from failing_calls import ERRORS, KINDS, OUT, Failure, Nursery, library
+from host_gpu.compiler import host_compiler, needs_host_compiler
+
+pytestmark = needs_host_compiler
+
+CALLS_OF_A_KIND = 5
+
+
+@pytest.fixture(scope="module")
+def nursery(tmp_path_factory):
+    process = Nursery(library(tmp_path_factory.mktemp("shim"), host_compiler()))
+    yield process
+    process.close()
+
+
+@pytest.fixture(scope="module")
+def whole(nursery, tmp_path_factory):
+    """The file of a campaign without failures, and how many calls it makes."""
+    folder = tmp_path_factory.mktemp("whole")
+    outcome = nursery.run(folder)
+    assert outcome.code == 0
+    assert all(outcome.calls[kind] for kind in KINDS)
+    return (folder / OUT).read_bytes(), outcome.calls
+
+
+def check(nursery, whole, folder, failure):
+    """Fail, look at what is there, and let the same command go on."""
+    out = folder / OUT
+    outcome = nursery.run(folder, failure)
+    assert outcome.code in (0, 2), outcome.words
+    assert outcome.code == 0 or outcome.words[-1].startswith("error: ")
+    assert not out.exists() or out.read_bytes() == whole
+    assert outcome.code == 2 or out.exists()
+    again = nursery.run(folder)
+    assert again.code == 0, again.words
+    assert out.read_bytes() == whole
+    return outcome
+
+
+def calls_to_try(calls):
+    """First, last and some calls in between."""
+    return sorted({1 + n * (calls - 1) // (CALLS_OF_A_KIND - 1) for n in range(CALLS_OF_A_KIND)})
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("memory", "remove")])
+def test_every_kind_of_call(nursery, whole, tmp_path, kind):
+    content, calls = whole
+    refused = 0
+    for place, call in enumerate(calls_to_try(calls[kind])):
+        answers = ERRORS[kind]
+        failure = Failure(kind, call, answers[place % len(answers)], place % 2 == 0)
+        folder = tmp_path / str(call)
+        folder.mkdir()
+        refused += check(nursery, content, folder, failure).code == 2
+        assert [path.name for path in folder.iterdir()] == [OUT], failure
+    assert refused
+
+
+def test_the_disk_is_full_from_some_byte_on(nursery, whole, tmp_path):
+    """The last write is taken in part, and nothing fits any more until somebody makes room."""
+    content, calls = whole
+    for call in (calls["write"] // 3, calls["write"] - 2):
+        folder = tmp_path / str(call)
+        folder.mkdir()
+        outcome = check(nursery, content, folder, Failure("write", call, errno.ENOSPC, True))
+        assert "No space left on device" in outcome.words[-1]
+
+
+def test_what_cannot_be_removed_stays_and_harms_nothing(nursery, whole, tmp_path):
+    content, calls = whole
+    for call in calls_to_try(calls["remove"]):
+        folder = tmp_path / str(call)
+        folder.mkdir()
+        check(nursery, content, folder, Failure("remove", call, errno.EACCES, True))
+
+
+def test_memory_runs_out(nursery, whole, tmp_path):
+    """A failure of the process, not of its files: these stay right."""
+    content, calls = whole
+    for call in calls_to_try(calls["memory"]):
+        folder = tmp_path / str(call)
+        folder.mkdir()
+        nursery.run(folder, Failure("memory", call, errno.ENOMEM))
+        out = folder / OUT
+        assert not out.exists() or out.read_bytes() == content
+        shutil.rmtree(folder / f"{OUT}.nothing", ignore_errors=True)
+        assert nursery.run(folder).code == 0
+        assert out.read_bytes() == content
+
+
+def test_a_slow_disk_changes_nothing(nursery, whole, tmp_path):
+    assert nursery.run(tmp_path, write_microseconds=1000).code == 0
+    assert (tmp_path / OUT).read_bytes() == whole[0]
