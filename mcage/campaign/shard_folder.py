@@ -5,8 +5,9 @@ import fcntl
 import os
 import re
 import shutil
+import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -261,15 +262,19 @@ def refuse_other_code(path: Path, owner: Header, header: Header, accept_other_co
 
 
 def remove_shards(folder: Path, shards: Iterable[Path]) -> None:
-    """Remove merged shards, and the folder unless somebody put something else into it."""
-    for path in shards:
-        path.unlink(missing_ok=True)
-    for path in tuple(folder.iterdir()):
-        if BENCH.fullmatch(path.name):
-            shutil.rmtree(path, ignore_errors=True)
-        elif _is_no_shard(path):
-            path.unlink(missing_ok=True)
+    """Remove merged shards, and the folder unless somebody put something else into it.
+
+    What cannot be removed stays, with a warning: the results are whole without it.
+    """
     try:
+        for path in shards:
+            path.unlink(missing_ok=True)
+        for path in tuple(folder.iterdir()):
+            if BENCH.fullmatch(path.name):
+                shutil.rmtree(path, ignore_errors=True)
+            elif _is_no_shard(path):
+                path.unlink(missing_ok=True)
+    except OSError as error:
+        warnings.warn(f"cannot remove {error.filename} ({error.strerror})", stacklevel=2)
+    with suppress(OSError):
         folder.rmdir()
-    except OSError:
-        return

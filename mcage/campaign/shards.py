@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from mcage.errors import UserError
 from mcage.files.hdf5 import write_hdf5
+from mcage.files.plain_hdf5 import opened
 from mcage.plain_text import shown
 from mcage.results.conform import Arrays, conforming
 from mcage.results.header import SCHEMA_VERSION, Header, header_class
@@ -178,7 +179,7 @@ def _verified(path: Path) -> Iterator[tuple[h5py.File, Header]]:
     for variable in header.variables:
         verified.require_array(variable, sizes)
         verified.require_within(variable, header.coordinates)
-    with h5py.File(path, "r") as file:
+    with opened(path) as file:
         yield file, header
 
 

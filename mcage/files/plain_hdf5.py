@@ -6,6 +6,7 @@ limits on time and memory, and which may die. It therefore imports nothing of mc
 functions take and return can be sent as JSON, but for the arrays themselves.
 """
 
+import errno
 import json
 import math
 import os
@@ -29,6 +30,7 @@ MOST_DEFLATION = 1032
 NETCDF_LINKS = ("DIMENSION_LIST", "REFERENCE_LIST")
 """Attributes in which netCDF-4 refers from arrays to their dimensions and back."""
 
+_WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 _FILTERS = (h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32)
 _NUMBERS = (h5py.h5t.INTEGER, h5py.h5t.FLOAT)
 _MOST_NUMBER_BYTES = 8
@@ -40,6 +42,19 @@ _MEMORY_BYTES = 384 << 20
 
 class NotPlainError(Exception):
     """A file holds what is not read; the text says where and what, without the file's name."""
+
+
+def opened(path: str | os.PathLike[str]) -> h5py.File:
+    """Open a file for reading, also where the file system offers no locks.
+
+    HDF5 locks files against writers; what mcage has written is never changed.
+    """
+    try:
+        return h5py.File(path, "r")
+    except OSError as error:
+        if error.errno not in _WITHOUT_LOCKS:
+            raise
+    return h5py.File(path, "r", locking=False)
 
 
 # ---- what a file holds -----------------------------------------------------------------------
@@ -72,7 +87,7 @@ def describe(
     Exception
         Whatever h5py raises on a damaged file.
     """
-    with h5py.File(path, "r") as file:
+    with opened(path) as file:
         return {
             "datasets": {name: _described(_item(file, name), name) for name in datasets},
             "attributes": {
@@ -90,7 +105,7 @@ def slabs(path: str, dataset: str) -> Iterator[npt.NDArray[Any]]:
     NotPlainError, Exception
         As in `describe`.
     """
-    with h5py.File(path, "r") as file:
+    with opened(path) as file:
         item = _item(file, dataset)
         _require_plain(item, dataset)
         if not item.shape:
@@ -129,7 +144,7 @@ def look_through(path: str) -> dict[str, Any]:
         Whatever h5py raises on a damaged file.
     """
     most_bytes = MOST_DEFLATION * os.path.getsize(path)
-    with h5py.File(path, "r") as file:
+    with opened(path) as file:
         names = [_text(name, "the name of a dataset") for name in file.id]
         items = {name: _item(file, name) for name in names}
         for name, item in items.items():

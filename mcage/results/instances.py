@@ -9,6 +9,7 @@ import h5py
 from numpy.typing import NDArray
 
 from mcage.files.checksum import DamagedFileError
+from mcage.files.plain_hdf5 import opened
 from mcage.results.header import Header
 
 
@@ -61,7 +62,7 @@ def read_sums(path: Path, header: Header) -> dict[str, NDArray[Any]]:
 @contextmanager
 def _opened(path: Path) -> Iterator[h5py.File]:
     try:
-        with h5py.File(path, "r") as file:
+        with opened(path) as file:
             yield file
     except (OSError, KeyError) as error:
         raise DamagedFileError(f"{path} is damaged, or has changed meanwhile") from error

@@ -18,6 +18,7 @@ from xarray.backends import BackendArray
 from xarray.backends.common import AbstractDataStore
 from xarray.core import indexing
 
+from mcage.files.plain_hdf5 import opened
 from mcage.results.header import Header
 
 OF_NETCDF = {
@@ -40,7 +41,7 @@ class LazyStore(AbstractDataStore):
 
     def __init__(self, path: Path, header: Header) -> None:
         self._path, self._header = os.path.abspath(path), header
-        self._file = h5py.File(path, "r")
+        self._file = opened(path)
         arrays = [*(coordinate.variable for coordinate in header.coordinates), *header.variables]
         self._dims = {array.name: array.dims for array in arrays}
 
@@ -63,7 +64,7 @@ class LazyStore(AbstractDataStore):
     def dataset(self, name: str) -> h5py.Dataset:
         """An array of the file, which is opened again if it has been closed, as xarray does."""
         if not self._file:
-            self._file = h5py.File(self._path, "r")
+            self._file = opened(self._path)
         return self._file[name]
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from mcage.errors import UserError
 from mcage.files.checksum import DamagedFileError
+from mcage.files.plain_hdf5 import opened
 from mcage.plain_text import shown
 from mcage.results.attributes import (
     FILETYPE,
@@ -92,7 +93,7 @@ def _header(verified: VerifiedFile) -> Header:
     except ValueError as error:
         verified.refuse("header", str(error))
     _require_declared(verified, variables, coordinates)
-    with h5py.File(verified.path, "r") as file:
+    with opened(verified.path) as file:
         contents = {c.name: _content(file, c.name) for c in coordinates if c.name != "instance"}
         grid = kind.grid_fields(study, verified.attributes, contents)
         header = _from_fields(verified, kind, grid, file["instance"].size)

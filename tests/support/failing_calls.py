@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,6 +108,7 @@ def main():
 
     from mcage.results import verified_file
 
+    warnings.simplefilter("ignore", UserWarning)  # files that cannot be removed
     verified_file.ForeignFile = ReadHere
     shim = ctypes.CDLL(sys.argv[1])
     shim.failing_calls_count.restype = ctypes.c_long

@@ -4,15 +4,16 @@ Every call of every kind is tried by `scripts/validation/check_failing_calls.py`
 """
 
 import errno
-import shutil
 
 import pytest
 from failing_calls import ERRORS, KINDS, OUT, Failure, Nursery, library
 from host_gpu.compiler import host_compiler, needs_host_compiler
 
+from mcage.results.reader import open_results
+
 pytestmark = needs_host_compiler
 
-CALLS_OF_A_KIND = 5
+CALLS_OF_A_KIND = 3
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def check(nursery, whole, folder, failure):
 
 
 def calls_to_try(calls):
-    """First, last and some calls in between."""
+    """first, the last and the middle call."""
     return sorted({1 + n * (calls - 1) // (CALLS_OF_A_KIND - 1) for n in range(CALLS_OF_A_KIND)})
 
 
@@ -84,17 +85,24 @@ def test_what_cannot_be_removed_stays_and_harms_nothing(nursery, whole, tmp_path
 
 
 def test_memory_runs_out(nursery, whole, tmp_path):
-    """A failure of the process, not of its files: these stay right."""
+    """The process ends as it likes; a chunk for whose compression there was no memory is plain."""
     content, calls = whole
+    right = tmp_path / "right.h5"
+    right.write_bytes(content)
     for call in calls_to_try(calls["memory"]):
         folder = tmp_path / str(call)
         folder.mkdir()
         nursery.run(folder, Failure("memory", call, errno.ENOMEM))
-        out = folder / OUT
-        assert not out.exists() or out.read_bytes() == content
-        shutil.rmtree(folder / f"{OUT}.nothing", ignore_errors=True)
+        if (folder / OUT).exists():
+            assert equal(folder / OUT, right)
         assert nursery.run(folder).code == 0
-        assert out.read_bytes() == content
+        assert equal(folder / OUT, right)
+
+
+def equal(path, other):
+    """Whether two results files hold the same, both with the right checksum."""
+    with open_results(path) as ours, open_results(other) as theirs:
+        return ours.identical(theirs)
 
 
 def test_a_slow_disk_changes_nothing(nursery, whole, tmp_path):
