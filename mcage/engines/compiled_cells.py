@@ -15,6 +15,7 @@ from mcage.aging.additive_shift import LEAST_RECOVERY, AdditiveShift
 from mcage.aging.nbti import Facelift
 from mcage.aging.vmin import CellFailure
 from mcage.compiled import compiled
+from mcage.engines.stress import FaultFreeDuties
 from mcage.engines.tracked_cells import BINS_PER_VOLT, CellSeconds, Moments, TrackedSeconds
 
 _LEAST = sys.float_info.min
@@ -35,6 +36,30 @@ class CompiledSeconds(TrackedSeconds):
     def begin_epoch(self, instances: NDArray[np.int64]) -> None:
         """See `TrackedSeconds.begin_epoch`."""
         _begin(self._among(instances), self._tracked.instance, self.now, self._before)
+
+    def add_duties(
+        self,
+        instances: NDArray[np.int64],
+        kernel: NDArray[np.int64],
+        duties: FaultFreeDuties,
+        seconds: float,
+    ) -> None:
+        """Let instances without faults run a kernel each, for so many seconds.
+
+        Parameters
+        ----------
+        instances, kernel : int64[m]
+            Positions in the batch, and the kernel that each runs.
+        duties : FaultFreeDuties
+            Duty cycles of the kernels.
+        seconds : float
+            Length of the epoch.
+        """
+        kernel_of = np.full(self._instances, -1, dtype=np.int64)
+        kernel_of[instances] = kernel
+        zeros, ones = duties.at_zero, duties.at_one
+        cells = self._tracked.instance, self._tracked.cell
+        _add(kernel_of, *cells, zeros.cycles, ones.cycles, zeros.period, seconds, self.now)
 
     def failing(
         self,
@@ -118,6 +143,26 @@ def _begin(
     for cell in range(len(instance)):
         if runs[instance[cell]]:
             before[0, cell], before[1, cell] = now[0, cell], now[1, cell]
+
+
+@compiled
+def _add(
+    kernel_of: NDArray[np.int64],
+    instance: NDArray[np.int64],
+    cells: NDArray[np.int64],
+    zeros: NDArray[np.integer],
+    ones: NDArray[np.integer],
+    period: NDArray[np.int64],
+    seconds: float,
+    now: NDArray[np.float64],
+) -> None:
+    """Add the time of a kernel to the cells of instances; -1: the instance runs none."""
+    for place in range(len(instance)):
+        kernel, cell = kernel_of[instance[place]], cells[place]
+        if kernel >= 0:
+            cycles = np.float64(period[kernel])
+            now[0, place] += seconds * (np.float64(zeros[kernel, cell]) / cycles)
+            now[1, place] += seconds * (np.float64(ones[kernel, cell]) / cycles)
 
 
 @compiled

@@ -118,15 +118,15 @@ class StressAccumulator(ABC):
     ) -> None:
         """Bring `tracked_seconds` of instances without separate times up to date."""
         duties = (self._duties.at_zero, self._duties.at_one)
-        first_cell = np.full(len(self._has_separate_times), -1, dtype=np.int64)
-        first_cell[instances] = kernel * self._duties.at_zero.duty.shape[1]
+        kernel_of = np.full(len(self._has_separate_times), -1, dtype=np.int64)
+        kernel_of[instances] = kernel
         for first in range(0, len(self._tracked.cell), TRACKED_TOGETHER):
             chunk = slice(first, first + TRACKED_TOGETHER)
-            place = first_cell[self._tracked.instance[chunk]]
-            added = slice(None) if place.min() >= 0 else np.flatnonzero(place >= 0)
-            place = place[added] + self._tracked.cell[chunk][added]
+            runs = kernel_of[self._tracked.instance[chunk]]
+            added = slice(None) if runs.min() >= 0 else np.flatnonzero(runs >= 0)
+            place = runs[added], self._tracked.cell[chunk][added]
             for tracked, of_cells in zip(self.tracked_seconds.now, duties, strict=True):
-                tracked[chunk][added] += seconds * of_cells.duty.take(place)
+                tracked[chunk][added] += seconds * of_cells.at(*place)
 
     def longest_earlier(
         self,
@@ -228,14 +228,14 @@ class DenseStress(StressAccumulator):
     def __init__(self, duties: FaultFreeDuties, tracked: TrackedCells, instances: int) -> None:
         super().__init__(duties, tracked, instances)
         # Pages that are never touched take no memory.
-        self._seconds = np.zeros((2, instances, duties.at_zero.duty.shape[1]))
+        self._seconds = np.zeros((2, instances, duties.at_zero.cycles.shape[1]))
 
     def _begin(self, instances: NDArray[np.int64]) -> None:
-        duties = (self._duties.at_zero.duty, self._duties.at_one.duty)
+        duties = (self._duties.at_zero, self._duties.at_one)
         for instance in instances:
             for seconds, duty in zip(self._seconds, duties, strict=True):
-                for kernel in np.flatnonzero(self._mixture[instance]):
-                    seconds[instance] += self._mixture[instance, kernel] * duty[kernel]
+                for kernel in np.flatnonzero(self._mixture[instance]).tolist():
+                    seconds[instance] += self._mixture[instance, kernel] * duty.of_kernel(kernel)
         self._read_tracked(instances)
 
     def _run(

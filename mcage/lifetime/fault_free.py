@@ -17,8 +17,7 @@ from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.stress import FaultFreeDuties
 from mcage.files.disk_cache import kept_on_disk
 from mcage.files.flat_records import arrays_of_record, record_of_arrays
-from mcage.geometry import SLICE
-from mcage.replays.most_stressed import DutyCycles, Skyline, skyline_cells
+from mcage.replays.most_stressed import DutyCycles, skyline_cells
 from mcage.replays.outcome import Counters, events_per_cycle
 from mcage.replays.prepare import PreparedReplay, RedirectedReplay
 
@@ -153,7 +152,10 @@ def fault_free_replays(
         return arrays | _times_of_cells(engine, aging)
 
     arrays = kept_on_disk(key, computed) if key else computed()
-    at_zero, at_one = (_duty_cycles(arrays, which) for which in ("zero", "one"))
+    at_zero, at_one = (
+        DutyCycles.of(arrays[_cycles_at(which)], arrays["period"], arrays[_skyline_at(which)])
+        for which in _STATES
+    )
     return FaultFreeReplays(
         replays=replays,
         duties=FaultFreeDuties(aging, at_zero, at_one),
@@ -166,33 +168,28 @@ def fault_free_replays(
 
 
 def _times_of_cells(engine: Engine, replays: Replays) -> Arrays:
-    """Cycles of all cells at '0' and at '1', those of whole replays, and the skylines.
-
-    Cycles of a kernel are kept in as few bytes as those of its whole replay need.
-    """
-    arrays: Arrays = {"period": np.zeros(len(replays), dtype=np.int64)}
+    """Cycles of all cells at '0' and at '1', those of whole replays, and the skylines."""
+    cycles: dict[str, list[NDArray[np.integer]]] = {which: [] for which in _STATES}
+    period = np.zeros(len(replays), dtype=np.int64)
     for kernel, replay in enumerate(replays):
         times = engine.cell_times(replay, fault_free_maps())
-        period = arrays["period"][kernel] = np.max(times.period)
-        for which, cycles in (("zero", times.zeros), ("one", times.ones)):
-            narrow = cycles.ravel().astype(np.min_scalar_type(period))
-            arrays[_cycles_at(which, kernel)] = narrow
-    for which in ("zero", "one"):
-        arrays[f"skyline at {which}"] = skyline_cells(_duty(arrays, which))
+        period[kernel] = np.max(times.period)
+        narrow = np.uint32 if period[kernel] < 1 << 32 else np.int64
+        for of_kernels, of_kernel in zip(cycles.values(), (times.zeros, times.ones), strict=True):
+            of_kernels.append(of_kernel.ravel().astype(narrow))
+    arrays: Arrays = {"period": period}
+    for which, of_kernels in cycles.items():
+        arrays[_cycles_at(which)] = of_cells = np.stack(of_kernels)
+        arrays[_skyline_at(which)] = skyline_cells(of_cells / period[:, None])
     return arrays
 
 
-def _cycles_at(which: str, kernel: int) -> str:
-    return f"cycles at {which} {kernel}"
+_STATES = ("zero", "one")
 
 
-def _duty(arrays: Arrays, which: str) -> NDArray[np.float64]:
-    duty = np.empty((len(arrays["period"]), SLICE.cells))
-    for kernel, period in enumerate(arrays["period"]):
-        np.divide(arrays[_cycles_at(which, kernel)], period, out=duty[kernel])
-    return duty
+def _cycles_at(which: str) -> str:
+    return f"cycles at {which}"
 
 
-def _duty_cycles(arrays: Arrays, which: str) -> DutyCycles:
-    duty = _duty(arrays, which)
-    return DutyCycles(duty, Skyline.of(arrays[f"skyline at {which}"], duty))
+def _skyline_at(which: str) -> str:
+    return f"skyline at {which}"

@@ -8,6 +8,7 @@ left without such cells is called the skyline: of the 524,288 cells of a slice u
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,31 +55,63 @@ class Skyline:
 
     @classmethod
     def of(cls, cell: NDArray[np.int64], duty: NDArray[np.float64]) -> "Skyline":
-        """Skyline of cells int64[m], at least one, of a slice whose cells have the given duties."""
-        cell = np.pad(cell, (0, -len(cell) % BLOCK), mode="edge")
-        of_cells = np.take(duty, cell, axis=1)
+        """Skyline of cells int64[m], at least one, with their duty cycles float64[kernels, m]."""
+        lacking = (0, -len(cell) % BLOCK)
+        cell, of_cells = np.pad(cell, lacking, "edge"), np.pad(duty, ((0, 0), lacking), "edge")
         return cls(cell, of_cells, of_cells.reshape(len(duty), -1, BLOCK).max(axis=2))
 
 
 @dataclass(frozen=True, eq=False)
 class DutyCycles:
-    """Duty cycles of the cells of a slice under each kernel.
+    """Duty cycles of the cells of a slice under each kernel, from counted cycles.
+
+    Cycles take half the memory of duty cycles, and are as they stand on disk.
 
     Attributes
     ----------
-    duty : float64[kernels, cells]
-        Fraction of the time for which each cell is stressed.
+    cycles : uint32 or int64[kernels, cells]
+        Cycles of a whole replay for which each cell is stressed.
+    period : int64[kernels]
+        Cycles of the whole replay.
     skyline : Skyline
         The cells of which one is the most stressed.
     """
 
-    duty: NDArray[np.float64]
+    cycles: NDArray[np.integer]
+    period: NDArray[np.int64]
     skyline: Skyline
 
+    @classmethod
+    def of(
+        cls, cycles: NDArray[np.integer], period: NDArray[np.int64], cells: NDArray[np.int64]
+    ) -> "DutyCycles":
+        """Duty cycles of which the skyline is one of given cells, int64[m]."""
+        return cls(
+            cycles, period, Skyline.of(cells, np.take(cycles, cells, axis=1) / period[:, None])
+        )
 
-def duty_cycles(duty: NDArray[np.float64]) -> DutyCycles:
-    """Duty cycles float64[kernels, cells] with their skyline."""
-    return DutyCycles(duty, Skyline.of(skyline_cells(duty), duty))
+    def of_kernel(self, kernel: int) -> NDArray[np.float64]:
+        """Fraction of the time for which each cell is stressed under a kernel: float64[cells]."""
+        fraction: NDArray[np.float64] = self.cycles[kernel] / self.period[kernel]
+        return fraction
+
+    def at(self, kernel: NDArray[np.int64] | int, cell: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Fraction of the time for which n cells are stressed: kernel and cell to float64[n]."""
+        fraction: NDArray[np.float64] = self.cycles[kernel, cell] / self.period[kernel]
+        return fraction
+
+    @cached_property
+    def most(self) -> NDArray[np.float64]:
+        """Largest duty cycle of any component: float64[kernels, entries, bits of a component]."""
+        shape = (len(self.cycles), -1, SLICE.components, SLICE.component_bits)
+        cycles: NDArray[np.integer] = self.cycles.reshape(shape).max(axis=2)
+        most: NDArray[np.float64] = cycles / self.period[:, None, None]
+        return most
+
+
+def duty_cycles(cycles: NDArray[np.integer], period: NDArray[np.int64]) -> DutyCycles:
+    """Duty cycles with their skyline; cycles [kernels, cells], periods int64[kernels]."""
+    return DutyCycles.of(cycles, period, skyline_cells(cycles / period[:, None]))
 
 
 def skyline_cells(duty: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -29,10 +29,8 @@ from mcage.aging.vmin import CellFailure
 from mcage.engines.cuda_engine.stress import residencies, tracked_seconds
 from mcage.engines.cuda_engine.stress.accumulator import CudaStress
 from mcage.engines.cuda_engine.stress.residencies import host_residencies
-from mcage.engines.stress import FaultFreeDuties
 from mcage.engines.tracked_cells import Moments, TrackedCells
 from mcage.geometry import SLICE
-from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces.library import bundled_trace
@@ -44,13 +42,7 @@ INSTANCES, TRACKED = 2, 40
 
 def duties_without_faults(name):
     replays = tuple(prepare(bundled_trace(kernel), TECHNIQUES[name]) for kernel in KERNELS)
-    clean = np.zeros((1, SLICE.entries), dtype=np.uint8)
-    times = [NUMBA.cell_times(replay, clean) for replay in replays]
-    zeros, ones = (
-        duty_cycles(np.stack([(getattr(each, kind)[0] / each.period).ravel() for each in times]))
-        for kind in ("zeros", "ones")
-    )
-    return FaultFreeDuties(replays, zeros, ones)
+    return duties_of(replays)
 
 
 @pytest.mark.parametrize("name", ["rrcd", "rrcd+rc+rar"])

@@ -8,6 +8,7 @@ from itertools import chain
 
 import numpy as np
 import pytest
+from engine_cases import duties_of
 
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.numba_engine.stress.workspace import new_batch_memory
@@ -36,11 +37,7 @@ class AllCells(DenseStress):
 @pytest.fixture(scope="module", params=["gr-guard", "rrcd", "rrcd+pg", "rrcd+rc+rar"])
 def duties(request):
     replays = tuple(prepare(bundled_trace(kernel), TECHNIQUES[request.param]) for kernel in KERNELS)
-    clean = np.zeros((1, SLICE.entries), dtype=np.uint8)
-    times = [NUMBA.cell_times(replay, clean) for replay in replays]
-    at_zero = np.stack([(of_kernel.zeros[0] / of_kernel.period).ravel() for of_kernel in times])
-    at_one = np.stack([(of_kernel.ones[0] / of_kernel.period).ravel() for of_kernel in times])
-    return FaultFreeDuties(replays, duty_cycles(at_zero), duty_cycles(at_one))
+    return duties_of(replays)
 
 
 def lives(duties, seed):
@@ -131,7 +128,7 @@ def test_open_bits_are_worked_out_together(duties):
 def test_longest_times_of_many_fault_maps(kernel):
     """Some bits of an entry looked at alone, others next to them together."""
     replay = prepare(bundled_trace(kernel), TECHNIQUES["rrcd+rc+rar"])
-    groups = duty_cycles(np.zeros((1, SLICE.cells)))
+    groups = duty_cycles(np.zeros((1, SLICE.cells), np.uint32), np.ones(1, np.int64))
     duties = FaultFreeDuties((replay,), groups, groups)
     nobody = TrackedCells(*np.zeros((2, 0), dtype=np.int64))
     for seed in range(50):

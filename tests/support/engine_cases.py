@@ -164,14 +164,15 @@ def random_replays(technique, longer=1):
 
 def duties_of(replays):
     """The duty cycles on a clean slice, as all engines are given them."""
-    replays = tuple(replays)
-    duty = {"zeros": [], "ones": []}
-    for replay in replays:
-        times = NUMBA.cell_times(replay, np.zeros((1, 256), dtype=np.uint8))
-        for kind, all_cells in duty.items():
-            all_cells.append((getattr(times, kind)[0] / times.period).ravel())
-    at_zero, at_one = (duty_cycles(np.stack(all_cells)) for all_cells in duty.values())
-    return FaultFreeDuties(replays, at_zero, at_one)
+    replays, clean = tuple(replays), np.zeros((1, 256), dtype=np.uint8)
+    times = [NUMBA.cell_times(replay, clean) for replay in replays]
+    period = np.array([np.max(of_kernel.period) for of_kernel in times])
+    narrow = np.uint32 if period.max() < 1 << 32 else np.int64
+    zeros, ones = (
+        np.stack([getattr(of_kernel, kind)[0].ravel() for of_kernel in times]).astype(narrow)
+        for kind in ("zeros", "ones")
+    )
+    return FaultFreeDuties(replays, duty_cycles(zeros, period), duty_cycles(ones, period))
 
 
 def live(engine, duties, seed):

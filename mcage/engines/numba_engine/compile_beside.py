@@ -23,7 +23,7 @@ from mcage.engines.numba_engine.stress.accumulator import Batch, NumbaStress
 from mcage.engines.stress import FaultFreeDuties
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
-from mcage.replays.most_stressed import DutyCycles, Skyline
+from mcage.replays.most_stressed import DutyCycles
 from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import bundled_trace, first_generations
@@ -90,8 +90,8 @@ def compile_all() -> None:
 
 def stress_of_nobody(engine: NumbaEngine, replay: PreparedReplay) -> NumbaStress:
     """Stress times of no instances at all on a kernel."""
-    none = np.zeros((1, SLICE.cells))
-    duties = DutyCycles(none, Skyline.of(np.zeros(1, dtype=np.int64), none))
+    cycles = np.zeros((1, SLICE.cells), dtype=np.uint32)
+    duties = DutyCycles.of(cycles, np.array([replay.period]), np.zeros(1, dtype=np.int64))
     tracked = TrackedCells(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
     stress = engine.stress(FaultFreeDuties((replay,), duties, duties), tracked, 0)
     assert isinstance(stress, NumbaStress)

@@ -84,8 +84,7 @@ class FaultFreeSlices(Slices):
         self, epoch: int, index: NDArray[np.int64], cell: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """See `Slices.duty`."""
-        duty: NDArray[np.float64] = self._duties.duty[self._kernel[index, epoch], cell]
-        return duty
+        return self._duties.at(self._kernel[index, epoch], cell)
 
     def cell(self, place: NDArray[np.int64]) -> NDArray[np.int64]:
         """See `Slices.cell`."""

@@ -296,7 +296,7 @@ class StepwiseDegradation(Degradation):
     ) -> NDArray[np.float64]:
         """Fractions of the busy time of an epoch at '0' and at '1' of n cells: float64[2, n]."""
         kernel = self._kernel[instance, epoch]
-        duty = np.stack([duties.duty[kernel, cell] for duties in self._duties])
+        duty = np.stack([duties.at(kernel, cell) for duties in self._duties])
         for redirected in np.unique(instance).tolist():
             if of_slice := self._redirected[redirected].get(epoch):
                 places = np.flatnonzero(instance == redirected)
@@ -379,6 +379,6 @@ class StepwiseDegradation(Degradation):
             return redirected
         kernel = int(self._kernel[instance, epoch])
         if kernel not in self._fault_free:
-            zeros, ones = (duties.duty[kernel] for duties in self._duties)
+            zeros, ones = (duties.of_kernel(kernel) for duties in self._duties)
             self._fault_free[kernel] = SliceDuty.of(zeros, ones, 1.0)
         return self._fault_free[kernel]

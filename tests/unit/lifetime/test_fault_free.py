@@ -42,7 +42,8 @@ def contents(plan):
             arrays |= arrays_of_record(activity, f"{name} {kernel}")
         for which in ("at_zero", "at_one"):
             duties = getattr(replays.duties, which)
-            arrays[f"{name} {which}"] = duties.duty
+            arrays[f"{name} {which}"] = duties.cycles
+            arrays[f"{name} {which}, period"] = duties.period
             arrays |= arrays_of_record(duties.skyline, f"{name} {which}")
     return arrays
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcage.geometry import SLICE
 from mcage.replays import most_stressed
 from mcage.replays.most_stressed import (
     BLOCK,
@@ -49,6 +50,11 @@ def random_seconds(rng, instances, kernels):
     return seconds
 
 
+def skyline_of(duty):
+    cells = skyline_cells(duty)
+    return Skyline.of(cells, duty[:, cells])
+
+
 def totals(mixture, duty):
     """Sum over kernels of each cell, in the order of kernels."""
     total = np.zeros(duty.shape[1])
@@ -72,7 +78,7 @@ def test_it_is_the_maximum_over_all_cells_to_the_last_bit(seed, kernels, cells, 
     rng = np.random.default_rng(seed)
     duty = random_duty(rng, kernels, cells)
     seconds = random_seconds(rng, instances, kernels)
-    skyline = duty_cycles(duty).skyline
+    skyline = skyline_of(duty)
     assert np.array_equal(longest_total(seconds, skyline), brute_force(seconds, duty))
 
 
@@ -82,13 +88,13 @@ def test_many_cells_and_many_kernels(kernels):
     rng = np.random.default_rng(4)
     duty = rng.beta(0.2, 0.8, (kernels, 1 << 13))
     seconds = random_seconds(rng, 20, kernels)
-    skyline = duty_cycles(duty).skyline
+    skyline = skyline_of(duty)
     assert np.array_equal(longest_total(seconds, skyline), brute_force(seconds, duty))
     assert kernels > 1 or len(skyline.cell) == BLOCK
 
 
 def test_nothing_has_run_yet():
-    skyline = duty_cycles(np.random.default_rng(1).random((3, 256))).skyline
+    skyline = skyline_of(np.random.default_rng(1).random((3, 256)))
     assert longest_total(np.zeros((2, 3)), skyline).tolist() == [0, 0]
 
 
@@ -109,7 +115,7 @@ def test_with_fewer_comparisons_more_cells_stay_and_the_maximum_is_the_same(monk
     more = skyline_cells(duty)
     assert set(exact) < set(more)
     seconds = random_seconds(np.random.default_rng(3), 20, 4)
-    skyline = Skyline.of(more, duty)
+    skyline = Skyline.of(more, duty[:, more])
     assert np.array_equal(longest_total(seconds, skyline), brute_force(seconds, duty))
 
 
@@ -132,7 +138,7 @@ def filter_comparing(most):
 
 def test_a_skyline_is_whole_blocks_with_their_largest_duties():
     duty = random_duty(np.random.default_rng(5), 4, 1000)
-    skyline = duty_cycles(duty).skyline
+    skyline = skyline_of(duty)
     assert len(skyline.cell) % BLOCK == 0
     assert np.array_equal(skyline.duty, duty[:, skyline.cell])
     assert np.array_equal(skyline.largest, skyline.duty.reshape(4, -1, BLOCK).max(axis=2))
@@ -141,5 +147,16 @@ def test_a_skyline_is_whole_blocks_with_their_largest_duties():
 def test_like_cells_stand_side_by_side():
     """Otherwise every bound is the largest of all, and every cell is looked at."""
     duty = np.random.default_rng(2).beta(0.2, 0.8, (3, 1 << 12))
-    bits = duty_cycles(duty).skyline.cell % 32
+    bits = skyline_of(duty).cell % 32
     assert np.all(np.diff(bits) >= 0)
+
+
+def test_duty_cycles_are_quotients_of_cycles():
+    rng, period = np.random.default_rng(7), np.array([97, 1 << 31])
+    cycles = (rng.random((2, SLICE.cells)) * period[:, None]).astype(np.uint32)
+    duties, quotients = duty_cycles(cycles, period), cycles / period[:, None]
+    kernel, cell = rng.integers(0, 2, 50), rng.integers(0, SLICE.cells, 50)
+    assert np.array_equal(duties.at(kernel, cell), quotients[kernel, cell])
+    assert np.array_equal(duties.of_kernel(1), quotients[1])
+    assert np.array_equal(duties.most, quotients.reshape(2, 256, 64, 32).max(axis=2))
+    assert np.array_equal(duties.skyline.duty, quotients[:, duties.skyline.cell])

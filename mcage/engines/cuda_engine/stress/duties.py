@@ -39,7 +39,9 @@ def duties_on(runner: Runner) -> DutiesOnDevice:
 
     def upload(duties: FaultFreeDuties) -> DeviceDuties:
         shape = (2, -1, SLICE.entries, SLICE.components, SLICE.component_bits)
-        both = np.stack([duties.at_zero.duty, duties.at_one.duty]).reshape(shape)
+        both = np.stack(
+            [each.cycles / each.period[:, None] for each in (duties.at_zero, duties.at_one)]
+        ).reshape(shape)
         return DeviceDuties(
             duties=runner.shared(np.ascontiguousarray(both.swapaxes(3, 4))),
             most=runner.shared(both.max(axis=3)),

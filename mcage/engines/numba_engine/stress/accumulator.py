@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 from mcage.concurrency import FreeList
 from mcage.engines.compiled_cells import CompiledSeconds
 from mcage.engines.numba_engine.jit import compiled
-from mcage.engines.numba_engine.placement.contents import BITS
 from mcage.engines.numba_engine.placement.homes import find_homes, leave_out_late
 from mcage.engines.numba_engine.placement.occupants import sort_occupants
-from mcage.engines.numba_engine.placement.redirect import ENTRIES, LDS, with_home
+from mcage.engines.numba_engine.placement.redirect import LDS, with_home
 from mcage.engines.numba_engine.placement.residencies import Residencies, each_by_itself
-from mcage.engines.numba_engine.simd import COMPONENTS
 from mcage.engines.numba_engine.stress.bounds import Views, bound_homes, bound_occupants
 from mcage.engines.numba_engine.stress.epoch_log import (
     EpochLog,
@@ -54,7 +52,7 @@ from mcage.engines.numba_engine.stress.tracked_groups import (
 )
 from mcage.engines.numba_engine.stress.workspace import BatchMemory, PlacementWorkspace, Workspace
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, by_kernel
-from mcage.engines.tracked_cells import TrackedCells, TrackedSeconds
+from mcage.engines.tracked_cells import TrackedCells
 
 _EPOCHS, _EXPECTED = 8, 5
 """Epochs of an instance for which there is space at first, and for the occupants of how many."""
@@ -63,8 +61,15 @@ _EPOCHS, _EXPECTED = 8, 5
 class FaultFreeStress(StressAccumulator):
     """Stress times of instances whose technique heeds no fault: always mixtures of duty cycles."""
 
-    def _new_tracked_seconds(self) -> TrackedSeconds:
+    tracked_seconds: CompiledSeconds
+
+    def _new_tracked_seconds(self) -> CompiledSeconds:
         return CompiledSeconds(self._tracked, len(self._has_separate_times))
+
+    def _track_mixtures(
+        self, instances: NDArray[np.int64], kernel: NDArray[np.int64], seconds: float
+    ) -> None:
+        self.tracked_seconds.add_duties(instances, kernel, self._duties, seconds)
 
     def _begin(self, instances: NDArray[np.int64]) -> None:
         raise NotImplementedError
@@ -162,18 +167,17 @@ class NumbaStress(FaultFreeStress):
     def _begin(self, instances: NDArray[np.int64]) -> None:
         tracked = self._tracked_of(instances)
         instance, cell = self._tracked.instance[tracked], self._tracked.cell[tracked]
-        duties = (self._duties.at_zero.duty, self._duties.at_one.duty)
+        duties = (self._duties.at_zero, self._duties.at_one)
         self._cells.bounds[:, instances] = 0
         self._cells.kept[instances] = -1
         for seconds, bounds, duty in zip(
             self.tracked_seconds.now, self._cells.bounds, duties, strict=True
         ):
             seconds[tracked] = 0
-            for kernel in np.flatnonzero(self._mixture[instances].any(axis=0)):
+            for kernel in np.flatnonzero(self._mixture[instances].any(axis=0)).tolist():
                 spent = self._mixture[:, kernel]
-                most = duty[kernel].reshape(ENTRIES, COMPONENTS, BITS).max(axis=1)
-                bounds[instances] += spent[instances, None, None] * most
-                seconds[tracked] += spent[instance] * duty[kernel, cell]
+                bounds[instances] += spent[instances, None, None] * duty.most[kernel]
+                seconds[tracked] += spent[instance] * duty.at(kernel, cell)
 
     def _run_each(
         self,
@@ -241,7 +245,8 @@ class NumbaStress(FaultFreeStress):
         return np.array([replay.period for replay in self._duties.replays])
 
     def _search(self, workspace: Workspace) -> Search:
-        state = FaultFreeState(self._mixture, self._duties.at_zero.duty, self._duties.at_one.duty)
+        zeros, ones = self._duties.at_zero, self._duties.at_one
+        state = FaultFreeState(self._mixture, zeros.period, zeros.cycles, ones.cycles)
         return Search(
             self._residencies, self._epoch_log, state, self._cells, self.longest, workspace.cells
         )

@@ -49,13 +49,16 @@ class FaultFreeState(NamedTuple):
     ----------
     seconds : float64[instances, kernels]
         Time spent on each kernel.
-    at_zero, at_one : float64[kernels, 524288]
-        Duty cycles at '0' and at '1' on a slice without faults.
+    period : int64[kernels]
+        Cycles of a whole replay.
+    at_zero, at_one : uint32 or int64[kernels, 524288]
+        Cycles of it at '0' and at '1' on a slice without faults.
     """
 
     seconds: NDArray[np.float64]
-    at_zero: NDArray[np.float64]
-    at_one: NDArray[np.float64]
+    period: NDArray[np.int64]
+    at_zero: NDArray[np.integer]
+    at_one: NDArray[np.integer]
 
 
 class Epoch(NamedTuple):
@@ -162,10 +165,12 @@ def _start(state: Any, seconds: Any, instance: int, entry: int, bit: int, kept: 
     for kernel in range(state.seconds.shape[1]):
         spent = state.seconds[instance, kernel]
         if spent:
+            period = np.float64(state.period[kernel])
             for component in range(COMPONENTS):
                 cell = (entry * COMPONENTS + component) * BITS + bit
-                seconds[kept, 0, component] += spent * state.at_zero[kernel, cell]
-                seconds[kept, 1, component] += spent * state.at_one[kernel, cell]
+                zeros, ones = state.at_zero[kernel, cell], state.at_one[kernel, cell]
+                seconds[kept, 0, component] += spent * (np.float64(zeros) / period)
+                seconds[kept, 1, component] += spent * (np.float64(ones) / period)
 
 
 @inner
