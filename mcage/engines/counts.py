@@ -11,6 +11,7 @@ import itertools
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from mcage.concurrency import Memo
 from mcage.engines.interface import Engine
 from mcage.geometry import SLICE
 from mcage.replays.outcome import Counters
-from mcage.replays.prepare import RedirectedReplay
+from mcage.replays.prepare import RedirectedReplay, kept_of_replays
 from mcage.replays.schedule import DEATH, Schedule
 from mcage.techniques import Technique
 from mcage.traces.model import RELEASE, WRITE
@@ -54,7 +55,7 @@ class Counts:
         self._count = count
         numbers = itertools.count()
         self._used: Memo[RedirectedReplay, tuple[int, int, int]] = Memo(
-            lambda replay: (next(numbers) * _MANY * _MANY, *most_in_use(replay.schedule))
+            lambda replay: (next(numbers) * _MANY * _MANY, *_kept_most_in_use(replay))
         )
         self._lock = threading.Lock()
         # Places in rising order, and the counters of each; replaced as a whole, never changed.
@@ -176,6 +177,16 @@ def only_numbers_matter(technique: Technique) -> bool:
     """Whether it makes no difference where the free places are."""
     rotates_over_blocks = technique.rotating_selectors and technique.stores_in_blocks
     return not (technique.borrows or rotates_over_blocks)
+
+
+def _kept_most_in_use(replay: RedirectedReplay) -> tuple[int, int]:
+    """`most_in_use` of a replay, from disk if it is kept there."""
+
+    def counted() -> dict[str, NDArray[Any]]:
+        return {"most": np.array(most_in_use(replay.schedule), dtype=np.int64)}
+
+    entries, blocks = kept_of_replays("most in use", (replay,), counted)["most"].tolist()
+    return entries, blocks
 
 
 def most_in_use(schedule: Schedule) -> tuple[int, int]:

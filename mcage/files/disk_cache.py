@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 FOLDER_VARIABLE = "MCAGE_CACHE"
 """Names another folder; ``off`` keeps nothing."""
 
-MOST_BYTES = 1 << 30
+MOST_BYTES = 1 << 31
 """Size of all entries; those that have not been used for longest make room for others."""
 
 Arrays = dict[str, NDArray[Any]]

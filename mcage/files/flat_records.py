@@ -33,7 +33,7 @@ def arrays_of_record(record: Any, name: str) -> dict[str, NDArray[Any]]:
 
 
 def record_of_arrays(kind: type[Record], arrays: dict[str, NDArray[Any]], name: str) -> Record:
-    """The record that `arrays_of_record` has made arrays of.
+    """The record that `arrays_of_record` has made arrays of; it has these arrays, not copies.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def record_of_arrays(kind: type[Record], arrays: dict[str, NDArray[Any]], name: 
             values[field] = record_of_arrays(of_field, arrays, f"{name}.{field}")
         else:
             array = arrays[f"{name}.{field}"]
-            values[field] = array.item() if of_field in _NUMBERS else array.copy()
+            values[field] = array.item() if of_field in _NUMBERS else array
     return kind(**values)
 
 

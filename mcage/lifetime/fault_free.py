@@ -145,7 +145,7 @@ def fault_free_replays(
     aging = replays if with_idle is None else with_idle
 
     def computed() -> Arrays:
-        counters = [engine.count(replay, fault_free_maps()) for replay in replays]
+        counters = _counted(engine, replays)
         arrays = arrays_of_record(FaultFreeEvents.of(replays, aging, counters), "happens")
         for kernel, replay in enumerate(replays):
             arrays |= arrays_of_record(KernelActivity.of(replay), f"activity {kernel}")
@@ -167,12 +167,22 @@ def fault_free_replays(
     )
 
 
+def _counted(engine: Engine, replays: Replays) -> list[Counters]:
+    """What happens without faults under each kernel."""
+    redirected = [replay for replay in replays if isinstance(replay, RedirectedReplay)]
+    if not redirected:
+        return [engine.count(replay, fault_free_maps()) for replay in replays]
+    kernels = np.arange(len(replays))
+    return engine.redirect_each(redirected, kernels, fault_free_maps(len(replays))).one_by_one()
+
+
 def _times_of_cells(engine: Engine, replays: Replays) -> Arrays:
     """Cycles of all cells at '0' and at '1', those of whole replays, and the skylines."""
     cycles: dict[str, list[NDArray[np.integer]]] = {which: [] for which in _STATES}
     period = np.zeros(len(replays), dtype=np.int64)
-    for kernel, replay in enumerate(replays):
-        times = engine.cell_times(replay, fault_free_maps())
+    kernels = np.arange(len(replays))
+    each = engine.cell_times_each(replays, kernels, fault_free_maps(len(replays)))
+    for kernel, times in enumerate(each):
         period[kernel] = np.max(times.period)
         narrow = np.uint32 if period[kernel] < 1 << 32 else np.int64
         for of_kernels, of_kernel in zip(cycles.values(), (times.zeros, times.ones), strict=True):

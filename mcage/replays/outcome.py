@@ -1,6 +1,6 @@
 """What a replay yields: event counts, cycles of cells, and events per cycle of steady replay."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
 
 import numpy as np
@@ -39,6 +39,12 @@ class Counters:
     peak_spilled_rows: NDArray[np.int64]
     spilled_row_cycles: NDArray[np.int64]
     wakeups: NDArray[np.int64]
+
+    def one_by_one(self) -> list["Counters"]:
+        """The same, each instance by itself."""
+        passes, *columns = (getattr(self, field.name) for field in fields(self))
+        each = zip(*(np.split(column, len(column)) for column in columns), strict=True)
+        return [Counters(passes, *counts) for counts in each]
 
 
 @dataclass(frozen=True)

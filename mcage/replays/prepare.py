@@ -6,13 +6,15 @@ packed, whole windows move and may have to wait.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcage.concurrency import Lazy
+from mcage.files.disk_cache import Arrays, kept_on_disk
 from mcage.geometry import SLICE
 from mcage.replays.layout import Layout, needed_entries, window_layout
 from mcage.replays.packing import Packing
@@ -21,6 +23,7 @@ from mcage.replays.windows import windows_of
 from mcage.techniques import Technique
 from mcage.traces.model import Trace
 from mcage.traces.recorded import RecordedTrace
+from mcage.version import code_digest
 
 SELECTOR_OFFSETS = 8
 """Evenly spaced starting entries over which rotating selectors are averaged."""
@@ -38,11 +41,14 @@ class PreparedReplay(ABC):
         Length of one pass of the trace.
     scheduled : Lazy
         Gives `schedule`.
+    digest : str
+        All that decides the replay, as text; empty where nothing of it is kept on disk.
     """
 
     technique: Technique
     cycles: int
     scheduled: Lazy[Schedule]
+    digest: str = field(default="", kw_only=True)
 
     @property
     def schedule(self) -> Schedule:
@@ -173,7 +179,10 @@ def prepare(
     if technique.redirects:
         starts = selector_offsets if technique.rotating_selectors else 1
         offsets = np.arange(starts, dtype=np.int64) * (SLICE.entries // starts)
-        return RedirectedReplay(*given, offsets)
+        digest = ""
+        if isinstance(trace, RecordedTrace):
+            digest = f"{trace.digest()} {technique!r} {delta_limit} {starts}"
+        return RedirectedReplay(*given, offsets, digest=digest)
     layout = Lazy(lambda: window_layout(schedule.get()))
     if technique.may_lack_room or isinstance(trace, Trace):
         layout.get()
@@ -181,3 +190,23 @@ def prepare(
         packing = Packing(whole(), windows_of(whole()), whole().window_of_event())
         return PackedReplay(*given, layout.get(), packing)
     return FixedReplay(*given, layout)
+
+
+def kept_of_replays(
+    name: str, replays: Sequence[PreparedReplay], make: Callable[[], Arrays]
+) -> Arrays:
+    """Arrays that follow from replays alone, from disk if they are kept there.
+
+    Parameters
+    ----------
+    name : str
+        What the arrays are.
+    replays : sequence of PreparedReplay
+        The replays. Nothing is kept unless all of them have a digest.
+    make : callable
+        Makes the arrays.
+    """
+    digests = [replay.digest for replay in replays]
+    if not all(digests):
+        return make()
+    return kept_on_disk(f"{name} {digests} {code_digest()} {np.__version__}", make)

@@ -16,7 +16,7 @@ from mcage.engines.counts import (
     only_numbers_matter,
 )
 from mcage.engines.numba_engine.placement.contents import RECORD
-from mcage.engines.numba_engine.placement.homes import count, homes_on_first_kernel
+from mcage.engines.numba_engine.placement.homes import count, homes_on
 from mcage.engines.numba_engine.placement.operations import ADVANCE, FREE, KINDS
 from mcage.engines.numba_engine.placement.residencies import residencies_of
 from mcage.replays.prepare import prepare
@@ -37,8 +37,8 @@ def scattered_maps(rng):
 def counted(replay, maps):
     """What the event machine counts on every fault map: int64[n, 8]."""
     counters = np.zeros((len(maps), COUNTERS), dtype=np.int64)
-    residencies = residencies_of((replay,), stored=False)
-    count(residencies, maps, homes_on_first_kernel(residencies), counters)
+    residencies = residencies_of((replay,))
+    count(residencies, 0, maps, homes_on(residencies, 0), counters)
     return counters
 
 

@@ -1,6 +1,6 @@
 """The Numba engine."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple, Self
 
@@ -21,14 +21,15 @@ from mcage.engines.numba_engine.events import Events, new_events
 from mcage.engines.numba_engine.fixed_layout import fixed_layout_times
 from mcage.engines.numba_engine.jit import compiled
 from mcage.engines.numba_engine.placement.contents import BITS
-from mcage.engines.numba_engine.placement.homes import count, homes_on_first_kernel
+from mcage.engines.numba_engine.placement.homes import count, homes_on
 from mcage.engines.numba_engine.placement.occupants import (
     Occupants,
     new_occupants,
     sort_occupants,
 )
 from mcage.engines.numba_engine.placement.redirect import COUNTERS, ENTRIES, Homes
-from mcage.engines.numba_engine.placement.residencies import Residencies, residencies_of
+from mcage.engines.numba_engine.placement.residencies import Residencies
+from mcage.engines.numba_engine.placement.tables import ResidencyTables
 from mcage.engines.numba_engine.simd import COMPONENTS
 from mcage.engines.numba_engine.stress.accumulator import FaultFreeStress, NumbaStress
 from mcage.engines.numba_engine.stress.workspace import (
@@ -41,7 +42,7 @@ from mcage.engines.stress import FaultFreeDuties, StressAccumulator, by_kernel
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
 from mcage.replays.outcome import CellTimes
-from mcage.replays.prepare import FixedReplay, RedirectedReplay
+from mcage.replays.prepare import FixedReplay, PreparedReplay, RedirectedReplay
 from mcage.techniques import Gating, Placement, Storage
 
 
@@ -66,15 +67,8 @@ class NumbaEngine(RememberingEngine):
     def __init__(self) -> None:
         super().__init__()
         self._memory = new_batch_memory()
-        self._residencies: Memo[RedirectedReplay, Residencies] = Memo(
-            lambda replay: residencies_of((replay,))
-        )
-        self._placeable: Memo[RedirectedReplay, Residencies] = Memo(
-            lambda replay: residencies_of((replay,), stored=False)
-        )
-        self._redirected: Memo[FaultFreeDuties, tuple[Residencies, FreeList[Workspace]]] = Memo(
-            _redirected
-        )
+        self._tables = ResidencyTables()
+        self._workspaces: Memo[FaultFreeDuties, FreeList[Workspace]] = Memo(self._free_workspaces)
 
     def _count(
         self,
@@ -83,12 +77,12 @@ class NumbaEngine(RememberingEngine):
         fault_maps: NDArray[np.uint8],
     ) -> NDArray[np.int64]:
         """See `RememberingEngine`."""
+        residencies = self._tables.of(replays)
         counters = np.zeros((len(kernel), COUNTERS), dtype=np.int64)
         for number, runs_it in by_kernel(kernel):
             of_kernel = np.zeros((np.count_nonzero(runs_it), COUNTERS), dtype=np.int64)
-            residencies = self._placeable.of(replays[number])
-            homes = homes_on_first_kernel(residencies)
-            count(residencies, fault_maps[runs_it], homes, of_kernel)
+            homes = homes_on(residencies, number)
+            count(residencies, number, fault_maps[runs_it], homes, of_kernel)
             counters[runs_it] = of_kernel
         return counters
 
@@ -102,16 +96,34 @@ class NumbaEngine(RememberingEngine):
         self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]
     ) -> CellTimes:
         """See `Engine.redirected_times`."""
+        return self._times_on_kernel((replay,), 0, fault_maps)
+
+    def cell_times_each(
+        self,
+        replays: Sequence[PreparedReplay],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+    ) -> Iterator[CellTimes]:
+        """See `Engine.cell_times_each`: one table for all kernels."""
+        redirected = [replay for replay in replays if isinstance(replay, RedirectedReplay)]
+        if not redirected:
+            yield from super().cell_times_each(replays, kernel, fault_maps)
+            return
+        self.check(redirected[0].technique)
+        for number, fault_map in zip(kernel.tolist(), fault_maps, strict=True):
+            yield self._times_on_kernel(redirected, number, fault_map[None])
+
+    def _times_on_kernel(
+        self, replays: Sequence[RedirectedReplay], kernel: int, fault_maps: NDArray[np.uint8]
+    ) -> CellTimes:
         ones, powered = _no_cycles(len(fault_maps)), _no_cycles(len(fault_maps))
-        # A slice without faults is asked for once: residencies are not kept for it alone.
-        has_faults = bool(fault_maps.any())
-        residencies = self._residencies.of(replay) if has_faults else residencies_of((replay,))
-        workspace = _EntryWorkspace.of(residencies)
+        residencies = self._tables.of(replays)
+        workspace = _EntryWorkspace.of(residencies, kernel)
         for instance in range(len(fault_maps)):
             only = fault_maps[instance : instance + 1]
-            count(residencies, only, workspace.homes, workspace.counters)
+            count(residencies, kernel, only, workspace.homes, workspace.counters)
             _redirected_times(residencies, workspace, ones[instance], powered[instance])
-        return _cell_times(ones, powered, replay.period)
+        return _cell_times(ones, powered, replays[kernel].period)
 
     def unpacked_stress(
         self, duties: FaultFreeDuties, tracked: TrackedCells, instances: int
@@ -119,8 +131,11 @@ class NumbaEngine(RememberingEngine):
         """See `Engine.unpacked_stress`."""
         if not isinstance(duties.replays[0], RedirectedReplay):
             return FaultFreeStress(duties, tracked, instances)
-        residencies, workspaces = self._redirected.of(duties)
+        residencies, workspaces = self._tables.of(duties.replays), self._workspaces.of(duties)
         return NumbaStress(residencies, workspaces, self._memory, duties, tracked, instances)
+
+    def _free_workspaces(self, duties: FaultFreeDuties) -> FreeList[Workspace]:
+        return FreeList(partial(new_workspace, self._tables.of(duties.replays)))
 
 
 def _no_cycles(instances: int) -> NDArray[np.int64]:
@@ -131,12 +146,6 @@ def _no_cycles(instances: int) -> NDArray[np.int64]:
 def _cell_times(ones: NDArray[np.int64], powered: NDArray[np.int64], period: int) -> CellTimes:
     shape = (len(ones), ENTRIES, SLICE.entry_bits)
     return CellTimes(ones.reshape(shape), powered.reshape(shape), period)
-
-
-def _redirected(duties: FaultFreeDuties) -> tuple[Residencies, FreeList[Workspace]]:
-    """Residencies of a technique on every kernel, and workspaces for threads."""
-    residencies = residencies_of(duties.replays)
-    return residencies, FreeList(partial(new_workspace, residencies))
 
 
 class _EntryWorkspace(NamedTuple):
@@ -150,13 +159,14 @@ class _EntryWorkspace(NamedTuple):
     times: Times
 
     @classmethod
-    def of(cls, residencies: Residencies) -> Self:
-        """Make memory for residencies of one kernel."""
-        passes, writes = len(residencies.selector_starts), len(residencies.writes.image)
-        cycles = residencies.at_most
+    def of(cls, residencies: Residencies, kernel: int) -> Self:
+        """Make memory for the residencies of a kernel."""
+        passes, cycles = len(residencies.selector_starts), residencies.at_most
+        first, end = residencies.kernels.first_residency[kernel : kernel + 2].tolist()
+        writes = int(residencies.write_starts[end] - residencies.write_starts[first])
         return cls(
-            homes_on_first_kernel(residencies),
-            new_occupants(0, passes, len(residencies.end)),
+            homes_on(residencies, kernel),
+            new_occupants(kernel, passes, end - first),
             np.empty(ENTRIES * passes, np.int64),
             np.zeros((1, COUNTERS), np.int64),
             new_events(passes * writes, passes, cycles),

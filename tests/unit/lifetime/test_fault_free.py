@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sweep_cases import assert_same_arrays, small_spec
 
+from mcage.engines.numba_engine.placement import residencies, tables
 from mcage.engines.select import select_engine
 from mcage.files.flat_records import arrays_of_record
 from mcage.sweep.plan import SweepPlan
@@ -84,10 +85,20 @@ def test_other_replays_are_not_taken_for_them(monkeypatch, fields):
     assert_same_arrays(other, contents(plan_of(**fields)))
 
 
-def test_results_are_the_same_to_the_last_bit():
-    spec = small_spec(instances=4, techniques=TECHNIQUES, workload=WORKLOAD)
-    cold, warm = (Sweep(spec, *select_engine("numba")).compute(0, 4) for _ in range(2))
-    assert_same_arrays(cold, warm)
+def test_results_are_the_same_to_the_last_bit_and_need_no_trace(monkeypatch):
+    """Counting, cell times and stress times share a table of residencies, which is made once."""
+    made, spec = [], small_spec(instances=4, techniques=TECHNIQUES, workload=WORKLOAD)
+
+    def residencies_of(replays):
+        made.append(replays)
+        return residencies.residencies_of(replays)
+
+    monkeypatch.setattr(tables, "residencies_of", residencies_of)
+    cold = Sweep(spec, *select_engine("numba")).compute(0, 4)
+    assert len(made) == 1
+    monkeypatch.setattr(recorded, "open_trace", refuse)
+    assert_same_arrays(cold, Sweep(spec, *select_engine("numba")).compute(0, 4))
+    assert len(made) == 1
 
 
 def test_bundled_traces_are_called_as_their_files():

@@ -65,11 +65,6 @@ def planes_of(
     return by_bit(np.concatenate([stored_values.contents[used], contents])), image
 
 
-def no_planes(held: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Return what `planes_of` returns where nobody asks what writes store: no bit planes."""
-    return np.empty((0, BITS), dtype=np.uint64), np.zeros(len(held), dtype=np.int64)
-
-
 def common_masks() -> NDArray[np.uint64]:
     """Return the first rows of `Contents.masks`: all cells, and the cells of a record."""
     masks = np.full((FIRST_PARTIAL, BITS), ALL_COMPONENTS)

@@ -42,23 +42,24 @@ def leave_out_late(residencies: Any, kernel: int, homes: Any) -> None:
                 homes.home[residency - first, pass_] = SPILLED
 
 
-def homes_on_first_kernel(residencies: Residencies) -> Homes:
-    """Make memory for the homes of an instance on the first kernel."""
-    passes = len(residencies.selector_starts)
-    homes: Homes = new_homes(passes, int(residencies.kernels.first_residency[1]))
+def homes_on(residencies: Residencies, kernel: int) -> Homes:
+    """Make memory for the homes of an instance on a kernel."""
+    first, end = residencies.kernels.first_residency[kernel : kernel + 2].tolist()
+    homes: Homes = new_homes(len(residencies.selector_starts), end - first)
     return homes
 
 
 @compiled
 def count(
     residencies: Residencies,
+    kernel: int,
     fault_maps: NDArray[np.uint8],
     homes: Homes,
     counters: NDArray[np.int64],
 ) -> None:
-    """Count the events of every instance on the first kernel: uint8[n, 256], int64[n, 8].
+    """Count the events of every instance on a kernel: uint8[n, 256], int64[n, 8].
 
     `homes` are those of the last instance then.
     """
     for instance in range(len(fault_maps)):
-        find_homes(residencies, 0, fault_maps[instance], homes, counters[instance])
+        find_homes(residencies, kernel, fault_maps[instance], homes, counters[instance])

@@ -24,13 +24,13 @@ class Operations(NamedTuple):
         4 x residency + kind of operation.
     retry_starts : int64[operations + 1]
         Operation i is followed by the writes ``retries[retry_starts[i]:retry_starts[i + 1]]``.
-    retries : int64[...]
+    retries : int32[...]
         Later writes of residencies. A residency that lives in the LDS looks for a home at each.
     """
 
     code: NDArray[np.uint32]
     retry_starts: NDArray[np.int64]
-    retries: NDArray[np.int64]
+    retries: NDArray[np.integer]
 
 
 def operations_of(

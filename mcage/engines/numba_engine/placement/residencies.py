@@ -21,7 +21,6 @@ from mcage.engines.numba_engine.placement.contents import (
     Contents,
     by_bit,
     common_masks,
-    no_planes,
     planes_of,
     regions_on,
 )
@@ -91,23 +90,23 @@ class Writes(NamedTuple):
         Cycles for which its value counts.
     image : uint32[writes]
         Row of `Contents.planes` that it stores.
-    mask : int64[writes]
+    mask : int32[writes]
         Row of `Contents.masks` that it overwrites.
-    regions : int64[writes]
+    regions : uint8[writes]
         Set of regions that it powers.
-    reads_after : int64[writes]
+    reads_after : int32[writes]
         Reads of its value.
-    residency : int64[writes]
+    residency : int32[writes]
         Residency that it belongs to.
     """
 
     cycle: NDArray[np.int64]
     duration: NDArray[np.unsignedinteger]
     image: NDArray[np.uint32]
-    mask: NDArray[np.int64]
-    regions: NDArray[np.int64]
-    reads_after: NDArray[np.int64]
-    residency: NDArray[np.int64]
+    mask: NDArray[np.int32]
+    regions: NDArray[np.uint8]
+    reads_after: NDArray[np.int32]
+    residency: NDArray[np.int32]
 
 
 class Residencies(NamedTuple):
@@ -153,22 +152,18 @@ class Residencies(NamedTuple):
     facts: NDArray[np.uint64]
 
 
-def residencies_of(replays: tuple[PreparedReplay, ...], stored: bool = True) -> Residencies:
+def residencies_of(replays: tuple[PreparedReplay, ...]) -> Residencies:
     """Number the residencies of a technique on several kernels through.
 
     Parameters
     ----------
     replays : tuple of PreparedReplay
         The technique on each kernel.
-    stored : bool
-        Whether to tell what writes store as well. Without it, which is most of the memory, there
-        are no contents; that suffices for placing residencies. There are zeros in `at_most` and
-        `facts` then, and under a technique that redirects nothing.
     """
     technique, selector_starts = replays[0].technique, np.zeros(0, dtype=np.int64)
     if isinstance(replays[0], RedirectedReplay):
         selector_starts = replays[0].selector_starts
-    parts = [_Part(replay, stored) for replay in replays]
+    parts = [_Part(replay) for replay in replays]
     first_residency = _starts([len(part.end) for part in parts])
     first_write = _starts([len(part.writes.image) for part in parts])
     cycles = np.uint32 if max(replay.period for replay in replays) < 1 << 32 else np.int64
@@ -204,7 +199,7 @@ def residencies_of(replays: tuple[PreparedReplay, ...], stored: bool = True) -> 
         at_most=aligned_zeros((first_residency[-1], COMPONENTS), cycles),
         facts=aligned_zeros((first_residency[-1], 8), np.uint64),
     )
-    if stored and technique.redirects:
+    if technique.redirects:
         _bound_residencies(residencies, np.empty((BITS, COMPONENTS), dtype=cycles))
     return residencies
 
@@ -212,7 +207,7 @@ def residencies_of(replays: tuple[PreparedReplay, ...], stored: bool = True) -> 
 class _Part:
     """Residencies, writes and contents of one kernel, numbered from 0."""
 
-    def __init__(self, replay: PreparedReplay, stored: bool) -> None:
+    def __init__(self, replay: PreparedReplay) -> None:
         schedule, technique = replay.schedule, replay.technique
         held = np.flatnonzero(~schedule.in_table)
         if technique.redirects:
@@ -231,21 +226,22 @@ class _Part:
         if not technique.gates_empty:
             self.wakes[:] = False
         stored_values = schedule.stored_values
-        self.planes, image = planes_of(schedule, held) if stored else no_planes(held)
+        self.planes, image = planes_of(schedule, held)
         self.masks = by_bit(stored_values.masks[1:])
         mask = stored_values.mask[held]
         mask[mask > 0] += FIRST_PARTIAL - 1
         mask[stored_values.is_record[held]] = RECORD
+        residency = np.cumsum(begins) - 1
         self.writes = Writes(
             cycle=schedule.cycle[held],
             duration=(schedule.end_cycle - schedule.cycle)[held].view(np.uint64),
             image=image.astype(np.uint32),
-            mask=mask,
-            regions=stored_values.regions[held],
-            reads_after=schedule.reads_after[held],
-            residency=np.cumsum(begins) - 1,
+            mask=mask.astype(np.int32),
+            regions=stored_values.regions[held].astype(np.uint8),
+            reads_after=schedule.reads_after[held].astype(np.int32),
+            residency=residency.astype(np.int32),
         )
-        self.operations = operations_of(schedule, held, self.writes.residency)
+        self.operations = operations_of(schedule, held, residency)
 
 
 def _starts(counts: list[int], first: int = 0) -> NDArray[np.int64]:
@@ -272,10 +268,12 @@ def _joined_writes(
         cycle=_joined([part.writes.cycle for part in parts]),
         duration=_joined([part.writes.duration for part in parts]).astype(cycles),
         image=_joined([part.writes.image for part in parts], first_image).astype(np.uint32),
-        mask=np.concatenate(mask),
+        mask=np.concatenate(mask).astype(np.int32),
         regions=_joined([part.writes.regions for part in parts]),
         reads_after=_joined([part.writes.reads_after for part in parts]),
-        residency=_joined([part.writes.residency for part in parts], first_residency),
+        residency=_joined([part.writes.residency for part in parts], first_residency).astype(
+            np.int32
+        ),
     )
 
 
@@ -288,7 +286,7 @@ def _joined_operations(
     return Operations(
         code=_joined(codes, KINDS * first_residency).astype(np.uint32),
         retry_starts=np.append(retry_starts, first_retry[-1]),
-        retries=_joined([part.operations.retries for part in parts], first_write),
+        retries=_joined([part.operations.retries for part in parts], first_write).astype(np.int32),
     )
 
 
