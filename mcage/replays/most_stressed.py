@@ -111,6 +111,7 @@ class DutyCycles:
 
 def duty_cycles(cycles: NDArray[np.integer], period: NDArray[np.int64]) -> DutyCycles:
     """Duty cycles with their skyline; cycles [kernels, cells], periods int64[kernels]."""
+    cycles = cycles.astype(np.uint32 if period.max() < 1 << 32 else np.int64, copy=False)
     return DutyCycles.of(cycles, period, skyline_cells(cycles / period[:, None]))
 
 

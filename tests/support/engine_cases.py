@@ -167,9 +167,8 @@ def duties_of(replays):
     replays, clean = tuple(replays), np.zeros((1, 256), dtype=np.uint8)
     times = [NUMBA.cell_times(replay, clean) for replay in replays]
     period = np.array([np.max(of_kernel.period) for of_kernel in times])
-    narrow = np.uint32 if period.max() < 1 << 32 else np.int64
     zeros, ones = (
-        np.stack([getattr(of_kernel, kind)[0].ravel() for of_kernel in times]).astype(narrow)
+        np.stack([getattr(of_kernel, kind)[0].ravel() for of_kernel in times])
         for kind in ("zeros", "ones")
     )
     return FaultFreeDuties(replays, duty_cycles(zeros, period), duty_cycles(ones, period))
