@@ -27,9 +27,11 @@ def recorded_campaign(path: Path) -> Header | None:
     """
     if path.is_dir():
         return _of_folder(path)
+    if not path.is_file():
+        return None
     try:
         with path.open("rb") as stream:
-            is_hdf5 = path.is_file() and stream.read(len(_HDF5)) == _HDF5
+            is_hdf5 = stream.read(len(_HDF5)) == _HDF5
     except OSError:
         return None
     return read_header(path) if is_hdf5 else None

@@ -13,7 +13,11 @@ FILETYPE = "mcage-results"
 
 
 def root_attributes(header: Header) -> dict[str, Any]:
-    """Attributes of the file: all of the header that is not in coordinates."""
+    """Attributes of the file: all of the header that is not in coordinates.
+
+    ``campaign`` repeats the whole header, in a place whose damage HDF5 notices: texts of variable
+    length and coordinates have no checksum but that of the file.
+    """
     extent: dict[str, Any] = {}
     if header.stopping:
         rule = json.dumps(asdict(header.stopping), sort_keys=True)
@@ -35,6 +39,7 @@ def root_attributes(header: Header) -> dict[str, Any]:
         "engine": header.engine,
         "engine_reason": header.engine_reason,
         "device": header.device,
+        "campaign": np.bytes_(header.to_json().encode()),
         **header.declaration(),
         **extent,
     }

@@ -22,7 +22,7 @@ from mcage.results.variable import Coordinate, Variable
 from mcage.version import Code, running_code
 
 SCHEMA_VERSION = 7
-"""Version of what all files hold; files of another version are refused."""
+"""Version of what all files hold."""
 
 EXTENT = ("spec_toml", "instances", "absent", "stopping", "stopped")
 """Fields of a header that say how many instances there are, and decide none of them."""

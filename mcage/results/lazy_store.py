@@ -117,10 +117,12 @@ class _StoredArray(BackendArray):
 
 
 def _attributes(item: h5py.HLObject) -> dict[str, Any]:
-    """Attributes of an array or of the file, of which lists of one number are numbers."""
+    """Attributes of an array or of the file; lists of one number are numbers, all text is str."""
     held = item.attrs
-    attributes = {name: held[name] for name in held if name not in OF_NETCDF}
-    return {
-        name: value[0] if isinstance(value, np.ndarray) and value.shape == (1,) else value
-        for name, value in attributes.items()
-    }
+    return {name: _plain(held[name]) for name in held if name not in OF_NETCDF}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.shape == (1,):
+        return value[0]
+    return value.decode() if isinstance(value, bytes) else value

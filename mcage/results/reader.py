@@ -18,12 +18,24 @@ from mcage.results.attributes import (
     root_attributes,
     variable_attributes,
 )
-from mcage.results.header import OLDEST_STUDY, SCHEMA_VERSION, Header, header_class
+from mcage.results.header import (
+    OLDEST_STUDY,
+    SCHEMA_VERSION,
+    Header,
+    header_class,
+)
 from mcage.results.variable import Variable
 from mcage.results.verified_file import VerifiedFile
+from mcage.results.writer import SUMS_CHECKSUM
 
 if TYPE_CHECKING:
     import xarray
+
+READ_SCHEMAS = (6, SCHEMA_VERSION)
+"""Versions of results files that are read; shards, and files that go on, are of this one only."""
+
+LAST_OF_SCHEMA = {1: "488bd87", 2: "2f91099", 3: "c8f8a59", 4: "2e104eb", 5: "f8cad0c"}
+"""Last commit that reads files of a version that is read no more."""
 
 
 def open_results(path: Path | str) -> "xarray.Dataset":
@@ -63,18 +75,43 @@ def read_header(path: Path) -> Header:
     schema = verified.attribute("schema_version", int)
     if filetype != FILETYPE:
         raise UserError(f"{path} holds {shown(filetype)}, not {FILETYPE}")
-    if schema != SCHEMA_VERSION:
-        version = shown(verified.attribute("mcage_version", str))
-        raise UserError(
-            f"{path} was written by mcage {version} with schema {schema}; this one reads "
-            f"{SCHEMA_VERSION}: use that mcage"
-        )
-    header = _header(verified)
-    for name in set(verified.attributes) - set(root_attributes(header)):
+    if schema == SCHEMA_VERSION:
+        header = _header(verified)
+        _require_campaign(verified, header)
+    else:
+        header = _older(verified, schema)
+    for name in set(verified.attributes) - {*root_attributes(header), SUMS_CHECKSUM}:
         verified.refuse(f"attribute {name}", "does not belong into it")
     for variable in header.variables:
         verified.require_within(variable, header.coordinates)
     return header
+
+
+def _require_campaign(verified: VerifiedFile, header: Header) -> None:
+    """The whole header in one text says what the other attributes and the coordinates say."""
+    _ = verified.attribute(SUMS_CHECKSUM, str)
+    try:
+        if type(header).from_json(verified.attribute("campaign", str)) == header:
+            return
+    except ValueError:
+        pass
+    verified.refuse("attribute campaign", "does not say what the others say")
+
+
+def _older(verified: VerifiedFile, schema: int) -> Header:
+    """Header of a file of another schema version, if it is one that is read."""
+    version = shown(verified.attribute("mcage_version", str))
+    written = f"was written by mcage {version} with schema {schema}"
+    if schema not in READ_SCHEMAS:
+        reader = f"commit {LAST_OF_SCHEMA[schema]}" if schema in LAST_OF_SCHEMA else "that mcage"
+        raise UserError(
+            f"{verified.path} {written}; this one reads {' and '.join(map(str, READ_SCHEMAS))}: "
+            f"use {reader}"
+        )
+    try:
+        return _header(verified)
+    except UserError as error:
+        raise UserError(f"{error}; it {written}: use that mcage") from error
 
 
 def study_of(verified: VerifiedFile) -> str:

@@ -5,6 +5,7 @@ a fixed size however they arrive: two campaigns with the same results give ident
 carry checksums, too, for readers that do not verify that of the file (`mcage.files.checksum`).
 """
 
+import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,17 @@ from mcage.results.header import Header
 from mcage.results.variable import Coordinate, Variable, dimension_sizes
 
 INSTANCES_PER_CHUNK = 2048
+
+SUMS_CHECKSUM = "sums_checksum"
+"""Attribute of the file: checksum of the arrays that are summed over its instances."""
+
+
+def checksum_of(sums: Arrays) -> str:
+    """Checksum of arrays by name: 64 hexadecimal digits."""
+    content = hashlib.blake2b(digest_size=32)
+    for name in sorted(sums):
+        content.update(name.encode() + b"\0" + np.ascontiguousarray(sums[name]).tobytes())
+    return content.hexdigest()
 
 
 def write_results(
@@ -78,9 +90,11 @@ class _Content:
             if not v.per_instance
         }
         file.attrs.update(root_attributes(header))
+        file.attrs[SUMS_CHECKSUM] = np.bytes_(checksum_of(self._sums))
         _write_coordinates(file, header.coordinates)
         for variable in header.variables:
             self._create(variable)
+        file.flush()  # so that all but instances lies at the beginning
 
     def append(self, arrays: Arrays) -> None:
         """Add the next instances."""
@@ -99,6 +113,7 @@ class _Content:
             raise ValueError(f"{self._written} instances written of {self._sizes['instance']}")
         for name, total in self._sums.items():
             self._file[name][...] = total
+        self._file.attrs.modify(SUMS_CHECKSUM, np.bytes_(checksum_of(self._sums)))
 
     def _waiting_instances(self) -> int:
         first = self._variables[0]
@@ -126,18 +141,21 @@ class _Content:
             min(size, most.get(dim, size)) for dim, size in zip(variable.dims, shape, strict=True)
         )
         is_float = np.dtype(variable.dtype).kind == "f"
+        packing: dict[str, Any] = {}
+        if variable.per_instance:
+            packing = {"shuffle": True, "compression": "gzip", "compression_opts": 4}
         dataset = self._file.create_dataset(
             variable.name,
             shape,
             variable.dtype,
             chunks=chunks,
-            shuffle=True,
-            compression="gzip",
-            compression_opts=4,
+            **packing,
             fletcher32=True,
             fillvalue=np.nan if is_float else 0,
             track_times=False,
         )
+        if not variable.per_instance:  # its place is taken now, and its length does not change
+            dataset[...] = self._sums[variable.name]
         dataset.attrs.update(variable_attributes(variable, self._coordinates))
         for axis, dim in enumerate(variable.dims):
             dataset.dims[axis].attach_scale(self._file[dim])
