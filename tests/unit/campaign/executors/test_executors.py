@@ -93,7 +93,8 @@ def test_a_shard_that_ends_all_workers_is_named(place, tmp_path, request):
     out = tmp_path / "pi.h5"
     with pytest.raises(UserError, match="3 workers have died with instances 28-34 "):
         run_campaign(deadly(tmp_path, times=100), out, 7, executor=executor)
-    assert (tmp_path / "deaths").stat().st_size == 3
+    deaths = (tmp_path / "deaths").stat().st_size
+    assert deaths == 3 if place == "processes" else deaths >= 3  # Dask may not see a death
     left = [path for path in shard_folder(out).iterdir() if path.name != "lock"]
     assert all(path.suffix == ".h5" for path in left)
 
