@@ -39,7 +39,7 @@ def test_parts_hold_each_instance_once(count):
     "text", ["", "3", "0/4", "5/4", "-1/4", "1/4/2", "a/b", "1 / 4", "²/4", "1/0", "1/4\n"]
 )
 def test_what_is_no_part(text):
-    with pytest.raises(UserError, match="--part .*must be K/N"):
+    with pytest.raises(UserError, match=r"--part .*must be K/N"):
         Part.parse(text)
 
 
