@@ -21,7 +21,7 @@ from mcage.errors import UserError
 from mcage.files.checksum import DamagedFileError
 from mcage.files.kinds import Kind, same_as
 from mcage.results.conform import Arrays
-from mcage.results.header import Header
+from mcage.results.header import SCHEMA_VERSION, Header
 from mcage.results.instances import read_instances, read_sums
 from mcage.results.reader import read_header
 from mcage.results.writer import INSTANCES_PER_CHUNK
@@ -231,7 +231,7 @@ def results_at(place: Path) -> ResultsFile | None:
         itself = same_as(place)
     except OSError as error:
         raise UserError(f"cannot read {place}: {error.strerror}") from error
-    return ResultsFile(place, read_header(place), itself)
+    return ResultsFile(place, read_header(place, (SCHEMA_VERSION,)), itself)
 
 
 def finished_instances(

@@ -1,6 +1,6 @@
 """``mcage show``: the tables of a results file."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -13,12 +13,16 @@ Shown = TypeVar("Shown")
 
 
 def show(
-    file: Annotated[Path, typer.Argument(help="Results file of a sweep.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Results files, such as those of one case each."),
+    ],
     compare: Annotated[
         tuple[str, str] | None,
         typer.Option(
             metavar="A B",
-            help="Compare two cases die by die; each is named by its label or its beginning.",
+            help="Compare two cases die by die; each is named by its label or its beginning, or "
+            "by its file.",
         ),
     ] = None,
     causes: Annotated[
@@ -67,16 +71,17 @@ def show(
             f"--spare-slices {spare_slices}: only chips have spare slices; give the number of "
             "slices of a chip with --slices-per-chip, too"
         )
-    _require_study(
-        file,
-        {
-            "--compare": compare,
-            "--causes": causes,
-            "--fit": fit,
-            "--slices-per-chip": slices_per_chip,
-            "--figure": figure,
-        },
-    )
+    options = {
+        "--causes": causes,
+        "--fit": fit,
+        "--slices-per-chip": slices_per_chip,
+        "--figure": figure,
+    }
+    file, *others = files
+    if others and (given := _given(options)):
+        raise UserError(f"{given[0]} is for one file: leave out {others[0]}")
+    for path in files:
+        _require_study(path, {"--compare": compare, **options})
     if figure is not None:
         if slices_per_chip is not None:
             raise UserError("--figure draws lives of slices, not of chips: leave out one of them")
@@ -89,9 +94,16 @@ def show(
         _show(summarize_chips_of_file(file, slices_per_chip, spare_slices or 0), print_chips, json)
         return
     if compare:
-        from mcage.report.tables.comparison import compare_in_file, print_comparison
+        from mcage.report.tables.comparison import (
+            compare_in_file,
+            compare_in_files,
+            print_comparison,
+        )
 
-        _show(compare_in_file(file, *compare), print_comparison, json)
+        comparison = (
+            compare_in_files(files, *compare) if others else compare_in_file(file, *compare)
+        )
+        _show(comparison, print_comparison, json)
     elif causes:
         from mcage.report.tables.causes import print_causes, summarize_causes_of_file
 
@@ -100,6 +112,8 @@ def show(
         from mcage.report.tables.fits import print_fits, summarize_fits_of_file
 
         _show(summarize_fits_of_file(file), print_fits, json)
+    elif others:
+        _show_all(files, json)
     else:
         from importlib import import_module
 
@@ -107,29 +121,69 @@ def show(
 
         table = import_module(read_header(file).table)
         _show(table.summarize_file(file), table.print_summaries, json)
+    _print_notes(files, json)
+
+
+def _show_all(files: list[Path], json: bool) -> None:
+    """Show the summaries of several files of the same study: of sweeps in one table."""
+    from importlib import import_module
+    from json import dumps
+
+    from mcage.errors import UserError
+    from mcage.plain_text import visible
+    from mcage.report.console import console
+    from mcage.results.reader import read_header
+    from mcage.stats.wording import plain
+
+    studies = {path: read_header(path) for path in files}
+    for path, header in studies.items():
+        if header.study != studies[files[0]].study:
+            raise UserError(f"{path} holds another study than {files[0]}: show it for itself")
+    table = import_module(studies[files[0]].table)
+    summaries = [(path, summary) for path in files for summary in table.summarize_file(path)]
+    if json:
+        listed = [{"file": str(path)} | plain(summary) for path, summary in summaries]
+        typer.echo(dumps(listed, indent=2, allow_nan=False))
+    elif studies[files[0]].study == "sweep":
+        paths, cases = zip(*summaries, strict=True)
+        table.print_summaries(cases, console(), paths)
+    else:
+        for path in files:
+            typer.echo(visible(f"{path}:"))
+            table.print_summaries([s for place, s in summaries if place == path], console())
+
+
+def _print_notes(files: list[Path], json: bool) -> None:
+    """Print what must be known of the files; of several, with their names."""
     from mcage.plain_text import visible
     from mcage.report.notes import note_on_absent, note_on_code, note_on_shared_dies
     from mcage.results.reader import read_header
 
-    header = read_header(file)
-    notes = (
-        note_on_absent(header),
-        header.stopped,
-        note_on_shared_dies(file),
-        note_on_code(header),
-    )
-    for note in notes:
-        if note:
-            typer.echo(visible(note), err=json)
+    for file in files:
+        header = read_header(file)
+        notes = (
+            note_on_absent(header),
+            header.stopped,
+            note_on_shared_dies(file),
+            note_on_code(header),
+        )
+        for note in notes:
+            if note:
+                name = f"{file}: " if len(files) > 1 else ""
+                typer.echo(visible(name + note), err=json)
 
 
-def _require_study(file: Path, options: dict[str, object]) -> None:
+def _given(options: Mapping[str, object]) -> list[str]:
+    return [name for name, value in options.items() if value not in (None, False)]
+
+
+def _require_study(file: Path, options: Mapping[str, object]) -> None:
     """Refuse options that ask for tables and figures of sweeps where another study wrote."""
     from mcage.errors import UserError
     from mcage.plain_text import shown
     from mcage.results.reader import read_header
 
-    given = [name for name, value in options.items() if value not in (None, False)]
+    given = _given(options)
     if given and (study := read_header(file).study) != "sweep":
         raise UserError(f"{given[0]} is for sweeps; {file} holds the study {shown(study)}")
 

@@ -1,6 +1,7 @@
 """Open a results file, after making sure that it is one, whole and of a known schema."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,8 +60,15 @@ def open_results(path: Path | str) -> "xarray.Dataset":
     return xarray.open_dataset(LazyStore(path, read_header(path)))
 
 
-def read_header(path: Path) -> Header:
+def read_header(path: Path, schemas: Sequence[int] = READ_SCHEMAS) -> Header:
     """Validate a results file and return the header of the campaign whose results it holds.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    schemas : sequence of int
+        Schema versions that it may have.
 
     Raises
     ------
@@ -79,7 +87,7 @@ def read_header(path: Path) -> Header:
         header = _header(verified)
         _require_campaign(verified, header)
     else:
-        header = _older(verified, schema)
+        header = _older(verified, schema, schemas)
     for name in set(verified.attributes) - {*root_attributes(header), SUMS_CHECKSUM}:
         verified.refuse(f"attribute {name}", "does not belong into it")
     for variable in header.variables:
@@ -98,14 +106,14 @@ def _require_campaign(verified: VerifiedFile, header: Header) -> None:
     verified.refuse("attribute campaign", "does not say what the others say")
 
 
-def _older(verified: VerifiedFile, schema: int) -> Header:
-    """Header of a file of another schema version, if it is one that is read."""
+def _older(verified: VerifiedFile, schema: int, schemas: Sequence[int]) -> Header:
+    """Header of a file of another schema version, if it is one of those that it may have."""
     version = shown(verified.attribute("mcage_version", str))
     written = f"was written by mcage {version} with schema {schema}"
-    if schema not in READ_SCHEMAS:
+    if schema not in schemas:
         reader = f"commit {LAST_OF_SCHEMA[schema]}" if schema in LAST_OF_SCHEMA else "that mcage"
         raise UserError(
-            f"{verified.path} {written}; this one reads {' and '.join(map(str, READ_SCHEMAS))}: "
+            f"{verified.path} {written}; this one takes {' and '.join(map(str, schemas))}: "
             f"use {reader}"
         )
     try:

@@ -1,6 +1,8 @@
 """The table of a comparison: two cases of a sweep die by die, and what one gains over the other."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -81,12 +83,17 @@ def compare(results: xr.Dataset, first: str, second: str) -> Comparison:
     if places[0] == places[1]:
         raise UserError(f"{first!r} and {second!r} are both {labels[places[0]]!r}: two are needed")
     case, other = (results.isel(case=place) for place in places)
+    return _compared(case, other)
+
+
+def _compared(case: xr.Dataset, other: xr.Dataset) -> Comparison:
+    """Compare two cases of the same dies and epochs."""
     lives, other_lives = lives_of(case), lives_of(other)
 
     def both(name: str) -> tuple[Floats, Floats]:
         return case[name].values, other[name].values
 
-    ends = np.asarray(results["epoch_end_years"].values)
+    ends = np.asarray(case["epoch_end_years"].values)
     lived_under_both = np.minimum(lives.years, other_lives.years)
     aged = [_at_age(dvth, ends, lived_under_both) for dvth in both("epoch_max_dvth_mv")]
     dvth = both("max_dvth_mv")
@@ -121,6 +128,80 @@ def compare_in_file(path: Path, first: str, second: str) -> Comparison:
             return compare(results, first, second)
         except UserError as error:
             raise UserError(f"{path}: {error}") from error
+
+
+def compare_in_files(paths: Sequence[Path], first: str, second: str) -> Comparison:
+    """Compare two cases of several files on the dies that both files hold.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Results files of sweeps.
+    first, second : str
+        Cases: labels or their beginnings, also after the name of a file, or that name alone if the
+        file has a single case.
+
+    Raises
+    ------
+    UserError
+        As `compare`; or the dies, epochs or horizons of the two are not the same, or a file cannot
+        be read.
+    """
+    with ExitStack() as files:
+        cases = [
+            (path, results.isel(case=place))
+            for path in paths
+            for results in (files.enter_context(open_results(path)),)
+            for place in range(results.sizes["case"])
+        ]
+        labels = [str(case["case"].item()) for _, case in cases]
+        names = [
+            label if labels.count(label) == 1 else f"{label} of {path}"
+            for label, (path, _) in zip(labels, cases, strict=True)
+        ]
+        places = [_find(paths, cases, names, name) for name in (first, second)]
+        if places[0] == places[1]:
+            raise UserError(
+                f"{first!r} and {second!r} are both {names[places[0]]!r}: two are needed"
+            )
+        (path, case), (other_path, other) = (cases[place] for place in places)
+        if path != other_path:
+            _require_same_dies(path, case, other_path, other)
+            common, *indices = np.intersect1d(
+                case["instance"], other["instance"], assume_unique=True, return_indices=True
+            )
+            if not common.size:
+                raise UserError(f"{path} and {other_path} hold no instance in common")
+            case, other = (
+                each.isel(instance=index)
+                for each, index in zip((case, other), indices, strict=True)
+            )
+        compared = _compared(case, other)
+    return replace(compared, first=names[places[0]], second=names[places[1]])
+
+
+def _find(
+    paths: Sequence[Path], cases: Sequence[tuple[Path, xr.Dataset]], names: Sequence[str], name: str
+) -> int:
+    """Place of the case that a name means, of which the file may be the first word."""
+    if any(f"{name} ".startswith(f"{path} ") for path in paths):
+        return find_case([f"{path} {case['case'].item()}" for path, case in cases], name)
+    return find_case(names, name)
+
+
+def _require_same_dies(path: Path, case: xr.Dataset, other_path: Path, other: xr.Dataset) -> None:
+    """Refuse cases of which an instance of the same id is not the same die at the same ages."""
+    seeds = case.attrs["seed"], other.attrs["seed"]
+    if seeds[0] != seeds[1]:
+        raise UserError(
+            f"{path} has seed {seeds[0]} and {other_path} seed {seeds[1]}: their dies differ, and "
+            "cannot be compared die by die"
+        )
+    if not np.array_equal(case["epoch_end_years"], other["epoch_end_years"]):
+        raise UserError(
+            f"{path} and {other_path} have different epochs: compare sweeps of the same horizon, "
+            "epochs and workload periods"
+        )
 
 
 def _at_age(epoch_values: Floats, ends_years: Floats, age_years: Floats) -> Floats:

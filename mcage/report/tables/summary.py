@@ -13,6 +13,7 @@ from rich.table import Table
 from mcage.costs import load_costs
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
+from mcage.plain_text import visible
 from mcage.report.cases import CAUSES, Setting
 from mcage.report.recorded_spec import costs_of
 from mcage.results.reader import open_results
@@ -166,20 +167,34 @@ def summarize_file(path: Path) -> list[CaseSummary]:
             raise UserError(f"{path}: {error}") from error
 
 
-def print_summaries(summaries: Sequence[CaseSummary], console: Console) -> None:
+def print_summaries(
+    summaries: Sequence[CaseSummary], console: Console, files: Sequence[Path] = ()
+) -> None:
     """Print the table; its title says what all cases have in common.
 
     Parameters
     ----------
     summaries : sequence of CaseSummary
-        Cases of a file, at least one.
+        Cases, at least one.
     console : rich.console.Console
         Console to print on.
+    files : sequence of Path
+        The file of each case, where there are several files.
+
+    Raises
+    ------
+    UserError
+        The nominal Vdd of their technologies differs.
     """
+    nominal_vdds = [f"{volts:g} V" for volts in {s.nominal_vdd_volts for s in summaries}]
+    if len(nominal_vdds) > 1:
+        raise UserError(f"technologies of {' and '.join(nominal_vdds)} need tables of their own")
+    (nominal_vdd,) = nominal_vdds
     first = summaries[0]
-    nominal_vdd = f"{first.nominal_vdd_volts:g} V"
     several_scenarios = len({summary.scenario for summary in summaries}) > 1
-    in_common = [f"{first.instances} instances per case", f"horizon {first.horizon_years:g} years"]
+    instances = _range([summary.instances for summary in summaries])
+    horizon = _range([summary.horizon_years for summary in summaries])
+    in_common = [f"{instances} instances per case", f"horizon {horizon} years"]
     if not several_scenarios:
         in_common.append(f"scenario {first.scenario}")
     table = Table(
@@ -190,6 +205,8 @@ def print_summaries(summaries: Sequence[CaseSummary], console: Console) -> None:
         f"the technology's nominal {nominal_vdd}",
         box=box.SIMPLE_HEAD,
     )
+    if files:
+        table.add_column("file")
     for heading in ("technique", "environment", *(["scenario"] if several_scenarios else [])):
         table.add_column(heading)
     for heading in ("B10 life\n[years]", "median life\n[years]"):
@@ -203,8 +220,9 @@ def print_summaries(summaries: Sequence[CaseSummary], console: Console) -> None:
     for vdd in ("same Vdd", nominal_vdd):
         table.add_column(f"energy saving\nvs. slice at\n{vdd} [%]", justify="right")
     table.add_column("lives end by")
-    for summary in summaries:
+    for place, summary in enumerate(summaries):
         table.add_row(
+            *([visible(str(files[place]))] if files else []),
             summary.technique,
             f"{summary.environment} {summary.voltages}",
             *([summary.scenario] if several_scenarios else []),
@@ -225,6 +243,11 @@ def print_summaries(summaries: Sequence[CaseSummary], console: Console) -> None:
             _causes(summary),
         )
     console.print(table)
+
+
+def _range(numbers: Sequence[float]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low:.10g}" if low == high else f"{low:.10g} to {high:.10g}"
 
 
 def _causes(summary: CaseSummary) -> str:

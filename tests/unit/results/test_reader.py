@@ -84,7 +84,7 @@ def reseal(path, good, **attributes):
 def test_a_newer_schema(good, tmp_path):
     path = tmp_path / "r.h5"
     reseal(path, good, schema_version=SCHEMA_VERSION + 1, mcage_version="9.9")
-    refuse(path, f"by mcage 9.9 with schema {SCHEMA_VERSION + 1}; this one reads")
+    refuse(path, f"by mcage 9.9 with schema {SCHEMA_VERSION + 1}; this one takes")
 
 
 def test_a_sealed_file_of_another_type(good, tmp_path):

@@ -62,7 +62,7 @@ def test_what_is_read(schema, file_of):
 def test_what_is_refused(schema, file_of):
     with pytest.raises(UserError) as refusal:
         read_header(file_of(schema))
-    said = f"was written by mcage 0.1.0 with schema {schema}; this one reads "
+    said = f"was written by mcage 0.1.0 with schema {schema}; this one takes "
     assert said in str(refusal.value)
     assert str(refusal.value).endswith(f": use commit {LAST_OF_SCHEMA[schema]}")
 
@@ -78,7 +78,7 @@ def test_files_of_an_older_schema_get_no_more_instances(file_of):
     path = file_of(6)
     before = path.read_bytes()
     computer = Computer()
-    with pytest.raises(UserError, match="already holds another campaign"):
+    with pytest.raises(UserError, match=r"with schema 6; this one takes 7: use that mcage"):
         run_campaign(Study(fake_campaign.campaign(instances=20), computer), path, 5)
     assert computer.ranges == []
     assert path.read_bytes() == before
