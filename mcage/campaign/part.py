@@ -13,9 +13,10 @@ from mcage.campaign.executors.executor import Executor
 from mcage.campaign.executors.threads import Threads
 from mcage.campaign.finished import results_at
 from mcage.campaign.progress import Progress, Silent
-from mcage.campaign.shard_folder import BESIDE, locked
+from mcage.campaign.shard_folder import BESIDE
 from mcage.campaign.shard_run import ShardRun
 from mcage.campaign.shards import in_words
+from mcage.campaign.status.record import COMPUTED
 from mcage.campaign.study import Study
 from mcage.errors import UserError
 from mcage.files.destination import place_of
@@ -116,8 +117,10 @@ def run_part(
     )
     if run.is_complete(run.finished(results_at(place), None)):
         return out_path
-    with locked(run.folder, instances), run.interruptible():
-        run.compute(run.finished(results_at(place), run.folder))
+    with run.at_work() as working:
+        working.compute(working.finished(results_at(place), run.folder))
+        if working.status:
+            working.status.enter(COMPUTED)
     progress.say(
         f"part {part} is finished: instances {in_words(instances)} are in {run.folder}; once all "
         f"parts are, mcage merge {out_path} makes the file"

@@ -7,8 +7,9 @@ from mcage.campaign.executors.threads import Threads
 from mcage.campaign.finished import results_at
 from mcage.campaign.merge import over, write_merged
 from mcage.campaign.progress import Progress, Silent
-from mcage.campaign.shard_folder import BESIDE, locked, remove_shards
+from mcage.campaign.shard_folder import BESIDE, remove_shards
 from mcage.campaign.shard_run import ShardRun
+from mcage.campaign.status.record import MERGING
 from mcage.campaign.study import Study
 from mcage.files.atomic import make_ready
 from mcage.files.destination import place_of
@@ -65,8 +66,8 @@ def run_campaign(
     )
     if not run.folder.exists() and run.is_complete(run.finished(results_at(place), None)):
         return out_path
-    with locked(run.folder), run.interruptible():
-        _complete(run)
+    with run.at_work() as working:
+        _complete(working)
     return out_path
 
 
@@ -77,6 +78,8 @@ def _complete(run: ShardRun) -> None:
     if not run.is_complete(finished):
         make_ready(run.place, over(finished))
         run.compute(finished)
+        if run.status:
+            run.status.enter(MERGING)
         finished = run.finished(results, run.folder)
         write_merged(run.place, finished)
     remove_shards(run.folder, finished.shards)

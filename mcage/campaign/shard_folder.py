@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from mcage.campaign.shards import LONGEST_NAME, in_words, read_owner, shard_range
+from mcage.campaign.status.record import STATUS
 from mcage.errors import UserError
 from mcage.files.atomic import flush_folder, is_temporary, remove_abandoned
 from mcage.files.checksum import DamagedFileError
@@ -227,7 +228,8 @@ def holds_shards(folder: Path) -> bool:
 
 def _is_no_shard(path: Path) -> bool:
     """Whether mcage keeps this in the folder beside the shards."""
-    return path.name == LOCK_NAME or any(kind.fullmatch(path.name) for kind in (PART_LOCK, BENCH))
+    kinds = (PART_LOCK, BENCH, STATUS)
+    return path.name == LOCK_NAME or any(kind.fullmatch(path.name) for kind in kinds)
 
 
 def refuse(damage: DamagedFileError) -> NoReturn:

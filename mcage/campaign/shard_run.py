@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mcage.campaign.executors.bench import bench, clear_abandoned, take
@@ -18,11 +18,14 @@ from mcage.campaign.finished import (
 )
 from mcage.campaign.merge import is_there
 from mcage.campaign.progress import Progress
-from mcage.campaign.shard_folder import holds_shards, remove_shards, shard_folder
+from mcage.campaign.shard_folder import holds_shards, locked, remove_shards, shard_folder
 from mcage.campaign.shards import unfinished
+from mcage.campaign.status.record import FAILED, INTERRUPTED, RunRecord
+from mcage.campaign.status.writer import StatusWriter
 from mcage.campaign.stopping import Watch
 from mcage.campaign.study import ShardTask, Study
 from mcage.files.checksum import DamagedFileError
+from mcage.plain_text import said_by
 from mcage.results.header import Header, code_in_words
 
 
@@ -46,6 +49,8 @@ class ShardRun:
         Whether what is finished may have been computed by other code.
     part : range, optional
         Instances that this process computes, while others may compute others; by default all.
+    status : StatusWriter, optional
+        What writes the status file, while the run is at work.
     """
 
     study: Study
@@ -55,6 +60,7 @@ class ShardRun:
     executor: Executor
     accept_other_code: bool
     part: range | None = None
+    status: StatusWriter | None = None
 
     @property
     def folder(self) -> Path:
@@ -66,19 +72,50 @@ class ShardRun:
         return self.study.header
 
     @contextmanager
-    def interruptible(self) -> Iterator[None]:
-        """Say what stays of a run that is interrupted; an empty folder is removed."""
-        try:
-            yield
-        except KeyboardInterrupt:
-            if holds_shards(self.folder):
-                words = f"finished instances are in {self.folder}; the same command continues"
-            else:
-                words = "no instance was finished"
-                if self.part is None:
-                    remove_shards(self.folder, ())
-            self.progress.say(f"interrupted: {words}")
-            raise
+    def at_work(self) -> Iterator["ShardRun"]:
+        """Lock the folder, and keep there what the run is doing; say what stays if it is stopped.
+
+        Yields
+        ------
+        ShardRun
+            The run, whose progress also goes to the status file.
+
+        Raises
+        ------
+        UserError
+            As `mcage.campaign.shard_folder.locked`.
+        """
+        with locked(self.folder, self.part):
+            status = StatusWriter(self.folder, self._record(), self.progress)
+            try:
+                yield replace(self, progress=status, status=status)
+            except KeyboardInterrupt:
+                self._interrupted(status)
+                raise
+            except BaseException as error:
+                status.enter(FAILED, said_by(error))
+                raise
+
+    def _record(self) -> RunRecord:
+        instances, header = self.part or range(self._header.instances), self._header
+        return RunRecord(
+            header.study,
+            header.spec_digest,
+            header.instances,
+            instances.start,
+            instances.stop,
+            self.executor.workers,
+        )
+
+    def _interrupted(self, status: StatusWriter) -> None:
+        if holds_shards(self.folder):
+            words = f"finished instances are in {self.folder}; the same command continues"
+            status.enter(INTERRUPTED)
+        else:
+            words = "no instance was finished"
+            if self.part is None:
+                remove_shards(self.folder, ())
+        self.progress.say(f"interrupted: {words}")
 
     def finished(self, results: ResultsFile | None, folder: Path | None) -> Finished:
         """What is there of the campaign: in a results file, and in the folder if there is one."""
@@ -160,6 +197,8 @@ class ShardRun:
                 cutting.learn(shard)
                 path, instances = take(self.folder, shard.task.path), shard.task.instances
                 sources[instances] = ShardFile(path, self._header, instances)
+                if self.status:
+                    self.status.finished(shard.worker, len(instances), shard.tries - 1)
                 self.progress.advance(len(instances))
 
 

@@ -13,9 +13,9 @@ from mcage.campaign.status.record import (
     COMPUTED,
     COMPUTING,
     MERGING,
+    STATUS,
     RunRecord,
     began_at,
-    is_status_file,
 )
 from mcage.errors import UserError
 from mcage.files.checksum import DamagedFileError
@@ -115,7 +115,7 @@ def _status(out: Path) -> CampaignStatus:
         paths = list(folder.iterdir())
     except OSError as error:
         raise UserError(f"cannot read {folder}: {error.strerror}") from error
-    written = (RunRecord.read(p) for p in paths if is_status_file(p) and p.suffix != ".new")
+    written = (RunRecord.read(p) for p in paths if STATUS.fullmatch(p.name) and p.suffix != ".new")
     runs = tuple(sorted(written, key=lambda run: run.first))
     shards = [path for path in paths if NAME.fullmatch(path.name)]
     done = _instances(shard_range(path) for path in shards)

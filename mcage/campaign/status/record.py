@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from mcage.errors import UserError
 from mcage.files.inputs import MIB, UnreadableFileError, read_regular
 
-NAME = re.compile(r"status(-\d+-\d+)?\.json(\.new)?")
+STATUS = re.compile(r"status(-\d+-\d+)?\.json(\.new)?")
 """Names of status files, those that are being written among them."""
 
 COMPUTING, MERGING, INTERRUPTED, FAILED, COMPUTED = STATES = (
@@ -61,8 +61,10 @@ class RunRecord:
         Number of instances of the campaign.
     first, last : int
         The instances of this run are first ... last - 1: all, or those of a part.
+    processes : int
+        Processes that compute.
     done : int
-        How many of them are finished.
+        How many of the instances are finished.
     instances_per_second, seconds_left : float, optional
         The rate, and the time until the last instance at this rate; None until some are finished.
     state : str
@@ -82,6 +84,7 @@ class RunRecord:
     of_campaign: int
     first: int
     last: int
+    processes: int = 1
     done: int = 0
     instances_per_second: float | None = None
     seconds_left: float | None = None
@@ -125,11 +128,6 @@ class RunRecord:
             raise UserError(f"{path}: cannot read the status ({error.reason})") from error
         except ValidationError as error:
             raise UserError(f"{path}: is not the status of a campaign") from error
-
-
-def is_status_file(path: Path) -> bool:
-    """Whether this is the name of a status file."""
-    return NAME.fullmatch(path.name) is not None
 
 
 def began_at(process: int) -> int | None:

@@ -83,17 +83,31 @@ class StatusWriter:
     def say(self, message: str) -> None:
         """Show a message, and keep it."""
         self._progress.say(message)
-        self._record.messages[:] = [*self._record.messages, message][-MESSAGES:]
+        self._keep(message)
 
     def finish(self) -> None:
         """End the display."""
         self._progress.finish()
         self._write()
 
-    def enter(self, state: str) -> None:
-        """Write that the run does something else now, or has ended."""
+    def enter(self, state: str, words: str = "") -> None:
+        """Write that the run does something else now, or has ended; nothing if it never began.
+
+        Parameters
+        ----------
+        state : str
+            What it does now.
+        words : str
+            Why it has ended.
+        """
         self._record.state = state
-        self._write()
+        if words:
+            self._keep(words)
+        if self._path.exists():
+            self._write()
+
+    def _keep(self, message: str) -> None:
+        self._record.messages[:] = [*self._record.messages, message][-MESSAGES:]
 
     def _write(self) -> None:
         record, pace = self._record, self._pace

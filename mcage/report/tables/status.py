@@ -37,7 +37,7 @@ def print_statuses(statuses: Sequence[CampaignStatus], console: Console) -> None
         table.add_column(column, justify="right" if column in ("done", "rate") else "left")
     for status in statuses:
         rate, left = status.instances_per_second, status.seconds_left
-        workers = {(run.host, name) for run in status.computing for name in run.workers}
+        workers = sum(run.processes for run in status.computing)
         table.add_row(
             str(status.out),
             status.study,
@@ -45,7 +45,7 @@ def print_statuses(statuses: Sequence[CampaignStatus], console: Console) -> None
             f"{status.done}/{status.instances}",
             f"{rate:.3g}/s" if rate else "",
             duration(left) if left is not None else "",
-            str(len(workers)) if workers else "",
+            str(workers or ""),
         )
     console.print(table)
     for status in statuses:
