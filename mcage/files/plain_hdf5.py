@@ -45,19 +45,13 @@ class NotPlainError(Exception):
 
 
 def opened(path: str | os.PathLike[str]) -> h5py.File:
-    """Open a file for reading, also where the file system offers no locks.
-
-    HDF5 locks files against writers; what mcage has written is never changed.
-    """
+    """Open a file for reading, also where no locks are offered: none is ever changed."""
     try:
         return h5py.File(path, "r")
     except OSError as error:
         if error.errno not in _WITHOUT_LOCKS:
             raise
     return h5py.File(path, "r", locking=False)
-
-
-# ---- what a file holds -----------------------------------------------------------------------
 
 
 def describe(
@@ -285,9 +279,6 @@ def _require_references(attribute: h5py.h5a.AttrID, where: str) -> None:
     _require_small(attribute, where)
 
 
-# ---- attributes ------------------------------------------------------------------------------
-
-
 def _attributes(item: Any, where: str, names: Sequence[str]) -> dict[str, Any]:
     if item is None:
         return {}
@@ -317,9 +308,8 @@ def _require_small(attribute: h5py.h5a.AttrID, place: str) -> None:
         raise NotPlainError(f"{place}: has a null dataspace, so it holds nothing")
     content_bytes = space.get_simple_extent_npoints() * attribute.get_type().get_size()
     if content_bytes > MOST_ATTRIBUTE_BYTES:
-        raise NotPlainError(
-            f"{place}: has {content_bytes:,} bytes; at most {MOST_ATTRIBUTE_BYTES:,} are read"
-        )
+        most = f"at most {MOST_ATTRIBUTE_BYTES:,} are read"
+        raise NotPlainError(f"{place}: has {content_bytes:,} bytes; {most}")
 
 
 def _text(content: str | bytes, place: str) -> str:
@@ -328,9 +318,6 @@ def _text(content: str | bytes, place: str) -> str:
         return content.decode() if isinstance(content, bytes) else content.encode().decode()
     except UnicodeError as error:
         raise NotPlainError(f"{place}: is not UTF-8") from error
-
-
-# ---- as a process of its own -----------------------------------------------------------------
 
 
 def serve(connection: Connection) -> None:

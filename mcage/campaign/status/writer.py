@@ -46,12 +46,13 @@ class StatusWriter:
         self._wall_clock = wall_clock
         self._pace = Pace(0, 0, clock)
         self._last_written = clock()
-        self._writable = True
+        self._begun, self._writable = False, True
         record.began = wall_clock()
 
     def start(self, total: int, done: int) -> None:
         """Begin to compute."""
         self._progress.start(total, done)
+        self._begun = True
         self._pace = Pace(total, done, self._clock)
         self._write()
 
@@ -103,7 +104,7 @@ class StatusWriter:
         self._record.state = state
         if words:
             self._keep(words)
-        if self._path.exists():
+        if self._begun:
             self._write()
 
     def _keep(self, message: str) -> None:

@@ -4,13 +4,17 @@ import json
 import os
 import time
 
+import fake_campaign
 import pytest
 from campaign_cases import CAMPAIGN, Listener
 
+from mcage.campaign.part import Part, run_part
+from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import shard_folder
 from mcage.campaign.status.reader import state_of, statuses
 from mcage.campaign.status.record import RunRecord, began_at
 from mcage.campaign.status.writer import StatusWriter
+from mcage.campaign.study import Study
 from mcage.errors import UserError
 
 
@@ -159,3 +163,49 @@ def test_a_status_that_is_none(folder, text):
     (folder / "status.json").write_text(text)
     with pytest.raises(UserError, match=r"status\.json: is not the status of a campaign"):
         statuses(folder)
+
+
+def test_a_campaign_says_what_it_does(tmp_path):
+    """While it computes, after Ctrl-C, and nothing once the file is there."""
+    out = tmp_path / "r.h5"
+    seen = []
+
+    def compute(first, last):
+        if first >= 6:
+            (status,) = statuses(out)
+            seen.append((status.state, status.instances, status.runs[0].processes))
+            if first >= 12 and len(seen) < 4:
+                raise KeyboardInterrupt
+        return fake_campaign.compute(first, last)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_campaign(Study(CAMPAIGN, compute), out, 3)
+    assert set(seen) == {("computing", 20, 1)}
+    (status,) = statuses(out)
+    assert status.state == "interrupted"
+    # A shard may have been written that the run did not come to count.
+    assert 0 < status.runs[0].workers["this process"].instances <= status.done
+    run_campaign(Study(CAMPAIGN, fake_campaign.compute), out, 3)
+    assert [path.name for path in tmp_path.iterdir()] == ["r.h5"]
+    assert statuses(out)[0].state == "finished"
+
+
+def test_a_campaign_that_fails_says_why(tmp_path):
+    def compute(first, last):
+        if first >= 6:
+            raise ValueError("no such slice")
+        return fake_campaign.compute(first, last)
+
+    with pytest.raises(ValueError, match="no such slice"):
+        run_campaign(Study(CAMPAIGN, compute), tmp_path / "r.h5", 3)
+    (status,) = statuses(tmp_path)
+    assert status.state == "failed"
+    assert status.runs[0].messages[-1] == "ValueError: no such slice"
+
+
+def test_a_part_waits_for_the_others(tmp_path):
+    out = tmp_path / "r.h5"
+    run_part(Study(CAMPAIGN, fake_campaign.compute), out, Part(2, 4), 5)
+    (status,) = statuses(tmp_path)
+    assert (status.state, status.done, status.instances) == ("computed", 5, 20)
+    assert (status.runs[0].first, status.runs[0].last) == (5, 10)

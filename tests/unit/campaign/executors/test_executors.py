@@ -64,7 +64,7 @@ def test_a_defect_reaches_the_caller_and_finished_shards_stay(executor, tmp_path
         run_campaign(darts.pi_by_darts(INSTANCES, fails_at=30), out, 7, executor=executor)
     (folder,) = tmp_path.iterdir()
     names = sorted(path.name for path in folder.iterdir())
-    assert names[-1] == "lock"
+    assert names[-2:] == ["lock", "status.json"]
     assert len(names) > 1
 
 
@@ -95,7 +95,9 @@ def test_a_shard_that_ends_all_workers_is_named(place, tmp_path, request):
         run_campaign(deadly(tmp_path, times=100), out, 7, executor=executor)
     deaths = (tmp_path / "deaths").stat().st_size
     assert deaths == 3 if place == "processes" else deaths >= 3  # Dask may not see a death
-    left = [path for path in shard_folder(out).iterdir() if path.name != "lock"]
+    left = [
+        path for path in shard_folder(out).iterdir() if path.name not in ("lock", "status.json")
+    ]
     assert all(path.suffix == ".h5" for path in left)
 
 
