@@ -33,7 +33,8 @@ STUDIES = {
 PLACES = {"processes": "--processes 2", "Dask": "--local-cluster 2"}
 SHARE_OF_CLIENTS = 0.25
 SECONDS_TO_FOLLOW = 20.0
-DIED_TOO_OFTEN = "workers have died with instances"
+ENDS_OF_KILLS = ("workers have died with instances", "Dask workers do not start")
+"""Words of a command that gives up, because too many of its workers have been killed."""
 
 
 @dataclass
@@ -87,7 +88,8 @@ class Campaign:
         if process.returncode == 0:
             self.complete()
             return True
-        if process.returncode != -signal.SIGKILL and DIED_TOO_OFTEN not in text:
+        gave_up = process.returncode == 2 and any(words in text for words in ENDS_OF_KILLS)
+        if process.returncode != -signal.SIGKILL and not gave_up:
             sys.exit(f"ended with {process.returncode}: {text}")
         if self.out.exists() and self.out.read_bytes() != self.whole:
             sys.exit("a killed campaign has another file")

@@ -9,6 +9,7 @@ must see under the same path.
 import importlib.util
 import logging
 import os
+import signal
 import sys
 import time
 from collections import deque
@@ -205,6 +206,7 @@ def connected(scheduler: str, say: Say | None = None) -> Iterator[Dask]:
         raise UserError(
             f"--scheduler {shown(scheduler)}: no Dask scheduler answers there ({said_by(error)})"
         ) from error
+    _silence()
     with client:
         yield Dask(client, say)
 
@@ -223,27 +225,47 @@ def local_cluster(workers: int, say: Say | None = None) -> Iterator[Dask]:
     Raises
     ------
     UserError
-        Dask is not installed.
+        Dask is not installed, or its workers do not start.
     """
     _require_dask()
     import dask
     from distributed import Client, LocalCluster
 
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": TRIES - 1}),
-        LocalCluster(
-            n_workers=workers,
-            threads_per_worker=max(1, usable_cores() // workers),
-            processes=True,
-            memory_limit=None,
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.ERROR,
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+    try:
+        with dask.config.set({"distributed.scheduler.allowed-failures": TRIES - 1}):
+            cluster = LocalCluster(
+                n_workers=workers,
+                threads_per_worker=max(1, usable_cores() // workers),
+                processes=True,
+                memory_limit=None,
+                dashboard_address="127.0.0.1:0",
+                silence_logs=logging.ERROR,
+            )
+    except (RuntimeError, OSError) as error:
+        raise UserError(f"Dask workers do not start on this machine ({said_by(error)})") from error
+    with cluster, Client(cluster) as client:
+        _silence()
+        client.register_plugin(_deaf_to_interrupts())
         yield Dask(client, say)
 
 
 def _require_dask() -> None:
     if importlib.util.find_spec("distributed") is None:
         raise UserError("Dask is not installed: pip install 'mcage[distributed]'")
+
+
+def _deaf_to_interrupts() -> Any:
+    """Plug-in of workers in the foreground of a terminal: Ctrl-C is for their client."""
+    from distributed import WorkerPlugin
+
+    class Deaf(WorkerPlugin):  # type: ignore[misc]
+        def setup(self, worker: Any) -> None:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    return Deaf()
+
+
+def _silence() -> None:
+    """Say nothing of lost connections, which raise errors with words of their own."""
+    for handler in logging.getLogger("distributed").handlers:
+        handler.setLevel(logging.CRITICAL)
