@@ -24,6 +24,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+from mcage.campaign.run import run_campaign
 from mcage.costs.kernel_activity import KernelActivity
 from mcage.engines.compiled_cells import CompiledSeconds
 from mcage.engines.interface import Engine, fault_free_maps
@@ -35,7 +36,6 @@ from mcage.lifetime.fault_free import FaultFreeEvents, FaultFreeReplays
 from mcage.replays.outcome import Counters
 from mcage.replays.prepare import prepare
 from mcage.spec import SweepSpec
-from mcage.sweep.run import run_prepared
 from mcage.sweep.study import Sweep
 
 ENOUGH_ENTRIES = 70
@@ -235,7 +235,7 @@ def host_seconds(engine, instances, **keys):
         assert sweep.study  # digests of traces belong to a start
         before = engine.kernels.seconds
         begun = time.process_time()
-        run_prepared(sweep, out)
+        run_campaign(sweep.study, out)
         seconds = time.process_time() - begun - (engine.kernels.seconds - before)
         with h5py.File(out) as file:
             ended = (file["end_cause"][()] == EndCause.NO_HOME).mean(axis=1)
