@@ -5,6 +5,7 @@ left out; files that share some of their instances only are refused, because wha
 their instances cannot be divided.
 """
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -225,7 +226,7 @@ def results_at(place: Path) -> ResultsFile | None:
     UserError
         What is there is no results file, or damaged.
     """
-    if not place.exists():
+    if not os.path.exists(place):
         return None
     try:
         itself = same_as(place)

@@ -1,5 +1,6 @@
 """Finished instances, from wherever they were computed, into one results file."""
 
+import os
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -97,13 +98,13 @@ def merge(
 
 def _sources(path: Path, place: Path, locks: ExitStack) -> Iterator[Source]:
     """What is finished in another place than that of the results file to be."""
-    folder = path if path.is_dir() else shard_folder(path)
-    results = None if path.is_dir() else results_at(path)
-    if results is None and not folder.is_dir():
+    folder = path if os.path.isdir(path) else shard_folder(path)
+    results = None if os.path.isdir(path) else results_at(path)
+    if results is None and not os.path.isdir(folder):
         raise UserError(f"cannot merge {path}: there is no results file and no shard folder")
     if results and not (place.exists() and place.samefile(path)):
         yield results
-    if folder.is_dir() and not folder.samefile(shard_folder(place)):
+    if os.path.isdir(folder) and not folder.samefile(shard_folder(place)):
         locks.enter_context(read_locked(folder))
         yield from shards_in(folder, _refuse, only_read=True)
 

@@ -1,5 +1,6 @@
 """The spec that files of a campaign have recorded, from which it can be continued."""
 
+import os
 from pathlib import Path
 
 from mcage.campaign.shards import NAME, read_owner, shard_range
@@ -25,9 +26,9 @@ def recorded_campaign(path: Path) -> Header | None:
     UserError
         The results file is damaged, or the folder holds no shard that is whole.
     """
-    if path.is_dir():
+    if os.path.isdir(path):
         return _of_folder(path)
-    if not path.is_file():
+    if not os.path.isfile(path):
         return None
     try:
         with path.open("rb") as stream:

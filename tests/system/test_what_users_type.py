@@ -236,3 +236,13 @@ def test_mutated_option_lists_are_understood_or_refused(command):
         assert "\x1b" not in out + error
         assert code == 0 or error.strip(), arguments
         assert len(error.splitlines()) <= 2, arguments
+
+
+@pytest.mark.parametrize("line", ["sweep {}", "status {}", "merge r.h5 {}", "show {}"])
+def test_names_that_no_file_can_have(command, line):
+    """Longer than file systems allow, and with a character that ends names."""
+    for name in ("x" * 5000, "a\0b"):
+        code, out, err = command(*line.format(name).split(" "))
+        assert (code, out) == (2, "")
+        assert err.startswith("error: ")
+        assert len(err) < 1000

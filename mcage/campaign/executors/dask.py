@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -198,7 +197,7 @@ def connected(scheduler: str, say: Say | None = None) -> Iterator[Dask]:
     from distributed import Client
 
     where = {"address": scheduler}
-    if Path(scheduler).is_file():
+    if os.path.isfile(scheduler):
         where = {"scheduler_file": scheduler}
     try:
         client = Client(**where, timeout=SECONDS_TO_CONNECT)

@@ -1,5 +1,6 @@
 """What campaigns are doing, seen from outside: from their status files and their shards."""
 
+import os
 import socket
 import time
 from collections.abc import Iterator
@@ -90,12 +91,12 @@ def statuses(path: Path) -> list[CampaignStatus]:
     """
     if path.name.endswith(SUFFIX):
         path = path.with_name(path.name.removesuffix(SUFFIX))
-    if path.is_dir():
+    if os.path.isdir(path):
         campaigns = [_status(out) for out in sorted(_campaigns_in(path))]
         if not campaigns:
             raise UserError(f"{path} holds no campaign that is being computed")
         return campaigns
-    if not path.exists() and not shard_folder(path).is_dir():
+    if not os.path.exists(path) and not os.path.isdir(shard_folder(path)):
         raise UserError(f"there is no campaign {path}: neither the file nor {shard_folder(path)}")
     return [_status(path)]
 
@@ -108,7 +109,7 @@ def _campaigns_in(folder: Path) -> Iterator[Path]:
 
 def _status(out: Path) -> CampaignStatus:
     folder = shard_folder(out)
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         header = read_header(out)
         return CampaignStatus(out, header.study, header.instances, header.instances, FINISHED)
     try:
