@@ -79,58 +79,73 @@ def random_tail(technique, instance):
 
 
 class EveryCell:
-    """One instance whose 524,288 cells are all taken through its life, without any bound."""
+    """One instance whose 524,288 cells are all taken through its life, without any bound.
+
+    Cells whose duty cycles were the same in each epoch shift alike: each history is followed once,
+    and each cell of the sample, which come first.
+    """
 
     def __init__(self, technique, tail, kernels, model=BHARDWAJ, swing=(0.0,) * 5):
         self.model = model
         self.rates = [model.rates(constant_environment(1.0, 353.15 + one)) for one in swing]
+        duties = self._duties(technique, tail_of(tail), kernels)
+        self.duties = duties[..., np.concatenate([SAMPLE, _one_of_each_history(duties)])]
+        self.pasts, self.worst = [], []
+        state = model.initial_state(self.duties.shape[1:])
+        for epoch in range(len(kernels)):
+            self.pasts.append(state)
+            state = self._advanced(epoch, state, self.duties[epoch])
+            self.worst.append(model.dvth_of(state).max(axis=1))
+
+    def _duties(self, technique, cells, kernels):
+        """Duty cycles of all cells, float[epochs, 2, cells]: shifts of weak cells make faults."""
         shared = shared_replays(NUMBA, TRACES, TECHNIQUES[technique])
-        cells = tail_of(tail)
+        duties = np.empty((len(kernels), 2, SLICE.cells))
         healthy = cells.vmin_volts <= 1.0
-        self.pasts, self.duties, self.worst = [], [], []
-        state = model.initial_state((2, SLICE.cells))
-        epochs = zip(kernels, self.rates, YEAR * np.diff(UNEVEN), strict=True)
-        for kernel, rates, seconds in epochs:
+        state = self.model.initial_state((2, len(cells.cell)))
+        for epoch, kernel in enumerate(kernels):
             maps = fault_map(cells, ~healthy)
             if not TECHNIQUES[technique].heeds_faults:
                 maps = np.zeros_like(maps)
             times = NUMBA.cell_times(shared.replays[kernel], maps)
             period = np.broadcast_to(times.period, 1)[0]
-            duty = np.stack([times.zeros[0].ravel(), times.ones[0].ravel()]) / period
-            self.pasts.append(state)
-            self.duties.append(duty)
-            state = model.advance(state, rates, duty, seconds)
-            shift = model.dvth_of(state)
-            self.worst.append(shift.max(axis=1))
-            healthy &= cells.vmin_volts + shift[:, cells.cell].max(axis=0) <= 1.0
+            duties[epoch] = times.zeros[0].ravel() / period, times.ones[0].ravel() / period
+            state = self._advanced(epoch, state, duties[epoch][:, cells.cell])
+            healthy &= cells.vmin_volts + self.model.dvth_of(state).max(axis=0) <= 1.0
+        return duties
 
-    def dvth(self, epoch, years, cells=slice(None)):
-        """Shifts at an age in an epoch, of all cells unless some are given."""
-        state, duty = self.pasts[epoch][..., cells], self.duties[epoch][..., cells]
-        seconds = YEAR * (years - UNEVEN[epoch])
-        return self.model.dvth_of(self.model.advance(state, self.rates[epoch], duty, seconds))
+    def _advanced(self, epoch, state, duty, years=None):
+        """States at an age in an epoch, or at its end, of those at its beginning."""
+        seconds = YEAR * ((UNEVEN[epoch + 1] if years is None else years) - UNEVEN[epoch])
+        return self.model.advance(state, self.rates[epoch], duty, seconds)
+
+    def dvth(self, epoch, years, followed=slice(None)):
+        """Shifts at an age in an epoch, of all that are followed unless some are given."""
+        state, duty = self.pasts[epoch][..., followed], self.duties[epoch][..., followed]
+        return self.model.dvth_of(self._advanced(epoch, state, duty, years))
 
     def years_to(self, limit):
         """Age at which the first of all cells reaches a limit, and the epoch."""
         epoch = next(i for i, worst in enumerate(self.worst) if worst.max() >= limit)
         low, high = UNEVEN[epoch], UNEVEN[epoch + 1]
         at_end = self.dvth(epoch, high).max(axis=0)
-        cells = self._distinct(epoch, np.flatnonzero(at_end >= limit))
+        followed = np.flatnonzero(at_end >= limit)
         # They have crossed it upwards, once.
         for _ in range(40):
             middle = 0.5 * (low + high)
-            over = self.dvth(epoch, middle, cells).max(axis=0) >= limit
+            over = self.dvth(epoch, middle, followed).max(axis=0) >= limit
             if over.any():
-                high, cells = middle, cells[over]  # the first is among them
+                high, followed = middle, followed[over]  # the first is among them
             else:
                 low = middle
         return high, epoch
 
-    def _distinct(self, epoch, cells):
-        """One cell of each history: cells whose duty cycles were always the same shift alike."""
-        duties = np.concatenate([duty[:, cells] for duty in self.duties[: epoch + 1]])
-        keys = np.random.default_rng(0).random(len(duties)) @ duties
-        return cells[np.unique(keys, return_index=True)[1]]
+
+def _one_of_each_history(duties):
+    """One of all cells whose duty cycles are the same in each epoch, by a key of all of these."""
+    keys = np.random.default_rng(0).random(duties[..., 0].size) @ duties.reshape(-1, SLICE.cells)
+    order = np.argsort(keys)
+    return order[np.diff(keys[order], prepend=-1.0) > 0]
 
 
 def passed(epoch, years):
@@ -173,7 +188,7 @@ def test_lives_are_those_of_all_cells(technique, model, swings):
     for one, slice_ in enumerate(every):
         expected = np.array(slice_.worst)
         assert life.degradation.epoch_max_dvth_volts[one] == pytest.approx(expected, rel=1e-13)
-        sampled = slice_.dvth(4, UNEVEN[-1])[:, list(SAMPLE)].T
+        sampled = slice_.dvth(4, UNEVEN[-1])[:, : len(SAMPLE)].T
         assert life.degradation.sampled_dvth_volts[one] == pytest.approx(
             sampled, rel=1e-12, abs=1e-15
         )
@@ -196,7 +211,7 @@ def test_lives_are_those_of_all_cells(technique, model, swings):
         assert life.degradation.longest_duty[one] == pytest.approx(
             held.max(axis=0) / years, rel=1e-9
         )
-        sampled = shift[:, list(SAMPLE)].T
+        sampled = shift[:, : len(SAMPLE)].T
         assert life.degradation.sampled_dvth_volts[one] == pytest.approx(
             sampled, rel=1e-10, abs=1e-15
         )
