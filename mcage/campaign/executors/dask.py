@@ -1,9 +1,9 @@
 """Shards in the workers of a Dask cluster, on this machine or on many.
 
-The scheduler starts a shard again on another worker if its worker dies. The client hands out a few
-shards for each worker at a time and forgets what is finished, so that neither it nor the scheduler
-grows with the campaign. No arrays travel: workers write into the shard folder, which all of them
-must see under the same path.
+A shard whose worker has died is computed again, and nothing beside it, so that it becomes clear
+which shard has ended the worker. The client hands out a few shards for each worker at a time and
+forgets what is finished, so that neither it nor the scheduler grows with the campaign. No arrays
+travel: workers write into the shard folder, which all of them must see under the same path.
 """
 
 import importlib.util
@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -29,6 +29,7 @@ from mcage.campaign.executors.executor import (
     timed,
 )
 from mcage.campaign.executors.worker_process import VISIBLE, Say
+from mcage.campaign.shards import in_words
 from mcage.campaign.study import ShardTask, Study
 from mcage.concurrency import limit_cores, usable_cores
 from mcage.errors import UserError
@@ -85,39 +86,42 @@ class Dask:
         """
         from distributed import KilledWorker
 
-        to_do, suspects = iter(tasks), deque[ShardTask]()
-        begun: dict[Future, ShardTask] = {}
+        to_do, suspects = iter(tasks), deque[tuple[ShardTask, int]]()
+        begun: dict[Future, tuple[ShardTask, int]] = {}
         ended: SimpleQueue[Future] = SimpleQueue()
 
-        def begin(task: ShardTask) -> None:
+        def begin(task: ShardTask, deaths: int) -> None:
             future = self._begin(partial(timed, task))
-            begun[future] = task
+            begun[future] = task, deaths
             future.add_done_callback(ended.put)
 
         try:
             while True:
-                while not suspects and self._may_begin(begun.values(), study):
+                while not suspects and self._may_begin([task for task, _ in begun.values()], study):
                     task = next(to_do, None)
                     if task is None:
                         break
-                    begin(task)
+                    begin(task, 0)
                 alone = bool(suspects) and not begun
                 if alone:
-                    begin(suspects.popleft())
+                    begin(*suspects.popleft())
                 if not begun:
                     return
                 future = self._next(ended)
-                task = begun.pop(future)
+                task, deaths = begun.pop(future)
                 try:
                     result = self._result(future)
                 except KilledWorker as killed:
-                    if alone or self._computes_one_each:
-                        raise given_up(
-                            task, killed.allowed_failures + 1, "as Dask says"
-                        ) from killed
-                    suspects.append(task)
+                    deaths += killed.allowed_failures + 1
+                    self._say(
+                        f"warning: {killed.last_worker.address} has died with instances "
+                        f"{in_words(task.instances)}, which are computed again"
+                    )
+                    if alone and deaths >= TRIES:
+                        raise given_up(task, deaths, "as Dask says") from killed
+                    suspects.append((task, deaths))
                 else:
-                    yield MadeShard(task, *result)
+                    yield MadeShard(task, *result, tries=deaths + 1)
         finally:
             for future in begun:
                 future.release()
@@ -125,16 +129,13 @@ class Dask:
     def _begin(self, function: Callable[[], Answer]) -> "Future":
         return self._client.submit(_called, function, pure=False)
 
-    def _may_begin(self, begun: Iterable[ShardTask], study: Study) -> bool:
+    def _may_begin(self, begun: Sequence[ShardTask], study: Study) -> bool:
         """Whether there is a worker for another shard, if all of them have equally many."""
         workers = max(1, self.workers)
-        of_a_worker = list(begun)[workers - 1 :: workers]
-        return not of_a_worker if self._computes_one_each else may_begin(of_a_worker, study)
-
-    @property
-    def _computes_one_each(self) -> bool:
-        """Whether workers compute one shard each, so that it is clear which has ended one."""
-        return min(self._threads, default=1) == 1
+        of_a_worker = begun[workers - 1 :: workers]
+        if min(self._threads, default=1) == 1:
+            return not of_a_worker
+        return may_begin(of_a_worker, study)
 
     def _next(self, ended: "SimpleQueue[Future]") -> "Future":
         """Wait for the next shard that is finished or has failed."""
@@ -231,7 +232,7 @@ def local_cluster(workers: int, say: Say | None = None) -> Iterator[Dask]:
     from distributed import Client, LocalCluster
 
     try:
-        with dask.config.set({"distributed.scheduler.allowed-failures": TRIES - 1}):
+        with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
             cluster = LocalCluster(
                 n_workers=workers,
                 threads_per_worker=max(1, usable_cores() // workers),
