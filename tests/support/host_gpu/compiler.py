@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -16,7 +17,7 @@ _HEADERS = Path(__file__).parent
 _LANGUAGE = ["-std=c++17", "-fsigned-char"]
 _CHECKS = "bounds,shift-exponent,signed-integer-overflow,integer-divide-by-zero,alignment,return"
 _OPTIONS = [
-    "-O2",
+    "-Og",  # half the time of -O2 to compile, for kernels that run for a moment
     "-fPIC",
     "-fvisibility=hidden",
     "-ffp-contract=off",
@@ -75,20 +76,42 @@ def compile_kernels(text, name, folder, constants, architecture):
 def _library(compiler, text, name, folder, defines):
     preprocess = [compiler, *_LANGUAGE, "-E", "-x", "c++", *defines, f"-I{folder}", "-"]
     source = _host_source(_run(preprocess, f'#line 1 "{name}"\n{text}'))
-    digest = hashlib.sha256(source.encode())
-    for part in [*sorted(_HEADERS.glob("*.h")), Path(compiler).resolve()]:
-        digest.update(part.read_bytes() if part.suffix == ".h" else _version(part).encode())
-    digest.update(repr(_OPTIONS).encode())
-    library = _cache() / f"{Path(name).stem}-{digest.hexdigest()[:24]}.so"
+    shared = _compiled_once(compiler)
+    digest = hashlib.sha256(source.encode() + shared.name.encode()).hexdigest()[:24]
+    library = _cache() / f"{Path(name).stem}-{digest}.so"
     if not library.exists():
         with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
             made = Path(scratch, "kernels.o"), Path(scratch, "kernels.so")
-            compiling = [compiler, *_LANGUAGE, *_OPTIONS, f"-I{_HEADERS}", "-x", "c++", "-"]
+            headers = [f"-I{shared}", f"-I{_HEADERS}"]
+            compiling = [compiler, *_LANGUAGE, *_OPTIONS, *headers, "-x", "c++", "-"]
             _run([*compiling, "-c", "-o", str(made[0])], source)
             # Apart, so that the library of -fsanitize, which ends the process, stays out.
-            _run([compiler, "-shared", "-o", str(made[1]), str(made[0])])
+            _run([compiler, "-shared", "-o", *map(str, (made[1], made[0], shared / "fibers.o"))])
             made[1].replace(library)  # at once: another process may be doing the same
     return library
+
+
+@cache
+def _compiled_once(compiler):
+    """Folder with what all libraries share: the fibers, and the headers read by the compiler."""
+    digest = hashlib.sha256(_version(Path(compiler).resolve()).encode())
+    for part in sorted([*_HEADERS.glob("*.h"), *_HEADERS.glob("*.cpp")]):
+        digest.update(part.read_bytes())
+    digest.update(repr(_OPTIONS).encode())
+    folder = _cache() / f"shared-{digest.hexdigest()[:24]}"
+    if not folder.exists():
+        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+            made = Path(scratch, "made")
+            made.mkdir()
+            for source, result, options in (
+                ("fibers.cpp", "fibers.o", ["-O2", "-c"]),
+                ("cuda_shim.h", "cuda_shim.h.gch", ["-x", "c++-header"]),
+            ):
+                compiling = [compiler, *_LANGUAGE, *_OPTIONS, *options]
+                _run([*compiling, "-o", str(made / result), str(_HEADERS / source)])
+            with suppress(OSError):  # another process has done the same
+                made.rename(folder)
+    return folder
 
 
 def _host_source(preprocessed):
@@ -136,7 +159,8 @@ def _first_argument(text):
 
 
 def _run(command, text=None):
-    done = subprocess.run(command, input=text, capture_output=True, text=True)
+    # Compilers write UTF-8 in this locale or none; NVRTC may have set another in this process.
+    done = subprocess.run(command, input=text, capture_output=True, encoding="utf-8")
     if done.returncode:
         raise CompileError(f"{' '.join(command)}\n{done.stderr[:4000]}")
     return done.stdout

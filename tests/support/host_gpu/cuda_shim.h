@@ -3,6 +3,7 @@
 #pragma once
 
 #include <math.h>
+#include <string.h>
 
 #include "fibers.h"
 

@@ -1,6 +1,9 @@
 // How the host finds and runs the kernels of this library. Included after them.
 #pragma once
 
+#include <stdio.h>
+#include <string.h>
+
 #include "fibers.h"
 
 namespace host_gpu {
@@ -63,63 +66,6 @@ struct Call<kernel> {
     }
 };
 
-struct Kernel {
-    const char *name;
-    unsigned most_threads;
-    Body run;
-    void (*tell)(char *text);
-};
-
-struct Launch {
-    unsigned kernel, grid[3], block[3], shared_bytes;
-    uint64_t seed;
-    void **arguments;
-    char *stacks;  // of most_threads fibers, each over a page that faults
-    uint64_t stack_bytes;
-    char *message;
-    uint64_t message_bytes;
-    void *fault_address;
-    unsigned faulted;
-};
-
-// Returns whether all blocks came to their ends; otherwise the message says why not.
-inline bool run(const Kernel &kernel, Launch &launch) {
-    kernel_name = kernel.name;
-    body = kernel.run;
-    body_arguments = launch.arguments;
-    gridDim = {launch.grid[0], launch.grid[1], launch.grid[2]};
-    blockDim = {launch.block[0], launch.block[1], launch.block[2]};
-    threads = blockDim.x * blockDim.y * blockDim.z;
-    dynamic_shared_bytes = launch.shared_bytes;
-    random_state = launch.seed;
-    message = launch.message;
-    message_bytes = unsigned(launch.message_bytes);
-    failed = faulted = false;
-    fault_address = nullptr;
-
-    unsigned blocks = gridDim.x * gridDim.y * gridDim.z;
-    auto order = static_cast<unsigned *>(malloc(blocks * sizeof(unsigned)));
-    for (unsigned i = 0; i < blocks; i++) {
-        unsigned other = random_below(i + 1);
-        order[i] = order[other];
-        order[other] = i;
-    }
-    bool completed = true;
-    {
-        FaultHandlers handlers;
-        for (unsigned i = 0; completed && i < blocks; i++) {
-            unsigned block = order[i];
-            blockIdx = {block % gridDim.x, block / gridDim.x % gridDim.y,
-                        block / gridDim.x / gridDim.y};
-            completed = run_block(launch.stacks, launch.stack_bytes);
-        }
-    }
-    free(order);
-    launch.fault_address = fault_address;
-    launch.faulted = faulted;
-    return completed;
-}
-
 }  // namespace host_gpu
 
 #define HOST_GPU_KERNEL(name, most_threads)                                                      \
@@ -136,6 +82,6 @@ inline bool run(const Kernel &kernel, Launch &launch) {
         kernels[number].tell(text + used);                                                       \
         return 1;                                                                                \
     }                                                                                            \
-    HOST_GPU_EXPORT int host_gpu_launch(host_gpu::Launch *launch) {                        \
+    HOST_GPU_EXPORT int host_gpu_launch(host_gpu::Launch *launch) {                              \
         return host_gpu::run(kernels[launch->kernel], *launch);                                  \
     }
