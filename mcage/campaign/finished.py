@@ -5,134 +5,21 @@ left out; files that share some of their instances only are refused, because wha
 their instances cannot be divided.
 """
 
-import os
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mcage.campaign.shard_folder import refuse_other_code, verified_shards
-from mcage.campaign.shards import in_words, read_shard, unfinished
+from mcage.campaign.shard_folder import refuse_other_code
+from mcage.campaign.shards import in_words, unfinished
+from mcage.campaign.sources.files import ResultsFile, ShardFile, Source
 from mcage.errors import UserError
-from mcage.files.checksum import DamagedFileError
-from mcage.files.kinds import Kind, same_as
 from mcage.results.conform import Arrays
-from mcage.results.header import SCHEMA_VERSION, Header
-from mcage.results.instances import read_instances, read_sums
-from mcage.results.reader import read_header
+from mcage.results.header import Header
 from mcage.results.writer import INSTANCES_PER_CHUNK
-
-OnDamage = Callable[[Path, DamagedFileError], None]
-
-
-@dataclass(frozen=True)
-class Source(ABC):
-    """A file with finished instances, which has been verified.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    header : Header
-        Header of its campaign.
-    """
-
-    path: Path
-    header: Header
-    what: ClassVar[str]
-    """Words of the message that it belongs to another campaign."""
-
-    @property
-    @abstractmethod
-    def parts(self) -> tuple[range, ...]:
-        """Ids of its instances, in rising order."""
-
-    @abstractmethod
-    def read(self, instances: range, names: Collection[str]) -> dict[str, NDArray[Any]]:
-        """Variables of instances of one part, each with the dimension ``instance``.
-
-        Raises
-        ------
-        DamagedFileError
-            The file is not as it was written.
-        """
-
-    @abstractmethod
-    def pieces(self, part: range) -> Iterator[Arrays]:
-        """All arrays of a part, in pieces of successive instances.
-
-        What is summed over the instances comes with the first piece of the first part, for all
-        parts.
-
-        Raises
-        ------
-        DamagedFileError
-            As `read`.
-        """
-
-
-@dataclass(frozen=True)
-class ShardFile(Source):
-    """A shard.
-
-    Parameters
-    ----------
-    instances : range
-        Ids of its instances.
-    """
-
-    instances: range
-    what: ClassVar[str] = "is a shard of another campaign"
-
-    @property
-    def parts(self) -> tuple[range, ...]:
-        """As `Source.parts`."""
-        return (self.instances,)
-
-    def read(self, instances: range, names: Collection[str]) -> dict[str, NDArray[Any]]:
-        """As `Source.read`."""
-        return read_shard(self.path, names, instances)
-
-    def pieces(self, part: range) -> Iterator[Arrays]:
-        """As `Source.pieces`: a single piece."""
-        yield read_shard(self.path)
-
-
-@dataclass(frozen=True)
-class ResultsFile(Source):
-    """A results file.
-
-    Parameters
-    ----------
-    itself : Kind
-        Kind of this very file, by which it is known again before it is replaced.
-    """
-
-    itself: Kind
-    what: ClassVar[str] = "already holds another campaign"
-
-    @property
-    def parts(self) -> tuple[range, ...]:
-        """As `Source.parts`."""
-        return self.header.present
-
-    def read(self, instances: range, names: Collection[str]) -> dict[str, NDArray[Any]]:
-        """As `Source.read`."""
-        return read_instances(self.path, self.header, instances, names)
-
-    def pieces(self, part: range) -> Iterator[Arrays]:
-        """As `Source.pieces`: chunk by chunk of the file."""
-        names = [variable.name for variable in self.header.variables if variable.per_instance]
-        sums = read_sums(self.path, self.header) if part == self.parts[0] else {}
-        for first in range(part.start, part.stop, INSTANCES_PER_CHUNK):
-            chunk = range(first, min(first + INSTANCES_PER_CHUNK, part.stop))
-            yield self.read(chunk, names) | sums
-            sums = {}
 
 
 @dataclass(frozen=True)
@@ -166,16 +53,46 @@ class Finished:
         """Ids of the first so many instances that are not finished, in rising order."""
         return unfinished(instances, self.sources)
 
+    @property
+    def sums_of(self) -> tuple[range, ...]:
+        """Instances whose sums shards have that were salvaged together; no shard may cross them."""
+        return next((s.sums_of for s in self.sources.values() if _salvaged(s)), ())
+
     def pieces(self) -> Iterator[Arrays]:
-        """All arrays in rising order of the instances.
+        """All arrays in rising order of the instances, and each instance in the sums once.
 
         Raises
         ------
         DamagedFileError
             A file is not as it was written.
         """
+        salvaged = self.sums_of
         for part, source in self.sources.items():
-            yield from source.pieces(part)
+            for piece in source.pieces(part):
+                if any(_within(part, ids) for ids in self.sums_of) and not (
+                    salvaged and _salvaged(source)
+                ):
+                    names = [v.name for v in source.header.variables if v.per_instance]
+                    piece = {name: piece[name] for name in names}
+                elif _salvaged(source):
+                    salvaged = ()
+                yield piece
+
+    def refuse_divided_sums(self) -> None:
+        """Refuse a file without instances that are in the sums of salvaged shards.
+
+        Raises
+        ------
+        UserError
+            There are such instances.
+        """
+        for ids in self.sums_of:
+            missing = [gap for gap in self.missing(ids.stop) if gap.stop > ids.start]
+            if missing:
+                raise UserError(
+                    f"instances {in_words(missing[0])} are in the sums of the salvaged shards, and "
+                    "are missing: a file without them cannot be written, compute them first"
+                )
 
     def refuse_more_than(self, instances: int) -> None:
         """Refuse instances beyond the last one of a campaign of so many.
@@ -192,47 +109,6 @@ class Finished:
                     f"with {instances} of them: ask for {part.stop} or more without a stopping "
                     "rule, or choose another --out"
                 )
-
-
-def shards_in(
-    folder: Path, on_damage: OnDamage, only_read: bool = False, part: range | None = None
-) -> list[ShardFile]:
-    """The shards of a folder, verified.
-
-    Parameters
-    ----------
-    folder : Path
-        Shard folder.
-    on_damage : callable
-        Called with each damaged shard, which is then left out.
-    only_read : bool
-        Whether what killed processes have left in the folder stays there.
-    part : range, optional
-        Ids of the instances that this process computes: only shards with one of them are looked at.
-
-    Raises
-    ------
-    UserError
-        A file is no shard, or reaches beyond its campaign.
-    """
-    return [ShardFile(*shard) for shard in verified_shards(folder, on_damage, only_read, part)]
-
-
-def results_at(place: Path) -> ResultsFile | None:
-    """The results file at a place, verified; None if nothing is there.
-
-    Raises
-    ------
-    UserError
-        What is there is no results file, or damaged.
-    """
-    if not os.path.exists(place):
-        return None
-    try:
-        itself = same_as(place)
-    except OSError as error:
-        raise UserError(f"cannot read {place}: {error.strerror}") from error
-    return ResultsFile(place, read_header(place, (SCHEMA_VERSION,)), itself)
 
 
 def finished_instances(
@@ -280,6 +156,7 @@ def finished_instances(
     )
     campaign = owner or replace(max(keys, key=_extent), absent=())
     kept = _each_once(sources)
+    _require_whole_sums(kept)
     by_part = {part: source for source in kept for part in source.parts}
     header = reduce(Header.joined_by, (source.header for source in kept))
     return Finished(
@@ -288,6 +165,46 @@ def finished_instances(
         results,
         tuple(shard.path for shard in shards),
     )
+
+
+def _salvaged(source: Source) -> TypeGuard[ShardFile]:
+    """Whether the sums of a file are those of more instances."""
+    return isinstance(source, ShardFile) and bool(source.sums_of)
+
+
+def _within(part: range, instances: range) -> bool:
+    return instances.start <= part.start and part.stop <= instances.stop
+
+
+def _require_whole_sums(sources: Iterable[Source]) -> None:
+    """Refuse sums that cannot be put together.
+
+    Raises
+    ------
+    UserError
+        Salvaged shards are of different files, or another file has instances within and outside of
+        their sums.
+    """
+    sources = list(sources)
+    salvaged = [source for source in sources if _salvaged(source)]
+    for other in salvaged[1:]:
+        if other.sums_of != salvaged[0].sums_of:
+            raise UserError(
+                f"{salvaged[0].path} and {other.path} are salvaged from different files: remove "
+                "those of the one with fewer instances"
+            )
+    for source in sources if salvaged else ():
+        ranges = salvaged[0].sums_of
+        inside = [any(_within(part, ids) for ids in ranges) for part in source.parts]
+        touched = [
+            any(part.start < ids.stop and ids.start < part.stop for ids in ranges)
+            for part in source.parts
+        ]
+        if any(touched) and not all(inside):
+            raise UserError(
+                f"{source.path} holds instances within and outside of the sums of salvaged shards: "
+                "remove it"
+            )
 
 
 def _extent(header: Header) -> tuple[int, bool, str]:

@@ -8,13 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mcage.campaign.executors.bench import clear_abandoned
-from mcage.campaign.finished import (
-    Finished,
-    Source,
-    finished_instances,
-    results_at,
-    shards_in,
-)
+from mcage.campaign.finished import Finished, finished_instances
 from mcage.campaign.shard_folder import (
     BESIDE,
     locked,
@@ -24,6 +18,7 @@ from mcage.campaign.shard_folder import (
     shard_folder,
 )
 from mcage.campaign.shards import in_words
+from mcage.campaign.sources.files import Source, results_at, shards_in
 from mcage.campaign.stopping import ended
 from mcage.errors import UserError
 from mcage.files.atomic import make_ready, remove_abandoned_beside
@@ -165,6 +160,7 @@ def write_merged(
     if whole is None:
         raise _incomplete(place, finished, elsewhere)
     finished.refuse_more_than(whole.instances)
+    finished.refuse_divided_sums()
     try:
         write_results(place, whole, _pieces(finished), over(finished))
     except OccupiedError as error:

@@ -11,11 +11,11 @@ from typing import Self
 
 from mcage.campaign.executors.executor import Executor
 from mcage.campaign.executors.threads import Threads
-from mcage.campaign.finished import results_at
 from mcage.campaign.progress import Progress, Silent
 from mcage.campaign.shard_folder import BESIDE
 from mcage.campaign.shard_run import ShardRun
 from mcage.campaign.shards import in_words
+from mcage.campaign.sources.files import results_at
 from mcage.campaign.status.record import COMPUTED
 from mcage.campaign.study import Study
 from mcage.errors import UserError

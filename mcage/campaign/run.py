@@ -4,11 +4,11 @@ from pathlib import Path
 
 from mcage.campaign.executors.executor import Executor
 from mcage.campaign.executors.threads import Threads
-from mcage.campaign.finished import results_at
 from mcage.campaign.merge import over, write_merged
 from mcage.campaign.progress import Progress, Silent
 from mcage.campaign.shard_folder import BESIDE, remove_shards
 from mcage.campaign.shard_run import ShardRun
+from mcage.campaign.sources.files import results_at
 from mcage.campaign.status.record import MERGING
 from mcage.campaign.study import Study
 from mcage.files.atomic import make_ready

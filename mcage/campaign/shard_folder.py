@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
-from mcage.campaign.shards import LONGEST_NAME, in_words, read_owner, shard_range
+from mcage.campaign.shards import LONGEST_NAME, in_words, read_about, shard_range
 from mcage.campaign.status.record import STATUS
 from mcage.errors import UserError
 from mcage.files.atomic import flush_folder, is_temporary, remove_abandoned
@@ -167,7 +167,7 @@ def verified_shards(
     on_damage: Callable[[Path, DamagedFileError], None],
     only_read: bool = False,
     part: range | None = None,
-) -> list[tuple[Path, Header, range]]:
+) -> list[tuple[Path, Header, range, tuple[range, ...]]]:
     """Verify every shard of a folder that this process has locked, or only reads.
 
     Parameters
@@ -183,8 +183,9 @@ def verified_shards(
 
     Returns
     -------
-    list of (Path, Header, range)
-        File, campaign and instances of each shard.
+    list of (Path, Header, range, tuple of range)
+        File, campaign and instances of each shard, and over which instances its sums are, if these
+        are others.
 
     Raises
     ------
@@ -205,11 +206,11 @@ def verified_shards(
         if instances in paths:
             raise UserError(f"{paths[instances]} and {path} hold the same instances: remove one")
         paths[instances] = path
-    shards: list[tuple[Path, Header, range]] = []
+    shards: list[tuple[Path, Header, range, tuple[range, ...]]] = []
     headers: dict[Header, Header] = {}  # of thousands of shards, a header is kept once
     for instances, path in sorted(paths.items(), key=lambda item: (item[0].start, item[0].stop)):
         try:
-            header = read_owner(path)
+            header, sums_of = read_about(path)
         except DamagedFileError as damage:
             on_damage(path, damage)
             continue
@@ -217,7 +218,7 @@ def verified_shards(
             raise UserError(
                 f"{path} reaches beyond the {header.instances} instances of its campaign"
             )
-        shards.append((path, headers.setdefault(header, header), instances))
+        shards.append((path, headers.setdefault(header, header), instances, sums_of))
     return shards
 
 

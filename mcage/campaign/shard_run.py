@@ -1,6 +1,6 @@
 """Compute what is missing in a shard folder: all instances, or those of a part."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,18 +8,12 @@ from pathlib import Path
 from mcage.campaign.executors.bench import bench, clear_abandoned, take
 from mcage.campaign.executors.cutting import Cutting
 from mcage.campaign.executors.executor import Executor
-from mcage.campaign.finished import (
-    Finished,
-    ResultsFile,
-    ShardFile,
-    Source,
-    finished_instances,
-    shards_in,
-)
+from mcage.campaign.finished import Finished, finished_instances
 from mcage.campaign.merge import is_there
 from mcage.campaign.progress import Progress
 from mcage.campaign.shard_folder import holds_shards, locked, remove_shards, shard_folder
-from mcage.campaign.shards import unfinished
+from mcage.campaign.shards import split, unfinished
+from mcage.campaign.sources.files import ResultsFile, ShardFile, Source, shards_in
 from mcage.campaign.status.record import FAILED, INTERRUPTED, RunRecord
 from mcage.campaign.status.writer import StatusWriter
 from mcage.campaign.stopping import Watch
@@ -159,9 +153,10 @@ class ShardRun:
                 if self.part:
                     gaps = finished.missing(self.part.stop)
                     missing = [_common(self.part, gap) for gap in gaps]
-                    self._shards(filter(len, missing), sources, cutting, place)
+                    missing = split(filter(len, missing), finished.sums_of)
+                    self._shards(missing, sources, cutting, place)
                 else:
-                    self._until_the_end(sources, cutting, place)
+                    self._until_the_end(finished.sums_of, sources, cutting, place)
         finally:
             self.progress.finish()
 
@@ -174,11 +169,18 @@ class ShardRun:
         if others := self._header.other_codes(finished.header):
             self.progress.say(f"accepted: results of other code ({code_in_words(others)})")
 
-    def _until_the_end(self, sources: dict[range, Source], cutting: Cutting, place: Path) -> None:
+    def _until_the_end(
+        self,
+        borders: Sequence[range],
+        sources: dict[range, Source],
+        cutting: Cutting,
+        place: Path,
+    ) -> None:
         watch = Watch(self._header)
         whole = None
         while not whole:
-            self._shards(unfinished(watch.checkpoint, sources), sources, cutting, place)
+            missing = split(unfinished(watch.checkpoint, sources), borders)
+            self._shards(missing, sources, cutting, place)
             sources = dict(sorted(sources.items(), key=lambda item: item[0].start))
             whole, words = watch.look(sources)
             if words:

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.campaign.finished import Finished, Source
+from mcage.campaign.finished import Finished
 from mcage.campaign.precision import campaign_precision
 from mcage.campaign.shard_folder import refuse
+from mcage.campaign.sources.files import Source
 from mcage.files.checksum import DamagedFileError
 from mcage.results.header import Header
 

@@ -27,6 +27,7 @@ from mcage.cli import (
     sweep,
     techniques,
     trace,
+    verify,
 )
 from mcage.cli.gpu import app as gpu_app
 from mcage.cli.grouped_command import GroupedCommand
@@ -87,6 +88,7 @@ for command in (
     nbti.nbti,
     merge.merge,
     status.status,
+    verify.verify,
     doctor.doctor,
     docs.docs,
     cite.cite,
