@@ -7,6 +7,7 @@ bears its name, and no generator serves two uses.
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +61,11 @@ def successive_streams(
         state["state"]["counter"][:] = 0, 0, 0, instance
         bits.state = state
         yield generator
+
+
+def streams_of(seed: int, name: str, instances: Iterable[int]) -> Iterator[np.random.Generator]:
+    """`stream` of a name for each of many instances, in turn; see `successive_streams`."""
+    return successive_streams(repeat(stream_key(seed, name)), instances)
 
 
 def variation_stream(seed: int, part: str, number: int, attempt: int = 0) -> np.random.Generator:

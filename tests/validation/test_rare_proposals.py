@@ -61,28 +61,28 @@ def test_two_cells_stay_exact_where_they_are_rare():
 @pytest.mark.parametrize("log_odds", [0.0, 1.0])
 def test_counts_follow_their_law_whatever_the_odds(log_odds):
     distribution = distribution_of("common")
-    entries = EntryProposal.of(distribution, fields(distribution, 1), 0.45).at(0)
+    entries = EntryProposal.of(distribution, fields(distribution, 1), 0.45)
     generator = np.random.default_rng(1)
-    counts = np.array([entries.draw(distribution, log_odds, generator) for _ in range(400)])
+    counts = np.array([entries.draw(np.full(1, log_odds), [generator])[0] for _ in range(400)])
     faulty = counts.sum(axis=2) >= 2
-    p = distribution.per_entry(entries.faulty)
+    p = distribution.per_entry(entries.faulty[0])
     tilted = np.exp(log_odds) * p / (1 - p + np.exp(log_odds) * p)
     assert_mean(faulty.sum(axis=1), tilted.sum())
     # Weighted back, cells are as many in each column as without odds.
     log_weight = (np.log1p(np.expm1(log_odds) * p) - log_odds * faulty).sum(axis=1)
     weight = np.exp(log_weight)[:, None]
-    expected = 128 * distribution.per_entry(entries.above).sum(axis=0)
+    expected = 128 * distribution.per_entry(entries.above[0]).sum(axis=0)
     for column, values in enumerate((weight * counts.sum(axis=1)).T):
         assert_mean(values, expected[column])
 
 
 def test_counts_of_faulty_entries_follow_their_law():
     distribution = distribution_of("common")
-    entries = EntryProposal.of(distribution, np.full((1, 32, 16), 0.2), 0.4).at(0)
+    entries = EntryProposal.of(distribution, np.full((1, 32, 16), 0.2), 0.4)
     generator = np.random.default_rng(2)
-    counts = np.concatenate([entries.draw(distribution, 60.0, generator) for _ in range(200)])
+    counts = np.concatenate([entries.draw(np.full(1, 60.0), [generator])[0] for _ in range(200)])
     assert (counts.sum(axis=1) >= 2).all()
-    p = float(entries.above[0, 0])
+    p = float(entries.above[0, 0, 0])
     total = np.arange(2, 12)
     expected = binom.pmf(total, 2048, p) / binom.sf(1, 2048, p)
     seen = (counts.sum(axis=1)[:, None] == total).mean(axis=0)

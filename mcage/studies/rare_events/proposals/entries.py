@@ -7,6 +7,7 @@ plain distribution, so that the likelihood ratio of a whole slice depends on its
 entries only. The cells themselves are placed once their numbers in all segments are known.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,12 +32,18 @@ class EntryProposal:
         Cells of a segment.
     above : float64[..., node_rows, node_columns]
         Probability that a cell lies above the level.
+    exactly : float64[2, ..., node_rows, node_columns]
+        Probability that a segment has exactly 0, 1 cells above it.
+    in_segment : float64[3, ..., node_rows, node_columns]
+        Probability that a segment has at least 0, 1, 2 cells above it.
     at_least : float64[3, ..., node_rows, node_columns + 1]
         Probability that, from a column on, an entry has at least 0, 1, 2 cells above it.
     """
 
     bits: int
     above: NDArray[np.float64]
+    exactly: NDArray[np.float64]
+    in_segment: NDArray[np.float64]
     at_least: NDArray[np.float64]
 
     @classmethod
@@ -55,97 +62,116 @@ class EntryProposal:
             The level.
         """
         bits = distribution.scenario.segment_bits
-        above = ndtr((node_volts - level_volts) / distribution.random_volts)
+        # Columns stand first in memory: they are gone through one after the other.
+        nodes = np.ascontiguousarray(np.moveaxis(node_volts, -1, 0))
+        above = ndtr((nodes - level_volts) / distribution.random_volts)
         # Sums of positive terms only: exact to rounding however rare two cells in an entry are.
-        exactly_0, exactly_1 = (1.0 - above) ** bits, _exactly_one(bits, above)
-        least_1, least_2 = (_at_least(bits, count, above) for count in (1, 2))
-        columns = above.shape[-1]
-        at_least = np.zeros((FAULTY_BITS + 1, *above.shape[:-1], columns + 1))
+        exactly = np.stack([(1.0 - above) ** bits, _exactly_one(bits, above)])
+        in_segment = np.stack(
+            [np.ones_like(above), *(_at_least(bits, count, above) for count in (1, 2))]
+        )
+        columns, *shape = above.shape
+        at_least = np.zeros((FAULTY_BITS + 1, columns + 1, *shape))
         at_least[0] = 1.0
         for c in reversed(range(columns)):
-            later = at_least[..., c + 1]
-            at_least[1, ..., c] = least_1[..., c] + exactly_0[..., c] * later[1]
-            at_least[2, ..., c] = (
-                least_2[..., c] + exactly_1[..., c] * later[1] + exactly_0[..., c] * later[2]
-            )
+            later = at_least[:, c + 1]
+            at_least[1, c] = in_segment[1, c] + exactly[0, c] * later[1]
+            at_least[2, c] = in_segment[2, c] + exactly[1, c] * later[1] + exactly[0, c] * later[2]
         # Sums of rounded terms may exceed a probability's bounds by a rounding.
-        return cls(bits, above, np.minimum(at_least, 1.0))
+        at_least = np.minimum(at_least, 1.0)
+        numbers = (np.moveaxis(array, 1, -1) for array in (exactly, in_segment, at_least))
+        return cls(bits, np.moveaxis(above, 0, -1), *numbers)
 
     @property
     def faulty(self) -> NDArray[np.float64]:
         """Probability that an entry is faulty: float64[..., node_rows]."""
         return self.at_least[FAULTY_BITS, ..., 0]
 
-    def at(self, instance: int) -> "EntryProposal":
-        """Distribution of one of the slices."""
-        return EntryProposal(self.bits, self.above[instance], self.at_least[:, instance])
+    def of_slices(self, selected: slice) -> "EntryProposal":
+        """Distribution of some of the slices."""
+        numbers = (array[:, selected] for array in (self.exactly, self.in_segment, self.at_least))
+        return EntryProposal(self.bits, self.above[selected], *numbers)
 
     def draw(
-        self, distribution: VminGaussian, log_odds: float, generator: np.random.Generator
+        self, log_odds: NDArray[np.float64], generators: Sequence[np.random.Generator]
     ) -> NDArray[np.int64]:
-        """Number of cells above the level in every segment of one slice.
+        """Number of cells above the level in every segment of I slices.
 
         Parameters
         ----------
-        distribution : VminGaussian
-            Distribution of Vmin over the slice.
-        log_odds : float
-            Logarithm of the factor on the odds that an entry is faulty; 0: no factor.
-        generator : Generator
-            Source of random numbers.
+        log_odds : float64[I]
+            Logarithm of the factor on the odds that an entry of a slice is faulty; 0: no factor.
+        generators : sequence of I Generator
+            Source of the random numbers of each slice.
 
         Returns
         -------
-        int64[256, node_columns]
+        int64[I, 256, node_columns]
         """
-        above = distribution.per_entry(self.above)
-        columns = above.shape[1]
-        faulty = distribution.per_entry(self.faulty)
-        odds = np.exp(log_odds) * faulty
+        count, rows, columns = self.above.shape
+        row = np.arange(SLICE.entries) * rows // SLICE.entries
+        faulty = self.faulty[:, row]
+        odds = np.exp(log_odds)[:, None] * faulty
         tilted = odds / (1.0 - faulty + odds)
-        entries = len(above)
-        is_faulty = generator.random(entries) < tilted
+        uniform = np.array([generator.random((2, SLICE.entries)) for generator in generators])
+        is_faulty = uniform[:, 0] < tilted
 
         # At most one cell: none, or one in a column with odds p / (1 - p) against none.
-        counts = np.zeros((entries, columns), dtype=np.int64)
-        single = np.cumsum(self.bits * above / np.maximum(1.0 - above, 1e-300), axis=1)
-        place = generator.random(entries) * (1.0 + single[:, -1]) - 1.0
-        alone = np.flatnonzero(~is_faulty & (place >= 0))
-        column = (place[alone, None] >= single[alone]).sum(axis=1)
-        counts[alone, np.minimum(column, columns - 1)] = 1
+        counts = np.zeros((count, SLICE.entries, columns), dtype=np.int64)
+        single = np.cumsum(self.bits * self.above / np.maximum(1.0 - self.above, 1e-300), axis=2)
+        place = uniform[:, 1] * (1.0 + single[:, row, -1]) - 1.0
+        which, entry = np.nonzero(~is_faulty & (place >= 0))
+        column = (place[which, entry, None] >= single[which, row[entry]]).sum(axis=1)
+        counts[which, entry, np.minimum(column, columns - 1)] = 1
 
-        chosen = np.flatnonzero(is_faulty)
-        if not len(chosen):
-            return counts
-        at_least = np.stack([distribution.per_entry(column) for column in self.at_least])[:, chosen]
-        counts[chosen] = self._two_or_more(above[chosen], at_least, generator)
+        which, entry = np.nonzero(is_faulty)
+        counts[which, entry] = self._two_or_more(which, row[entry], generators)
         return counts
 
     def _two_or_more(
         self,
-        above: NDArray[np.float64],
-        at_least: NDArray[np.float64],
-        generator: np.random.Generator,
+        which: NDArray[np.int64],
+        row: NDArray[np.int64],
+        generators: Sequence[np.random.Generator],
     ) -> NDArray[np.int64]:
-        """Counts in the segments of entries that have two cells or more above the level each."""
-        entries, columns = above.shape
+        """Counts in the segments of n entries that have two cells or more above the level each.
+
+        Entries are given by their slices, in order, and by their rows of nodes: int64[n].
+        """
+        entries, columns = len(which), self.above.shape[-1]
         each = np.arange(entries)
-        uniform = generator.random((columns, entries))
+        of_slice = np.bincount(which, minlength=len(generators)).tolist()
+        uniform = np.hstack(
+            [
+                generator.random((columns, number))
+                for generator, number in zip(generators, of_slice, strict=True)
+            ]
+        )
+        at_least, exactly = self.at_least[:, which, row], self.exactly[:, which, row]
         missing = np.full(entries, FAULTY_BITS)
         least = np.zeros((entries, columns), dtype=np.int64)
         exact = np.zeros((entries, columns), dtype=bool)
         for c in range(columns):
-            p = above[:, c]
             level = uniform[c] * at_least[missing, each, c]
-            of_0 = (1.0 - p) ** self.bits * at_least[missing, each, c + 1]
-            of_1 = _exactly_one(self.bits, p) * at_least[np.maximum(missing - 1, 0), each, c + 1]
+            of_0 = exactly[0, :, c] * at_least[missing, each, c + 1]
+            of_1 = exactly[1, :, c] * at_least[np.maximum(missing - 1, 0), each, c + 1]
             takes_0 = (missing > 0) & (level < of_0)
             takes_1 = (missing == 2) & ~takes_0 & (level < of_0 + of_1)
             exact[:, c] = takes_0 | takes_1
             least[:, c] = np.where(takes_0, 0, np.where(takes_1, 1, missing))
             missing = missing - least[:, c]
-        open_ = ~exact
-        least[open_] = _binomial(self.bits, above[open_], least[open_], generator)
+        entry, column = np.nonzero(~exact)
+        at = which[entry], row[entry], column
+        of_slice = np.bincount(at[0], minlength=len(generators)).tolist()
+        uniform = np.concatenate(
+            [
+                generator.random(number)
+                for generator, number in zip(generators, of_slice, strict=True)
+            ]
+        )
+        at_least_these = least[entry, column]
+        uniform *= self.in_segment[at_least_these, *at]
+        least[entry, column] = _binomial(self.bits, self.above[at], at_least_these, uniform)
         return least
 
 
@@ -209,23 +235,25 @@ def place_cells(
         Vmin of these cells, in volts, above the floor.
     """
     bits, sigma = distribution.scenario.segment_bits, distribution.random_volts
-    mean = distribution.per_entry(node_volts).ravel()
     above = counts.ravel()
     between = np.zeros_like(above)
     if floor_volts < level_volts:
-        of_level, of_floor = (ndtr((mean - volts) / sigma) for volts in (level_volts, floor_volts))
-        chance = (of_floor - of_level) / np.maximum(1.0 - of_level, 1e-300)
-        between = generator.binomial(bits - above, np.clip(chance, 0.0, 1.0))
+        at_nodes = [ndtr((node_volts - volts) / sigma) for volts in (level_volts, floor_volts)]
+        chance = (at_nodes[1] - at_nodes[0]) / np.maximum(1.0 - at_nodes[0], 1e-300)
+        chance = distribution.per_entry(np.clip(chance, 0.0, 1.0)).ravel()
+        between = generator.binomial(bits - above, chance)
 
     segment, bit, is_above = _place(above, between, bits, generator)
     uniform = 1.0 - generator.random(len(segment))
-    mean = mean[segment]
+    rows, columns = node_volts.shape
+    node = segment // columns * rows // SLICE.entries, segment % columns
+    mean = node_volts[node]
     over_level = -ndtri_exp(np.log(uniform) + log_ndtr((mean - level_volts) / sigma))
     vmin = np.maximum(mean + sigma * over_level, np.nextafter(level_volts, np.inf))
     lower = np.flatnonzero(~is_above)
     if len(lower):
-        where = segment[lower]
-        tail = of_level[where] + uniform[lower] * (of_floor[where] - of_level[where])
+        of_level, of_floor = (numbers[node][lower] for numbers in at_nodes)
+        tail = of_level + uniform[lower] * (of_floor - of_level)
         volts = mean[lower] - sigma * ndtri(tail)
         vmin[lower] = np.clip(volts, np.nextafter(floor_volts, np.inf), level_volts)
     return (segment * bits + bit).astype(np.int32), vmin
@@ -246,14 +274,15 @@ def _binomial(
     bits: int,
     above: NDArray[np.float64],
     least: NDArray[np.int64],
-    generator: np.random.Generator,
+    level: NDArray[np.float64],
 ) -> NDArray[np.int64]:
-    """Draw binomial numbers by inversion, each given that it is at least 0, 1 or 2."""
+    """Draw binomial numbers by inversion, each given that it is at least 0, 1 or 2.
+
+    The level of each, float64[n], is uniform between 0 and the probability of that.
+    """
     ways = np.array([1.0, bits, bits * (bits - 1) / 2])[least]
     mass = ways * above**least * (1.0 - above) ** (bits - least)
-    total = np.where(least == 0, 1.0, _at_least(bits, 1, above))
-    total = np.where(least == 2, _at_least(bits, 2, above), total)
-    left = generator.random(len(above)) * total - mass
+    left = level - mass
     count = least.copy()
     odds = above / np.maximum(1.0 - above, 1e-300)
     active = np.flatnonzero(left >= 0)

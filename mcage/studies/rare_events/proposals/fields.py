@@ -120,10 +120,12 @@ class FaultyFields:
         """
         each = SLICE.entries // self.distribution.scenario.node_rows
         low, high = np.zeros(len(faulty)), np.full(len(faulty), MAX_LOG_ODDS)
+        healthy, odds, both = 1.0 - faulty, np.empty_like(faulty), np.empty_like(faulty)
         for _ in range(BISECTIONS):
             middle = 0.5 * (low + high)
-            odds = np.exp(middle)[:, None] * faulty
-            few = each * (odds / (1.0 - faulty + odds)).sum(axis=1) < target
+            np.multiply(np.exp(middle)[:, None], faulty, out=odds)
+            np.divide(odds, np.add(healthy, odds, out=both), out=odds)
+            few = each * odds.sum(axis=1) < target
             low, high = np.where(few, middle, low), np.where(few, high, middle)
         growth = each * np.log1p(np.expm1(low)[:, None] * faulty).sum(axis=1)
         return np.minimum(growth - low * target, 0.0), low

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.geometry import SLICE
-from mcage.random import stream
+from mcage.random import stream, streams_of
 from mcage.studies.rare_events.lives import LifeDistribution, Lives
 from mcage.studies.rare_events.proposals.entries import (
     FAULTY_BITS,
@@ -27,6 +27,9 @@ from mcage.studies.rare_events.proposals.lives import LifeTilt
 from mcage.studies.rare_events.proposals.pairs import PairProposal
 from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
 from mcage.variation import TailCells
+
+TOGETHER = 64
+"""Slices whose numbers of cells are drawn together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +108,8 @@ class Proposal:
 
     def part_of(self, seed: int, role: str, instances: NDArray[np.int64]) -> NDArray[np.int64]:
         """Part that draws each instance, int64[I]; the number of parts for the plain one."""
-        uniform = np.array([stream(seed, f"{role}.part", i).random() for i in instances.tolist()])
+        streams = streams_of(seed, f"{role}.part", instances.tolist())
+        uniform = np.array([generator.random() for generator in streams])
         ladder = np.cumsum([part.share for part in self.parts])
         part: NDArray[np.int64] = (uniform[:, None] >= ladder).sum(axis=1)
         return part
@@ -204,8 +208,8 @@ def draw_slices(
         return _without_cells(proposal, len(ids))
     part_of = proposal.part_of(seed, role, instances)
     normals = np.empty((len(ids), distribution.normals))
-    for i, instance in enumerate(ids):
-        stream(seed, f"{role}.field", instance).standard_normal(out=normals[i])
+    for generator, of_slice in zip(streams_of(seed, f"{role}.field", ids), normals, strict=True):
+        generator.standard_normal(out=of_slice)
     cells_of = [part.cells for part in proposal.parts] + [None]
     forced: dict[int, tuple[NDArray[np.int32], NDArray[np.float64]]] = {}
     for i, instance in enumerate(ids):
@@ -223,14 +227,18 @@ def draw_slices(
         id(cells): cells.log_odds(nodes) for cells in cells_of if isinstance(cells, SliceTilt)
     }
 
+    odds = np.zeros(len(ids))
+    for tilt in (cells for cells in cells_of if isinstance(cells, SliceTilt)):
+        tilted = np.array([cells_of[part] is tilt for part in part_of.tolist()], dtype=bool)
+        odds[tilted] = log_odds[id(tilt)][tilted]
     drawn = []
-    for i, instance in enumerate(ids):
-        generator = stream(seed, f"{role}.cells", instance)
-        cells = cells_of[part_of[i]]
-        odds = log_odds[id(cells)][i] if isinstance(cells, SliceTilt) else 0.0
-        counts = entries.at(i).draw(distribution, odds, generator)
-        placed = place_cells(distribution, nodes[i], counts, level, floor_volts, generator)
-        drawn.append(_with_forced(*placed, *forced[i]) if i in forced else placed)
+    for begin in range(0, len(ids), TOGETHER):
+        together = slice(begin, begin + TOGETHER)
+        generators = [stream(seed, f"{role}.cells", instance) for instance in ids[together]]
+        counts = entries.of_slices(together).draw(odds[together], generators)
+        for i, (of_slice, generator) in enumerate(zip(counts, generators, strict=True), begin):
+            placed = place_cells(distribution, nodes[i], of_slice, level, floor_volts, generator)
+            drawn.append(_with_forced(*placed, *forced[i]) if i in forced else placed)
     tail = TailCells.join(drawn)
 
     ratios: dict[int, NDArray[np.float64]] = {id(None): np.zeros(len(ids))}
