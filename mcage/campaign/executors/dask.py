@@ -42,6 +42,12 @@ SECONDS_TO_CONNECT = 10.0
 SECONDS_BETWEEN_LOOKS = 1.0
 """How old the number of workers may be."""
 
+LOCAL_CLUSTER = {
+    "distributed.scheduler.allowed-failures": 0,
+    "distributed.worker.profile.enabled": False,
+}
+"""Each death is reported; workers do not look a hundred times a second at what they compute."""
+
 SECONDS_WITHOUT_NEWS = 60.0
 """So long nothing is finished before a look at the workers."""
 
@@ -231,8 +237,8 @@ def local_cluster(workers: int, say: Say | None = None) -> Iterator[Dask]:
     import dask
     from distributed import Client, LocalCluster
 
-    try:
-        with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
+    with dask.config.set(LOCAL_CLUSTER):  # also for workers that take the place of dead ones
+        try:
             cluster = LocalCluster(
                 n_workers=workers,
                 threads_per_worker=max(1, usable_cores() // workers),
@@ -241,12 +247,13 @@ def local_cluster(workers: int, say: Say | None = None) -> Iterator[Dask]:
                 dashboard_address="127.0.0.1:0",
                 silence_logs=logging.ERROR,
             )
-    except (RuntimeError, OSError) as error:
-        raise UserError(f"Dask workers do not start on this machine ({said_by(error)})") from error
-    with cluster, Client(cluster) as client:
-        _silence()
-        client.register_plugin(_deaf_to_interrupts())
-        yield Dask(client, say)
+        except (RuntimeError, OSError) as error:
+            words = f"Dask workers do not start on this machine ({said_by(error)})"
+            raise UserError(words) from error
+        with cluster, Client(cluster) as client:
+            _silence()
+            client.register_plugin(_deaf_to_interrupts())
+            yield Dask(client, say)
 
 
 def _require_dask() -> None:
