@@ -103,7 +103,7 @@ def ask(engine: Engine, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -
     }
 
     duties = (
-        duty_cycles(at.reshape(1, -1), np.array([fault_free.period]))
+        duty_cycles(at.reshape(1, -1), np.full(1, fault_free.period))
         for at in (fault_free.zeros, fault_free.ones)
     )
     stress = engine.stress(FaultFreeDuties((replay,), *duties), _tracked(instances), instances)

@@ -167,7 +167,7 @@ class Work:
     def __init__(self, trace, technique, engine):
         self.replay = prepare(trace, technique)
         clean = engine.cell_times(self.replay, fault_free_maps())
-        period = np.array([clean.period])
+        period = np.full(1, clean.period)
         groups = (duty_cycles(at.reshape(1, -1), period) for at in (clean.zeros, clean.ones))
         self.duties = FaultFreeDuties((self.replay,), *groups)
         self.events_per_slice = self.replay.passes * self.replay.schedule.writes
