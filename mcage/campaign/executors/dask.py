@@ -160,12 +160,12 @@ class Dask:
 
     def _result(self, future: "Future") -> tuple[Any, str]:
         """What a function has returned, and the worker that has called it."""
-        from distributed.client import FutureCancelledError
+        from distributed.client import CancelledError
 
         try:
             result: tuple[Any, str] = future.result()
             return result
-        except (FutureCancelledError, OSError) as error:
+        except (CancelledError, OSError) as error:
             raise UserError(
                 f"the Dask scheduler is gone ({said_by(error)}): finished shards are kept, and "
                 "the same command continues with another one"
