@@ -123,7 +123,12 @@ def pattern(base, delta_e=0, delta_b=0):
 
 
 def random_value(rng):
-    """Register content near one of the borders of the compression rules, or far from all."""
+    """Register content near one of the borders of the compression rules, or far from all.
+
+    Hypothesis draws one number for it, not each choice: what it would shrink is the trace.
+    """
+    if type(rng) is not random.Random:
+        rng = random.Random(rng.getrandbits(32))
     base = rng.choice([0, 1, 2**32 - 1, 2**32 - 3, 2**31, rng.getrandbits(32)])
     lanes = np.random.default_rng(rng.getrandbits(32))
     shape = rng.choice(["constant", "single", "double", "uneven", "almost", "narrow", "random"])

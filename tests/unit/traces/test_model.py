@@ -176,10 +176,11 @@ def check_excerpt(trace, generations, whole_slots=None):
 
 
 def events_of_slots(trace):
-    return {slot: events_of(trace, slot) for slot in np.unique(trace.slot).tolist()}
+    contents = [row.tobytes() for row in trace.values]
+    return {slot: events_of(trace, slot, contents) for slot in np.unique(trace.slot).tolist()}
 
 
-def events_of(trace, slot):
+def events_of(trace, slot, contents):
     """Windows of a slot: begin, and its events with cycles from there and the values written."""
     windows, rows = [], np.flatnonzero(trace.slot == slot)
     kernels = iter(trace.alloc_kernel[np.isin(trace.alloc_event, rows)].tolist())
@@ -188,7 +189,7 @@ def events_of(trace, slot):
         if kind == ALLOC:
             begin = cycle
             windows.append((begin, [next(kernels)]))
-        content = (trace.values[value].tobytes(), mask) if kind == WRITE else None
+        content = (contents[value], mask) if kind == WRITE else None
         windows[-1][1].append((cycle - begin, kind, reg, content))
     return windows
 
