@@ -137,9 +137,9 @@ def _rotate(windows: Windows) -> Layout:
     """RAR: every slot's counter starts at the pass's offset and advances at each re-assignment."""
     passes = math.lcm(*(int(size) for size in np.unique(windows.size)))
     offset = np.arange(passes)[:, None]
-    base = np.broadcast_to(windows.base, (passes, len(windows.base)))
     rotation = (offset + windows.generation) % windows.size
-    return Layout(np.ascontiguousarray(base), rotation, _rotation_steps(windows, passes))
+    base = np.tile(windows.base, (passes, 1))  # writable, or the engine would be compiled for it
+    return Layout(base, rotation, _rotation_steps(windows, passes))
 
 
 def _rotation_steps(windows: Windows, passes: int) -> NDArray[np.int64]:
