@@ -190,7 +190,9 @@ def test_specs(here, command):
     assert_refused(command, here, ["no.toml"], "no.toml: not TOML")
     assert_refused(command, here, ["part.toml", "--epochs", "9"], "part.toml: life = 5")
     assert_refused(command, here, ["missing.toml"], "missing.toml: cannot read")
-    assert_refused(command, here, ["."], ".: cannot read the spec (Is a directory)")
+    assert_refused(
+        command, here, ["."], ".: cannot read the spec (a folder without a finished shard)"
+    )
 
 
 # ---- traces -----------------------------------------------------------------------------------
@@ -279,8 +281,11 @@ def test_a_file_of_something_else_is_kept(content, here, command):
 
 def test_results_of_another_sweep_are_kept(here, command):
     assert command("sweep", *QUICK, "--out", "r.h5")[0] == 0
-    for change in (["--seed", "2"], ["--instances", "2"], ["--engine", "numpy"], ["--epochs", "2"]):
+    for change in (["--seed", "2"], ["--engine", "numpy"], ["--epochs", "2"]):
         assert_refused(command, here, [*QUICK, "--out", "r.h5", *change], "r.h5 already holds")
+    # More instances are the same sweep, and are added; fewer would lose some.
+    assert command("sweep", *QUICK, "--out", "r.h5", "--instances", "2")[0] == 0
+    assert_refused(command, here, [*QUICK, "--out", "r.h5"], "r.h5")
 
 
 @pytest.mark.parametrize("where", [0.1, 0.5, 0.9, 1.0])

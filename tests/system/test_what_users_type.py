@@ -111,7 +111,7 @@ def test_an_option_is_refused_in_one_short_line(arguments, words, command):
         (["replay"], ["Missing argument", "mcage replay --help"]),
         (["trace", "show"], ["Missing argument", "mcage trace show --help"]),
         (["replay", "Reduction"], ["--technique"]),
-        (["show", "a", "b"], ["unexpected extra argument"]),
+        (["show", "a", "b"], ["cannot read a"]),
         (["show", "--slices-per-chip"], ["--slices-per-chip"]),
         (["merge", ""], ["is a folder"]),
     ],

@@ -87,9 +87,8 @@ class StatusWriter:
         self._keep(message)
 
     def finish(self) -> None:
-        """End the display."""
+        """End the display; what follows is entered."""
         self._progress.finish()
-        self._write()
 
     def enter(self, state: str, words: str = "") -> None:
         """Write that the run does something else now, or has ended; nothing if it never began.

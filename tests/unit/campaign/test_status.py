@@ -53,6 +53,7 @@ def test_the_file_says_what_progress_shows(folder):
     status.finished("worker 2", 1, deaths=2)
     status.say("worker 3 has died")
     status.finish()
+    status.enter("computed")
     assert (listener.begin, listener.advanced) == ((20, 4), 8)
     assert listener.said == ["worker 3 has died"]
     read = RunRecord.read(folder / "status.json")
