@@ -187,6 +187,25 @@ def _dvth(busy: float, age: float, rates: _Rates, instance: int) -> float:
 
 
 @compiled
+def _larger_dvth(
+    before: NDArray[np.float64],
+    after: NDArray[np.float64],
+    cell: int,
+    part: float,
+    age: float,
+    rates: _Rates,
+    instance: int,
+) -> float:
+    """Larger shift in volts of the transistors of a cell when a part of an epoch has passed."""
+    largest = -np.inf
+    for kind in range(2):
+        begun = before[kind, cell]
+        busy = begun + (after[kind, cell] - begun) * part
+        largest = max(largest, _dvth(busy, age, rates, instance))
+    return largest
+
+
+@compiled
 def _shift_each(
     busy: NDArray[np.float64], age: NDArray[np.float64], rates: _Rates, volts: NDArray[np.float64]
 ) -> None:
@@ -209,11 +228,7 @@ def _judge(
     """Tell which cells fail when a part of their epochs has passed."""
     coefficient, lowest_vdd = limits
     for cell in range(len(vmin)):
-        largest = -np.inf
-        for kind in range(2):
-            begun = before[kind, cell]
-            busy = begun + (after[kind, cell] - begun) * part[cell]
-            largest = max(largest, _dvth(busy, age[cell], rates, cell))
+        largest = _larger_dvth(before, after, cell, part[cell], age[cell], rates, cell)
         faulty[cell] = vmin[cell] + coefficient * largest > lowest_vdd
 
 
@@ -236,10 +251,7 @@ def _find_failing(
         age = ages[owner]
         if not sound[cell] or age < 0:
             continue
-        largest = -np.inf
-        for kind in range(2):
-            busy = before[kind, cell] + (now[kind, cell] - before[kind, cell])
-            largest = max(largest, _dvth(busy, age, rates, owner))
+        largest = _larger_dvth(before, now, cell, 1.0, age, rates, owner)
         fails[cell] = vmin[cell] + coefficient * largest > lowest_vdd
 
 
