@@ -3,7 +3,7 @@
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,9 +109,9 @@ def _campaigns_in(folder: Path) -> Iterator[Path]:
 
 def _status(out: Path) -> CampaignStatus:
     folder = shard_folder(out)
-    if not os.path.isdir(folder):
-        header = read_header(out)
-        return CampaignStatus(out, header.study, header.instances, header.instances, FINISHED)
+    results = read_header(out) if os.path.exists(out) else None
+    if results and not os.path.isdir(folder):
+        return CampaignStatus(out, results.study, results.instances, results.holds, FINISHED)
     try:
         paths = list(folder.iterdir())
     except OSError as error:
@@ -119,7 +119,8 @@ def _status(out: Path) -> CampaignStatus:
     written = (RunRecord.read(p) for p in paths if STATUS.fullmatch(p.name) and p.suffix != ".new")
     runs = tuple(sorted(written, key=lambda run: run.first))
     shards = [path for path in paths if NAME.fullmatch(path.name)]
-    done = _instances(shard_range(path) for path in shards)
+    held = results.present if results else ()
+    done = _instances((*held, *(shard_range(path) for path in shards)))
     if runs:
         study, instances = runs[0].study, runs[0].of_campaign
     elif shards:
@@ -137,7 +138,7 @@ def _of_shard(path: Path) -> tuple[str, int]:
     return header.study, header.instances
 
 
-def _instances(ranges: Iterator[range]) -> int:
+def _instances(ranges: Iterable[range]) -> int:
     """Number of instances in ranges that may overlap."""
     count = last = 0
     for instances in sorted(ranges, key=lambda r: (r.start, r.stop)):

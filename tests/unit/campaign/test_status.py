@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from dataclasses import replace
 
 import fake_campaign
 import pytest
@@ -210,3 +211,11 @@ def test_a_part_waits_for_the_others(tmp_path):
     (status,) = statuses(tmp_path)
     assert (status.state, status.done, status.instances) == ("computed", 5, 20)
     assert (status.runs[0].first, status.runs[0].last) == (5, 10)
+
+
+def test_instances_that_a_file_holds_count_while_more_are_added(tmp_path):
+    out = tmp_path / "r.h5"
+    run_campaign(Study(replace(CAMPAIGN, instances=8), fake_campaign.compute), out, 4)
+    run_part(Study(CAMPAIGN, fake_campaign.compute), out, Part(3, 4), 5)
+    (status,) = statuses(out)
+    assert (status.done, status.instances) == (8 + 5, 20)
