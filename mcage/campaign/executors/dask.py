@@ -246,13 +246,13 @@ def local_cluster(workers: int, say: Say | None = None) -> Iterator[Dask]:
                 memory_limit=None,
                 dashboard_address="127.0.0.1:0",
                 silence_logs=logging.ERROR,
+                preload=[__name__],
             )
         except (RuntimeError, OSError) as error:
             words = f"Dask workers do not start on this machine ({said_by(error)})"
             raise UserError(words) from error
         with cluster, Client(cluster) as client:
             _silence()
-            client.register_plugin(_deaf_to_interrupts())
             yield Dask(client, say)
 
 
@@ -261,15 +261,14 @@ def _require_dask() -> None:
         raise UserError("Dask is not installed: pip install 'mcage[distributed]'")
 
 
-def _deaf_to_interrupts() -> Any:
-    """Plug-in of workers in the foreground of a terminal: Ctrl-C is for their client."""
-    from distributed import WorkerPlugin
+def dask_setup(worker: Any) -> None:
+    """Prepare a worker in the foreground of a terminal: Ctrl-C is for its client.
 
-    class Deaf(WorkerPlugin):  # type: ignore[misc]
-        def setup(self, worker: Any) -> None:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    return Deaf()
+    Dask calls it, by this name, before the worker takes tasks, also in one that replaces another.
+    (Plug-ins that the client registers would not do: if a worker dies meanwhile, the scheduler
+    closes its connection to the client.)
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _silence() -> None:
