@@ -15,10 +15,12 @@ from mcage.engines.counts import (
     most_in_use,
     only_numbers_matter,
 )
+from mcage.engines.numba_engine.placement import residencies
 from mcage.engines.numba_engine.placement.contents import RECORD
 from mcage.engines.numba_engine.placement.homes import count, homes_on
 from mcage.engines.numba_engine.placement.operations import ADVANCE, FREE, KINDS
 from mcage.engines.numba_engine.placement.residencies import residencies_of
+from mcage.errors import UserError
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 
@@ -131,3 +133,12 @@ def test_nothing_in_entries_needs_no_places():
         regular, *others = columns(NUMBA.redirect(replay, no_use))[0]
         assert regular == replay.passes * replay.schedule.writes
         assert not any(others)
+
+
+def test_traces_with_more_writes_than_an_occupant_can_name(monkeypatch):
+    replay = prepare(random_trace(random.Random(0), **SPILLING), TECHNIQUES["rrcd"])
+    writes = len(residencies_of((replay,)).writes.image)
+    monkeypatch.setattr(residencies, "MOST_WRITES", writes)
+    residencies_of((replay,))
+    with pytest.raises(UserError, match=f"have {2 * writes:,} register writes together"):
+        residencies_of((replay, replay))

@@ -10,12 +10,8 @@ from mcage.engines.numba_engine.events import BLOCKS, gather_events, lit_compone
 from mcage.engines.numba_engine.jit import inner
 from mcage.engines.numba_engine.placement.contents import ALL_COMPONENTS, BITS
 from mcage.engines.numba_engine.placement.occupants import has_records
-from mcage.engines.numba_engine.placement.redirect import (
-    WHOLE_ENTRY,
-    begin_of,
-    block_of,
-    residency_of,
-)
+from mcage.engines.numba_engine.placement.packing import begin_of, block_of, residency_of
+from mcage.engines.numba_engine.placement.redirect import WHOLE_ENTRY
 from mcage.engines.numba_engine.placement.residencies import END, EVER, PARTIAL, WRITES_END
 from mcage.engines.numba_engine.simd import (
     AT_ONCE,
@@ -31,7 +27,7 @@ from mcage.engines.numba_engine.simd import (
 
 AT_ONCE_BITS = np.uint64(FIRST_BITS)
 ALL_BITS = np.uint64(0xFFFF_FFFF)
-_NEAR, _FAR = 3, 8
+_NEAR, _FAR, _FARTHEST = 3, 8, 16
 """Occupants between the one at hand and those that are asked for."""
 
 _LINE = 8
@@ -146,7 +142,8 @@ def whole_times(
         for i in range(begin, last):
             _look_ahead(residencies, occupants, i, last_occupant, chosen)
             occupant = occupants.occupant[i]
-            residency, write = residency_of(occupant), begin_of(occupant)
+            residency = residency_of(residencies, occupant)
+            write = begin_of(residencies, occupant)
             start, end = np.int64(cycle[write]), np.int64(facts[residency, END])
             if previous < 0:
                 first_start = start
@@ -198,16 +195,18 @@ def _add_whole(
 def _look_ahead(residencies: Any, occupants: Any, at: int, last: int, chosen: np.uint64) -> None:
     """Ask for what the occupants to come will need: their writes, then the planes of these."""
     writes, facts = residencies.writes, residencies.facts
-    far = occupants.occupant[min(at + _FAR, last)]
-    prefetch(facts, residency_of(far), 0)
-    prefetch(writes.image, begin_of(far), 0)
-    prefetch(writes.duration, begin_of(far), 0)
-    prefetch(writes.cycle, begin_of(far), 0)
+    farthest = occupants.occupant[min(at + _FARTHEST, last)]
+    prefetch(facts, residency_of(residencies, farthest), 0)
+    far = begin_of(residencies, occupants.occupant[min(at + _FAR, last)])
+    prefetch(writes.image, far, 0)
+    prefetch(writes.duration, far, 0)
+    prefetch(writes.cycle, far, 0)
     near = occupants.occupant[min(at + _NEAR, last)]
-    end = np.int64(facts[residency_of(near), WRITES_END])
+    begin = begin_of(residencies, near)
+    end = np.int64(facts[residency_of(residencies, near), WRITES_END])
     for bit in range(0, BITS, _LINE):
         if chosen >> np.uint64(bit) & _LINE_BITS:
-            for write in range(begin_of(near), end):
+            for write in range(begin, end):
                 prefetch(residencies.contents.planes, int(writes.image[write]), bit)
 
 
@@ -250,7 +249,8 @@ def only_whole(residencies: Any, occupants: Any, entry: int) -> bool:
     passes = len(residencies.selector_starts)
     for i in range(occupants.first[entry * passes], occupants.first[(entry + 1) * passes]):
         occupant = occupants.occupant[i]
-        if block_of(occupant) != WHOLE_ENTRY or residencies.facts[residency_of(occupant), PARTIAL]:
+        residency = residency_of(residencies, occupant)
+        if block_of(occupant) != WHOLE_ENTRY or residencies.facts[residency, PARTIAL]:
             return False
     return True
 

@@ -11,12 +11,8 @@ from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.jit import inner
 from mcage.engines.numba_engine.placement.contents import ALL_COMPONENTS, ALL_REGIONS, RECORD
-from mcage.engines.numba_engine.placement.redirect import (
-    WHOLE_ENTRY,
-    begin_of,
-    block_of,
-    residency_of,
-)
+from mcage.engines.numba_engine.placement.packing import begin_of, block_of, residency_of
+from mcage.engines.numba_engine.placement.redirect import WHOLE_ENTRY
 from mcage.engines.numba_engine.placement.residencies import END, PARTIAL, WRITES_END
 from mcage.geometry import SLICE
 
@@ -102,7 +98,8 @@ def gather_events(residencies: Any, occupants: Any, entry: int, block: int, even
             occupant = occupant_at[i]
             if block_of(occupant) != WHOLE_ENTRY and block_of(occupant) != block:
                 continue
-            residency, begin = residency_of(occupant), begin_of(occupant)
+            residency = residency_of(residencies, occupant)
+            begin = begin_of(residencies, occupant)
             whole &= block_of(occupant) == WHOLE_ENTRY and facts[residency, PARTIAL] == 0
             if not gated:
                 if count > start:
@@ -131,7 +128,8 @@ def _gather_masks(residencies: Any, occupants: Any, entry: int, block: int, even
     for i in range(occupants.first[entry * passes], occupants.first[(entry + 1) * passes]):
         occupant = occupants.occupant[i]
         if block_of(occupant) == WHOLE_ENTRY or block_of(occupant) == block:
-            for write in range(begin_of(occupant), write_starts[residency_of(occupant) + 1]):
+            end = write_starts[residency_of(residencies, occupant) + 1]
+            for write in range(begin_of(residencies, occupant), end):
                 events.mask[count] = mask[write]
                 events.regions[count] = ALL_REGIONS
                 count += 1

@@ -9,6 +9,7 @@ from typing import Any
 
 from mcage.engines.numba_engine.jit import inlined, inner
 from mcage.engines.numba_engine.placement.operations import FREE, KINDS
+from mcage.engines.numba_engine.placement.packing import packed, packed_late
 from mcage.engines.numba_engine.placement.redirect import (
     EMPTY_RELIABLE,
     LDS,
@@ -24,7 +25,6 @@ from mcage.engines.numba_engine.placement.redirect import (
     index,
     is_member,
     move_in,
-    packed,
     spill,
     start_passes,
 )
@@ -59,7 +59,7 @@ def borrow(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: 
             new = _take(sets, rows[residency])
             home[in_kernel, _ONLY] = new
             if new >= 0:
-                move_in(arrivals, _ONLY, packed(residency, write, WHOLE_ENTRY), new)
+                move_in(arrivals, _ONLY, packed(residency, WHOLE_ENTRY), new)
                 borrowed += new >> 3 != rows[residency]
             else:
                 events[LDS] += 1
@@ -76,7 +76,7 @@ def borrow(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: 
                 new = _take(sets, rows[residency])
                 home[in_kernel, _ONLY] = new
                 if new >= 0:
-                    move_in(arrivals, _ONLY, packed(residency, write, WHOLE_ENTRY), new)
+                    move_in(arrivals, _ONLY, packed_late(write, WHOLE_ENTRY), new)
                     borrowed += new >> 3 != rows[residency]
                     spill(tally, _ONLY, -1, cycle[write])
                     spilled_now -= 1

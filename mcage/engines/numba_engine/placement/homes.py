@@ -7,14 +7,13 @@ from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.jit import compiled, inner
 from mcage.engines.numba_engine.placement.guard import borrow
+from mcage.engines.numba_engine.placement.packing import is_late, residency_of
 from mcage.engines.numba_engine.placement.redirect import (
     LDS,
     SPILLED,
     Homes,
-    begin_of,
     new_homes,
     place,
-    residency_of,
 )
 from mcage.engines.numba_engine.placement.residencies import Residencies
 
@@ -37,9 +36,8 @@ def leave_out_late(residencies: Any, kernel: int, homes: Any) -> None:
     for pass_ in range(len(arrivals.arrived)):
         for i in range(arrivals.arrived[pass_]):
             occupant = arrivals.occupant[pass_, i]
-            residency = residency_of(occupant)
-            if begin_of(occupant) != residencies.write_starts[residency]:
-                homes.home[residency - first, pass_] = SPILLED
+            if is_late(occupant):
+                homes.home[residency_of(residencies, occupant) - first, pass_] = SPILLED
 
 
 def homes_on(residencies: Residencies, kernel: int) -> Homes:

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.jit import inner
-from mcage.engines.numba_engine.placement.redirect import ENTRIES, WHOLE_ENTRY, block_of
+from mcage.engines.numba_engine.placement.packing import block_of
+from mcage.engines.numba_engine.placement.redirect import ENTRIES, WHOLE_ENTRY
 
 
 class Occupants(NamedTuple):
@@ -19,19 +20,19 @@ class Occupants(NamedTuple):
     first : int32[256 * passes + 1]
         ``first[passes * e + p]`` is the first occupant of entry e in pass p; the others follow in
         order of time.
-    occupant : int64[occupants]
-        Occupants as `mcage.engines.numba_engine.placement.redirect.packed` makes them.
+    occupant : uint32[occupants]
+        Occupants as `mcage.engines.numba_engine.placement.packing` packs them.
     """
 
     kernel: int
     first: NDArray[np.int32]
-    occupant: NDArray[np.int64]
+    occupant: NDArray[np.uint32]
 
 
 def new_occupants(kernel: int, passes: int, residencies: int) -> Any:
     """Make space for up to so many residencies of a kernel in every pass."""
     return Occupants(
-        kernel, np.empty(ENTRIES * passes + 1, np.int32), np.empty(passes * residencies, np.int64)
+        kernel, np.empty(ENTRIES * passes + 1, np.int32), np.empty(passes * residencies, np.uint32)
     )
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mcage.engines.numba_engine.jit import inlined, inner
 from mcage.engines.numba_engine.placement.contents import RECORD
 from mcage.engines.numba_engine.placement.operations import ACQUIRE_BLOCK, ADVANCE, FREE, KINDS
+from mcage.engines.numba_engine.placement.packing import packed, packed_late
 from mcage.engines.numba_engine.simd import lowest_bit
 from mcage.geometry import SLICE
 
@@ -39,8 +40,8 @@ class Arrivals(NamedTuple):
 
     Attributes
     ----------
-    occupant : int64[passes, residencies]
-        The residency as an occupant of its entry (`packed`).
+    occupant : uint32[passes, residencies]
+        The residency as an occupant of its entry (`packing.py`).
     entry : uint8[passes, residencies]
         The entry.
     arrived : int64[passes]
@@ -49,7 +50,7 @@ class Arrivals(NamedTuple):
         How many of them lived in an entry, at ``[passes * entry + pass]``.
     """
 
-    occupant: NDArray[np.int64]
+    occupant: NDArray[np.uint32]
     entry: NDArray[np.uint8]
     arrived: NDArray[np.int64]
     in_entry: NDArray[np.int64]
@@ -99,7 +100,7 @@ def new_homes(passes: int, residencies: int) -> Any:
     return Homes(
         np.empty((residencies, passes), np.int16),
         Arrivals(
-            np.empty((passes, residencies), np.int64),
+            np.empty((passes, residencies), np.uint32),
             np.empty((passes, residencies), np.uint8),
             np.empty(passes, np.int64),
             np.empty(ENTRIES * passes + 1, np.int64),
@@ -169,7 +170,7 @@ def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: A
                 new = _choose(sets, free, pass_, start, kind == ACQUIRE_BLOCK)
                 home[in_kernel, pass_] = new
                 if new >= 0:
-                    move_in(arrivals, pass_, packed(residency, write, new & 7), new)
+                    move_in(arrivals, pass_, packed(residency, new & 7), new)
                     wakeups += wakes[residency]
                 else:
                     events[LDS] += 1
@@ -189,7 +190,7 @@ def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: A
                     new = _choose(sets, free, pass_, start, in_block)
                     if new >= 0:
                         home[in_kernel, pass_] = new
-                        move_in(arrivals, pass_, packed(residency, write, new & 7), new)
+                        move_in(arrivals, pass_, packed_late(write, new & 7), new)
                         spill(tally, pass_, -1, cycle[write])
                         spilled_anywhere -= 1
                     else:
@@ -341,30 +342,6 @@ def move_in(arrivals: Any, pass_: int, occupant: int, home: int) -> None:
     arrivals.entry[pass_, last] = entry
     arrivals.arrived[pass_] = last + 1
     arrivals.in_entry[index(entry * len(arrivals.arrived) + pass_)] += 1
-
-
-@inlined
-def packed(residency: int, begin: int, block: int) -> int:
-    """Pack an occupant into a number: residency, first write there, block (4: whole entry)."""
-    return begin << 32 | residency << 3 | block
-
-
-@inlined
-def residency_of(occupant: int) -> int:
-    """Residency of an occupant."""
-    return occupant >> 3 & 0x1FFF_FFFF
-
-
-@inlined
-def begin_of(occupant: int) -> int:
-    """First write of an occupant."""
-    return occupant >> 32
-
-
-@inlined
-def block_of(occupant: int) -> int:
-    """Block of an occupant, or 4 for the whole entry."""
-    return occupant & 7
 
 
 @inlined

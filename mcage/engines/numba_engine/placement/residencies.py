@@ -26,11 +26,15 @@ from mcage.engines.numba_engine.placement.contents import (
 )
 from mcage.engines.numba_engine.placement.operations import KINDS, Operations, operations_of
 from mcage.engines.numba_engine.simd import AT_ONCE, COMPONENTS, sum_planes
+from mcage.errors import UserError
 from mcage.geometry import SLICE
 from mcage.replays.prepare import PreparedReplay, RedirectedReplay
 
-EVER, LAST, END, WRITES_END, PARTIAL = range(5)
+EVER, LAST, END, BEGIN, WRITES_END, PARTIAL = range(6)
 """Columns of `Residencies.facts`."""
+
+MOST_WRITES = 1 << 28
+"""Writes, and therefore residencies, that an occupant can name (`packing.py`)."""
 
 
 class Rules(NamedTuple):
@@ -133,8 +137,9 @@ class Residencies(NamedTuple):
     facts : uint64[residencies, 8]
         What is asked of a residency most often, in one cache line. `EVER` and `LAST`: bits,
         numbered as in `at_most`, that some component has at '1' or at '0' at any time of the
-        residency, and at its end. `END`: its `end`. `WRITES_END`: the number after that of its
-        last write. `PARTIAL`: whether some write of it leaves components as they were.
+        residency, and at its end. `END`: its `end`. `BEGIN`, `WRITES_END`: the numbers of its
+        first write, and after that of its last. `PARTIAL`: whether some write of it leaves
+        components as they were.
     """
 
     rules: Rules
@@ -159,6 +164,11 @@ def residencies_of(replays: tuple[PreparedReplay, ...]) -> Residencies:
     ----------
     replays : tuple of PreparedReplay
         The technique on each kernel.
+
+    Raises
+    ------
+    UserError
+        There are more writes than an occupant can name.
     """
     technique, selector_starts = replays[0].technique, np.zeros(0, dtype=np.int64)
     if isinstance(replays[0], RedirectedReplay):
@@ -166,6 +176,11 @@ def residencies_of(replays: tuple[PreparedReplay, ...]) -> Residencies:
     parts = [_Part(replay) for replay in replays]
     first_residency = _starts([len(part.end) for part in parts])
     first_write = _starts([len(part.writes.image) for part in parts])
+    if first_write[-1] > MOST_WRITES:
+        raise UserError(
+            f"the traces have {first_write[-1]:,} register writes together; the numba engine takes "
+            f"{MOST_WRITES:,} at most: give it fewer traces, or shorter ones"
+        )
     cycles = np.uint32 if max(replay.period for replay in replays) < 1 << 32 else np.int64
     residencies = Residencies(
         rules=Rules(
@@ -303,7 +318,7 @@ def _bound_residencies(residencies: Residencies, sums: NDArray[np.unsignedintege
         for write in range(first, end):
             total += np.int64(duration[write])
         facts[residency, END] = residencies.end[residency]
-        facts[residency, WRITES_END] = end
+        facts[residency, BEGIN], facts[residency, WRITES_END] = first, end
         for write in range(first, end):
             facts[residency, PARTIAL] |= np.uint64(mask[write] >= FIRST_PARTIAL)
         if facts[residency, PARTIAL]:

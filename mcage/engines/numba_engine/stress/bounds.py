@@ -14,13 +14,11 @@ from mcage.engines.numba_engine.aligned import aligned_zeros
 from mcage.engines.numba_engine.events import BLOCKS
 from mcage.engines.numba_engine.jit import inlined, inner
 from mcage.engines.numba_engine.placement.contents import ALL_COMPONENTS, BITS
+from mcage.engines.numba_engine.placement.packing import begin_of, block_of, is_late, residency_of
 from mcage.engines.numba_engine.placement.redirect import (
     ENTRIES,
     LDS,
     WHOLE_ENTRY,
-    begin_of,
-    block_of,
-    residency_of,
 )
 from mcage.engines.numba_engine.placement.residencies import END, LAST
 from mcage.engines.numba_engine.simd import COMPONENTS, add_row, add_row_where, add_where, prefetch
@@ -129,13 +127,14 @@ def bound_homes(residencies: Any, kernel: int, homes: Any, at_most: Any) -> None
 @inner
 def _bound_late(residencies: Any, arrivals: Any, at_most: Any) -> None:
     """Bound cells of residencies that began in the LDS: nothing is known of what these show."""
-    cycle, write_starts = residencies.writes.cycle, residencies.write_starts
+    cycle = residencies.writes.cycle
     for pass_ in range(len(arrivals.arrived)):
         for i in range(arrivals.arrived[pass_]):
             occupant = arrivals.occupant[pass_, i]
-            residency, begin = residency_of(occupant), begin_of(occupant)
-            if begin != write_starts[residency]:
-                lasts = np.int64(residencies.facts[residency, END]) - cycle[begin]
+            if is_late(occupant):
+                residency = residency_of(residencies, occupant)
+                start = cycle[begin_of(residencies, occupant)]
+                lasts = np.int64(residencies.facts[residency, END]) - start
                 _add_where(at_most, arrivals.entry[pass_, i], ALL_COMPONENTS, lasts)
 
 
@@ -191,18 +190,18 @@ def _take(
 ) -> int:
     """Add the occupants of a pass up to the residency `until`; return the next position."""
     end_of_pass, cycle = arrivals.arrived[pass_], residencies.writes.cycle
-    facts, write_starts = residencies.facts, residencies.write_starts
-    at_most, sums, recorded = views.at_most, views.sums, views.recorded
+    facts, at_most, sums, recorded = residencies.facts, views.at_most, views.sums, views.recorded
     first_view = pass_ * ENTRIES * _VIEWS
     while position < end_of_pass:
         occupant, entry = arrivals.occupant[pass_, position], arrivals.entry[pass_, position]
-        residency, begin, block = residency_of(occupant), begin_of(occupant), block_of(occupant)
+        residency, block = residency_of(residencies, occupant), block_of(occupant)
         if residency >= until:
             break
         _load(facts, residencies.at_most, residency + _AHEAD)
         view = first_view + entry * _VIEWS
-        start, end = cycle[begin], np.int64(facts[residency, END])
-        lives = Occupancy(residency, begin == write_starts[residency], start, end)
+        start = cycle[begin_of(residencies, occupant)]
+        end = np.int64(facts[residency, END])
+        lives = Occupancy(residency, not is_late(occupant), start, end)
         if block != WHOLE_ENTRY:
             row = entry * BLOCKS + block
             _add(residencies, lives, sums, row, views, view + block)

@@ -24,7 +24,7 @@ class EpochLog(NamedTuple):
         As in `Occupants`.
     begin : int64
         Where the occupants of the epoch begin in `occupant`.
-    occupant : int64[...]
+    occupant : uint32[...]
         Occupants of all epochs, epoch after epoch.
     used : int64[1]
         How many there are.
@@ -35,12 +35,12 @@ class EpochLog(NamedTuple):
     scale: NDArray[np.float64]
     first: NDArray[np.int32]
     begin: NDArray[np.int64]
-    occupant: NDArray[np.int64]
+    occupant: NDArray[np.uint32]
     used: NDArray[np.int64]
 
 
 def new_epoch_log(
-    passes: int, instances: int, epochs: int, occupant: NDArray[np.int64]
+    passes: int, instances: int, epochs: int, occupant: NDArray[np.uint32]
 ) -> EpochLog:
     """Make space for so many epochs of every instance; `occupant` is memory for occupants."""
     shape = (instances, epochs)
@@ -57,7 +57,7 @@ def new_epoch_log(
 
 
 def enlarged(
-    before: EpochLog, epochs: int, occupants: int, pool: Pool[NDArray[np.int64]]
+    before: EpochLog, epochs: int, occupants: int, pool: Pool[NDArray[np.uint32]]
 ) -> EpochLog:
     """Return the log with space for so many epochs of every instance, and occupants more."""
     instances, at_most = before.kernel.shape

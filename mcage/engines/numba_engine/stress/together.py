@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.jit import compiled, inlined, inner
 from mcage.engines.numba_engine.placement.contents import BITS
-from mcage.engines.numba_engine.placement.redirect import ENTRIES, begin_of, index, residency_of
+from mcage.engines.numba_engine.placement.packing import begin_of, is_late, residency_of
+from mcage.engines.numba_engine.placement.redirect import ENTRIES, index
 from mcage.engines.numba_engine.placement.residencies import END, EVER, PARTIAL, Residencies
 from mcage.engines.numba_engine.simd import (
     AT_ONCE,
@@ -196,9 +197,10 @@ def _advance_late(
     for entry in range(ENTRIES):
         for i in range(occupants.first[entry * passes], occupants.first[(entry + 1) * passes]):
             occupant = occupants.occupant[i]
-            residency, begin = residency_of(occupant), begin_of(occupant)
-            if begin == residencies.write_starts[residency]:
+            if not is_late(occupant):
                 continue
+            residency = residency_of(residencies, occupant)
+            begin = begin_of(residencies, occupant)
             lasts = np.int64(facts[residency, END]) - residencies.writes.cycle[begin]
             _sum_residency(residencies, residency, begin, lasts, sums)
             _add(lasts, place, entry, tracking, open_bits, sums)

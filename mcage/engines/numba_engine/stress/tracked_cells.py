@@ -16,12 +16,10 @@ from mcage.engines.numba_engine.events import (
     lit_components,
 )
 from mcage.engines.numba_engine.jit import compiled, inner
+from mcage.engines.numba_engine.placement.packing import begin_of, block_of, residency_of
 from mcage.engines.numba_engine.placement.redirect import (
     ENTRIES,
     WHOLE_ENTRY,
-    begin_of,
-    block_of,
-    residency_of,
 )
 from mcage.engines.numba_engine.placement.residencies import (
     END,
@@ -115,9 +113,12 @@ def _advance(
         for pass_ in range(passes):
             place = entry * passes + pass_
             i = progress.upcoming[instance, place]
-            while i < occupants.first[place + 1] and residency_of(occupant_at[i]) < until:
+            while i < occupants.first[place + 1]:
                 occupant = occupant_at[i]
-                residency, write = residency_of(occupant), begin_of(occupant)
+                residency = residency_of(residencies, occupant)
+                if residency >= until:
+                    break
+                write = begin_of(residencies, occupant)
                 block, shift = block_of(occupant), np.uint64(0)
                 now, leaves = cycle[write], np.int64(facts[residency, END])
                 writes_end = np.int64(facts[residency, WRITES_END])

@@ -63,20 +63,20 @@ class BatchMemory(NamedTuple):
 
     Attributes
     ----------
-    occupants : Pool of int64[...]
+    occupants : Pool of uint32[...]
         For the occupants of an epoch log.
     cells : Pool of Cells
         For the cells of so many instances.
     """
 
-    occupants: Pool[NDArray[np.int64]]
+    occupants: Pool[NDArray[np.uint32]]
     cells: Pool[Cells]
 
 
 def new_batch_memory() -> BatchMemory:
     """Make memory for batches; there is none at first."""
     return BatchMemory(
-        Pool(lambda occupants: np.empty(occupants, np.int64), len),
+        Pool(lambda occupants: np.empty(occupants, np.uint32), len),
         Pool(new_cells, lambda cells: len(cells.kept)),
     )
 
