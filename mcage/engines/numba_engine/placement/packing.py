@@ -42,7 +42,7 @@ def block_of(occupant: int) -> int:
 
 
 @inlined
-def residency_of(residencies: Any, occupant: Any) -> np.int64:
+def residency_of(residencies: Any, occupant: Any) -> Any:
     """Residency of an occupant."""
     number = occupant >> _NUMBER
     if is_late(occupant):
@@ -51,7 +51,7 @@ def residency_of(residencies: Any, occupant: Any) -> np.int64:
 
 
 @inlined
-def begin_of(residencies: Any, occupant: Any) -> np.int64:
+def begin_of(residencies: Any, occupant: Any) -> Any:
     """First write of an occupant."""
     number = occupant >> _NUMBER
     if is_late(occupant):
