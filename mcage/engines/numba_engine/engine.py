@@ -62,7 +62,7 @@ class NumbaEngine(RememberingEngine):
         storages={Storage.PLAIN, Storage.TABLE, Storage.INLINE, Storage.BLOCK},
         gatings={Gating.NONE, Gating.UNUSED, Gating.IDLE_WINDOWS, Gating.EMPTY},
     )
-    batch = 48
+    batch = 96
 
     def __init__(self) -> None:
         super().__init__()
