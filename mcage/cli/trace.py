@@ -1,4 +1,4 @@
-"""``mcage trace list|show|validate``: the traces that there are, and what they are like."""
+"""``mcage trace list|show|validate|import``: the traces that there are, and what they are like."""
 
 import json
 from pathlib import Path
@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mcage.cli.records import with_options
+from mcage.cli.trace_import import import_command
+
 if TYPE_CHECKING:
     from mcage.traces.profile import TraceProfile
 
 app = typer.Typer(help="Recorded register traces.", no_args_is_help=True)
+app.command("import")(with_options(import_command))
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 

@@ -77,16 +77,27 @@ def save_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
     UserError
         If the trace breaks a rule of the format, or the file cannot be written.
     """
+    make_ready(Path(path), TRACE)
+    # Made in memory, since HDF5 does not survive a full disk.
+    content = trace_bytes(trace)
+    with whole_file(Path(path), TRACE) as file:
+        file.write(content)
+
+
+def trace_bytes(trace: Trace) -> bytes:
+    """Check a trace; return the content of its file.
+
+    Raises
+    ------
+    UserError
+        If the trace breaks a rule of the format.
+    """
     validate_trace(trace)
     try:
         source = json.dumps(trace.source)
     except (TypeError, ValueError) as error:
         raise UserError(f"trace {trace.name!r}: source: cannot be JSON text: {error}") from error
-    make_ready(Path(path), TRACE)
-    # Made in memory, since HDF5 does not survive a full disk.
-    content = _hdf5(trace, source)
-    with whole_file(Path(path), TRACE) as file:
-        file.write(content)
+    return _hdf5(trace, source)
 
 
 def _load(place: str, file: PlainFile | ForeignFile) -> Trace:

@@ -1,0 +1,1 @@
+"""Formats of other tools: in each module a `Format` called ``FORMAT``, listed in `catalogue`."""

@@ -1,0 +1,207 @@
+"""Which slice holds a window, and which of its slots: as the file says, or first-fit."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+
+from mcage.errors import UserError
+from mcage.traces.importing.windows import Place, Window
+
+_FREE = -1
+
+
+@dataclass(frozen=True)
+class Span:
+    """A window as it is placed: registers and cycles, ends included.
+
+    ``last`` is the cycle of the last access, at or before ``end``, that of the release.
+    """
+
+    window: Window
+    size: int
+    begin: int
+    last: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Windows of a slice.
+
+    Attributes
+    ----------
+    place : Place
+        Which slice, with unit and part.
+    spans : list of Span
+        Windows in the order of their allocation; `end` may be a cycle earlier than it was.
+    slots : list of int
+        Slot of each.
+    as_recorded : bool
+        Whether every window lies where the file says that it lay.
+    """
+
+    place: Place
+    spans: list[Span]
+    slots: list[int]
+    as_recorded: bool
+
+
+def place_windows(spans: Sequence[Span], entries: int) -> list[Placed]:
+    """Give every window a slice and a slot.
+
+    Windows whose unit and part are known stay there, and keep their entries where every window of
+    the slice has known ones that are whole slots. All others are placed first-fit: each in the
+    lowest free slot, a work-group whose unit is not known in the first unit that has room for all
+    of it.
+
+    Parameters
+    ----------
+    spans : sequence of Span
+        Windows.
+    entries : int
+        Entries of a slice.
+
+    Returns
+    -------
+    list of Placed
+        One for each slice, ordered by unit and part.
+
+    Raises
+    ------
+    UserError
+        A slice has no room for a window.
+    """
+    slices: dict[Place, list[Span]] = defaultdict(list)
+    loose = []
+    for span in sorted(spans, key=lambda span: span.begin):
+        if span.window.place.unit is None:
+            loose.append(span)
+        else:
+            slices[span.window.place].append(span)
+    placed = [_placed_in(place, of_slice, entries) for place, of_slice in slices.items()]
+    placed += _packed(loose, entries)
+    return sorted(placed, key=lambda of_slice: (of_slice.place.unit or 0, of_slice.place.part))
+
+
+class _Entries:
+    """Entries of a slice, and until which cycle each is in use."""
+
+    def __init__(self, entries: int) -> None:
+        self.until = np.full(entries, _FREE, np.int64)
+
+    def slot_for(self, size: int, begin: int) -> int | None:
+        """Lowest slot of so many registers that is free from a cycle on."""
+        slots = len(self.until) // size
+        until = self.until[: slots * size].reshape(slots, size).max(axis=1)
+        free = np.flatnonzero(until < begin)
+        return int(free[0]) if len(free) else None
+
+    def take(self, slot: int, span: Span) -> None:
+        self.until[slot * span.size : (slot + 1) * span.size] = span.end
+
+    def in_use(self, begin: int) -> int:
+        return int((self.until >= begin).sum())
+
+
+def _placed_in(place: Place, spans: list[Span], entries: int) -> Placed:
+    recorded = _as_recorded(place, spans, entries)
+    if recorded:
+        return recorded
+    held, slots = _Entries(entries), []
+    for span in spans:
+        slot = held.slot_for(span.size, span.begin)
+        if slot is None:
+            name = "the slice"
+            raise UserError(
+                f"{name}: a window of {span.size} registers opens in cycle {span.begin}, when "
+                f"{held.in_use(span.begin)} of the {entries} entries of a slice are in use; "
+                "the recorded register file was larger"
+            )
+        held.take(slot, span)
+        slots.append(slot)
+    return Placed(place, spans, slots, as_recorded=False)
+
+
+def _as_recorded(place: Place, spans: list[Span], entries: int) -> Placed | None:
+    """Windows where the file says that they lay, if these are whole slots and free in time.
+
+    A release in the cycle in which the next window takes the same entries happens a cycle earlier.
+    """
+    until = np.full(entries, _FREE, np.int64)
+    holder = np.full(entries, -1)
+    kept, slots = list(spans), []
+    for number, span in enumerate(spans):
+        first = span.window.first_entry
+        if first is None or first % span.size or first + span.size > entries:
+            return None
+        wanted = slice(first, first + span.size)
+        for other in {int(n) for n in holder[wanted][until[wanted] >= span.begin]}:
+            before = kept[other]
+            if before.end > span.begin or before.last >= span.begin:
+                return None
+            kept[other] = Span(
+                before.window, before.size, before.begin, before.last, span.begin - 1
+            )
+        until[wanted], holder[wanted] = span.end, number
+        slots.append(first // span.size)
+    return Placed(place, kept, slots, as_recorded=True)
+
+
+def _packed(spans: list[Span], entries: int) -> Iterator[Placed]:
+    """Work-groups whose unit is not known, each in the first unit with room for all of it."""
+    held: dict[Place, _Entries] = defaultdict(lambda: _Entries(entries))
+    slices: dict[Place, tuple[list[Span], list[int]]] = defaultdict(lambda: ([], []))
+    for group in _work_groups(spans):
+        for span, place, slot in _first_room(group, held):
+            held[place].take(slot, span)
+            slices[place][0].append(span)
+            slices[place][1].append(slot)
+    for place, (of_slice, slots) in slices.items():
+        order = sorted(range(len(of_slice)), key=lambda row: of_slice[row].begin)
+        yield Placed(place, [of_slice[n] for n in order], [slots[n] for n in order], False)
+
+
+def _work_groups(spans: list[Span]) -> list[list[Span]]:
+    """Windows that open together, ordered by the first of each group."""
+    groups: dict[tuple[int, int], list[Span]] = defaultdict(list)
+    for span in spans:
+        origin = span.window.origin
+        alone = -1 - span.window.number
+        group = alone if origin.work_group is None else origin.work_group
+        groups[origin.launch, group].append(span)
+    return list(groups.values())
+
+
+def _first_room(group: list[Span], held: dict[Place, _Entries]) -> list[tuple[Span, Place, int]]:
+    """Places and slots for all windows of a work-group, in the first unit that has room."""
+    entries = len(held[Place(0)].until)
+    for unit in count():
+        places = [Place(unit, span.window.place.part) for span in group]
+        unused = all((held[place].until == _FREE).all() for place in places)
+        slots = _room(group, places, held)
+        if slots:
+            return list(zip(group, places, slots, strict=True))
+        if unused:
+            break
+    raise UserError(
+        f"a work-group has windows of {sum(span.size for span in group)} registers, more than "
+        f"have room in slices of {entries} entries"
+    )
+
+
+def _room(group: list[Span], places: list[Place], held: dict[Place, _Entries]) -> list[int] | None:
+    """Slots for all windows of a work-group from its first cycle on, if they have room there."""
+    before = {place: held[place].until.copy() for place in places}
+    slots: list[int] = []
+    for span, place in zip(group, places, strict=True):
+        slot = held[place].slot_for(span.size, group[0].begin)
+        if slot is None:
+            break
+        held[place].take(slot, span)
+        slots.append(slot)
+    for place, until in before.items():
+        held[place].until = until
+    return slots if len(slots) == len(group) else None

@@ -1,0 +1,378 @@
+"""What an importer has read: windows, and what was written to and read from their registers."""
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mcage.errors import UserError
+from mcage.files.inputs import MIB
+from mcage.traces.importing.limits import Enough, Limits
+from mcage.traces.importing.windows import MOST_REGISTERS, Origin, Place, Window
+from mcage.traces.model import READ, WRITE
+from mcage.traces.storage import MOST_BYTES
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    Values = Buffer | npt.NDArray[Any]
+    from mcage.traces.importing.sources import Source
+
+_BYTES_OF_EVENT = 24
+_NEVER = -(1 << 62)
+
+
+@dataclass
+class Gaps:
+    """Reads that do not see what the last recorded write has left.
+
+    Attributes
+    ----------
+    reads : int
+        All reads of the windows that were kept.
+    before_any_write : int
+        Reads of a register that nothing has written since its window was opened.
+    other_contents : int
+        Reads for which the file shows other contents than the last write.
+    """
+
+    reads: int = 0
+    before_any_write: int = 0
+    other_contents: int = 0
+
+    @property
+    def share(self) -> float:
+        """Share of the reads."""
+        return (self.before_any_write + self.other_contents) / max(self.reads, 1)
+
+
+class Recording:
+    """Takes what an importer reads, event by event, and keeps it in 24 bytes and its contents.
+
+    Times are integers of any unit and origin, such as ticks; `period` of them are a cycle. An event
+    earlier than what its window has seen already is counted and taken to happen at that moment.
+
+    Parameters
+    ----------
+    limits : Limits, optional
+        Which windows the user asks for.
+
+    Attributes
+    ----------
+    lanes : int
+        64 or 32; set by `has_lanes`.
+    period : int
+        Time that a cycle takes.
+    granularity : int
+        Windows of unknown size have a multiple of so many registers.
+    windows : list of Window
+        Those that were kept.
+    in_file, inferred, approximate : dict of str to str
+        What the file said and what was concluded, each with how: "time": "ticks". What stands in
+        `approximate` (lanes, time, contents) makes the trace an approximate one.
+    tools : dict of str to str
+        Versions of tools, drivers and devices that the file names.
+    skipped : dict of str to list
+        Reasons why records were left out: their number, the first file and line.
+    gaps : Gaps
+        Whether reads see the last write.
+    """
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self.lanes = 0
+        self.period = 1
+        self.granularity = 1
+        self.windows: list[Window] = []
+        self.in_file: dict[str, str] = {}
+        self.inferred: dict[str, str] = {}
+        self.approximate: dict[str, str] = {}
+        self.tools: dict[str, str] = {}
+        self.skipped: dict[str, list[Any]] = {}
+        self.gaps = Gaps()
+        self.last = _NEVER
+        self._first = 0
+        self._until: int | None = None
+        self._windows_open = 0
+        self._columns = {
+            name: array(kind)
+            for name, kind in (
+                *(("time", "q"), ("window", "I"), ("kind", "B")),
+                *(("reg", "B"), ("exec_mask", "Q"), ("value", "i")),
+            )
+        }
+        self._append = [self._columns[name].append for name in self._columns]
+        self._rows: dict[bytes, int] = {}
+
+    def has_lanes(self, lanes: int) -> None:
+        """Say how many lanes a register has, before the first window."""
+        if lanes not in (32, 64) or self.lanes not in (0, lanes):
+            raise ValueError(f"{lanes} lanes after {self.lanes}")
+        self.lanes = lanes
+
+    def open_window(
+        self,
+        time: int,
+        size: int | None,
+        origin: Origin,
+        place: Place,
+        first_entry: int | None = None,
+        lanes: int | None = None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> Window:
+        """Open a register window.
+
+        Parameters
+        ----------
+        time : int
+            When it is allocated.
+        size : int or None
+            Registers, 1 ... `MOST_REGISTERS`; None if not known yet.
+        origin : Origin
+            Kernel, launch, work-group and wavefront.
+        place : Place
+            Where it is, as far as that is known.
+        first_entry : int, optional
+            Its first physical register, if that is known.
+        lanes : int, optional
+            Lanes that have a work-item; all by default.
+        facts : mapping, optional
+            What `--json` says of it.
+
+        Returns
+        -------
+        Window
+            To be handed to `write`, `read` and `close_window`.
+
+        Raises
+        ------
+        Enough
+            All windows that the user asks for have been read.
+        """
+        if size is not None and not 1 <= size <= MOST_REGISTERS:
+            raise ValueError(f"a window of {size} registers")
+        if self.last == _NEVER:
+            self._begin_at(time)
+        self._pass(time)
+        kept = self.limits.keep(len(self.windows), (time - self._first) // self.period, place)
+        window = Window(
+            number=len(self.windows) if kept else -1,
+            size=size,
+            begin=time,
+            origin=origin,
+            place=place,
+            first_entry=first_entry,
+            lanes=lanes or self.lanes,
+            facts=dict(facts or {}),
+            last=time,
+        )
+        if kept:
+            self.windows.append(window)
+            self._windows_open += 1
+        elif not self._windows_open and self.limits.complete(len(self.windows)):
+            raise Enough
+        return window
+
+    def write(
+        self,
+        window: Window,
+        time: int,
+        register: int,
+        lanes: int,
+        values: "Values",
+        exact: bool = True,
+    ) -> None:
+        """Record a write.
+
+        Parameters
+        ----------
+        window : Window
+            An open window.
+        time : int
+            When.
+        register : int
+            Register of the window, from 0.
+        lanes : int
+            Bit i is set if lane i was written. A write without lanes is none.
+        values : buffer
+            Little-endian 32-bit numbers, one for each lane that was written, the lowest first:
+            bytes, an array of uint32 or ``array("I", ...)``.
+        exact : bool
+            Whether every bit of the values is known.
+        """
+        row = self._store(window, time, register, lanes, values)
+        if row is not None:
+            packed, content = row
+            window.counted.write(register, lanes, packed, content[: 4 * window.lanes], exact)
+
+    def preload(self, window: Window, register: int, lanes: int, values: "Values") -> None:
+        """Record what a register holds when its window is opened; not counted as a write."""
+        self._store(window, window.begin, register, lanes, values)
+
+    def read(
+        self,
+        window: Window,
+        time: int,
+        register: int,
+        lanes: int = 0,
+        values: "Values" = b"",
+    ) -> bool:
+        """Record a read, and compare what the file shows of it with the last write.
+
+        Parameters
+        ----------
+        window, time, register
+            As in `write`.
+        lanes : int
+            Lanes whose contents the file shows.
+        values : buffer
+            These contents, as in `write`.
+
+        Returns
+        -------
+        bool
+            Whether the register holds these contents in these lanes.
+        """
+        if not self._takes(window, time, register):
+            return True
+        self._event(window, time, READ, register, 0, -1)
+        window.counted.reads += 1
+        self.gaps.reads += 1
+        content = window.contents.get(register)
+        if content is None:
+            self.gaps.before_any_write += 1
+            return not lanes
+        if lanes and not _holds(content, lanes, bytes(values)):
+            self.gaps.other_contents += 1
+            return False
+        return True
+
+    def close_window(self, window: Window, time: int, size: int | None = None) -> None:
+        """Release a window; its size may be said here at the latest.
+
+        A window that is never closed is released when the last event of all has happened.
+        """
+        if window.end is not None:
+            return
+        self._pass(time)
+        window.end = max(time, window.last)
+        window.size = size or window.size
+        window.contents.clear()
+        window.counted.close()
+        if window.number >= 0:
+            self._windows_open -= 1
+
+    def skip(self, reason: str, source: "Source", line: int, count: int = 1) -> None:
+        """Count records that are left out.
+
+        Parameters
+        ----------
+        reason : str
+            What they are and why they are left out: "writes outside of any window".
+        source, line
+            Where the first of them is.
+        count : int
+            How many there are.
+        """
+        if count:
+            known = self.skipped.setdefault(reason, [0, source.path.name, line])
+            known[0] += count
+
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Accesses in the order in which they were recorded: one array for each column.
+
+        ``time`` int64, ``window`` uint32, ``kind`` uint8, ``reg`` uint8, ``exec_mask`` uint64 and
+        ``value`` int32, the row of `values`.
+        """
+        kinds = ("int64", "uint32", "uint8", "uint8", "uint64", "int32")
+        return {
+            name: np.frombuffer(column, kind) if column else np.zeros(0, kind)
+            for (name, column), kind in zip(self._columns.items(), kinds, strict=True)
+        }
+
+    def values(self) -> npt.NDArray[np.uint32]:
+        """Distinct contents of registers, uint32[rows, lanes]."""
+        return np.frombuffer(b"".join(self._rows), "<u4").reshape(-1, self.lanes)
+
+    def _begin_at(self, time: int) -> None:
+        if not self.lanes:
+            raise ValueError("has_lanes comes before the first window")
+        self._first = self.last = time
+        latest = self.limits.latest
+        self._until = None if latest is None else time + (latest + 1) * self.period - 1
+
+    def _pass(self, time: int) -> None:
+        if self._until is not None and time > self._until:
+            self.last = self._until
+            raise Enough
+        self.last = max(self.last, time)
+
+    def _takes(self, window: Window, time: int, register: int) -> bool:
+        self._pass(time)
+        if window.number < 0:
+            return False
+        if window.end is not None or register >= (window.size or MOST_REGISTERS):
+            why = "after its release" if window.end is not None else "outside of it"
+            known = self.skipped.setdefault(f"accesses to a window {why}", [0, "", 0])
+            known[0] += 1
+            return False
+        return True
+
+    def _store(
+        self, window: Window, time: int, register: int, lanes: int, values: "Values"
+    ) -> tuple[bytes, bytes] | None:
+        if not lanes or not self._takes(window, time, register):
+            return None
+        packed = bytes(values)
+        if len(packed) != 4 * lanes.bit_count() or lanes >> self.lanes:
+            raise ValueError(f"{len(packed)} bytes for the lanes {lanes:#x}")
+        content = window.contents.get(register)
+        if content is None:
+            content = window.contents[register] = bytearray(4 * self.lanes)
+        if len(packed) == len(content):
+            content[:] = packed
+        else:
+            np.frombuffer(content, "<u4")[_numbers(lanes)] = np.frombuffer(packed, "<u4")
+        whole = bytes(content)
+        row = self._rows.setdefault(whole, len(self._rows))
+        self._event(window, time, WRITE, register, lanes, row)
+        return packed, whole
+
+    def _event(
+        self, window: Window, time: int, kind: int, register: int, lanes: int, row: int
+    ) -> None:
+        if time < window.last:
+            known = self.skipped.setdefault("times that go back, taken as the latest", [0, "", 0])
+            known[0] += 1
+            time = window.last
+        window.last = time
+        window.counted.most_register = max(window.counted.most_register, register)
+        event = (time, window.number, kind, register, lanes, row)
+        for append, content in zip(self._append, event, strict=True):
+            append(content)
+        if not len(self._columns["kind"]) & 0xFFFF:
+            self._require_size()
+
+    def _require_size(self) -> None:
+        size = len(self._columns["kind"]) * _BYTES_OF_EVENT + len(self._rows) * 4 * self.lanes
+        if size > MOST_BYTES:
+            raise UserError(
+                f"the traces would have more than {MOST_BYTES // MIB} MiB uncompressed, of "
+                f"{len(self.windows):,} windows; ask for fewer: --windows, --cycles or --slice"
+            )
+
+
+def _holds(content: bytearray, lanes: int, packed: bytes) -> bool:
+    if len(packed) == len(content):
+        return content == packed
+    return np.frombuffer(content, "<u4")[_numbers(lanes)].tobytes() == packed
+
+
+@lru_cache(4096)
+def _numbers(lanes: int) -> npt.NDArray[np.int64]:
+    """Numbers of the lanes in a mask, ascending."""
+    return np.array([lane for lane in range(64) if lanes >> lane & 1])

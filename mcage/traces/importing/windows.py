@@ -1,0 +1,127 @@
+"""Register windows of an import: where they come from, where they lie, what is counted of them."""
+
+import struct
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+MOST_REGISTERS = 255
+"""Registers of a window in the trace format."""
+
+_HEAD_OF_WRITE = struct.Struct("<BQ")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a window comes from.
+
+    Attributes
+    ----------
+    kernel : str
+        Name of its kernel.
+    launch : int
+        Number of the kernel launch.
+    work_group, wavefront : int or None
+        Global numbers. Without a work-group, the window is alone in its own.
+    """
+
+    kernel: str = "kernel"
+    launch: int = 0
+    work_group: int | None = None
+    wavefront: int | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """The part of a GPU whose registers hold a window.
+
+    Attributes
+    ----------
+    unit : int or None
+        Compute unit (64 lanes) or SM (32 lanes). If the file does not say, work-groups fill one
+        unit after the other.
+    part : int
+        SIMD unit of a compute unit, or partition of an SM.
+    """
+
+    unit: int | None = None
+    part: int = 0
+
+    def names(self) -> frozenset[str]:
+        """What the slice is called with 64 and with 32 lanes."""
+        return frozenset({self.name(64), self.name(32)})
+
+    def name(self, lanes: int) -> str:
+        """What the slice is called: ``cu0.simd1`` or ``sm0.part1``."""
+        unit, part = ("cu", "simd") if lanes == 64 else ("sm", "part")
+        return f"{unit}{self.unit}.{part}{self.part}"
+
+
+class Counted:
+    """Numbers and digests of the writes and reads of a window."""
+
+    def __init__(self) -> None:
+        self.writes = self.exact_writes = self.lane_writes = self.partial_writes = self.reads = 0
+        self.most_register = -1
+        self.digests: dict[str, Any] = {
+            name: blake2b(digest_size=12)
+            for name in ("digest", "digest_of_exact", "state_digest", "registers_written")
+        }
+
+    def write(self, register: int, lanes: int, packed: bytes, content: bytes, exact: bool) -> None:
+        """Count a write: the values of its lanes, and what the whole register holds after it."""
+        written = _HEAD_OF_WRITE.pack(register, lanes) + packed
+        number = bytes((register,))
+        self.writes += 1
+        self.exact_writes += exact
+        self.lane_writes += lanes.bit_count()
+        self.partial_writes += lanes.bit_count() * 4 < len(content)
+        self.digests["digest"].update(written)
+        self.digests["state_digest"].update(number + content)
+        self.digests["registers_written"].update(number)
+        if exact:
+            self.digests["digest_of_exact"].update(written)
+
+    def facts(self) -> dict[str, Any]:
+        """Numbers and digests by name."""
+        numbers = ("writes", "exact_writes", "lane_writes", "partial_writes", "reads")
+        return {name: getattr(self, name) for name in numbers} | {
+            name: digest if isinstance(digest, str) else digest.hexdigest()
+            for name, digest in self.digests.items()
+        }
+
+    def close(self) -> None:
+        """Keep the digests only as text, which is smaller."""
+        self.digests = {name: digest.hexdigest() for name, digest in self.digests.items()}
+
+
+@dataclass(eq=False, slots=True)
+class Window:
+    """A register window; what it holds is known to the recording alone.
+
+    Attributes
+    ----------
+    number : int
+        From 0, in the order in which windows open; -1 for one that the user has not asked for.
+    size : int or None
+        Registers; None until they are known, which `Recording.close_window` may say.
+    begin, last, end : int
+        Time of the allocation, of the last access so far, and of the release (None: not yet).
+    lanes : int
+        Lanes that have a work-item.
+    facts : dict
+        What `--json` says of this window besides what the recording counts.
+    """
+
+    number: int
+    size: int | None
+    begin: int
+    origin: Origin
+    place: Place
+    first_entry: int | None
+    lanes: int
+    facts: dict[str, Any]
+    last: int = 0
+    end: int | None = None
+    contents: dict[int, bytearray] = field(default_factory=dict)
+    counted: Counted = field(default_factory=Counted)
