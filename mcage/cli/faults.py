@@ -240,20 +240,20 @@ def _bits(
 
 
 def _print_map(title: str, sampled: _SampledMap) -> None:
-    """Print entries from left to right in bands, the four blocks of an entry below each other."""
+    """Print entries from left to right in bands, the blocks of an entry below each other."""
     import numpy as np
     from rich.text import Text
 
-    from mcage.geometry import SLICE
     from mcage.report.console import PlainConsole
 
-    hit = np.zeros((SLICE.entries, SLICE.blocks), bool)
+    geometry = sampled.cells.geometry
+    hit = np.zeros((geometry.entries, geometry.blocks), bool)
     hit[sampled.cells.entry, sampled.cells.block] = True
     console = PlainConsole()
     console.print(title, soft_wrap=True)
-    for first in range(0, SLICE.entries, COLUMNS):
+    for first in range(0, geometry.entries, COLUMNS):
         console.print()
-        for block in range(SLICE.blocks):
+        for block in range(geometry.blocks):
             line = Text(f"{f'entry {first}' if block == 0 else '':<10}")
             for entry in range(first, first + COLUMNS):
                 unusable = sampled.blocks[entry] >> block & 1

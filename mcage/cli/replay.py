@@ -77,9 +77,10 @@ def replay(
 
     limit = parse_delta_limit(options.delta_limit)
     selected, _ = select_engine(engine, parse_devices(devices))
-    maps = load_fault_maps(options.fault_map) if options.fault_map else None
+    opened = open_trace(trace)
+    maps = load_fault_maps(options.fault_map, opened.geometry) if options.fault_map else None
     report = report_of(
-        open_trace(trace),
+        opened,
         named_technique(technique),
         maps,
         limit,

@@ -288,6 +288,13 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
     *grouped(
         REGISTERS,
         SpecOption(
+            "--geometry NAME",
+            "registers.geometry",
+            str,
+            "Slice: gcn, 256 registers of 64 lanes, or nvidia, 512 of 32.",
+            "that of the traces",
+        ),
+        SpecOption(
             "--delta-limit N",
             "registers.delta_limit",
             str,
@@ -300,7 +307,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             "registers.lds_rows",
             int,
             "Number of registers that the spill partition of the LDS holds for one slice.",
-            "32",
+            "8 KiB, 32 registers of 64 lanes",
         ),
         SpecOption(
             "--selector-offsets N",

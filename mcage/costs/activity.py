@@ -19,7 +19,7 @@ from mcage.costs.powered_entries import (
 )
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.numpy_engine.engine import NumpyEngine
-from mcage.geometry import SLICE
+from mcage.geometry import SliceGeometry
 from mcage.replays.outcome import Counters
 from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.replays.schedule import Schedule
@@ -37,9 +37,6 @@ CONVENTIONAL = Technique(
     summary="all of the slice on all the time: what energy is compared with",
 )
 """The design that both papers measure energy against: it switches nothing off, ever."""
-
-_ENTRY_BYTES = SLICE.entry_bits // 8
-_BLOCK_BYTES = SLICE.block_bits // 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +65,9 @@ class Accesses:
         """All accesses."""
         return self.uncompressed + self.compressed + self.lds
 
-    @property
-    def slice_blocks(self) -> NDArray[np.float64]:
+    def slice_blocks(self, geometry: SliceGeometry) -> NDArray[np.float64]:
         """Blocks of the slice that are accessed."""
-        return SLICE.blocks * self.uncompressed + self.compressed_blocks
+        return geometry.blocks * self.uncompressed + self.compressed_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +131,8 @@ class Activity:
 
     Attributes
     ----------
+    geometry : SliceGeometry
+        The slice.
     cycles : int
         Length of the pass.
     instructions : int
@@ -149,6 +147,7 @@ class Activity:
         Entries that are on, and entries switched on.
     """
 
+    geometry: SliceGeometry
     cycles: int
     instructions: int
     reads: Accesses
@@ -160,7 +159,7 @@ class Activity:
     @property
     def gated_entry_cycles(self) -> NDArray[np.float64]:
         """Sum over cycles of the entries that are off."""
-        return float(SLICE.entries * self.cycles) - self.gating.powered_entry_cycles
+        return float(self.geometry.entries * self.cycles) - self.gating.powered_entry_cycles
 
     def with_idle_entries_on(self) -> "Activity":
         """Return the same activity if an entry were off only while unused or compressed.
@@ -182,8 +181,8 @@ class Activity:
 
     @property
     def decompressed_blocks(self) -> NDArray[np.float64]:
-        """Blocks that the decompression units unwind: four of each compressed register read."""
-        return SLICE.blocks * (self.reads.compressed + self.compression.movs)
+        """Blocks that the decompression units unwind: all of each compressed register read."""
+        return self.geometry.blocks * (self.reads.compressed + self.compression.movs)
 
     @property
     def table_reads(self) -> NDArray[np.float64]:
@@ -205,7 +204,8 @@ def conventional(trace: Trace) -> Activity:
         A valid trace.
     """
     replay = prepare(trace, CONVENTIONAL)
-    return activity_of(replay, NumpyEngine().count(replay, fault_free_maps()))
+    counters = NumpyEngine().count(replay, fault_free_maps(geometry=trace.geometry))
+    return activity_of(replay, counters)
 
 
 def activity_of(replay: PreparedReplay, counters: Counters) -> Activity:
@@ -242,6 +242,7 @@ def activity_of(replay: PreparedReplay, counters: Counters) -> Activity:
     read_blocks, write_blocks = _blocks_of_compressed(schedule)
     served = schedule.reads_after
     return Activity(
+        geometry=schedule.geometry,
         cycles=schedule.cycles,
         instructions=_instructions(schedule.trace),
         reads=_accesses(
@@ -310,31 +311,31 @@ def _blocks_of_compressed(schedule: Schedule) -> tuple[NDArray[np.int64], NDArra
     read stops at the first block, or at the last block that holds a byte. A row that a selection
     unit places has no block while its value is in the table.
     """
-    technique = schedule.technique
+    technique, geometry = schedule.technique, schedule.geometry
     block = np.ones(schedule.writes, dtype=np.int64)
     match technique.storage:
         case Storage.BLOCK:
             return block, block
         case Storage.INLINE:
-            return -(-inline_bytes(schedule) // _BLOCK_BYTES), SLICE.blocks * block
+            return -(-inline_bytes(schedule) // (geometry.block_bits // 8)), geometry.blocks * block
         case Storage.PLAIN | Storage.TABLE:
             if technique.redirects:
                 return 0 * block, 0 * block
-            return block, SLICE.blocks * block
+            return block, geometry.blocks * block
         case unknown:
             refuse_policy(unknown, "the accesses to compressed registers")
 
 
 def _examined_blocks(schedule: Schedule) -> int:
-    technique, trace = schedule.technique, schedule.trace
+    technique, trace, geometry = schedule.technique, schedule.trace, schedule.geometry
     if not technique.compresses:
         return 0
     blocks = np.ones(len(trace.values), dtype=np.int64)
     fits_so_far = np.ones(len(trace.values), dtype=bool)
-    for seen in range(1, SLICE.blocks):
-        begin = trace.values[:, : seen * SLICE.block_components]
+    for seen in range(1, geometry.blocks):
+        begin = trace.values[:, : seen * geometry.block_components]
         if technique.stores_inline:
-            fits_so_far &= wc_bytes(begin) < _ENTRY_BYTES
+            fits_so_far &= wc_bytes(begin) < 4 * begin.shape[1]
         else:
             fits_so_far &= compressible(classify(begin), schedule.delta_limit)
         blocks += fits_so_far

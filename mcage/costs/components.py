@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from mcage.errors import UserError
 from mcage.files.inputs import MIB, UnreadableFileError, read_regular
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 
 STATUSES = ("printed", "public", "reconstructed", "assumed")
 """Where a constant comes from; docs/costs.md says what each word means."""
@@ -107,7 +107,7 @@ class Technology:
     @property
     def refresh_period_cycles(self) -> int:
         """Cycles from one refresh of the table, an entry at a time, to the next."""
-        return int(self.retention_cycles // SLICE.entries)
+        return int(self.retention_cycles // GCN.entries)
 
     def slice_at(self, vdd_volts: float | None) -> Component:
         """Return the slice at a Vdd: as printed if the Vdd is printed, otherwise scaled.

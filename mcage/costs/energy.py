@@ -1,6 +1,6 @@
 """Energy of a slice and of the units that a technique adds, in one steady pass of a trace."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ from mcage.costs.activity import CONVENTIONAL, Activity
 from mcage.costs.components import Costs, Technology
 from mcage.costs.units import Units, units_of
 from mcage.errors import UserError
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.techniques import Technique
 
 
@@ -99,6 +99,11 @@ def energy(
         Extra execution time as a fraction of the pass, 0 or above: everything leaks, and the table
         is refreshed, for so much longer.
 
+    Returns
+    -------
+    Energy
+        All of it NaN for another slice than that of the papers: nobody has published its constants.
+
     Raises
     ------
     UserError
@@ -114,13 +119,17 @@ def energy(
         raise UserError(f"slowdown {slowdown!r}: a fraction of 0 or above is needed")
     cells = technology.slice_at(vdd_volts)
     reads, writes, compression = activity.reads, activity.writes, activity.compression
-    ones = np.ones_like(writes.lds)
+    geometry, ones = activity.geometry, np.ones_like(writes.lds)
+    if geometry.shape != GCN.shape:
+        return Energy(*(np.nan * ones for _ in fields(Energy)))
     cycles = activity.cycles * longer * ones
     nanoseconds = cycles / technology.clock_ghz
 
-    on = activity.gating.powered_entry_cycles / (SLICE.entries * activity.cycles)
+    on = activity.gating.powered_entry_cycles / (geometry.entries * activity.cycles)
     wasted_blocks = compression.mispredictions if technique.stores_in_blocks else 0
-    written_blocks = writes.slice_blocks + SLICE.blocks * compression.movs + wasted_blocks
+    written_blocks = (
+        writes.slice_blocks(geometry) + geometry.blocks * compression.movs + wasted_blocks
+    )
     switched_on = activity.gating.opened_entries + activity.gating.expanded_entries
 
     units = units_of(technique, technology)
@@ -129,7 +138,7 @@ def energy(
     redirecting = _redirection(activity, units, technology, nanoseconds)
     return Energy(
         slice_leakage=nanoseconds * cells.leakage_mw * on,
-        slice_reads=cells.read_pj * (reads.slice_blocks + compression.mov_read_blocks),
+        slice_reads=cells.read_pj * (reads.slice_blocks(geometry) + compression.mov_read_blocks),
         slice_writes=cells.write_pj * written_blocks,
         compression_leakage=compressing.leakage,
         compression_dynamic=compressing.dynamic,
@@ -137,7 +146,7 @@ def energy(
         table_dynamic=table.dynamic,
         redirection_leakage=redirecting.leakage,
         redirection_dynamic=redirecting.dynamic,
-        lds=SLICE.blocks
+        lds=geometry.blocks
         * (technology.lds.read_pj * reads.lds + technology.lds.write_pj * writes.lds),
         wakeups=technology.wakeup_pj * switched_on * ones,
     )
@@ -209,7 +218,7 @@ def _redirection(
         buffer = technology.destination_buffer
         held = writes.compressed + compression.mispredictions
         leakage = leakage + nanoseconds * buffer.leakage_mw
-        dynamic = dynamic + SLICE.blocks * (
+        dynamic = dynamic + activity.geometry.blocks * (
             buffer.write_pj * held + buffer.read_pj * compression.mispredictions
         )
     return _UnitEnergy(leakage, dynamic)

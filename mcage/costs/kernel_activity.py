@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.costs.activity import Accesses, Activity, activity_of
-from mcage.geometry import SLICE
 from mcage.replays.outcome import Counters, Event
 from mcage.replays.prepare import PreparedReplay
 
@@ -53,7 +52,7 @@ class KernelActivity:
         powered = base.gating.powered_entry_cycles + 0 * counts[Event.SPILLED_ROW]
         if self.spills_switch_off:
             whole, parts = _spilled(counts[Event.SPILLED_ROW], self.uncompressed_entry_cycles)
-            powered = powered - whole - parts / SLICE.blocks
+            powered = powered - whole - parts / base.geometry.blocks
         return replace(
             base,
             reads=_with_spills(base.reads, counts[Event.LDS_READ]),

@@ -17,18 +17,15 @@ empty          what holds a value, from its first write on; under inline storage
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.geometry import SLICE
 from mcage.replays.prepare import FixedReplay, PackedReplay, PreparedReplay
 from mcage.replays.schedule import Schedule
 from mcage.replays.writes import writes_of
-from mcage.techniques import Gating, Storage, Technique, refuse_policy
+from mcage.techniques import Gating, Storage, refuse_policy
 from mcage.traces.model import ALLOC, RELEASE, WRITE
 from mcage.traces.patterns import wc_bytes
 
 BASE_BYTES = 4
 """Bytes of a register that Warped-Compression never switches off: its first component."""
-
-_ENTRY_BYTES = SLICE.entry_bits // 8
 
 
 def powered_fractions(schedule: Schedule) -> NDArray[np.float64]:
@@ -41,17 +38,19 @@ def powered_fractions(schedule: Schedule) -> NDArray[np.float64]:
         case Storage.TABLE:
             fractions[compressed] = 0.0
         case Storage.BLOCK:
-            fractions[compressed] = 1 / SLICE.blocks
+            fractions[compressed] = 1 / schedule.geometry.blocks
         case Storage.INLINE:
-            fractions[compressed] = inline_bytes(schedule)[compressed] / _ENTRY_BYTES
+            fractions[compressed] = (
+                inline_bytes(schedule)[compressed] / schedule.geometry.entry_bytes
+            )
         case unknown:
             refuse_policy(unknown, "the power of stored values")
     return fractions
 
 
-def _always_on(technique: Technique) -> float:
+def _always_on(schedule: Schedule) -> float:
     """Fraction of an entry of an open window that is on without a value."""
-    return BASE_BYTES / _ENTRY_BYTES if technique.stores_inline else 0.0
+    return BASE_BYTES / schedule.geometry.entry_bytes if schedule.technique.stores_inline else 0.0
 
 
 def switched_on(schedule: Schedule, fractions: NDArray[np.float64]) -> tuple[float, float]:
@@ -72,7 +71,7 @@ def switched_on(schedule: Schedule, fractions: NDArray[np.float64]) -> tuple[flo
     if technique.redirects:
         begins = schedule.residency_first == np.arange(schedule.writes)
         return float(fractions[begins].sum()), 0.0
-    always_on, first = _always_on(technique), schedule.first
+    always_on, first = _always_on(schedule), schedule.first
     previous = writes_of(schedule.trace).previous
     opened = always_on * float(windows.size.sum()) + float(
         (fractions[first] - always_on).clip(0).sum()
@@ -106,13 +105,13 @@ def powered_entry_cycles(
             pass
         case unknown:
             refuse_policy(unknown, "the power of entries")
-    always_on = _always_on(technique)
+    always_on = _always_on(schedule)
     whole = float(lasting[~schedule.compressed].sum())
     parts = float(lasting[schedule.compressed] @ fractions[schedule.compressed])
     empty = _open_entry_cycles(schedule) - float(lasting.sum())
     # Spilled rows keep nothing on; beyond the uncompressed ones they are compressed, as above.
     beyond = np.maximum(spilled_row_cycles - whole, 0.0)
-    spilled = (spilled_row_cycles - beyond) + beyond / SLICE.blocks
+    spilled = (spilled_row_cycles - beyond) + beyond / schedule.geometry.blocks
     return whole + parts + always_on * empty - spilled
 
 
@@ -133,17 +132,17 @@ def used_entries(replay: PreparedReplay) -> int:
     """Entries on under `unused` or no gating; otherwise the most that are in windows at once."""
     technique, schedule = replay.technique, replay.schedule
     if not isinstance(replay, FixedReplay | PackedReplay):
-        return SLICE.entries
+        return replay.geometry.entries
     match technique.gating:
         case Gating.NONE:
-            return SLICE.entries
+            return replay.geometry.entries
         case Gating.IDLE_WINDOWS | Gating.EMPTY:
             return _most_open_entries(schedule)
         case Gating.UNUSED:
             pass
         case unknown:
             refuse_policy(unknown, "the entries in use")
-    used = np.zeros(SLICE.entries, dtype=bool)
+    used = np.zeros(replay.geometry.entries, dtype=bool)
     for starts, size in zip(replay.layout.base.T, schedule.windows.size, strict=True):
         for start in np.unique(starts):
             used[start : start + size] = True

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mcage.compiled import compiled
 from mcage.concurrency import Memo
 from mcage.engines.interface import Engine
-from mcage.geometry import SLICE
+from mcage.geometry import MOST_BLOCKS_OF_SLICE
 from mcage.replays.outcome import Counters
 from mcage.replays.prepare import RedirectedReplay, kept_of_replays
 from mcage.replays.schedule import DEATH, Schedule
@@ -29,17 +29,16 @@ from mcage.traces.model import RELEASE, WRITE
 COUNTERS = 8
 """Columns of counted events: the arrays of `Counters` in their order."""
 
-_ENTRIES, _BLOCKS, _WORDS = SLICE.entries, SLICE.blocks, SLICE.entries // 8
-_MANY = SLICE.entries * SLICE.blocks + 1
+_MANY = MOST_BLOCKS_OF_SLICE + 1
 _EACH, _EVEN, _PAIR = (np.uint64(byte * 0x0101010101010101) for byte in (1, 0b101, 0b11))
-"""Bytes of a word, each an entry whose four blocks are bits."""
+"""Bytes of a word, each an entry whose blocks, at most four, are bits."""
 _ONE, _TWO, _LAST = np.uint64(1), np.uint64(2), np.uint64(56)
 
 Count = Callable[
     [Sequence[RedirectedReplay], NDArray[np.int64], NDArray[np.uint8]], NDArray[np.int64]
 ]
 """Counts events int64[n, 8] of a technique on several kernels: which of them each instance runs,
-int64[n], and on which fault map, uint8[n, 256]."""
+int64[n], and on which fault map, uint8[n, entries]."""
 
 
 class Counts:
@@ -73,7 +72,7 @@ class Counts:
         ----------
         replays : sequence of RedirectedReplay
             The technique on each kernel.
-        kernel, fault_maps : int64[n], uint8[n, 256]
+        kernel, fault_maps : int64[n], uint8[n, entries]
             What each instance runs, and on which map.
         """
         if not only_numbers_matter(replays[0].technique):
@@ -109,7 +108,9 @@ class Counts:
         """Numbers of places, no more than there is use for, as a number of the kernel: int64[n]."""
         of_kernels = np.array([self._used.of(replay) for replay in replays])
         first, most_entries, most_blocks = of_kernels[kernel].T
-        reliable, sound = free_places(np.ascontiguousarray(fault_maps).view(np.uint64))
+        reliable, sound = free_places(
+            np.ascontiguousarray(fault_maps).view(np.uint64), replays[0].geometry.blocks
+        )
         entries, blocks = np.minimum(reliable, most_entries), np.minimum(sound, most_blocks)
         places: NDArray[np.int64] = first + entries * _MANY + blocks
         return places
@@ -154,22 +155,25 @@ class RememberingEngine(Engine):
 
 
 @compiled
-def free_places(words: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def free_places(
+    words: NDArray[np.uint64], blocks_of_entry: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Reliable entries, and sound blocks of the others, on fault maps: int64[n], int64[n].
 
-    The maps come in words of eight entries: uint64[n, 32].
+    The maps come in words of eight entries: uint64[n, entries / 8].
     """
+    entries = 8 * words.shape[1]
     reliable, sound = np.empty(len(words), np.int64), np.empty(len(words), np.int64)
     for place in range(len(words)):
         faulty, unusable = np.uint64(0), np.uint64(0)
-        for word in range(_WORDS):
+        for word in range(words.shape[1]):
             blocks = words[place, word]
             pairs = (blocks & _EVEN) + (blocks >> _ONE & _EVEN)
             unusable += ((pairs & _PAIR) + (pairs >> _TWO & _PAIR)) * _EACH >> _LAST
             any_block = blocks | blocks >> _ONE
             faulty += ((any_block | any_block >> _TWO) & _EACH) * _EACH >> _LAST
-        reliable[place] = _ENTRIES - np.int64(faulty)
-        sound[place] = _BLOCKS * np.int64(faulty) - np.int64(unusable)
+        reliable[place] = entries - np.int64(faulty)
+        sound[place] = blocks_of_entry * np.int64(faulty) - np.int64(unusable)
     return reliable, sound
 
 

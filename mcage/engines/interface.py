@@ -12,7 +12,7 @@ from mcage.engines.packed import Packed, PackedStress
 from mcage.engines.policies import Policies
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, by_kernel
 from mcage.engines.tracked_cells import TrackedCells
-from mcage.geometry import SLICE
+from mcage.geometry import GCN, SliceGeometry
 from mcage.replays.outcome import CellTimes, Counters
 from mcage.replays.prepare import FixedReplay, PackedReplay, PreparedReplay, RedirectedReplay
 from mcage.techniques import Technique
@@ -21,7 +21,7 @@ from mcage.techniques import Technique
 class Engine(ABC):
     """Replays traces for batches of instances.
 
-    Fault maps are uint8[instances, 256]: bit b set = block b of that entry is unusable, 0 = the
+    Fault maps are uint8[instances, entries]: bit b set = block b of that entry is unusable, 0 = the
     entry is reliable. A technique that does not heed them has the same cell times for all
     instances, which are given once (instances = 1).
 
@@ -69,7 +69,7 @@ class Engine(ABC):
         ----------
         replays : sequence of RedirectedReplay
             The technique on each kernel.
-        kernel, fault_maps : int64[n], uint8[n, 256]
+        kernel, fault_maps : int64[n], uint8[n, entries]
             What each instance runs, and on which map.
         """
         columns = {field.name: np.empty(len(kernel), dtype=np.int64) for field in fields(Counters)}
@@ -120,7 +120,7 @@ class Engine(ABC):
         ----------
         replays : sequence of PreparedReplay
             The technique on each kernel.
-        kernel, fault_maps : int64[n], uint8[n, 256]
+        kernel, fault_maps : int64[n], uint8[n, entries]
             What each instance runs, and on which map.
         """
         for number, fault_map in zip(kernel.tolist(), fault_maps, strict=True):
@@ -168,6 +168,6 @@ class Engine(ABC):
         )
 
 
-def fault_free_maps(instances: int = 1) -> NDArray[np.uint8]:
-    """Fault maps without a fault: uint8[instances, 256]."""
-    return np.zeros((instances, SLICE.entries), dtype=np.uint8)
+def fault_free_maps(instances: int = 1, geometry: SliceGeometry = GCN) -> NDArray[np.uint8]:
+    """Fault maps without a fault of slices of a geometry: uint8[instances, entries]."""
+    return np.zeros((instances, geometry.entries), dtype=np.uint8)

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from mcage.engines.stress import DenseStress, FaultFreeDuties, SliceTimes
 from mcage.engines.tracked_cells import TrackedCells
-from mcage.geometry import SLICE
 from mcage.replays.layout import Layout
 from mcage.replays.outcome import CellTimes
 from mcage.replays.packing import Packing, Places
@@ -48,9 +47,9 @@ class Packed:
         return CellTimes(np.stack(ones), np.stack(powered), np.array(period, dtype=np.int64))
 
     def slice_times(self, replay: PackedReplay, fault_map: NDArray[np.uint8]) -> SliceTimes:
-        """Times of one slice, whose fault map is uint8[256]."""
-        packing = replay.packing
-        ones = np.zeros((SLICE.entries, SLICE.entry_bits), dtype=np.int64)
+        """Times of one slice, whose fault map is uint8[entries]."""
+        packing, geometry = replay.packing, replay.geometry
+        ones = np.zeros((geometry.entries, geometry.entry_bits), dtype=np.int64)
         powered = np.zeros_like(ones)
         places = packing.places(fault_map)
         if not all(places):
@@ -79,7 +78,7 @@ class Packed:
     ) -> FixedReplay:
         """Re-timed replay with its windows where they lie on a fault map."""
         base = replay.packing.bases(fault_map, places)[None]
-        layout = Layout(base, np.zeros_like(base), np.zeros(SLICE.entries, dtype=np.int64))
+        layout = Layout(base, np.zeros_like(base), np.zeros_like(replay.layout.step))
         return FixedReplay.of(self._retimed(replay, places).schedule, layout)
 
     def _retimed(self, replay: PackedReplay, places: Places) -> FixedReplay:

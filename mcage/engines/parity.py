@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.stress import FaultFreeDuties
 from mcage.engines.tracked_cells import TrackedCells
-from mcage.geometry import SLICE
+from mcage.geometry import GCN, SliceGeometry
 from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.outcome import Counters
 from mcage.replays.prepare import PreparedReplay
@@ -86,12 +86,12 @@ def ask(engine: Engine, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -
         The engine that is asked.
     replay : PreparedReplay
         A trace under a technique.
-    fault_maps : uint8[instances, 256]
+    fault_maps : uint8[instances, entries]
         Maps of the second epoch; in the first there are no faults.
     """
     engine.check(replay.technique)
     instances = len(fault_maps)
-    fault_free = engine.cell_times(replay, fault_free_maps())
+    fault_free = engine.cell_times(replay, fault_free_maps(geometry=replay.geometry))
     times = engine.cell_times(replay, fault_maps) if replay.technique.heeds_faults else fault_free
     counters = engine.count(replay, fault_maps)
     integers = {name: getattr(counters, name) for name in _COUNTED}
@@ -103,24 +103,26 @@ def ask(engine: Engine, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -
     }
 
     duties = (
-        duty_cycles(at.reshape(1, -1), np.full(1, fault_free.period))
+        duty_cycles(at.reshape(1, -1), np.full(1, fault_free.period), replay.geometry.components)
         for at in (fault_free.zeros, fault_free.ones)
     )
-    stress = engine.stress(FaultFreeDuties((replay,), *duties), _tracked(instances), instances)
+    stress = engine.stress(
+        FaultFreeDuties((replay,), *duties), _tracked(instances, replay.geometry), instances
+    )
     everybody, kernel = np.arange(instances), np.zeros(instances, dtype=np.int64)
     floats = {}
-    for span, maps in enumerate((fault_free_maps(instances), fault_maps)):
+    for span, maps in enumerate((fault_free_maps(instances, replay.geometry), fault_maps)):
         stress.add(everybody, kernel, maps, _SECONDS[span])
         floats[f"longest seconds {span}"] = stress.longest.copy()
         floats[f"seconds of cells {span}"] = stress.tracked_seconds.now.copy()
     return Answers(integers, floats)
 
 
-def _tracked(instances: int) -> TrackedCells:
+def _tracked(instances: int, geometry: SliceGeometry) -> TrackedCells:
     """Cells of every instance: half of them in entries that all kernels use."""
     draw = np.random.default_rng(1)
-    anywhere = draw.integers(SLICE.cells, size=(instances, _TRACKED_CELLS // 2))
-    in_use = draw.integers(8 * SLICE.entry_bits, size=anywhere.shape)
+    anywhere = draw.integers(geometry.cells, size=(instances, _TRACKED_CELLS // 2))
+    in_use = draw.integers(8 * geometry.entry_bits, size=anywhere.shape)
     cell = np.hstack([anywhere, in_use])
     return TrackedCells(np.repeat(np.arange(instances), _TRACKED_CELLS), cell.ravel())
 
@@ -159,13 +161,17 @@ def excerpt() -> Trace:
     return dataclasses.replace(trace, **columns)
 
 
-def demanding_maps(instances: int) -> NDArray[np.uint8]:
-    """Fault maps uint8[instances, 256]: none, some faults, so many that registers spill, ..."""
+def demanding_maps(instances: int, geometry: SliceGeometry = GCN) -> NDArray[np.uint8]:
+    """Fault maps uint8[instances, entries]: none, some faults, so many that registers spill, ..."""
     draw = np.random.default_rng(2)
-    maps = fault_free_maps(instances)
+    maps = fault_free_maps(instances, geometry)
     for number in range(1, instances):
-        unusable = draw.integers(1, 1 << SLICE.blocks, SLICE.entries)
-        faulty = draw.random(SLICE.entries) < 0.15
-        hopeless = draw.random(SLICE.entries) < 0.95
-        maps[number] = np.where(hopeless, 15, unusable) if number % 2 == 0 else unusable * faulty
+        unusable = draw.integers(1, 1 << geometry.blocks, geometry.entries)
+        faulty = draw.random(geometry.entries) < 0.15
+        hopeless = draw.random(geometry.entries) < 0.95
+        maps[number] = (
+            np.where(hopeless, geometry.all_blocks, unusable)
+            if number % 2 == 0
+            else unusable * faulty
+        )
     return maps

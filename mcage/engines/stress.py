@@ -17,7 +17,8 @@ from mcage.replays.most_stressed import DutyCycles, longest_total
 from mcage.replays.prepare import PreparedReplay
 
 SliceTimes = tuple[NDArray[np.integer], NDArray[np.integer], int]
-"""Of every cell of a slice, cycles at '1' and powered, [256, 2048] each; cycles of the replay."""
+"""Of every cell of a slice, cycles at '1' and powered, [entries, cells of an entry] each; cycles of
+the replay."""
 
 TRACKED_TOGETHER = 1 << 14
 """Tracked cells whose times are added to together, so that they stay in the cache."""
@@ -88,7 +89,7 @@ class StressAccumulator(ABC):
             Positions in the batch.
         kernel : int64[m]
             Kernel that each runs.
-        fault_maps : uint8[m, 256]
+        fault_maps : uint8[m, entries]
             Fault map of each meanwhile.
         seconds : float
             Length of the epoch.
@@ -141,7 +142,7 @@ class StressAccumulator(ABC):
         ----------
         instances : int64[m]
             Positions in the batch.
-        kernel, fault_maps : int64[m], uint8[m, 256]
+        kernel, fault_maps : int64[m], uint8[m, entries]
             What each ran last, and on which map.
         seconds : float64[m]
             Seconds to be taken back, fewer than it ran.
@@ -181,7 +182,7 @@ class StressAccumulator(ABC):
         fault_maps: NDArray[np.uint8],
         seconds: float,
     ) -> None:
-        """Add an epoch, with a kernel for each: int64[m], int64[m], uint8[m, 256]."""
+        """Add an epoch, with a kernel for each: int64[m], int64[m], uint8[m, entries]."""
         for number, chosen in by_kernel(kernel):
             self._run(instances[chosen], number, fault_maps[chosen], seconds)
 
@@ -220,7 +221,7 @@ class StressAccumulator(ABC):
 
 
 class DenseStress(StressAccumulator):
-    """Two sums for each of the 524,288 cells of an instance: simple, and 8 MB.
+    """Two sums for each of the cells of an instance: simple, and 8 MB of 524,288.
 
     `_times` says what an epoch adds to them.
     """
@@ -273,7 +274,7 @@ class DenseStress(StressAccumulator):
 
     @abstractmethod
     def _times(self, replay: PreparedReplay, fault_map: NDArray[np.uint8]) -> SliceTimes:
-        """Times of a slice with a fault map uint8[256]."""
+        """Times of a slice with a fault map uint8[entries]."""
 
     def _read_tracked(self, instances: NDArray[np.int64]) -> None:
         tracked = self._tracked_of(instances)

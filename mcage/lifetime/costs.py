@@ -24,7 +24,6 @@ from mcage.costs import (
 )
 from mcage.costs.components import Penalties
 from mcage.engines.stress import by_kernel
-from mcage.geometry import SLICE
 from mcage.lifetime.fault_free import FaultFreeReplays
 from mcage.lifetime.outcomes import LifeMoments
 from mcage.replays.outcome import Event
@@ -181,7 +180,8 @@ class Meter:
         longer = slower * waits
         spent = energy(activity, technique, technology, slowdown=longer - 1)
         whole = waits + idle
-        held = self.fault_free.happens.holding[kernel] / SLICE.entries * technology.slice.leakage_mw
+        entries = self.fault_free.replays[kernel].geometry.entries
+        held = self.fault_free.happens.holding[kernel] / entries * technology.slice.leakage_mw
         power = spent.total / (self._nanoseconds(activity) * (slower * whole)) + held * idle / whole
         return np.stack([waits / whole, 1 / (slower * whole), power])
 

@@ -17,6 +17,7 @@ from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.stress import FaultFreeDuties
 from mcage.files.disk_cache import kept_on_disk
 from mcage.files.flat_records import arrays_of_record, record_of_arrays
+from mcage.geometry import SliceGeometry
 from mcage.replays.most_stressed import DutyCycles, skyline_cells
 from mcage.replays.outcome import Counters, events_per_cycle
 from mcage.replays.prepare import PreparedReplay, RedirectedReplay
@@ -35,7 +36,7 @@ class FaultFreeEvents:
         Events per busy cycle.
     peak_spilled_rows : int64[kernels]
         Largest number of spilled rows.
-    needed : bool[kernels, 256]
+    needed : bool[kernels, entries]
         Entries that must be reliable.
     idle : float64[kernels]
         Idle time after a pass in which the slice holds, over its busy time.
@@ -86,6 +87,11 @@ class FaultFreeReplays:
     activities: tuple[KernelActivity, ...]
 
     @property
+    def geometry(self) -> SliceGeometry:
+        """The slice."""
+        return self.replays[0].geometry
+
+    @property
     def redirects(self) -> bool:
         """Whether the technique moves registers away from faults."""
         return self.replays[0].technique.redirects
@@ -122,7 +128,7 @@ class FaultFreeReplays:
 
     @property
     def needed(self) -> NDArray[np.bool_]:
-        """Entries that must be reliable under each kernel: bool[kernels, 256]."""
+        """Entries that must be reliable under each kernel: bool[kernels, entries]."""
         return self.happens.needed
 
 
@@ -153,7 +159,12 @@ def fault_free_replays(
 
     arrays = kept_on_disk(key, computed) if key else computed()
     at_zero, at_one = (
-        DutyCycles.of(arrays[_cycles_at(which)], arrays["period"], arrays[_skyline_at(which)])
+        DutyCycles.of(
+            arrays[_cycles_at(which)],
+            arrays["period"],
+            arrays[_skyline_at(which)],
+            replays[0].geometry.components,
+        )
         for which in _STATES
     )
     return FaultFreeReplays(
@@ -170,10 +181,11 @@ def fault_free_replays(
 def _counted(engine: Engine, replays: Replays) -> list[Counters]:
     """What happens without faults under each kernel."""
     redirected = [replay for replay in replays if isinstance(replay, RedirectedReplay)]
+    maps = fault_free_maps(len(replays), replays[0].geometry)
     if not redirected:
-        return [engine.count(replay, fault_free_maps()) for replay in replays]
+        return [engine.count(replay, maps[:1]) for replay in replays]
     kernels = np.arange(len(replays))
-    return engine.redirect_each(redirected, kernels, fault_free_maps(len(replays))).one_by_one()
+    return engine.redirect_each(redirected, kernels, maps).one_by_one()
 
 
 def _times_of_cells(engine: Engine, replays: Replays) -> Arrays:
@@ -181,7 +193,8 @@ def _times_of_cells(engine: Engine, replays: Replays) -> Arrays:
     cycles: dict[str, list[NDArray[np.integer]]] = {which: [] for which in _STATES}
     period = np.zeros(len(replays), dtype=np.int64)
     kernels = np.arange(len(replays))
-    each = engine.cell_times_each(replays, kernels, fault_free_maps(len(replays)))
+    maps = fault_free_maps(len(replays), replays[0].geometry)
+    each = engine.cell_times_each(replays, kernels, maps)
     for kernel, times in enumerate(each):
         period[kernel] = np.max(times.period)
         narrow = np.uint32 if period[kernel] < 1 << 32 else np.int64

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from mcage.engines.interface import Engine
 from mcage.engines.stress import by_kernel
-from mcage.geometry import SLICE
 from mcage.lifetime.end_cause import EndCause
 from mcage.lifetime.fault_free import FaultFreeReplays
 from mcage.replays.outcome import COUNTED, EVENTS, Event, counted
@@ -23,7 +22,7 @@ class FaultMapReplays:
     ----------
     kernel : int64[n]
         Kernels; -1 where there is no replay yet.
-    fault_maps : uint8[n, 256]
+    fault_maps : uint8[n, entries]
         Fault maps.
     end_cause : int8[n]
         `EndCause` of a life for which the replay is infeasible; `EndCause.CENSORED` where the life
@@ -41,11 +40,11 @@ class FaultMapReplays:
     peak_spilled_rows: NDArray[np.int64]
 
     @classmethod
-    def none(cls, count: int) -> Self:
-        """Arrays for replays to come."""
+    def none(cls, count: int, entries: int) -> Self:
+        """Arrays for replays to come, of slices of so many entries."""
         return cls(
             np.full(count, -1),
-            np.zeros((count, SLICE.entries), dtype=np.uint8),
+            np.zeros((count, entries), dtype=np.uint8),
             np.full(count, EndCause.CENSORED, dtype=np.int8),
             np.zeros((count, EVENTS)),
             np.zeros(count, dtype=np.int64),
@@ -85,7 +84,7 @@ class FaultMapReplays:
         np.copyto(self.peak_spilled_rows, others.peak_spilled_rows, where=where)
 
     def are_of(self, kernel: NDArray[np.int64], fault_maps: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Whether they are those of kernels int64[n] on fault maps uint8[n, 256]: bool[n]."""
+        """Whether they are those of kernels int64[n] on fault maps uint8[n, entries]: bool[n]."""
         same: NDArray[np.bool_] = (_words(self.fault_maps) == _words(fault_maps)).all(axis=1)
         same &= self.kernel == kernel
         return same
@@ -121,7 +120,7 @@ class Feasibility:
         ----------
         kernel : int64[n]
             Kernels.
-        fault_maps : uint8[n, 256]
+        fault_maps : uint8[n, entries]
             Fault maps.
         *known : FaultMapReplays
             Replays [n] made before; they are taken over where kernel and fault map are the same.

@@ -126,7 +126,9 @@ class _Simulation:
         )
         # The last epoch of each instance so far, and the replays at both its ends.
         self.epoch = np.zeros(count, dtype=np.int64)
-        self.first, self.last = FaultMapReplays.none(count), FaultMapReplays.none(count)
+        entries = fault_free.geometry.entries
+        self.first = FaultMapReplays.none(count, entries)
+        self.last = FaultMapReplays.none(count, entries)
 
         self.ended_by_delay = np.zeros(count, dtype=bool)
         self.ended_by_faults = np.zeros(count, dtype=bool)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.errors import UserError
-from mcage.geometry import SLICE
+from mcage.geometry import SliceGeometry
 from mcage.replays.schedule import Schedule
 from mcage.replays.windows import Windows
 from mcage.techniques import Placement, refuse_policy
@@ -30,7 +30,7 @@ class Layout:
     ----------
     base, rotation : int64[passes, windows]
         One pass per starting offset.
-    step : int64[256]
+    step : int64[entries]
         The pass after pass p is, for this entry, pass (p + step) mod passes; 0: every pass is
         followed by itself.
     """
@@ -46,7 +46,7 @@ class Layout:
 
     @property
     def orbits(self) -> NDArray[np.int64]:
-        """Orbits of passes that each entry sees: int64[256].
+        """Orbits of passes that each entry sees: int64[entries].
 
         From pass p the steps of an entry come back to p after passes / g turns, g the greatest
         common divisor of passes and step. Passes 0 ... g - 1 therefore start the g orbits: turn t
@@ -62,7 +62,7 @@ class Layout:
         base, rotation = self.base[passes], self.rotation[passes]
         place, window = np.nonzero((base <= entry) & (entry < base + size))
         shifted = entry - base[place, window] - rotation[place, window]
-        register = window * SLICE.entries + shifted % size[window]
+        register = window * len(self.step) + shifted % size[window]
         return RegistersInEntry(*np.divmod(place, turns), register)
 
 
@@ -74,7 +74,7 @@ class RegistersInEntry(NamedTuple):
     orbit, turn : int64[n]
         Orbit of passes, and which of its passes.
     register : int64[n]
-        256 x window + register.
+        entries x window + register.
     """
 
     orbit: NDArray[np.int64]
@@ -89,8 +89,8 @@ class WritesOfRegisters(NamedTuple):
     ----------
     write : int64[n]
         Writes, those of a register in order of time.
-    first, end : int64[256 * windows]
-        Register 256 x window + r has the writes ``write[first:end]``.
+    first, end : int64[entries * windows]
+        Register entries x window + r has the writes ``write[first:end]``.
     """
 
     write: NDArray[np.int64]
@@ -100,10 +100,11 @@ class WritesOfRegisters(NamedTuple):
 
 def writes_of_registers(schedule: Schedule) -> WritesOfRegisters:
     """Return the writes of a replay that go to an entry, sorted by register."""
-    register = schedule.window * SLICE.entries + schedule.reg
+    entries = schedule.geometry.entries
+    register = schedule.window * entries + schedule.reg
     in_entry = np.flatnonzero(~schedule.in_table)
     write = in_entry[np.argsort(register[in_entry], kind="stable")]
-    registers = np.arange(len(schedule.windows.size) * SLICE.entries)
+    registers = np.arange(len(schedule.windows.size) * entries)
     return WritesOfRegisters(
         write,
         np.searchsorted(register[write], registers, side="left"),
@@ -123,27 +124,28 @@ def window_layout(schedule: Schedule) -> Layout:
     windows = schedule.windows
     match schedule.technique.placement:
         case Placement.ROTATE:
-            return _rotate(windows)
+            return _rotate(windows, schedule.geometry)
         case Placement.ROUND_ROBIN:
             return _round_robin(schedule)
         case Placement.DIRECT | Placement.PACK | Placement.REDIRECT | Placement.GUARD:
             base = windows.base[None]
-            return Layout(base, np.zeros_like(base), np.zeros(SLICE.entries, dtype=np.int64))
+            step = np.zeros(schedule.geometry.entries, dtype=np.int64)
+            return Layout(base, np.zeros_like(base), step)
         case unknown:
             refuse_policy(unknown, "window_layout")
 
 
-def _rotate(windows: Windows) -> Layout:
+def _rotate(windows: Windows, geometry: SliceGeometry) -> Layout:
     """RAR: every slot's counter starts at the pass's offset and advances at each re-assignment."""
     passes = math.lcm(*(int(size) for size in np.unique(windows.size)))
     offset = np.arange(passes)[:, None]
     rotation = (offset + windows.generation) % windows.size
     base = np.tile(windows.base, (passes, 1))  # writable, or the engine would be compiled for it
-    return Layout(base, rotation, _rotation_steps(windows, passes))
+    return Layout(base, rotation, _rotation_steps(windows, passes, geometry))
 
 
-def _rotation_steps(windows: Windows, passes: int) -> NDArray[np.int64]:
-    """Pass that each entry sees after pass 0: int64[256].
+def _rotation_steps(windows: Windows, passes: int, geometry: SliceGeometry) -> NDArray[np.int64]:
+    """Pass that each entry sees after pass 0: int64[entries].
 
     A pass advances every slot's counter by the windows that the slot gets. An entry that belongs
     to several slots, one in each of several kernels, asks for a pass that has the counters of all
@@ -152,9 +154,9 @@ def _rotation_steps(windows: Windows, passes: int) -> NDArray[np.int64]:
     """
     generations = np.bincount(windows.slot)[windows.slot]
     candidates = np.arange(passes)[:, None]
-    step = np.zeros(SLICE.entries, dtype=np.int64)
+    step = np.zeros(geometry.entries, dtype=np.int64)
     before: NDArray[np.bool_] | None = None
-    for entry in range(SLICE.entries):
+    for entry in range(geometry.entries):
         covers = (windows.base <= entry) & (entry < windows.base + windows.size)
         if before is not None and np.array_equal(covers, before):
             step[entry] = step[entry - 1]
@@ -168,12 +170,12 @@ def _rotation_steps(windows: Windows, passes: int) -> NDArray[np.int64]:
 
 
 def _round_robin(schedule: Schedule) -> Layout:
-    """ARGO: a new window takes the next free place in turn, of all floor(256/N).
+    """ARGO: a new window takes the next free place in turn, of all floor(entries/N).
 
     The pass depends on the pointer to the next place modulo the places of its first window.
     """
-    windows = schedule.windows
-    places = SLICE.entries // windows.size
+    windows, entries = schedule.windows, schedule.geometry.entries
+    places = entries // windows.size
     passes = int(places[0])
     base = np.empty((passes, len(places)), dtype=np.int64)
     moves = set()
@@ -205,22 +207,22 @@ def _round_robin(schedule: Schedule) -> Layout:
                 busy &= ~(whole << taken.pop(window))
         moves.add((pointer - offset) % passes)
     step = moves.pop() if len(moves) == 1 else 0
-    return Layout(base, np.zeros_like(base), np.full(SLICE.entries, step, dtype=np.int64))
+    return Layout(base, np.zeros_like(base), np.full(entries, step, dtype=np.int64))
 
 
 def needed_entries(schedule: Schedule, layout: Layout) -> NDArray[np.bool_]:
-    """Entries that must be reliable, since the technique cannot move data: bool[256].
+    """Entries that must be reliable, since the technique cannot move data: bool[entries].
 
     All entries of the windows in use; under table storage those only that ever hold a value,
     since a register whose values all sit in the table never touches its entry.
     """
-    windows = schedule.windows
-    needed = np.zeros(SLICE.entries, dtype=bool)
+    windows, entries = schedule.windows, schedule.geometry.entries
+    needed = np.zeros(entries, dtype=bool)
     if schedule.technique.stores_in_table:
         held = ~schedule.compressed
         window, reg = schedule.window[held], schedule.reg[held]
-        pairs = np.unique(window * SLICE.entries + reg)
-        window, reg = pairs // SLICE.entries, pairs % SLICE.entries
+        pairs = np.unique(window * entries + reg)
+        window, reg = pairs // entries, pairs % entries
         entry = layout.base[:, window] + (layout.rotation[:, window] + reg) % windows.size[window]
         needed[entry.ravel()] = True
         return needed

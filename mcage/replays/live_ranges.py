@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.geometry import SLICE
-from mcage.traces.model import ALL_LANES, READ, WRITE, Trace
+from mcage.traces.model import READ, WRITE, Trace
 
 
 @dataclass(frozen=True)
@@ -45,14 +44,14 @@ def live_ranges(trace: Trace, window_of_event: NDArray[np.int64]) -> LiveRanges:
         Window that each event belongs to: a register's life ends with its window.
     """
     accesses = np.flatnonzero((trace.kind == WRITE) | (trace.kind == READ))
-    register = window_of_event[accesses] * SLICE.entries + trace.reg[accesses]
+    register = window_of_event[accesses] * trace.geometry.entries + trace.reg[accesses]
     order = np.argsort(register, kind="stable")
     event, register = accesses[order], register[order]
     is_write = trace.kind[event] == WRITE
     place = np.arange(len(event))
 
     # A range goes from a write of a whole register, or its first write, to the next such write.
-    opens = is_write & (trace.exec_mask[event] == ALL_LANES)
+    opens = is_write & (trace.exec_mask[event] == trace.geometry.all_lanes)
     opens |= _first_of_each(register, is_write)
     starts = opens | (np.diff(register, prepend=-1) != 0)  # or reads of what was never written
     begin = np.maximum.accumulate(np.where(starts, place, 0))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.compiled import compiled
-from mcage.geometry import SLICE
+from mcage.geometry import COMPONENT_BITS
 
 BLOCK = 32
 """Neighbouring cells of a skyline that have a bound in common."""
@@ -29,7 +29,6 @@ TOGETHER = 64
 SAMPLE = 1 << 12
 """Cells that tell how duty cycles are distributed."""
 
-_BITS = SLICE.entry_bits // SLICE.components
 _SIGNATURE_BITS = 63
 
 
@@ -75,20 +74,26 @@ class DutyCycles:
         Cycles of the whole replay.
     skyline : Skyline
         The cells of which one is the most stressed.
+    components : int
+        Components of an entry.
     """
 
     cycles: NDArray[np.integer]
     period: NDArray[np.int64]
     skyline: Skyline
+    components: int
 
     @classmethod
     def of(
-        cls, cycles: NDArray[np.integer], period: NDArray[np.int64], cells: NDArray[np.int64]
+        cls,
+        cycles: NDArray[np.integer],
+        period: NDArray[np.int64],
+        cells: NDArray[np.int64],
+        components: int,
     ) -> "DutyCycles":
         """Duty cycles of which the skyline is one of given cells, int64[m]."""
-        return cls(
-            cycles, period, Skyline.of(cells, np.take(cycles, cells, axis=1) / period[:, None])
-        )
+        skyline = Skyline.of(cells, np.take(cycles, cells, axis=1) / period[:, None])
+        return cls(cycles, period, skyline, components)
 
     def of_kernel(self, kernel: int) -> NDArray[np.float64]:
         """Fraction of the time for which each cell is stressed under a kernel: float64[cells]."""
@@ -103,16 +108,18 @@ class DutyCycles:
     @cached_property
     def most(self) -> NDArray[np.float64]:
         """Largest duty cycle of any component: float64[kernels, entries, bits of a component]."""
-        shape = (len(self.cycles), -1, SLICE.components, SLICE.component_bits)
+        shape = (len(self.cycles), -1, self.components, COMPONENT_BITS)
         cycles: NDArray[np.integer] = self.cycles.reshape(shape).max(axis=2)
         most: NDArray[np.float64] = cycles / self.period[:, None, None]
         return most
 
 
-def duty_cycles(cycles: NDArray[np.integer], period: NDArray[np.int64]) -> DutyCycles:
+def duty_cycles(
+    cycles: NDArray[np.integer], period: NDArray[np.int64], components: int
+) -> DutyCycles:
     """Duty cycles with their skyline; cycles [kernels, cells], periods int64[kernels]."""
     cycles = cycles.astype(np.uint32 if period.max() < 1 << 32 else np.int64, copy=False)
-    return DutyCycles.of(cycles, period, skyline_cells(cycles / period[:, None]))
+    return DutyCycles.of(cycles, period, skyline_cells(cycles / period[:, None]), components)
 
 
 def skyline_cells(duty: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -142,7 +149,7 @@ def _beside_the_largest(duty: NDArray[np.float64]) -> NDArray[np.int64]:
     """
     total = _totals(duty)
     largest = np.flatnonzero(total == total.max())
-    best = largest[np.argmin(largest % _BITS)]
+    best = largest[np.argmin(largest % COMPONENT_BITS)]
     left = np.zeros(len(total), dtype=np.bool_)
     left[best] = True
     for of_kernel in duty:
@@ -151,7 +158,7 @@ def _beside_the_largest(duty: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _by_bit(cells: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    return [cells[cells % _BITS == bit] for bit in range(_BITS)]
+    return [cells[cells % COMPONENT_BITS == bit] for bit in range(COMPONENT_BITS)]
 
 
 def _unrivalled(duty: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -53,7 +53,7 @@ class CellTimes:
 
     Attributes
     ----------
-    ones, powered : int64[instances, 256, 2048]
+    ones, powered : int64[instances, entries, cells of an entry]
         Cells that are never written are off throughout: both are 0.
     period : int or int64[instances]
         Cycles of all passes together; of each instance where windows may have to wait.
@@ -65,7 +65,7 @@ class CellTimes:
 
     @property
     def zeros(self) -> NDArray[np.int64]:
-        """Cycles at '0': int64[instances, 256, 2048]."""
+        """Cycles at '0': int64[instances, entries, cells of an entry]."""
         return self.powered - self.ones
 
     @property

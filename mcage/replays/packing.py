@@ -28,7 +28,7 @@ def packed_bases(fault_map: NDArray[np.uint8], size: int) -> NDArray[np.int64]:
 
     Parameters
     ----------
-    fault_map : uint8[256]
+    fault_map : uint8[entries]
         0 where an entry is reliable.
     size : int
         Registers of a window.
@@ -102,14 +102,14 @@ class Packing:
         return {}
 
     def places(self, fault_map: NDArray[np.uint8]) -> Places:
-        """Windows of each size that fit on a fault map uint8[256], if not more than recorded."""
+        """Windows of each size that fit on a map uint8[entries], not more than recorded."""
         return tuple(
             min(slots, len(packed_bases(fault_map, size)))
             for size, slots in zip(self.sizes, self.slots, strict=True)
         )
 
     def fits(self, fault_maps: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Whether all kernels can run, if slowly, on fault maps uint8[n, 256]: bool[n]."""
+        """Whether all kernels can run, if slowly, on fault maps uint8[n, entries]: bool[n]."""
         return np.array([all(self.places(fault_map)) for fault_map in fault_maps], dtype=bool)
 
     def slowdown(self, fault_maps: NDArray[np.uint8]) -> NDArray[np.float64]:

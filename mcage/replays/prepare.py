@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mcage.concurrency import Lazy
 from mcage.files.disk_cache import Arrays, kept_on_disk
-from mcage.geometry import SLICE
+from mcage.geometry import SliceGeometry
 from mcage.replays.layout import Layout, needed_entries, window_layout
 from mcage.replays.packing import Packing
 from mcage.replays.schedule import Schedule, make_schedule
@@ -37,6 +37,8 @@ class PreparedReplay(ABC):
     ----------
     technique : Technique
         The technique.
+    geometry : SliceGeometry
+        The slice.
     cycles : int
         Length of one pass of the trace.
     scheduled : Lazy
@@ -46,6 +48,7 @@ class PreparedReplay(ABC):
     """
 
     technique: Technique
+    geometry: SliceGeometry
     cycles: int
     scheduled: Lazy[Schedule]
     digest: str = field(default="", kw_only=True)
@@ -67,8 +70,8 @@ class PreparedReplay(ABC):
 
     @property
     def needed(self) -> NDArray[np.bool_]:
-        """Entries that must be reliable, bool[256]: none if the technique heeds the fault map."""
-        return np.zeros(SLICE.entries, dtype=bool)
+        """Entries that must be reliable, bool[entries]: none if the technique heeds faults."""
+        return np.zeros(self.geometry.entries, dtype=bool)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +90,7 @@ class FixedReplay(PreparedReplay):
     def of(cls, schedule: Schedule, layout: Layout) -> "FixedReplay":
         """Replay of a schedule with its windows in given places."""
         given = Lazy(lambda: schedule), Lazy(lambda: layout)
-        return cls(schedule.technique, schedule.cycles, *given)
+        return cls(schedule.technique, schedule.geometry, schedule.cycles, *given)
 
     @property
     def layout(self) -> Layout:
@@ -101,7 +104,7 @@ class FixedReplay(PreparedReplay):
 
     @cached_property
     def needed(self) -> NDArray[np.bool_]:
-        """Entries in which windows lie, bool[256]: a window cannot avoid a fault."""
+        """Entries in which windows lie, bool[entries]: a window cannot avoid a fault."""
         return needed_entries(self.schedule, self.layout)
 
 
@@ -162,7 +165,7 @@ def prepare(
     delta_limit : int or None
         Largest delta of a compressible value: 64 as published, None for any power of two.
     selector_offsets : int
-        Starting entries over which rotating selectors are averaged, a divisor of 256.
+        Starting entries over which rotating selectors are averaged, a divisor of the entries.
 
     Raises
     ------
@@ -175,10 +178,10 @@ def prepare(
         return trace.whole if isinstance(trace, RecordedTrace) else trace
 
     schedule = Lazy(lambda: make_schedule(whole(), technique, delta_limit))
-    given = technique, int(trace.cycles), schedule
+    given = technique, trace.geometry, int(trace.cycles), schedule
     if technique.redirects:
         starts = selector_offsets if technique.rotating_selectors else 1
-        offsets = np.arange(starts, dtype=np.int64) * (SLICE.entries // starts)
+        offsets = np.arange(starts, dtype=np.int64) * (trace.geometry.entries // starts)
         digest = ""
         if isinstance(trace, RecordedTrace):
             digest = f"{trace.digest()} {technique!r} {delta_limit} {starts}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.geometry import SLICE
+from mcage.geometry import SliceGeometry
 from mcage.replays.live_ranges import live_ranges
 from mcage.replays.stored_values import StoredValues, stored_values_of
 from mcage.replays.windows import Windows
@@ -34,7 +34,7 @@ class Schedule:
         When its value is replaced by the next write of the register, or its window is released;
         under guard placement also when it is dead: with its last read.
     window, reg, row : int64[writes]
-        Window, register index in it, and row (window base + index, 0 ... 255).
+        Window, register index in it, and row (window base + index).
     residency_first : int64[writes]
         First write of the residency: the writes of a register in a row that keep its compression
         state and hence its home, unless it was spilled. Under guard placement it is a life
@@ -76,6 +76,11 @@ class Schedule:
     stored_values: StoredValues
     compressible_writes: int
     reads: int
+
+    @property
+    def geometry(self) -> SliceGeometry:
+        """The slice."""
+        return self.trace.geometry
 
     @property
     def writes(self) -> int:
@@ -128,7 +133,7 @@ def make_schedule(trace: Trace, technique: Technique, delta_limit: int | None) -
         case Storage.PLAIN:
             compressed = np.zeros(len(value), dtype=bool)
         case Storage.INLINE:
-            compressed = ~divergent & (wc_bytes(trace.values)[value] < SLICE.entry_bits // 8)
+            compressed = ~divergent & (wc_bytes(trace.values)[value] < trace.geometry.entry_bytes)
         case Storage.TABLE | Storage.BLOCK:
             compressed = ~divergent & pattern_fits
         case unknown:
@@ -141,7 +146,7 @@ def make_schedule(trace: Trace, technique: Technique, delta_limit: int | None) -
 
     mispredicted = np.zeros(len(value), dtype=bool)
     if technique.compresses:
-        guessed = first_block_fits(trace.values, delta_limit)[value]
+        guessed = first_block_fits(trace.values, trace.geometry, delta_limit)[value]
         mispredicted = guessed & ~pattern_fits & ~divergent
     end_cycle, op_kind, op = writes.end_cycle, writes.op_kind, writes.op
     if technique.borrows:
@@ -150,7 +155,7 @@ def make_schedule(trace: Trace, technique: Technique, delta_limit: int | None) -
         begun = np.flatnonzero(residency_first == np.arange(len(value)))
         op_kind, op = _with_deaths(trace, op_kind, op, lives.death_event[begun], begun)
     stored_values = stored_values_of(
-        trace.values, value, writes.lanes, compressed, technique.storage
+        trace.values, trace.geometry, value, writes.lanes, compressed, technique.storage
     )
     return Schedule(
         trace=trace,

@@ -6,15 +6,13 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.geometry import SLICE
+from mcage.geometry import SliceGeometry
 from mcage.techniques import Storage, refuse_policy
-from mcage.traces.patterns import classify, wc_bytes
+from mcage.traces.patterns import classify, wc_bytes, wc_sizes
 
 REGIONS = 4
-"""Parts of an entry that are powered separately: its blocks, or the byte ranges of WC."""
-
-WC_SIZES = (4, 67, 130, 256)
-"""Powered bytes of a Warped-Compression register (Valero et al., IEEE TC 2019, section 5.3)."""
+"""Parts of an entry that are powered separately: its blocks, or the byte ranges of WC. With
+fewer than four blocks, the last parts are empty."""
 
 CODE_MASK = np.uint32(0xFF)
 """Cells of a record's second component that hold its exponent codes: one byte."""
@@ -26,11 +24,11 @@ class StoredValues:
 
     Attributes
     ----------
-    contents : uint32[n, 64]
+    contents : uint32[n, components]
         Distinct contents of an entry.
     image : int64[writes]
         Row of `contents` that a write stores.
-    masks : uint32[masks, 64]
+    masks : uint32[masks, components]
         Distinct sets of cells that writes overwrite; row 0 is all cells.
     mask : int64[writes]
         Row of `masks`.
@@ -41,7 +39,7 @@ class StoredValues:
         Exponent codes of a record.
     regions : int64[writes]
         Bit r set: region r of the entry is powered by this write (a record: its block).
-    region_masks : uint32[4, 64]
+    region_masks : uint32[4, components]
         Cells of each region.
     """
 
@@ -57,6 +55,7 @@ class StoredValues:
 
 def stored_values_of(
     values: NDArray[np.uint32],
+    geometry: SliceGeometry,
     value: NDArray[np.int64],
     lanes: NDArray[np.uint64],
     compressed: NDArray[np.bool_],
@@ -66,8 +65,10 @@ def stored_values_of(
 
     Parameters
     ----------
-    values : uint32[rows, 64]
+    values : uint32[rows, components]
         Distinct register contents of the trace.
+    geometry : SliceGeometry
+        The slice.
     value : int64[writes]
         Row of `values` that the register holds after the write.
     lanes : uint64[writes]
@@ -79,12 +80,15 @@ def stored_values_of(
     """
     contents, image = values, value.copy()
     regions = np.full(len(value), 0b1111, dtype=np.int64)
-    every_lane = ~np.uint64(0)
+    every_lane = geometry.all_lanes
     partial_sets = np.unique(lanes[lanes != every_lane])
     mask = np.where(lanes == every_lane, 0, 1 + np.searchsorted(partial_sets, lanes))
-    masks = _lane_masks(np.append(every_lane, partial_sets))
+    masks = _lane_masks(np.append(every_lane, partial_sets), geometry.components)
     record_code = np.zeros(len(value), dtype=np.uint8)
-    region_ends = [SLICE.block_bits * (block + 1) for block in range(REGIONS)]
+    region_ends = [
+        min(geometry.block_bits * (block + 1), geometry.entry_bits) for block in range(REGIONS)
+    ]
+    region_bytes = wc_sizes(geometry.components)
     is_record = np.zeros(len(value), dtype=bool)
     match storage:
         case Storage.PLAIN | Storage.TABLE:
@@ -94,13 +98,15 @@ def stored_values_of(
             record_code[compressed] = record_codes(values)[value[compressed]]
         case Storage.INLINE:
             sizes = wc_bytes(values)
-            size_class = np.searchsorted(WC_SIZES, sizes)[value[compressed]]
+            size_class = np.searchsorted(region_bytes, sizes)[value[compressed]]
             contents = np.concatenate([values, packed_deltas(values, sizes)])
             image[compressed] += len(values)
             mask[compressed] = len(masks) + size_class
-            masks = np.concatenate([masks, *(cell_mask(0, 8 * size)[None] for size in WC_SIZES)])
+            masks = np.concatenate(
+                [masks, *(cell_mask(0, 8 * size, geometry)[None] for size in region_bytes)]
+            )
             regions[compressed] = (2 << size_class) - 1
-            region_ends = [8 * size for size in WC_SIZES]
+            region_ends = [8 * size for size in region_bytes]
         case unknown:
             refuse_policy(unknown, "stored_values_of")
     return StoredValues(
@@ -112,26 +118,26 @@ def stored_values_of(
         record_code=record_code,
         regions=regions,
         region_masks=np.stack(
-            [cell_mask(start, end) for start, end in pairwise([0, *region_ends])]
+            [cell_mask(start, end, geometry) for start, end in pairwise([0, *region_ends])]
         ),
     )
 
 
-def cell_mask(start_bit: int, end_bit: int) -> NDArray[np.uint32]:
-    """Cells start_bit ... end_bit - 1 of an entry as a set: uint32[64]."""
-    bits = np.zeros(SLICE.entry_bits, dtype=np.uint8)
+def cell_mask(start_bit: int, end_bit: int, geometry: SliceGeometry) -> NDArray[np.uint32]:
+    """Cells start_bit ... end_bit - 1 of an entry as a set: uint32[components]."""
+    bits = np.zeros(geometry.entry_bits, dtype=np.uint8)
     bits[start_bit:end_bit] = 1
     return np.packbits(bits, bitorder="little").view("<u4").astype(np.uint32)
 
 
-def _lane_masks(lanes: NDArray[np.uint64]) -> NDArray[np.uint32]:
-    """Cells of each set of lanes: uint64[sets] to uint32[sets, 64]."""
-    chosen = (lanes[:, None] >> np.arange(SLICE.components, dtype=np.uint64)) & np.uint64(1)
+def _lane_masks(lanes: NDArray[np.uint64], components: int) -> NDArray[np.uint32]:
+    """Cells of each set of lanes: uint64[sets] to uint32[sets, components]."""
+    chosen = (lanes[:, None] >> np.arange(components, dtype=np.uint64)) & np.uint64(1)
     return np.where(chosen == 1, np.uint32(0xFFFF_FFFF), np.uint32(0))
 
 
 def record_codes(values: NDArray[np.uint32]) -> NDArray[np.uint8]:
-    """Exponent codes of compressible contents: uint32[rows, 64] to uint8[rows].
+    """Exponent codes of compressible contents: uint32[rows, components] to uint8[rows].
 
     Bits 0-2 log2 of the element delta, bits 3-5 log2 of the block delta, 7 for a delta of zero
     (Valero et al., IEEE TC 2019, section 5.1.1). A delta above 64, which compresses only without
@@ -149,12 +155,14 @@ def _exponent_code(delta: NDArray[np.uint32]) -> NDArray[np.uint8]:
 def packed_deltas(values: NDArray[np.uint32], sizes: NDArray[np.int64]) -> NDArray[np.uint32]:
     """Warped-Compression contents of an entry: base, then signed deltas of one or two bytes.
 
-    uint32[rows, 64] and byte sizes int64[rows] to uint32[rows, 64]; bytes beyond the size are 0.
+    uint32[rows, components] and byte sizes int64[rows] to uint32[rows, components]; bytes
+    beyond the size are 0.
     """
-    packed = np.zeros((len(values), SLICE.entry_bits // 8), dtype=np.uint8)
+    _, of_bytes, of_halves, whole = wc_sizes(values.shape[1])
+    packed = np.zeros((len(values), whole), dtype=np.uint8)
     packed[:, :4] = np.ascontiguousarray(values[:, :1].astype("<u4")).view(np.uint8)
     deltas = values[:, 1:] - values[:, :1]
-    byte, half = sizes == WC_SIZES[1], sizes == WC_SIZES[2]
-    packed[byte, 4:67] = deltas[byte].astype(np.uint8)
-    packed[half, 4:130] = np.ascontiguousarray(deltas[half].astype("<u2")).view(np.uint8)
+    byte, half = sizes == of_bytes, sizes == of_halves
+    packed[byte, 4:of_bytes] = deltas[byte].astype(np.uint8)
+    packed[half, 4:of_halves] = np.ascontiguousarray(deltas[half].astype("<u2")).view(np.uint8)
     return packed.view("<u4").astype(np.uint32)

@@ -9,9 +9,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.geometry import SLICE
+from mcage.geometry import SliceGeometry
 from mcage.replays.windows import Windows, windows_of
-from mcage.traces.model import ALL_LANES, READ, WRITE, Trace
+from mcage.traces.model import READ, WRITE, Trace
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class Writes:
         When the write happens, and when the next write of the register replaces its value or its
         window is released.
     window, reg, row : int64[writes]
-        Window, register index in it, and row (window base + index, 0 ... 255).
+        Window, register index in it, and row (window base + index).
     value : int64[writes]
         Row of the trace's values that the register holds after the write.
     first, divergent : bool[writes]
@@ -87,7 +87,7 @@ def _writes_of(trace: Trace) -> Writes:
     cycle = trace.cycle[events].astype(np.int64)
     exec_mask = trace.exec_mask[events]
 
-    key = window * SLICE.entries + reg
+    key = window * trace.geometry.entries + reg
     order = np.argsort(key, kind="stable")
     first_sorted = np.ones(len(order), dtype=bool)
     first_sorted[1:] = key[order][1:] != key[order][:-1]
@@ -107,8 +107,8 @@ def _writes_of(trace: Trace) -> Writes:
         row=windows.base[window] + reg,
         value=trace.value[events].astype(np.int64),
         first=first,
-        divergent=exec_mask != ALL_LANES,
-        lanes=_lanes(exec_mask, order, first_sorted),
+        divergent=exec_mask != trace.geometry.all_lanes,
+        lanes=_lanes(exec_mask, order, first_sorted, trace.geometry),
         reads_after=_reads_after(trace, window_of_event, events),
         by_register=order,
         op_kind=op_kind,
@@ -132,7 +132,7 @@ def _reads_after(
 ) -> NDArray[np.int64]:
     """Reads that each write's value serves."""
     accesses = np.flatnonzero((trace.kind == WRITE) | (trace.kind == READ))
-    key = window_of_event[accesses] * SLICE.entries + trace.reg[accesses]
+    key = window_of_event[accesses] * trace.geometry.entries + trace.reg[accesses]
     order = np.argsort(key, kind="stable")
     is_write = trace.kind[accesses[order]] == WRITE
     latest = np.maximum.accumulate(np.where(is_write, np.arange(len(order)), -1))
@@ -143,16 +143,19 @@ def _reads_after(
 
 
 def _lanes(
-    exec_mask: NDArray[np.uint64], order: NDArray[np.int64], first_sorted: NDArray[np.bool_]
+    exec_mask: NDArray[np.uint64],
+    order: NDArray[np.int64],
+    first_sorted: NDArray[np.bool_],
+    geometry: SliceGeometry,
 ) -> NDArray[np.uint64]:
     """Lanes that the wavefront has written in the register so far, this write included."""
     lanes = exec_mask[order]
     starts = np.flatnonzero(first_sorted)
     ends = np.append(starts[1:], len(lanes))
-    partial = lanes[starts] != ALL_LANES
+    partial = lanes[starts] != geometry.all_lanes
     for start, end in zip(starts[partial], ends[partial], strict=True):
         np.bitwise_or.accumulate(lanes[start:end], out=lanes[start:end])
-    lanes[np.repeat(~partial, ends - starts)] = ALL_LANES
+    lanes[np.repeat(~partial, ends - starts)] = geometry.all_lanes
     result = np.empty_like(lanes)
     result[order] = lanes
     return result

@@ -4,6 +4,7 @@ Unknown keys are refused, and every value is checked where it enters: past this 
 are trusted.
 """
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -16,6 +17,8 @@ from pydantic import (
 )
 
 from mcage.distributions import FORMS, Distribution
+from mcage.errors import UserError
+from mcage.geometry import PRESETS, SliceGeometry
 from mcage.plain_text import shortened
 from mcage.spec.workload_mix import canonical_mix
 
@@ -193,15 +196,51 @@ class Faults(Section):
     """Largest deviation of a selected map from the table; None: 0.05."""
 
 
+class Geometry(Section):
+    """The slice, where it is not as the traces say; what is left out is as in the preset."""
+
+    preset: Literal["gcn", "nvidia"] | None = None
+    """Slice that the other keys change: gcn 256 x 64, nvidia 512 x 32; None: that of the traces."""
+    entries: int | None = None
+    """Number of registers of the slice: 64, 128, 256, 512 or 1024."""
+    components: int | None = None
+    """Number of components of 32 bit of a register, a lane each: a multiple of 8 up to 64."""
+    block_components: int | None = None
+    """Number of components of a block; 1, 2 or 4 blocks make a register."""
+
+    def of(self, recorded: SliceGeometry) -> SliceGeometry:
+        """The slice for a trace that was recorded on another, or on the same.
+
+        Raises
+        ------
+        UserError
+            There is no such slice.
+        """
+        base = PRESETS[self.preset] if self.preset else recorded
+        try:
+            return replace(base, **self.model_dump(exclude={"preset"}, exclude_none=True))
+        except UserError as error:
+            raise UserError(f"registers.{error}") from error
+
+
 class Registers(Section):
     """Sizes and rules of the register file and its techniques."""
 
+    geometry: Geometry | None = None
+    """The slice, or the name of its preset; None: that of the traces."""
+
     delta_limit: int | str = 64
     """Largest delta of a compressible value, a power of two: 64 as published, or "none"."""
-    lds_rows: Annotated[int, Field(ge=0, le=256)] = 32
-    """Number of registers that the spill partition of the LDS holds for one slice."""
+    lds_rows: Annotated[int, Field(ge=0, le=1024)] | None = None
+    """Number of registers that the spill partition of the LDS holds for one slice; None: 8 KiB,
+    which is 32 registers of 256 bytes."""
     selector_offsets: Annotated[int, Field(ge=1, le=256)] = 8
     """Number of starting entries over which rotating selectors are averaged, a divisor of 256."""
+
+    @field_validator("geometry", mode="before")
+    @classmethod
+    def _preset(cls, given: Any) -> Any:
+        return {"preset": given} if isinstance(given, str) else given
 
     @field_validator("delta_limit", mode="before")
     @classmethod

@@ -24,7 +24,7 @@ from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
 from mcage.files.inputs import MIB, UnreadableFileError, read_regular
-from mcage.geometry import SLICE
+from mcage.geometry import SliceGeometry
 from mcage.plain_text import shortened
 from mcage.replays.outcome import Counters
 from mcage.replays.prepare import PackedReplay, PreparedReplay, prepare
@@ -60,8 +60,15 @@ def parse_delta_limit(text: str) -> int | None:
     raise UserError(f"delta limit {shortened(text)}: a power of two up to 2**31, or none")
 
 
-def load_fault_maps(path: Path) -> NDArray[np.uint8]:
-    """Read fault maps from a NumPy file: uint8[instances, 256], 64 MiB at most.
+def load_fault_maps(path: Path, geometry: SliceGeometry) -> NDArray[np.uint8]:
+    """Read fault maps from a NumPy file: uint8[instances, entries], 64 MiB at most.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    geometry : SliceGeometry
+        The slice that they are maps of.
 
     Raises
     ------
@@ -69,21 +76,21 @@ def load_fault_maps(path: Path) -> NDArray[np.uint8]:
         The file cannot be read, or holds anything else.
     """
     try:
-        maps = _array(path, read_regular(path, MOST_FAULT_MAP_BYTES))
+        maps = _array(path, read_regular(path, MOST_FAULT_MAP_BYTES), geometry)
     except UnreadableFileError as error:
         raise UserError(f"{path}: no NumPy file with a fault map ({error.reason})") from error
     if not len(maps):
         raise UserError(f"{path}: no instance in it")
-    if maps.max() >= 1 << SLICE.blocks:
-        instance, entry = np.argwhere(maps >= 1 << SLICE.blocks)[0]
+    if maps.max() >= 1 << geometry.blocks:
+        instance, entry = np.argwhere(maps >= 1 << geometry.blocks)[0]
         raise UserError(
             f"{path}: value {maps[instance, entry]} of instance {instance}, entry {entry}: "
-            f"only bits 0 ... {SLICE.blocks - 1} stand for blocks"
+            f"only bits 0 ... {geometry.blocks - 1} stand for blocks"
         )
     return np.ascontiguousarray(maps)
 
 
-def _array(path: Path, content: bytes) -> NDArray[np.uint8]:
+def _array(path: Path, content: bytes, geometry: SliceGeometry) -> NDArray[np.uint8]:
     """Array of a NumPy file; its type and shape are checked before memory is taken for it."""
     if content.startswith(b"PK"):
         raise UserError(f"{path}: an archive of several arrays; one array is needed (.npy)")
@@ -97,10 +104,10 @@ def _array(path: Path, content: bytes) -> NDArray[np.uint8]:
     except Exception as error:  # of a damaged header, NumPy raises whatever its parsers do
         reason = " ".join(str(error).split())
         raise UserError(f"{path}: no NumPy file with a fault map ({reason:.100})") from error
-    if dtype != np.uint8 or len(shape) != 2 or shape[1] != SLICE.entries:
+    if dtype != np.uint8 or len(shape) != 2 or shape[1] != geometry.entries:
         raise UserError(
-            f"{path}: {dtype!s:.60}{list(shape)!s:.60}, where uint8[instances, {SLICE.entries}] "
-            "is needed"
+            f"{path}: {dtype!s:.60}{list(shape)!s:.60}, where "
+            f"uint8[instances, {geometry.entries}] is needed"
         )
     maps: NDArray[np.uint8] = np.load(BytesIO(content), allow_pickle=False)
     return maps
@@ -150,7 +157,7 @@ def replay(
     """
     costs = load_costs()
     costs.technology(technology).slice_at(vdd_volts)  # refuses both before anything is replayed
-    maps = fault_free_maps() if fault_maps is None else fault_maps
+    maps = fault_free_maps(geometry=trace.geometry) if fault_maps is None else fault_maps
     engine = engine or select_engine()[0]
     engine.check(technique)
     prepared = prepare(released(trace, release), technique, delta_limit)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.sampling import OF_SLICES
-from mcage.geometry import SLICE
 from mcage.lifetime.costs import Consumption, Meter
 from mcage.lifetime.degradation.stepwise import most_instances
 from mcage.lifetime.outcomes import LifeOutcomes
@@ -45,7 +44,7 @@ def batch_size(plan: SweepPlan) -> int:
     if any(case.technique.packs for case in plan.cases):
         size = min(size, DENSE_BATCH)
     if any(case.technique.heeds_faults and not case.conditions.sums_suffice for case in plan.cases):
-        size = min(size, most_instances(plan.spec.life.epochs))
+        size = min(size, most_instances(plan.spec.life.epochs, plan.geometry.cells))
     return size
 
 
@@ -151,7 +150,7 @@ class _Batch:
         self._instances = instances
         self._workload = kernels_of_periods(spec, instances)
         self._kernel_of_epoch = self._workload[:, list(spec.period_of_epoch)]
-        self._sample = _sampled_cells(spec, instances)
+        self._sample = _sampled_cells(spec, instances, plan.geometry.cells)
         self._constants = plan.distributions.draw(spec.seed, instances, spec.life.epochs)
         self._tails: dict[tuple[str, float], TailCells] = {}
         self._new: dict[tuple[str, float, float, bool], NewSlices] = {}
@@ -239,12 +238,12 @@ class _Batch:
         return fractions
 
 
-def _sampled_cells(spec: SweepSpec, instances: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Cells whose shifts stand for those of the slice: int64[instances, sample]."""
+def _sampled_cells(spec: SweepSpec, instances: NDArray[np.int64], cells: int) -> NDArray[np.int64]:
+    """Cells whose shifts stand for all cells of the slice: int64[instances, sample]."""
     key = stream_key(spec.seed, "dvth.sample")
     sample = np.empty((len(instances), SAMPLED_CELLS), dtype=np.int64)
     for row, draws in zip(sample, successive_streams(repeat(key), instances.tolist()), strict=True):
-        row[:] = draws.choice(SLICE.cells, SAMPLED_CELLS, replace=False, shuffle=False)
+        row[:] = draws.choice(cells, SAMPLED_CELLS, replace=False, shuffle=False)
     return sample
 
 

@@ -6,6 +6,7 @@ from mcage.aging.environment import Environment, OperatingPoint, environment
 from mcage.aging.nbti import NbtiModel
 from mcage.aging.sampling import InstanceDistributions, TimeFractionDistributions
 from mcage.errors import UserError
+from mcage.geometry import SliceGeometry
 from mcage.lifetime.conditions import LifeConditions
 from mcage.spec import Case, SweepSpec
 from mcage.sweep.header import CaseName
@@ -42,7 +43,10 @@ class PlannedCase:
 
 
 def plan_cases(
-    spec: SweepSpec, nbti: NbtiModel, distributions: InstanceDistributions
+    spec: SweepSpec,
+    nbti: NbtiModel,
+    distributions: InstanceDistributions,
+    geometry: SliceGeometry,
 ) -> tuple[PlannedCase, ...]:
     """Every case of a spec, in the order of the results file.
 
@@ -54,6 +58,8 @@ def plan_cases(
         Model of the threshold shift.
     distributions : InstanceDistributions
         Of what differs from instance to instance.
+    geometry : SliceGeometry
+        The slice.
 
     Raises
     ------
@@ -61,20 +67,25 @@ def plan_cases(
         A technique, a scenario or an environment is unknown, or a case contradicts itself.
     """
     cases = spec.cases({name: scenario(name).vdd_volts for name in spec.scenarios})
-    return tuple(_planned(spec, case, nbti, distributions) for case in cases)
+    return tuple(_planned(spec, case, nbti, distributions, geometry) for case in cases)
 
 
 def _planned(
-    spec: SweepSpec, case: Case, nbti: NbtiModel, distributions: InstanceDistributions
+    spec: SweepSpec,
+    case: Case,
+    nbti: NbtiModel,
+    distributions: InstanceDistributions,
+    geometry: SliceGeometry,
 ) -> PlannedCase:
     # The keys of [faults] bear the names of the parameters.
-    faults = fault_model(case.scenario, **spec.faults.model_dump())
+    faults = fault_model(case.scenario, geometry=geometry, **spec.faults.model_dump())
     faults.check_vdd(case.scenario_vdd_volts)
     # Temperatures that differ are drawn by instance; the environment is given the middle one.
     temperature_kelvin = distributions.temperature_kelvin.at(0.5)
     points, fractions = operating_points(spec, case, temperature_kelvin)
     _check_threshold(spec, points, distributions.vt0_volts.bounds[1])
     _check_fault_voltage(case, points, faults)
+    lds_rows = spec.registers.lds_rows
     return PlannedCase(
         case=case,
         technique=technique(case.technique),
@@ -85,7 +96,7 @@ def _planned(
             epoch_edges_years=spec.epoch_edges_years,
             delay_guardband=spec.life.delay_guardband,
             vmin_coefficient=spec.life.vmin_coefficient,
-            lds_rows=spec.registers.lds_rows,
+            lds_rows=geometry.lds_rows if lds_rows is None else lds_rows,
             spread_blocks=spec.faults.spread_blocks,
             distributions=(
                 distributions

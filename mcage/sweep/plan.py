@@ -19,17 +19,18 @@ from mcage.engines.interface import Engine
 from mcage.errors import UserError
 from mcage.files.disk_cache import kept_on_disk
 from mcage.files.flat_records import arrays_of_record, record_of_arrays
+from mcage.geometry import SliceGeometry
 from mcage.lifetime.costs import Meter
 from mcage.lifetime.fault_free import FaultFreeReplays, fault_free_replays
 from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.spec import SweepSpec
-from mcage.spec.sections import Aging, Workload
+from mcage.spec.sections import Aging, Geometry, Workload
 from mcage.spec.workload_mix import draw_kernels
 from mcage.sweep.cases import plan_cases
 from mcage.techniques import Technique
 from mcage.traces import KERNELS, Trace, first_generations
 from mcage.traces.recorded import RecordedTrace, recorded_trace
-from mcage.traces.transforms import HELD, held_while_idle, released
+from mcage.traces.transforms import HELD, held_while_idle, on_slice, released
 from mcage.version import code_digest
 
 Given = TypeVar("Given")
@@ -80,9 +81,10 @@ class SweepPlan:
         self.like = like if like and _replay_alike(spec, like.spec) else None
         self.traces: tuple[RecordedTrace, ...] = self.like.traces if self.like else _traces(spec)
         _check_weights(spec.workload)
+        _check_geometry(self.traces, spec.registers.selector_offsets)
         self.nbti = _nbti_model(spec.aging)
         self.distributions = _distributions(spec, self.nbti)
-        self.cases = plan_cases(spec, self.nbti, self.distributions)
+        self.cases = plan_cases(spec, self.nbti, self.distributions, self.geometry)
         self.threads = min(usable_cores(), engine.threads or usable_cores())
         self._pool = ThreadPoolExecutor(self.threads)
         self._preparing = Lock()
@@ -100,6 +102,11 @@ class SweepPlan:
         for case in self.cases:  # refuses windows that do not fit in turn, or cannot be packed
             if case.technique.may_lack_room:
                 self._prepared(case.technique, self.traces)
+
+    @property
+    def geometry(self) -> SliceGeometry:
+        """The slice, that of all traces."""
+        return self.traces[0].geometry
 
     @cached_property
     def traces_with_idle(self) -> tuple[Trace, ...] | None:
@@ -231,12 +238,13 @@ def kernels_of_periods(spec: SweepSpec, instances: NDArray[np.int64]) -> NDArray
 
 def _traces(spec: SweepSpec) -> tuple[RecordedTrace, ...]:
     workload = spec.workload
-    changed = partial(_as_replayed, workload=workload)
-    how = f"{workload.release} {workload.generations}"
+    changed = partial(_as_replayed, workload=workload, given=spec.registers.geometry)
+    how = f"{workload.release} {workload.generations} {spec.registers.geometry!r}"
     return tuple(recorded_trace(name, changed, how) for name in workload.kernels or KERNELS)
 
 
-def _as_replayed(trace: Trace, workload: Workload) -> Trace:
+def _as_replayed(trace: Trace, workload: Workload, given: Geometry | None) -> Trace:
+    trace = on_slice(trace, given.of(trace.geometry)) if given else trace
     # Ends of wavefronts are told from whole work-groups: an excerpt may keep parts of one.
     trace = released(trace, workload.release)
     return first_generations(trace, workload.generations) if workload.generations else trace
@@ -249,9 +257,25 @@ def _replay_alike(spec: SweepSpec, other: SweepSpec) -> bool:
         workload, life, registers = spec.workload, spec.life, spec.registers
         busy = None if life.idle == "gated" else life.activity
         traces = (workload.kernels, workload.generations, workload.release)
-        return (*traces, life.idle, busy, registers.delta_limit, registers.selector_offsets)
+        return (*traces, life.idle, busy, *registers.model_dump(exclude={"lds_rows"}).values())
 
     return of_replays(spec) == of_replays(other)
+
+
+def _check_geometry(traces: Sequence[RecordedTrace], selector_offsets: int) -> None:
+    """Refuse traces of different slices, and more offsets than entries."""
+    first = traces[0]
+    for trace in traces:
+        if trace.geometry.shape != first.geometry.shape:
+            raise UserError(
+                f"workload.kernels: {first.name!r} is of a slice {first.geometry.name}, "
+                f"{trace.name!r} of {trace.geometry.name}; a sweep has slices of a single geometry"
+            )
+    if first.geometry.entries % selector_offsets:
+        raise UserError(
+            f"registers.selector_offsets = {selector_offsets}: must divide the "
+            f"{first.geometry.entries} entries of the slice"
+        )
 
 
 def _check_weights(workload: Workload) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mcage.errors import UserError
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.traces.model import WRITE, Trace
 from mcage.traces.storage import load_own_trace, load_trace
 
@@ -30,7 +30,7 @@ SHORT_NAMES = {
 KERNELS = tuple(SHORT_NAMES)
 """Names of the bundled traces."""
 
-HALF = SLICE.components // 2
+HALF = GCN.components // 2
 """Lanes of the narrower warps that a padded trace comes from."""
 
 
@@ -99,6 +99,8 @@ def bundled_name(name: str) -> str | None:
 def uses_lower_half_only(trace: Trace) -> bool:
     """Whether no write reaches the upper 32 lanes, or none leaves a value there."""
     masks = trace.exec_mask[trace.kind == WRITE]
+    if trace.geometry.components != GCN.components:
+        return False
     if not (masks >> np.uint64(HALF)).any():
         return True
     return not trace.values[:, HALF:].any() and bool(trace.values[:, :HALF].any())
@@ -111,10 +113,10 @@ def warn_of_padding(trace: Trace) -> None:
     """
     if uses_lower_half_only(trace):
         warnings.warn(
-            f"trace {trace.name!r} writes the lower {HALF} of {SLICE.components} lanes only, like "
-            f"warps of {HALF} lanes padded to {SLICE.components}: a padded register is neither "
-            "constant nor delta, so that hardly any write is compressible; a geometry for "
-            f"{HALF} lanes is not offered yet",
+            f"trace {trace.name!r} writes the lower {HALF} of {GCN.components} lanes only, like "
+            f"warps of {HALF} lanes padded to {GCN.components}: a padded register is neither "
+            "constant nor delta, so that hardly any write is compressible; a trace file may have "
+            f"{HALF} lanes itself, with values of {HALF} columns",
             PaddedTraceWarning,
             stacklevel=3,
         )

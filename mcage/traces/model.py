@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mcage.geometry import GCN, SliceGeometry
+
 ALLOC, RELEASE, WRITE, READ = 0, 1, 2, 3
 """Kinds of event, as stored in the column ``kind``."""
-
-ALL_LANES = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
-"""Lane mask of a write that is not divergent."""
 
 
 @dataclass(frozen=True)
@@ -92,11 +91,13 @@ class Trace:
         Writes: bit i set = lane i was written. Otherwise 0.
     value : int32[events]
         Writes: row of ``values`` with the register's content after the write. Otherwise -1.
-    values : uint32[rows, 64]
+    values : uint32[rows, components]
         Register contents.
     alloc_event, alloc_kernel, alloc_launch, alloc_work_group, alloc_wavefront : [windows]
         One row per allocation: its event row, its kernel (index into ``kernels``), the number of
         its kernel launch, and the global ids of its work-group and wavefront.
+    geometry : SliceGeometry
+        The slice; by default that of the papers.
 
     Notes
     -----
@@ -119,6 +120,7 @@ class Trace:
     alloc_launch: npt.NDArray[np.uint32]
     alloc_work_group: npt.NDArray[np.uint32]
     alloc_wavefront: npt.NDArray[np.uint32]
+    geometry: SliceGeometry = GCN
 
     @property
     def writes(self) -> int:
@@ -170,14 +172,15 @@ class Trace:
         return window
 
     def digest(self) -> str:
-        """Hash of the content, 32 hexadecimal digits: kernels, length and every column.
+        """Hash of the content, 32 hexadecimal digits: kernels, length, geometry and every column.
 
         Name and source do not enter: equal digests mean equal results. How the file was
         compressed does not matter either.
         """
         content = hashlib.blake2b(digest_size=16)
         kernels = [(kernel.name, kernel.window_size) for kernel in self.kernels]
-        content.update(json.dumps([kernels, self.cycles]).encode())
+        other = [] if self.geometry.shape == GCN.shape else [self.geometry.shape]
+        content.update(json.dumps([kernels, self.cycles, *other]).encode())
         for column in COLUMNS:
             array = np.ascontiguousarray(getattr(self, column.attribute), dtype=column.stored)
             content.update(f"{column.dataset}{array.shape}".encode())

@@ -1,6 +1,6 @@
 """Patterns of register contents, and which of them a compressor can take.
 
-Everything here depends on the 64 components of a written register alone, not on where or when it
+Everything here depends on the components of a written register alone, not on where or when it
 was written: it is computed once per trace. All differences are taken in uint32 wrap-around
 arithmetic, as the hardware's subtractors do.
 """
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcage.errors import UserError
-from mcage.geometry import SLICE
+from mcage.geometry import SliceGeometry
 
 CONSTANT, SINGLE_DELTA, DOUBLE_DELTA, OTHER = 0, 1, 2, 3
 """Patterns, as coded in ``Patterns.code``; the first three are compressible."""
@@ -21,10 +21,6 @@ PATTERN_NAMES = ("constant", "single-delta", "double-delta", "other")
 
 GROUP = 8
 """Components of one group: the block size BS of Valero et al., IEEE TC 2019, section 4."""
-
-WC_BYTES = (4, 67, 130, 256)
-"""Sizes of a register under Warped-Compression: base; base and 63 deltas of one or of two bytes;
-uncompressed."""
 
 _ROWS_AT_ONCE = 8192
 
@@ -58,7 +54,7 @@ def classify(values: npt.NDArray[np.uint32]) -> Patterns:
 
     Parameters
     ----------
-    values : uint32[rows, 64]
+    values : uint32[rows, components]
         Register contents.
 
     Notes
@@ -103,17 +99,19 @@ def compressible(patterns: Patterns, delta_limit: int | None) -> npt.NDArray[np.
 
 
 def first_block_fits(
-    values: npt.NDArray[np.uint32], delta_limit: int | None
+    values: npt.NDArray[np.uint32], geometry: SliceGeometry, delta_limit: int | None
 ) -> npt.NDArray[np.bool_]:
-    """Tell which contents look compressible from their first 16 components, [rows].
+    """Tell which contents look compressible from their first block, [rows].
 
     The speculation of Toca-Diaz et al. (RRCD): the first block decides, so a content for which
     this holds, but which does not compress as a whole, is a misprediction.
 
     Parameters
     ----------
-    values : uint32[rows, 64]
+    values : uint32[rows, components]
         Register contents.
+    geometry : SliceGeometry
+        The slice, for the size of a block.
     delta_limit : int or None
         As in ``compressible``.
 
@@ -125,20 +123,32 @@ def first_block_fits(
     limit = _checked_limit(delta_limit)
     fits = np.empty(len(values), np.bool_)
     for chunk in _chunks(len(values)):
-        regular, e, b = _group_deltas(values[chunk, : SLICE.block_components])
+        regular, e, b = _group_deltas(values[chunk, : geometry.block_components])
         fits[chunk] = regular & (e <= limit) & (b <= limit)
     return fits
 
 
-def wc_bytes(values: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
-    """Give the bytes that each content takes under Warped-Compression, [rows].
+def wc_sizes(components: int) -> tuple[int, int, int, int]:
+    """Bytes of a register of so many components under Warped-Compression.
 
-    4 if all components equal the first one (the base), 67 if the 63 differences from the base
-    fit a signed byte each, 130 if they fit two, 256 otherwise.
+    The base alone if all components equal the first one (4); the base and the other components'
+    differences from it, if these fit a signed byte each (67 of 64 components) or two (130);
+    uncompressed (256).
+
+    Notes
+    -----
+    Valero et al., IEEE TC 2019, section 5.3.
+    """
+    base, others = 4, components - 1
+    return base, base + others, base + 2 * others, 4 * components
+
+
+def wc_bytes(values: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
+    """Give the bytes that each content takes under Warped-Compression, [rows]: see `wc_sizes`.
 
     Parameters
     ----------
-    values : uint32[rows, 64]
+    values : uint32[rows, components]
         Register contents.
 
     Notes
@@ -146,11 +156,12 @@ def wc_bytes(values: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
     Valero et al., IEEE TC 2019, section 5.3.
     """
     sizes = np.empty(len(values), np.int64)
+    of_class = wc_sizes(values.shape[1])
     for chunk in _chunks(len(values)):
         deltas = (values[chunk, 1:] - values[chunk, :1]).view(np.int32)
         lowest, highest = deltas.min(axis=1), deltas.max(axis=1)
         fits = [(lowest >= -reach) & (highest < reach) for reach in (1 << 7, 1 << 15)]
-        sizes[chunk] = np.select([(lowest == 0) & (highest == 0), *fits], WC_BYTES[:3], WC_BYTES[3])
+        sizes[chunk] = np.select([(lowest == 0) & (highest == 0), *fits], of_class[:3], of_class[3])
     return sizes
 
 
@@ -159,7 +170,10 @@ def _group_deltas(
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
     """Whether a content is regular, and its delta_e and delta_b if it is; [rows] each."""
     # Most contents that are not regular are told by three of their components.
-    e, b = values[:, 1] - values[:, 0], values[:, GROUP] - values[:, 0]
+    second = min(GROUP, values.shape[1] - 1)  # of a single group, nothing tells delta_b
+    e, b = values[:, 1] - values[:, 0], values[:, second] - values[:, 0]
+    if second < GROUP:
+        b = np.uint32(GROUP) * e
     regular = _is_zero_or_power_of_two(e) & _is_zero_or_power_of_two(b)
     regular &= values[:, 2] - values[:, 1] == e
     left = np.flatnonzero(regular)

@@ -5,15 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mcage.geometry import SLICE
-from mcage.traces.model import ALL_LANES, ALLOC, RELEASE, WRITE, Kernel, Trace
+from mcage.traces.model import ALLOC, RELEASE, WRITE, Kernel, Trace
 from mcage.traces.patterns import (
     PATTERN_NAMES,
-    WC_BYTES,
     classify,
     compressible,
     first_block_fits,
     wc_bytes,
+    wc_sizes,
 )
 
 PUBLISHED_DELTA_LIMIT = 64
@@ -79,17 +78,18 @@ def profile_trace(trace: Trace) -> TraceProfile:
     """
     is_write = trace.kind == WRITE
     row = trace.value[is_write]
-    full = trace.exec_mask[is_write] == ALL_LANES
+    full = trace.exec_mask[is_write] == trace.geometry.all_lanes
     patterns = classify(trace.values)
     size = wc_bytes(trace.values)[row]
     code = patterns.code[row]
     compressible_shares, mispredicted_shares = {}, {}
     for key, limit in DELTA_LIMITS.items():
         fits = compressible(patterns, limit)
-        guessed = first_block_fits(trace.values, limit)
+        guessed = first_block_fits(trace.values, trace.geometry, limit)
         compressible_shares[key] = _share(fits[row])
         mispredicted_shares[key] = _share(full & (guessed & ~fits)[row])
     used = _used_entries(trace)
+    entries = trace.geometry.entries
     lasting = np.diff(trace.cycle, append=trace.cycles)
     return TraceProfile(
         name=trace.name,
@@ -102,13 +102,15 @@ def profile_trace(trace: Trace) -> TraceProfile:
         generations=trace.generations,
         window_sizes=trace.window_sizes,
         concurrent_windows=trace.concurrent_windows,
-        peak_utilisation=int(used.max()) / SLICE.entries,
-        mean_utilisation=int((used * lasting).sum()) / (SLICE.entries * trace.cycles),
+        peak_utilisation=int(used.max()) / entries,
+        mean_utilisation=int((used * lasting).sum()) / (entries * trace.cycles),
         pattern_shares={name: _share(code == i) for i, name in enumerate(PATTERN_NAMES)},
         compressible_shares=compressible_shares,
         divergent_share=_share(~full),
         mispredicted_shares=mispredicted_shares,
-        wc_shares={str(bytes_): _share(size == bytes_) for bytes_ in WC_BYTES},
+        wc_shares={
+            str(bytes_): _share(size == bytes_) for bytes_ in wc_sizes(trace.geometry.components)
+        },
     )
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mcage.concurrency import Lazy
 from mcage.files.disk_cache import kept_on_disk
+from mcage.geometry import SliceGeometry
 from mcage.traces.library import bundled_name, open_trace, path_of_bundled
 from mcage.traces.model import Trace
 from mcage.version import code_digest
@@ -23,14 +24,19 @@ class RecordedTrace:
         What users call it.
     cycles : int
         Length of one pass.
+    geometry : SliceGeometry
+        The slice.
     digest : str
         Hash of its content: `Trace.digest`.
     whole : Lazy
         Gives the trace.
     """
 
-    def __init__(self, name: str, cycles: int, digest: str, whole: Lazy[Trace]) -> None:
-        self.name, self.cycles, self._digest, self._whole = name, cycles, digest, whole
+    def __init__(
+        self, name: str, cycles: int, geometry: SliceGeometry, digest: str, whole: Lazy[Trace]
+    ) -> None:
+        self.name, self.cycles, self.geometry = name, cycles, geometry
+        self._digest, self._whole = digest, whole
 
     @property
     def whole(self) -> Trace:
@@ -65,14 +71,18 @@ def recorded_trace(name: str, changed: Callable[[Trace], Trace], how: str) -> Re
     whole = Lazy(lambda: changed(open_trace(name)))
     kernel = bundled_name(name)
     if kernel is None:
-        return RecordedTrace(whole.get().name, whole.get().cycles, whole.get().digest(), whole)
+        trace = whole.get()
+        return RecordedTrace(trace.name, trace.cycles, trace.geometry, trace.digest(), whole)
 
     def described() -> dict[str, NDArray[Any]]:
         trace = whole.get()
         digest = np.frombuffer(bytes.fromhex(trace.digest()), np.uint8)
-        return {"cycles": np.array(trace.cycles), "digest": digest}
+        geometry = np.array(list(trace.geometry.described().values()))
+        return {"cycles": np.array(trace.cycles), "digest": digest, "geometry": geometry}
 
     with path_of_bundled(kernel) as path:
         content = hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
     facts = kept_on_disk(f"trace {content} {how} {code_digest()}", described)
-    return RecordedTrace(kernel, int(facts["cycles"]), facts["digest"].tobytes().hex(), whole)
+    geometry = SliceGeometry(*facts["geometry"].tolist())
+    digest = facts["digest"].tobytes().hex()
+    return RecordedTrace(kernel, int(facts["cycles"]), geometry, digest, whole)

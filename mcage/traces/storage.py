@@ -4,6 +4,7 @@ import io
 import json
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,21 @@ from mcage.files.foreign_hdf5 import ForeignFile
 from mcage.files.hdf5 import PlainFile
 from mcage.files.inputs import MIB
 from mcage.files.kinds import TRACE
-from mcage.geometry import SLICE
+from mcage.geometry import GCN, NVIDIA, SliceGeometry
 from mcage.plain_text import shown
 from mcage.traces.model import COLUMNS, Kernel, Trace
 from mcage.traces.validation import MOST_CYCLES, validate_shapes, validate_trace
 
 _ATTRIBUTES = ("name", "source", "kernels", "registers", "lanes", "cycles")
 _OPTIONAL = ("window_size", "max_windows", "digest")
+_GEOMETRY = {
+    "registers": "entries",
+    "lanes": "components",
+    "block_lanes": "block_components",
+    "max_windows_hw": "max_windows",
+    "granularity": "granularity",
+}
+"""Attributes that tell the geometry, by the names of its fields; all but two are optional."""
 _KERNEL_NAMES = "kernel_names of alloc"
 _MOST_CHUNK_BYTES = 1 << 24
 
@@ -112,10 +121,10 @@ def _read(
     place: str, file: PlainFile | ForeignFile
 ) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Attributes and columns as they are stored; all columns are there, with the stored types."""
-    wanted = {"": (*_ATTRIBUTES, *_OPTIONAL), "alloc": ("kernel_names",)}
+    wanted = {"": (*_ATTRIBUTES, *_OPTIONAL, *_GEOMETRY), "alloc": ("kernel_names",)}
     described = file.describe([column.dataset for column in COLUMNS], wanted)
-    shapes = _shapes(place, described["datasets"])
     attributes = described["attributes"][""]
+    shapes = _shapes(place, described["datasets"], attributes)
     attributes[_KERNEL_NAMES] = described["attributes"]["alloc"].get("kernel_names")
     return attributes, {
         column.attribute: file.read(column.dataset, column.stored, shapes[column.dataset])
@@ -123,7 +132,9 @@ def _read(
     }
 
 
-def _shapes(place: str, datasets: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+def _shapes(
+    place: str, datasets: dict[str, Any], attributes: dict[str, Any]
+) -> dict[str, tuple[int, ...]]:
     """Shapes of the datasets, checked to have types, lengths and sizes that a trace may have."""
     for column in COLUMNS:
         dataset, expected = datasets[column.dataset], np.dtype(column.stored)
@@ -137,7 +148,10 @@ def _shapes(place: str, datasets: dict[str, Any]) -> dict[str, tuple[int, ...]]:
                 f"must be {expected.name}"
             )
     shapes = {name: tuple(dataset["shape"]) for name, dataset in datasets.items()}
-    validate_shapes(shapes, place)
+    for attribute in _ATTRIBUTES:
+        if attribute not in attributes:
+            raise UserError(f"{place}: attribute {attribute}: missing; not a trace file")
+    validate_shapes(shapes, _geometry(place, attributes), place)
     _require_size(place, shapes)
     return shapes
 
@@ -157,15 +171,6 @@ def _require_size(place: str, shapes: dict[str, tuple[int, ...]]) -> None:
 
 def _assemble(place: str, attributes: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Trace:
     """Build the trace from what the file holds; rules of the format are not checked yet."""
-    for attribute in _ATTRIBUTES:
-        if attribute not in attributes:
-            raise UserError(f"{place}: attribute {attribute}: missing; not a trace file")
-    for attribute, expected in (("registers", SLICE.entries), ("lanes", SLICE.components)):
-        if _integer(place, attributes, attribute) != expected:
-            raise UserError(
-                f"{place}: attribute {attribute}: is {shown(attributes[attribute])}, "
-                f"must be {expected}"
-            )
     name = attributes["name"]
     if not isinstance(name, str):
         raise UserError(f"{place}: attribute name: is {shown(name)}, must be text")
@@ -184,11 +189,26 @@ def _assemble(place: str, attributes: dict[str, Any], arrays: dict[str, npt.NDAr
         source=source,
         kernels=_kernels(place, attributes),
         cycles=_integer(place, attributes, "cycles"),
+        geometry=_geometry(place, attributes),
         **{
             column.attribute: arrays[column.attribute].astype(column.held, copy=False)
             for column in COLUMNS
         },
     )
+
+
+def _geometry(place: str, attributes: dict[str, Any]) -> SliceGeometry:
+    """The slice; what a file does not say of it is as in the preset of as many lanes or more."""
+    stated = {
+        key: _integer(place, attributes, attribute)
+        for attribute, key in _GEOMETRY.items()
+        if attribute in attributes
+    }
+    usual = NVIDIA if stated["components"] <= NVIDIA.components else GCN
+    try:
+        return replace(usual, **stated)
+    except UserError as error:
+        raise UserError(f"{place}: {error}") from error
 
 
 def _kernels(place: str, attributes: dict[str, Any]) -> tuple[Kernel, ...]:
@@ -255,10 +275,9 @@ def _hdf5(trace: Trace, source: str) -> bytes:
         file.attrs["name"] = _text(trace.name)
         file.attrs["source"] = _text(source)
         file.attrs["kernels"] = _text(json.dumps(kernels))
-        file.attrs["registers"] = SLICE.entries
-        file.attrs["lanes"] = SLICE.components
+        for attribute, key in _GEOMETRY.items():
+            file.attrs[attribute] = getattr(trace.geometry, key)
         file.attrs["max_windows"] = trace.concurrent_windows
-        file.attrs["max_windows_hw"] = SLICE.max_windows
         file.attrs["window_size"] = sizes if len(sizes) > 1 else sizes[0]
         file.attrs["cycles"] = trace.cycles
         file.attrs["digest"] = _text(trace.digest())

@@ -1,4 +1,4 @@
-"""One trace made from another: released with its wavefronts, shortened, with idle time after it.
+"""A trace made from another: other blocks, released with its wavefronts, shortened, idle after it.
 
 **Release.** Both papers let a wavefront release its window when it ends (Valero et al., IEEE TC
 2019, section 5.2; Toca-Diaz et al. (RRCD), section IV.D), and so do AMD's GCN units; this is the
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcage.errors import UserError
+from mcage.geometry import SliceGeometry
 from mcage.traces.model import ALLOC, ALLOC_COLUMNS, EVENT_COLUMNS, RELEASE, WRITE, Trace
 from mcage.traces.validation import MOST_CYCLES
 
@@ -29,6 +30,31 @@ HELD = "held"
 
 LONGEST_IDLE_GAP = 100
 """Cycles that an excerpt may have without a window between two of its kernels."""
+
+
+def on_slice(trace: Trace, geometry: SliceGeometry) -> Trace:
+    """Return the trace as that of a slice with other blocks, but as many entries and components.
+
+    Parameters
+    ----------
+    trace : Trace
+        A valid trace.
+    geometry : SliceGeometry
+        The slice.
+
+    Raises
+    ------
+    UserError
+        The trace was recorded on a slice of other size.
+    """
+    recorded = trace.geometry
+    if recorded.shape[:2] != geometry.shape[:2]:
+        raise UserError(
+            f"trace {trace.name!r}: recorded on a slice of {recorded.entries} x "
+            f"{recorded.components}, registers.geometry asks for {geometry.entries} x "
+            f"{geometry.components}; leave it out, or choose other traces"
+        )
+    return dataclasses.replace(trace, geometry=geometry)
 
 
 def released(trace: Trace, release: str = WAVEFRONT) -> Trace:

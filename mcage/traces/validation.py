@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mcage.errors import UserError
-from mcage.geometry import SLICE
+from mcage.geometry import SliceGeometry
 from mcage.traces.model import (
-    ALL_LANES,
     ALLOC,
     ALLOC_COLUMNS,
     COLUMNS,
@@ -62,13 +61,17 @@ def validate_trace(trace: Trace, place: str | None = None) -> None:
     check.contents()
 
 
-def validate_shapes(shapes: Mapping[str, tuple[int, ...]], place: str) -> None:
+def validate_shapes(
+    shapes: Mapping[str, tuple[int, ...]], geometry: SliceGeometry, place: str
+) -> None:
     """Check that columns which belong together have one length, and that values can all be used.
 
     Parameters
     ----------
     shapes : mapping of str to tuple of int
         Shape of every column by the path of its dataset.
+    geometry : SliceGeometry
+        The slice.
     place : str
         What messages name as the place of the violation.
 
@@ -87,9 +90,9 @@ def validate_shapes(shapes: Mapping[str, tuple[int, ...]], place: str) -> None:
                     f"as {first.dataset}"
                 )
     shape, (events,) = shapes[VALUES.dataset], shapes[EVENT_COLUMNS[0].dataset]
-    if len(shape) != 2 or shape[1] != SLICE.components:
+    if len(shape) != 2 or shape[1] != geometry.components:
         raise UserError(
-            f"{place}: {VALUES.dataset}: has shape {shape}, must be (rows, {SLICE.components})"
+            f"{place}: {VALUES.dataset}: has shape {shape}, must be (rows, {geometry.components})"
         )
     if shape[0] > events:
         raise UserError(
@@ -125,7 +128,7 @@ class _Check:
                 held = getattr(array, "dtype", type(array).__name__)
                 self.fail(column.dataset, f"is {held}, must be an array of {column.held}")
         shapes = {c.dataset: getattr(self.trace, c.attribute).shape for c in COLUMNS}
-        validate_shapes(shapes, self.place)
+        validate_shapes(shapes, self.trace.geometry, self.place)
         if not self.trace.writes:
             self.fail("event/kind", "the trace is empty; it must hold at least one register write")
 
@@ -134,11 +137,12 @@ class _Check:
         if not self.trace.kernels:
             self.fail("kernels", "is empty; a trace has at least one kernel")
         for kernel in self.trace.kernels:
-            if not 1 <= kernel.window_size <= min(SLICE.entries, 255):
+            most = min(self.trace.geometry.entries, 255)
+            if not 1 <= kernel.window_size <= most:
                 self.fail(
                     "kernels",
                     f"{kernel.name!r} has {kernel.window_size} registers per window, "
-                    "must be 1 ... 255",
+                    f"must be 1 ... {most}",
                 )
 
     def times(self) -> None:
@@ -177,6 +181,11 @@ class _Check:
         )
         self.refuse(
             "event/exec", ~write & (trace.exec_mask != 0), "only a write has lanes, must be 0"
+        )
+        self.refuse(
+            "event/exec",
+            (trace.exec_mask & ~trace.geometry.all_lanes) != 0,
+            f"{{exec_mask:#x}} has lanes beyond the {trace.geometry.components} of the slice",
         )
         self.refuse(
             "event/value",
@@ -228,9 +237,9 @@ class _Check:
 
     def windows(self) -> None:
         """Windows open and close in turn, inside the slice, and share no entry meanwhile."""
-        trace = self.trace
+        trace, most = self.trace, self.trace.geometry.entries
         free = -1
-        holder = np.full(SLICE.entries, free)
+        holder = np.full(most, free)
         entries_of: dict[int, slice] = {}
         boundaries = np.flatnonzero(trace.kind <= RELEASE)
         for row, kind, slot, size in zip(
@@ -249,11 +258,11 @@ class _Check:
             if slot in entries_of:
                 self.fail(where, f"allocation of slot {slot}, which is still open")
             entries = slice(slot * size, (slot + 1) * size)
-            if entries.stop > SLICE.entries:
+            if entries.stop > most:
                 self.fail(
                     where,
                     f"slot {slot} of {size} registers ends at entry {entries.stop - 1}, "
-                    f"beyond the slice of {SLICE.entries}",
+                    f"beyond the slice of {most}",
                 )
             other = int(holder[entries].max())
             if other != free:
@@ -291,15 +300,15 @@ class _Check:
 
         What they hold at the first write in a window is not looked at: nobody wrote them.
         """
-        trace = self.trace
+        trace, geometry = self.trace, self.trace.geometry
         writes = np.flatnonzero(trace.kind == WRITE)
-        register = trace.window_of_event()[writes] * SLICE.entries + trace.reg[writes]
+        register = trace.window_of_event()[writes] * geometry.entries + trace.reg[writes]
         order = np.argsort(register, kind="stable")
         writes, register = writes[order], register[order]
-        partial = trace.exec_mask[writes[1:]] != ALL_LANES
+        partial = trace.exec_mask[writes[1:]] != geometry.all_lanes
         again = np.flatnonzero((register[1:] == register[:-1]) & partial)
         earlier, later = writes[again], writes[again + 1]
-        lane = np.arange(SLICE.components, dtype=np.uint64)
+        lane = np.arange(geometry.components, dtype=np.uint64)
         lost = np.zeros(len(trace.kind), np.bool_)
         for start in range(0, len(again), _ROWS_AT_ONCE):
             before = earlier[start : start + _ROWS_AT_ONCE]

@@ -4,10 +4,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.compiled import compiled
-from mcage.geometry import SLICE
-
-_ENTRIES, _ENTRY_BITS = SLICE.entries, SLICE.entry_bits
-_BLOCKS, _BLOCK_BITS = SLICE.blocks, SLICE.block_bits
 
 
 @compiled
@@ -20,6 +16,8 @@ def add_faults(
     maps: NDArray[np.uint8],
     unusable: NDArray[np.uint8],
     counted: bool,
+    entry_bits: int,
+    block_bits: int,
 ) -> None:
     """Add faulty cells to fault maps.
 
@@ -29,29 +27,31 @@ def add_faults(
         Cells of I slices, as of `mcage.variation.vmin_tail.TailCells`.
     faulty : bool[n]
         Which of them are faulty from now on.
-    bits, blocks : int16[I, 256], uint8[I, 256]
+    bits, blocks : int16[I, entries], uint8[I, entries]
         Faulty bits of entries, and blocks with faulty bits, so far.
-    maps : uint8[I, 256]
+    maps : uint8[I, entries]
         Fault maps, which are brought up to date.
-    unusable : uint8[5 * 16]
-        Unusable blocks by faulty bits, 0 ... 4 or more, and blocks that hold them.
+    unusable : uint8[n, 2 ** blocks]
+        Unusable blocks by faulty bits, 0 ... n - 1 or more, and blocks that hold them.
     counted : bool
         Whether ``bits`` and ``blocks`` are brought up to date, too.
+    entry_bits, block_bits : int
+        Cells of an entry and of a block.
     """
     for instance in range(len(offsets) - 1):
         place, last = offsets[instance], offsets[instance + 1]
         while place < last:
-            entry = cell[place] // _ENTRY_BITS
+            entry = cell[place] // entry_bits
             number, held = 0, 0
-            while place < last and cell[place] // _ENTRY_BITS == entry:  # cells are in rising order
+            while place < last and cell[place] // entry_bits == entry:  # cells are in rising order
                 if faulty[place]:
                     number += 1
-                    held |= 1 << (cell[place] % _ENTRY_BITS // _BLOCK_BITS)
+                    held |= 1 << (cell[place] % entry_bits // block_bits)
                 place += 1
             if number == 0:
                 continue
             number += bits[instance, entry]
             held |= blocks[instance, entry]
-            maps[instance, entry] = unusable[(min(number, _BLOCKS) << _BLOCKS) | held]
+            maps[instance, entry] = unusable[min(number, len(unusable) - 1), held]
             if counted:
                 bits[instance, entry], blocks[instance, entry] = number, held

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from mcage.errors import UserError
-from mcage.geometry import SLICE
 from mcage.variation.field import spherical_correlation
 from mcage.variation.scenarios import CLASSES, Scenario
 
@@ -83,7 +82,7 @@ def _normal_lattice(dimensions: int) -> NDArray[np.float64]:
 
 def expected_reliable_entries(scenario: Scenario, vdd_volts: float) -> float:
     """Expected entries of a slice with fewer than two faulty bits."""
-    return SLICE.entries * float(expected_classes(scenario, vdd_volts)[:2].sum())
+    return scenario.geometry.entries * float(expected_classes(scenario, vdd_volts)[:2].sum())
 
 
 def check_vdd(scenario: Scenario, vdd_volts: float) -> None:

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.geometry import SLICE
+from mcage.geometry import GCN, SliceGeometry
 from mcage.variation.scenarios import CLASSES
 from mcage.variation.vmin_tail import TailCells
 
@@ -21,11 +21,11 @@ class EntryFaults:
 
     Attributes
     ----------
-    bits : int16[I, 256]
+    bits : int16[I, entries]
         Number of faulty bits.
-    blocks : uint8[I, 256]
+    blocks : uint8[I, entries]
         Bit b is set if block b has a faulty bit.
-    maps : uint8[I, 256]
+    maps : uint8[I, entries]
         Fault maps that follow: see `fault_map`.
     spread_blocks : bool
         Whether they follow the paper's conservative rule.
@@ -37,9 +37,11 @@ class EntryFaults:
     spread_blocks: bool
 
     @classmethod
-    def none(cls, instances: int, spread_blocks: bool = False) -> Self:
+    def none(
+        cls, instances: int, spread_blocks: bool = False, geometry: SliceGeometry = GCN
+    ) -> Self:
         """Instances without faults."""
-        shape = (instances, SLICE.entries)
+        shape = (instances, geometry.entries)
         blocks, maps = (np.zeros(shape, dtype=np.uint8) for _ in range(2))
         return cls(np.zeros(shape, dtype=np.int16), blocks, maps, spread_blocks)
 
@@ -60,7 +62,7 @@ class EntryFaults:
         return EntryFaults(bits, blocks, maps, self.spread_blocks)
 
     def maps_with(self, cells: TailCells, faulty: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """Fault maps with more faults, as `more` has them: uint8[I, 256]."""
+        """Fault maps with more faults, as `more` has them: uint8[I, entries]."""
         return self._more(cells, faulty, self.bits, self.blocks, counted=False)
 
     def _more(
@@ -73,8 +75,20 @@ class EntryFaults:
     ) -> NDArray[np.uint8]:
         from mcage.variation.added_faults import add_faults  # Numba takes long to import
 
-        maps, unusable = self.maps.copy(), _unusable_blocks(self.spread_blocks)
-        add_faults(cells.offsets, cells.cell, faulty, bits, blocks, maps, unusable, counted)
+        geometry, maps = cells.geometry, self.maps.copy()
+        unusable = _unusable_blocks(geometry.blocks, self.spread_blocks)
+        add_faults(
+            cells.offsets,
+            cells.cell,
+            faulty,
+            bits,
+            blocks,
+            maps,
+            unusable,
+            counted,
+            geometry.entry_bits,
+            geometry.block_bits,
+        )
         return maps
 
 
@@ -107,7 +121,7 @@ class NewSlices:
             See `fault_map`.
         """
         faulty, count = cells.vmin_volts > vdd_volts, cells.instances
-        faults = EntryFaults.none(count, spread_blocks).more(cells, faulty)
+        faults = EntryFaults.none(count, spread_blocks, cells.geometry).more(cells, faulty)
         return cls(faults, cells.at(np.flatnonzero(~faulty), np.arange(count)))
 
     def __len__(self) -> int:
@@ -115,15 +129,19 @@ class NewSlices:
 
 
 @cache
-def _unusable_blocks(spread_blocks: bool) -> NDArray[np.uint8]:
-    """Unusable blocks by faulty bits, 0 ... 4 or more, and blocks that hold them: uint8[5 * 16]."""
-    bits, held = np.divmod(np.arange((SLICE.blocks + 1) << SLICE.blocks), 1 << SLICE.blocks)
-    unusable = held[:, None] >> np.arange(SLICE.blocks) & 1 == 1
+def _unusable_blocks(blocks: int, spread_blocks: bool) -> NDArray[np.uint8]:
+    """Unusable blocks of an entry by its faulty bits and the blocks that hold them.
+
+    uint8[n, 2 ** blocks]; n - 1 faulty bits stand for all larger numbers.
+    """
+    rows = max(blocks, REPAIRED_BITS + 1) + 1
+    bits, held = np.divmod(np.arange(rows << blocks), 1 << blocks)
+    unusable = held[:, None] >> np.arange(blocks) & 1 == 1
     if spread_blocks:
         rank = np.argsort(np.argsort(~unusable, axis=1, kind="stable"), axis=1)
         unusable = rank < bits[:, None]
     unusable &= (bits > REPAIRED_BITS)[:, None]
-    table = np.packbits(unusable, axis=1, bitorder="little")[:, 0]
+    table = np.packbits(unusable, axis=1, bitorder="little").reshape(rows, -1)
     table.setflags(write=False)
     return table
 
@@ -140,9 +158,9 @@ def faulty_bits(cells: TailCells, faulty: NDArray[np.bool_]) -> NDArray[np.int16
 
     Returns
     -------
-    int16[I, 256]
+    int16[I, entries]
     """
-    return EntryFaults.none(cells.instances).more(cells, faulty).bits
+    return EntryFaults.none(cells.instances, False, cells.geometry).more(cells, faulty).bits
 
 
 def fault_map(
@@ -157,20 +175,21 @@ def fault_map(
     faulty : bool[n]
         Which of them are faulty.
     spread_blocks : bool
-        The paper's conservative rule: an entry with i >= 2 faulty bits loses min(i, 4) blocks,
+        The paper's conservative rule: an entry with i >= 2 faulty bits loses i blocks, or all,
         also where two of its bits lie in the same block. Blocks with faulty bits go first, then the
         lowest others.
 
     Returns
     -------
-    uint8[I, 256]
+    uint8[I, entries]
         Bit b set: block b of that entry is unusable. 0: the entry is reliable.
 
     Notes
     -----
     Toca-Díaz et al. (RRCD), section II.B; Schechter et al. (ECP), ISCA 2010.
     """
-    return EntryFaults.none(cells.instances, spread_blocks).more(cells, faulty).maps
+    none = EntryFaults.none(cells.instances, spread_blocks, cells.geometry)
+    return none.more(cells, faulty).maps
 
 
 def class_shares(bits: NDArray[np.int16]) -> NDArray[np.float64]:
@@ -178,7 +197,7 @@ def class_shares(bits: NDArray[np.int16]) -> NDArray[np.float64]:
 
     Parameters
     ----------
-    bits : int16[I, 256]
+    bits : int16[I, entries]
         Faulty bits of each entry.
 
     Returns

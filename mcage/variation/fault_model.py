@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.errors import UserError
+from mcage.geometry import GCN, SliceGeometry
 from mcage.variation.die import die_of
 from mcage.variation.expected import check_vdd
 from mcage.variation.published_table import sample_table, select_attempts
@@ -68,6 +69,12 @@ class FaultModel:
             raise UserError(
                 f"sigma_die_volts = {self.scenario.sigma_die_volts:g}: mode {self.mode} holds "
                 "slices to one table, whatever their die; use 0, or mode varius"
+            )
+
+        if self.mode != "varius" and self.scenario.geometry.shape != GCN.shape:
+            raise UserError(
+                f"mode {self.mode}: the published table counts faulty bits of entries of a "
+                f"{GCN.name} slice, not of {self.scenario.geometry.name}; use mode varius"
             )
 
     @property
@@ -141,6 +148,7 @@ def fault_model(
     spread_blocks: bool = False,
     slices_per_chip: int = 1,
     tolerance: float | None = None,
+    geometry: SliceGeometry = GCN,
     **changes: float | None,
 ) -> FaultModel:
     """Fault model of a shipped scenario, whose parameters may be changed.
@@ -151,6 +159,8 @@ def fault_model(
         See `mcage.variation.scenario` and `FaultModel`.
     tolerance : float, optional
         Of ``varius-selected``; 0.05 by default.
+    geometry : SliceGeometry
+        The slice.
     **changes : float, optional
         Parameters of the scenario, such as ``sigma_die_volts``, ``sigma_systematic_volts``,
         ``sigma_random_volts`` or ``phi``; None leaves the shipped one.
@@ -163,7 +173,7 @@ def fault_model(
     """
     changed = {key: value for key, value in changes.items() if value is not None}
     chosen = FaultModel(
-        replace(scenario(scenario_name), **changed),  # type: ignore[arg-type]
+        replace(scenario(scenario_name), geometry=geometry, **changed),  # type: ignore[arg-type]
         mode,
         spread_blocks,
         slices_per_chip,

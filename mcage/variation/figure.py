@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from mcage.files.atomic import whole_file
 from mcage.files.kinds import PNG
-from mcage.geometry import SLICE
 from mcage.variation.vmin_tail import TailCells
 
 
@@ -30,7 +29,7 @@ def draw_map(
         Heading.
     cells : TailCells
         The faulty cells of one instance.
-    fault_map : uint8[256]
+    fault_map : uint8[entries]
         Its unusable blocks.
     field : float64[node_rows, node_columns] or None
         Its systematic part in volts; None where there is none, as in the table modes.
@@ -42,7 +41,8 @@ def draw_map(
     """
     figure = Figure(figsize=(10 if field is not None else 5.5, 4.5), layout="constrained")
     figure.suptitle(title)
-    extent = (0, SLICE.entry_bits, SLICE.entries, 0)
+    geometry = cells.geometry
+    extent = (0, geometry.entry_bits, geometry.entries, 0)
     axes = figure.subplots(1, 1 if field is None else 2, squeeze=False)[0]
     if field is not None:
         image = axes[0].imshow(
@@ -52,19 +52,19 @@ def draw_map(
         axes[0].set_title("systematic variation")
 
     slots = axes[-1]
-    unusable = fault_map[:, None] >> np.arange(SLICE.blocks, dtype=np.uint8) & 1
+    unusable = fault_map[:, None] >> np.arange(geometry.blocks, dtype=np.uint8) & 1
     shades = ListedColormap(["white", "lightsalmon"])
     slots.imshow(
         unusable, extent=extent, aspect="auto", cmap=shades, vmin=0, vmax=1, interpolation="nearest"
     )
     repaired = fault_map[cells.entry] == 0
-    bit = cells.cell % SLICE.entry_bits
+    bit = cells.cell % geometry.entry_bits
     for which, colour, label in ((repaired, "tab:blue", "repaired"), (~repaired, "k", "faulty")):
         slots.plot(bit[which] + 0.5, cells.entry[which] + 0.5, ".", ms=3, color=colour, label=label)
     slots.set_title("faulty cells and unusable blocks (red)")
     figure.legend(loc="outside lower right", ncols=2, fontsize="small")
     for axis in axes:
-        axis.set_xticks(np.arange(SLICE.blocks + 1) * SLICE.block_bits)
+        axis.set_xticks(np.arange(geometry.blocks + 1) * geometry.block_bits)
         axis.set_xlabel("bit of the entry")
     axes[0].set_ylabel("entry")
     with whole_file(path, PNG) as stream:

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.errors import UserError
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.random import variation_stream
 from mcage.variation.fault_map import class_shares, faulty_bits
 from mcage.variation.scenarios import CLASSES, Scenario
@@ -51,20 +51,20 @@ def sample_table(
     i faulty blocks", conservatively.
     """
     ladder = np.cumsum(scenario.table_shares)[:-1]
-    ranked = np.repeat(np.arange(len(CLASSES)), exact_counts(scenario.table_shares, SLICE.entries))
+    ranked = np.repeat(np.arange(len(CLASSES)), exact_counts(scenario.table_shares, GCN.entries))
     parts = []
     for instance in instances.tolist():
         generator = variation_stream(seed, "table", instance)
-        uniform = generator.random(SLICE.entries)
-        block_order = np.argsort(generator.random((SLICE.entries, SLICE.blocks)), axis=1)
-        place = (generator.random((SLICE.entries, SLICE.blocks)) * SLICE.block_bits).astype(int)
+        uniform = generator.random(GCN.entries)
+        block_order = np.argsort(generator.random((GCN.entries, GCN.blocks)), axis=1)
+        place = (generator.random((GCN.entries, GCN.blocks)) * GCN.block_bits).astype(int)
         bits = (
             ranked[np.argsort(np.argsort(uniform))]
             if exact
             else np.searchsorted(ladder, uniform, side="right")
         )
-        entry, nth = np.nonzero(np.arange(SLICE.blocks) < bits[:, None])
-        cell = entry * SLICE.entry_bits + block_order[entry, nth] * SLICE.block_bits
+        entry, nth = np.nonzero(np.arange(GCN.blocks) < bits[:, None])
+        cell = entry * GCN.entry_bits + block_order[entry, nth] * GCN.block_bits
         cell += place[entry, nth]
         parts.append((cell.astype(np.int32), np.full(len(cell), np.inf)))
     return TailCells.join(parts)

@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from mcage.errors import UserError
-from mcage.geometry import SLICE
+from mcage.geometry import GCN, SliceGeometry
 
 SCENARIOS = ("common", "clustered", "dispersed")
 """Names of the scenarios: Común, Agrupado, Disperso of Toca-Díaz et al. (RRCD, section II.B)."""
@@ -42,6 +42,8 @@ class Scenario:
         Fractions of entries with 0, 1, 2, 3, and 4 or more faulty bits; they sum to 1.
     node_rows, node_columns : int
         Nodes of the systematic part along the entries and along the bits of an entry.
+    geometry : SliceGeometry
+        The slice. ``table_shares`` are those of the papers' slice, whatever it is.
 
     Raises
     ------
@@ -64,9 +66,10 @@ class Scenario:
     node_rows: int = 32
     node_columns: int = 16
     sigma_die_volts: float = 0.0
+    geometry: SliceGeometry = GCN
 
     def __post_init__(self) -> None:
-        shares = self.table_shares
+        shares, geometry = self.table_shares, self.geometry
         demands = {
             "vdd_volts": (0 < self.vdd_volts <= 2, "0 < volts <= 2"),
             "mu_volts": (-2 <= self.mu_volts <= 2, "-2 ... 2 volts"),
@@ -78,10 +81,13 @@ class Scenario:
                 len(shares) == len(CLASSES) and min(shares) >= 0 and math.isclose(sum(shares), 1),
                 f"{len(CLASSES)} shares that sum to 1",
             ),
-            "node_rows": (_divides(self.node_rows, SLICE.entries), f"a divisor of {SLICE.entries}"),
+            "node_rows": (
+                _divides(self.node_rows, geometry.entries),
+                f"a divisor of {geometry.entries}",
+            ),
             "node_columns": (
-                _divides(self.node_columns, SLICE.entry_bits) and self.segment_bits <= 256,
-                f"a divisor of {SLICE.entry_bits}, 8 or more",
+                _divides(self.node_columns, geometry.entry_bits) and self.segment_bits <= 256,
+                f"a divisor of {geometry.entry_bits}, with 256 bits between at most",
             ),
         }
         for key, (met, demand) in demands.items():
@@ -100,12 +106,12 @@ class Scenario:
     @property
     def segment_bits(self) -> int:
         """Bits of an entry that lie in the same node, and so have the same systematic value."""
-        return SLICE.entry_bits // self.node_columns
+        return self.geometry.entry_bits // self.node_columns
 
     @property
     def segments(self) -> int:
         """Segments of the slice: one per entry and node column."""
-        return SLICE.entries * self.node_columns
+        return self.geometry.entries * self.node_columns
 
 
 def _divides(part: int, whole: int) -> bool:

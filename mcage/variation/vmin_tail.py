@@ -14,7 +14,7 @@ so that the faults of an instance are nested in Vdd, and the map is a function o
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from mcage.errors import UserError
-from mcage.geometry import SLICE
+from mcage.geometry import GCN, SliceGeometry
 from mcage.random import attempts_of, variation_keys
 from mcage.variation.die import die_of, sample_die
 from mcage.variation.field import sample_field
@@ -47,17 +47,25 @@ class TailCells:
     offsets : int64[I+1]
         Cells ``offsets[i] ... offsets[i+1] - 1`` belong to the i-th instance.
     cell : int32[n]
-        Number of the cell in its slice, ``2048 * entry + bit``; ascending within an instance.
+        Number of the cell in its slice, cells of an entry x entry + bit; ascending within an
+        instance.
     vmin_volts : float64[n]
         Minimum working voltage; infinite where a cell is faulty at any Vdd.
+    geometry : SliceGeometry
+        The slice.
     """
 
     offsets: NDArray[np.int64]
     cell: NDArray[np.int32]
     vmin_volts: NDArray[np.float64]
+    geometry: SliceGeometry = GCN
 
     @classmethod
-    def join(cls, parts: Sequence[tuple[NDArray[np.int32], NDArray[np.float64]]]) -> "TailCells":
+    def join(
+        cls,
+        parts: Sequence[tuple[NDArray[np.int32], NDArray[np.float64]]],
+        geometry: SliceGeometry = GCN,
+    ) -> "TailCells":
         """Cells of several instances, from ``(cell, vmin_volts)`` of each, in any order."""
         orders = [np.argsort(cell) for cell, _ in parts]
         cells = [cell[order] for (cell, _), order in zip(parts, orders, strict=True)]
@@ -66,13 +74,17 @@ class TailCells:
             offsets=np.cumsum([0, *map(len, cells)], dtype=np.int64),
             cell=np.concatenate([np.empty(0, np.int32), *cells]),
             vmin_volts=np.concatenate([np.empty(0), *vmins]),
+            geometry=geometry,
         )
 
     def at(self, places: NDArray[np.int64], instances: NDArray[np.int64]) -> "TailCells":
         """Cells at selected places, all of selected instances; both in rising order."""
         offsets = np.searchsorted(places, self.offsets)[instances]
-        return TailCells(
-            np.append(offsets, len(places)), self.cell[places], self.vmin_volts[places]
+        return replace(
+            self,
+            offsets=np.append(offsets, len(places)),
+            cell=self.cell[places],
+            vmin_volts=self.vmin_volts[places],
         )
 
     @property
@@ -88,22 +100,25 @@ class TailCells:
     @property
     def entry(self) -> NDArray[np.int32]:
         """Entry of each cell, int32[n]."""
-        return self.cell // np.int32(SLICE.entry_bits)
+        return self.cell // np.int32(self.geometry.entry_bits)
 
     @cached_property
     def slice_entry(self) -> NDArray[np.int64]:
-        """Entry of each cell among those of all slices, 256 * instance + entry, int64[n]."""
-        return self.instance * SLICE.entries + self.entry
+        """Entry of each cell among those of all slices, entries x instance + entry, int64[n]."""
+        return self.instance * self.geometry.entries + self.entry
 
     @cached_property
     def block(self) -> NDArray[np.int32]:
         """Block of each cell inside its entry, int32[n]."""
-        return self.cell % np.int32(SLICE.entry_bits) // np.int32(SLICE.block_bits)
+        within = self.cell % np.int32(self.geometry.entry_bits)
+        block: NDArray[np.int32] = within // np.int32(self.geometry.block_bits)
+        return block
 
 
 def expected_tail_cells(scenario: Scenario, floor_volts: float) -> float:
     """Expected number of cells of a slice with Vmin above the floor."""
-    return SLICE.cells * float(ndtr((scenario.mu_volts - floor_volts) / scenario.sigma_volts))
+    share = float(ndtr((scenario.mu_volts - floor_volts) / scenario.sigma_volts))
+    return scenario.geometry.cells * share
 
 
 def sample_tail(
@@ -134,7 +149,7 @@ def sample_tail(
     Returns
     -------
     TailCells
-        Their distribution is that of drawing all 524,288 cells; a lower floor only adds cells.
+        Their distribution is that of drawing all cells of the slice; a lower floor only adds cells.
 
     Raises
     ------
@@ -143,11 +158,12 @@ def sample_tail(
     """
     expected = expected_tail_cells(scenario, floor_volts)
     if not expected <= MAX_TAIL_CELLS:
-        fraction = MAX_TAIL_CELLS / SLICE.cells
+        fraction = MAX_TAIL_CELLS / scenario.geometry.cells
         lowest = scenario.mu_volts - scenario.sigma_volts * float(ndtri(fraction))
         raise UserError(
-            f"scenario {scenario.name}: {expected:,.0f} of {SLICE.cells:,} cells of a slice would "
-            f"have a Vmin above {floor_volts:g} V (lowest Vdd less the shift by ageing); "
+            f"scenario {scenario.name}: {expected:,.0f} of {scenario.geometry.cells:,} cells of a "
+            f"slice would have a Vmin above {floor_volts:g} V (lowest Vdd less the shift by "
+            "ageing); "
             f"the model speaks about {math.ceil(lowest * 1000) / 1000:g} V and more"
         )
     fields = sample_field(scenario, seed, instances, attempts)
@@ -165,6 +181,7 @@ def sample_tail(
         offsets=np.cumsum(np.concatenate([[0], *counts]), dtype=np.int64),
         cell=np.concatenate([np.empty(0, np.int32), *cells]),
         vmin_volts=np.concatenate([np.empty(0), *vmins]),
+        geometry=scenario.geometry,
     )
 
 
@@ -197,7 +214,10 @@ def _sample_slices(
     bounds = -np.expm1(-bits * limits) * (1 + ROUNDING)
     owner, segment, uniform = first_numbers_below(keys, instances, bounds, segments)
     node = (
-        owner * nodes[0].size + _node_of_segment(scenario.node_rows, scenario.node_columns)[segment]
+        owner * nodes[0].size
+        + _node_of_segment(scenario.node_rows, scenario.node_columns, scenario.geometry.entries)[
+            segment
+        ]
     )
     mean, limit = nodes.ravel()[node], limits.ravel()[node]
     depth = np.zeros(len(owner))  # -log Phi of the last cell drawn
@@ -232,15 +252,15 @@ def _sample_slices(
     owner, cell, vmin = (np.concatenate(values) for values in zip(*drawn, strict=True))
     kept = np.flatnonzero(vmin > floor_volts)
     # What each round has drawn is in rising order: to be merged, not to be sorted.
-    order = kept[np.argsort(owner[kept] * SLICE.cells + cell[kept], kind="stable")]
+    order = kept[np.argsort(owner[kept] * scenario.geometry.cells + cell[kept], kind="stable")]
     counts = np.bincount(owner[kept], minlength=len(nodes))
     return counts, cell[order].astype(np.int32), vmin[order]
 
 
 @lru_cache(maxsize=8)
-def _node_of_segment(rows: int, columns: int) -> NDArray[np.int64]:
+def _node_of_segment(rows: int, columns: int, entries: int) -> NDArray[np.int64]:
     """Node of each segment of a slice: int64[segments], read-only."""
     nodes = np.arange(rows * columns).reshape(rows, columns)
-    of_segments = np.repeat(nodes, SLICE.entries // rows, axis=0).ravel()
+    of_segments = np.repeat(nodes, entries // rows, axis=0).ravel()
     of_segments.setflags(write=False)
     return of_segments

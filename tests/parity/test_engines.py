@@ -170,7 +170,7 @@ def test_longest_of_mixtures_agrees_to_the_last_bit():
     cycles, period = np.zeros((3, SLICE.cells), dtype=np.uint32), np.full(3, 1 << 31)
     fractions = rng.dirichlet([0.5, 0.5, 0.5], 64 * 64).T  # none exceeds another
     cycles[:, : 64 * 64] = fractions * period[:, None]
-    groups, duty = duty_cycles(cycles, period), cycles / period[:, None]
+    groups, duty = duty_cycles(cycles, period, 64), cycles / period[:, None]
     assert len(groups.skyline.cell) > 256
     replay = prepare(random_trace(random.Random(6), **SMALL), TECHNIQUES["baseline"])
     duties = FaultFreeDuties((replay,) * 3, groups, groups)

@@ -128,7 +128,9 @@ def test_open_bits_are_worked_out_together(duties):
 def test_longest_times_of_many_fault_maps(kernel):
     """Some bits of an entry looked at alone, others next to them together."""
     replay = prepare(bundled_trace(kernel), TECHNIQUES["rrcd+rc+rar"])
-    groups = duty_cycles(np.zeros((1, SLICE.cells), np.uint32), np.ones(1, np.int64))
+    groups = duty_cycles(
+        np.zeros((1, SLICE.cells), np.uint32), np.ones(1, np.int64), SLICE.components
+    )
     duties = FaultFreeDuties((replay,), groups, groups)
     nobody = TrackedCells(*np.zeros((2, 0), dtype=np.int64))
     for seed in range(50):

@@ -171,7 +171,7 @@ def duties_of(replays):
         np.stack([getattr(of_kernel, kind)[0].ravel() for of_kernel in times])
         for kind in ("zeros", "ones")
     )
-    return FaultFreeDuties(replays, duty_cycles(zeros, period), duty_cycles(ones, period))
+    return FaultFreeDuties(replays, duty_cycles(zeros, period, 64), duty_cycles(ones, period, 64))
 
 
 def live(engine, duties, seed):

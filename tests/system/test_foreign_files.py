@@ -28,6 +28,7 @@ from mcage.campaign.shards import read_owner, shard_name, write_shard
 from mcage.errors import UserError
 from mcage.files import foreign_hdf5
 from mcage.files.checksum import append_checksum
+from mcage.geometry import GCN
 from mcage.results import verified_file
 from mcage.results.reader import read_header
 from mcage.studies.single_replay import load_fault_maps
@@ -246,8 +247,12 @@ def test_what_is_no_regular_file_is_refused_at_once(number, name, odd_files, com
     assert said.count("\n") <= 2
 
 
+def fault_maps(path):
+    return load_fault_maps(path, GCN)
+
+
 @pytest.mark.parametrize("name", ["fifo", "socket", "folder", "zero", "null", "nowhere", "a\0b"])
-@pytest.mark.parametrize("read", [load_trace, read_header, load_fault_maps])
+@pytest.mark.parametrize("read", [load_trace, read_header, fault_maps])
 def test_readers_take_regular_files_only(name, read, odd_files):
     with pytest.raises(UserError, match=name[0]):
         read(odd_files / name)
@@ -261,7 +266,7 @@ def test_a_fifo_in_place_of_a_shard(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("read", "gigabytes"), [(load_trace, 2), (read_header, 100), (load_fault_maps, 1)]
+    ("read", "gigabytes"), [(load_trace, 2), (read_header, 100), (fault_maps, 1)]
 )
 def test_files_beyond_their_size_are_not_read(read, gigabytes, tmp_path):
     path = tmp_path / "large"
@@ -289,7 +294,7 @@ def test_a_fault_map_that_says_it_is_huge(shape, tmp_path):
     magic = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little")
     path.write_bytes(magic + header + bytes(256))
     with pytest.raises(UserError, match="no NumPy file with a fault map") as refusal:
-        load_fault_maps(path)
+        fault_maps(path)
     assert len(str(refusal.value)) < 300
 
 

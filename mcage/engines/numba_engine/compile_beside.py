@@ -91,7 +91,9 @@ def compile_all() -> None:
 def stress_of_nobody(engine: NumbaEngine, replay: PreparedReplay) -> NumbaStress:
     """Stress times of no instances at all on a kernel."""
     cycles = np.zeros((1, SLICE.cells), dtype=np.uint32)
-    duties = DutyCycles.of(cycles, np.array([replay.period]), np.zeros(1, dtype=np.int64))
+    duties = DutyCycles.of(
+        cycles, np.array([replay.period]), np.zeros(1, dtype=np.int64), SLICE.components
+    )
     tracked = TrackedCells(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
     stress = engine.stress(FaultFreeDuties((replay,), duties, duties), tracked, 0)
     assert isinstance(stress, NumbaStress)

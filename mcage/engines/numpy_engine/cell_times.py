@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.geometry import SLICE
+from mcage.geometry import COMPONENT_BITS, SliceGeometry
 from mcage.replays.stored_values import CODE_MASK, REGIONS, StoredValues, cell_mask
 
 _ALL_REGIONS = (1 << REGIONS) - 1
-_RECORD_BITS = SLICE.component_bits + int(CODE_MASK).bit_count()
+_RECORD_BITS = COMPONENT_BITS + int(CODE_MASK).bit_count()
 _ALL_CELLS = np.uint32(0xFFFF_FFFF)
 
 
@@ -49,14 +49,14 @@ class Imprints:
 
     Attributes
     ----------
-    contents : uint32[images, 64]
+    contents : uint32[images, components]
         Distinct contents of an entry; a record stands at the start of each of its blocks.
     image : int64[writes]
         Row of `contents` that a write stores.
-    mask, regions : int64[writes, 4]
+    mask, regions : int64[writes, blocks]
         Set of cells that a write overwrites, and regions that it powers (bit r = region r), if
-        it goes to block 0 ... 3.
-    class_of_cell : int64[2048]
+        it goes to each block.
+    class_of_cell : int64[cells of an entry]
         Class of each cell.
     overwrites : bool[masks, classes]
         Which classes a mask takes in.
@@ -73,19 +73,22 @@ class Imprints:
     powers: NDArray[np.bool_]
 
 
-def make_imprints(stored_values: StoredValues, gates_released: bool) -> Imprints:
+def make_imprints(
+    stored_values: StoredValues, geometry: SliceGeometry, gates_released: bool
+) -> Imprints:
     """Sort the cells of an entry into classes, and spread records over the blocks.
 
     If released places are switched off, a write powers its own place; otherwise nothing is ever
     switched off, and every occupant powers the whole entry.
     """
-    contents, image = _with_records(stored_values)
-    is_record, blocks = stored_values.is_record[:, None], np.arange(SLICE.blocks)
-    masks, regions = [stored_values.masks], np.full((len(image), SLICE.blocks), _ALL_REGIONS)
+    contents, image = _with_records(stored_values, geometry)
+    is_record, blocks = stored_values.is_record[:, None], np.arange(geometry.blocks)
+    masks, regions = [stored_values.masks], np.full((len(image), geometry.blocks), _ALL_REGIONS)
     if is_record.any():
-        starts = range(0, SLICE.entry_bits, SLICE.block_bits)
-        masks.append(np.stack([cell_mask(start, start + _RECORD_BITS) for start in starts]))
-    region_masks = np.full((REGIONS, SLICE.components), _ALL_CELLS)
+        starts = range(0, geometry.entry_bits, geometry.block_bits)
+        of_records = [cell_mask(start, start + _RECORD_BITS, geometry) for start in starts]
+        masks.append(np.stack(of_records))
+    region_masks = np.full((REGIONS, geometry.components), _ALL_CELLS)
     if gates_released:
         regions = np.where(is_record, 1 << blocks, stored_values.regions[:, None])
         region_masks = stored_values.region_masks
@@ -103,7 +106,9 @@ def make_imprints(stored_values: StoredValues, gates_released: bool) -> Imprints
     )
 
 
-def _with_records(stored_values: StoredValues) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+def _with_records(
+    stored_values: StoredValues, geometry: SliceGeometry
+) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
     """Contents with those of records added, and the row of it that each write stores.
 
     A record is repeated at the start of every block; a mask will pick the one that it goes to.
@@ -114,22 +119,24 @@ def _with_records(stored_values: StoredValues) -> tuple[NDArray[np.uint32], NDAr
         axis=1,
         return_inverse=True,
     )
-    tiles = np.zeros((words.shape[1], SLICE.blocks, SLICE.block_components), dtype=np.uint32)
+    shape = (words.shape[1], geometry.blocks, geometry.block_components)
+    tiles = np.zeros(shape, dtype=np.uint32)
     tiles[:, :, :2] = words.T[:, None]
     image = stored_values.image.copy()
     image[stored_values.is_record] = len(stored_values.contents) + record.reshape(-1)
-    return np.concatenate([stored_values.contents, tiles.reshape(-1, SLICE.components)]), image
+    records = tiles.reshape(-1, geometry.components)
+    return np.concatenate([stored_values.contents, records]), image
 
 
 def cell_times(
     imprints: Imprints, occupants: Occupants
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Cycles that each cell of an entry holds '1' and is powered: two times int64[2048].
+    """Cycles that each cell of an entry holds '1' and is powered: int64[cells of an entry] twice.
 
     Cells that an orbit never writes are off in it.
     """
-    ones = np.zeros(SLICE.entry_bits, dtype=np.int64)
-    powered = np.zeros(SLICE.entry_bits, dtype=np.int64)
+    ones = np.zeros(len(imprints.class_of_cell), dtype=np.int64)
+    powered = np.zeros_like(ones)
     stored_values, image = np.unique(imprints.image[occupants.write], return_inverse=True)
     mask = imprints.mask[occupants.write, occupants.block]
     regions = imprints.regions[occupants.write, occupants.block]
@@ -200,10 +207,10 @@ def _one_cycles(
 
 
 def _bytes(contents: NDArray[np.uint32]) -> NDArray[np.uint8]:
-    """Bytes of entries: uint32[n, 64] to uint8[n, 256]."""
+    """Bytes of entries: uint32[n, components] to uint8[n, bytes]."""
     return np.ascontiguousarray(contents.astype("<u4")).view(np.uint8)
 
 
 def _bits(contents: NDArray[np.uint32]) -> NDArray[np.uint8]:
-    """Cells of entries, one number each: uint32[n, 64] to uint8[n, 2048]."""
+    """Cells of entries, one number each: uint32[n, components] to uint8[n, cells]."""
     return np.unpackbits(_bytes(contents), axis=1, bitorder="little")

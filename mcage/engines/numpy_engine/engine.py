@@ -20,7 +20,6 @@ from mcage.engines.stress import (
     StressAccumulator,
 )
 from mcage.engines.tracked_cells import TrackedCells
-from mcage.geometry import SLICE
 from mcage.replays.layout import writes_of_registers
 from mcage.replays.outcome import CellTimes, Counters
 from mcage.replays.prepare import FixedReplay, PreparedReplay, RedirectedReplay
@@ -55,8 +54,7 @@ class NumpyEngine(Engine):
 
     def fixed_times(self, replay: FixedReplay) -> CellTimes:
         """See `Engine.fixed_times`."""
-        imprints = make_imprints(replay.schedule.stored_values, replay.technique.gates_released)
-        ones, powered = _slice_times(imprints, _fixed_occupants(replay))
+        ones, powered = _slice_times(replay, _imprints(replay), _fixed_occupants(replay))
         return CellTimes(ones[None], powered[None], replay.period)
 
     def redirected_times(
@@ -83,16 +81,24 @@ class _NumpyStress(DenseStress):
 def _redirected(replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Iterator[_CellTimes]:
     """Cell times of slice after slice, each with the fault map of its row."""
     homes = place_writes(replay, fault_maps)
-    imprints = make_imprints(replay.schedule.stored_values, replay.technique.gates_released)
+    imprints = _imprints(replay)
     for instance in range(len(fault_maps)):
         replicas = slice(instance * replay.passes, (instance + 1) * replay.passes)
         occupants = _redirected_occupants(replay, homes.entry[replicas], homes.block[replicas])
-        yield _slice_times(imprints, occupants)
+        yield _slice_times(replay, imprints, occupants)
 
 
-def _slice_times(imprints: Imprints, occupants_of_entries: _EntryOccupants) -> _CellTimes:
-    """Cycles at '1' and powered of a slice: two times int64[256, 2048]."""
-    ones = np.zeros((SLICE.entries, SLICE.entry_bits), dtype=np.int64)
+def _imprints(replay: PreparedReplay) -> Imprints:
+    stored_values = replay.schedule.stored_values
+    return make_imprints(stored_values, replay.geometry, replay.technique.gates_released)
+
+
+def _slice_times(
+    replay: PreparedReplay, imprints: Imprints, occupants_of_entries: _EntryOccupants
+) -> _CellTimes:
+    """Cycles at '1' and powered of a slice: two times int64[entries, cells of an entry]."""
+    geometry = replay.geometry
+    ones = np.zeros((geometry.entries, geometry.entry_bits), dtype=np.int64)
     powered = np.zeros_like(ones)
     for entry, occupants in occupants_of_entries:
         ones[entry], powered[entry] = cell_times(imprints, occupants)
@@ -115,7 +121,7 @@ def _fixed_occupants(replay: FixedReplay) -> _EntryOccupants:
     schedule, layout = replay.schedule, replay.layout
     writes = writes_of_registers(schedule)
     counts = writes.end - writes.first
-    for entry in range(SLICE.entries):
+    for entry in range(replay.geometry.entries):
         held = layout.registers_in(entry, schedule.windows.size)
         write = writes.write[_ranges(writes.first[held.register], counts[held.register])]
         if not len(write):

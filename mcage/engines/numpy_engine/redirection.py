@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.geometry import SLICE
+from mcage.geometry import MOST_BLOCKS, SliceGeometry
 from mcage.replays.outcome import Counters
 from mcage.replays.prepare import RedirectedReplay
 from mcage.replays.schedule import DEATH
@@ -19,12 +19,7 @@ from mcage.traces.model import ALLOC, RELEASE
 NOWHERE, SPILLED, IN_TABLE = -1, -2, -3
 """In place of an entry: not written yet, in the LDS partition, in the compression table."""
 
-_NO_CANDIDATE = 3 * SLICE.entries
-
-_ALL_BLOCKS = np.uint8((1 << SLICE.blocks) - 1)
-"""Sets of the blocks of an entry have bit b for block b."""
-
-_LOWEST_BLOCK = np.array([0, *(((i & -i).bit_length() - 1) for i in range(1, 1 << SLICE.blocks))])
+_LOWEST_BLOCK = np.array([0, *(((i & -i).bit_length() - 1) for i in range(1, 1 << MOST_BLOCKS))])
 """Number of the lowest block in a set; 0 for the empty set."""
 
 
@@ -53,25 +48,31 @@ class Homes:
 class _Slices:
     """Free blocks, homes of the rows and scan of the selectors, while the events go by.
 
-    A home is an entry and a set of its blocks: a block for a compressed value, else all four.
+    A home is an entry and a set of its blocks, block b as bit b: a block for a compressed value,
+    else all of them.
     """
 
-    def __init__(self, fault_maps: NDArray[np.uint8], scan_start: NDArray[np.int64]) -> None:
-        replicas = len(fault_maps)
+    def __init__(
+        self,
+        geometry: SliceGeometry,
+        fault_maps: NDArray[np.uint8],
+        scan_start: NDArray[np.int64],
+    ) -> None:
+        self.entries, self.all_blocks = geometry.entries, np.uint8(geometry.all_blocks)
         self.reliable = fault_maps == 0
-        self.free = _ALL_BLOCKS & ~fault_maps
-        self.entry = np.full((replicas, SLICE.entries), NOWHERE, dtype=np.int16)
-        self.blocks = np.zeros((replicas, SLICE.entries), dtype=np.uint8)
+        self.free = self.all_blocks & ~fault_maps
+        self.entry = np.full(fault_maps.shape, NOWHERE, dtype=np.int16)
+        self.blocks = np.zeros(fault_maps.shape, dtype=np.uint8)
         self.scan_start = scan_start
         self._measure_distances()
 
     def advance_scan(self) -> None:
         """Start the next scans one entry further, wrapping."""
-        self.scan_start = (self.scan_start + 1) % SLICE.entries
+        self.scan_start = (self.scan_start + 1) % self.entries
         self._measure_distances()
 
     def _measure_distances(self) -> None:
-        distance = (np.arange(SLICE.entries) - self.scan_start[:, None]) % SLICE.entries
+        distance = (np.arange(self.entries) - self.scan_start[:, None]) % self.entries
         self.distance = distance.astype(np.int16)
 
     def spilled_rows(self) -> NDArray[np.int64]:
@@ -88,22 +89,22 @@ class _Slices:
     def choose(self, replicas: NDArray[np.int64], row: int, compressed: bool) -> None:
         """Give a row without a home the best free place, or spill it."""
         free, reliable = self.free[replicas], self.reliable[replicas]
-        empty_reliable = free == _ALL_BLOCKS  # a faulty entry has a block that is never free
+        empty_reliable = free == self.all_blocks  # a faulty entry has a block that is never free
         if compressed:
             candidate = free != 0
             preference = reliable.astype(np.int16) + empty_reliable
-            order = preference * np.int16(SLICE.entries) + self.distance[replicas]
+            order = preference * np.int16(self.entries) + self.distance[replicas]
         else:
             candidate = empty_reliable
             order = self.distance[replicas]
-        order[~candidate] = _NO_CANDIDATE
+        order[~candidate] = 3 * self.entries
         entry = order.argmin(axis=1)
         settled = candidate.any(axis=1)
         self._settle(replicas, row, np.where(settled, entry, SPILLED), compressed)
 
     def borrow(self, replicas: NDArray[np.int64], row: int) -> None:
         """Give a row without a home the entry of its number, else the lowest free, or spill it."""
-        candidate = self.free[replicas] == _ALL_BLOCKS
+        candidate = self.free[replicas] == self.all_blocks
         entry = np.where(candidate[:, row], row, candidate.argmax(axis=1))
         self._settle(replicas, row, np.where(candidate.any(axis=1), entry, SPILLED), False)
 
@@ -127,7 +128,7 @@ def place_writes(replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Hom
     ----------
     replay : RedirectedReplay
         A redirecting technique on a trace.
-    fault_maps : uint8[instances, 256]
+    fault_maps : uint8[instances, entries]
         Bit b set = block b is unusable. Replica i * passes + p is instance i in pass p.
     """
     schedule = replay.schedule
@@ -135,6 +136,7 @@ def place_writes(replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Hom
     to_table = schedule.in_table
     begins_residency = schedule.residency_first == np.arange(schedule.writes)
     slices = _Slices(
+        replay.geometry,
         np.repeat(fault_maps, replay.passes, axis=0),
         np.tile(replay.selector_starts, len(fault_maps)),
     )

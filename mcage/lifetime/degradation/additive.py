@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from mcage.aging.additive_shift import AdditiveShift
 from mcage.aging.vmin import CellFailure
 from mcage.engines.compiled_cells import are_faulty, shifts
-from mcage.engines.interface import Engine
+from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.stress import FaultFreeDuties
 from mcage.engines.tracked_cells import CellSeconds, Moments, TrackedCells, between
-from mcage.geometry import SLICE
 from mcage.lifetime.bisection import crossing
 from mcage.lifetime.degradation.base import CellDegradation, Degradation, EpochSpan
 
@@ -92,7 +91,7 @@ class AdditiveDegradation(Degradation):
         self._instance = tracked.instance
         self._longest_before = np.zeros((2, instances))
         self._kernel = np.zeros(instances, dtype=np.int64)
-        self._fault_maps = np.zeros((instances, SLICE.entries), dtype=np.uint8)
+        self._fault_maps = fault_free_maps(instances, duties.replays[0].geometry)
         # The longest times within the latest epoch at the moment when they were last looked for.
         self._looked_at = np.full(instances, np.nan)
         self._longest_then = np.zeros((2, instances))

@@ -2,7 +2,7 @@
 
 Of fault-free slices only the skyline of `mcage.replays.most_stressed` can have the worst cell. A
 slice whose registers are redirected has different duty cycles in each epoch; a group of it is a bit
-of an entry in all 64 components, since these are much alike.
+of an entry in all components, since these are much alike.
 """
 
 from abc import ABC, abstractmethod
@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.geometry import SLICE
+from mcage.geometry import COMPONENT_BITS, SliceGeometry
 from mcage.replays.most_stressed import BLOCK, DutyCycles
 from mcage.replays.outcome import CellTimes
 
 _Times = NDArray[Any]  # unsigned integers, or float64
-
-_BITS = SLICE.entry_bits // SLICE.components
 
 
 class Slices(ABC):
@@ -97,16 +95,19 @@ class SliceDuty:
 
     Attributes
     ----------
-    held : tuple of int or float[524288]
+    geometry : SliceGeometry
+        The slice.
+    held : tuple of int or float[cells]
         Time that each cell holds '0', and '1', out of ``period``.
     period : float
         The time for which a duty cycle is 1.
-    of_bits : float64[2, 8192]
+    of_bits : float64[2, entries x 32]
         Largest duty cycle at '0' and at '1' of any component, for each bit of each entry.
-    of_entries : float64[2, 256]
+    of_entries : float64[2, entries]
         Largest duty cycle in each entry.
     """
 
+    geometry: SliceGeometry
     held: tuple[_Times, _Times]
     period: float
     of_bits: NDArray[np.float64]
@@ -114,13 +115,17 @@ class SliceDuty:
 
     @classmethod
     def of(
-        cls, zeros: NDArray[np.generic], ones: NDArray[np.generic], period: float
+        cls,
+        geometry: SliceGeometry,
+        zeros: NDArray[np.generic],
+        ones: NDArray[np.generic],
+        period: float,
     ) -> "SliceDuty":
-        """Group the cells of a slice by their times: array[524288] each, in the unit of period."""
-        by_bit = (SLICE.entries, SLICE.components, _BITS)
+        """Group the cells of a slice by their times: array[cells] each, in the unit of period."""
+        by_bit = (geometry.entries, geometry.components, COMPONENT_BITS)
         longest = np.stack([held.reshape(by_bit).max(axis=1) for held in (zeros, ones)])
         of_bits = longest / period
-        return cls((zeros, ones), period, of_bits.reshape(2, -1), of_bits.max(axis=2))
+        return cls(geometry, (zeros, ones), period, of_bits.reshape(2, -1), of_bits.max(axis=2))
 
     def duty(self, which: int, cell: NDArray[np.int64]) -> NDArray[np.float64]:
         """Duty of cells at '0' (0) or '1' (1): int64[m] to float64[m]."""
@@ -128,12 +133,12 @@ class SliceDuty:
         return duty
 
 
-def slice_duty(times: CellTimes) -> SliceDuty:
+def slice_duty(geometry: SliceGeometry, times: CellTimes) -> SliceDuty:
     """Duty cycles of the only slice of a replay; times are kept in as few bytes as they need."""
     (period,) = np.broadcast_to(times.period, 1).tolist()
     narrow = np.min_scalar_type(period)
     ones, powered = times.ones.ravel().astype(narrow), times.powered.ravel().astype(narrow)
-    return SliceDuty.of(powered - ones, ones, period)
+    return SliceDuty.of(geometry, powered - ones, ones, period)
 
 
 class RedirectedSlice(Slices):
@@ -149,8 +154,9 @@ class RedirectedSlice(Slices):
 
     def __init__(self, which: int, epochs: Sequence[SliceDuty]) -> None:
         self._which, self._epochs = which, epochs
-        self.roots = SLICE.entries
-        self.branches = (_BITS, SLICE.components)
+        self._components = epochs[0].geometry.components
+        self.roots = epochs[0].geometry.entries
+        self.branches = (COMPONENT_BITS, self._components)
 
     def largest(
         self, level: int, epoch: int, index: NDArray[np.int64], group: NDArray[np.int64]
@@ -168,6 +174,6 @@ class RedirectedSlice(Slices):
 
     def cell(self, place: NDArray[np.int64]) -> NDArray[np.int64]:
         """See `Slices.cell`."""
-        bit, component = np.divmod(place, SLICE.components)
-        entry, bit = np.divmod(bit, _BITS)
-        return (entry * SLICE.components + component) * _BITS + bit
+        bit, component = np.divmod(place, self._components)
+        entry, bit = np.divmod(bit, COMPONENT_BITS)
+        return (entry * self._components + component) * COMPONENT_BITS + bit

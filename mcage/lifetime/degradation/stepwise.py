@@ -14,7 +14,6 @@ from mcage.aging.vmin import CellFailure
 from mcage.engines.interface import Engine
 from mcage.engines.stress import FaultFreeDuties
 from mcage.engines.tracked_cells import TrackedCells
-from mcage.geometry import SLICE
 from mcage.lifetime.bisection import crossing
 from mcage.lifetime.degradation.base import CellDegradation, Degradation
 from mcage.lifetime.degradation.duty_tree import (
@@ -31,9 +30,9 @@ DUTY_BYTES = 256 << 20
 """Memory for the duty cycles of the redirected slices of a batch, slice by slice."""
 
 
-def most_instances(epochs: int) -> int:
-    """Size of a batch whose slices may all be redirected, in so many epochs."""
-    of_slice = 2 * SLICE.cells * np.dtype(np.uint32).itemsize
+def most_instances(epochs: int, cells: int) -> int:
+    """Size of a batch whose slices of so many cells may all be redirected, in so many epochs."""
+    of_slice = 2 * cells * np.dtype(np.uint32).itemsize
     return max(1, DUTY_BYTES // (epochs * of_slice))
 
 
@@ -109,6 +108,7 @@ class StepwiseDegradation(Degradation):
     ) -> None:
         super().__init__(instances)
         self._history, self._engine = history, engine
+        self._geometry = duties.replays[0].geometry
         self._replays, self._duties = duties.replays, (duties.at_zero, duties.at_one)
         self._tracked, self._sampled = tracked, tracked.sampled
         self._sound = np.ones(len(tracked.vmin_volts), dtype=bool)
@@ -155,7 +155,7 @@ class StepwiseDegradation(Degradation):
         """Keep the duty cycles of slices whose technique reacts to their faults."""
         cell_times = self._engine.cell_times_each(self._replays, kernel, fault_maps)
         for instance, times in zip(instances.tolist(), cell_times, strict=True):
-            self._redirected[instance][epoch] = slice_duty(times)
+            self._redirected[instance][epoch] = slice_duty(self._geometry, times)
 
     def _advance(self, instances: NDArray[np.int64], epoch: int) -> None:
         """Advance tracked cells to the start of an epoch, and look up their duty in it."""
@@ -380,5 +380,5 @@ class StepwiseDegradation(Degradation):
         kernel = int(self._kernel[instance, epoch])
         if kernel not in self._fault_free:
             zeros, ones = (duties.of_kernel(kernel) for duties in self._duties)
-            self._fault_free[kernel] = SliceDuty.of(zeros, ones, 1.0)
+            self._fault_free[kernel] = SliceDuty.of(self._geometry, zeros, ones, 1.0)
         return self._fault_free[kernel]

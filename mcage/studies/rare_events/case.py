@@ -63,7 +63,7 @@ class RareCase:
 
     @property
     def needed(self) -> NDArray[np.bool_]:
-        """Entries that must be reliable for a slice to work: bool[256].
+        """Entries that must be reliable for a slice to work: bool[entries].
 
         An entry counts if any kernel needs it. Under a technique that can move data, all are False.
         """
@@ -119,7 +119,7 @@ class RareCase:
         cause = np.empty(len(lives), dtype=np.int8)
         size = self.engine.batch
         if not self.conditions.sums_suffice:
-            size = min(size, most_instances(self.epochs))
+            size = min(size, most_instances(self.epochs, self.fault_free.geometry.cells))
         lowest_volts = self.conditions.environment.lowest_vdd_volts
         spread_blocks = self.conditions.spread_blocks
         cause_of = self._cause_by_the_age if self.age_years > 0 else self._cause_on_arrival

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.errors import UserError
-from mcage.geometry import SLICE
 from mcage.lifetime.end_cause import EndCause
 from mcage.random import stream
 from mcage.studies.rare_events.case import RareCase, WeightedLives
@@ -107,7 +106,7 @@ def most_deaths_by_faults(case: RareCase) -> float:
     data, no slice dies of faults. So the expected number of such pairs of cells is a bound, for
     cells that are as weak as on the worst instance.
     """
-    needed = case.needed if case.needed.any() else np.ones(SLICE.entries, dtype=bool)
+    needed = case.needed if case.needed.any() else np.ones_like(case.needed)
     return PairProposal(case.distribution, case.weak_volts, needed).expected_pairs
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from mcage.costs import Technology, area, load_costs
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.studies.reproduction.costs import TECHNOLOGIES
 from mcage.studies.reproduction.kernel_replays import KernelReplays
 from mcage.studies.reproduction.measured import Measured, Metric
@@ -80,7 +80,7 @@ METRICS: dict[str, Metric] = {
         lambda technology: _compression_area(technology) + _power_gating_area(technology)
     ),
     "compression_leakage": _of_technology(_compression_leakage),
-    "table_size": _of_technology(lambda technology: SLICE.entries * COMPRESSED_BITS / 8 / 1024),
+    "table_size": _of_technology(lambda technology: GCN.entries * COMPRESSED_BITS / 8 / 1024),
     "component_power": _of_technology(_component_power),
     "component_area": _of_technology(
         lambda technology: sum(area(technique("rrcd"), technology).added_mm2.values())
@@ -89,5 +89,5 @@ METRICS: dict[str, Metric] = {
         lambda technology: 100 * area(technique("rrcd"), technology).overhead
     ),
     "compressed_size": _of_technology(lambda technology: COMPRESSED_BITS / 8),
-    "redirection_table_size": _of_technology(lambda technology: SLICE.entries * ADDRESS_BITS / 8),
+    "redirection_table_size": _of_technology(lambda technology: GCN.entries * ADDRESS_BITS / 8),
 }

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.replays.outcome import CellTimes
 
 ZERO, ONE = 0, 1
@@ -48,10 +48,10 @@ def cell_duties(times: CellTimes, used: NDArray[np.bool_]) -> CellDuties:
         Entries in use.
     """
     duties = np.stack([times.zeros[0], times.ones[0]], axis=-1) / times.period
-    of_entries = np.empty((SLICE.entries, 2, 2))
+    of_entries = np.empty((GCN.entries, 2, 2))
     for which in (ZERO, ONE):
         cell = duties[..., which].argmax(axis=1)
-        of_entries[:, which] = duties[np.arange(SLICE.entries), cell]
+        of_entries[:, which] = duties[np.arange(GCN.entries), cell]
     worst = [of_entries[:, which, which].argmax() for which in (ZERO, ONE)]
     most_stressed = np.stack([of_entries[entry, which] for which, entry in enumerate(worst)])
     return CellDuties(

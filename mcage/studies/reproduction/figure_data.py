@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.studies.reproduction.costs import parts, spent
 from mcage.studies.reproduction.duty_summary import ONE, ZERO, CellDuties
 from mcage.studies.reproduction.kernel_replays import LIMITS, PUBLISHED_LIMIT, KernelReplays, Run
@@ -85,7 +85,7 @@ def duty_of_bits(study: KernelReplays) -> Table:
         mean = np.mean([_cells(run).of_bits for run in runs], axis=0)
         table += [
             {"technique": _label(name, PUBLISHED_LIMIT), "bit": bit, **_duties(mean[bit])}
-            for bit in range(SLICE.entry_bits)
+            for bit in range(GCN.entry_bits)
         ]
     return table
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mcage.costs import Activity, activity_of, conventional
 from mcage.engines.interface import Engine, fault_free_maps
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.replays.outcome import Counters
 from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.replays.schedule import Schedule, make_schedule
@@ -226,14 +226,14 @@ def _heeds_limit(policies: Technique) -> bool:
 
 def used_entries(windows: Windows) -> NDArray[np.bool_]:
     """Entries that belong to a window at any time, if windows keep their slots: bool[256]."""
-    used = np.zeros(SLICE.entries, dtype=bool)
+    used = np.zeros(GCN.entries, dtype=bool)
     for base, size in zip(windows.base, windows.size, strict=True):
         used[base : base + size] = True
     return used
 
 
 def _held(schedule: Schedule) -> NDArray[np.float64]:
-    cycles = np.zeros((2, SLICE.entries))
+    cycles = np.zeros((2, GCN.entries))
     lasting = schedule.end_cycle - schedule.cycle
     np.add.at(cycles, (schedule.compressed.astype(int), schedule.row), lasting)
     return cycles / schedule.cycles

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.studies.reproduction.kernel_replays import KernelReplays, Run
 from mcage.studies.reproduction.measured import Measured, Metric, Samples, of_kernels
 from mcage.studies.reproduction.published import Published
@@ -44,7 +44,7 @@ def _safe_vdd(study: KernelReplays, figure: Published, limit: int | None) -> Mea
     In half of the register files no cell has a Vmin above the voltage above which ln 2 cells are
     expected. The value is that of the scenario that is furthest from the printed one.
     """
-    tail = np.log(2) / (SLICES * SLICE.cells)
+    tail = np.log(2) / (SLICES * GCN.cells)
     medians = []
     for name in SCENARIOS:
         constants = scenario(name)
@@ -85,7 +85,7 @@ def occupancies(
     """
     selected = (study.fault_maps(scenario_name) == 0) == reliable
     return {
-        kernel: selected @ held[int(compressed)] / SLICE.entries
+        kernel: selected @ held[int(compressed)] / GCN.entries
         for kernel, held in study.held(limit).items()
     }
 
@@ -102,7 +102,7 @@ def _occupancy(reliable: bool, compressed: bool) -> Metric:
 
 def _all_occupied(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     shares = {
-        name: held.sum(keepdims=True)[0] / SLICE.entries for name, held in study.held(limit).items()
+        name: held.sum(keepdims=True)[0] / GCN.entries for name, held in study.held(limit).items()
     }
     return of_kernels(figure, {kernel: 100 * share for kernel, share in shares.items()})
 

@@ -10,7 +10,7 @@ import numpy as np
 from mcage.aging.delay import delay_increase
 from mcage.aging.environment import NOMINAL_VDD_VOLTS, environment
 from mcage.aging.nbti import SECONDS_PER_YEAR, facelift
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.studies.reproduction.duty_summary import ONE, ZERO, CellDuties
 from mcage.studies.reproduction.kernel_replays import KernelReplays, Run
 from mcage.studies.reproduction.measured import Measured, Metric, of_kernels
@@ -94,7 +94,7 @@ def _zero_duty_of_bits(bits: slice | int) -> Metric:
     """Metric that is the mean '0' duty cycle of given bits of the components, at the baseline."""
 
     def value(run: Run) -> float:
-        by_bit = _cells(run).of_bits[:, ZERO].reshape(SLICE.components, SLICE.component_bits)
+        by_bit = _cells(run).of_bits[:, ZERO].reshape(GCN.components, GCN.component_bits)
         return float(by_bit.mean(axis=0)[bits].mean())
 
     return _percent(value)
@@ -114,14 +114,14 @@ def _wakeups_per_access(study: KernelReplays, figure: Published, limit: int | No
 def _utilisation(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     """Share of the entries that windows occupy, N times k, for the closest window size."""
     trace = study.traces[figure.kernel]
-    shares = [100 * size * trace.concurrent_windows / SLICE.entries for size in trace.window_sizes]
+    shares = [100 * size * trace.concurrent_windows / GCN.entries for size in trace.window_sizes]
     return Measured(min(map(round, shares), key=lambda share: abs(figure.difference(share))))
 
 
 def _unused_windows(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     """Windows that would fit but have no wavefront, for the closest window size."""
     trace = study.traces[figure.kernel]
-    unused = [SLICE.entries // size - trace.concurrent_windows for size in trace.window_sizes]
+    unused = [GCN.entries // size - trace.concurrent_windows for size in trace.window_sizes]
     return Measured(min(unused, key=lambda windows: abs(figure.difference(windows))))
 
 

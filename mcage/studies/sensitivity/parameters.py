@@ -9,6 +9,7 @@ from typing import Any
 
 from mcage.aging.nbti import MODEL_NAMES, constants
 from mcage.errors import UserError
+from mcage.geometry import GCN
 from mcage.spec import SweepSpec
 from mcage.spec.toml_files import read_toml
 from mcage.variation import scenario
@@ -21,6 +22,7 @@ USER_DEFINED = "user-defined"
 
 CONSTANT = "aging.constants."
 FAULTS = "faults."
+LDS_ROWS = "registers.lds_rows"
 
 
 @dataclass(frozen=True)
@@ -240,7 +242,7 @@ def _number_or_word(text: str) -> Value:
 
 
 def value_of(spec: SweepSpec, key: str) -> Value:
-    """Value of a dotted key in a spec; where the spec has none, that of the model or the scenario.
+    """Value of a dotted key in a spec; where it has none, that of model, scenario or slice.
 
     Raises
     ------
@@ -252,6 +254,8 @@ def value_of(spec: SweepSpec, key: str) -> Value:
     value = _at(spec.model_dump(mode="json"), key) if "." in key else None
     if value is None and key.startswith(FAULTS):
         value = getattr(scenario(spec.scenarios[0]), key.removeprefix(FAULTS), None)
+    if value is None and key == LDS_ROWS:
+        value = GCN.lds_rows
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise UserError(f"{key!r} is no key of a sweep that holds a number or a word")
     return value

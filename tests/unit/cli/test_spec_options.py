@@ -15,6 +15,8 @@ from mcage.spec.sections import Stopping
 
 PANELS = ("What to compare", "Workload", "Life", "Aging", "Faults", "Registers", "Run")
 OF_NONE = {
+    "registers.geometry": None,
+    "registers.lds_rows": None,
     "vdd_volts": [],
     "workload.kernels": [],
     "workload.period_years": None,

@@ -18,7 +18,7 @@ from trace_strategies import (
 
 from mcage.costs import conventional
 from mcage.engines.interface import fault_free_maps
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES, Gating, Placement, Storage, Technique
 from mcage.traces.patterns import classify, compressible, first_block_fits
@@ -34,7 +34,7 @@ def test_conventional_by_hand():
     assert did.gating.powered_entry_cycles == [256 * 120]
     assert did.gated_entry_cycles == [0]
     assert (did.reads.uncompressed, did.writes.uncompressed) == ([3], [5])
-    assert did.writes.slice_blocks == [20]
+    assert did.writes.slice_blocks(GCN) == [20]
     assert (
         did.compression.movs,
         did.compression.expansions,
@@ -48,9 +48,9 @@ def test_conventional_by_hand():
 def test_table_by_hand(name):
     did = activity(life_of_a_register(), name)
     assert (did.reads.compressed, did.reads.uncompressed) == ([2], [1])
-    assert did.reads.slice_blocks == [2 * 1 + 4]  # the first block is read in vain
+    assert did.reads.slice_blocks(GCN) == [2 * 1 + 4]  # the first block is read in vain
     assert (did.writes.compressed, did.writes.uncompressed) == ([2], [3])
-    assert did.writes.slice_blocks == [5 * 4]  # written while the unit looks at them
+    assert did.writes.slice_blocks(GCN) == [5 * 4]  # written while the unit looks at them
     assert (did.compression.movs, did.compression.mov_read_blocks) == (1, 1)
     assert did.compression.expansions == 2
     assert (
@@ -72,7 +72,7 @@ def test_table_by_hand(name):
 def test_inline_by_hand():
     did = activity(life_of_a_register(), "wc")
     assert (did.reads.compressed, did.reads.uncompressed) == ([2], [1])
-    assert did.reads.slice_blocks == [2 * 2 + 4]  # 67 bytes lie in two blocks
+    assert did.reads.slice_blocks(GCN) == [2 * 2 + 4]  # 67 bytes lie in two blocks
     assert (did.compression.movs, did.compression.mov_read_blocks) == (1, 1)  # of 4 bytes
     # NOISE does not fit in its first block, HALF in its third.
     assert did.compression.examined_blocks == 4 + 1 + 4 + 0 + 3
@@ -113,7 +113,7 @@ def test_unused_by_hand():
 def test_blocks_by_hand():
     did = activity(life_of_a_register(), "rrcd")
     assert did.gating.powered_entry_cycles == [256 * 120]  # it gates nothing
-    assert (did.reads.slice_blocks, did.writes.slice_blocks) == ([2 + 4], [2 + 3 * 4])
+    assert (did.reads.slice_blocks(GCN), did.writes.slice_blocks(GCN)) == ([2 + 4], [2 + 3 * 4])
     assert did.compression.mispredictions == 1
     assert did.redirections == [4]  # first write, and three changes of state
     gated = activity(life_of_a_register(), "rrcd+pg")
@@ -124,7 +124,7 @@ def test_blocks_by_hand():
 
 def test_rows_in_a_table_have_no_block():
     did = activity(life_of_a_register(), "rrcd+rc+rar")
-    assert (did.reads.slice_blocks, did.writes.slice_blocks) == ([4], [3 * 4])
+    assert (did.reads.slice_blocks(GCN), did.writes.slice_blocks(GCN)) == ([4], [3 * 4])
     assert did.redirections == [2]  # out of the table, twice
     assert did.gating.wakeups == [2]
     assert did.gating.powered_entry_cycles == [50]
@@ -132,15 +132,15 @@ def test_rows_in_a_table_have_no_block():
 
 def test_spilled_registers_by_hand():
     """Without a sound block everything is spilled, first of all what is uncompressed."""
-    dead = np.full((1, SLICE.entries), 0b1111, dtype=np.uint8)
+    dead = np.full((1, GCN.entries), 0b1111, dtype=np.uint8)
     did = activity(life_of_a_register(), "rrcd+pg", dead)
-    assert (did.reads.lds, did.reads.registers, did.reads.slice_blocks) == ([3], [3], [0])
-    assert (did.writes.lds, did.writes.registers, did.writes.slice_blocks) == ([5], [5], [0])
+    assert (did.reads.lds, did.reads.registers, did.reads.slice_blocks(GCN)) == ([3], [3], [0])
+    assert (did.writes.lds, did.writes.registers, did.writes.slice_blocks(GCN)) == ([5], [5], [0])
     assert did.gating.powered_entry_cycles == [0]
-    faulty = np.full((1, SLICE.entries), 0b0111, dtype=np.uint8)
+    faulty = np.full((1, GCN.entries), 0b0111, dtype=np.uint8)
     did = activity(life_of_a_register(), "rrcd+pg", faulty)
     assert (did.reads.lds, did.reads.compressed, did.reads.uncompressed) == ([1], [2], [0])
-    assert (did.writes.lds, did.writes.slice_blocks) == ([3], [2])
+    assert (did.writes.lds, did.writes.slice_blocks(GCN)) == ([3], [2])
     assert did.gating.powered_entry_cycles == [40 / 4]
 
 
@@ -247,7 +247,7 @@ def test_examined_blocks_of_every_distinct_value():
             blocks = activity(one, "rrcd").compression.examined_blocks
             if compressible(classify(values[row : row + 1]), 64)[0]:
                 assert blocks == 4
-            elif not first_block_fits(values[row : row + 1], 64)[0]:
+            elif not first_block_fits(values[row : row + 1], GCN, 64)[0]:
                 assert blocks == 1
             else:
                 assert 2 <= blocks <= 4

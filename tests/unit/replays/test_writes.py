@@ -5,11 +5,11 @@ import weakref
 
 import numpy as np
 from small_traces import small_trace
+from trace_strategies import ALL_LANES
 
 from mcage.replays.schedule import make_schedule
 from mcage.replays.writes import writes_of
 from mcage.techniques import TECHNIQUES
-from mcage.traces.model import ALL_LANES
 
 
 def test_schedules_of_all_techniques_share_them():

@@ -82,7 +82,11 @@ FIELDS = {
         "none",
         (0, -64, 63, 65, 2**32, 64.0, "64", "None", "", True, NAN, INFINITE, [64], {}),
     ),
-    "registers.lds_rows": (0, (-1, 257, 1.5, *NO_NUMBERS)),
+    "registers.geometry": (
+        {"preset": "nvidia", "entries": 256, "components": 32, "block_components": 8},
+        (1, "amd", [], True, {"preset": "amd"}, {"lanes": 32}, {"entries": 256.0}),
+    ),
+    "registers.lds_rows": (0, (-1, 1025, 1.5, *NO_NUMBERS)),
     "registers.selector_offsets": (16, (0, -8, 3, 512, 8.0, *NO_NUMBERS)),
     "costs.technology": ("32nm", ("", "28 nm", "22nm", 28, [], {}, True)),
     "operating_points": (
@@ -402,6 +406,7 @@ FLAGS = {
     "--phi": ("faults.phi", "0.5", 0.5),
     "--tolerance": ("faults.tolerance", "0.2", 0.2),
     "--delta-limit": ("registers.delta_limit", "128", 128),
+    "--geometry": ("registers.geometry", "gcn", {"preset": "gcn"}),
     "--lds-rows": ("registers.lds_rows", "16", 16),
     "--selector-offsets": ("registers.selector_offsets", "4", 4),
     "--technology": ("costs.technology", "28nm", "28nm"),

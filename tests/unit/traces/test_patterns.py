@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from trace_strategies import pattern, random_value
 
 from mcage.errors import UserError
+from mcage.geometry import GCN
 from mcage.traces.patterns import (
     CONSTANT,
     DOUBLE_DELTA,
@@ -90,7 +91,7 @@ def test_delta_limit_must_be_a_power_of_two(limit):
     with pytest.raises(UserError, match=f"delta limit {limit} is not a power of two"):
         compressible(classify(pattern(0)[None]), limit)
     with pytest.raises(UserError, match="power of two"):
-        first_block_fits(pattern(0)[None], limit)
+        first_block_fits(pattern(0)[None], GCN, limit)
 
 
 @pytest.mark.parametrize(
@@ -105,11 +106,11 @@ def test_delta_limit_must_be_a_power_of_two(limit):
     ],
 )
 def test_first_block_decides_from_sixteen_components(content, fits):
-    assert first_block_fits(content[None], 64).tolist() == [fits]
+    assert first_block_fits(content[None], GCN, 64).tolist() == [fits]
 
 
 def test_first_block_without_limit():
-    assert first_block_fits(pattern(1, 4, 128)[None], None).tolist() == [True]
+    assert first_block_fits(pattern(1, 4, 128)[None], GCN, None).tolist() == [True]
 
 
 def offsets(*deltas):
@@ -170,7 +171,7 @@ def test_patterns_equal_plain_arithmetic(seed, rows):
     found = zip(
         patterns.code.tolist(),
         zip(patterns.delta_e.tolist(), patterns.delta_b.tolist(), strict=True),
-        first_block_fits(values, None).tolist(),
+        first_block_fits(values, GCN, None).tolist(),
         strict=True,
     )
     assert list(found) == [plain_pattern(content) for content in values]
@@ -187,4 +188,6 @@ def test_many_rows_are_told_apart_across_chunks():
 
 def test_no_rows():
     none = np.zeros((0, 64), np.uint32)
-    assert len(classify(none).code) == len(wc_bytes(none)) == len(first_block_fits(none, 64)) == 0
+    assert (
+        len(classify(none).code) == len(wc_bytes(none)) == len(first_block_fits(none, GCN, 64)) == 0
+    )

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, log_ndtr, ndtr, ndtri, ndtri_exp
 
-from mcage.geometry import SLICE
 from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
 from mcage.variation.fault_map import REPAIRED_BITS
 
@@ -28,8 +27,8 @@ class EntryProposal:
 
     Attributes
     ----------
-    bits : int
-        Cells of a segment.
+    entries, bits : int
+        Entries of a slice, and cells of a segment.
     above : float64[..., node_rows, node_columns]
         Probability that a cell lies above the level.
     exactly : float64[2, ..., node_rows, node_columns]
@@ -40,6 +39,7 @@ class EntryProposal:
         Probability that, from a column on, an entry has at least 0, 1, 2 cells above it.
     """
 
+    entries: int
     bits: int
     above: NDArray[np.float64]
     exactly: NDArray[np.float64]
@@ -80,7 +80,8 @@ class EntryProposal:
         # Sums of rounded terms may exceed a probability's bounds by a rounding.
         at_least = np.minimum(at_least, 1.0)
         numbers = (np.moveaxis(array, 1, -1) for array in (exactly, in_segment, at_least))
-        return cls(bits, np.moveaxis(above, 0, -1), *numbers)
+        entries = distribution.scenario.geometry.entries
+        return cls(entries, bits, np.moveaxis(above, 0, -1), *numbers)
 
     @property
     def faulty(self) -> NDArray[np.float64]:
@@ -90,7 +91,7 @@ class EntryProposal:
     def of_slices(self, selected: slice) -> "EntryProposal":
         """Distribution of some of the slices."""
         numbers = (array[:, selected] for array in (self.exactly, self.in_segment, self.at_least))
-        return EntryProposal(self.bits, self.above[selected], *numbers)
+        return EntryProposal(self.entries, self.bits, self.above[selected], *numbers)
 
     def draw(
         self, log_odds: NDArray[np.float64], generators: Sequence[np.random.Generator]
@@ -106,18 +107,18 @@ class EntryProposal:
 
         Returns
         -------
-        int64[I, 256, node_columns]
+        int64[I, entries, node_columns]
         """
         count, rows, columns = self.above.shape
-        row = np.arange(SLICE.entries) * rows // SLICE.entries
+        row = np.arange(self.entries) * rows // self.entries
         faulty = self.faulty[:, row]
         odds = np.exp(log_odds)[:, None] * faulty
         tilted = odds / (1.0 - faulty + odds)
-        uniform = np.array([generator.random((2, SLICE.entries)) for generator in generators])
+        uniform = np.array([generator.random((2, self.entries)) for generator in generators])
         is_faulty = uniform[:, 0] < tilted
 
         # At most one cell: none, or one in a column with odds p / (1 - p) against none.
-        counts = np.zeros((count, SLICE.entries, columns), dtype=np.int64)
+        counts = np.zeros((count, self.entries, columns), dtype=np.int64)
         single = np.cumsum(self.bits * self.above / np.maximum(1.0 - self.above, 1e-300), axis=2)
         place = uniform[:, 1] * (1.0 + single[:, row, -1]) - 1.0
         which, entry = np.nonzero(~is_faulty & (place >= 0))
@@ -199,7 +200,7 @@ def log_ratio(
     float64[I]
     """
     each_row = np.log1p(np.expm1(log_odds)[:, None] * entries.faulty)
-    per_row = SLICE.entries // distribution.scenario.node_rows
+    per_row = entries.entries // distribution.scenario.node_rows
     ratio: NDArray[np.float64] = log_odds * faulty_entries - per_row * each_row.sum(axis=-1)
     return ratio
 
@@ -246,7 +247,8 @@ def place_cells(
     segment, bit, is_above = _place(above, between, bits, generator)
     uniform = 1.0 - generator.random(len(segment))
     rows, columns = node_volts.shape
-    node = segment // columns * rows // SLICE.entries, segment % columns
+    entries = distribution.scenario.geometry.entries
+    node = segment // columns * rows // entries, segment % columns
     mean = node_volts[node]
     over_level = -ndtri_exp(np.log(uniform) + log_ndtr((mean - level_volts) / sigma))
     vmin = np.maximum(mean + sigma * over_level, np.nextafter(level_volts, np.inf))

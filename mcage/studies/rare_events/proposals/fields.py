@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc, logsumexp, ndtr
 
-from mcage.geometry import SLICE
 from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
 
 WAVES = (8, 4)
@@ -118,7 +117,8 @@ class FaultyFields:
             Logarithm of the factor on the odds of a faulty entry under which the target is the
             expected number.
         """
-        each = SLICE.entries // self.distribution.scenario.node_rows
+        scenario = self.distribution.scenario
+        each = scenario.geometry.entries // scenario.node_rows
         low, high = np.zeros(len(faulty)), np.full(len(faulty), MAX_LOG_ODDS)
         healthy, odds, both = 1.0 - faulty, np.empty_like(faulty), np.empty_like(faulty)
         for _ in range(BISECTIONS):

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.geometry import SLICE
 from mcage.random import stream, streams_of
 from mcage.studies.rare_events.lives import LifeDistribution, Lives
 from mcage.studies.rare_events.proposals.entries import (
@@ -239,7 +238,7 @@ def draw_slices(
         for i, (of_slice, generator) in enumerate(zip(counts, generators, strict=True), begin):
             placed = place_cells(distribution, nodes[i], of_slice, level, floor_volts, generator)
             drawn.append(_with_forced(*placed, *forced[i]) if i in forced else placed)
-    tail = TailCells.join(drawn)
+    tail = TailCells.join(drawn, distribution.scenario.geometry)
 
     ratios: dict[int, NDArray[np.float64]] = {id(None): np.zeros(len(ids))}
     for cells in cells_of:
@@ -258,8 +257,9 @@ def draw_slices(
 
 
 def _without_cells(proposal: Proposal, count: int) -> DrawnSlices:
+    nothing = [(np.empty(0, np.int32), np.empty(0))] * count
     return DrawnSlices(
-        TailCells.join([(np.empty(0, np.int32), np.empty(0))] * count),
+        TailCells.join(nothing, proposal.distribution.scenario.geometry),
         np.zeros((len(proposal.parts), count)),
         np.full((count, proposal.distribution.normals), np.nan),
     )
@@ -268,8 +268,9 @@ def _without_cells(proposal: Proposal, count: int) -> DrawnSlices:
 def faulty_entries(tail: TailCells, level_volts: float) -> NDArray[np.int64]:
     """Number of entries of each instance that have two cells or more above a level: int64[I]."""
     above = tail.vmin_volts > level_volts
-    size = tail.instances * SLICE.entries
-    cells = np.bincount(tail.slice_entry[above], minlength=size).reshape(-1, SLICE.entries)
+    entries = tail.geometry.entries
+    size = tail.instances * entries
+    cells = np.bincount(tail.slice_entry[above], minlength=size).reshape(-1, entries)
     faulty: NDArray[np.int64] = (cells >= FAULTY_BITS).sum(axis=1)
     return faulty
 

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
-from mcage.geometry import SLICE
 from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
 from mcage.variation import TailCells
 
@@ -84,8 +83,9 @@ class PairProposal:
     def count(self, tail: TailCells) -> NDArray[np.float64]:
         """Number N of weak pairs in the needed entries of each instance: float64[I]."""
         weak = tail.vmin_volts > self.level_volts
-        size = tail.instances * SLICE.entries
-        cells = np.bincount(tail.slice_entry[weak], minlength=size).reshape(-1, SLICE.entries)
+        entries = tail.geometry.entries
+        size = tail.instances * entries
+        cells = np.bincount(tail.slice_entry[weak], minlength=size).reshape(-1, entries)
         pairs: NDArray[np.float64] = (cells * (cells - 1) / 2)[:, self.needed].sum(axis=1)
         return pairs
 
@@ -111,6 +111,7 @@ class PairProposal:
             Vmin of the two cells, in volts.
         """
         distribution, bits = self.distribution, self.distribution.scenario.segment_bits
+        geometry = distribution.scenario.geometry
         entry = int(self._entries[generator.integers(len(self._entries))])
         ladder = np.cumsum(self._expected)
         pair = int(np.searchsorted(ladder, generator.random() * ladder[-1], side="right"))
@@ -119,10 +120,10 @@ class PairProposal:
         bit = generator.integers(bits, size=2)
         if columns[0] == columns[1]:
             bit[1] = (bit[0] + 1 + generator.integers(bits - 1)) % bits
-        cell = (entry * SLICE.entry_bits + columns * bits + bit).astype(np.int32)
+        cell = (entry * geometry.entry_bits + columns * bits + bit).astype(np.int32)
 
         vmin = self._draw_weak(pair, generator)
-        row = entry * distribution.scenario.node_rows // SLICE.entries
+        row = entry * distribution.scenario.node_rows // geometry.entries
         factor = distribution.factor[row * distribution.scenario.node_columns + columns]
         # A draw of both from the plain distribution, corrected by what it missed (Matheron's rule).
         plain = (factor * normals).sum(

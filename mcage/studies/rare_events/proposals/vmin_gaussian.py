@@ -10,7 +10,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.geometry import SLICE
 from mcage.variation import Scenario
 from mcage.variation.field import node_factor
 
@@ -77,5 +76,6 @@ class VminGaussian:
         return shared.reshape(-1, scenario.node_rows, scenario.node_columns)
 
     def per_entry(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Repeat values of rows of nodes, [node_rows, ...], for each entry: [256, ...]."""
-        return np.repeat(rows, SLICE.entries // self.scenario.node_rows, axis=0)
+        """Repeat values of rows of nodes, [node_rows, ...], for each entry: [entries, ...]."""
+        scenario = self.scenario
+        return np.repeat(rows, scenario.geometry.entries // scenario.node_rows, axis=0)

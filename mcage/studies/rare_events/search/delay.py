@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.sampling import InstanceConstants
+from mcage.engines.interface import fault_free_maps
 from mcage.engines.tracked_cells import TrackedCells
-from mcage.geometry import SLICE
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation.additive import AdditiveDegradation
 from mcage.lifetime.degradation.base import Degradation
@@ -146,7 +146,8 @@ def _largest_shift(
 ) -> NDArray[np.float64]:
     """Largest shift in volts at the ends of epochs of slices without faults: float64[I]."""
     count = len(kernel_of_epoch)
-    all_lives, fault_free = np.arange(count), np.zeros((count, SLICE.entries), np.uint8)
+    all_lives = np.arange(count)
+    fault_free = fault_free_maps(count, case.fault_free.geometry)
     no_cells = TrackedCells(np.empty(0, np.int64), np.empty(0, np.int64))
     given = (case.engine, case.fault_free.duties, no_cells, count)
     degradation: Degradation = (

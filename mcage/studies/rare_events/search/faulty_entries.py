@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.geometry import SLICE
 from mcage.lifetime.end_cause import EndCause
 from mcage.random import stream
 from mcage.studies.rare_events.case import RareCase
@@ -101,7 +100,7 @@ def _weighted_quantile(
 def _hardest_kernel(case: RareCase, fields: FaultyFields, seed: int) -> tuple[int, float]:
     """Kernel that the fewest faulty entries stop at the start of life, and how many do."""
     start = case.at_start()
-    low, high, kernel = 0.0, float(SLICE.entries), 0
+    low, high, kernel = 0.0, float(case.fault_free.geometry.entries), 0
     while high - low > 1 + 0.05 * low:
         middle = 0.5 * (low + high)
         tail = _with_faulty(start, fields, seed, middle)
