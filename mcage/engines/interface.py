@@ -10,11 +10,19 @@ from numpy.typing import NDArray
 
 from mcage.engines.packed import Packed, PackedStress
 from mcage.engines.policies import Policies
+from mcage.engines.programs.programs import Programs
+from mcage.engines.programs.runner import ProgramRunner
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, by_kernel
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import GCN, SliceGeometry
 from mcage.replays.outcome import CellTimes, Counters
-from mcage.replays.prepare import FixedReplay, PackedReplay, PreparedReplay, RedirectedReplay
+from mcage.replays.prepare import (
+    FixedReplay,
+    PackedReplay,
+    PreparedReplay,
+    ProgrammedReplay,
+    RedirectedReplay,
+)
 from mcage.techniques import Technique
 
 
@@ -38,6 +46,8 @@ class Engine(ABC):
 
     def __init__(self) -> None:
         self._packed = Packed(self.fixed_times)
+        self.programs = Programs(self.program_runner)
+        """Long runs of techniques with a placement program."""
 
     def working(self) -> AbstractContextManager[None]:
         """While the calling thread computes a batch: the engine's memory for it is used again."""
@@ -90,6 +100,10 @@ class Engine(ABC):
     ) -> CellTimes:
         """Integer cell times of every instance of a technique that redirects."""
 
+    def program_runner(self, replay: ProgrammedReplay) -> ProgramRunner:
+        """What runs the placement program of a replay; an engine without one refuses the policy."""
+        raise NotImplementedError
+
     @abstractmethod
     def unpacked_stress(
         self, duties: FaultFreeDuties, tracked: TrackedCells, instances: int
@@ -106,6 +120,8 @@ class Engine(ABC):
                 return self.redirected_times(replay, fault_maps)
             case PackedReplay():
                 return self._packed.cell_times(replay, fault_maps)
+            case ProgrammedReplay():
+                return self.programs.cell_times(replay, fault_maps)
         raise TypeError(f"no kind of replay: {type(replay).__name__}")
 
     def cell_times_each(
@@ -146,6 +162,9 @@ class Engine(ABC):
         match replay:
             case RedirectedReplay():
                 return self.redirect(replay, fault_maps)
+            case ProgrammedReplay():
+                kernel = np.zeros(len(fault_maps), dtype=np.int64)
+                return self.programs.count((replay,), kernel, fault_maps)
             case PackedReplay():
                 runs = replay.packing.fits(fault_maps)
         schedule = replay.schedule

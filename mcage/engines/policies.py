@@ -53,7 +53,8 @@ class Policies:
             if policy not in implemented:
                 kind = type(policy).__name__.lower()
                 known = ", ".join(member.value for member in type(policy) if member in implemented)
+                where = "; programs run on the CPU: --engine numba" if technique.program else ""
                 raise UserError(
                     f"technique {technique.name!r}: engine {engine!r} does not implement {kind} "
-                    f"{policy.value!r}; it implements {known}"
+                    f"{policy.value!r}; it implements {known}{where}"
                 )

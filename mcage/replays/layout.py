@@ -127,7 +127,13 @@ def window_layout(schedule: Schedule) -> Layout:
             return _rotate(windows, schedule.geometry)
         case Placement.ROUND_ROBIN:
             return _round_robin(schedule)
-        case Placement.DIRECT | Placement.PACK | Placement.REDIRECT | Placement.GUARD:
+        case (
+            Placement.DIRECT
+            | Placement.PACK
+            | Placement.REDIRECT
+            | Placement.GUARD
+            | Placement.PROGRAM
+        ):
             base = windows.base[None]
             step = np.zeros(schedule.geometry.entries, dtype=np.int64)
             return Layout(base, np.zeros_like(base), step)

@@ -15,8 +15,9 @@ class Counters:
 
     Attributes
     ----------
-    passes : int
-        Passes summed over (starting offsets of rotating selectors; otherwise 1).
+    passes : int or int64[instances]
+        Passes summed over: starting offsets of rotating selectors; those of each instance that
+        stand for the long run of a placement program; otherwise 1.
     regular, to_reliable, to_faulty, lds : int64[instances]
         Writes that stay in their home, that are redirected to a reliable or to a faulty entry,
         that find no home and go to the LDS.
@@ -30,7 +31,7 @@ class Counters:
         Writes after which an entry that was off because its value was compressed holds a value.
     """
 
-    passes: int
+    passes: int | NDArray[np.int64]
     regular: NDArray[np.int64]
     to_reliable: NDArray[np.int64]
     to_faulty: NDArray[np.int64]
@@ -43,8 +44,9 @@ class Counters:
     def one_by_one(self) -> list["Counters"]:
         """The same, each instance by itself."""
         passes, *columns = (getattr(self, field.name) for field in fields(self))
-        each = zip(*(np.split(column, len(column)) for column in columns), strict=True)
-        return [Counters(passes, *counts) for counts in each]
+        of_each = np.broadcast_to(passes, len(self.regular)).tolist()
+        each = zip(of_each, *(np.split(column, len(column)) for column in columns), strict=True)
+        return [Counters(*counts) for counts in each]
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,8 @@ def events_per_cycle(replay: PreparedReplay, counters: Counters) -> NDArray[np.f
     schedule = replay.schedule
     counts = counted(counters)
     events = np.zeros((len(counts), EVENTS))
-    events[:, :COUNTED] = counts / (counters.passes * schedule.cycles)
+    cycles = np.broadcast_to(counters.passes * schedule.cycles, len(counts))
+    events[:, :COUNTED] = counts / cycles[:, None]
     events[:, Event.MOV] = schedule.mov_writes / schedule.cycles
     events[:, Event.MISPREDICTION] = schedule.mispredicted_writes / schedule.cycles
     return events

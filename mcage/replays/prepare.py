@@ -1,8 +1,8 @@
 """Everything that a replay of one trace under one technique needs besides fault maps.
 
-A replay is of one of three kinds, by what a fault changes: where windows have fixed places, it
+A replay is of one of four kinds, by what a fault changes: where windows have fixed places, it
 changes nothing; where registers are redirected, each register looks for a home; where windows are
-packed, whole windows move and may have to wait.
+packed, whole windows move and may have to wait; a program of the user does what it says.
 """
 
 from abc import ABC, abstractmethod
@@ -18,9 +18,11 @@ from mcage.files.disk_cache import Arrays, kept_on_disk
 from mcage.geometry import SliceGeometry
 from mcage.replays.layout import Layout, needed_entries, window_layout
 from mcage.replays.packing import Packing
+from mcage.replays.programmed import Told, told_to
 from mcage.replays.schedule import Schedule, make_schedule
 from mcage.replays.windows import windows_of
 from mcage.techniques import Technique
+from mcage.techniques.programs import PlacementProgram
 from mcage.traces.model import Trace
 from mcage.traces.recorded import RecordedTrace
 from mcage.version import code_digest
@@ -31,7 +33,7 @@ SELECTOR_OFFSETS = 8
 
 @dataclass(frozen=True, eq=False)
 class PreparedReplay(ABC):
-    """A trace made ready for replay under a technique; what its three kinds have in common.
+    """A trace made ready for replay under a technique; what its kinds have in common.
 
     Attributes
     ----------
@@ -127,6 +129,33 @@ class RedirectedReplay(PreparedReplay):
 
 
 @dataclass(frozen=True, eq=False)
+class ProgrammedReplay(PreparedReplay):
+    """A replay in which a program of the user says where each value lives."""
+
+    @property
+    def program(self) -> PlacementProgram:
+        """The program."""
+        program = self.technique.program
+        assert program is not None
+        return program
+
+    @property
+    def passes(self) -> int:
+        """One; how many passes it takes until duties settle is told with them."""
+        return 1
+
+    @cached_property
+    def told(self) -> Told:
+        """What the program is told in each pass."""
+        return told_to(self.program, self.schedule)
+
+    @property
+    def lengths(self) -> list[int]:
+        """Lengths of the arrays that the program keeps."""
+        return self.program.lengths(self.geometry.entries, self.geometry.max_windows)
+
+
+@dataclass(frozen=True, eq=False)
 class PackedReplay(PreparedReplay):
     """A replay in which whole windows lie between faulty entries, and may have to wait.
 
@@ -179,6 +208,8 @@ def prepare(
 
     schedule = Lazy(lambda: make_schedule(whole(), technique, delta_limit))
     given = technique, trace.geometry, int(trace.cycles), schedule
+    if technique.program is not None:
+        return ProgrammedReplay(*given)
     if technique.redirects:
         starts = selector_offsets if technique.rotating_selectors else 1
         offsets = np.arange(starts, dtype=np.int64) * (trace.geometry.entries // starts)

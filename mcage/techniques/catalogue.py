@@ -1,5 +1,7 @@
 """The techniques that ship with mcage, and how a user-defined one is found."""
 
+from typing import Any
+
 from mcage.errors import UserError
 from mcage.plain_text import shortened
 from mcage.plugins import is_plugin, load_plugin, plugin_label
@@ -7,6 +9,7 @@ from mcage.techniques.argo import ARGO
 from mcage.techniques.baseline import BASELINE
 from mcage.techniques.disable import DISABLE
 from mcage.techniques.gr_guard import GR_GUARD
+from mcage.techniques.programs import PlacementProgram
 from mcage.techniques.rar import RAR
 from mcage.techniques.rc import RC
 from mcage.techniques.rc_rar import RC_RAR
@@ -54,7 +57,7 @@ def technique(name: str) -> Technique:
     return loaded
 
 
-_FIELDS: dict[str, type] = {
+_FIELDS: dict[str, Any] = {
     "name": str,
     "placement": Placement,
     "storage": Storage,
@@ -63,6 +66,7 @@ _FIELDS: dict[str, type] = {
     "summary": str,
     "rotating_selectors": bool,
     "description": str,
+    "program": PlacementProgram | None,
 }
 
 

@@ -4,11 +4,12 @@ Engines implement policies, not techniques. A technique that recombines policies
 `Technique` in a separate file.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Never, NoReturn
 
 from mcage.errors import UserError
+from mcage.techniques.programs import PlacementProgram
 
 
 class Placement(Enum):
@@ -26,6 +27,8 @@ class Placement(Enum):
     """As `DIRECT`; out of a faulty or occupied entry, one that holds no live value (GR-Guard)."""
     PACK = "pack"
     """Whole windows between faulty entries; if fewer fit than there were, wavefronts wait."""
+    PROGRAM = "program"
+    """Where a program of the user says, which may learn (`PlacementProgram`)."""
 
 
 class Storage(Enum):
@@ -86,6 +89,7 @@ PLACEMENTS = {
     Placement.REDIRECT: PlacementTraits(redirects=True),
     Placement.GUARD: PlacementTraits(redirects=True, borrows=True),
     Placement.PACK: PlacementTraits(packs=True, may_lack_room=True),
+    Placement.PROGRAM: PlacementTraits(redirects=True),
 }
 """Traits of each placement; a placement without a row is refused."""
 
@@ -110,6 +114,8 @@ class Technique:
     description : str
         What it does, in whole sentences, for `mcage techniques`. It decides no result, and is no
         part of the digest of a sweep.
+    program : PlacementProgram, optional
+        With placement `PROGRAM` alone: says where values live.
 
     Raises
     ------
@@ -125,17 +131,23 @@ class Technique:
     summary: str
     rotating_selectors: bool = False
     description: str = field(default="", repr=False, compare=False)
+    program: PlacementProgram | None = None
 
     def __post_init__(self) -> None:
+        programmed = self.placement is Placement.PROGRAM
         redirects = self.placement is Placement.REDIRECT
         plain = self.storage is Storage.PLAIN
         problem = None
         if not self.name or any(letter.isspace() for letter in self.name):
             problem = "its name must be one word"
-        elif self.storage is Storage.BLOCK and not redirects:
+        elif programmed != isinstance(self.program, PlacementProgram):
+            problem = "program placement needs a program, an object of a class derived from "
+            problem += "PlacementProgram, and no other placement has any"
+        elif self.storage is Storage.BLOCK and not (redirects or programmed):
             problem = "block storage needs redirect placement"
-        elif self.storage is Storage.INLINE and redirects:
-            problem = "inline storage keeps its entry and does not go with redirect placement"
+        elif self.storage is Storage.INLINE and (redirects or programmed):
+            problem = "inline storage keeps its entry and does not go with "
+            problem += f"{self.placement.value} placement"
         elif self.rotating_selectors and not redirects:
             problem = "rotating selectors need redirect placement"
         elif self.placement is Placement.GUARD and not plain:
@@ -148,6 +160,14 @@ class Technique:
             problem = f"{self.storage.value} storage empties its entries; use 'empty' gating"
         if problem:
             raise UserError(f"technique {self.name!r}: {problem}")
+        if self.program is not None:
+            self.program.check()
+
+    def __repr__(self) -> str:
+        """All that decides results; a technique without a program is silent of it."""
+        given = [(part.name, getattr(self, part.name)) for part in fields(self) if part.repr]
+        told = (f"{name}={value!r}" for name, value in given if value is not None)
+        return f"Technique({', '.join(told)})"
 
     @property
     def compresses(self) -> bool:

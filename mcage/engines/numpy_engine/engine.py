@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mcage.engines.interface import Engine
 from mcage.engines.numpy_engine.cell_times import Imprints, Occupants, cell_times, make_imprints
+from mcage.engines.numpy_engine.programs import NumpyProgramRunner
 from mcage.engines.numpy_engine.redirection import count_writes, place_writes
 from mcage.engines.policies import Policies
 from mcage.engines.stress import (
@@ -22,7 +23,12 @@ from mcage.engines.stress import (
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.replays.layout import writes_of_registers
 from mcage.replays.outcome import CellTimes, Counters
-from mcage.replays.prepare import FixedReplay, PreparedReplay, RedirectedReplay
+from mcage.replays.prepare import (
+    FixedReplay,
+    PreparedReplay,
+    ProgrammedReplay,
+    RedirectedReplay,
+)
 from mcage.techniques import Gating, Placement, Storage
 
 _EntryOccupants = Iterator[tuple[int, Occupants]]
@@ -41,6 +47,7 @@ class NumpyEngine(Engine):
             Placement.REDIRECT,
             Placement.GUARD,
             Placement.PACK,
+            Placement.PROGRAM,
         },
         storages={Storage.PLAIN, Storage.TABLE, Storage.INLINE, Storage.BLOCK},
         gatings={Gating.NONE, Gating.UNUSED, Gating.IDLE_WINDOWS, Gating.EMPTY},
@@ -64,6 +71,10 @@ class NumpyEngine(Engine):
         slices = list(_redirected(replay, fault_maps))
         ones, powered = (np.stack(times) for times in zip(*slices, strict=True))
         return CellTimes(ones, powered, replay.period)
+
+    def program_runner(self, replay: ProgrammedReplay) -> NumpyProgramRunner:
+        """See `Engine.program_runner`."""
+        return NumpyProgramRunner(replay)
 
     def unpacked_stress(
         self, duties: FaultFreeDuties, tracked: TrackedCells, instances: int

@@ -1,0 +1,258 @@
+"""Placement programs in the reference engine: run as Python, and checked at each step."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.numpy_engine.cell_times import Occupants, cell_times, make_imprints
+from mcage.engines.programs.runner import (
+    COUNTERS,
+    LDS,
+    LDS_READS,
+    PEAK,
+    REGULAR,
+    ROW_CYCLES,
+    TO_FAULTY,
+    TO_RELIABLE,
+    WAKEUPS,
+    Arrivals,
+    Integers,
+    PassRecord,
+    ProgramRunner,
+    breach,
+)
+from mcage.errors import UserError
+from mcage.plain_text import said_by
+from mcage.replays.prepare import ProgrammedReplay
+from mcage.techniques.programs import (
+    IN_TABLE,
+    NO_SWAP,
+    NOWHERE,
+    SPILL,
+    WHOLE,
+    Entries,
+    Value,
+    Window,
+    block_of,
+    entry_of,
+    in_block,
+    in_entry,
+)
+from mcage.techniques.programs.answers import entries_swapped
+from mcage.traces.model import ALLOC, READ, WRITE
+
+
+class NumpyProgramRunner(ProgramRunner):
+    """Runs programs as Python."""
+
+    def __init__(self, replay: ProgrammedReplay) -> None:
+        super().__init__(replay)
+        self._imprints = make_imprints(
+            replay.schedule.stored_values, replay.geometry, replay.technique.gates_released
+        )
+
+    def run_pass(self, fault_map: NDArray[np.uint8], state: Integers) -> PassRecord:
+        """See `ProgramRunner.run_pass`."""
+        return _Pass(self.replay, fault_map, state).run()
+
+    def cell_times(self, arrivals: Arrivals, passes: int) -> tuple[Integers, Integers]:
+        """See `ProgramRunner.cell_times`; the passes are an orbit of their own."""
+        geometry = self.replay.geometry
+        ones = np.zeros((geometry.entries, geometry.entry_bits), dtype=np.int64)
+        powered = np.zeros_like(ones)
+        orbit_cycles = passes * self.replay.cycles
+        for entry in np.unique(arrivals.entry).tolist():
+            here = np.flatnonzero(arrivals.entry == entry)
+            when = arrivals.cycle[here]
+            until = np.append(when[1:], when[0] + orbit_cycles)
+            if self.replay.technique.gates_released:
+                until = arrivals.until[here]
+            occupants = Occupants(
+                arrivals.write[here], arrivals.block[here], until - when, np.zeros_like(here)
+            )
+            ones[entry], powered[entry] = cell_times(self._imprints, occupants)
+        return ones, powered
+
+
+class _Pass:
+    """A pass of a slice, event after event."""
+
+    def __init__(
+        self, replay: ProgrammedReplay, fault_map: NDArray[np.uint8], state: Integers
+    ) -> None:
+        self.replay, self.told, self.program = replay, replay.told, replay.program
+        self.all_blocks = replay.geometry.all_blocks
+        unusable = fault_map.astype(np.int64)
+        self.faulty = unusable != 0
+        self.sound = self.all_blocks & ~unusable
+        self.free = self.sound.copy()
+        self.home = np.full(len(unusable), NOWHERE, dtype=np.int64)
+        # Of each row the arrival of its value, and the write that the value is of.
+        self.arrival = np.full(len(unusable), -1)
+        self.write = np.full(len(unusable), -1)
+        self.state = self.program.state_in(state, replay.lengths)
+        self.entries = Entries(
+            _read_only(unusable), _read_only(self.free), self.all_blocks, _read_only(self.home)
+        )
+        self.words = _read_only(self.told.words)
+        self.counters = np.zeros(COUNTERS, dtype=np.int64)
+        self.arrivals: list[list[int]] = []
+
+    def run(self) -> PassRecord:
+        told = self.told
+        events = zip(told.kind.tolist(), told.which.tolist(), told.when.tolist(), strict=True)
+        for kind, which, when in events:
+            if kind == WRITE:
+                self.put(which, when)
+            elif kind == READ:
+                self.ask("read", when, self.value(which, when, 0))
+            else:
+                self.turn(kind == ALLOC, which, when)
+        if (self.free != self.sound).any():
+            entry = int(np.flatnonzero(self.free != self.sound)[0])
+            raise breach(self.replay, self.replay.cycles, -1, entry, "not free after the pass")
+        columns = np.array(self.arrivals, dtype=np.int64).reshape(-1, 5).T
+        return PassRecord(self.counters, Arrivals(*columns))
+
+    def ask(self, name: str, cycle: int, subject: Window | Value) -> int:
+        """Answer of a function of the program, all of whose errors are its own."""
+        function: Callable[..., Any] = getattr(type(self.program), name)
+        try:
+            answer = function(self.state, self.entries, subject)
+        except Exception as error:
+            raise UserError(
+                f"technique {self.replay.technique.name!r}: {name} fails at cycle {cycle} "
+                f"({said_by(error)})"
+            ) from error
+        if name == "read":
+            return 0
+        if isinstance(answer, bool) or not isinstance(answer, int | np.integer):
+            raise UserError(
+                f"technique {self.replay.technique.name!r}: {name} answers a "
+                f"{type(answer).__name__} at cycle {cycle}, where an integer is needed"
+            )
+        return int(answer)
+
+    def value(self, write: int, when: int, mask: int) -> Value:
+        told = self.told
+        window, row = int(told.window[write]), int(told.row[write])
+        return Value(
+            cycle=when,
+            window=window,
+            slot=int(told.slot[window]),
+            size=int(told.size[window]),
+            register=int(told.register[write]),
+            row=row,
+            mask=mask,
+            compressible=bool(told.compressible[write]),
+            compressed=bool(told.compressed[write]),
+            home=int(self.home[row]),
+            words=self.words[told.value[write]],
+        )
+
+    def turn(self, opens: bool, window: int, when: int) -> None:
+        """Open or close a window."""
+        told, name = self.told, "allocate" if opens else "release"
+        base, size = int(told.base[window]), int(told.size[window])
+        subject = Window(when, window, int(told.slot[window]), base, size)
+        answer = self.ask(name, when, subject)
+        if not opens:
+            for row in range(base, base + size):
+                self.vacate(row)
+                self.home[row] = NOWHERE
+        if answer != NO_SWAP:
+            self.swap(answer, when, base)
+
+    def put(self, write: int, when: int) -> None:
+        """Let a written value look for a place."""
+        told = self.told
+        row, earlier = int(told.row[write]), int(self.home[told.row[write]])
+        self.vacate(row)
+        if told.in_table[write]:
+            self.home[row] = IN_TABLE
+            self.counters[REGULAR] += 1
+            return
+        place = self.ask("write", when, self.value(write, when, int(told.mask[write])))
+        if place == SPILL:
+            self.home[row] = SPILL
+            self.counters[LDS] += 1
+            self.counters[LDS_READS] += told.reads_after[write]
+            self.counters[ROW_CYCLES] += told.end[write] - when
+            spilled = np.count_nonzero(self.home == SPILL)
+            self.counters[PEAK] = max(self.counters[PEAK], spilled)
+            return
+        self.settle(row, write, place, when)
+        if place == earlier:
+            self.counters[REGULAR] += 1
+            return
+        self.count_redirection(entry_of(place))
+        woken = told.was_compressed[write] and not told.compressed[write]
+        self.counters[WAKEUPS] += woken and self.replay.technique.gates_empty
+
+    def count_redirection(self, entry: int) -> None:
+        self.counters[TO_FAULTY if self.faulty[entry] else TO_RELIABLE] += 1
+
+    def blocks_of(self, place: int) -> int:
+        block = block_of(place)
+        return self.all_blocks if block == WHOLE else 1 << block
+
+    def vacate(self, row: int) -> None:
+        """Free the place of a row; its value is gone with its end."""
+        place = int(self.home[row])
+        if place >= 0:
+            self.free[entry_of(place)] |= self.blocks_of(place)
+
+    def settle(self, row: int, write: int, place: int, when: int) -> None:
+        """Let a value live in a place, if it may."""
+        entry, block = entry_of(place), block_of(place)
+        in_block = bool(self.told.compressed[write])
+        problem = ""
+        if not 0 <= entry < len(self.sound):
+            problem = f"no such entry (answer {place})"
+        elif in_block and not self.all_blocks >> block & 1:
+            problem = f"no block {block}, where a compressed value needs one"
+        elif not in_block and block != WHOLE:
+            problem = f"block {block}, where an uncompressed value needs the whole entry"
+        elif self.blocks_of(place) & ~self.sound[entry]:
+            problem = "a faulty block, which the value does not fit into"
+        elif self.blocks_of(place) & ~self.free[entry]:
+            problem = "another row lives there"
+        if problem:
+            raise breach(self.replay, when, row, entry, problem)
+        self.free[entry] &= ~self.blocks_of(place)
+        self.home[row], self.write[row], self.arrival[row] = place, write, len(self.arrivals)
+        end = int(self.told.end[write])
+        self.arrivals.append([when, write, entry, block if in_block else 0, end])
+        taken = [self.blocks_of(home) for home in self.living_in(entry).values()]
+        if sum(taken) != self.sound[entry] & ~self.free[entry]:
+            raise breach(self.replay, when, row, entry, "two rows in one place")
+
+    def living_in(self, entry: int) -> dict[int, int]:
+        """Rows that live in an entry, and their places."""
+        rows = np.flatnonzero((self.home >= in_block(entry, 0)) & (self.home <= in_entry(entry)))
+        return {row: int(self.home[row]) for row in rows.tolist()}
+
+    def swap(self, answer: int, when: int, row: int) -> None:
+        """Let the values of two entries change places."""
+        pair = entries_swapped(answer)
+        for entry in pair:
+            if answer < 0 or not 0 <= entry < len(self.sound):
+                raise breach(self.replay, when, row, entry, f"no such entry (answer {answer})")
+        if pair[0] == pair[1]:
+            return
+        moving = self.living_in(pair[0]) | self.living_in(pair[1])
+        for mover in moving:
+            self.vacate(mover)
+        for mover, place in sorted(moving.items()):
+            other = pair[entry_of(place) == pair[0]]
+            self.arrivals[self.arrival[mover]][-1] = when
+            self.settle(mover, int(self.write[mover]), in_block(other, block_of(place)), when)
+            self.count_redirection(other)
+
+
+def _read_only(array: Integers) -> Integers:
+    view = array.view()
+    view.flags.writeable = False
+    return view

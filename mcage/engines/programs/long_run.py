@@ -1,0 +1,113 @@
+"""The long run of a placement program: passes of the trace until the duties of all cells settle.
+
+What a program keeps goes on from pass to pass. If it keeps nothing, each pass is as the first. If
+its state at the end of a pass is that of an earlier one, the passes between repeat for ever, and
+their times are exact. Otherwise the passes are doubled: 1, 1, 2, 4, 8, ... of them make a group,
+and the times of the latest group stand for the long run when they differ little from those of the
+group before. The passes that stand for the long run are taken to repeat.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.programs.runner import (
+    COUNTERS,
+    PEAK,
+    Arrivals,
+    Integers,
+    PassRecord,
+    ProgramRunner,
+)
+from mcage.errors import UserError
+
+FEWEST_PASSES = 32
+"""Passes before which nothing counts as settled: a program may wait long before it acts."""
+
+
+@dataclass(frozen=True, eq=False)
+class LongRun:
+    """The long run of a slice; sums over the passes that stand for it.
+
+    Attributes
+    ----------
+    passes : int
+        These passes.
+    counters : int64[8]
+        Counted events; of the spilled rows the most at once.
+    ones, powered : int64[entries, bits]
+        Cycles of each cell at '1' and powered.
+    state : int64[words]
+        What the program keeps at their end.
+    """
+
+    passes: int
+    counters: Integers
+    ones: Integers
+    powered: Integers
+    state: Integers
+
+
+def long_run(runner: ProgramRunner, fault_map: NDArray[np.uint8], state: Integers) -> LongRun:
+    """Run the program of a replay until duties settle.
+
+    Parameters
+    ----------
+    runner : ProgramRunner
+        An engine's runner of the replay.
+    fault_map : uint8[entries]
+        Bit b set = block b is unusable.
+    state : int64[words]
+        What the program keeps at the beginning.
+
+    Raises
+    ------
+    UserError
+        The program fails, or its duties do not settle.
+    """
+    program, state = runner.replay.program, state.copy()
+    if not len(state):
+        return _summed(runner, [runner.run_pass(fault_map, state)], state)
+    after = {state.tobytes(): 0}
+    records: list[PassRecord] = []
+    before: LongRun | None = None
+    change = 1.0
+    while len(records) < program.most_passes:
+        group = max(1, len(records))
+        for _ in range(group):
+            records.append(runner.run_pass(fault_map, state))
+            first = after.setdefault(state.tobytes(), len(records))
+            if first < len(records):
+                return _summed(runner, records[first:], state)
+        result = _summed(runner, records[-group:], state)
+        if before is not None:
+            change = _largest_change(result, before) / runner.replay.cycles
+            if change <= program.tolerance and len(records) >= FEWEST_PASSES:
+                return result
+        before = result
+    raise UserError(
+        f"technique {runner.replay.technique.name!r}: its duties have not settled on trace "
+        f"{runner.replay.schedule.trace.name!r} after {len(records)} passes: some cell's still "
+        f"changes by {change:.3g}; its program may set most_passes (now {program.most_passes}) or "
+        f"tolerance (now {program.tolerance:g})"
+    )
+
+
+def _summed(runner: ProgramRunner, records: list[PassRecord], state: Integers) -> LongRun:
+    cycles, counters = runner.replay.cycles, np.zeros(COUNTERS, dtype=np.int64)
+    for record in records:
+        peak = max(counters[PEAK], record.counters[PEAK])
+        counters += record.counters
+        counters[PEAK] = peak
+    times = runner.cell_times(Arrivals.joined(records, cycles), len(records))
+    return LongRun(len(records), counters, *times, state.copy())
+
+
+def _largest_change(result: LongRun, before: LongRun) -> float:
+    """Largest difference of a cell's cycles at '0' or '1' in a pass, between two groups of them."""
+    zeros, zeros_before = result.powered - result.ones, before.powered - before.ones
+    pairs = (result.ones, before.ones), (zeros, zeros_before)
+    return max(
+        float(np.abs(now / result.passes - then / before.passes).max()) for now, then in pairs
+    )

@@ -1,0 +1,109 @@
+"""What an engine does for placement programs: run them for some passes, and sum up cell times."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.errors import UserError
+from mcage.replays.prepare import ProgrammedReplay
+
+Integers = NDArray[np.int64]
+
+COUNTERS = 8
+REGULAR, TO_RELIABLE, TO_FAULTY, LDS, LDS_READS, PEAK, ROW_CYCLES, WAKEUPS = range(COUNTERS)
+"""Columns of counted events: the arrays of `mcage.replays.outcome.Counters` in their order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arrivals:
+    """Values that come to a place of the slice, in the order of time: by a write, or by a swap.
+
+    Attributes
+    ----------
+    cycle : int64[n]
+        When, from the start of the first pass.
+    write : int64[n]
+        The write that the value is of.
+    entry, block : int64[n]
+        Where it comes to; block 0 if it takes the whole entry.
+    until : int64[n]
+        When the value is gone from there: replaced, released, or moved by a swap.
+    """
+
+    cycle: Integers
+    write: Integers
+    entry: Integers
+    block: Integers
+    until: Integers
+
+    @classmethod
+    def joined(cls, parts: "list[PassRecord]", cycles: int) -> Self:
+        """Arrivals of passes of so many cycles, one after another."""
+        shifted = [(part.arrivals, number * cycles) for number, part in enumerate(parts)]
+        return cls(
+            np.concatenate([arrivals.cycle + shift for arrivals, shift in shifted]),
+            np.concatenate([arrivals.write for arrivals, _ in shifted]),
+            np.concatenate([arrivals.entry for arrivals, _ in shifted]),
+            np.concatenate([arrivals.block for arrivals, _ in shifted]),
+            np.concatenate([arrivals.until + shift for arrivals, shift in shifted]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PassRecord:
+    """What happened in a pass.
+
+    Attributes
+    ----------
+    counters : int64[8]
+        Counted events; of the spilled rows the most at once.
+    arrivals : Arrivals
+        Where values lived.
+    """
+
+    counters: Integers
+    arrivals: Arrivals
+
+
+class ProgramRunner(ABC):
+    """Runs the program of a replay, for one slice at a time.
+
+    Parameters
+    ----------
+    replay : ProgrammedReplay
+        A technique with a program on a trace.
+    """
+
+    def __init__(self, replay: ProgrammedReplay) -> None:
+        self.replay = replay
+
+    @abstractmethod
+    def run_pass(self, fault_map: NDArray[np.uint8], state: Integers) -> PassRecord:
+        """Run one pass.
+
+        Parameters
+        ----------
+        fault_map : uint8[entries]
+            Bit b set = block b is unusable.
+        state : int64[words]
+            What the program keeps; changed.
+
+        Raises
+        ------
+        UserError
+            The program fails, or answers what cannot be.
+        """
+
+    @abstractmethod
+    def cell_times(self, arrivals: Arrivals, passes: int) -> tuple[Integers, Integers]:
+        """Cycles of each cell at '1' and powered in passes that repeat: int64[entries, bits]."""
+
+
+def breach(replay: ProgrammedReplay, cycle: int, row: int, entry: int, problem: str) -> UserError:
+    """Error of a program that answers what cannot be."""
+    return UserError(
+        f"technique {replay.technique.name!r}: cycle {cycle}, row {row}, entry {entry}: {problem}"
+    )
