@@ -204,14 +204,17 @@ class Recording:
         exact : bool
             Whether every bit of the values is known.
         """
-        row = self._store(window, time, register, lanes, values)
-        if row is not None:
-            packed, content = row
-            window.counted.write(register, lanes, packed, content[: 4 * window.lanes], exact)
+        if not lanes or not self._takes(window, time, register):
+            return
+        packed, content = self._store(
+            window, self._in_order(window, time), register, lanes, values
+        )
+        window.counted.write(register, lanes, packed, content[: 4 * window.lanes], exact)
 
     def preload(self, window: Window, register: int, lanes: int, values: "Values") -> None:
         """Record what a register holds when its window is opened; not counted as a write."""
-        self._store(window, window.begin, register, lanes, values)
+        if lanes and self._takes(window, self.last, register):
+            self._store(window, window.begin, register, lanes, values)
 
     def read(
         self,
@@ -239,7 +242,7 @@ class Recording:
         """
         if not self._takes(window, time, register):
             return True
-        self._event(window, time, READ, register, 0, -1)
+        self._event(self._in_order(window, time), window, READ, register, 0, -1)
         window.counted.reads += 1
         self.gaps.reads += 1
         content = window.contents.get(register)
@@ -324,9 +327,7 @@ class Recording:
 
     def _store(
         self, window: Window, time: int, register: int, lanes: int, values: "Values"
-    ) -> tuple[bytes, bytes] | None:
-        if not lanes or not self._takes(window, time, register):
-            return None
+    ) -> tuple[bytes, bytes]:
         packed = bytes(values)
         if len(packed) != 4 * lanes.bit_count() or lanes >> self.lanes:
             raise ValueError(f"{len(packed)} bytes for the lanes {lanes:#x}")
@@ -339,17 +340,20 @@ class Recording:
             np.frombuffer(content, "<u4")[_numbers(lanes)] = np.frombuffer(packed, "<u4")
         whole = bytes(content)
         row = self._rows.setdefault(whole, len(self._rows))
-        self._event(window, time, WRITE, register, lanes, row)
+        self._event(time, window, WRITE, register, lanes, row)
         return packed, whole
 
-    def _event(
-        self, window: Window, time: int, kind: int, register: int, lanes: int, row: int
-    ) -> None:
+    def _in_order(self, window: Window, time: int) -> int:
         if time < window.last:
             known = self.skipped.setdefault("times that go back, taken as the latest", [0, "", 0])
             known[0] += 1
-            time = window.last
+            return window.last
         window.last = time
+        return time
+
+    def _event(
+        self, time: int, window: Window, kind: int, register: int, lanes: int, row: int
+    ) -> None:
         window.counted.most_register = max(window.counted.most_register, register)
         event = (time, window.number, kind, register, lanes, row)
         for append, content in zip(self._append, event, strict=True):
