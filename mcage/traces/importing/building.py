@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcage.errors import UserError
-from mcage.geometry import SLICE
+from mcage.geometry import GCN, NVIDIA
 from mcage.plain_text import visible
 from mcage.traces.importing.placement import Placed, Span, place_windows
 from mcage.traces.importing.recording import Recording
@@ -60,12 +60,13 @@ def build_traces(
     UserError
         Windows do not fit a slice, a pass is too long, or kernels are too many.
     """
+    geometry = GCN if recording.lanes == GCN.components else NVIDIA
     origin = min((window.begin for window in recording.windows), default=0)
     spans = [_span(recording, window, origin) for window in recording.windows]
     columns = recording.columns()
     columns["time"] = (columns["time"] - origin) // recording.period
     values = recording.values()
-    for placed in place_windows(spans, SLICE.entries):
+    for placed in place_windows(spans, geometry.entries):
         of_slice = placed.place.name(recording.lanes)
         if recording.limits.slices and of_slice not in recording.limits.slices:
             continue
@@ -133,6 +134,7 @@ def _trace(
         alloc_launch=np.array([span.window.origin.launch for span in spans], np.uint32),
         alloc_work_group=_numbered([span.window.origin.work_group for span in spans]),
         alloc_wavefront=_numbered([span.window.origin.wavefront for span in spans]),
+        geometry=GCN if values.shape[1] == GCN.components else NVIDIA,
     )
 
 

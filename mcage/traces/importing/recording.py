@@ -206,9 +206,7 @@ class Recording:
         """
         if not lanes or not self._takes(window, time, register):
             return
-        packed, content = self._store(
-            window, self._in_order(window, time), register, lanes, values
-        )
+        packed, content = self._store(window, self._in_order(window, time), register, lanes, values)
         window.counted.write(register, lanes, packed, content[: 4 * window.lanes], exact)
 
     def preload(self, window: Window, register: int, lanes: int, values: "Values") -> None:

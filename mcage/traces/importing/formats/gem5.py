@@ -28,12 +28,13 @@ _LANE = re.compile(
     + rb"vector_register_file\d*: WF\[(\d{1,4})\]\[(\d{1,4})\]: WV\[(\d{1,18})\] v\[(\d{1,5})\]\["
 )
 _POOL = re.compile(
-    _HEAD
-    + _PATH
-    + rb"\S{0,300}?vrf_pool_managers?(\d{0,4}): (?:totRegSpace \d+ allocating Register at (\d{1,6}) "
-    rb"and size (\d{1,6})|freeing Region at (\d{1,6}) \d{1,6}, size \d{1,6})$"
+    _HEAD + _PATH + rb"\S{0,300}?vrf_pool_managers?(\d{0,4}): "
+    rb"(?:totRegSpace \d+ allocating Register at (\d{1,6}) and size (\d{1,6})"
+    rb"|freeing Region at (\d{1,6}) \d{1,6}, size \d{1,6})$"
 )
-_GROUP = re.compile(_HEAD + _PATH[:-2] + rb": CU\d+: increase ref ctr wg\[(\d{1,9})\] to \[(\d+)\]$")
+_GROUP = re.compile(
+    _HEAD + _PATH[:-2] + rb": CU\d+: increase ref ctr wg\[(\d{1,9})\] to \[(\d+)\]$"
+)
 _START = re.compile(
     _HEAD + _PATH[:-2] + rb": Scheduling wfDynId/barrier_id (\d{1,18})/-?\d+ "
     rb"on CU\d+: WF\[(\d{1,4})\]\[(\d{1,4})\]\."
@@ -106,7 +107,9 @@ class _Log:
     def read(self, source: Source) -> None:
         self.source = source
         group: _Group | None = None
-        prefix, keep = _NOTHING, [].append
+        prefix = _NOTHING
+        lanes: list[bytes] = []
+        keep = lanes.append
         for number, line in source.lines():
             if line.startswith(prefix):
                 keep(line)
@@ -196,9 +199,7 @@ class _Log:
         self.waiting.setdefault(unit, []).append((part, first))
         del self.waiting[unit][:-8]
 
-    def open(
-        self, time: int, size: int | None, unit: int, part: int, first: int | None
-    ) -> Window:
+    def open(self, time: int, size: int | None, unit: int, part: int, first: int | None) -> Window:
         facts = {"cu": unit, "simd": part, "wave_dyn_id": None, "slot": None}
         facts |= {"first_register": first, "begin_tick": time, "end_tick": None}
         return self.recording.open_window(
@@ -232,9 +233,7 @@ class _Log:
 
     def name(self, window: Window, wave: int, slot: int) -> None:
         window.facts |= {"wave_dyn_id": wave, "slot": slot}
-        window.origin = Origin(
-            work_group=window.origin.work_group, wavefront=wave & 0xFFFF_FFFF
-        )
+        window.origin = Origin(work_group=window.origin.work_group, wavefront=wave & 0xFFFF_FFFF)
 
     def lanes_of(self, group: _Group) -> None:
         """Record an access whose lines have all been read."""
@@ -261,12 +260,14 @@ class _Log:
         register = physical - first
         if group.write:
             self.recording.write(window, group.time, register, lanes, values)
-        elif not self.recording.read(window, group.time, register, lanes, values):
-            if register not in window.contents:
-                self.recording.preload(window, register, lanes, values)
-                self.recording.inferred["first contents"] = (
-                    "registers that are read before any write: from the allocation on, as read"
-                )
+            return
+        known = register in window.contents
+        self.recording.read(window, group.time, register, lanes, values)
+        if not known:
+            self.recording.preload(window, register, lanes, values)
+            self.recording.inferred["first contents"] = (
+                "registers that are read before any write: from the allocation on, as read"
+            )
 
     def numbers(
         self, lines: list[bytes], length: int, number: int
@@ -280,23 +281,20 @@ class _Log:
             return None
         if len(lanes) == _LANES and lanes == _ALL:
             return (1 << _LANES) - 1, values
-        if not 0 <= min(lanes) or max(lanes) >= _LANES or lanes != sorted(set(lanes)):
+        if min(lanes) < 0 or max(lanes) >= _LANES or lanes != sorted(set(lanes)):
             return None
         return sum(1 << lane for lane in lanes), values
 
-    def window(
-        self, time: int, match: re.Match[bytes], physical: int
-    ) -> tuple[Window | None, int]:
+    def window(self, time: int, match: re.Match[bytes], physical: int) -> tuple[Window | None, int]:
         """Window that holds a physical register, and its first one."""
         unit, part, wave = self.unit(match[2], match[3]), int(match[4]), int(match[6])
         simd = self.simd(unit, part)
-        for first, window in simd.regions.items():
-            if first <= physical < first + (window.size or 0):
-                if window.facts["wave_dyn_id"] is None:
-                    self.name(window, wave, int(match[5]))
-                return window, first
-        window = simd.by_wave.get(wave)
-        if window is None:
+        for first, region in simd.regions.items():
+            if first <= physical < first + (region.size or 0):
+                if region.facts["wave_dyn_id"] is None:
+                    self.name(region, wave, int(match[5]))
+                return region, first
+        if (window := simd.by_wave.get(wave)) is None:
             if simd.has_pool or physical >= MOST_REGISTERS or len(simd.by_wave) >= 1 << 16:
                 return None, 0
             window = self.open(time, None, unit, part, None)
