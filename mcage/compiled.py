@@ -1,25 +1,55 @@
-"""Short loops that stand by themselves, compiled for the CPU.
+"""Short loops that stand by themselves, compiled for the CPU; and how machine code is loaded.
 
 A module that needs one imports this and names the function. What the Numba engine compiles is much
 more, in files that call each other: it has a way of its own (`mcage.engines.numba_engine.jit`).
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
-import numba
+from numba.core.caching import FunctionCache
+from numba.core.registry import CPUDispatcher
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+OPTIONS = {"nopython": True, "nogil": True, "no_cfunc_wrapper": True, "_nrt": False}
+"""Functions release the GIL, and have no fast-math, so that floats round as NumPy's do. They
+allocate nothing: what they fill in is handed to them. References to arrays are therefore not
+counted, which would be half of the machine code."""
 
 
 def compiled(function: Function) -> Function:
     """Compile a function when it is first called, and keep the machine code if there is a place.
 
-    It releases the GIL, and has no fast-math, so that floats round as NumPy's do. It may call no
-    compiled function of another file: the machine code is kept for as long as its own file is
-    unchanged.
+    `OPTIONS` says what it may do. It may call no compiled function of another file: the machine
+    code is kept for as long as its own file is unchanged.
     """
-    try:
-        return cast(Function, numba.njit(nogil=True, cache=True)(function))
-    except RuntimeError:  # no folder that can be written
-        return cast(Function, numba.njit(nogil=True)(function))
+    dispatcher = LightDispatcher(function, targetoptions=OPTIONS)
+    with suppress(RuntimeError):  # no folder that can be written
+        dispatcher.enable_caching()
+    return cast(Function, dispatcher)
+
+
+class LightDispatcher(CPUDispatcher):
+    """A compiled function whose machine code is loaded without all that makes machine code.
+
+    That would be most of Numba, and SciPy's linear algebra: 0.3 s of processor time at each start.
+    """
+
+    def enable_caching(self) -> None:
+        """Keep machine code on disk; RuntimeError if there is no place for it."""
+        self._cache = _LightCache(self.py_func)  # type: ignore[no-untyped-call]
+
+
+class _LightCache(FunctionCache):
+    """Machine code that was made with `OPTIONS`: any other may need what is not loaded."""
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        key = super()._index_key(sig, codegen)  # type: ignore[no-untyped-call]
+        return *key, *OPTIONS.items()
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """See Numba's class, which prepares for compiling first."""
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]

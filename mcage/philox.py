@@ -61,7 +61,6 @@ def _number(word: np.uint64) -> float:
     return np.float64(np.int64(word >> _UNUSED_BITS)) * _STEP
 
 
-@compiled
 def numbers_at(
     keys: NDArray[np.uint64],
     streams: NDArray[np.int64],
@@ -87,15 +86,25 @@ def numbers_at(
         0 <= number < 1.
     """
     numbers = np.empty(len(rows))
+    _fill_in(keys, streams, rows, places, numbers)
+    return numbers
+
+
+@compiled
+def _fill_in(
+    keys: NDArray[np.uint64],
+    streams: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    places: NDArray[np.int64],
+    numbers: NDArray[np.float64],
+) -> None:
     for wanted in range(len(rows)):
         row, place = rows[wanted], places[wanted]
         counter, stream = np.uint64(place // _WORDS + 1), np.uint64(streams[row])
         words = _words(counter, stream, keys[row, 0], keys[row, 1])
         numbers[wanted] = _number(words[place % _WORDS])
-    return numbers
 
 
-@compiled
 def first_numbers_below(
     keys: NDArray[np.uint64], streams: NDArray[np.int64], bounds: NDArray[np.float64], count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
@@ -116,17 +125,27 @@ def first_numbers_below(
     int64[n], int64[n], float64[n]
         Stream and place of each number, in rising order, and the number.
     """
+    most = len(streams) * count + 1  # memory that is never touched costs nothing
+    rows, places, numbers = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
+    kept = _keep_below(keys, streams, bounds, count, rows, places, numbers)
+    return rows[:kept], places[:kept], numbers[:kept]
+
+
+@compiled
+def _keep_below(
+    keys: NDArray[np.uint64],
+    streams: NDArray[np.int64],
+    bounds: NDArray[np.float64],
+    count: int,
+    rows: NDArray[np.int64],
+    places: NDArray[np.int64],
+    numbers: NDArray[np.float64],
+) -> int:
+    """Fill in what `first_numbers_below` returns, and one more; return how many they are."""
     _, bound_rows, columns = bounds.shape
     repeated = count // (bound_rows * columns)
-    capacity = 1024
-    rows, places = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
-    numbers = np.empty(capacity)
     kept = 0
     for row in range(len(streams)):
-        if kept + count > capacity:
-            capacity = 2 * capacity + count
-            rows, places = _enlarged(rows, capacity, kept), _enlarged(places, capacity, kept)
-            numbers = _enlarged(numbers, capacity, kept)
         stream, even, odd = np.uint64(streams[row]), keys[row, 0], keys[row, 1]
         for begin in range(0, count, columns):
             of_row = bounds[row, begin // columns // repeated]
@@ -137,12 +156,4 @@ def first_numbers_below(
                     number = _number(words[word])
                     rows[kept], places[kept], numbers[kept] = row, place + word, number
                     kept += number <= of_row[column + word]
-    return rows[:kept], places[:kept], numbers[:kept]
-
-
-@compiled
-def _enlarged(values: Any, capacity: int, kept: int) -> Any:
-    larger = np.empty(capacity, values.dtype)
-    for place in range(kept):  # a slice assigned to another takes a second to compile
-        larger[place] = values[place]
-    return larger
+    return kept

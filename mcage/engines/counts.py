@@ -108,9 +108,7 @@ class Counts:
         """Numbers of places, no more than there is use for, as a number of the kernel: int64[n]."""
         of_kernels = np.array([self._used.of(replay) for replay in replays])
         first, most_entries, most_blocks = of_kernels[kernel].T
-        reliable, sound = free_places(
-            np.ascontiguousarray(fault_maps).view(np.uint64), replays[0].geometry.blocks
-        )
+        reliable, sound = free_places(fault_maps, replays[0].geometry.blocks)
         entries, blocks = np.minimum(reliable, most_entries), np.minimum(sound, most_blocks)
         places: NDArray[np.int64] = first + entries * _MANY + blocks
         return places
@@ -154,16 +152,19 @@ class RememberingEngine(Engine):
         return self._counts.of(replays, kernel, fault_maps)
 
 
-@compiled
 def free_places(
-    words: NDArray[np.uint64], blocks_of_entry: int
+    fault_maps: NDArray[np.uint8], blocks_of_entry: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Reliable entries, and sound blocks of the others, on fault maps: int64[n], int64[n].
+    """Reliable entries, and sound blocks of the others, on fault maps: int64[n], int64[n]."""
+    free = np.empty((2, len(fault_maps)), np.int64)
+    _count_free(np.ascontiguousarray(fault_maps).view(np.uint64), blocks_of_entry, free)
+    return free[0], free[1]
 
-    The maps come in words of eight entries: uint64[n, entries / 8].
-    """
+
+@compiled
+def _count_free(words: NDArray[np.uint64], blocks_of_entry: int, free: NDArray[np.int64]) -> None:
+    """As `free_places`, of words of eight entries: uint64[n, entries / 8] to int64[2, n]."""
     entries = 8 * words.shape[1]
-    reliable, sound = np.empty(len(words), np.int64), np.empty(len(words), np.int64)
     for place in range(len(words)):
         faulty, unusable = np.uint64(0), np.uint64(0)
         for word in range(words.shape[1]):
@@ -172,9 +173,8 @@ def free_places(
             unusable += ((pairs & _PAIR) + (pairs >> _TWO & _PAIR)) * _EACH >> _LAST
             any_block = blocks | blocks >> _ONE
             faulty += ((any_block | any_block >> _TWO) & _EACH) * _EACH >> _LAST
-        reliable[place] = entries - np.int64(faulty)
-        sound[place] = blocks_of_entry * np.int64(faulty) - np.int64(unusable)
-    return reliable, sound
+        free[0, place] = entries - np.int64(faulty)
+        free[1, place] = blocks_of_entry * np.int64(faulty) - np.int64(unusable)
 
 
 def only_numbers_matter(technique: Technique) -> bool:

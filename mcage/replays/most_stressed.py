@@ -170,7 +170,8 @@ def _unrivalled(duty: NDArray[np.float64]) -> NDArray[np.int64]:
     order = np.argsort(-_totals(duty), kind="stable")
     rows = np.ascontiguousarray(np.take(duty, order, axis=1).T)
     kept = np.empty(len(rows), np.int64)
-    return order[kept[: _filter(rows, _signatures(rows), kept)]]
+    lacking = np.full(min(len(rows), COMPARED) + TOGETHER, -1)
+    return order[kept[: _filter(rows, _signatures(rows), lacking, kept)]]
 
 
 def _totals(duty: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -199,7 +200,10 @@ def _signatures(rows: NDArray[np.float64]) -> NDArray[np.int64]:
 
 @compiled
 def _filter(
-    rows: NDArray[np.float64], signatures: NDArray[np.int64], kept: NDArray[np.int64]
+    rows: NDArray[np.float64],
+    signatures: NDArray[np.int64],
+    lacking: NDArray[np.int64],
+    kept: NDArray[np.int64],
 ) -> int:
     """Keep the cells that no kept cell equals or exceeds under all kernels; return their number.
 
@@ -209,11 +213,12 @@ def _filter(
         Duty cycles; the largest sums come first.
     signatures : int64[cells]
         As of `_signatures`.
+    lacking : int64[min(cells, COMPARED) + TOGETHER]
+        Workspace, all bits set.
     kept : int64[cells]
         Places of the kept cells, filled in.
     """
     count = 0
-    lacking = np.full(min(len(rows), COMPARED) + TOGETHER, -1)
     for cell in range(len(rows)):
         signature, exceeded = signatures[cell], False
         for first in range(0, min(count, COMPARED), TOGETHER):
@@ -256,8 +261,8 @@ def longest_total(seconds: NDArray[np.float64], skyline: Skyline) -> NDArray[np.
         The same to the last bit as the maximum over all cells, terms added in order of kernels.
         Kernels that have not run add nothing, and are left out.
     """
-    longest = np.empty(len(seconds))
-    _longest(seconds, skyline.duty, skyline.largest, longest)
+    longest, bounds = np.empty(len(seconds)), np.empty(skyline.largest.shape[1])
+    _longest(seconds, skyline.duty, skyline.largest, bounds, np.empty(BLOCK), longest)
     return longest
 
 
@@ -266,15 +271,18 @@ def _longest(
     seconds: NDArray[np.float64],
     duty: NDArray[np.float64],
     largest: NDArray[np.float64],
+    bounds: NDArray[np.float64],
+    totals: NDArray[np.float64],
     longest: NDArray[np.float64],
 ) -> None:
     """`longest_total`: only 32 cells whose bound exceeds the longest time so far are looked at.
+
+    `bounds` and `totals` are workspaces, float64[n / 32] and float64[32].
 
     Sums of bounds, added in the same order, are bounds of sums. The cells with the largest bound
     come first.
     """
     blocks = largest.shape[1]
-    bounds, totals = np.empty(blocks), np.empty(BLOCK)
     for instance in range(len(seconds)):
         bounds[:] = 0
         for kernel in range(seconds.shape[1]):
@@ -282,7 +290,10 @@ def _longest(
             if spent != 0:
                 for block in range(blocks):
                     bounds[block] += spent * largest[kernel, block]
-        most, best = int(bounds.argmax()), 0.0
+        most, best = 0, 0.0
+        for block in range(1, blocks):
+            if bounds[block] > bounds[most]:
+                most = block
         for turn in range(-1, blocks):
             block = most if turn < 0 else turn
             if bounds[block] <= best:

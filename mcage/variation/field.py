@@ -66,21 +66,19 @@ def correlation_factor(points: NDArray[np.float64], phi: float) -> NDArray[np.fl
     """
     x, y = points.T
     distance = np.hypot(x[:, None] - x, y[:, None] - y)
-    return _cholesky(spherical_correlation(distance, phi) + DIAGONAL * np.eye(len(x)))
+    factor = np.tril(spherical_correlation(distance, phi) + DIAGONAL * np.eye(len(x)))
+    _cholesky(factor)
+    return factor
 
 
 @compiled
-def _cholesky(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Lower Cholesky factor, by element-wise steps.
+def _cholesky(factor: NDArray[np.float64]) -> None:
+    """Turn the lower triangle of a matrix into its Cholesky factor, by element-wise steps.
 
     LAPACK's differs in the last bits with its number of threads, and an instance must not depend
     on the number of workers.
     """
-    size = len(matrix)
-    factor = np.zeros((size, size))
-    for row in range(size):
-        for column in range(row + 1):
-            factor[row, column] = matrix[row, column]
+    size = len(factor)
     for k in range(size):
         root = np.sqrt(factor[k, k])
         for row in range(k, size):
@@ -88,7 +86,6 @@ def _cholesky(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
         for row in range(k + 1, size):
             for column in range(k + 1, row + 1):
                 factor[row, column] -= factor[row, k] * factor[column, k]
-    return factor
 
 
 def sample_field(

@@ -17,7 +17,6 @@ BLOCK = 8
 """Terms that are added up together."""
 
 
-@compiled
 def triangular_product(
     factor: NDArray[np.float64], numbers: NDArray[np.float64]
 ) -> NDArray[np.float64]:
@@ -36,17 +35,30 @@ def triangular_product(
         Even and odd terms are added up apart, and the two sums at the end. Of each eight terms the
         last pair comes first.
     """
+    products = np.empty(numbers.shape)
+    columns, sums = np.zeros((numbers.shape[1], TOGETHER)), np.empty((2, TOGETHER))
+    _multiply(factor, np.ascontiguousarray(numbers), columns, sums, products)
+    return products
+
+
+@compiled
+def _multiply(
+    factor: NDArray[np.float64],
+    numbers: NDArray[np.float64],
+    columns: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    products: NDArray[np.float64],
+) -> None:
+    """Fill in the products; columns float64[m, 32] and sums float64[2, 32] are workspaces."""
     count, size = numbers.shape
-    products = np.empty((count, size))
-    columns = np.zeros((size, TOGETHER))
-    sums = np.empty((2, TOGETHER))
     for begin in range(0, count, TOGETHER):
         together = min(TOGETHER, count - begin)
         for number in range(together):
             for column in range(size):
                 columns[column, number] = numbers[begin + number, column]
         for row in range(size):
-            sums[:] = 0
+            for number in range(TOGETHER):
+                sums[0, number], sums[1, number] = 0, 0
             for block in range(0, row + 1, BLOCK):
                 terms = factor[row, block : block + BLOCK]
                 numbers_of = columns[block : block + BLOCK]
@@ -63,4 +75,3 @@ def triangular_product(
                     sums[0, number], sums[1, number] = even, odd
             for number in range(together):
                 products[begin + number, row] = sums[0, number] + sums[1, number]
-    return products

@@ -1,22 +1,33 @@
 """Compiled functions of the host."""
 
-import numba
+import subprocess
+import sys
+
 import pytest
 
-from mcage.compiled import compiled
+from mcage.compiled import LightDispatcher, compiled
+
+WARM = """
+import sys
+from mcage.engines.select import select_engine
+from mcage.spec import SweepSpec
+from mcage.sweep.study import Sweep
+kernels, techniques = ["MatrixTranspose"], ["baseline", "rrcd", "rrcd+rc+rar"]
+mapping = {"instances": 1, "workload": {"kernels": kernels}, "techniques": techniques}
+sweep = Sweep(SweepSpec.from_mapping(mapping), select_engine("numba")[0])
+sweep.prepare()
+sweep.compute(0, 1)
+print(*(name for name in ("numba.np.arraymath", "scipy.linalg") if name in sys.modules))
+"""
 
 
 @pytest.mark.parametrize("has_a_place", [True, False])
 def test_a_function_is_compiled_with_and_without_a_place_for_its_code(monkeypatch, has_a_place):
-    njit = numba.njit
-
-    def without_a_place(**options):
-        if options.get("cache"):
-            raise RuntimeError("cannot cache function: no locator available")
-        return njit(**options)
+    def without_a_place(dispatcher):
+        raise RuntimeError("cannot cache function: no locator available")
 
     if not has_a_place:
-        monkeypatch.setattr(numba, "njit", without_a_place)
+        monkeypatch.setattr(LightDispatcher, "enable_caching", without_a_place)
 
     def twice(number):
         return 2 * number
@@ -25,3 +36,10 @@ def test_a_function_is_compiled_with_and_without_a_place_for_its_code(monkeypatc
     assert function(3) == 6
     assert function.targetoptions["nogil"]
     assert not function.targetoptions.get("fastmath")
+
+
+def test_what_is_compiled_is_used_without_what_compiles():
+    """The second run of a sweep loads neither all of Numba nor SciPy's linear algebra."""
+    for _ in range(2):
+        ran = subprocess.run([sys.executable, "-c", WARM], capture_output=True, text=True)
+    assert ran.stdout.split() == [], ran.stderr

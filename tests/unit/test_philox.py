@@ -35,7 +35,7 @@ def test_first_numbers_below_bounds(largest):
 
 
 def test_many_numbers_below_bounds():
-    """More than there is space for at first."""
+    """All of them are kept: there is space for that."""
     instances = np.arange(40)
     keys = np.tile(stream_key(7, "test"), (40, 1))
     rows, _, _ = first_numbers_below(keys, instances, np.full((40, 1, 8), 1.0), 4096)

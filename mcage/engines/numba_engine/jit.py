@@ -16,8 +16,10 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import event
 
+import mcage.compiled
 import mcage.geometry
 import mcage.traces.model
+from mcage.compiled import OPTIONS
 from mcage.engines.numba_engine.linking import Dispatcher, nested_compiler
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -26,16 +28,14 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def compiled(function: Function) -> Function:
     """Compile a function when it is first called, and keep the machine code.
 
-    It releases the GIL, and has no fast-math, so that floats round as NumPy's do. It allocates
-    nothing: what it fills in is handed to it. References to arrays are therefore not counted, which
-    would be half of the machine code.
+    `mcage.compiled.OPTIONS` says what it may do.
     """
     folder = cache_folder()
     config: Any = numba.config
     before = config.CACHE_DIR
     config.CACHE_DIR = folder
     try:
-        dispatcher = Dispatcher(function, targetoptions=_OPTIONS)
+        dispatcher = Dispatcher(function, targetoptions=OPTIONS)
         if folder:
             dispatcher.enable_caching()
             dispatcher.lock_folder = Path(folder)
@@ -49,7 +49,7 @@ def cache_folder() -> str:
     """Folder of this version's machine code; the empty text if there is no place for one."""
     here = Path(__file__).parent
     sources = sorted(here.rglob("*.py"))
-    for module in (mcage.geometry, mcage.traces.model):
+    for module in (mcage.compiled, mcage.geometry, mcage.traces.model):
         sources.append(Path(str(module.__file__)))
     digest = hashlib.blake2b(digest_size=8)
     for source in sources:
@@ -102,11 +102,8 @@ def inlined(function: Function) -> Function:
     return _nested(function, {"forceinline": True})
 
 
-_OPTIONS = {"nopython": True, "nogil": True, "no_cfunc_wrapper": True, "_nrt": False}
-
-
 def _nested(function: Function, options: dict[str, bool]) -> Function:
-    options = _OPTIONS | {"no_cpython_wrapper": True} | options
+    options = OPTIONS | {"no_cpython_wrapper": True} | options
     return cast(
         Function, Dispatcher(function, targetoptions=options, pipeline_class=nested_compiler())
     )

@@ -16,11 +16,12 @@ from typing import Any
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.registry import CPUDispatcher
 from numba.core.types import unliteral
 
+from mcage.compiled import LightDispatcher
 
-class Dispatcher(CPUDispatcher):
+
+class Dispatcher(LightDispatcher):
     """A compiled function that is not compiled again for each constant it is called with.
 
     Nor do two processes compile it: the second waits, and takes the machine code of the first.

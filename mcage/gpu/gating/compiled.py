@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from mcage.compiled import compiled
 
 
-@compiled
 def ranked(keys: NDArray[np.float64]) -> NDArray[np.int8]:
     """Place of each key of a column in rising order; of equal keys, the lower row comes first.
 
@@ -25,15 +24,20 @@ def ranked(keys: NDArray[np.float64]) -> NDArray[np.int8]:
         Places, from 0 on. All pairs of rows are compared: with 16 rows that is many times faster
         than sorting columns.
     """
+    ranks = np.zeros(keys.shape, np.int8)
+    _rank(keys, ranks)
+    return ranks
+
+
+@compiled
+def _rank(keys: NDArray[np.float64], ranks: NDArray[np.int8]) -> None:
     rows, columns = keys.shape
-    ranks = np.zeros((rows, columns), np.int8)
     for first in range(rows):
         for second in range(first + 1, rows):
             for column in range(columns):
                 comes_later = np.int8(keys[first, column] <= keys[second, column])
                 ranks[second, column] += comes_later
                 ranks[first, column] += np.int8(1) - comes_later
-    return ranks
 
 
 @compiled
