@@ -30,6 +30,7 @@ from mcage.engines.numba_engine.placement.occupants import (
 from mcage.engines.numba_engine.placement.redirect import COUNTERS, ENTRIES, Homes
 from mcage.engines.numba_engine.placement.residencies import Residencies
 from mcage.engines.numba_engine.placement.tables import ResidencyTables
+from mcage.engines.numba_engine.programs.runner import NumbaProgramRunner
 from mcage.engines.numba_engine.simd import COMPONENTS
 from mcage.engines.numba_engine.stress.accumulator import FaultFreeStress, NumbaStress
 from mcage.engines.numba_engine.stress.workspace import (
@@ -42,7 +43,7 @@ from mcage.engines.stress import FaultFreeDuties, StressAccumulator, by_kernel
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
 from mcage.replays.outcome import CellTimes
-from mcage.replays.prepare import FixedReplay, PreparedReplay, RedirectedReplay
+from mcage.replays.prepare import FixedReplay, PreparedReplay, ProgrammedReplay, RedirectedReplay
 from mcage.techniques import Gating, Placement, Storage
 
 
@@ -58,6 +59,7 @@ class NumbaEngine(RememberingEngine):
             Placement.REDIRECT,
             Placement.GUARD,
             Placement.PACK,
+            Placement.PROGRAM,
         },
         storages={Storage.PLAIN, Storage.TABLE, Storage.INLINE, Storage.BLOCK},
         gatings={Gating.NONE, Gating.UNUSED, Gating.IDLE_WINDOWS, Gating.EMPTY},
@@ -124,6 +126,10 @@ class NumbaEngine(RememberingEngine):
             count(residencies, kernel, only, workspace.homes, workspace.counters)
             _redirected_times(residencies, workspace, ones[instance], powered[instance])
         return _cell_times(ones, powered, replays[kernel].period)
+
+    def program_runner(self, replay: ProgrammedReplay) -> NumbaProgramRunner:
+        """See `Engine.program_runner`."""
+        return NumbaProgramRunner(replay)
 
     def unpacked_stress(
         self, duties: FaultFreeDuties, tracked: TrackedCells, instances: int

@@ -9,11 +9,18 @@ from numpy.typing import NDArray
 from mcage.engines.numpy_engine.cell_times import Occupants, cell_times, make_imprints
 from mcage.engines.programs.runner import (
     COUNTERS,
+    FINE,
+    KEPT,
     LDS,
     LDS_READS,
+    NEEDS_BLOCK,
+    NEEDS_ENTRY,
+    NO_ENTRY,
+    NOT_SOUND,
     PEAK,
     REGULAR,
     ROW_CYCLES,
+    TAKEN,
     TO_FAULTY,
     TO_RELIABLE,
     WAKEUPS,
@@ -112,7 +119,7 @@ class _Pass:
                 self.turn(kind == ALLOC, which, when)
         if (self.free != self.sound).any():
             entry = int(np.flatnonzero(self.free != self.sound)[0])
-            raise breach(self.replay, self.replay.cycles, -1, entry, "not free after the pass")
+            raise breach(self.replay, self.replay.cycles, NOWHERE, entry, KEPT, NOWHERE)
         columns = np.array(self.arrivals, dtype=np.int64).reshape(-1, 5).T
         return PassRecord(self.counters, Arrivals(*columns))
 
@@ -208,26 +215,26 @@ class _Pass:
         """Let a value live in a place, if it may."""
         entry, block = entry_of(place), block_of(place)
         in_block = bool(self.told.compressed[write])
-        problem = ""
-        if not 0 <= entry < len(self.sound):
-            problem = f"no such entry (answer {place})"
-        elif in_block and not self.all_blocks >> block & 1:
-            problem = f"no block {block}, where a compressed value needs one"
+        problem = FINE
+        if place < 0 or entry >= len(self.sound):
+            problem = NO_ENTRY
+        elif in_block and (block == WHOLE or not self.all_blocks >> block & 1):
+            problem = NEEDS_BLOCK
         elif not in_block and block != WHOLE:
-            problem = f"block {block}, where an uncompressed value needs the whole entry"
+            problem = NEEDS_ENTRY
         elif self.blocks_of(place) & ~self.sound[entry]:
-            problem = "a faulty block, which the value does not fit into"
+            problem = NOT_SOUND
         elif self.blocks_of(place) & ~self.free[entry]:
-            problem = "another row lives there"
-        if problem:
-            raise breach(self.replay, when, row, entry, problem)
+            problem = TAKEN
+        if problem != FINE:
+            raise breach(self.replay, when, row, entry, problem, place)
         self.free[entry] &= ~self.blocks_of(place)
         self.home[row], self.write[row], self.arrival[row] = place, write, len(self.arrivals)
         end = int(self.told.end[write])
         self.arrivals.append([when, write, entry, block if in_block else 0, end])
         taken = [self.blocks_of(home) for home in self.living_in(entry).values()]
         if sum(taken) != self.sound[entry] & ~self.free[entry]:
-            raise breach(self.replay, when, row, entry, "two rows in one place")
+            raise breach(self.replay, when, row, entry, TAKEN, place)
 
     def living_in(self, entry: int) -> dict[int, int]:
         """Rows that live in an entry, and their places."""
@@ -238,8 +245,8 @@ class _Pass:
         """Let the values of two entries change places."""
         pair = entries_swapped(answer)
         for entry in pair:
-            if answer < 0 or not 0 <= entry < len(self.sound):
-                raise breach(self.replay, when, row, entry, f"no such entry (answer {answer})")
+            if answer < 0 or entry >= len(self.sound):
+                raise breach(self.replay, when, row, entry, NO_ENTRY, in_block(entry, 0))
         if pair[0] == pair[1]:
             return
         moving = self.living_in(pair[0]) | self.living_in(pair[1])

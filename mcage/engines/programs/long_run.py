@@ -4,7 +4,8 @@ What a program keeps goes on from pass to pass. If it keeps nothing, each pass i
 its state at the end of a pass is that of an earlier one, the passes between repeat for ever, and
 their times are exact. Otherwise the passes are doubled: 1, 1, 2, 4, 8, ... of them make a group,
 and the times of the latest group stand for the long run when they differ little from those of the
-group before. The passes that stand for the long run are taken to repeat.
+group before: the longest duties at '0' and at '1', and the duties of the cells in use by the root
+of the mean square of their differences. The passes that stand for the long run are taken to repeat.
 """
 
 from dataclasses import dataclass
@@ -82,14 +83,14 @@ def long_run(runner: ProgramRunner, fault_map: NDArray[np.uint8], state: Integer
                 return _summed(runner, records[first:], state)
         result = _summed(runner, records[-group:], state)
         if before is not None:
-            change = _largest_change(result, before) / runner.replay.cycles
+            change = _change(result, before, runner.replay.cycles)
             if change <= program.tolerance and len(records) >= FEWEST_PASSES:
                 return result
         before = result
     raise UserError(
         f"technique {runner.replay.technique.name!r}: its duties have not settled on trace "
-        f"{runner.replay.schedule.trace.name!r} after {len(records)} passes: some cell's still "
-        f"changes by {change:.3g}; its program may set most_passes (now {program.most_passes}) or "
+        f"{runner.replay.schedule.trace.name!r} after {len(records)} passes: they still "
+        f"change by {change:.3g}; its program may set most_passes (now {program.most_passes}) or "
         f"tolerance (now {program.tolerance:g})"
     )
 
@@ -104,10 +105,17 @@ def _summed(runner: ProgramRunner, records: list[PassRecord], state: Integers) -
     return LongRun(len(records), counters, *times, state.copy())
 
 
-def _largest_change(result: LongRun, before: LongRun) -> float:
-    """Largest difference of a cell's cycles at '0' or '1' in a pass, between two groups of them."""
-    zeros, zeros_before = result.powered - result.ones, before.powered - before.ones
-    pairs = (result.ones, before.ones), (zeros, zeros_before)
-    return max(
-        float(np.abs(now / result.passes - then / before.passes).max()) for now, then in pairs
+def _change(result: LongRun, before: LongRun, cycles: int) -> float:
+    """How far duties differ between two groups of passes: the largest of four differences."""
+    largest = 0.0
+    pairs = (
+        (result.ones, before.ones),
+        (result.powered - result.ones, before.powered - before.ones),
     )
+    for now, then in pairs:
+        duty, duty_before = now / (result.passes * cycles), then / (before.passes * cycles)
+        written = (duty > 0) | (duty_before > 0)
+        difference = (duty - duty_before)[written]
+        mean_square = float(np.mean(difference**2)) if len(difference) else 0.0
+        largest = max(largest, abs(float(duty.max() - duty_before.max())), mean_square**0.5)
+    return largest

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,20 @@ REGULAR, TO_RELIABLE, TO_FAULTY, LDS, LDS_READS, PEAK, ROW_CYCLES, WAKEUPS = ran
 """Columns of counted events: the arrays of `mcage.replays.outcome.Counters` in their order."""
 
 
-@dataclass(frozen=True, eq=False)
-class Arrivals:
+FINE, NO_ENTRY, NEEDS_BLOCK, NEEDS_ENTRY, NOT_SOUND, TAKEN, KEPT = range(7)
+PROBLEMS = (
+    "",
+    "there is no such entry",
+    "a compressed value needs a block of it",
+    "an uncompressed value needs the whole of it",
+    "it has a faulty block, which the value does not fit into",
+    "another row lives there",
+    "it is not free though all windows are closed",
+)
+"""What may be wrong with an answer."""
+
+
+class Arrivals(NamedTuple):
     """Values that come to a place of the slice, in the order of time: by a write, or by a swap.
 
     Attributes
@@ -102,8 +114,11 @@ class ProgramRunner(ABC):
         """Cycles of each cell at '1' and powered in passes that repeat: int64[entries, bits]."""
 
 
-def breach(replay: ProgrammedReplay, cycle: int, row: int, entry: int, problem: str) -> UserError:
-    """Error of a program that answers what cannot be."""
+def breach(
+    replay: ProgrammedReplay, cycle: int, row: int, entry: int, problem: int, answer: int
+) -> UserError:
+    """Error of a program whose answer cannot be; `problem` is a number of `PROBLEMS`."""
     return UserError(
-        f"technique {replay.technique.name!r}: cycle {cycle}, row {row}, entry {entry}: {problem}"
+        f"technique {replay.technique.name!r}: cycle {cycle}, row {row}, entry {entry}: "
+        f"{PROBLEMS[problem]} (answer {answer})"
     )

@@ -13,28 +13,31 @@ NO_SWAP = -1
 WHOLE = 63
 """In place of a block: all blocks of the entry."""
 
-_BLOCKS = 64
-_ENTRIES = 1 << 20
+PLACES = 64
+"""Places of an entry: more than it has blocks, so that a power of two makes them."""
+
+SWAPS = 1 << 20
+"""More than there are entries."""
 
 
 def in_entry(entry: int) -> int:
     """Place of a value that takes a whole entry."""
-    return entry * _BLOCKS + WHOLE
+    return entry * PLACES + WHOLE
 
 
 def in_block(entry: int, block: int) -> int:
     """Place of a compressed value in a block of an entry."""
-    return entry * _BLOCKS + block
+    return entry * PLACES + block
 
 
 def entry_of(place: int) -> int:
     """Entry of a place."""
-    return place // _BLOCKS
+    return place // PLACES
 
 
 def block_of(place: int) -> int:
     """Block of a place, or `WHOLE`."""
-    return place % _BLOCKS
+    return place % PLACES
 
 
 def lowest_block(blocks: int) -> int:
@@ -48,9 +51,9 @@ def lowest_block(blocks: int) -> int:
 
 def swap(entry: int, other: int) -> int:
     """Answer of `allocate` or `release`: let the values of two entries change places."""
-    return entry * _ENTRIES + other
+    return entry * SWAPS + other
 
 
 def entries_swapped(answer: int) -> tuple[int, int]:
     """Entries of a swap."""
-    return answer // _ENTRIES, answer % _ENTRIES
+    return answer // SWAPS, answer % SWAPS

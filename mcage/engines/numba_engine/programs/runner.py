@@ -1,0 +1,109 @@
+"""Placement programs in the Numba engine: passes of a slice, and the times of its cells."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.numba_engine.cell_times import new_times
+from mcage.engines.numba_engine.events import new_events
+from mcage.engines.numba_engine.placement.contents import (
+    BITS,
+    FIRST_PARTIAL,
+    RECORD,
+    Contents,
+    by_bit,
+    common_masks,
+    planes_of,
+    regions_on,
+)
+from mcage.engines.numba_engine.programs.machine import machine_of, new_slice
+from mcage.engines.numba_engine.programs.times import Stored, times_of_slice
+from mcage.engines.numba_engine.simd import COMPONENTS
+from mcage.engines.programs.runner import (
+    FINE,
+    Arrivals,
+    Integers,
+    PassRecord,
+    ProgramRunner,
+    breach,
+)
+from mcage.errors import UserError
+from mcage.plain_text import said_by
+from mcage.replays.prepare import ProgrammedReplay
+from mcage.techniques.programs import Entries
+
+
+class NumbaProgramRunner(ProgramRunner):
+    """Runs programs as machine code."""
+
+    def __init__(self, replay: ProgrammedReplay) -> None:
+        super().__init__(replay)
+        technique, told = replay.technique, replay.told
+        self._machine = machine_of(replay.program, technique.gates_empty)
+        self._told = told._replace(words=_read_only(told.words))
+        swaps = replay.program.defines("allocate") + replay.program.defines("release")
+        self._most = len(told.cycle) + swaps * len(told.base) * 2 * replay.geometry.blocks
+        self._stored = _stored(replay)
+
+    def run_pass(self, fault_map: NDArray[np.uint8], state: Integers) -> PassRecord:
+        """See `ProgramRunner.run_pass`."""
+        replay, slice_ = self.replay, new_slice(self.replay.geometry.entries)
+        seen = Entries(
+            _read_only(slice_.unusable),
+            _read_only(slice_.free),
+            replay.geometry.all_blocks,
+            _read_only(slice_.home),
+        )
+        arrivals = Arrivals(*(np.empty(self._most, dtype=np.int64) for _ in range(5)))
+        kept = replay.program.state_in(state, replay.lengths)
+        try:
+            self._machine(self._told, slice_, kept, seen, fault_map, arrivals)
+        except Exception as error:
+            raise UserError(
+                f"technique {replay.technique.name!r}: its program fails ({said_by(error)})"
+            ) from error
+        problem, cycle, row, entry, answer = slice_.breach.tolist()
+        if problem != FINE:
+            raise breach(replay, cycle, row, entry, problem, answer)
+        arrived = slice(int(slice_.arrived[0]))
+        return PassRecord(slice_.counters, Arrivals(*(column[arrived] for column in arrivals)))
+
+    def cell_times(self, arrivals: Arrivals, passes: int) -> tuple[Integers, Integers]:
+        """See `ProgramRunner.cell_times`."""
+        entries, orbit_cycles = self.replay.geometry.entries, passes * self.replay.cycles
+        ones = np.zeros((entries, COMPONENTS, BITS), dtype=np.int64)
+        powered = np.zeros_like(ones)
+        order = np.argsort(arrivals.entry, kind="stable")
+        first = np.searchsorted(arrivals.entry[order], np.arange(entries + 1))
+        most = int(np.diff(first).max(initial=0))
+        cycles = np.zeros(0, np.uint32 if orbit_cycles < 1 << 32 else np.int64)
+        times_of_slice(
+            self._stored,
+            Arrivals(*(column[order] for column in arrivals)),
+            first,
+            np.int64(orbit_cycles),
+            new_events(most, 1, cycles),
+            new_times(cycles),
+            ones,
+            powered,
+        )
+        return ones.reshape(entries, -1), powered.reshape(entries, -1)
+
+
+def _stored(replay: ProgrammedReplay) -> Stored:
+    """What the writes of a replay store."""
+    schedule, stored_values = replay.schedule, replay.schedule.stored_values
+    held = np.flatnonzero(~schedule.in_table)
+    image, mask = np.zeros((2, schedule.writes), dtype=np.int64)
+    planes, image[held] = planes_of(schedule, held)
+    mask[:] = stored_values.mask
+    mask[mask > 0] += FIRST_PARTIAL - 1
+    mask[stored_values.is_record] = RECORD
+    masks = np.concatenate([common_masks(), by_bit(stored_values.masks[1:])])
+    contents = Contents(planes, masks, regions_on(schedule))
+    return Stored(contents, image, mask, replay.technique.gates_released)
+
+
+def _read_only(array: Integers) -> Integers:
+    view = array.view()
+    view.flags.writeable = False
+    return view
