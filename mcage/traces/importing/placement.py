@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 import numpy as np
@@ -91,16 +91,24 @@ class _Entries:
 
     def __init__(self, entries: int) -> None:
         self.until = np.full(entries, _FREE, np.int64)
+        self.slots_until = np.full(entries, _FREE, np.int64)
 
     def slot_for(self, size: int, begin: int) -> int | None:
-        """Lowest slot of so many registers that is free from a cycle on."""
+        """Lowest slot of so many registers that is free from a cycle on, and its number too."""
         slots = len(self.until) // size
         until = self.until[: slots * size].reshape(slots, size).max(axis=1)
-        free = np.flatnonzero(until < begin)
+        free = np.flatnonzero(np.maximum(until, self.slots_until[:slots]) < begin)
         return int(free[0]) if len(free) else None
 
     def take(self, slot: int, span: Span) -> None:
         self.until[slot * span.size : (slot + 1) * span.size] = span.end
+        self.slots_until[slot] = span.end
+
+    def copy(self) -> "_Entries":
+        """Another one, in the same state."""
+        other = _Entries(0)
+        other.until, other.slots_until = self.until.copy(), self.slots_until.copy()
+        return other
 
     def in_use(self, begin: int) -> int:
         return int((self.until >= begin).sum())
@@ -132,21 +140,23 @@ def _as_recorded(place: Place, spans: list[Span], entries: int) -> Placed | None
     """
     until = np.full(entries, _FREE, np.int64)
     holder = np.full(entries, -1)
+    of_slot: dict[int, int] = {}
     kept, slots = list(spans), []
     for number, span in enumerate(spans):
         first = span.window.first_entry
         if first is None or first % span.size or first + span.size > entries:
             return None
-        wanted = slice(first, first + span.size)
-        for other in {int(n) for n in holder[wanted][until[wanted] >= span.begin]}:
+        slot, wanted = first // span.size, slice(first, first + span.size)
+        others = set(holder[wanted][until[wanted] >= span.begin].tolist())
+        if slot in of_slot and kept[of_slot[slot]].end >= span.begin:
+            others.add(of_slot[slot])
+        for other in others:
             before = kept[other]
             if before.end > span.begin or before.last >= span.begin:
                 return None
-            kept[other] = Span(
-                before.window, before.size, before.begin, before.last, span.begin - 1
-            )
-        until[wanted], holder[wanted] = span.end, number
-        slots.append(first // span.size)
+            kept[other] = replace(before, end=span.begin - 1)
+        until[wanted], holder[wanted], of_slot[slot] = span.end, number, number
+        slots.append(slot)
     return Placed(place, kept, slots, as_recorded=True)
 
 
@@ -194,7 +204,7 @@ def _first_room(group: list[Span], held: dict[Place, _Entries]) -> list[tuple[Sp
 
 def _room(group: list[Span], places: list[Place], held: dict[Place, _Entries]) -> list[int] | None:
     """Slots for all windows of a work-group from its first cycle on, if they have room there."""
-    before = {place: held[place].until.copy() for place in places}
+    before = {place: held[place].copy() for place in places}
     slots: list[int] = []
     for span, place in zip(group, places, strict=True):
         slot = held[place].slot_for(span.size, group[0].begin)
@@ -202,6 +212,5 @@ def _room(group: list[Span], places: list[Place], held: dict[Place, _Entries]) -
             break
         held[place].take(slot, span)
         slots.append(slot)
-    for place, until in before.items():
-        held[place].until = until
+    held.update(before)
     return slots if len(slots) == len(group) else None

@@ -1,6 +1,6 @@
 """What an importer has read: windows, and what was written to and read from their registers."""
 
-from array import array
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,8 +22,15 @@ if TYPE_CHECKING:
     Values = Buffer | npt.NDArray[Any]
     from mcage.traces.importing.sources import Source
 
-_BYTES_OF_EVENT = 24
+_packed_event = struct.Struct("<qIBBQi").pack
+_EVENT = np.dtype(
+    [
+        *(("time", "<i8"), ("window", "<u4"), ("kind", "u1")),
+        *(("reg", "u1"), ("exec_mask", "<u8"), ("value", "<i4")),
+    ]
+)
 _NEVER = -(1 << 62)
+_MOST_LATE = 1 << 14
 
 
 @dataclass
@@ -51,7 +58,7 @@ class Gaps:
 
 
 class Recording:
-    """Takes what an importer reads, event by event, and keeps it in 24 bytes and its contents.
+    """Takes what an importer reads, event by event, and keeps it in 26 bytes and its contents.
 
     Times are integers of any unit and origin, such as ticks; `period` of them are a cycle. An event
     earlier than what its window has seen already is counted and taken to happen at that moment.
@@ -97,15 +104,10 @@ class Recording:
         self.last = _NEVER
         self._first = 0
         self._until: int | None = None
+        self._late = 0
         self._windows_open = 0
-        self._columns = {
-            name: array(kind)
-            for name, kind in (
-                *(("time", "q"), ("window", "I"), ("kind", "B")),
-                *(("reg", "B"), ("exec_mask", "Q"), ("value", "i")),
-            )
-        }
-        self._append = [self._columns[name].append for name in self._columns]
+        self._events = bytearray()
+        self._next_check = MIB
         self._rows: dict[bytes, int] = {}
 
     def has_lanes(self, lanes: int) -> None:
@@ -157,7 +159,8 @@ class Recording:
             raise ValueError(f"a window of {size} registers")
         if self.last == _NEVER:
             self._begin_at(time)
-        self._pass(time)
+        if self._is_late(time):
+            raise Enough
         kept = self.limits.keep(len(self.windows), (time - self._first) // self.period, place)
         window = Window(
             number=len(self.windows) if kept else -1,
@@ -259,7 +262,8 @@ class Recording:
         """
         if window.end is not None:
             return
-        self._pass(time)
+        if self._is_late(time):
+            time = self.last
         window.end = max(time, window.last)
         window.size = size or window.size
         window.contents.clear()
@@ -289,11 +293,8 @@ class Recording:
         ``time`` int64, ``window`` uint32, ``kind`` uint8, ``reg`` uint8, ``exec_mask`` uint64 and
         ``value`` int32, the row of `values`.
         """
-        kinds = ("int64", "uint32", "uint8", "uint8", "uint64", "int32")
-        return {
-            name: np.frombuffer(column, kind) if column else np.zeros(0, kind)
-            for (name, column), kind in zip(self._columns.items(), kinds, strict=True)
-        }
+        events = np.frombuffer(self._events, _EVENT)
+        return {name: events[name] for name in _EVENT.names or ()}
 
     def values(self) -> npt.NDArray[np.uint32]:
         """Distinct contents of registers, uint32[rows, lanes]."""
@@ -306,15 +307,19 @@ class Recording:
         latest = self.limits.latest
         self._until = None if latest is None else time + (latest + 1) * self.period - 1
 
-    def _pass(self, time: int) -> None:
-        if self._until is not None and time > self._until:
-            self.last = self._until
+    def _is_late(self, time: int) -> bool:
+        """Whether this moment is after what is asked for; everything is when nothing else comes."""
+        if self._until is None or time <= self._until:
+            self.last = max(self.last, time)
+            return False
+        self.last = self._until
+        self._late += 1
+        if self._late > _MOST_LATE:
             raise Enough
-        self.last = max(self.last, time)
+        return True
 
     def _takes(self, window: Window, time: int, register: int) -> bool:
-        self._pass(time)
-        if window.number < 0:
+        if self._is_late(time) or window.number < 0:
             return False
         if window.end is not None or register >= (window.size or MOST_REGISTERS):
             why = "after its release" if window.end is not None else "outside of it"
@@ -352,15 +357,15 @@ class Recording:
     def _event(
         self, time: int, window: Window, kind: int, register: int, lanes: int, row: int
     ) -> None:
-        window.counted.most_register = max(window.counted.most_register, register)
-        event = (time, window.number, kind, register, lanes, row)
-        for append, content in zip(self._append, event, strict=True):
-            append(content)
-        if not len(self._columns["kind"]) & 0xFFFF:
+        if register > window.counted.most_register:
+            window.counted.most_register = register
+        self._events += _packed_event(time, window.number, kind, register, lanes, row)
+        if len(self._events) >= self._next_check:
             self._require_size()
 
     def _require_size(self) -> None:
-        size = len(self._columns["kind"]) * _BYTES_OF_EVENT + len(self._rows) * 4 * self.lanes
+        size = len(self._events) + len(self._rows) * 4 * self.lanes
+        self._next_check += MIB
         if size > MOST_BYTES:
             raise UserError(
                 f"the traces would have more than {MOST_BYTES // MIB} MiB uncompressed, of "

@@ -1,0 +1,359 @@
+"""Multi2Sim's Southern Islands: the ISA text of the emulator, and the trace of the timing model.
+
+A block of the text is a line with the instruction and one with its effects: ``t65: V3<=(4) ...``
+for each active work-item. Which parenthesis holds the value depends on the instruction; floats are
+printed with six digits, so that their bits are not known. The text has no cycles, no places and no
+windows; the file of ``--trace`` has them (`multi2sim_timing`).
+Read in Multi2Sim 77b16e0b: WorkItemIsa.cc, Wavefront.cc, Emulator.cc, timing/ComputeUnit.cc.
+"""
+
+import re
+import struct
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import lru_cache
+
+from mcage.traces.importing.formats.format import Format
+from mcage.traces.importing.formats.multi2sim_timing import Instruction, Timing, is_timing
+from mcage.traces.importing.limits import Options
+from mcage.traces.importing.recording import Recording
+from mcage.traces.importing.sources import Source
+from mcage.traces.importing.windows import MOST_REGISTERS, Origin, Place, Window
+
+_LANES = 64
+_ALL_LANES = (1 << _LANES) - 1
+_LARGEST = (1 << 32) - 1
+_MOST_OPEN = 4096
+
+_BLOCK = re.compile(rb"^ ([a-z]\w{0,40}) *([^/]{0,300}?) *// [0-9A-Fa-f]{8}:")
+_LAUNCH = b"Initialization Summary"
+_BARRIER = re.compile(rb"^Group (\d{1,9}) wavefront (\d{1,9}) reached barrier")
+_ITEM = re.compile(rb"t(\d{1,9}): ?V(\d{1,3})<=\(([^(),]*)[^()]*\)(?:\(([^(),]*))?")
+_TOKEN = re.compile(
+    rb"t(\d{1,9}):|V(?:(\d{1,3})|\[(\d{1,3})(?::?\+(\d{1,3}))?\])<=\(([^(),]*)[^()]*\)"
+    rb"(?: ?\(([^(),]*))?"
+)
+_FIRST = re.compile(rb"^t(\d{1,9}):")
+_OPERAND = re.compile(rb"^v(?:(\d{1,3})|\[(\d{1,3}):(\d{1,3})\])$")
+_INTEGER = re.compile(rb"^ *(-?)(?:0x([0-9a-fA-F]{1,16})|(\d{1,20}))$")
+_FLOAT = re.compile(rb"^ *-?(?:\d{0,40}\.?\d{1,40}(?:e[+-]?\d{1,4})?|inf|nan)f?$")
+
+_VECTOR = (b"v_", b"ds_", b"buffer_", b"tbuffer_")
+_LOADS = (b"ds_read", b"buffer_load", b"tbuffer_load")
+_WITHOUT_DESTINATION = (
+    *(b"v_cmp", b"v_readfirstlane", b"v_readlane", b"ds_write", b"buffer_store", b"tbuffer_store"),
+    *(b"buffer_atomic", b"ds_add", b"ds_sub", b"ds_inc", b"ds_dec", b"ds_min", b"ds_max"),
+    *(b"ds_and", b"ds_or", b"ds_xor"),
+)
+_READS_ITS_DESTINATION = (b"v_mac_", b"v_writelane")
+
+
+def _recognises(source: Source) -> bool:
+    if is_timing(source.head):
+        return True
+    return _LAUNCH in source.head or any(map(_BLOCK.match, source.head.split(b"\n", 2000)))
+
+
+def _read(sources: Sequence[Source], recording: Recording, options: Options) -> None:
+    timings = [source for source in sources if is_timing(source.head)]
+    texts = [source for source in sources if source not in timings]
+    if len(texts) != 1 or len(timings) > 1:
+        wrong = (timings or texts)[-1]
+        wrong.refuse("an import takes one ISA text, and the file of --trace beside it if there is")
+    recording.has_lanes(_LANES)
+    text = _Text(texts[0], recording, Timing(timings[0]) if timings else None)
+    try:
+        text.read()
+    finally:
+        text.finish()
+
+
+class _Text:
+    """The ISA text, while it is read, beside the timing trace if there is one."""
+
+    def __init__(self, source: Source, recording: Recording, timing: Timing | None) -> None:
+        self.source, self.recording, self.timing = source, recording, timing
+        self.launch = 0
+        self.blocks = 0
+        self.inexact = 0
+        self.open: dict[int, Window] = {}
+
+    def read(self) -> None:
+        header: re.Match[bytes] | None = None
+        for number, line in self.source.lines():
+            if header is not None and (not line or line[0] == ord("t")):
+                self.block(header, line, number)
+                header = None
+            elif line.startswith(b" ") and (match := _BLOCK.match(line)):
+                if header is not None:
+                    self.block(header, b"", number)
+                header = match
+            elif _LAUNCH in line:
+                self.next_launch()
+            elif line.startswith(b"Group ") and (match := _BARRIER.match(line)):
+                self.barrier(int(match[1]), int(match[2]))
+        if header is not None:
+            self.block(header, b"", number)
+
+    def next_launch(self) -> None:
+        """The next launch begins; the timing trace itself shows when."""
+        if self.blocks and self.timing is None:
+            self.close_all()
+            self.launch += 1
+
+    def close_all(self) -> None:
+        for window in self.open.values():
+            self.close(window, window.last)
+        self.open.clear()
+
+    def barrier(self, group: int, wavefront: int) -> None:
+        """Barriers are the one thing in the text that names work-groups."""
+        window = self.open.get(wavefront)
+        if window is not None and self.timing is None:
+            window.origin = Origin("kernel", self.launch, group, wavefront)
+
+    def block(self, header: re.Match[bytes], effects: bytes, number: int) -> None:
+        """Take an instruction and the line of its effects, which is empty if there are none."""
+        self.blocks += 1
+        first = _FIRST.match(effects)
+        wavefront = int(first[1]) // _LANES if first else None
+        mnemonic = header[1]
+        timed = self.timed(mnemonic, wavefront)
+        if wavefront is None or not mnemonic.startswith(_VECTOR):
+            return
+        destinations, sources = _operands(mnemonic, header[2])
+        writes = [] if not destinations else self.writes(mnemonic, effects, wavefront)
+        if writes is None:
+            self.recording.skip("effects that are damaged", self.source, number)
+            return
+        if destinations and not writes:
+            why = "register writes whose text does not name the register"
+            self.recording.skip(why, self.source, number)
+        window = self.window(wavefront, number)
+        if window is None:
+            return
+        read, written = self.times(window, timed, number)
+        for register in sources:
+            if register < MOST_REGISTERS:
+                self.recording.read(window, read, register)
+        for register, lanes, values, exact in writes:
+            self.recording.write(window, written, register, lanes, values, exact)
+            self.inexact += not exact
+
+    def times(self, window: Window, timed: Instruction | None, number: int) -> tuple[int, int]:
+        """When the operands of an instruction are read, and its result is written."""
+        if self.timing is None:
+            return self.blocks, self.blocks
+        if timed is None:
+            why = "instructions that the timing trace lacks: at the time of the one before"
+            self.recording.skip(why, self.source, number)
+            return window.last, window.last
+        return timed.read, timed.written
+
+    def timed(self, mnemonic: bytes, wavefront: int | None) -> Instruction | None:
+        """The instruction of the timing trace that belongs to a block."""
+        if self.timing is None:
+            return None
+        self.advance()
+        return self.timing.match(mnemonic, wavefront)
+
+    def advance(self) -> None:
+        """Open and close windows up to the next instruction of the timing trace."""
+        assert self.timing
+        for mapped in self.timing.mapped():
+            if mapped.end is not None:
+                for wavefront in mapped.wavefronts:
+                    if window := self.open.pop(wavefront, None):
+                        self.close(window, mapped.end)
+                continue
+            for wavefront in mapped.wavefronts:
+                if wavefront in self.open:
+                    self.close(self.open[wavefront], self.open[wavefront].last)
+                origin = Origin("kernel", mapped.launch, mapped.work_group, wavefront)
+                place = Place(mapped.unit, mapped.part)
+                self.keep(wavefront, mapped.begin, origin, place)
+
+    def window(self, wavefront: int, number: int) -> Window | None:
+        """Window of a wavefront; without a timing trace, its first instruction opens it."""
+        window = self.open.get(wavefront)
+        if window is None:
+            if self.timing is not None:
+                why = "instructions of wavefronts that are on no compute unit"
+                self.recording.skip(why, self.source, number)
+                return None
+            if len(self.open) >= _MOST_OPEN:
+                oldest = min(self.open, key=lambda other: self.open[other].last)
+                self.close(self.open[oldest], self.open.pop(oldest).last)
+            origin = Origin("kernel", self.launch, None, wavefront)
+            window = self.keep(wavefront, self.blocks, origin, Place())
+        return window
+
+    def keep(self, wavefront: int, begin: int, origin: Origin, place: Place) -> Window:
+        facts: dict[str, object] = {"launch": origin.launch, "wavefront": wavefront}
+        if self.timing:
+            facts |= {"cu": place.unit, "simd": place.part, "work_group": origin.work_group}
+        window = self.recording.open_window(begin, None, origin, place, facts=facts)
+        self.open[wavefront] = window
+        return window
+
+    def close(self, window: Window, time: int) -> None:
+        window.facts["registers_seen"] = max(window.contents, default=-1) + 1
+        self.recording.close_window(window, time)
+        window.facts |= {"begin_cycle": window.begin, "end_cycle": window.end}
+
+    def writes(
+        self, mnemonic: bytes, effects: bytes, wavefront: int
+    ) -> list[tuple[int, int, "array[int]", bool]] | None:
+        """Register, lanes, values and whether they are exact, of each write; None if damaged."""
+        load = mnemonic.startswith(_LOADS)
+        items = _ITEM.findall(effects)
+        if len(items) != effects.count(b"V"):
+            items = list(_tokens(effects))
+        registers = sorted({item[1] for item in items}, key=int)
+        writes = []
+        for register in registers:
+            of_register = items
+            if len(registers) > 1:
+                of_register = [item for item in items if item[1] == register]
+            lanes, _, first, second = zip(*of_register, strict=True)
+            values, exact = _numbers(second if load else first)
+            mask = _mask(list(map(int, lanes)), wavefront)
+            if values is None or not mask or int(register) >= MOST_REGISTERS:
+                return None
+            writes.append((int(register), mask, values, exact))
+        return writes
+
+    def finish(self) -> None:
+        """Close what is open, and say what is known and what is not."""
+        if self.timing:
+            self.advance()
+        self.close_all()
+        recording = self.recording
+        sizes: dict[int, int] = {}
+        for window in recording.windows:
+            launch, used = window.origin.launch, window.counted.most_register + 1
+            sizes[launch] = max(sizes.get(launch, 1), used)
+        for window in recording.windows:
+            window.size = sizes[window.origin.launch]
+        recording.in_file |= {
+            **{"lanes": "active work-items", "registers": "numbers in the window"},
+            **{"values": "after the write", "reads": "operands of the instructions"},
+        }
+        recording.inferred["window sizes"] = "the highest register that a launch uses"
+        if self.inexact:
+            recording.approximate["contents"] = (
+                f"{self.inexact:,} writes were printed as floats of six digits"
+            )
+        if self.timing:
+            recording.in_file |= {
+                **{"time": "cycles of --trace", "place": "compute unit and pool"},
+                "windows": "work-groups mapped and unmapped",
+            }
+            recording.inferred["time of vector ALU results"] = "4 cycles after execution begins"
+            if left := self.timing.left_out:
+                why = "instructions of the timing trace without a block of the text"
+                recording.skip(why, self.timing.source, 1, left)
+            return
+        recording.inferred["windows"] = "from the first to the last access of a wavefront"
+        recording.inferred["place"] = "slices are filled one after the other"
+        recording.inferred["time"] = "a cycle for each instruction, in the order of the text"
+        recording.approximate["time"] = "only the order is known; use the file of --trace"
+
+
+def _tokens(effects: bytes) -> Iterator[tuple[bytes, bytes, bytes, bytes]]:
+    """As `_ITEM` finds them, for texts that name the work-item once for several registers."""
+    item = b""
+    for thread, plain, first, offset, value, second in _TOKEN.findall(effects):
+        if thread:
+            item = thread
+        elif plain:
+            yield item, plain, value, second
+        elif offset and b"[" + first + b":+" in effects:
+            low, high = _halves(value)
+            yield item, first, low, low
+            yield item, b"%d" % (int(first) + 1), high, high
+        else:
+            yield item, b"%d" % (int(first) + int(offset or 0)), value, second
+
+
+def _halves(value: bytes) -> tuple[bytes, bytes]:
+    """The two registers of a 64-bit value."""
+    match = _INTEGER.match(value)
+    if match:
+        number = int(match[2], 16) if match[2] else int(match[3])
+        number = (-number if match[1] else number) & ((1 << 64) - 1)
+        return b"%d" % (number & _LARGEST), b"%d" % (number >> 32)
+    return b"0f", value
+
+
+@lru_cache(1 << 14)
+def _bits(text: bytes) -> tuple[int, bool] | None:
+    """Bits of a number as the simulator prints it, and whether they are known exactly."""
+    match = _INTEGER.match(text)
+    if match:
+        number = int(match[2], 16) if match[2] else int(match[3])
+        number = -number if match[1] else number
+        return (number & _LARGEST, True) if -(1 << 31) <= number <= _LARGEST else None
+    if not _FLOAT.match(text):
+        return None
+    try:
+        (number,) = struct.unpack("<I", struct.pack("<f", float(text.rstrip(b"f").decode() or 0)))
+    except (ValueError, OverflowError):
+        # rstrip has taken the f of inf away.
+        number = 0xFF80_0000 if b"-" in text else 0x7F80_0000
+    return number, False
+
+
+def _numbers(texts: Sequence[bytes]) -> tuple["array[int]", bool] | tuple[None, bool]:
+    with suppress(ValueError, OverflowError):
+        return array("I", list(map(int, texts))), True
+    with suppress(ValueError, OverflowError):
+        return array("I", [int(text, 0) for text in texts]), True
+    values, all_exact = array("I"), True
+    for number in map(_bits, texts):
+        if number is None:
+            return None, False
+        values.append(number[0])
+        all_exact &= number[1]
+    return values, all_exact
+
+
+def _mask(items: list[int], wavefront: int) -> int:
+    """Lanes of work-items; 0 if they are not ascending ones of this wavefront."""
+    first = wavefront * _LANES
+    if len(items) == _LANES and items[0] == first and items[-1] == first + _LANES - 1:
+        return _ALL_LANES if items == list(range(first, first + _LANES)) else 0
+    mask, before = 0, first - 1
+    for item in items:
+        if not before < item < first + _LANES:
+            return 0
+        mask |= 1 << (item - first)
+        before = item
+    return mask
+
+
+@lru_cache(1 << 14)
+def _operands(mnemonic: bytes, text: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Vector registers that an instruction writes and reads, in the order of its operands."""
+    operands = []
+    for operand in re.split(rb", *| +", text):
+        match = _OPERAND.match(operand.strip(b"-|"))
+        if match is None:
+            operands.append(range(0))
+        elif match[1]:
+            operands.append(range(int(match[1]), int(match[1]) + 1))
+        else:
+            operands.append(range(int(match[2]), min(int(match[3]) + 1, int(match[2]) + 16)))
+    written: tuple[int, ...] = ()
+    has_destination = not mnemonic.startswith(_WITHOUT_DESTINATION) or (
+        b"atomic" in mnemonic and b"glc" in text
+    )
+    if has_destination and operands:
+        written = tuple(operands[0])
+        if not mnemonic.startswith(_READS_ITS_DESTINATION) and b"atomic" not in mnemonic:
+            operands = operands[1:]
+    return written, tuple(register for operand in operands for register in operand)
+
+
+FORMAT = Format("multi2sim", "Multi2Sim, ISA text of Southern Islands", _recognises, _read)

@@ -1,0 +1,203 @@
+"""The file that Multi2Sim's ``--trace`` writes: cycles and places of instructions.
+
+Lines are ``c clk=N``, ``si.map_wg``, ``si.new_inst``, ``si.inst`` for each stage that is entered,
+``si.end_inst`` and ``si.unmap_wg``. The instructions come in the order of the ISA text,
+which lacks none of them; after a branch, the text has blocks that are not here.
+"""
+
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mcage.traces.importing.sources import Source
+
+_NEW = re.compile(
+    rb'^si\.new_inst id=(\d{1,15}) cu=(\d{1,5}) ib=(\d{1,3}) wf=(\d{1,9}) .{0,60}?asm="(\w{1,60})'
+)
+_STAGE = re.compile(rb'^si\.inst id=(\d{1,15}) cu=(\d{1,5}) .{0,60}?stg="([a-z-]{1,10})"')
+_END = re.compile(rb"^si\.end_inst id=(\d{1,15}) cu=(\d{1,5})")
+_MAP = re.compile(
+    rb"^si\.map_wg cu=(\d{1,5}) wg=(\d{1,9}) .{0,60}?wf_first=(\d{1,9}) wf_count=(\d{1,3})"
+)
+_UNMAP = re.compile(rb"^si\.unmap_wg cu=(\d{1,5}) wg=(\d{1,9})")
+_CLOCK = re.compile(rb"^c clk=(\d{1,15})$")
+
+_READ_STAGES = (b"simd-e", b"mem-r", b"lds-r")
+_WRITE_STAGES = {b"simd-e": 4, b"mem-w": 0, b"lds-w": 0}
+"""Stages in which a result is written, and how many cycles after their beginning."""
+
+_MOST_IN_FLIGHT = 1 << 14
+_MOST_MISSES = 256
+_SUFFIX = re.compile(rb"_(?:vop3[ab]|e64|e32)$")
+
+
+def is_timing(head: bytes) -> bool:
+    """Whether a file is one of ``--trace``, by its beginning."""
+    return any(
+        line.startswith((b"si.init ", b"si.map_wg ", b"si.new_inst ", b"c clk="))
+        for line in head.split(b"\n", 50)[:50]
+    )
+
+
+@dataclass(slots=True)
+class Instruction:
+    """An instruction that has been fetched: cycles of its fetch, its reads and its write."""
+
+    mnemonic: bytes
+    wavefront: int
+    fetched: int
+    read: int
+    written: int
+    ended: bool = False
+
+
+@dataclass(slots=True)
+class Mapped:
+    """Wavefronts of a work-group that come to a compute unit; ``end`` when they leave it."""
+
+    unit: int
+    part: int
+    launch: int
+    work_group: int
+    wavefronts: Sequence[int]
+    begin: int
+    end: int | None = None
+
+
+class Timing:
+    """Instructions in the order of their fetch, once their stages are known.
+
+    Parameters
+    ----------
+    source : Source
+        The file.
+
+    Attributes
+    ----------
+    source : Source
+        The file.
+    left_out : int
+        Instructions for which the text has no block.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.left_out = 0
+        self._lines = source.lines()
+        self._clock = 0
+        self._queue: deque[Instruction | Mapped] = deque()
+        self._running: dict[tuple[int, int], Instruction] = {}
+        self._arriving: dict[int, Mapped] = {}
+        self._groups: dict[tuple[int, int], Mapped] = {}
+        self._misses = 0
+        self._launch, self._last_group = 0, -1
+
+    def mapped(self) -> Iterator[Mapped]:
+        """Take what comes and goes before the next instruction."""
+        while self._fill() and isinstance(self._queue[0], Mapped):
+            taken = self._queue.popleft()
+            assert isinstance(taken, Mapped)
+            yield taken
+
+    def match(self, mnemonic: bytes, wavefront: int | None) -> Instruction | None:
+        """Take the next instruction if it is this one; `mapped` has been called before.
+
+        Parameters
+        ----------
+        mnemonic : bytes
+            As the ISA text has it.
+        wavefront : int or None
+            Its wavefront, if the text says.
+        """
+        if not self._fill():
+            return None
+        head = self._queue[0]
+        assert isinstance(head, Instruction)
+        same = head.mnemonic == _SUFFIX.sub(b"", mnemonic)
+        if same and wavefront in (None, head.wavefront):
+            self._queue.popleft()
+            self._misses = 0
+            return head
+        self._misses += 1
+        if self._misses > _MOST_MISSES:
+            self._queue.popleft()
+            self._misses = 0
+            self.left_out += 1
+        return None
+
+    def _fill(self) -> bool:
+        """Read on until the first of the queue is complete; false at the end of the file."""
+        while not self._queue or not self._complete(self._queue[0]):
+            line = next(self._lines, None)
+            if line is None:
+                return bool(self._queue)
+            self._line(line[1])
+        return True
+
+    def _complete(self, first: Instruction | Mapped) -> bool:
+        return isinstance(first, Mapped) or first.ended or len(self._queue) >= _MOST_IN_FLIGHT
+
+    def _line(self, line: bytes) -> None:
+        if line.startswith(b"si.inst "):
+            if not line.endswith(b'"s"') and (match := _STAGE.match(line)):
+                self._stage(match)
+        elif line.startswith(b"c "):
+            if match := _CLOCK.match(line):
+                self._clock = max(self._clock, int(match[1]))
+        elif match := _NEW.match(line):
+            self._new(match)
+        elif match := _END.match(line):
+            running = self._running.pop((int(match[2]), int(match[1])), None)
+            if running is not None:
+                running.ended = True
+        elif match := _MAP.match(line):
+            first, count = int(match[3]), min(int(match[4]), 64)
+            work_group = int(match[2])
+            if not self._groups and work_group <= self._last_group:
+                self._launch += 1
+            self._last_group = work_group
+            wavefronts = range(first, first + count)
+            group = Mapped(int(match[1]), 0, self._launch, work_group, wavefronts, self._clock)
+            for wavefront in group.wavefronts:
+                self._arriving[wavefront] = group
+            self._groups[group.unit, group.work_group] = group
+            self._bound()
+        elif match := _UNMAP.match(line):
+            left = self._groups.pop((int(match[1]), int(match[2])), None)
+            if left is not None:
+                left.end = self._clock
+                for wavefront in left.wavefronts:
+                    self._arriving.pop(wavefront, None)
+                self._queue.append(left)
+
+    def _new(self, match: re.Match[bytes]) -> None:
+        wavefront = int(match[4])
+        group = self._arriving.get(wavefront)
+        if group is not None:
+            group.part = int(match[3])
+            for other in group.wavefronts:
+                self._arriving.pop(other, None)
+            self._queue.append(replace(group))
+        mnemonic = _SUFFIX.sub(b"", match[5].lower())
+        clock = self._clock
+        instruction = Instruction(mnemonic, wavefront, clock, clock, clock)
+        self._running[int(match[2]), int(match[1])] = instruction
+        self._queue.append(instruction)
+        self._bound()
+
+    def _stage(self, match: re.Match[bytes]) -> None:
+        running = self._running.get((int(match[2]), int(match[1])))
+        if running is not None:
+            if match[3] in _READ_STAGES:
+                running.read = self._clock
+            if match[3] in _WRITE_STAGES:
+                running.written = self._clock + _WRITE_STAGES[match[3]]
+
+    def _bound(self) -> None:
+        """Forget the oldest of what has never ended."""
+        kept: dict[Any, Any]
+        for kept in (self._running, self._arriving, self._groups):
+            if len(kept) > 4 * _MOST_IN_FLIGHT:
+                del kept[next(iter(kept))]

@@ -1,0 +1,42 @@
+"""Does a trace that goes through another tool's text replay to the same numbers?"""
+
+import json
+
+import numpy as np
+import pytest
+from import_samples import imported
+from multi2sim_text import multi2sim_files
+
+from mcage.studies.single_replay import replay
+from mcage.techniques import TECHNIQUES, technique
+from mcage.traces import bundled_trace, load_trace
+
+COLUMNS = ("cycle", "kind", "slot", "reg", "exec_mask", "alloc_work_group", "alloc_wavefront")
+
+
+@pytest.fixture(scope="module", params=["MatrixTranspose", "ScanLargeArrays"])
+def traces(request, tmp_path_factory):
+    """A recorded trace, and the same from Multi2Sim's text and timing."""
+    folder = tmp_path_factory.mktemp("multi2sim")
+    recorded = bundled_trace(request.param)
+    files = [folder / "run.txt", folder / "run.m2s"]
+    for file, text in zip(files, multi2sim_files(recorded), strict=True):
+        file.write_text(text)
+    ((name, _),) = imported(files, folder).slices
+    return recorded, load_trace(folder / name)
+
+
+def test_every_event_comes_back(traces):
+    recorded, again = traces
+    for column in COLUMNS:
+        np.testing.assert_array_equal(getattr(again, column), getattr(recorded, column), column)
+    contents = [trace.values[trace.value[trace.value >= 0]] for trace in traces]
+    np.testing.assert_array_equal(*contents)
+    assert again.cycles == recorded.cycles
+
+
+@pytest.mark.parametrize("name", TECHNIQUES)
+def test_every_technique_replays_to_the_same_numbers(traces, name):
+    recorded, again = (replay(trace, technique(name)) for trace in traces)
+    again["trace"] = recorded["trace"]
+    assert json.dumps(again) == json.dumps(recorded)

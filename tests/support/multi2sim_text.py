@@ -1,0 +1,90 @@
+"""A native trace as Multi2Sim would print it: ISA text, and the file of ``--trace``.
+
+A write is a load, whose result comes in the cycle of the stage ``mem-w``; a read is a comparison,
+whose operand is read in the cycle of ``simd-e``. So every event keeps its cycle.
+"""
+
+import numpy as np
+
+from mcage.traces import ALLOC, READ, RELEASE, WRITE
+
+SUMMARY = "\n================ Initialization Summary ================\n\n"
+
+
+class _Files:
+    def __init__(self):
+        self.text, self.timing = [], ['si.init version="1.1" num_compute_units=1']
+        self.instructions = 0
+
+    def block(self, instruction, effects):
+        self.text.append(
+            f" {instruction:40s} // {8 * self.instructions:08X}: 7E040200\n{effects}\n"
+        )
+
+    def step(self, asm, stage, wavefront):
+        self.instructions += 1
+        place = f"id={self.instructions} cu=0"
+        self.timing += [
+            f'si.new_inst {place} ib=0 wf={wavefront} uop_id=1 stg="f" asm="{asm}"',
+            f'si.inst {place} wf={wavefront} uop_id=1 stg="{stage}"',
+            f"si.end_inst {place}",
+        ]
+
+
+def multi2sim_files(trace):
+    """Text and timing of a trace whose work-groups come and go as a whole."""
+    files, clock, launch = _Files(), None, -1
+    window_of_event = trace.window_of_event()
+    of_group = {}
+    for window in range(trace.windows):
+        of_group.setdefault(group_of(trace, window), []).append(window)
+    left = {group: len(windows) for group, windows in of_group.items()}
+    seen = set()
+    for row in range(len(trace.kind)):
+        window = window_of_event[row]
+        wavefront, kind = int(trace.alloc_wavefront[window]), trace.kind[row]
+        if trace.cycle[row] != clock:
+            clock = trace.cycle[row]
+            files.timing.append(f"c clk={clock}")
+        group = group_of(trace, window)
+        if kind == ALLOC and group not in seen:
+            seen.add(group)
+            if trace.alloc_launch[window] != launch:
+                launch = trace.alloc_launch[window]
+                files.text.append(SUMMARY)
+                if group[1]:  # the first work-group of the launch is on another compute unit
+                    files.timing += [
+                        "si.map_wg cu=1 wg=0 wi_first=0 wi_count=64 wf_first=0 wf_count=1",
+                        "si.unmap_wg cu=1 wg=0",
+                    ]
+            first = min(int(trace.alloc_wavefront[each]) for each in of_group[group])
+            files.timing.append(
+                f"si.map_wg cu=0 wg={group[1]} wi_first={64 * first} "
+                f"wi_count={64 * len(of_group[group])} wf_first={first} "
+                f"wf_count={len(of_group[group])}"
+            )
+            files.step("S_MOV_B32", "su-w", first)
+            files.block("s_mov_b32     m0, 0x00008000", "S124<=(0x8000) \n")
+        elif kind == WRITE:
+            lanes = np.flatnonzero(trace.exec_mask[row] >> np.arange(64, dtype=np.uint64) & 1)
+            values = trace.values[trace.value[row]]
+            register = trace.reg[row]
+            files.step("BUFFER_LOAD_DWORD", "mem-w", wavefront)
+            effects = "".join(
+                f"t{64 * wavefront + lane}: V{register}<=(0)({values[lane]}) " for lane in lanes
+            )
+            files.block(f"buffer_load_dword  v{register}, s[12:15], 0", effects + "\n")
+        elif kind == READ:
+            files.step("V_CMP_EQ_I32", "simd-e", wavefront)
+            effects = f"t{64 * wavefront}: vcc<=(0) \n"
+            files.block(f"v_cmp_eq_i32  vcc, 0, v{trace.reg[row]}", effects)
+        elif kind == RELEASE:
+            left[group] -= 1
+            if not left[group]:
+                files.timing.append(f"si.unmap_wg cu=0 wg={group[1]}")
+    return "".join(files.text), "\n".join(files.timing) + "\n"
+
+
+def group_of(trace, window):
+    """Launch and work-group of a window."""
+    return int(trace.alloc_launch[window]), int(trace.alloc_work_group[window])
