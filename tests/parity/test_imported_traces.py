@@ -14,11 +14,11 @@ from mcage.traces import bundled_trace, load_trace
 COLUMNS = ("cycle", "kind", "slot", "reg", "exec_mask", "alloc_work_group", "alloc_wavefront")
 
 
-@pytest.fixture(scope="module", params=["MatrixTranspose", "ScanLargeArrays"])
-def traces(request, tmp_path_factory):
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory):
     """A recorded trace, and the same from Multi2Sim's text and timing."""
     folder = tmp_path_factory.mktemp("multi2sim")
-    recorded = bundled_trace(request.param)
+    recorded = bundled_trace("ScanLargeArrays")  # with two kernels
     files = [folder / "run.txt", folder / "run.m2s"]
     for file, text in zip(files, multi2sim_files(recorded), strict=True):
         file.write_text(text)

@@ -197,7 +197,7 @@ class Timing:
 
     def _bound(self) -> None:
         """Forget the oldest of what has never ended."""
-        kept: dict[Any, Any]
-        for kept in (self._running, self._arriving, self._groups):
+        everything: tuple[dict[Any, Any], ...] = (self._running, self._arriving, self._groups)
+        for kept in everything:
             if len(kept) > 4 * _MOST_IN_FLIGHT:
                 del kept[next(iter(kept))]
