@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mcage.engines.packed import Packed, PackedStress
 from mcage.engines.policies import Policies
+from mcage.engines.programs.learnt import Learnt, ProgramStress
 from mcage.engines.programs.programs import Programs
 from mcage.engines.programs.runner import ProgramRunner
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, by_kernel
@@ -142,11 +143,35 @@ class Engine(ABC):
         for number, fault_map in zip(kernel.tolist(), fault_maps, strict=True):
             yield self.cell_times(replays[number], fault_map[None])
 
+    def learnt(self, replays: Sequence[PreparedReplay], instances: int) -> Learnt | None:
+        """What the programs of new instances know; None where no program places values."""
+        programmed = [replay for replay in replays if isinstance(replay, ProgrammedReplay)]
+        return Learnt(self.programs, programmed, instances) if programmed else None
+
     def stress(
-        self, duties: FaultFreeDuties, tracked: TrackedCells, instances: int
+        self,
+        duties: FaultFreeDuties,
+        tracked: TrackedCells,
+        instances: int,
+        learnt: Learnt | None = None,
     ) -> StressAccumulator:
-        """Stress times of the cells of a batch of new instances, all zero so far."""
+        """Stress times of the cells of a batch of new instances, all zero so far.
+
+        Parameters
+        ----------
+        duties : FaultFreeDuties
+            The technique on each kernel.
+        tracked : TrackedCells
+            Cells whose times are kept for each cell.
+        instances : int
+            Size of the batch.
+        learnt : Learnt, optional
+            What their programs know in each epoch; by default what new slices know.
+        """
         self.check(duties.replays[0].technique)
+        learnt = learnt or self.learnt(duties.replays, instances)
+        if learnt:
+            return ProgramStress(learnt, duties, tracked, instances)
         if isinstance(duties.replays[0], PackedReplay):
             return PackedStress(self._packed, duties, tracked, instances)
         return self.unpacked_stress(duties, tracked, instances)

@@ -114,6 +114,8 @@ class PackedStress(DenseStress):
         super().__init__(duties, tracked, instances)
         self._packed = packed
 
-    def _times(self, replay: PreparedReplay, fault_map: NDArray[np.uint8]) -> SliceTimes:
+    def _times(
+        self, replay: PreparedReplay, fault_map: NDArray[np.uint8], instance: int
+    ) -> SliceTimes:
         assert isinstance(replay, PackedReplay)
         return self._packed.slice_times(replay, fault_map)

@@ -95,8 +95,7 @@ class StressAccumulator(ABC):
             Length of the epoch.
         """
         self.tracked_seconds.begin_epoch(instances)
-        heeds_faults = self._duties.replays[0].technique.heeds_faults
-        alone = heeds_faults & (fault_maps.any(axis=1) | self._has_separate_times[instances])
+        alone = self._are_alone(instances, fault_maps)
         beginning = instances[alone & ~self._has_separate_times[instances]]
         if len(beginning):
             self._begin(beginning)
@@ -104,6 +103,13 @@ class StressAccumulator(ABC):
         if alone.any():
             self._run_each(instances[alone], kernel[alone], fault_maps[alone], seconds)
         self._add_to_mixtures(instances[~alone], kernel[~alone], seconds)
+
+    def _are_alone(
+        self, instances: NDArray[np.int64], fault_maps: NDArray[np.uint8]
+    ) -> NDArray[np.bool_]:
+        """Which instances do not live as fault-free ones do, or have not: bool[m]."""
+        heeds_faults = self._duties.replays[0].technique.heeds_faults
+        return heeds_faults & (fault_maps.any(axis=1) | self._has_separate_times[instances])
 
     def _add_to_mixtures(
         self, instances: NDArray[np.int64], kernel: NDArray[np.int64], seconds: float
@@ -248,7 +254,7 @@ class DenseStress(StressAccumulator):
     ) -> None:
         replay = self._duties.replays[kernel]
         for instance, fault_map in zip(instances, fault_maps, strict=True):
-            ones, powered, period = self._times(replay, fault_map)
+            ones, powered, period = self._times(replay, fault_map, int(instance))
             scale = seconds / period
             self._seconds[0, instance] += (powered - ones).ravel() * scale
             self._seconds[1, instance] += ones.ravel() * scale
@@ -265,7 +271,7 @@ class DenseStress(StressAccumulator):
         longest = np.zeros((2, len(instances)))
         for place, instance in enumerate(instances):
             replay = self._duties.replays[kernel[place]]
-            ones, powered, period = self._times(replay, fault_maps[place])
+            ones, powered, period = self._times(replay, fault_maps[place], int(instance))
             back = seconds[place] / period
             for which, cycles in enumerate((powered - ones, ones)):
                 earlier = self._seconds[which, instance] - cycles.ravel() * back
@@ -273,8 +279,10 @@ class DenseStress(StressAccumulator):
         return longest
 
     @abstractmethod
-    def _times(self, replay: PreparedReplay, fault_map: NDArray[np.uint8]) -> SliceTimes:
-        """Times of a slice with a fault map uint8[entries]."""
+    def _times(
+        self, replay: PreparedReplay, fault_map: NDArray[np.uint8], instance: int
+    ) -> SliceTimes:
+        """Times of an instance with a fault map uint8[entries]."""
 
     def _read_tracked(self, instances: NDArray[np.int64]) -> None:
         tracked = self._tracked_of(instances)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.interface import Engine
+from mcage.engines.programs.learnt import Learnt
 from mcage.engines.stress import by_kernel
 from mcage.lifetime.end_cause import EndCause
 from mcage.lifetime.fault_free import FaultFreeReplays
@@ -104,20 +105,29 @@ class Feasibility:
         Rows of the LDS that spilled registers may take.
     spill_limit : float
         Fraction of a kernel's writes that may go to the LDS.
+    learnt : Learnt, optional
+        What the placement programs of a batch know.
     """
 
     engine: Engine
     fault_free: FaultFreeReplays
     lds_rows: int
     spill_limit: float
+    learnt: Learnt | None = None
 
     def replay(
-        self, kernel: NDArray[np.int64], fault_maps: NDArray[np.uint8], *known: FaultMapReplays
+        self,
+        instances: NDArray[np.int64],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+        *known: FaultMapReplays,
     ) -> FaultMapReplays:
         """Replay each kernel on its fault map.
 
         Parameters
         ----------
+        instances : int64[n]
+            Positions in the batch.
         kernel : int64[n]
             Kernels.
         fault_maps : uint8[n, entries]
@@ -133,11 +143,12 @@ class Feasibility:
             fault_free.events[kernel],
             fault_free.peak_spilled_rows[kernel],
         )
-        if fault_maps.any():
-            is_affected: NDArray[np.bool_] = (_words(fault_maps) != 0).any(axis=1)
+        differ = self.learnt is not None and self.learnt.differs
+        if differ or fault_maps.any():
+            is_affected: NDArray[np.bool_] = (_words(fault_maps) != 0).any(axis=1) | differ
             affected = np.flatnonzero(is_affected)
             if fault_free.redirects:
-                self._redirect(is_affected, result, known)
+                self._redirect(instances, is_affected, result, known)
             elif fault_free.packs:
                 self._pack(affected, result)
             else:
@@ -152,6 +163,7 @@ class Feasibility:
 
     def _redirect(
         self,
+        instances: NDArray[np.int64],
         unknown: NDArray[np.bool_],
         result: FaultMapReplays,
         known: tuple[FaultMapReplays, ...],
@@ -165,10 +177,14 @@ class Feasibility:
         which = np.flatnonzero(unknown)
         if not len(which):
             return
-        kernel = result.kernel[which]
-        counters = self.engine.redirect_each(
-            self.fault_free.redirected, kernel, result.fault_maps[which]
-        )
+        kernel, fault_maps = result.kernel[which], result.fault_maps[which]
+        replays = self.fault_free.replays
+        if self.learnt:
+            counters = self.learnt.count(replays, instances[which], kernel, fault_maps)
+        elif self.fault_free.redirected:
+            counters = self.engine.redirect_each(self.fault_free.redirected, kernel, fault_maps)
+        else:
+            counters = self.engine.programs.count(replays, kernel, fault_maps)
         cycles = counters.passes * self.fault_free.cycles[kernel]
         result.events[which, :COUNTED] = counted(counters) / cycles[:, None]
         result.peak_spilled_rows[which] = counters.peak_spilled_rows

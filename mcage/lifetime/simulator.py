@@ -121,8 +121,9 @@ class _Simulation:
         self.conditions, self.batch, self.engine = conditions, batch, engine
         self.delay_limit = conditions.delay_limit(batch.constants)
         self.kernel_of_epoch = batch.kernel_of_epoch
+        self.learnt = engine.learnt(fault_free.duties.replays, count)
         self.feasibility = Feasibility(
-            engine, fault_free, conditions.lds_rows, conditions.spill_limit
+            engine, fault_free, conditions.lds_rows, conditions.spill_limit, self.learnt
         )
         # The last epoch of each instance so far, and the replays at both its ends.
         self.epoch = np.zeros(count, dtype=np.int64)
@@ -149,7 +150,7 @@ class _Simulation:
             self.tail.vmin_volts,
             sampled,
         )
-        given = (self.engine, self.feasibility.fault_free.duties, tracked, count)
+        given = (self.engine, self.feasibility.fault_free.duties, tracked, count, self.learnt)
         if self.conditions.sums_suffice:
             shift = self.conditions.additive_shift(batch.constants)
             return AdditiveDegradation(shift, *given)
@@ -174,7 +175,9 @@ class _Simulation:
     def _begin(self, running: NDArray[np.int64], epoch: int, start: float) -> FaultMapReplays:
         """Let instances begin an epoch; those whose kernel cannot run end there."""
         kernel = self.kernel_of_epoch[running, epoch]
-        first = self.feasibility.replay(kernel, self.entries.maps[running], self.last.of(running))
+        first = self.feasibility.replay(
+            running, kernel, self.entries.maps[running], self.last.of(running)
+        )
         dead = np.flatnonzero(~first.feasible)
         self.end.seconds[running[dead]] = start
         self.end.cause[running[dead]] = first.end_cause[dead]
@@ -187,7 +190,7 @@ class _Simulation:
         self.degradation.add(running, first.kernel, first.fault_maps, start, end)
         new_faults = self._new_faults(running)
         faults = new_faults.faults_at(new_faults.span.end)
-        last = self.feasibility.replay(first.kernel, faults.maps, first)
+        last = self.feasibility.replay(running, first.kernel, faults.maps, first)
         self.last.keep(running, last)
         self.ended_by_delay[running] = self.degradation.exceeds(
             running, self.delay_limit.of(running)
@@ -195,7 +198,10 @@ class _Simulation:
         infeasible = np.flatnonzero(~last.feasible)
         if len(infeasible):
             self.ended_by_faults[running[infeasible]] = self._ends_within(
-                new_faults.of(infeasible), first.of(infeasible), last.of(infeasible)
+                running[infeasible],
+                new_faults.of(infeasible),
+                first.of(infeasible),
+                last.of(infeasible),
             )
 
         ended = (self.ended_by_delay | self.ended_by_faults)[running]
@@ -208,6 +214,8 @@ class _Simulation:
         if len(new_faults.places):
             self.entries.keep(running, faults)
             self.degradation.mark_faulty(new_faults.places)
+        if self.learnt:
+            self.learnt.advance(running, first.kernel, first.fault_maps)
         return running
 
     def _new_faults(self, instances: NDArray[np.int64]) -> NewFaults:
@@ -224,7 +232,11 @@ class _Simulation:
         )
 
     def _ends_within(
-        self, new_faults: NewFaults, first: FaultMapReplays, last: FaultMapReplays
+        self,
+        instances: NDArray[np.int64],
+        new_faults: NewFaults,
+        first: FaultMapReplays,
+        last: FaultMapReplays,
     ) -> NDArray[np.bool_]:
         """Whether kernels that cannot run at the end of an epoch cannot run within it: bool[n].
 
@@ -235,7 +247,8 @@ class _Simulation:
         for _ in range(BISECTIONS):
             moment = 0.5 * (moment + end)
         fault_maps = new_faults.fault_maps_at(moment)
-        return ~self.feasibility.replay(first.kernel, fault_maps, last, first).feasible
+        tried = self.feasibility.replay(instances, first.kernel, fault_maps, last, first)
+        return ~tried.feasible
 
     def _record(
         self,
@@ -248,7 +261,7 @@ class _Simulation:
         """Record the last epochs of instances, up to a moment of each."""
         start, epoch = new_faults.span.start, self.epoch[instances]
         halfway = new_faults.fault_maps_at(middles_of_growth(start, moment))
-        middle = self.feasibility.replay(first.kernel, halfway, first, last)
+        middle = self.feasibility.replay(instances, first.kernel, halfway, first, last)
         self.moments.seconds[instances, epoch] = growth_weights(start, moment).T
         self.moments.events[instances, epoch] = np.stack(
             [first.events, middle.events, last.events], axis=1
@@ -277,7 +290,8 @@ class _Simulation:
         self.end.seconds[ended], self.end.cause[ended] = moment, cause
 
         first, last = self.first.of(ended), self.last.of(ended)
-        last = self.feasibility.replay(first.kernel, new_faults.fault_maps_at(moment), first, last)
+        fault_maps = new_faults.fault_maps_at(moment)
+        last = self.feasibility.replay(ended, first.kernel, fault_maps, first, last)
         self._record(ended, moment, new_faults, first, last)
 
     def _solve_ends_by_faults(
@@ -289,7 +303,8 @@ class _Simulation:
         for _ in range(BISECTIONS):
             middle = 0.5 * (low + high)
             fault_maps = new_faults.fault_maps_at(middle)
-            tried = self.feasibility.replay(feasible.kernel, fault_maps, feasible, infeasible)
+            kernel = feasible.kernel
+            tried = self.feasibility.replay(instances, kernel, fault_maps, feasible, infeasible)
             runs = tried.feasible
             low, high = np.where(runs, middle, low), np.where(runs, high, middle)
             feasible.replace(runs, tried)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.sampling import OF_SLICES
+from mcage.engines.programs.programs import PROGRAM_BATCH
 from mcage.lifetime.costs import Consumption, Meter
 from mcage.lifetime.degradation.stepwise import most_instances
 from mcage.lifetime.outcomes import LifeOutcomes
@@ -43,6 +44,8 @@ def batch_size(plan: SweepPlan) -> int:
     size = plan.engine.batch
     if any(case.technique.packs for case in plan.cases):
         size = min(size, DENSE_BATCH)
+    if any(case.technique.program for case in plan.cases):
+        size = min(size, PROGRAM_BATCH)
     if any(case.technique.heeds_faults and not case.conditions.sums_suffice for case in plan.cases):
         size = min(size, most_instances(plan.spec.life.epochs, plan.geometry.cells))
     return size

@@ -29,7 +29,7 @@ TRACKED = 400
 class AllCells(DenseStress):
     """Every cell summed up, from the engine's own cell times."""
 
-    def _times(self, replay, fault_map):
+    def _times(self, replay, fault_map, instance):
         times = NUMBA.cell_times(replay, fault_map[None])
         return times.ones[0], times.powered[0], times.period
 

@@ -84,7 +84,9 @@ class NumpyEngine(Engine):
 
 
 class _NumpyStress(DenseStress):
-    def _times(self, replay: PreparedReplay, fault_map: NDArray[np.uint8]) -> SliceTimes:
+    def _times(
+        self, replay: PreparedReplay, fault_map: NDArray[np.uint8], instance: int
+    ) -> SliceTimes:
         assert isinstance(replay, RedirectedReplay)
         return *next(_redirected(replay, fault_map[None])), replay.period
 

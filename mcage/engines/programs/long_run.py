@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.programs.runner import (
-    COUNTERS,
     PEAK,
     Arrivals,
     Integers,
@@ -29,24 +28,21 @@ FEWEST_PASSES = 32
 
 @dataclass(frozen=True, eq=False)
 class LongRun:
-    """The long run of a slice; sums over the passes that stand for it.
+    """The long run of a slice.
 
     Attributes
     ----------
     passes : int
-        These passes.
-    counters : int64[8]
-        Counted events; of the spilled rows the most at once.
-    ones, powered : int64[entries, bits]
-        Cycles of each cell at '1' and powered.
+        Passes that stand for it.
+    ones, powered : unsignedinteger[entries, bits]
+        Cycles of each cell at '1' and powered in these passes.
     state : int64[words]
         What the program keeps at their end.
     """
 
     passes: int
-    counters: Integers
-    ones: Integers
-    powered: Integers
+    ones: NDArray[np.unsignedinteger]
+    powered: NDArray[np.unsignedinteger]
     state: Integers
 
 
@@ -95,14 +91,42 @@ def long_run(runner: ProgramRunner, fault_map: NDArray[np.uint8], state: Integer
     )
 
 
+def counted_events(
+    runner: ProgramRunner, fault_map: NDArray[np.uint8], state: Integers
+) -> tuple[Integers, int]:
+    """Events, int64[8], of so many passes that stand for the long run.
+
+    Events settle sooner than duties: those of the second half of `FEWEST_PASSES` are taken, or the
+    passes that repeat.
+
+    Parameters
+    ----------
+    runner, fault_map, state
+        As for `long_run`.
+    """
+    state, records = state.copy(), []
+    after = {state.tobytes(): 0}
+    for number in range(1, FEWEST_PASSES + 1):
+        records.append(runner.run_pass(fault_map, state).counters)
+        first = after.setdefault(state.tobytes(), number)
+        if first < number:
+            return _sum_of(records[first:]), number - first
+    return _sum_of(records[FEWEST_PASSES // 2 :]), FEWEST_PASSES - FEWEST_PASSES // 2
+
+
 def _summed(runner: ProgramRunner, records: list[PassRecord], state: Integers) -> LongRun:
-    cycles, counters = runner.replay.cycles, np.zeros(COUNTERS, dtype=np.int64)
-    for record in records:
-        peak = max(counters[PEAK], record.counters[PEAK])
-        counters += record.counters
-        counters[PEAK] = peak
-    times = runner.cell_times(Arrivals.joined(records, cycles), len(records))
-    return LongRun(len(records), counters, *times, state.copy())
+    arrivals = Arrivals.joined(records, runner.replay.cycles)
+    times = runner.cell_times(arrivals, len(records))
+    narrow = np.min_scalar_type(len(records) * runner.replay.cycles)
+    ones, powered = (cycles.astype(narrow) for cycles in times)
+    return LongRun(len(records), ones, powered, state.copy())
+
+
+def _sum_of(counters: list[Integers]) -> Integers:
+    """Events of several passes; of the spilled rows the most at once."""
+    total: Integers = np.sum(counters, axis=0)
+    total[PEAK] = np.max(counters, axis=0)[PEAK]
+    return total
 
 
 def _change(result: LongRun, before: LongRun, cycles: int) -> float:

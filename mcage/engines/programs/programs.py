@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.concurrency import usable_cores
-from mcage.engines.programs.long_run import LongRun, long_run
+from mcage.engines.programs.long_run import LongRun, counted_events, long_run
 from mcage.engines.programs.runner import COUNTERS, Integers, ProgramRunner
 from mcage.replays.outcome import CellTimes, Counters
 from mcage.replays.prepare import PreparedReplay, ProgrammedReplay
@@ -60,12 +60,17 @@ class Programs:
         UserError
             See `mcage.engines.programs.long_run.long_run`.
         """
+        runner, known = self._begun(replay, state)
+        key = replay, fault_map.tobytes(), known.tobytes()
+        return self._runs.of(key, lambda: long_run(runner, fault_map, known))
+
+    def _begun(
+        self, replay: PreparedReplay, state: Integers | None
+    ) -> tuple[ProgramRunner, Integers]:
+        """Runner of a replay, and the state that it begins with."""
         assert isinstance(replay, ProgrammedReplay)
-        if state is None:
-            state = np.zeros(sum(replay.lengths), dtype=np.int64)
         runner = self._runners.of(replay, lambda: self._runner_of(replay))
-        key = replay, fault_map.tobytes(), state.tobytes()
-        return self._runs.of(key, lambda: long_run(runner, fault_map, state))
+        return runner, np.zeros(sum(replay.lengths), np.int64) if state is None else state
 
     def count(
         self,
@@ -74,12 +79,12 @@ class Programs:
         fault_maps: NDArray[np.uint8],
         states: Integers | None = None,
     ) -> Counters:
-        """Events of instances that run the kernels ``kernel`` int64[n]; see `long_run`."""
+        """Events of instances that run the kernels ``kernel`` int64[n]; see `counted_events`."""
         counted, passes = np.zeros((len(kernel), COUNTERS), np.int64), np.ones_like(kernel)
         for place, number in enumerate(kernel.tolist()):
             state = None if states is None else states[place]
-            run = self.long_run(replays[number], fault_maps[place], state)
-            counted[place], passes[place] = run.counters, run.passes
+            begun = self._begun(replays[number], state)
+            counted[place], passes[place] = counted_events(begun[0], fault_maps[place], begun[1])
         return Counters(passes, *counted.T)
 
     def cell_times(
@@ -95,8 +100,8 @@ class Programs:
             for fault_map, state in zip(fault_maps, known, strict=True)
         ]
         return CellTimes(
-            np.stack([run.ones for run in runs]),
-            np.stack([run.powered for run in runs]),
+            np.stack([run.ones for run in runs]).astype(np.int64),
+            np.stack([run.powered for run in runs]).astype(np.int64),
             np.array([run.passes * replay.cycles for run in runs], dtype=np.int64),
         )
 

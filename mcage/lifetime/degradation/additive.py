@@ -17,6 +17,7 @@ from mcage.aging.additive_shift import AdditiveShift
 from mcage.aging.vmin import CellFailure
 from mcage.engines.compiled_cells import are_faulty, shifts
 from mcage.engines.interface import Engine, fault_free_maps
+from mcage.engines.programs.learnt import Learnt
 from mcage.engines.stress import FaultFreeDuties
 from mcage.engines.tracked_cells import CellSeconds, Moments, TrackedCells, between
 from mcage.lifetime.bisection import crossing
@@ -75,6 +76,8 @@ class AdditiveDegradation(Degradation):
         Cells whose times are kept cell by cell.
     instances : int
         Size of the batch.
+    learnt : Learnt, optional
+        What their placement programs know.
     """
 
     def __init__(
@@ -84,10 +87,11 @@ class AdditiveDegradation(Degradation):
         duties: FaultFreeDuties,
         tracked: TrackedCells,
         instances: int,
+        learnt: Learnt | None = None,
     ) -> None:
         super().__init__(instances)
         self._shift = shift
-        self._stress = engine.stress(duties, tracked, instances)
+        self._stress = engine.stress(duties, tracked, instances, learnt)
         self._instance = tracked.instance
         self._longest_before = np.zeros((2, instances))
         self._kernel = np.zeros(instances, dtype=np.int64)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mcage.aging.vmin import CellFailure
 from mcage.engines.interface import Engine
+from mcage.engines.programs.learnt import Learnt
 from mcage.engines.stress import FaultFreeDuties
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.lifetime.bisection import crossing
@@ -96,6 +97,8 @@ class StepwiseDegradation(Degradation):
         Cells that are advanced cell by cell.
     instances : int
         Size of the batch.
+    learnt : Learnt, optional
+        What their placement programs know.
     """
 
     def __init__(
@@ -105,8 +108,10 @@ class StepwiseDegradation(Degradation):
         duties: FaultFreeDuties,
         tracked: TrackedCells,
         instances: int,
+        learnt: Learnt | None = None,
     ) -> None:
         super().__init__(instances)
+        self._learnt = learnt or engine.learnt(duties.replays, instances)
         self._history, self._engine = history, engine
         self._geometry = duties.replays[0].geometry
         self._replays, self._duties = duties.replays, (duties.at_zero, duties.at_one)
@@ -141,7 +146,8 @@ class StepwiseDegradation(Degradation):
         self._epoch[instances] = epoch
         self._kernel[instances, epoch] = kernel
         if self._replays[0].technique.heeds_faults:
-            alone = fault_maps.any(axis=1)
+            differ = self._learnt is not None and self._learnt.differs
+            alone = fault_maps.any(axis=1) | np.full(len(instances), differ)
             self._keep_redirected(instances[alone], kernel[alone], fault_maps[alone], epoch)
         self._advance(instances, epoch)
 
@@ -153,7 +159,10 @@ class StepwiseDegradation(Degradation):
         epoch: int,
     ) -> None:
         """Keep the duty cycles of slices whose technique reacts to their faults."""
-        cell_times = self._engine.cell_times_each(self._replays, kernel, fault_maps)
+        if self._learnt:
+            cell_times = self._learnt.cell_times(instances, kernel, fault_maps)
+        else:
+            cell_times = self._engine.cell_times_each(self._replays, kernel, fault_maps)
         for instance, times in zip(instances.tolist(), cell_times, strict=True):
             self._redirected[instance][epoch] = slice_duty(self._geometry, times)
 

@@ -148,7 +148,7 @@ class RareCase:
         )
         kernel = self.lives.kernel_of_epoch(lives)[:, 0]
         with self.engine.working():
-            return feasibility.replay(kernel, new.faults.maps).end_cause
+            return feasibility.replay(np.arange(len(kernel)), kernel, new.faults.maps).end_cause
 
 
 def _of(tail: TailCells, instances: NDArray[np.int64]) -> TailCells:
