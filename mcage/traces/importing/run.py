@@ -59,7 +59,7 @@ class Import:
                 for file, made in self.slices
             ],
             "windows": [
-                window.facts | {"registers": window.size} | window.counted.facts()
+                {"registers": window.size} | window.facts | window.counted.facts()
                 for window in self.recording.windows
             ],
         }

@@ -1,0 +1,195 @@
+"""NVBit's example tool ``record_reg_vals``: what registers hold before each instruction.
+
+::
+
+    Kernel NAME - grid size X,Y,Z - block size X,Y,Z - nregs N - shmem BYTES - cuda stream id ID
+    CTA x,y,z - warp W - SASS ;:
+    * Reg0_T0: 0x00000000 Reg0_T1: 0x00000000 ... Reg0_T31: 0x00000000
+    (a line for each row, then an empty line)
+
+A thread prints while the program goes on: the program's own lines lie in between, and the line of
+the next kernel comes up to `EARLY_RECORDS` records before the last record of the one before.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mcage.traces.importing.formats.format import Format
+from mcage.traces.importing.limits import Enough, Options
+from mcage.traces.importing.nvidia.rows import contents_of_row
+from mcage.traces.importing.nvidia.sass import instruction_of
+from mcage.traces.importing.nvidia.slots import place_on_sms
+from mcage.traces.importing.nvidia.warps import PARTITIONS, Launch, Warp, Warps, rows_of
+from mcage.traces.importing.recording import Recording
+from mcage.traces.importing.sources import Source
+from mcage.traces.importing.windows import Place, Window
+
+EARLY_RECORDS = 1000
+"""Records of 1048 bytes in the tool's buffer of 1 MiB, which are printed after the next kernel."""
+
+_KERNEL = re.compile(
+    rb"Kernel (.*) - grid size (\d{1,10}),(\d{1,10}),(\d{1,10}) - block size (\d{1,4}),(\d{1,4}),"
+    rb"(\d{1,4}) - nregs (\d{1,3}) - shmem (\d+) - cuda stream id (\d+)\s*\Z"
+)
+_RECORD = re.compile(rb"CTA (\d{1,10}),(\d{1,10}),(\d{1,10}) - warp (\d{1,5}) - ([^\n]*?):\s*\Z")
+_VERSION = re.compile(rb"NVidia Binary Instrumentation Tool v([0-9.]{1,20})\)")
+
+
+def _recognises(source: Source) -> bool:
+    return b"NVBit (NVidia Binary" in source.head or any(
+        _RECORD.match(line) or _KERNEL.match(line) for line in source.head.split(b"\n", 2000)[:2000]
+    )
+
+
+def _read(sources: Sequence[Source], recording: Recording, options: Options) -> None:
+    log = _Log(recording)
+    for source in sources:
+        log.read(source)
+    log.finish()
+
+
+@dataclass
+class _Log:
+    """All files, while they are read."""
+
+    recording: Recording
+    launches: int = 0
+    waiting: list[Launch] = field(default_factory=list)
+    running: dict[tuple[int, ...], Warp] = field(default_factory=dict)
+    fresh_until: int = 0
+    rows: list[bytes | None] = field(default_factory=list)
+    head: tuple[int, re.Match[bytes]] | None = None
+    groups: dict[tuple[int, int], list[Window]] = field(default_factory=lambda: defaultdict(list))
+
+    def __post_init__(self) -> None:
+        self.warps = Warps(self.recording, after=False)
+
+    def read(self, source: Source) -> None:
+        self.source = source
+        if version := _VERSION.search(source.head):
+            self.recording.tools["NVBit"] = version[1].decode()
+        try:
+            for number, line in source.lines():
+                if line.startswith(b"* Reg"):
+                    self.row(number, line)
+                elif not line:
+                    self.complete()
+                else:
+                    self.other(number, line)
+            self.complete()
+            for key in list(self.running):
+                self.end(key)
+        except Enough:
+            self.warps.stop(list(self.running.values()), source)
+            self.finish()
+            raise
+
+    def row(self, number: int, line: bytes) -> None:
+        if self.head is None:
+            self.recording.skip("rows without the line that begins a record", self.source, number)
+            return
+        contents = contents_of_row(line, len(self.rows))
+        if contents is None:
+            self.recording.skip("rows that other output has damaged", self.source, number)
+        self.rows.append(contents)
+
+    def other(self, number: int, line: bytes) -> None:
+        if line.startswith(b"Kernel ") and (kernel := _KERNEL.match(line)):
+            self.complete()
+            self.kernel(kernel)
+        elif record := _RECORD.search(line):
+            self.complete()
+            self.head = (number, record)
+        elif self.head is not None and b"* Reg" in line:
+            self.row(number, line)
+
+    def kernel(self, match: re.Match[bytes]) -> None:
+        name = match[1].decode("utf-8", "replace")
+        numbers = [int(match[group]) for group in range(2, 9)]
+        grid, block = tuple(numbers[:3]), tuple(numbers[3:6])
+        if all(grid) and all(block) and numbers[6]:
+            launch = Launch(self.launches, name, grid, block, numbers[6])  # type: ignore[arg-type]
+            self.launches += 1
+            self.waiting.append(launch)
+            self.fresh_until = self.warps.time + EARLY_RECORDS
+
+    def complete(self) -> None:
+        """Hand the record on whose last row has been read."""
+        if self.head is None:
+            return
+        (number, match), rows = self.head, self.rows
+        self.head, self.rows = None, []
+        if self.fresh_until and self.warps.time > self.fresh_until:
+            self.fresh_until = 0
+            self.end_before(self.launches - 1)
+        key = (int(match[1]), int(match[2]), int(match[3]), int(match[4]))
+        warp = self.running.get(key) or self.begin(number, key)
+        if warp is None:
+            return
+        instruction = instruction_of(match[5].decode("utf-8", "replace"))
+        shown = rows_of(instruction, rows, of_memory=False)
+        if shown is None:
+            self.recording.skip("records whose rows do not fit the SASS", self.source, number)
+            shown = {}
+        self.warps.record(warp, instruction, shown, self.source, number)
+        if instruction.ends:
+            self.end(key)
+
+    def begin(self, number: int, key: tuple[int, ...]) -> Warp | None:
+        """Open the window of a new warp, which belongs to the oldest launch that waits for it."""
+        if not self.launches:
+            self.recording.skip("records before the line of any kernel", self.source, number)
+            return None
+        launch = next((launch for launch in self.waiting if key not in launch.started), None)
+        if launch is None:
+            why = "records of warps that have ended, or of more warps than the grid has"
+            self.recording.skip(why, self.source, number)
+            return None
+        cta, hardware_warp = (key[0], key[1], key[2]), key[3]
+        group = launch.cta_number(cta)
+        warp_in_cta = self.warp_in_cta(launch, group, hardware_warp)
+        for quiet in self.warps.quiet(self.running):
+            self.end(quiet)
+        launch.started.add(key)
+        if launch.complete:
+            self.waiting.remove(launch)
+        facts = {"cta": cta, "warp_in_cta": warp_in_cta, "hardware_warp": hardware_warp}
+        place = Place(None, hardware_warp % PARTITIONS)
+        warp = self.warps.begin(launch, place, warp_in_cta, facts, group)
+        self.running[key] = warp
+        if warp.window.number >= 0:
+            self.groups[launch.number, group].append(warp.window)
+        return warp
+
+    def warp_in_cta(self, launch: Launch, group: int, hardware_warp: int) -> int:
+        """Its slot counted within the CTA, as slots of a CTA follow one another."""
+        windows = self.groups.get((launch.number, group), ())
+        taken = {window.facts["warp_in_cta"] for window in windows}
+        count = launch.warps_of_cta or 1
+        wanted = hardware_warp % count
+        return wanted if wanted not in taken else min(set(range(count + 1)) - taken)
+
+    def end(self, key: tuple[int, ...]) -> None:
+        self.warps.end(self.running.pop(key), self.source)
+
+    def end_before(self, number: int) -> None:
+        """End warps of launches before this one: the tool lets one launch run at a time."""
+        self.waiting = [launch for launch in self.waiting if launch.number >= number]
+        for key, warp in list(self.running.items()):
+            if warp.launch.number < number:
+                self.end(key)
+
+    def finish(self) -> None:
+        """Say which SM each CTA was on, and what was concluded."""
+        place_on_sms(self.recording, self.groups.values())
+        self.warps.say_what_was_concluded()
+        recording = self.recording
+        recording.inferred["place"] = (
+            "CTAs with the same %warpid at the same time are on different SMs; partition = "
+            "%warpid mod 4"
+        )
+
+
+FORMAT = Format("nvbit", "NVBit's record_reg_vals", _recognises, _read)

@@ -1,0 +1,393 @@
+"""Recordings of ``scripts/nvbit``: lanes, cycles, SM and partition, contents after each write.
+
+A file is the line ``mcage recording 1``, then JSON objects and packets, one a line; a packet is a
+``P`` and its bytes in hexadecimal (``scripts/nvbit/packets.h``). A second file of the same program,
+recorded with ``RECORD=marks``, says when warps began and ended where nothing slowed them down.
+"""
+
+import json
+import struct
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from mcage.traces.importing.formats.format import Format
+from mcage.traces.importing.limits import Options
+from mcage.traces.importing.nvidia.sass import ZERO, instruction_of
+from mcage.traces.importing.nvidia.warps import GRANULARITY, LANES, PARTITIONS, Launch
+from mcage.traces.importing.recording import Recording
+from mcage.traces.importing.sources import Source
+from mcage.traces.importing.windows import Origin, Place, Window
+
+MAGIC = b"mcage recording 1"
+BETWEEN_LAUNCHES = 1000
+"""Cycles between two launches, instead of those that the program waited."""
+
+BEGINS, EXITS, WRITES, READS = range(4)
+_PACKET = struct.Struct("<QIIIIHHHH")
+_ALL = (1 << LANES) - 1
+
+
+class _Packet(NamedTuple):
+    cycle: int
+    launch: int
+    where: int
+    mask: int
+    cta: int
+    sm: int
+    slot: int
+    warp: int
+    kind: int
+
+
+@dataclass(slots=True)
+class _Life:
+    """When a warp began and ended, on which SM and in which slot; `exited` are its lanes."""
+
+    sm: int
+    slot: int
+    begin: int
+    end: int
+    exited: int = 0
+
+
+_Lives = dict[int, dict[tuple[int, int], _Life]]
+"""Lives of warps, by launch, CTA and warp in the CTA."""
+
+
+def _recognises(source: Source) -> bool:
+    return source.head.startswith(MAGIC)
+
+
+def _read(sources: Sequence[Source], recording: Recording, options: Options) -> None:
+    recording.has_lanes(LANES)
+    recording.granularity = GRANULARITY
+    files = [_File(source) for source in sources]
+    marks = [file for file in files if not file.has_values]
+    values = [file for file in files if file.has_values]
+    if len(marks) > 1 or len(values) != 1:
+        sources[0].refuse(
+            "one recording of values is imported, with one of marks of the same program if you "
+            f"like; here are {len(values)} and {len(marks)}"
+        )
+    recording.in_file |= {
+        **{"values": "after the write", "lanes": "active lanes", "registers": "numbers"},
+        **{"place": "SM and slot (%warpid); partition = slot mod 4"},
+    }
+    recording.inferred |= {
+        "reads": "source registers, by SASS",
+        "entries": "windows are placed first-fit",
+        "idle time": f"{BETWEEN_LAUNCHES:,} cycles between launches",
+    }
+    plan = None
+    if marks:
+        recording.in_file["time"] = "cycles of begin and end of each warp (RECORD=marks)"
+        recording.inferred["time"] = "accesses between begin and end, in proportion"
+        plan = _plan(marks[0], values[0], recording)
+    else:
+        recording.approximate["time"] = "cycles while every instruction was recorded"
+    _Values(values[0], recording, plan).read()
+
+
+class _File:
+    """A recording: its lines, checked."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.line = 0
+        self.launches: dict[int, Launch] = {}
+        self.names: dict[int, str] = {}
+        self.instructions: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+        self.tools: dict[str, str] = {}
+        self.lost = 0
+        self.complete = False
+        head = source.head.split(b"\n", 2)
+        self.has_values = len(head) < 2 or b'"recorded":"marks"' not in head[1]
+
+    def fail(self, why: str) -> NoReturn:
+        self.source.fail(self.line, why)
+
+    def packets(self, marks_alone: bool = False) -> Iterator[tuple[_Packet, bytes]]:
+        """Packets and the contents that follow them."""
+        shortest = 1 + 2 * _PACKET.size
+        for number, line in self.source.lines():
+            self.line = number
+            if line.startswith(b"P"):
+                if marks_alone and len(line) > shortest:
+                    continue
+                try:
+                    raw = bytes.fromhex(line[1:].decode("ascii"))
+                    packet = _Packet._make(_PACKET.unpack_from(raw))
+                except (ValueError, struct.error):
+                    self.fail("no packet: 32 bytes in hexadecimal, and 128 more for a write")
+                contents = raw[_PACKET.size :]
+                if packet.kind > READS or len(contents) != 4 * LANES * (packet.kind == WRITES):
+                    self.fail(f"a packet of kind {packet.kind} with {len(contents)} more bytes")
+                yield packet, contents
+            elif self.line == 1:
+                if line != MAGIC:
+                    self.fail(f"must be {MAGIC.decode()!r}")
+            elif line:
+                self.object(line)
+
+    def object(self, line: bytes) -> None:
+        try:
+            content = json.loads(line)
+        except (ValueError, RecursionError):
+            self.fail("neither a packet nor a JSON object")
+        if not isinstance(content, dict):
+            self.fail("neither a packet nor a JSON object")
+        kind = content.get("type")
+        if kind == "launch":
+            self.launch(content)
+        elif kind == "function":
+            name = content.get("name")
+            self.names[self.number(content, "function")] = name if isinstance(name, str) else ""
+        elif kind == "instruction":
+            self.instruction(content)
+        elif kind == "packets":
+            self.lost += self.number(content, "lost_bytes", 1 << 63)
+        elif kind == "recorder":
+            for key in ("nvbit", "driver", "gpu"):
+                self.tools[key] = str(content.get(key, ""))[:200]
+        elif kind == "end":
+            self.complete = True
+
+    def number(self, content: Mapping[str, Any], key: str, most: int = 1 << 32) -> int:
+        number = content.get(key)
+        if type(number) is not int or not 0 <= number < most:
+            self.fail(f"{key!r} must be a number")
+        return number
+
+    def numbers(self, content: Mapping[str, Any], key: str, most: int) -> tuple[int, ...]:
+        numbers = content.get(key)
+        if not isinstance(numbers, list) or len(numbers) > 2 * LANES:
+            self.fail(f"{key!r} must be a list of numbers")
+        return tuple(self.number({key: number}, key, most) for number in numbers)
+
+    def launch(self, content: Mapping[str, Any]) -> None:
+        number = self.number(content, "launch")
+        grid, block = (self.numbers(content, key, 1 << 31) for key in ("grid", "block"))
+        registers = self.number(content, "registers", ZERO + 1)
+        if len(grid) != 3 or len(block) != 3 or not (all(grid) and all(block) and registers):
+            self.fail("a launch needs three sizes of its grid and its blocks, and its registers")
+        name = self.names.get(self.number(content, "function"), "") or "kernel"
+        self.launches[number] = Launch(
+            number,
+            name,
+            (grid[0], grid[1], grid[2]),
+            (block[0], block[1], block[2]),
+            registers,
+        )
+
+    def instruction(self, content: Mapping[str, Any]) -> None:
+        sass = content.get("sass")
+        written = self.numbers(content, "writes", ZERO)
+        read = instruction_of(sass).read if isinstance(sass, str) else ()
+        self.instructions[self.number(content, "number", 1 << 24)] = (written, read)
+
+    def launch_of(self, packet: _Packet) -> Launch:
+        launch = self.launches.get(packet.launch)
+        if launch is None:
+            self.fail(f"a packet of launch {packet.launch}, which has no line")
+        return launch
+
+
+@dataclass
+class _Clock:
+    """Cycles of each SM, launch after launch."""
+
+    free: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    offset: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def time(self, packet: _Packet) -> int:
+        key = packet.launch, packet.sm
+        offset = self.offset.get(key)
+        if offset is None:
+            offset = self.free[packet.sm] + BETWEEN_LAUNCHES - packet.cycle
+            self.offset[key] = offset
+        time = packet.cycle + offset
+        if time > self.free[packet.sm]:
+            self.free[packet.sm] = time
+        return time
+
+
+def _lives(file: _File) -> _Lives:
+    """When every warp began and ended."""
+    lives: _Lives = defaultdict(dict)
+    clock = _Clock()
+    for packet, _ in file.packets(marks_alone=True):
+        if packet.kind in (BEGINS, EXITS):
+            launch = file.launch_of(packet)
+            time = clock.time(packet)
+            of_launch = lives[launch.number]
+            life = of_launch.get((packet.cta, packet.warp))
+            if life is None:
+                life = _Life(packet.sm, packet.slot, time, time)
+                of_launch[packet.cta, packet.warp] = life
+            life.end = max(life.end, time)
+    return lives
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Where accesses of a warp go: from its life among values to its life among marks."""
+
+    lives: dict[tuple[int, int, int], tuple[_Life, _Life]]
+
+
+def _plan(marks: _File, values: _File, recording: Recording) -> _Plan:
+    """Find for each warp whose values are known a warp among the marks."""
+    wanted, given = _lives(marks), _lives(values)
+    lives: dict[tuple[int, int, int], tuple[_Life, _Life]] = {}
+    others = 0
+    for number, of_launch in given.items():
+        of_marks = wanted.get(number, {})
+        kernels = [file.launches[number] for file in (marks, values) if number in file.launches]
+        if len(kernels) == 2 and (kernels[0].kernel, kernels[0].grid) != (
+            kernels[1].kernel,
+            kernels[1].grid,
+        ):
+            marks.source.refuse(
+                f"launch {number} is another kernel than in {values.source.path.name}; both "
+                "must be recordings of the same program"
+            )
+        known = {cta for cta, _ in of_marks}
+        here = {cta for cta, _ in of_launch}
+        moved = dict(zip(sorted(here - known), sorted(known - here), strict=False))
+        others += len(moved)
+        for (cta, warp), life in of_launch.items():
+            target = of_marks.get((moved.get(cta, cta), warp))
+            if target is not None:
+                lives[number, cta, warp] = (life, target)
+    if others:
+        recording.approximate["contents"] = (
+            f"{others:,} CTAs hold those of other CTAs of their launch, which ran on the recorded "
+            "SM while values were recorded"
+        )
+    return _Plan(lives)
+
+
+@dataclass
+class _Warp:
+    window: Window
+    launch: Launch
+    exists: int
+    exited: int = 0
+    from_life: _Life | None = None
+    to_life: _Life | None = None
+
+    def time(self, cycle: int) -> int:
+        """Moment in the life among the marks."""
+        if self.from_life is None or self.to_life is None:
+            return cycle
+        lasted = max(self.from_life.end - self.from_life.begin, 1)
+        wanted = self.to_life.end - self.to_life.begin
+        done = min(max(cycle - self.from_life.begin, 0), lasted)
+        return self.to_life.begin + done * wanted // lasted
+
+
+class _Values:
+    """A recording of values, while it is read."""
+
+    def __init__(self, file: _File, recording: Recording, plan: _Plan | None) -> None:
+        self.file, self.recording, self.plan = file, recording, plan
+        self.clock = _Clock()
+        self.running: dict[tuple[int, int, int], _Warp | None] = {}
+
+    def read(self) -> None:
+        for packet, contents in self.file.packets():
+            key = packet.launch, packet.cta, packet.warp
+            time = self.clock.time(packet)
+            if key in self.running:
+                warp = self.running[key]
+            else:
+                warp = self.running[key] = self.begin(packet, time)
+            if warp is None:
+                continue
+            time = warp.time(time)
+            if packet.kind == WRITES:
+                self.write(warp, packet, time, contents)
+            elif packet.kind == READS:
+                self.reads(warp, packet, time)
+            elif packet.kind == EXITS:
+                warp.exited |= packet.mask
+                if warp.exited & warp.exists == warp.exists:
+                    self.recording.close_window(warp.window, time)
+                    self.running[key] = None
+        for warp in self.running.values():
+            if warp is not None:
+                self.recording.close_window(warp.window, warp.time(self.clock.free[self.sm(warp)]))
+        self.recording.tools |= {f"recorder: {key}": text for key, text in self.file.tools.items()}
+        source, line = self.file.source, self.file.line
+        lost = "bytes that did not fit into the recorder's buffer"
+        self.recording.skip(lost, source, line, self.file.lost)
+        if not self.file.complete:
+            self.recording.skip("the end: the recording is not complete", source, line)
+
+    @staticmethod
+    def sm(warp: _Warp) -> int:
+        return warp.window.place.unit or 0
+
+    def begin(self, packet: _Packet, time: int) -> _Warp | None:
+        """Open a window, or not, if nothing says when its warp ran."""
+        launch = self.file.launch_of(packet)
+        lives: tuple[_Life | None, _Life | None] = (None, None)
+        if self.plan is not None:
+            known = self.plan.lives.get((packet.launch, packet.cta, packet.warp))
+            if known is None:
+                why = "warps that the marks do not have"
+                self.recording.skip(why, self.file.source, self.file.line)
+                return None
+            lives = known
+        to_life = lives[1]
+        sm, slot = (packet.sm, packet.slot) if to_life is None else (to_life.sm, to_life.slot)
+        exists = launch.lanes_mask(packet.warp)
+        grid = launch.grid or (1, 1, 1)
+        cta = [packet.cta % grid[0], packet.cta // grid[0] % grid[1]]
+        facts = {
+            **{"launch": launch.number, "cta": [*cta, packet.cta // (grid[0] * grid[1])]},
+            **{"warp_in_cta": packet.warp, "hardware_warp": slot, "sm": sm},
+            **{"registers": launch.registers, "allocated": launch.allocated},
+            **{"lanes": exists.bit_count()},
+        }
+        window = self.recording.open_window(
+            time if to_life is None else to_life.begin,
+            launch.allocated,
+            Origin(launch.kernel, launch.number, packet.cta),
+            Place(sm, slot % PARTITIONS),
+            lanes=exists.bit_count(),
+            facts=facts,
+        )
+        return _Warp(window, launch, exists, 0, *lives)
+
+    def write(self, warp: _Warp, packet: _Packet, time: int, contents: bytes) -> None:
+        register = packet.where & 0xFF
+        written, _ = self.instruction_of(packet)
+        if register not in written:
+            self.file.fail(f"instruction {packet.where >> 8} does not write register {register}")
+        if register == written[0]:
+            self.reads(warp, packet, time)
+        mask = packet.mask & warp.exists
+        if mask == _ALL:
+            values = contents
+        else:
+            bits = np.unpackbits(np.array([mask], "<u4").view(np.uint8), bitorder="little")
+            values = np.frombuffer(contents, "<u4")[bits.astype(bool)].tobytes()
+        self.recording.write(warp.window, time, register, mask, values)
+
+    def reads(self, warp: _Warp, packet: _Packet, time: int) -> None:
+        for register in self.instruction_of(packet)[1]:
+            self.recording.read(warp.window, time, register)
+
+    def instruction_of(self, packet: _Packet) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        known = self.file.instructions.get(packet.where >> 8)
+        if known is None:
+            self.file.fail(f"instruction {packet.where >> 8} has no line")
+        return known
+
+
+FORMAT = Format("recorder", "a recording of scripts/nvbit", _recognises, _read)

@@ -1,0 +1,1 @@
+// Stand-in: the real header has nothing that the recorder calls.

@@ -1,0 +1,392 @@
+"""The recorder for NVIDIA GPUs: does it compile, and does what it records come back?
+
+No GPU takes part. Its two halves run as one program of the host against a simulated NVBit, whose
+program says what registers hold; the real compilers take the halves apart.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+from host_gpu.compiler import host_compiler
+from kernel_resources import compile_kernels, oldest_of_generations
+
+from mcage.errors import UserError
+from mcage.traces.importing.formats.recorder import FORMAT
+from mcage.traces.importing.limits import Options
+from mcage.traces.importing.nvidia.sass import instruction_of
+from mcage.traces.importing.recording import Recording
+from mcage.traces.importing.sources import Source
+from mcage.traces.model import READ, WRITE
+
+RECORDER = Path(__file__).parents[2] / "scripts" / "nvbit"
+STAND_INS = Path(__file__).parents[1] / "support" / "nvbit"
+
+with_compiler = pytest.mark.skipif(not host_compiler(), reason="no C++ compiler of Linux")
+
+
+# ------------------------------------------------------------------------------------- compilers
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="NVRTC's wheel is for Linux")
+@pytest.mark.parametrize("architecture", oldest_of_generations())
+def test_injected_functions_compile(architecture):
+    """By NVRTC, in a kernel that calls both, since it leaves out what nothing calls."""
+    packets = (RECORDER / "packets.h").read_text().replace("#pragma once", "")
+    text = (RECORDER / "inject.cu").read_text().replace('#include "packets.h"', packets)
+    text += """
+        extern "C" __global__ void both(int predicate, unsigned long long control, unsigned value) {
+            mcage_mark(predicate, 0, control, 0);
+            mcage_write(predicate, 1, control, value);
+        }"""
+    cubin, _ = compile_kernels(text, "inject.cu", {}, architecture)
+    for name in (b"mcage_mark", b"mcage_write"):
+        assert name in cubin
+
+
+@pytest.mark.skipif(not shutil.which("nvcc"), reason="no CUDA toolkit")
+@pytest.mark.parametrize("half", ["inject.cu", "recorder.cu"])
+def test_nvcc_takes_both_halves(half, tmp_path):
+    """With CUDA's own headers, and the flags of the Makefile; only NVBit's are stand-ins."""
+    makefile = (RECORDER / "Makefile").read_text()
+    injected = re.search(r"^INJECTED = (.*)$", makefile, re.MULTILINE)[1].split()
+    flags = ["-c", *injected] if half == "inject.cu" else ["-dc", "-Xptxas=-cloning=no"]
+    command = ["nvcc", "-std=c++17", "-arch=sm_80", "-Xcompiler=-Wall,-fPIC", *flags]
+    command += [f"-I{STAND_INS}", str(RECORDER / half), "-o", str(tmp_path / "half.o")]
+    made = subprocess.run(command, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    assert "warning" not in made.stderr
+
+
+# --------------------------------------------------------------------- a simulated NVBit, and back
+
+
+@cache
+def folder():
+    """Where the program lies; it is removed at the end."""
+    return tempfile.TemporaryDirectory(prefix="mcage-recorder-")
+
+
+@cache
+def simulated():
+    """Program of the host in which the recorder runs against a simulated NVBit."""
+    program = Path(folder().name) / "simulated"
+    command = [host_compiler(), "-std=c++20", "-O0", "-Wall", "-Wextra", "-Werror", "-x", "c++"]
+    command += [f"-I{STAND_INS}", f"-I{STAND_INS / 'cuda'}", f"-I{RECORDER}"]
+    command += [str(STAND_INS / "simulated.cpp"), "-o", str(program)]
+    made = subprocess.run(command, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    return program
+
+
+def record(path, launches=2, **environment):
+    """Run the simulated program; what its registers did on the recorded SM, as a list of dicts."""
+    done = subprocess.run(
+        [simulated(), str(launches)],
+        env={"RECORD_FILE": str(path), **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+
+def imported(*paths):
+    """What an import reads of recordings."""
+    recording = Recording()
+    sources = [Source(path) for path in paths]
+    assert all(FORMAT.recognises(source) for source in sources)
+    FORMAT.read(sources, recording, Options())
+    return recording
+
+
+def accesses(recording, kind):
+    """Accesses of one kind: launch, CTA, warp, cycle, register, lanes, contents of each lane."""
+    columns, values = recording.columns(), recording.values()
+    for row in (columns["kind"] == kind).nonzero()[0]:
+        facts = recording.windows[columns["window"][row]].facts
+        origin = recording.windows[columns["window"][row]].origin
+        mask, value = int(columns["exec_mask"][row]), columns["value"][row]
+        held = values[value] if kind == WRITE else []
+        contents = [int(held[lane]) if mask >> lane & 1 else 0 for lane in range(len(held))]
+        time, register = int(columns["time"][row]), int(columns["reg"][row])
+        yield (
+            *(facts["launch"], origin.work_group, facts["warp_in_cta"]),
+            *(time, register, mask, contents),
+        )
+
+
+def writes_of(events):
+    return [
+        (*key_of(event), event["register"], event["mask"], event["values"])
+        for event in events
+        if event["event"] == "write"
+    ]
+
+
+def key_of(event):
+    return event["launch"], event["cta"], event["warp"]
+
+
+@with_compiler
+def test_what_registers_did_comes_back(tmp_path):
+    events, said = record(tmp_path / "values.mcr")
+    recording = imported(tmp_path / "values.mcr")
+    assert "graphs are not recorded" in said
+    found = [
+        (launch, cta, warp, register, mask, held)
+        for launch, cta, warp, _, register, mask, held in accesses(recording, WRITE)
+    ]
+    assert sorted(found) == sorted(writes_of(events))
+    windows = {
+        (window.facts["launch"], window.origin.work_group, window.facts["warp_in_cta"]): window
+        for window in recording.windows
+    }
+    assert set(windows) == {key_of(event) for event in events if event["event"] == "begin"}
+    for event in events:
+        window = windows[key_of(event)]
+        assert window.facts["sm"] == 0
+        if event["event"] == "begin":
+            assert window.lanes == event["mask"].bit_count()
+    assert recording.approximate["time"]
+    assert recording.tools["recorder: gpu"] == 'Simulated "GPU"'
+    assert recording.windows[0].origin.kernel == 'ramp(float*, "é")'
+    assert not recording.skipped
+
+
+@with_compiler
+def test_cycles_are_those_of_the_sm(tmp_path):
+    """Within a launch; between launches only a thousand remain."""
+    events, _ = record(tmp_path / "values.mcr")
+    recording = imported(tmp_path / "values.mcr")
+    cycles = {}
+    for event in events:
+        if event["event"] == "write":
+            cycles.setdefault(event["launch"], []).append(event["cycle"])
+    times = {}
+    for launch, _, _, time, *_ in accesses(recording, WRITE):
+        times.setdefault(launch, []).append(time)
+    for launch, of_launch in cycles.items():
+        first, begin = min(of_launch), min(times[launch])
+        assert sorted(c - first for c in of_launch) == sorted(t - begin for t in times[launch])
+    assert min(times[1]) - max(times[0]) <= 1100
+
+
+@with_compiler
+def test_reads_are_the_sources_of_what_ran(tmp_path):
+    record(tmp_path / "values.mcr", launches=1)
+    reads = list(accesses(imported(tmp_path / "values.mcr"), READ))
+    of_first = [register for *key, _, register, _, _ in reads if key == [0, 0, 0]]
+    # ISETP R0; IMAD.WIDE R0, R0; IADD3 R0; SHFL R1; STG [R2.64], R5.
+    assert of_first == [0, 0, 0, 1, 2, 3, 5]
+
+
+@with_compiler
+def test_marks_say_when_warps_lived(tmp_path):
+    record(tmp_path / "values.mcr")
+    record(tmp_path / "marks.mcr", RECORD="marks")
+    alone = imported(tmp_path / "values.mcr")
+    both = imported(tmp_path / "marks.mcr", tmp_path / "values.mcr")
+    assert "time" not in both.approximate
+    assert [w.facts for w in both.windows] == [w.facts for w in alone.windows]
+    assert [w.counted.facts() for w in both.windows] == [w.counted.facts() for w in alone.windows]
+    for window in both.windows:
+        assert window.begin <= window.last <= window.end
+
+
+@with_compiler
+def test_ctas_that_ran_elsewhere_are_replaced(tmp_path):
+    """Values of SM 1 for the lives of warps on SM 0, as when the second run spreads otherwise."""
+    record(tmp_path / "values.mcr", RECORD_SMS="1")
+    record(tmp_path / "marks.mcr", RECORD="marks")
+    recording = imported(tmp_path / "values.mcr", tmp_path / "marks.mcr")
+    assert "4 CTAs" in recording.approximate["contents"]
+    assert {window.facts["sm"] for window in recording.windows} == {0}
+
+
+@with_compiler
+def test_wishes(tmp_path):
+    """Kernels, launches, SMs."""
+    record(tmp_path / "some.mcr", RECORD_KERNELS="^ends", RECORD_LAUNCHES="2-", RECORD_SMS="0-1")
+    recording = imported(tmp_path / "some.mcr")
+    assert {(w.origin.kernel, w.origin.launch) for w in recording.windows} == {("ends()", 3)}
+    record(tmp_path / "both.mcr", RECORD_SMS="0-1")
+    assert {w.facts["sm"] for w in imported(tmp_path / "both.mcr").windows} == {0, 1}
+
+
+@with_compiler
+@pytest.mark.parametrize(
+    ("environment", "named"),
+    [
+        ({"RECORD": "everything"}, "RECORD=everything"),
+        ({"RECORD_SMS": "3-1"}, "RECORD_SMS=3-1"),
+        ({"RECORD_LAUNCHES": "first"}, "RECORD_LAUNCHES=first"),
+        ({"RECORD_KERNELS": "("}, "RECORD_KERNELS=("),
+        ({"RECORD_FILE": "/nowhere/at.mcr"}, "/nowhere/at.mcr"),
+    ],
+)
+def test_wishes_that_make_no_sense_are_refused(environment, named, tmp_path):
+    environment = {"RECORD_FILE": str(tmp_path / "a.mcr"), **environment}
+    done = subprocess.run([simulated(), "1"], env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert named in done.stderr
+
+
+@with_compiler
+def test_a_buffer_that_is_too_small(tmp_path):
+    """What does not fit is counted; what fits is whole."""
+    _, said = record(tmp_path / "cut.mcr", RECORD_BUFFER="0")
+    assert "did not fit into the buffer" in said
+    lines = (tmp_path / "cut.mcr").read_text().splitlines()
+    lost = [json.loads(line) for line in lines if line.startswith('{"type":"packets"')]
+    assert [entry["packets"] for entry in lost] == [0, 0, 0, 0]
+    assert all(entry["lost_bytes"] for entry in lost)
+
+
+@with_compiler
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("P", "P0", "no packet"),
+        ('{"type":"launch","launch":0', '{"type":"launch","launch":9', "which has no line"),
+        ('"number":2,', '"number":77,', "has no line"),
+        ('"writes":[0]', '"writes":[9]', "does not write register 0"),
+        ('"writes":[0]', '"writes":["0"]', "must be a number"),
+        ('"grid":[2,2,1]', '"grid":[2,2]', "three sizes"),
+        ('{"type":"launch"', '["type":"launch"', "neither a packet nor"),
+        ("mcage recording 1", "mcage recording 12", "must be 'mcage recording 1'"),
+    ],
+)
+def test_damaged_recordings_are_refused_with_their_line(old, new, why, tmp_path):
+    record(tmp_path / "values.mcr", launches=1)
+    text = (tmp_path / "values.mcr").read_text()
+    assert old in text
+    if old == "P":
+        text = text.replace("\nP", "\nP0", 1)
+    (tmp_path / "damaged.mcr").write_text(text.replace(old, new, 1) if old != "P" else text)
+    with pytest.raises(UserError, match=rf"damaged.mcr: line \d+: .*{re.escape(why)}"):
+        imported(tmp_path / "damaged.mcr")
+
+
+@with_compiler
+def test_a_recording_that_was_cut(tmp_path):
+    record(tmp_path / "values.mcr", launches=1)
+    text = (tmp_path / "values.mcr").read_text()
+    (tmp_path / "cut.mcr").write_text(text[: len(text) // 2])
+    recording = imported(tmp_path / "cut.mcr")
+    assert "the end: the recording is not complete" in recording.skipped
+    assert recording.windows
+
+
+# ------------------------------------------------------------------------------ what SASS writes
+
+SASS = """\
+@!P0 IMAD.WIDE R2, R0, R3.reuse, c[0x0][0x160] ;
+LDG.E.64 R4, desc[UR4][R6.64] ;
+LDG.E.U8 R1, [R2.64+0x10] ;
+LDS.U.128 R8, [R3] ;
+STG.E.128 [R4.64], R0 ;
+SHFL.IDX PT, R5, R1, RZ, 0x1f ;
+ATOMG.E.ADD.STRONG.GPU PT, R3, [R2.64], R5 ;
+ATOMG.E.CAS.64.STRONG.GPU PT, R4, [R2], R6, R8 ;
+RED.E.ADD.STRONG.GPU [R2.64], R5 ;
+LOP3.LUT P0, RZ, R2, 0x4, RZ, 0xc0, !PT ;
+LOP3.LUT R1, R0, R1, RZ, 0x3c, !PT ;
+ISETP.GE.AND P0, PT, R0, c[0x0][0x168], PT ;
+DADD R4, R6, -R8 ;
+DSETP.MAX.AND P0, P1, R2, R4, PT ;
+F2F.F64.F32 R2, R4 ;
+F2F.F32.F64 R2, R4 ;
+I2F.F64.U32 R2, R4 ;
+I2F.U64 R2, R4 ;
+F2I.S64.TRUNC R2, R4 ;
+F2I.FTZ.U32.TRUNC.NTZ R2, R4 ;
+MUFU.RCP64H R3, R5 ;
+CS2R R2, SRZ ;
+CS2R.32 R2, SR_CLOCKLO ;
+S2R R0, SR_TID.X ;
+S2UR UR4, SR_CTAID.X ;
+R2UR UR4, R3 ;
+R2P PR, R2, 0x7f ;
+P2R R3, PR, RZ, 0x7f ;
+HMMA.16816.F32 R4, R8, R12, R4 ;
+HMMA.16816.F16 R4, R8, R12, R4 ;
+HMMA.1688.F32.TF32 R4, R8, R12, R4 ;
+IMMA.16832.S8.S8 R4, R8.ROW, R12.COL, R4 ;
+DMMA.884 R4, R8, R12, R4 ;
+LDSM.16.M88.4 R4, [R8] ;
+LDSM.16.MT88.2 R4, [R8] ;
+LDGSTS.E.BYPASS.128 [R4], [R2.64] ;
+NANOSLEEP R2 ;
+WARPSYNC R3 ;
+BRX R2 -0x40 ;
+RET.REL.NODEC R20 0x0 ;
+BAR.SYNC.DEFER_BLOCKING 0x0 ;
+IADD3 R0, P0, R1, R2, RZ ;
+IADD3.X RZ, P0, R1, R2, RZ, P0, !PT ;
+IMAD.MOV.U32 R254, RZ, RZ, c[0x0][0x28] ;
+LDG.E.128 R252, [R2.64] ;
+VOTE.ANY R5, PT, P0 ;
+EXIT ;
+@P0 EXIT ;
+BSSY B0, 0x1a0 ;
+MOV R1, c[0x0][0x28]
+FFMA R3, -R2, |R1|, 1.5 ;
+nonsense
+"""
+
+
+@with_compiler
+def test_both_readers_of_sass_agree(tmp_path):
+    """The C++ of the recorder and the Python of the importers, and both with what is known."""
+    (tmp_path / "says.cpp").write_text(
+        '#include "sass.h"\n#include <iostream>\n'
+        "int main() { std::string line; while (std::getline(std::cin, line)) {"
+        "  mcage::Sass sass = mcage::parse_sass(line);"
+        "  mcage::Destination found = mcage::destination_of(sass);"
+        "  std::cout << found.first << ' ' << found.count << ' ' << mcage::reads_registers(sass)"
+        "  << std::endl; } }\n"
+    )
+    command = [host_compiler(), "-std=c++17", "-Wall", "-Wextra", "-Werror", f"-I{RECORDER}"]
+    command += [str(tmp_path / "says.cpp"), "-o", str(tmp_path / "says")]
+    subprocess.run(command, check=True)
+    said = subprocess.run([tmp_path / "says"], input=SASS, capture_output=True, text=True).stdout
+    for line, answer in zip(SASS.splitlines(), said.splitlines(), strict=True):
+        first, count, reads = map(int, answer.split())
+        read = instruction_of(line)
+        assert tuple(range(first, first + count)) == read.written, line
+        assert reads or not read.read, line
+
+
+@pytest.mark.parametrize(
+    ("sass", "written", "read"),
+    [
+        ("@!P0 IMAD.WIDE R2, R0, R3.reuse, R6 ;", (2, 3), (0, 3, 6, 7)),
+        ("LDG.E.64 R4, desc[UR4][R6.64] ;", (4, 5), (6, 7)),
+        ("STG.E.128 [R4.64], R0 ;", (), (4, 5, 0, 1, 2, 3)),
+        ("SHFL.IDX PT, R5, R1, RZ, 0x1f ;", (5,), (1,)),
+        ("ATOMG.E.ADD.STRONG.GPU PT, R3, [R2.64], R5 ;", (3,), (2, 3, 5)),
+        ("LOP3.LUT P0, RZ, R2, 0x4, RZ, 0xc0, !PT ;", (), (2,)),
+        ("DADD R4, R6, -R8 ;", (4, 5), (6, 7, 8, 9)),
+        ("F2F.F32.F64 R2, R4 ;", (2,), (4,)),
+        ("HMMA.16816.F32 R4, R8, R12, R4 ;", (4, 5, 6, 7), (8, 12, 4)),
+        ("LDG.E.128 R252, [R2.64] ;", (252, 253, 254), (2, 3)),
+        ("EXIT ;", (), ()),
+        ("", (), ()),
+        ("@ [[[ ,,, R", (), ()),
+    ],
+)
+def test_registers_of_instructions(sass, written, read):
+    instruction = instruction_of(sass)
+    assert (instruction.written, instruction.read) == (written, read)
+
+
+def test_only_an_unguarded_exit_ends_a_warp():
+    assert instruction_of("EXIT ;").ends
+    assert not instruction_of("@P0 EXIT ;").ends
