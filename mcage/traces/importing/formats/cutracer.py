@@ -33,7 +33,8 @@ from mcage.traces.importing.recording import Recording
 from mcage.traces.importing.sources import Source
 from mcage.traces.importing.windows import Place
 
-_TYPES = (b'"type":"reg_trace"', b'"type":"kernel_metadata"', b'"type":"mem_addr_trace"')
+_TYPE = re.compile(rb'"type" *: *"(?:kernel_metadata|reg_trace|opcode_only|mem_\w+|tma_trace)"')
+_REGISTERS = re.compile(rb'"regs" *: *\[')
 _FAST = re.compile(
     rb'\{"cta":\[(\d{1,10}),(\d{1,10}),(\d{1,10})\],"ctx":"[^"]*","grid_launch_id":(\d{1,18}),'
     rb'"opcode_id":(\d{1,9}),"pc":"[^"]*","regs":\[(?:\[([\d,\[\]]*)\])?\],'
@@ -50,9 +51,7 @@ _UNKNOWN = "records whose instruction is not known"
 
 def _recognises(source: Source) -> bool:
     head = source.head[: 1 << 16]
-    if any(kind in head for kind in _TYPES):
-        return True
-    if b'"regs":[[' in head and b'"warp":' in head:
+    if _TYPE.search(head) or (_REGISTERS.search(head) and b'"warp"' in head):
         return True
     return any(_TEXT.match(line) for line in head.split(b"\n", 200)[:200])
 
@@ -257,7 +256,7 @@ class _Launch:
             warp_in_cta = warp_number % launch.warps_of_cta
         else:
             warp_in_cta = max(warp_number - self.first_warp.setdefault(cta, warp_number), 0)
-        facts = {"cta": cta, "warp_in_cta": warp_in_cta, "warp": warp_number}
+        facts = {"cta": list(cta), "warp_in_cta": warp_in_cta, "warp": warp_number}
         place = Place(None, warp_in_cta % PARTITIONS)
         group = launch.cta_number(cta)
         known = warp_in_cta if launch.block else None

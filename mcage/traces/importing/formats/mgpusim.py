@@ -289,8 +289,8 @@ def _numbers(word: str) -> tuple[int, ...]:
 @lru_cache(1 << 13)
 def _contents(text: bytes) -> bytes | None:
     try:
-        numbers = array("I", map(int, text.split(b",")))
-    except (ValueError, OverflowError):
+        numbers = array("I", json.loads(b"[%b]" % text))
+    except (ValueError, OverflowError, TypeError, RecursionError):
         return None
     return numbers.tobytes() if len(numbers) == LANES else None
 

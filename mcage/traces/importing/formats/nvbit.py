@@ -12,7 +12,7 @@ the next kernel comes up to `EARLY_RECORDS` records before the last record of th
 """
 
 import re
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -26,8 +26,8 @@ from mcage.traces.importing.recording import Recording
 from mcage.traces.importing.sources import Source
 from mcage.traces.importing.windows import Place, Window
 
-EARLY_RECORDS = 1000
-"""Records of 1048 bytes in the tool's buffer of 1 MiB, which are printed after the next kernel."""
+EARLY_RECORDS = 2000
+"""Records that two of the tool's buffers of 1 MiB hold, each of 1048 bytes."""
 
 _KERNEL = re.compile(
     rb"Kernel (.*) - grid size (\d{1,10}),(\d{1,10}),(\d{1,10}) - block size (\d{1,4}),(\d{1,4}),"
@@ -58,7 +58,7 @@ class _Log:
     launches: int = 0
     waiting: list[Launch] = field(default_factory=list)
     running: dict[tuple[int, ...], Warp] = field(default_factory=dict)
-    fresh_until: int = 0
+    fresh: deque[tuple[int, int]] = field(default_factory=deque)
     rows: list[bytes | None] = field(default_factory=list)
     head: tuple[int, re.Match[bytes]] | None = None
     groups: dict[tuple[int, int], list[Window]] = field(default_factory=lambda: defaultdict(list))
@@ -113,7 +113,7 @@ class _Log:
             launch = Launch(self.launches, name, grid, block, numbers[6])  # type: ignore[arg-type]
             self.launches += 1
             self.waiting.append(launch)
-            self.fresh_until = self.warps.time + EARLY_RECORDS
+            self.fresh.append((self.warps.time + EARLY_RECORDS, launch.number))
 
     def complete(self) -> None:
         """Hand the record on whose last row has been read."""
@@ -121,9 +121,8 @@ class _Log:
             return
         (number, match), rows = self.head, self.rows
         self.head, self.rows = None, []
-        if self.fresh_until and self.warps.time > self.fresh_until:
-            self.fresh_until = 0
-            self.end_before(self.launches - 1)
+        while self.fresh and self.warps.time >= self.fresh[0][0]:
+            self.end_before(self.fresh.popleft()[1])
         key = (int(match[1]), int(match[2]), int(match[3]), int(match[4]))
         warp = self.running.get(key) or self.begin(number, key)
         if warp is None:
@@ -155,7 +154,7 @@ class _Log:
         launch.started.add(key)
         if launch.complete:
             self.waiting.remove(launch)
-        facts = {"cta": cta, "warp_in_cta": warp_in_cta, "hardware_warp": hardware_warp}
+        facts = {"cta": list(cta), "warp_in_cta": warp_in_cta, "hardware_warp": hardware_warp}
         place = Place(None, hardware_warp % PARTITIONS)
         warp = self.warps.begin(launch, place, warp_in_cta, facts, group)
         self.running[key] = warp

@@ -1,5 +1,6 @@
 """Rows of 32 numbers as NVBit's tools print them, and as JSON lists."""
 
+import json.scanner
 import sys
 from array import array
 from functools import lru_cache
@@ -7,6 +8,7 @@ from functools import lru_cache
 from mcage.traces.importing.nvidia.warps import LANES
 
 _MOST_KEPT = 1 << 15
+_SCAN = json.scanner.make_scanner(json.JSONDecoder())
 
 
 @lru_cache(_MOST_KEPT)
@@ -28,10 +30,11 @@ def contents_of_hexadecimal(words: bytes) -> bytes | None:
 def contents_of_list(text: bytes) -> bytes | None:
     """Contents of 32 decimal numbers with commas between them, or None."""
     try:
-        numbers = array("I", map(int, text.split(b",")))
-    except (ValueError, OverflowError):
+        numbers, end = _SCAN(f"[{text.decode('ascii')}]", 0)
+        row = array("I", numbers)
+    except (ValueError, OverflowError, TypeError, StopIteration):
         return None
-    return numbers.tobytes() if len(numbers) == LANES else None
+    return row.tobytes() if len(row) == LANES and end == len(text) + 2 else None
 
 
 @lru_cache(1 << 10)

@@ -298,8 +298,8 @@ class Warps:
         if zeros is None:
             if len(self._zeros) >= 1 << 16:
                 self._zeros.clear()
-            numbers = memoryview(contents).cast("I")
-            zeros = self._zeros[contents] = sum(not number for number in numbers)
+            zeros = memoryview(contents).cast("I").tolist().count(0)
+            self._zeros[contents] = zeros
         self._zero_lanes += zeros
         self._lanes += len(contents) // 4
 

@@ -8,20 +8,36 @@ from import_samples import NAMES, expected, files_of, imported
 
 from mcage.traces import READ, WRITE, load_trace
 
-NOT_IN_THE_FILE = {"gem5/reduction-vrf-only": {"work_group"}}
-"""Facts that a sample's maker knew, but that only other debug flags print."""
+PLACE = {"hardware_warp", "sm"}
+CONTENTS = {"writes", "registers_written", "partial_writes", "digest", "state_digest"}
+NOT_IN_THE_FILE = {
+    "gem5/reduction-vrf-only": {"work_group"},
+    "cutracer/matrixtranspose-after": PLACE,
+    "cutracer/matrixtranspose-before": PLACE,
+    "cutracer/matrixtranspose-before-text": PLACE | {"registers"},
+    "cutracer/reduction-after": PLACE,
+    "nvbit/matrixtranspose-two-sms": CONTENTS,
+    "nvbit/scanlargearrays-two-kernels": CONTENTS | {"launch"},
+}
+"""Facts that a sample's maker knew, but that other debug flags or tools print."""
+
+DIVERGENT = {"cutracer/reduction-after": {0}}
+"""Windows with writes of some lanes, in files without masks."""
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if "windows" in expected(name)])
 def test_every_window_has_its_expected_facts(name, tmp_path):
-    facts = imported(files_of(name), tmp_path).facts()
+    values = expected(name).get("values", "before")
+    facts = imported(files_of(name), tmp_path, values=values).facts()
     wanted = expected(name)["windows"]
     if "wavefront" in wanted[0]:  # the samples of Multi2Sim are ordered by wavefront
         facts["windows"].sort(key=lambda window: (window["launch"], window["wavefront"]))
     assert facts["lanes"] == expected(name)["lanes"]
     assert len(facts["windows"]) == len(wanted)
-    for window, known in zip(facts["windows"], wanted, strict=True):
+    for number, (window, known) in enumerate(zip(facts["windows"], wanted, strict=True)):
         keys = known.keys() - NOT_IN_THE_FILE.get(name, set())
+        if number in DIVERGENT.get(name, ()):
+            keys -= CONTENTS
         assert {key: window.get(key) for key in keys} == {key: known[key] for key in keys}
     json.dumps(facts)
 

@@ -1,0 +1,333 @@
+"""Importers of NVIDIA's tools: reading rules, and what lies between records in real files."""
+
+import gzip
+import json
+import re
+
+import pytest
+from import_samples import FOLDER, expected, files_of, imported
+
+from mcage.errors import UserError
+from mcage.traces.importing.formats import cutracer, nvbit
+from mcage.traces.importing.limits import Limits, Options
+from mcage.traces.importing.nvidia import warps
+from mcage.traces.importing.recording import Recording
+from mcage.traces.importing.sources import Source
+from mcage.traces.model import WRITE
+
+NEVER_SHOWN = warps.NEVER_SHOWN
+
+
+def text_of(name):
+    """Text of a sample."""
+    (path,) = files_of(name)
+    return b"".join(block for _, block in Source(path).blocks(unfinished=True))
+
+
+def read(tmp_path, content, module=nvbit, name="log.txt", **options):
+    """What an importer reads of a text."""
+    path = tmp_path / name
+    path.write_bytes(content)
+    options = Options(**options)
+    recording = Recording(options.limits)
+    source = Source(path)
+    assert module.FORMAT.recognises(source)
+    module.FORMAT.read([source], recording, options)
+    return recording
+
+
+def counted(recording):
+    """What was counted of every window."""
+    return [window.counted.facts() for window in recording.windows]
+
+
+def contents(recording):
+    """Registers and contents of the writes of each window, by CTA and warp, in their order."""
+    columns, values = recording.columns(), recording.values()
+    of_warp = {}
+    for row in (columns["kind"] == WRITE).nonzero()[0]:
+        window = recording.windows[columns["window"][row]]
+        key = (tuple(window.facts["cta"]), window.facts["warp_in_cta"])
+        written = (int(columns["reg"][row]), values[columns["value"][row]].tobytes())
+        of_warp.setdefault(key, []).append(written)
+    return of_warp
+
+
+def is_subsequence(part, whole):
+    rest = iter(whole)
+    return all(content in rest for content in part)
+
+
+# ------------------------------------------------------------------------------- reading rules
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nvbit/matrixtranspose-two-sms",
+        "nvbit/scanlargearrays-two-kernels",
+        "cutracer/matrixtranspose-after",
+        "cutracer/matrixtranspose-before",
+        "cutracer/reduction-after",
+    ],
+)
+def test_as_many_writes_are_known_as_the_rules_allow(name, tmp_path):
+    """No write is claimed whose contents are not shown, and none is lost that is."""
+    known = expected(name)
+    values = known.get("values", "before")
+    recording = imported(files_of(name), tmp_path, values=values).recording
+    resolved = sum(window.counted.writes for window in recording.windows)
+    reference = known["reference_reading"]
+    all_writes = sum(window["writes"] for window in known["windows"])
+    missing, *_ = recording.skipped.get(NEVER_SHOWN, [0])
+    assert resolved + missing == all_writes
+    assert missing <= reference["unresolved"]
+    if not reference["resolved_wrong_because_lanes_were_inactive"]:
+        assert missing == reference["unresolved"]
+
+
+def test_contents_before_are_those_after_the_last_write(tmp_path):
+    """The same run through both tools: what NVBit never shows is missing, the rest is equal."""
+    after = contents(
+        read(
+            tmp_path,
+            text_of("cutracer/matrixtranspose-after"),
+            cutracer,
+            values="after",
+        )
+    )
+    before = contents(read(tmp_path, text_of("nvbit/matrixtranspose-two-sms")))
+    assert before.keys() == after.keys()
+    for key, writes in before.items():
+        assert len(writes) == len(after[key]) - 2
+        assert is_subsequence(writes, after[key])
+
+
+def test_lanes_and_time_make_a_trace_approximate(tmp_path):
+    recording = read(tmp_path, text_of("nvbit/scanlargearrays-two-kernels"))
+    assert set(recording.approximate) == {"lanes", "time"}
+    assert re.search(r"\d+\.\d% of them read 0", recording.approximate["lanes"])
+
+
+def test_sms_are_told_apart_by_slots(tmp_path):
+    recording = read(tmp_path, text_of("nvbit/matrixtranspose-two-sms"))
+    places = {(w.place.unit, w.place.part) for w in recording.windows}
+    assert places == {(sm, part) for sm in (0, 1) for part in range(4)}
+
+
+def test_a_kernels_line_comes_before_the_last_records_of_the_one_before(tmp_path):
+    """The sample has it so; when the second kernel's line comes first of all, nothing changes."""
+    content = text_of("nvbit/scanlargearrays-two-kernels")
+    second = content.rindex(b"Kernel ")
+    line, end, rest = content[second:].partition(b"\n")
+    heads = [match.start() for match in re.finditer(rb"^CTA ", content[:second], re.MULTILINE)]
+    for records in (1, 300, 1000):
+        place = heads[-records]
+        early = content[:place] + line + end + content[place:second] + rest
+        assert counted(read(tmp_path, early)) == counted(read(tmp_path, content))
+
+
+def test_warps_of_earlier_launches_have_ended_when_a_buffer_has_been_printed(tmp_path, monkeypatch):
+    """A warp that never shows an EXIT does not take the records of the next launch."""
+    content = text_of("nvbit/matrixtranspose-two-sms")
+    body = content[content.index(b"Kernel ") :]
+    without_exit = body.replace(b"- EXIT ;:", b"- @P0 EXIT ;:")
+    other = (
+        b"Kernel f - grid size 1,1,1 - block size 32,1,1 - nregs 4 - shmem 0 - cuda stream id 0\n"
+    )
+    other += b"CTA 9,9,9 - warp 63 - NOP ;:\n\n" * 11 + b"CTA 9,9,9 - warp 63 - EXIT ;:\n\n"
+    monkeypatch.setattr(nvbit, "EARLY_RECORDS", 10)
+    recording = read(tmp_path, without_exit + other + body)
+    launches = [window.origin.launch for window in recording.windows]
+    assert launches == [0] * 16 + [1] + [2] * 16
+    assert counted(recording)[17:] == counted(read(tmp_path, body))
+
+
+def test_blocks_that_do_not_fill_their_last_warp(tmp_path):
+    row = b"* " + b" ".join(b"Reg0_T%d: 0x%08x" % (lane, lane) for lane in range(32)) + b" \n\n"
+    records = b"".join(
+        b"CTA 0,0,0 - warp %d - %s ;:\n%s" % (warp, sass, row if sass != b"EXIT" else b"\n")
+        for sass in (b"MOV R0, 0x1", b"MOV R0, 0x2", b"EXIT")
+        for warp in (6, 7, 8)
+    )
+    head = (
+        b"Kernel k - grid size 1,1,1 - block size 72,1,1 - nregs 9 - shmem 0 - cuda stream id 0\n"
+    )
+    recording = read(tmp_path, head + records)
+    lanes = {w.facts["warp_in_cta"]: (w.lanes, w.size) for w in recording.windows}
+    assert lanes == {0: (32, 16), 1: (32, 16), 2: (8, 16)}
+
+
+def test_memory_is_bounded_where_contents_are_never_shown(tmp_path, monkeypatch):
+    """Accesses wait for the contents of earlier writes, but not for ever."""
+    content = text_of("nvbit/scanlargearrays-two-kernels")
+    monkeypatch.setattr(warps, "MOST_WAITING", 100)
+    few = read(tmp_path, content)
+    monkeypatch.undo()
+    many = read(tmp_path, content)
+    assert few.skipped[NEVER_SHOWN][0] > many.skipped[NEVER_SHOWN][0]
+
+
+def test_too_many_warps_without_an_end(tmp_path, monkeypatch):
+    content = text_of("nvbit/matrixtranspose-two-sms").replace(b"- EXIT ;:", b"- @P0 EXIT ;:")
+    monkeypatch.setattr(warps, "MOST_RUNNING", 16)
+    assert len(read(tmp_path, content).windows) == 16
+    monkeypatch.setattr(warps, "MOST_RUNNING", 4)
+    recording = read(tmp_path, content)
+    assert recording.skipped["records of warps that have ended, or of more warps than the grid has"]
+
+
+def test_a_part_of_the_time(tmp_path):
+    content = text_of("nvbit/matrixtranspose-two-sms")
+    limits = Limits(latest=200)
+    path = tmp_path / "part.txt"
+    path.write_bytes(content)
+    result = imported([path], tmp_path / "out", limits=limits)
+    columns = result.recording.columns()
+    assert 0 < columns["time"].max() <= 200
+    assert all(made.trace.cycles <= 201 for _, made in result.slices)
+
+
+# -------------------------------------------------------------------- what lies between records
+
+
+def test_lines_of_windows(tmp_path):
+    """CRLF, and other output before records and between lines."""
+    content = text_of("nvbit/matrixtranspose-two-sms")
+    plain = read(tmp_path, content)
+    assert counted(read(tmp_path, content.replace(b"\n", b"\r\n"))) == counted(plain)
+    lines = content.split(b"\n")
+    mixed = b"\n".join(
+        b"iteration %d" % n + b"\n" + (b"progress..." + line if line[:3] == b"CTA" else line)
+        if line
+        else line
+        for n, line in enumerate(lines)
+    )
+    assert counted(read(tmp_path, mixed)) == counted(plain)
+
+
+def test_other_output_inside_a_row(tmp_path):
+    """That row is unknown; all other rows count."""
+    content = text_of("nvbit/matrixtranspose-two-sms")
+    damaged = content.replace(b"Reg0_T7: 0x", b"Reg0_T7: hello 0x", 3)
+    recording = read(tmp_path, damaged)
+    assert recording.skipped["rows that other output has damaged"][:2] == [3, "log.txt"]
+    assert len(recording.windows) == 16
+
+
+def test_names_of_kilobytes(tmp_path):
+    name = b"void f<" + b"std::tuple<int, - grid size 1,2,3 - block size 4,5,6>, " * 100 + b">()"
+    assert len(name) > 5000
+    content = text_of("nvbit/matrixtranspose-two-sms")
+    changed = content.replace(b"matrixTranspose(float*, float const*, int, int)", name)
+    recording = read(tmp_path, changed)
+    assert counted(recording) == counted(read(tmp_path, content))
+    assert recording.windows[0].origin.kernel == name.decode()
+
+
+def test_a_file_that_was_cut(tmp_path):
+    content = text_of("nvbit/matrixtranspose-two-sms")
+    recording = read(tmp_path, content[: len(content) // 2])
+    assert sum(w.counted.writes for w in recording.windows) > 0
+    assert all(window.end is not None for window in recording.windows)
+
+
+def test_records_before_any_kernel(tmp_path):
+    content = text_of("nvbit/matrixtranspose-two-sms")
+    path = tmp_path / "log.txt"
+    path.write_bytes(re.sub(rb"(?m)^Kernel .*\n", b"", content))
+    with pytest.raises(UserError, match=r"records before the line of any kernel \(first in line"):
+        imported([path], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+# -------------------------------------------------------------------------------------- CUTracer
+
+
+def old_version(content):
+    """Records as older versions print them: SASS in each, no metadata and no numbers."""
+    metadata, *records = content.splitlines()
+    instructions = json.loads(metadata)["instructions"]
+    for record in map(json.loads, records):
+        record["sass"] = instructions[str(record.pop("opcode_id"))]["sass"]
+        record.pop("regs_indices", None)
+        yield json.dumps(record).encode() + b"\n"
+
+
+@pytest.mark.parametrize("name", ["matrixtranspose-after", "reduction-after"])
+def test_older_versions_of_cutracer(name, tmp_path):
+    """They have no size of windows and of blocks; all else is equal."""
+    content = text_of(f"cutracer/{name}")
+    new = read(tmp_path, content, cutracer, values="after")
+    old = read(tmp_path, b"".join(old_version(content)), cutracer, values="after")
+    assert counted(old) == counted(new)
+    assert {window.size for window in old.windows} == {window.size for window in new.windows}
+
+
+def test_a_null_byte_for_a_brace_and_lines_that_are_no_json(tmp_path):
+    content = text_of("cutracer/matrixtranspose-after")
+    plain = read(tmp_path, content, cutracer, values="after")
+    lines = content.splitlines(keepends=True)
+    lines[7] = b"\0" + lines[7][1:]
+    lines.insert(9, b'{"type":"mem_addr_trace","addrs":[1]}\n')
+    lines.insert(12, b'{"cta":[0,0,\n')
+    recording = read(tmp_path, b"".join(lines), cutracer, values="after")
+    assert counted(recording) == counted(plain)
+    assert recording.skipped == {
+        "mem_addr_trace records, which hold no registers": [1, "log.txt", 10],
+        "lines that are no JSON object": [1, "log.txt", 13],
+    }
+
+
+def test_keys_in_another_order_take_the_slow_way(tmp_path):
+    content = text_of("cutracer/reduction-after")
+    metadata, *records = content.splitlines()
+    turned = [json.dumps(dict(reversed(json.loads(line).items()))).encode() for line in records]
+    recording = read(tmp_path, b"\n".join([metadata, *turned, b""]), cutracer, values="after")
+    assert counted(recording) == counted(read(tmp_path, content, cutracer, values="after"))
+
+
+def test_launches_are_files(tmp_path):
+    (path,) = files_of("cutracer/matrixtranspose-after")
+    again = tmp_path / "again.ndjson.gz"
+    again.write_bytes(gzip.compress(text_of("cutracer/matrixtranspose-after")))
+    result = imported([path, again], tmp_path / "out", values="after")
+    launches = [window["launch"] for window in result.facts()["windows"]]
+    assert launches == [0] * 16 + [1] * 16
+    begins = [window.begin for window in result.recording.windows]
+    assert max(begins[:16]) < min(begins[16:])
+
+
+def test_the_point_is_an_option(tmp_path):
+    """Contents before, read as contents after, do not agree with themselves."""
+    content = text_of("cutracer/matrixtranspose-before")
+    right = read(tmp_path, content, cutracer, values="before")
+    wrong = read(tmp_path, content, cutracer, values="after")
+    assert right.gaps.other_contents == 0
+    assert wrong.gaps.other_contents > 0
+
+
+@pytest.mark.parametrize("kind", ["mem_addr_trace", "opcode_only"])
+def test_files_without_registers_are_refused(kind, tmp_path):
+    path = tmp_path / "kernel.ndjson"
+    path.write_bytes(b'{"type":"kernel_metadata"}\n{"type":"%b"}\n' % kind.encode())
+    with pytest.raises(UserError, match=f"1 x {kind} records, which hold no registers"):
+        imported([path], tmp_path / "out")
+
+
+# ------------------------------------------------------------------------------------- Accel-Sim
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_traces_of_accelsim_are_recognised_and_refused(number, tmp_path):
+    (path,) = FOLDER.glob(f"accelsim/kernel-{number}.traceg.zst")
+    with pytest.raises(UserError, match="Accel-Sim holds instructions and addresses, but no reg"):
+        imported([path], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["kernel-1.traceg", "kernel-1.tracez", "kernel-1.traceg.xz"])
+def test_traces_of_accelsim_are_recognised_by_their_names(name, tmp_path):
+    (tmp_path / name).write_bytes(b"\xfd7zXZ\0 compressed in another way\n")
+    with pytest.raises(UserError, match="Accel-Sim"):
+        imported([tmp_path / name], tmp_path / "out")
