@@ -64,7 +64,8 @@ def import_command(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="Format: auto, csv, npz, gem5, multi2sim, mgpusim, cutracer, nvbit, recorder or accelsim.",
+            help="Format: auto, csv, npz, gem5, multi2sim, mgpusim, cutracer, nvbit, recorder or "
+            "accelsim.",
         ),
     ] = "auto",
     ticks_per_cycle: Annotated[

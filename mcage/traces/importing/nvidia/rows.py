@@ -8,7 +8,7 @@ from functools import lru_cache
 from mcage.traces.importing.nvidia.warps import LANES
 
 _MOST_KEPT = 1 << 15
-_SCAN = json.scanner.make_scanner(json.JSONDecoder())
+_SCAN = json.scanner.make_scanner(json.JSONDecoder())  # type: ignore[arg-type]
 
 
 @lru_cache(_MOST_KEPT)
