@@ -33,7 +33,7 @@ class SliceGeometry:
     entries : int
         Registers of the slice: 64, 128, 256, 512 or 1024.
     components : int
-        Components of 32 bit of an entry, a lane each: a multiple of 8 up to 64.
+        Components of 32 bit of an entry, a lane each: a multiple of 8 from 16 to 64.
     block_components : int
         Components of a block, the unit that is moved per cycle and that a compressed value takes:
         at least 8; 1, 2 or 4 blocks make an entry, and at most 1,024 a slice.
@@ -61,11 +61,11 @@ class SliceGeometry:
 
     def __post_init__(self) -> None:
         blocks = self.components / self.block_components if self.block_components > 0 else 0
-        lanes = 8 <= self.components <= MOST_COMPONENTS and self.components % 8 == 0
+        lanes = 16 <= self.components <= MOST_COMPONENTS and self.components % 8 == 0
         few = blocks * self.entries <= MOST_BLOCKS_OF_SLICE
         rules: dict[str, tuple[bool, str]] = {
             "entries": (self.entries in ENTRY_COUNTS, "must be 64, 128, 256, 512 or 1024"),
-            "components": (lanes, f"must be a multiple of 8 up to {MOST_COMPONENTS}"),
+            "components": (lanes, f"must be a multiple of 8 from 16 to {MOST_COMPONENTS}"),
             "block_components": (
                 self.block_components >= 8 and blocks in (1, 2, 4) and few,
                 f"must be 8 or more and make 1, 2 or 4 blocks of {self.components} components, "

@@ -204,7 +204,7 @@ class Geometry(Section):
     entries: int | None = None
     """Number of registers of the slice: 64, 128, 256, 512 or 1024."""
     components: int | None = None
-    """Number of components of 32 bit of a register, a lane each: a multiple of 8 up to 64."""
+    """Number of components of 32 bit of a register, a lane each: a multiple of 8 from 16 to 64."""
     block_components: int | None = None
     """Number of components of a block; 1, 2 or 4 blocks make a register."""
 

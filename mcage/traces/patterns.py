@@ -170,10 +170,9 @@ def _group_deltas(
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
     """Whether a content is regular, and its delta_e and delta_b if it is; [rows] each."""
     # Most contents that are not regular are told by three of their components.
-    second = min(GROUP, values.shape[1] - 1)  # of a single group, nothing tells delta_b
-    e, b = values[:, 1] - values[:, 0], values[:, second] - values[:, 0]
-    if second < GROUP:
-        b = np.uint32(GROUP) * e
+    e = values[:, 1] - values[:, 0]
+    # A single group, such as a block of 8 components, does not tell delta_b.
+    b = values[:, GROUP] - values[:, 0] if values.shape[1] > GROUP else np.zeros_like(e)
     regular = _is_zero_or_power_of_two(e) & _is_zero_or_power_of_two(b)
     regular &= values[:, 2] - values[:, 1] == e
     left = np.flatnonzero(regular)

@@ -11,15 +11,14 @@ from itertools import islice
 import numpy as np
 import pytest
 from engine_cases import (
-    COUNTED,
-    oracle_policies,
+    assert_replays_as_the_oracle,
     possible_techniques,
     rotation_comes_back,
     seeded_fault_maps,
 )
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from oracle import consecutive_passes, replay_sum
+from oracle import consecutive_passes
 from trace_strategies import (
     SPILLING,
     alloc,
@@ -41,27 +40,6 @@ ENGINES = (NumpyEngine(), NumbaEngine())
 LIMITS = st.sampled_from([64, None])
 SMALL = {"window_sizes": (1, 5), "slots": (1, 3), "accesses": (0, 10)}
 FEW_PLACES = {"window_sizes": (30, 70), "slots": (1, 3), "accesses": (0, 20)}
-
-
-def assert_replays_as_the_oracle(trace, technique, delta_limit, fault_map):
-    total, passes = replay_sum(
-        trace, oracle_policies(technique), fault_map=fault_map, delta_limit=delta_limit
-    )
-    replay = prepare(trace, technique, delta_limit)
-    for engine in ENGINES:
-        times = engine.cell_times(replay, fault_map[None])
-        assert np.array_equal(np.ravel(times.period), [total.cycles])
-        assert replay.passes == passes
-        assert np.array_equal(times.ones[0], total.ones)
-        assert np.array_equal(times.powered[0], total.powered)
-        counters = engine.count(replay, fault_map[None])
-        for name in COUNTED:
-            expected = total.counters[name]
-            if not technique.redirects:  # of one pass: all of them count the same
-                expected //= passes
-            assert getattr(counters, name).tolist() == [expected], name
-    assert replay.schedule.mov_writes * passes == total.counters["mov_writes"]
-    assert replay.schedule.mispredicted_writes * passes == total.counters["mispredicted_writes"]
 
 
 @pytest.mark.parametrize("name", ["baseline", "rc", "wc"])

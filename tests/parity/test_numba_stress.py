@@ -11,7 +11,6 @@ import pytest
 from engine_cases import duties_of
 
 from mcage.engines.numba_engine import NumbaEngine
-from mcage.engines.numba_engine.stress.workspace import new_batch_memory
 from mcage.engines.stress import DenseStress, FaultFreeDuties
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SLICE
@@ -73,7 +72,7 @@ def test_longest_and_tracked_times_are_those_of_all_cells(duties, seed):
 def test_times_are_the_same_where_few_cells_can_be_kept(duties, places, monkeypatch):
     """Bits that find no place are worked out again and again, and bounds count them in."""
     monkeypatch.setattr("mcage.engines.numba_engine.stress.kept_cells._KEPT", places)
-    monkeypatch.setattr(NUMBA, "_memory", new_batch_memory())
+    monkeypatch.setattr(NUMBA, "_memory", {})
     for (dense, native), (running, kernel, fault_maps, seconds) in lives(duties, 1):
         back = np.full(len(running), 0.3 * seconds)
         assert np.array_equal(dense.longest, native.longest)

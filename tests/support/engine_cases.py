@@ -5,9 +5,10 @@ import itertools
 import random
 
 import numpy as np
+import trace_strategies
 from host_gpu.host_device import HostDevice
-from oracle import Policies
-from trace_strategies import ALL_LANES, SPILLING, random_fault_map, random_trace
+from oracle import Policies, replay_sum
+from trace_strategies import SPILLING, random_fault_map, random_trace
 
 from mcage.aging.additive_shift import AdditiveShift
 from mcage.aging.environment import environment
@@ -76,9 +77,11 @@ def oracle_policies(technique):
 def fault_map_batch(rng):
     """Fault maps of five slices: no faults, mild, heavy, random, and without a usable block."""
     blocks = np.random.default_rng(rng.getrandbits(32))
-    mild = np.where(blocks.random(256) < 0.1, 1 << blocks.integers(0, 4, 256), 0)
-    heavy = np.where(blocks.random(256) < 0.95, blocks.integers(1, 16, 256), 0)
-    maps = [np.zeros(256), mild, heavy, random_fault_map(rng), np.full(256, 15)]
+    geometry = trace_strategies.GEOMETRY
+    size, every = geometry.entries, geometry.all_blocks
+    mild = np.where(blocks.random(size) < 0.1, 1 << blocks.integers(0, geometry.blocks, size), 0)
+    heavy = np.where(blocks.random(size) < 0.95, blocks.integers(1, every + 1, size), 0)
+    maps = [np.zeros(size), mild, heavy, random_fault_map(rng), np.full(size, every)]
     return np.stack(maps).astype(np.uint8)
 
 
@@ -88,7 +91,7 @@ def seeded_fault_maps(seed):
 
 def with_full_masks(trace):
     """The same trace, but every write writes all lanes."""
-    masks = np.where(trace.kind == WRITE, np.uint64(ALL_LANES), np.uint64(0))
+    masks = np.where(trace.kind == WRITE, trace.geometry.all_lanes, np.uint64(0))
     return dataclasses.replace(trace, exec_mask=masks)
 
 
@@ -145,7 +148,9 @@ def assert_same(engines, replay, fault_maps):
     fault_maps = fault_maps[2:4]
     meant = NUMPY.cell_times(replay, fault_maps)
     slices = len(fault_maps) if replay.technique.heeds_faults else 1
-    assert meant.ones.shape == meant.powered.shape == (slices, 256, 2048)
+    geometry = replay.geometry
+    shape = (slices, geometry.entries, geometry.entry_bits)
+    assert meant.ones.shape == meant.powered.shape == shape
     for engine in engines:
         actual = engine.cell_times(replay, fault_maps)
         assert actual.ones.dtype == actual.powered.dtype == np.int64
@@ -154,24 +159,50 @@ def assert_same(engines, replay, fault_maps):
         assert np.array_equal(actual.powered, meant.powered), engine.name
 
 
-def random_replays(technique, longer=1):
+def assert_replays_as_the_oracle(trace, technique, delta_limit, fault_map):
+    """The engines count what the oracle counts in all passes, for each cell."""
+    total, passes = replay_sum(
+        trace, oracle_policies(technique), fault_map=fault_map, delta_limit=delta_limit
+    )
+    replay = prepare(trace, technique, delta_limit)
+    for engine in (NUMPY, NUMBA):
+        times = engine.cell_times(replay, fault_map[None])
+        assert np.array_equal(np.ravel(times.period), [total.cycles])
+        assert replay.passes == passes
+        assert np.array_equal(times.ones[0], total.ones)
+        assert np.array_equal(times.powered[0], total.powered)
+        counters = engine.count(replay, fault_map[None])
+        for name in COUNTED:
+            expected = total.counters[name]
+            if not technique.redirects:  # of one pass: all of them count the same
+                expected //= passes
+            assert getattr(counters, name).tolist() == [expected], name
+    assert replay.schedule.mov_writes * passes == total.counters["mov_writes"]
+    assert replay.schedule.mispredicted_writes * passes == total.counters["mispredicted_writes"]
+
+
+def random_replays(technique, longer=1, seed=5):
     """Replays of three random traces, of which many rows are alive in the first."""
     for i, shape in enumerate((SPILLING, SMALL, SMALL)):
-        trace = random_trace(random.Random(5 + i), **shape)
+        trace = random_trace(random.Random(seed + i), **shape)
         trace = dataclasses.replace(trace, cycle=trace.cycle * longer, cycles=trace.cycles * longer)
         yield prepare(trace, technique)
 
 
 def duties_of(replays):
     """The duty cycles on a clean slice, as all engines are given them."""
-    replays, clean = tuple(replays), np.zeros((1, 256), dtype=np.uint8)
+    replays = tuple(replays)
+    geometry = replays[0].geometry
+    clean = np.zeros((1, geometry.entries), dtype=np.uint8)
     times = [NUMBA.cell_times(replay, clean) for replay in replays]
     period = np.array([np.max(of_kernel.period) for of_kernel in times])
     zeros, ones = (
         np.stack([getattr(of_kernel, kind)[0].ravel() for of_kernel in times])
         for kind in ("zeros", "ones")
     )
-    return FaultFreeDuties(replays, duty_cycles(zeros, period, 64), duty_cycles(ones, period, 64))
+    return FaultFreeDuties(
+        replays, *(duty_cycles(of, period, geometry.components) for of in (zeros, ones))
+    )
 
 
 def live(engine, duties, seed):
@@ -182,10 +213,11 @@ def live(engine, duties, seed):
     """
     rng, of_cells = np.random.default_rng(seed), np.random.default_rng(seed + 1)
     instances, sampled = 5, 20
-    tail, weak = np.sort(rng.integers(instances, size=300)), rng.integers(8 * 2048, size=300)
+    among = 8 * duties.replays[0].geometry.entry_bits
+    tail, weak = np.sort(rng.integers(instances, size=300)), rng.integers(among, size=300)
     tracked = TrackedCells(
         np.concatenate([tail, np.repeat(np.arange(instances), sampled)]),
-        np.concatenate([weak, of_cells.integers(8 * 2048, size=instances * sampled)]),
+        np.concatenate([weak, of_cells.integers(among, size=instances * sampled)]),
         of_cells.uniform(0.9, 1.0, 300),
         sampled,
     )

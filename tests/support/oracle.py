@@ -6,9 +6,10 @@ that would need a proof. Policies follow Valero et al., IEEE TC 2019, section 5 
 ARGO) and Toca-Díaz et al. (RRCD), sections IV and VI.B (GR-Guard). Nothing here is imported from
 the package.
 
-Cells of an entry are numbered 32*component + bit, so byte k is cells 8*k ... 8*k + 7 and block k
-is cells 512*k ... 512*k + 511. A pass is ``trace.cycles`` long and all windows are closed at its
-end; content and, for rotating windows, counters go on into the next pass.
+Cells of an entry are numbered 32*component + bit, so byte k is cells 8*k ... 8*k + 7; blocks of 512
+cells follow each other. `geometries.on` puts the numbers of another slice in place of these. A pass
+is ``trace.cycles`` long and all windows are closed at its end; content and, for rotating windows,
+counters go on into the next pass.
 """
 
 import dataclasses
@@ -79,7 +80,7 @@ def compression_deltas(components, delta_limit):
             within.add((numbers[i] - numbers[i - 1]) % 2**32)
     if len(within) > 1 or len(between) > 1:
         return None
-    deltas = (within.pop(), between.pop())
+    deltas = (within.pop(), between.pop() if between else 0)
     for delta in deltas:
         power_of_two_or_zero = delta & (delta - 1) == 0
         if not power_of_two_or_zero or (delta_limit is not None and delta > delta_limit):
@@ -616,7 +617,7 @@ def all_offsets(trace, technique):
         return range(math.lcm(*window_sizes(trace)))
     if placement == "round-robin":
         return range(ENTRIES // window_sizes(trace)[0])
-    return range(0, ENTRIES, 32) if placement == "redirect-rotating" else range(1)
+    return range(0, ENTRIES, ENTRIES // 8) if placement == "redirect-rotating" else range(1)
 
 
 def steady_passes(trace, technique, *, offsets=None, **options) -> Iterator[Outcome]:

@@ -12,9 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
+from mcage.geometry import GCN
 from mcage.traces.model import ALLOC, READ, RELEASE, WRITE, Kernel, Trace
 from mcage.traces.validation import validate_trace
 
+# Numbers of the slice, for which `geometries.on` puts those of others.
+GEOMETRY = GCN
 ENTRIES, COMPONENTS = 256, 64
 ALL_LANES = 2**64 - 1
 MOST_SLOTS = 16
@@ -39,8 +42,9 @@ def alloc(cycle, slot, window_size):
     return Event(cycle, ALLOC, slot, window_size)
 
 
-def write(cycle, slot, reg, value, lanes=ALL_LANES):
-    """Write of ``value``, 64 components or one number for all, to the given lanes."""
+def write(cycle, slot, reg, value, lanes=None):
+    """Write of ``value``, all components or one number for all, to the given lanes or all."""
+    lanes = ALL_LANES if lanes is None else lanes
     value = np.broadcast_to(np.asarray(value, dtype=np.uint32), COMPONENTS)
     return Event(cycle, WRITE, slot, reg, lanes, value)
 
@@ -54,7 +58,7 @@ def release(cycle, slot):
 
 
 def lane_mask(lanes):
-    """Lanes of an execution mask as 64 booleans."""
+    """Lanes of an execution mask as booleans."""
     return np.array([lanes >> lane & 1 for lane in range(COMPONENTS)], dtype=bool)
 
 
@@ -92,6 +96,7 @@ def trace_of(events, cycles=None, name="by hand"):
         alloc_launch=np.array(launches, dtype=np.uint32),
         alloc_work_group=np.array(windows, dtype=np.uint32),
         alloc_wavefront=np.array(windows, dtype=np.uint32),
+        geometry=GEOMETRY,
     )
     validate_trace(trace)
     return trace
@@ -116,7 +121,7 @@ def _contents(events):
 
 
 def pattern(base, delta_e=0, delta_b=0):
-    """64 components with delta_e inside groups of eight and delta_b from group to group."""
+    """All components, with delta_e inside groups of eight and delta_b from group to group."""
     group, element = LANE_NUMBERS // 8, LANE_NUMBERS % 8
     components = int(base) + group.astype(object) * int(delta_b) + element * int(delta_e)
     return np.array([component % 2**32 for component in components], dtype=np.uint32)
@@ -148,7 +153,9 @@ def random_value(rng):
     if shape == "narrow":
         low, high = rng.choice([(-128, 127), (-129, 127), (-128, 128), (-32768, 32767), (0, 32768)])
         offsets = lanes.integers(low, high, COMPONENTS, endpoint=True)
-        offsets[0], offsets[1 + rng.randrange(32)], offsets[33 + rng.randrange(31)] = 0, low, high
+        half = COMPONENTS // 2
+        lowest, highest = 1 + rng.randrange(half), half + 1 + rng.randrange(half - 1)
+        offsets[0], offsets[lowest], offsets[highest] = 0, low, high
         return ((base + offsets) % 2**32).astype(np.uint32)
     return lanes.integers(0, 2**32, COMPONENTS, dtype=np.uint32)
 
@@ -224,11 +231,11 @@ def random_trace(
 
 
 def _random_kernel(rng, window_sizes):
-    size = rng.randint(*window_sizes)
+    size = min(rng.randint(*window_sizes), ENTRIES)
     registers = list(range(size))
     if rng.random() < 0.5:
         registers = rng.sample(registers, rng.randint(1, size))
-    lanes = rng.choice([ALL_LANES] * 5 + [0xFFFFFFFF])
+    lanes = rng.choice([ALL_LANES] * 5 + [ALL_LANES >> COMPONENTS // 2])
     return _Kernel(size, registers, lanes)
 
 
@@ -260,12 +267,14 @@ SPILLING = {
 
 
 def random_fault_map(rng):
-    """Fault map uint8[256], bit b = block b unusable: none to all of the entries faulty."""
+    """Fault map uint8[entries], bit b = block b unusable: none to all of the entries faulty."""
     if isinstance(rng, np.random.Generator):
         rng = random.Random(int(rng.integers(2**63)))
-    reliable = rng.sample(range(ENTRIES), rng.choice([0, 3, 12, 40, 170, 256]))
+    number = rng.choice([0, 3, 12, 40, 170, 256]) * ENTRIES // 256
+    reliable = rng.sample(range(ENTRIES), number)
     blocks = np.random.default_rng(rng.getrandbits(32))
     kinds = rng.choice([[15], [15, 15, 15, 7, 14], list(range(1, 16))])
+    kinds = [kind & GEOMETRY.all_blocks or GEOMETRY.all_blocks for kind in kinds]
     fault_map = blocks.choice(np.array(kinds, dtype=np.uint8), ENTRIES)
     fault_map[reliable] = 0
     return fault_map

@@ -1,4 +1,4 @@
-"""Cycles that the cells of an entry hold '1' and are powered, a bit of 64 components at a time."""
+"""Cycles that the cells of an entry hold '1' and are powered, a bit of all components at a time."""
 
 from typing import Any, NamedTuple
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.aligned import aligned_zeros
-from mcage.engines.numba_engine.events import BLOCKS, gather_events, lit_components
+from mcage.engines.numba_engine.events import gather_events, lit_components
 from mcage.engines.numba_engine.jit import inner
 from mcage.engines.numba_engine.placement.contents import ALL_COMPONENTS, BITS
 from mcage.engines.numba_engine.placement.occupants import has_records
@@ -101,7 +101,9 @@ def gathered_times(
     records = has_records(
         occupants, occupants.first[entry * passes], occupants.first[(entry + 1) * passes]
     )
-    for block in range(BLOCKS) if records else range(WHOLE_ENTRY, WHOLE_ENTRY + 1):
+    for block in (
+        range(residencies.slice_.blocks) if records else range(WHOLE_ENTRY, WHOLE_ENTRY + 1)
+    ):
         whole = gather_events(residencies, occupants, entry, block, events)
         plane_times(residencies.contents, events, whole, chosen, block, times)
 
@@ -263,8 +265,8 @@ def add_everywhere(sums: Any, bit: int, cycles: Any) -> None:
 
 @inner
 def hand_over(times: Any, occupants: int, ones: Any, powered: Any) -> None:
-    """Add the times of an entry that so many occupants alike have made to int64[64, 32]."""
-    for component in range(COMPONENTS):
+    """Add the times of an entry that so many occupants alike have made to int64[components, 32]."""
+    for component in range(len(ones)):
         for bit in range(BITS):
             ones[component, bit] += occupants * np.int64(times.ones[bit, component])
             powered[component, bit] += occupants * np.int64(times.powered[bit, component])

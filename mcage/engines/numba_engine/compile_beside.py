@@ -22,7 +22,7 @@ from mcage.engines.numba_engine.jit import cache_folder
 from mcage.engines.numba_engine.stress.accumulator import Batch, NumbaStress
 from mcage.engines.stress import FaultFreeDuties
 from mcage.engines.tracked_cells import TrackedCells
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.replays.most_stressed import DutyCycles
 from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.techniques import TECHNIQUES
@@ -90,9 +90,9 @@ def compile_all() -> None:
 
 def stress_of_nobody(engine: NumbaEngine, replay: PreparedReplay) -> NumbaStress:
     """Stress times of no instances at all on a kernel."""
-    cycles = np.zeros((1, SLICE.cells), dtype=np.uint32)
+    cycles = np.zeros((1, GCN.cells), dtype=np.uint32)
     duties = DutyCycles.of(
-        cycles, np.array([replay.period]), np.zeros(1, dtype=np.int64), SLICE.components
+        cycles, np.array([replay.period]), np.zeros(1, dtype=np.int64), GCN.components
     )
     tracked = TrackedCells(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
     stress = engine.stress(FaultFreeDuties((replay,), duties, duties), tracked, 0)

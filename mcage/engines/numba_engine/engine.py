@@ -27,13 +27,13 @@ from mcage.engines.numba_engine.placement.occupants import (
     new_occupants,
     sort_occupants,
 )
-from mcage.engines.numba_engine.placement.redirect import COUNTERS, ENTRIES, Homes
+from mcage.engines.numba_engine.placement.redirect import COUNTERS, Homes
 from mcage.engines.numba_engine.placement.residencies import Residencies
 from mcage.engines.numba_engine.placement.tables import ResidencyTables
 from mcage.engines.numba_engine.programs.runner import NumbaProgramRunner
-from mcage.engines.numba_engine.simd import COMPONENTS
 from mcage.engines.numba_engine.stress.accumulator import FaultFreeStress, NumbaStress
 from mcage.engines.numba_engine.stress.workspace import (
+    BatchMemory,
     Workspace,
     new_batch_memory,
     new_workspace,
@@ -41,7 +41,7 @@ from mcage.engines.numba_engine.stress.workspace import (
 from mcage.engines.policies import Policies
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, by_kernel
 from mcage.engines.tracked_cells import TrackedCells
-from mcage.geometry import SLICE
+from mcage.geometry import SliceGeometry
 from mcage.replays.outcome import CellTimes
 from mcage.replays.prepare import FixedReplay, PreparedReplay, ProgrammedReplay, RedirectedReplay
 from mcage.techniques import Gating, Placement, Storage
@@ -68,7 +68,7 @@ class NumbaEngine(RememberingEngine):
 
     def __init__(self) -> None:
         super().__init__()
-        self._memory = new_batch_memory()
+        self._memory: dict[int, BatchMemory] = {}
         self._tables = ResidencyTables()
         self._workspaces: Memo[FaultFreeDuties, FreeList[Workspace]] = Memo(self._free_workspaces)
 
@@ -90,7 +90,7 @@ class NumbaEngine(RememberingEngine):
 
     def fixed_times(self, replay: FixedReplay) -> CellTimes:
         """See `Engine.fixed_times`."""
-        ones, powered = _no_cycles(1), _no_cycles(1)
+        ones, powered = (_no_cycles(1, replay.geometry) for _ in range(2))
         fixed_layout_times(replay, ones[0], powered[0])
         return _cell_times(ones, powered, replay.period)
 
@@ -118,7 +118,8 @@ class NumbaEngine(RememberingEngine):
     def _times_on_kernel(
         self, replays: Sequence[RedirectedReplay], kernel: int, fault_maps: NDArray[np.uint8]
     ) -> CellTimes:
-        ones, powered = _no_cycles(len(fault_maps)), _no_cycles(len(fault_maps))
+        geometry = replays[kernel].geometry
+        ones, powered = (_no_cycles(len(fault_maps), geometry) for _ in range(2))
         residencies = self._tables.of(replays)
         workspace = _EntryWorkspace.of(residencies, kernel)
         for instance in range(len(fault_maps)):
@@ -138,19 +139,21 @@ class NumbaEngine(RememberingEngine):
         if not isinstance(duties.replays[0], RedirectedReplay):
             return FaultFreeStress(duties, tracked, instances)
         residencies, workspaces = self._tables.of(duties.replays), self._workspaces.of(duties)
-        return NumbaStress(residencies, workspaces, self._memory, duties, tracked, instances)
+        entries = residencies.slice_.entries
+        memory = self._memory.setdefault(entries, new_batch_memory(entries))
+        return NumbaStress(residencies, workspaces, memory, duties, tracked, instances)
 
     def _free_workspaces(self, duties: FaultFreeDuties) -> FreeList[Workspace]:
         return FreeList(partial(new_workspace, self._tables.of(duties.replays)))
 
 
-def _no_cycles(instances: int) -> NDArray[np.int64]:
-    """Zeros for all cells of slices: int64[instances, 256, 64, 32]."""
-    return np.zeros((instances, ENTRIES, COMPONENTS, BITS), dtype=np.int64)
+def _no_cycles(instances: int, geometry: SliceGeometry) -> NDArray[np.int64]:
+    """Zeros for all cells of slices: int64[instances, entries, components, 32]."""
+    return np.zeros((instances, geometry.entries, geometry.components, BITS), dtype=np.int64)
 
 
 def _cell_times(ones: NDArray[np.int64], powered: NDArray[np.int64], period: int) -> CellTimes:
-    shape = (len(ones), ENTRIES, SLICE.entry_bits)
+    shape = (*ones.shape[:2], -1)
     return CellTimes(ones.reshape(shape), powered.reshape(shape), period)
 
 
@@ -172,8 +175,8 @@ class _EntryWorkspace(NamedTuple):
         writes = int(residencies.write_starts[end] - residencies.write_starts[first])
         return cls(
             homes_on(residencies, kernel),
-            new_occupants(kernel, passes, end - first),
-            np.empty(ENTRIES * passes, np.int64),
+            new_occupants(kernel, residencies.slice_.entries, passes, end - first),
+            np.empty(residencies.slice_.entries * passes, np.int64),
             np.zeros((1, COUNTERS), np.int64),
             new_events(passes * writes, passes, cycles),
             new_times(cycles),
@@ -187,11 +190,14 @@ def _redirected_times(
     ones: NDArray[np.int64],
     powered: NDArray[np.int64],
 ) -> None:
-    """Add the cell times of an instance whose residencies have homes: int64[256, 64, 32]."""
+    """Add the cell times of an instance whose residencies have homes.
+
+    To int64[entries, components, 32] each.
+    """
     occupants, events, times = workspace.occupants, workspace.events, workspace.times
     passes = len(residencies.selector_starts)
     sort_occupants(workspace.homes.arrivals, workspace.fill, occupants)
-    for entry in range(ENTRIES):
+    for entry in range(len(ones)):
         if occupants.first[entry * passes] == occupants.first[(entry + 1) * passes]:
             continue
         clear(times, ALL_BITS)

@@ -1,6 +1,6 @@
 """Writes that an entry receives, and what its cells hold after each, a bit at a time.
 
-Bit b of the 64 components of an entry is a plane, a 64-bit word. An event of the entry is a write
+Bit b of the components of an entry is a plane, a 64-bit word. An event of the entry is a write
 that it receives: what it puts into a plane, in which components, and for how long that counts.
 """
 
@@ -14,11 +14,7 @@ from mcage.engines.numba_engine.placement.contents import ALL_COMPONENTS, ALL_RE
 from mcage.engines.numba_engine.placement.packing import begin_of, block_of, residency_of
 from mcage.engines.numba_engine.placement.redirect import WHOLE_ENTRY
 from mcage.engines.numba_engine.placement.residencies import END, PARTIAL, WRITES_END
-from mcage.geometry import SLICE
 
-BLOCKS = SLICE.blocks
-BLOCK_COMPONENTS = SLICE.block_components
-_FIRST_BLOCK = np.uint64((1 << BLOCK_COMPONENTS) - 1)
 _NOTHING = np.uint64(0)
 
 
@@ -146,14 +142,14 @@ def lit_components(contents: Any, events: Any, bit: int, block: int) -> None:
     planes, masks, regions_on = contents.planes, contents.masks, contents.regions_on
     components = ALL_COMPONENTS
     if block != WHOLE_ENTRY:
-        components = _FIRST_BLOCK << np.uint64(block * BLOCK_COMPONENTS)
+        components = contents.first_block[0] << np.uint64(block * contents.block_components)
     for orbit in range(len(orbits) - 1):
         content, written = _NOTHING, _NOTHING
         for turn in range(2):  # the first turn finds out what the last event leaves
             for i in range(orbits[orbit], orbits[orbit + 1]):
                 shift = np.uint64(0)
                 if mask[i] == RECORD:
-                    shift = np.uint64(block * BLOCK_COMPONENTS)
+                    shift = np.uint64(block * contents.block_components)
                 cells = masks[mask[i], bit] << shift
                 content = (content & ~cells) | (planes[image[i], bit] << shift & cells)
                 written |= cells

@@ -16,7 +16,7 @@ from mcage.engines.numba_engine.cell_times import (
 from mcage.engines.numba_engine.events import Events, new_events
 from mcage.engines.numba_engine.jit import compiled, inner
 from mcage.engines.numba_engine.placement.contents import ALL_REGIONS, WHOLE
-from mcage.engines.numba_engine.placement.redirect import ENTRIES, WHOLE_ENTRY
+from mcage.engines.numba_engine.placement.redirect import WHOLE_ENTRY
 from mcage.engines.numba_engine.placement.residencies import (
     Residencies,
     Writes,
@@ -33,13 +33,13 @@ class Places(NamedTuple):
 
     Attributes
     ----------
-    residency : int64[256 * windows]
-        Residency of register 256 x window + r, or -1 if nothing is written to it.
+    residency : int64[entries * windows]
+        Residency of register entries x window + r, or -1 if nothing is written to it.
     size : int64[windows]
         Registers of each window.
     base, rotation : int64[passes, windows]
         As in `mcage.replays.layout.Layout`.
-    step, orbits : int64[256]
+    step, orbits : int64[entries]
         Likewise.
     """
 
@@ -61,11 +61,11 @@ class _Workspace(NamedTuple):
 def fixed_layout_times(
     replay: FixedReplay, ones: NDArray[np.int64], powered: NDArray[np.int64]
 ) -> None:
-    """Add cell times under a window layout to int64[256, 64, 32]."""
+    """Add cell times under a window layout to int64[entries, components, 32]."""
     schedule, layout, residencies = replay.schedule, replay.layout, residencies_of((replay,))
-    windows = schedule.windows
+    windows, entries = schedule.windows, replay.geometry.entries
     register = residencies.register
-    residency = np.full(len(windows.size) * ENTRIES, -1, dtype=np.int64)
+    residency = np.full(len(windows.size) * entries, -1, dtype=np.int64)
     residency[register] = np.arange(len(register))
     places = Places(
         residency, windows.size, layout.base, layout.rotation, layout.step, layout.orbits
@@ -73,7 +73,7 @@ def fixed_layout_times(
     if not (replay.technique.rotates and schedule.writes_whole):
         _add_orbits(residencies, places, ones, powered)
         return
-    first = np.searchsorted(register, np.arange(len(windows.size) + 1) * ENTRIES)
+    first = np.searchsorted(register, np.arange(len(windows.size) + 1) * entries)
     if replay.technique.gates_released:
         _add_rotations(residencies, first, places, ones, powered)
     else:
@@ -105,7 +105,7 @@ def _add_orbits(
     An entry has no more than all registers write in all passes, and mostly far fewer.
     """
     entry, events, cycles = 0, _EVENTS, residencies.at_most
-    while entry < ENTRIES:
+    while entry < len(places.step):
         space = new_events(events, len(places.base), cycles)
         workspace = _Workspace(space, new_times(cycles))
         entry = _orbit_times(residencies, places, entry, workspace, ones, powered)
@@ -183,12 +183,13 @@ def _orbit_times(
 ) -> int:
     """Cell times of every entry from the first on, orbit of passes after orbit.
 
-    Returns the entry that has more events than there is space for, or 256 if none has.
+    Returns the entry that has more events than there is space for, or the number of entries.
     """
     events, times = workspace.events, workspace.times
     write_starts, cycles = residencies.write_starts, residencies.kernels.cycles[0]
     passes = len(places.base)
-    for entry in range(first, ENTRIES):
+    entries = len(places.step)
+    for entry in range(first, entries):
         count, orbits, step = 0, places.orbits[entry], places.step[entry]
         whole = True
         for orbit in range(orbits):
@@ -200,7 +201,7 @@ def _orbit_times(
                     if offset < 0 or offset >= places.size[window]:
                         continue
                     reg = (offset - places.rotation[current, window]) % places.size[window]
-                    residency = places.residency[window * ENTRIES + reg]
+                    residency = places.residency[window * entries + reg]
                     if residency < 0:
                         continue
                     begin, end = write_starts[residency], write_starts[residency + 1]
@@ -217,7 +218,7 @@ def _orbit_times(
             clear(times, ALL_BITS)
             plane_times(residencies.contents, events, whole, ALL_BITS, WHOLE_ENTRY, times)
             hand_over(times, 1, ones[entry], powered[entry])
-    return ENTRIES
+    return entries
 
 
 @inner

@@ -275,7 +275,7 @@ def test_missing_attribute(saved, attribute):
         ("registers", 300, "geometry: entries is 300, must be 64, 128, 256, 512 or 1024"),
         ("registers", "many", "attribute registers: is many, must be an integer"),
         ("lanes", 32, "values: has shape (2, 64), must be (rows, 32)"),
-        ("lanes", 80, "geometry: components is 80, must be a multiple of 8 up to 64"),
+        ("lanes", 80, "geometry: components is 80, must be a multiple of 8 from 16 to 64"),
         ("cycles", 12.5, "attribute cycles: is 12.5"),
         ("cycles", 5, "cycles: 5 ends before the last event"),
         ("cycles", 2**31, "cycles: 2147483648 is too long"),

@@ -1,4 +1,8 @@
-"""What writes store, as bit planes: bit b of all 64 components of an entry is one 64-bit word."""
+"""What writes store, as bit planes: bit b of all components of an entry is one 64-bit word.
+
+Where an entry has fewer than 64 components, they are repeated until the word is full: bounds and
+longest times of all components are then those of the components that there are.
+"""
 
 from typing import NamedTuple
 
@@ -7,11 +11,11 @@ from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.jit import compiled
 from mcage.engines.numba_engine.simd import COMPONENTS
-from mcage.geometry import SLICE
+from mcage.geometry import COMPONENT_BITS, SliceGeometry
 from mcage.replays.schedule import Schedule
 from mcage.replays.stored_values import CODE_MASK
 
-BITS = SLICE.component_bits
+BITS = COMPONENT_BITS
 WHOLE, RECORD = 0, 1
 """Rows of `Contents.masks` that mean: all cells; the cells of a record in block 0."""
 
@@ -25,7 +29,6 @@ CODE_BITS = int(CODE_MASK).bit_count()
 """Bits of the second component of a record that hold its exponent codes."""
 
 ALL_COMPONENTS = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
-_RECORD_COMPONENTS = (np.uint64(0b01), np.uint64(0b11))
 
 
 class Contents(NamedTuple):
@@ -39,11 +42,23 @@ class Contents(NamedTuple):
         Components of which a write overwrites bit b.
     regions_on : uint64[16, 32]
         Components of which bit b lies in a set of regions.
+    first_block : uint64[1]
+        Components of the first block.
+    block_components : int
+        Components of a block.
     """
 
     planes: NDArray[np.uint64]
     masks: NDArray[np.uint64]
     regions_on: NDArray[np.uint64]
+    first_block: NDArray[np.uint64]
+    block_components: int
+
+
+def repeated(components: int, geometry: SliceGeometry) -> np.uint64:
+    """A set of the components of an entry, repeated until 64 are told."""
+    places = range(0, COMPONENTS, geometry.components)
+    return np.uint64(sum(components << place for place in places) & (1 << COMPONENTS) - 1)
 
 
 def planes_of(
@@ -57,7 +72,7 @@ def planes_of(
         axis=1,
     )
     distinct, which = np.unique(words[record], axis=0, return_inverse=True)
-    contents = np.zeros((len(distinct), SLICE.components), dtype=np.uint32)
+    contents = np.zeros((len(distinct), schedule.geometry.components), dtype=np.uint32)
     contents[:, :2] = distinct
     used, image = np.unique(stored_values.image[held], return_inverse=True)
     image = image.reshape(-1).astype(np.int64)
@@ -65,11 +80,11 @@ def planes_of(
     return by_bit(np.concatenate([stored_values.contents[used], contents])), image
 
 
-def common_masks() -> NDArray[np.uint64]:
+def common_masks(geometry: SliceGeometry) -> NDArray[np.uint64]:
     """Return the first rows of `Contents.masks`: all cells, and the cells of a record."""
     masks = np.full((FIRST_PARTIAL, BITS), ALL_COMPONENTS)
-    masks[RECORD] = _RECORD_COMPONENTS[0]
-    masks[RECORD, :CODE_BITS] = _RECORD_COMPONENTS[1]
+    masks[RECORD] = repeated(0b01, geometry)
+    masks[RECORD, :CODE_BITS] = repeated(0b11, geometry)
     return masks
 
 
@@ -85,7 +100,7 @@ def regions_on(schedule: Schedule) -> NDArray[np.uint64]:
 
 
 def by_bit(contents: NDArray[np.uint32]) -> NDArray[np.uint64]:
-    """Return contents uint32[n, 64] as bit planes uint64[n, 32]."""
+    """Return contents uint32[n, components] as bit planes uint64[n, 32]."""
     planes = np.empty((len(contents), BITS), dtype=np.uint64)
     _transpose(np.ascontiguousarray(contents), planes)
     return planes
@@ -97,6 +112,7 @@ def _transpose(contents: NDArray[np.uint32], planes: NDArray[np.uint64]) -> None
         for bit in range(BITS):
             word = np.uint64(0)
             for component in range(COMPONENTS):
-                lit = np.uint64((contents[image, component] >> np.uint32(bit)) & np.uint32(1))
+                content = contents[image, component % contents.shape[1]]
+                lit = np.uint64((content >> np.uint32(bit)) & np.uint32(1))
                 word |= lit << np.uint64(component)
             planes[image, bit] = word

@@ -2,7 +2,7 @@
 
 Toca-Diaz et al. (RRCD), section VI.B, after Tan et al. A residency is the life of a value: it gives
 its home back with the last read. The entries that are reliable and hold no live value are one
-256-bit set; a home is always a whole entry.
+set of bits; a home is always a whole entry.
 """
 
 from typing import Any
@@ -56,7 +56,7 @@ def borrow(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: 
                 spilled_now -= 1
         else:
             write = index(write_starts[residency])
-            new = _take(sets, rows[residency])
+            new = _take(homes, rows[residency])
             home[in_kernel, _ONLY] = new
             if new >= 0:
                 move_in(arrivals, _ONLY, packed(residency, WHOLE_ENTRY), new)
@@ -73,7 +73,7 @@ def borrow(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: 
                 in_kernel = index(residency - first_residency)
                 if home[in_kernel, _ONLY] >= 0:
                     continue
-                new = _take(sets, rows[residency])
+                new = _take(homes, rows[residency])
                 home[in_kernel, _ONLY] = new
                 if new >= 0:
                     move_in(arrivals, _ONLY, packed_late(write, WHOLE_ENTRY), new)
@@ -89,11 +89,11 @@ def borrow(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: 
 
 
 @inlined
-def _take(sets: Any, row: int) -> int:
+def _take(homes: Any, row: int) -> int:
     """Take the entry of a row if it holds no live value, else the lowest that holds none."""
-    entry = row
+    sets, entry = homes.sets, row
     if not is_member(sets, EMPTY_RELIABLE, row):
-        entry = first_member(sets, EMPTY_RELIABLE, 0)
+        entry = first_member(homes, EMPTY_RELIABLE, 0)
     if entry < 0:
         return SPILLED
     exclude(sets, EMPTY_RELIABLE, entry, True)

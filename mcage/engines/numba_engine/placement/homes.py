@@ -43,7 +43,7 @@ def leave_out_late(residencies: Any, kernel: int, homes: Any) -> None:
 def homes_on(residencies: Residencies, kernel: int) -> Homes:
     """Make memory for the homes of an instance on a kernel."""
     first, end = residencies.kernels.first_residency[kernel : kernel + 2].tolist()
-    homes: Homes = new_homes(len(residencies.selector_starts), end - first)
+    homes: Homes = new_homes(residencies.slice_, len(residencies.selector_starts), end - first)
     return homes
 
 
@@ -55,7 +55,7 @@ def count(
     homes: Homes,
     counters: NDArray[np.int64],
 ) -> None:
-    """Count the events of every instance on a kernel: uint8[n, 256], int64[n, 8].
+    """Count the events of every instance on a kernel: uint8[n, entries], int64[n, 8].
 
     `homes` are those of the last instance then.
     """

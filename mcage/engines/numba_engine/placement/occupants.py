@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.jit import inner
 from mcage.engines.numba_engine.placement.packing import block_of
-from mcage.engines.numba_engine.placement.redirect import ENTRIES, WHOLE_ENTRY
+from mcage.engines.numba_engine.placement.redirect import WHOLE_ENTRY
 
 
 class Occupants(NamedTuple):
@@ -17,7 +17,7 @@ class Occupants(NamedTuple):
     ----------
     kernel : int
         Number of the kernel.
-    first : int32[256 * passes + 1]
+    first : int32[entries * passes + 1]
         ``first[passes * e + p]`` is the first occupant of entry e in pass p; the others follow in
         order of time.
     occupant : uint32[occupants]
@@ -29,24 +29,24 @@ class Occupants(NamedTuple):
     occupant: NDArray[np.uint32]
 
 
-def new_occupants(kernel: int, passes: int, residencies: int) -> Any:
+def new_occupants(kernel: int, entries: int, passes: int, residencies: int) -> Any:
     """Make space for up to so many residencies of a kernel in every pass."""
     return Occupants(
-        kernel, np.empty(ENTRIES * passes + 1, np.int32), np.empty(passes * residencies, np.uint32)
+        kernel, np.empty(entries * passes + 1, np.int32), np.empty(passes * residencies, np.uint32)
     )
 
 
 @inner
 def sort_occupants(arrivals: Any, fill: Any, occupants: Any) -> None:
-    """Sort the residencies that found a home. `fill` is a workspace, int64[256 * passes]."""
+    """Sort the residencies that found a home. `fill` is a workspace, int64[entries * passes]."""
     first, occupant_at, in_entry = occupants.first, occupants.occupant, arrivals.in_entry
-    passes = len(arrivals.arrived)
+    passes, places = len(arrivals.arrived), len(in_entry) - 1
     total = np.int64(0)
-    for place in range(ENTRIES * passes):
+    for place in range(places):
         first[place] = total
         fill[place] = total
         total += in_entry[place]
-    first[ENTRIES * passes] = total
+    first[places] = total
     for pass_ in range(passes):
         for i in range(arrivals.arrived[pass_]):
             bucket = np.int64(arrivals.entry[pass_, i]) * passes + pass_

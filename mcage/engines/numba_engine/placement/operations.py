@@ -5,7 +5,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.geometry import SLICE
 from mcage.replays.schedule import DEATH, Schedule
 from mcage.traces.model import ALLOC, RELEASE, WRITE
 
@@ -101,7 +100,7 @@ def _releases(schedule: Schedule) -> NDArray[np.int64]:
 def _changes(schedule: Schedule) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Writes that begin a residency, and the first write of the register's residency before."""
     begins = np.flatnonzero(schedule.residency_first == np.arange(schedule.writes))
-    key = (schedule.window * SLICE.entries + schedule.reg)[begins]
+    key = (schedule.window * schedule.geometry.entries + schedule.reg)[begins]
     order = begins[np.argsort(key, kind="stable")]
     same = np.flatnonzero(~schedule.first[order])
     return order[same], order[same - 1]

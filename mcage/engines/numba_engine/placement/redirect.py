@@ -1,6 +1,6 @@
 """The selectors of redirection as an event machine: a home for every residency of a pass.
 
-Toca-Diaz et al. (RRCD), section IV. Sets of entries are kept as 256-bit maps, so that a priority
+Toca-Diaz et al. (RRCD), section IV. Sets of entries are kept as maps of bits, so that a priority
 encoder is a search for the lowest set bit. The passes of a replay do the same operations, each in a
 state of its own, and are taken side by side: the processor has work while it waits for one of them.
 """
@@ -15,10 +15,9 @@ from mcage.engines.numba_engine.placement.contents import RECORD
 from mcage.engines.numba_engine.placement.operations import ACQUIRE_BLOCK, ADVANCE, FREE, KINDS
 from mcage.engines.numba_engine.placement.packing import packed, packed_late
 from mcage.engines.numba_engine.simd import lowest_bit
-from mcage.geometry import SLICE
+from mcage.geometry import ENTRY_COUNTS, MOST_BLOCKS
 
-ENTRIES = SLICE.entries
-WHOLE_ENTRY = SLICE.blocks
+WHOLE_ENTRY = MOST_BLOCKS
 """A home is entry x 8 + block, or entry x 8 + 4 for the whole entry."""
 
 COUNTERS = 8
@@ -28,11 +27,10 @@ _SETS = 3
 _SOUND_BLOCKS, _PART_FILLED, EMPTY_RELIABLE = range(_SETS)
 """Sets of entries: faulty ones with a sound block that is free; reliable ones of which some block
 is free and some is not; reliable ones that are free."""
-_WORDS = ENTRIES // 64
+_WORDS = ENTRY_COUNTS[-1] // 64
+"""Words for a set of entries, of which a slice may need fewer."""
 _ALL_64 = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
-_ALL_BLOCKS = 0b1111
 _RELIABLE = 0b10000
-_EMPTY = _RELIABLE | _ALL_BLOCKS
 
 
 class Arrivals(NamedTuple):
@@ -42,16 +40,16 @@ class Arrivals(NamedTuple):
     ----------
     occupant : uint32[passes, residencies]
         The residency as an occupant of its entry (`packing.py`).
-    entry : uint8[passes, residencies]
+    entry : uint16[passes, residencies]
         The entry.
     arrived : int64[passes]
         How many they are.
-    in_entry : int64[256 * passes + 1]
+    in_entry : int64[entries * passes + 1]
         How many of them lived in an entry, at ``[passes * entry + pass]``.
     """
 
     occupant: NDArray[np.uint32]
-    entry: NDArray[np.uint8]
+    entry: NDArray[np.uint16]
     arrived: NDArray[np.int64]
     in_entry: NDArray[np.int64]
 
@@ -82,10 +80,12 @@ class Homes(NamedTuple):
         Home of each residency in each pass; negative if it never found one.
     arrivals, tally : Arrivals, Tally
         Who found a home, and what happened.
-    sets : uint64[passes * 3 * 4]
+    sets : uint64[passes * 3 * 16]
         Sets of entries.
-    free : uint8[passes * 256]
+    free : uint8[passes * entries]
         Free sound blocks of each entry, and whether the entry is reliable.
+    entries, all_blocks : int
+        Entries of the slice, and the set of all blocks of an entry.
     """
 
     home: NDArray[np.int16]
@@ -93,17 +93,19 @@ class Homes(NamedTuple):
     tally: Tally
     sets: NDArray[np.uint64]
     free: NDArray[np.uint8]
+    entries: int
+    all_blocks: int
 
 
-def new_homes(passes: int, residencies: int) -> Any:
-    """Make space for the homes of up to so many residencies."""
+def new_homes(slice_: Any, passes: int, residencies: int) -> Any:
+    """Make space for the homes of up to so many residencies of a slice."""
     return Homes(
         np.empty((residencies, passes), np.int16),
         Arrivals(
             np.empty((passes, residencies), np.uint32),
-            np.empty((passes, residencies), np.uint8),
+            np.empty((passes, residencies), np.uint16),
             np.empty(passes, np.int64),
-            np.empty(ENTRIES * passes + 1, np.int64),
+            np.empty(slice_.entries * passes + 1, np.int64),
         ),
         Tally(
             np.empty(COUNTERS, np.int64),
@@ -112,14 +114,24 @@ def new_homes(passes: int, residencies: int) -> Any:
             np.empty(passes, np.int64),
         ),
         np.empty(passes * _SETS * _WORDS, np.uint64),
-        np.empty(passes * ENTRIES, np.uint8),
+        np.empty(passes * slice_.entries, np.uint8),
+        slice_.entries,
+        slice_.all_blocks,
     )
 
 
 @inner
 def with_home(homes: Any, home: Any) -> Any:
     """Return the same memory with another `home`: int16[residencies, passes]."""
-    return Homes(home, homes.arrivals, homes.tally, homes.sets, homes.free)
+    return Homes(
+        home,
+        homes.arrivals,
+        homes.tally,
+        homes.sets,
+        homes.free,
+        homes.entries,
+        homes.all_blocks,
+    )
 
 
 @inner
@@ -132,7 +144,7 @@ def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: A
         A technique that redirects.
     kernel : int
         Number of the kernel.
-    fault_map : uint8[256]
+    fault_map : uint8[entries]
         Fault map.
     homes : Homes
         Where the outcome goes.
@@ -141,7 +153,7 @@ def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: A
     """
     start_passes(fault_map, homes)
     home, arrivals, tally = homes.home, homes.arrivals, homes.tally
-    sets, free, events = homes.sets, homes.free, homes.tally.events
+    events, entries = homes.tally.events, homes.entries
     starts, passes = residencies.selector_starts, len(homes.arrivals.arrived)
     kernels, writes, operations = residencies.kernels, residencies.writes, residencies.operations
     cycle, reads_after, mask = writes.cycle, writes.reads_after, writes.mask
@@ -157,7 +169,7 @@ def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: A
             for pass_ in range(passes):
                 old = home[in_kernel, pass_]
                 if old >= 0:
-                    _give_back(sets, free, pass_, old)
+                    _give_back(homes, pass_, old)
                 else:
                     spill(tally, pass_, -1, ends[residency])
                     spilled_anywhere -= 1
@@ -166,8 +178,8 @@ def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: A
         else:
             write = index(write_starts[residency])
             for pass_ in range(passes):
-                start = (starts[pass_] + rotations) & (ENTRIES - 1)
-                new = _choose(sets, free, pass_, start, kind == ACQUIRE_BLOCK)
+                start = (starts[pass_] + rotations) & (entries - 1)
+                new = _choose(homes, pass_, start, kind == ACQUIRE_BLOCK)
                 home[in_kernel, pass_] = new
                 if new >= 0:
                     move_in(arrivals, pass_, packed(residency, new & 7), new)
@@ -186,8 +198,8 @@ def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: A
                 for pass_ in range(passes):
                     if home[in_kernel, pass_] >= 0:
                         continue
-                    start = (starts[pass_] + rotations) & (ENTRIES - 1)
-                    new = _choose(sets, free, pass_, start, in_block)
+                    start = (starts[pass_] + rotations) & (entries - 1)
+                    new = _choose(homes, pass_, start, in_block)
                     if new >= 0:
                         home[in_kernel, pass_] = new
                         move_in(arrivals, pass_, packed_late(write, new & 7), new)
@@ -196,7 +208,7 @@ def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: A
                     else:
                         events[LDS] += 1
                         events[LDS_READS] += reads_after[write]
-    for entry in range(ENTRIES):
+    for entry in range(entries):
         kind = _TO_FAULTY if fault_map[entry] else TO_RELIABLE
         for pass_ in range(passes):
             events[kind] += arrivals.in_entry[entry * passes + pass_]
@@ -228,6 +240,7 @@ def index(number: int) -> Any:
 def start_passes(fault_map: Any, homes: Any) -> None:
     """Begin with every entry empty."""
     arrivals, tally = homes.arrivals, homes.tally
+    entries, all_blocks = homes.entries, homes.all_blocks
     homes.sets[:] = 0
     arrivals.in_entry[:] = 0
     arrivals.arrived[:] = 0
@@ -236,20 +249,26 @@ def start_passes(fault_map: Any, homes: Any) -> None:
     tally.peak[:] = 0
     tally.events[:] = 0
     for pass_ in range(len(arrivals.arrived)):
-        for entry in range(ENTRIES):
-            usable = ~fault_map[entry] & _ALL_BLOCKS
-            if usable == _ALL_BLOCKS:
+        for entry in range(entries):
+            usable = ~fault_map[entry] & all_blocks
+            if usable == all_blocks:
                 usable |= _RELIABLE
-            homes.free[pass_ * ENTRIES + entry] = usable
+            homes.free[pass_ * entries + entry] = usable
             if usable:
-                include(homes.sets, _set_of(pass_, usable), entry, True)
+                include(homes.sets, _set_of(homes, pass_, usable), entry, True)
 
 
 @inlined
-def _set_of(pass_: int, free: int) -> int:
+def _set_of(homes: Any, pass_: int, free: int) -> int:
     """The set that an entry with these free blocks belongs to."""
-    which = (_PART_FILLED + (free == _EMPTY)) if free & _RELIABLE else _SOUND_BLOCKS
+    which = (_PART_FILLED + (free == _empty(homes))) if free & _RELIABLE else _SOUND_BLOCKS
     return pass_ * _SETS + which
+
+
+@inlined
+def _empty(homes: Any) -> Any:
+    """Free blocks of a reliable entry that is empty."""
+    return _RELIABLE | homes.all_blocks
 
 
 @inlined
@@ -274,14 +293,14 @@ def is_member(sets: Any, which: int, entry: int) -> bool:
 
 
 @inlined
-def first_member(sets: Any, which: int, start: int) -> int:
+def first_member(homes: Any, which: int, start: int) -> Any:
     """First member of a set of entries at or after `start`, wrapping; -1 if the set is empty."""
-    word = start >> 6
+    sets, words, word = homes.sets, homes.entries >> 6, start >> 6
     members = sets[index(which * _WORDS + word)] & (_ALL_64 << np.uint64(start & 63))
     if members:
         return (word << 6) + lowest_bit(members)
-    for _ in range(_WORDS):
-        word = (word + 1) & (_WORDS - 1)
+    for _ in range(words):
+        word = (word + 1) & (words - 1)
         members = sets[index(which * _WORDS + word)]
         if members:
             return (word << 6) + lowest_bit(members)
@@ -289,27 +308,28 @@ def first_member(sets: Any, which: int, start: int) -> int:
 
 
 @inlined
-def _choose(sets: Any, free: Any, pass_: int, start: int, in_block: bool) -> int:
+def _choose(homes: Any, pass_: int, start: int, in_block: bool) -> Any:
     """Take the best free place from `start` on as a home, or `SPILLED` if there is none."""
+    sets, free, entries = homes.sets, homes.free, homes.entries
     sound = pass_ * _SETS
     part, empty = sound + _PART_FILLED, sound + EMPTY_RELIABLE
     if not in_block:
-        entry = first_member(sets, empty, start)
+        entry = first_member(homes, empty, start)
         if entry < 0:
             return SPILLED
-        free[index(pass_ * ENTRIES + entry)] = _RELIABLE
+        free[index(pass_ * entries + entry)] = _RELIABLE
         exclude(sets, empty, entry, True)
         return entry * 8 + WHOLE_ENTRY
-    entry = first_member(sets, sound, start)
+    entry = first_member(homes, sound, start)
     if entry < 0:
-        entry = first_member(sets, part, start)
+        entry = first_member(homes, part, start)
     if entry < 0:
-        entry = first_member(sets, empty, start)
+        entry = first_member(homes, empty, start)
     if entry < 0:
         return SPILLED
-    blocks = free[index(pass_ * ENTRIES + entry)]
+    blocks = free[index(pass_ * entries + entry)]
     left = blocks & (blocks - 1)
-    free[index(pass_ * ENTRIES + entry)] = left
+    free[index(pass_ * entries + entry)] = left
     if left & _RELIABLE:
         exclude(sets, empty, entry, True)
         exclude(sets, part, entry, left == _RELIABLE)
@@ -320,24 +340,25 @@ def _choose(sets: Any, free: Any, pass_: int, start: int, in_block: bool) -> int
 
 
 @inlined
-def _give_back(sets: Any, free: Any, pass_: int, home: int) -> None:
+def _give_back(homes: Any, pass_: int, home: int) -> None:
     """Give back a home."""
-    entry, block = (home >> 3) & (ENTRIES - 1), home & 7
-    place = index(pass_ * ENTRIES + entry)
+    sets, free, empty = homes.sets, homes.free, _empty(homes)
+    entry, block = (home >> 3) & (homes.entries - 1), home & 7
+    place = index(pass_ * homes.entries + entry)
     if block == WHOLE_ENTRY:
-        free[place] = _EMPTY
+        free[place] = empty
         include(sets, pass_ * _SETS + EMPTY_RELIABLE, entry, True)
         return
     left = free[place] | (1 << block)
     free[place] = left
-    include(sets, _set_of(pass_, left), entry, True)
-    exclude(sets, pass_ * _SETS + _PART_FILLED, entry, left == _EMPTY)
+    include(sets, _set_of(homes, pass_, left), entry, True)
+    exclude(sets, pass_ * _SETS + _PART_FILLED, entry, left == empty)
 
 
 @inlined
 def move_in(arrivals: Any, pass_: int, occupant: int, home: int) -> None:
     """Let a residency become the occupant of its home."""
-    entry, last = (home >> 3) & (ENTRIES - 1), index(arrivals.arrived[pass_])
+    entry, last = home >> 3, index(arrivals.arrived[pass_])
     arrivals.occupant[pass_, last] = occupant
     arrivals.entry[pass_, last] = entry
     arrivals.arrived[pass_] = last + 1

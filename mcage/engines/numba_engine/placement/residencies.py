@@ -23,11 +23,11 @@ from mcage.engines.numba_engine.placement.contents import (
     common_masks,
     planes_of,
     regions_on,
+    repeated,
 )
 from mcage.engines.numba_engine.placement.operations import KINDS, Operations, operations_of
 from mcage.engines.numba_engine.simd import AT_ONCE, COMPONENTS, sum_planes
 from mcage.errors import UserError
-from mcage.geometry import SLICE
 from mcage.replays.prepare import PreparedReplay, RedirectedReplay
 
 EVER, LAST, END, BEGIN, WRITES_END, PARTIAL = range(6)
@@ -113,11 +113,29 @@ class Writes(NamedTuple):
     residency: NDArray[np.int32]
 
 
+class Slice(NamedTuple):
+    """The slice, as compiled functions take it.
+
+    Attributes
+    ----------
+    entries, blocks : int
+        Entries, and blocks of an entry.
+    all_blocks : int
+        Set of all blocks of an entry.
+    """
+
+    entries: int
+    blocks: int
+    all_blocks: int
+
+
 class Residencies(NamedTuple):
     """Residencies of several kernels. T has 32 bits if the cycles of a whole replay fit into them.
 
     Attributes
     ----------
+    slice_ : Slice
+        Where they live.
     rules, kernels, writes, contents, operations
         What the residencies consist of, and what the selectors do with them.
     selector_starts : int64[passes]
@@ -125,7 +143,7 @@ class Residencies(NamedTuple):
     write_starts : int64[residencies + 1]
         Residency i has the writes from ``write_starts[i]`` up to ``write_starts[i + 1]``.
     register : int64[residencies]
-        256 x window + register; where registers may move, the first write of the residency.
+        entries x window + register; where registers may move, the first write of the residency.
     row : int64[residencies]
         Row of the register, which is the number of its own entry.
     end : int64[residencies]
@@ -142,6 +160,7 @@ class Residencies(NamedTuple):
         components as they were.
     """
 
+    slice_: Slice
     rules: Rules
     kernels: Kernels
     writes: Writes
@@ -170,7 +189,8 @@ def residencies_of(replays: tuple[PreparedReplay, ...]) -> Residencies:
     UserError
         There are more writes than an occupant can name.
     """
-    technique, selector_starts = replays[0].technique, np.zeros(0, dtype=np.int64)
+    technique, geometry = replays[0].technique, replays[0].geometry
+    selector_starts = np.zeros(0, dtype=np.int64)
     if isinstance(replays[0], RedirectedReplay):
         selector_starts = replays[0].selector_starts
     parts = [_Part(replay) for replay in replays]
@@ -183,6 +203,7 @@ def residencies_of(replays: tuple[PreparedReplay, ...]) -> Residencies:
         )
     cycles = np.uint32 if max(replay.period for replay in replays) < 1 << 32 else np.int64
     residencies = Residencies(
+        slice_=Slice(geometry.entries, geometry.blocks, geometry.all_blocks),
         rules=Rules(
             gated=technique.gates_released,
             rotating=technique.rotating_selectors,
@@ -199,8 +220,10 @@ def residencies_of(replays: tuple[PreparedReplay, ...]) -> Residencies:
         writes=_joined_writes(parts, first_residency, cycles),
         contents=Contents(
             planes=aligned_join([part.planes for part in parts]),
-            masks=np.concatenate([common_masks(), *(part.masks for part in parts)]),
+            masks=np.concatenate([common_masks(geometry), *(part.masks for part in parts)]),
             regions_on=regions_on(replays[0].schedule),
+            first_block=np.array([repeated((1 << geometry.block_components) - 1, geometry)]),
+            block_components=geometry.block_components,
         ),
         operations=_joined_operations(parts, first_residency, first_write),
         selector_starts=selector_starts,
@@ -228,7 +251,7 @@ class _Part:
         if technique.redirects:
             key = schedule.residency_first
         else:
-            key = schedule.window * SLICE.entries + schedule.reg
+            key = schedule.window * schedule.geometry.entries + schedule.reg
         held = held[np.argsort(key[held], kind="stable")]
         begins = np.ones(len(held), dtype=bool)
         begins[1:] = key[held[1:]] != key[held[:-1]]

@@ -53,6 +53,7 @@ from mcage.engines.numba_engine.stress.tracked_groups import (
 from mcage.engines.numba_engine.stress.workspace import BatchMemory, PlacementWorkspace, Workspace
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, by_kernel
 from mcage.engines.tracked_cells import TrackedCells
+from mcage.geometry import SliceGeometry
 
 _EPOCHS, _EXPECTED = 8, 5
 """Epochs of an instance for which there is space at first, and for the occupants of how many."""
@@ -86,7 +87,7 @@ class Batch(NamedTuple):
         Seconds that a cycle stands for.
     instances : int64[m]
         Instances.
-    fault_maps : uint8[m, 256]
+    fault_maps : uint8[m, entries]
         Fault map of each.
     """
 
@@ -121,6 +122,10 @@ class NumbaStress(FaultFreeStress):
         super().__init__(duties, tracked, instances)
         self._residencies, self.workspaces, self._memory = residencies, workspaces, memory
 
+    @property
+    def _geometry(self) -> SliceGeometry:
+        return self._duties.replays[0].geometry
+
     @cached_property
     def _cells(self) -> Cells:
         cells = self._memory.cells.take(len(self._has_separate_times))
@@ -132,18 +137,18 @@ class NumbaStress(FaultFreeStress):
         tracked, instances = self._tracked, len(self._has_separate_times)
         if each_by_itself(self._residencies.rules):  # then nothing asks for groups
             tracked, instances = TrackedCells(tracked.instance[:0], tracked.cell[:0]), 0
-        return groups_of(tracked, instances, self._residencies.rules.in_blocks)
+        return groups_of(tracked, self._geometry, instances, self._residencies.rules.in_blocks)
 
     @cached_property
     def _list(self) -> CellList:
-        return cells_of(self._tracked, len(self._has_separate_times))
+        return cells_of(self._tracked, self._geometry, len(self._has_separate_times))
 
     @cached_property
     def _progress(self) -> Progress:
         instances, passes = len(self._has_separate_times), len(self._residencies.selector_starts)
         rows, groups = len(self._list.tracked), len(self._groups.block)
         progress: Progress = new_progress(
-            rows, groups, instances, passes, self._residencies.at_most
+            rows, groups, self._geometry.entries, instances, passes, self._residencies.at_most
         )
         return progress
 
@@ -156,7 +161,8 @@ class NumbaStress(FaultFreeStress):
         passes, instances = len(self._residencies.selector_starts), len(self._has_separate_times)
         occupants = passes * int(self._residencies_of_kernel.mean())
         occupant = self._memory.occupants.take(_EXPECTED * instances * occupants)
-        return new_epoch_log(passes, instances, _EPOCHS, occupant)
+        places = self._geometry.entries * passes
+        return new_epoch_log(places, instances, _EPOCHS, occupant)
 
     def __del__(self) -> None:
         if "_epoch_log" in self.__dict__:
@@ -246,7 +252,9 @@ class NumbaStress(FaultFreeStress):
 
     def _search(self, workspace: Workspace) -> Search:
         zeros, ones = self._duties.at_zero, self._duties.at_one
-        state = FaultFreeState(self._mixture, zeros.period, zeros.cycles, ones.cycles)
+        state = FaultFreeState(
+            self._mixture, zeros.period, zeros.cycles, ones.cycles, zeros.components
+        )
         return Search(
             self._residencies, self._epoch_log, state, self._cells, self.longest, workspace.cells
         )

@@ -1,7 +1,7 @@
 """How long the cells of an entry can hold '0' or '1' at most, for each bit of a component.
 
 A bound looks at residencies, not at writes, and at 32 bits, not at 2,048 cells. The same bit of
-the 64 components of a register is often alike in all of them, so that the bounds are near the
+all components of a register is often alike in all of them, so that the bounds are near the
 truth. Residencies are taken in order of time, in which they follow each other in memory, too.
 """
 
@@ -11,17 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.aligned import aligned_zeros
-from mcage.engines.numba_engine.events import BLOCKS
 from mcage.engines.numba_engine.jit import inlined, inner
 from mcage.engines.numba_engine.placement.contents import ALL_COMPONENTS, BITS
 from mcage.engines.numba_engine.placement.packing import begin_of, block_of, is_late, residency_of
-from mcage.engines.numba_engine.placement.redirect import (
-    ENTRIES,
-    LDS,
-    WHOLE_ENTRY,
-)
+from mcage.engines.numba_engine.placement.redirect import LDS, WHOLE_ENTRY
 from mcage.engines.numba_engine.placement.residencies import END, LAST
 from mcage.engines.numba_engine.simd import COMPONENTS, add_row, add_row_where, add_where, prefetch
+
+BLOCKS = WHOLE_ENTRY
+"""Blocks of an entry for which there is room; where it has fewer, the others hold no record."""
 
 _VIEWS = BLOCKS + 1
 """What an entry looks like to the cells of a record in each block, and to all other cells."""
@@ -39,20 +37,20 @@ class Views(NamedTuple):
 
     Attributes
     ----------
-    at_most : T[256, 64]
+    at_most : T[entries, 64]
         Of each entry, cycles of bit b at '1' in ``[:, b]``, at '0' in ``[:, 32 + b]``.
-    sums : T[4 * 256, 64]
+    sums : T[4 * entries, 64]
         Bounds of the cells of records, at ``[4 * entry + block]``; those of the other cells go to
         `at_most` at once.
-    recorded : bool[256]
+    recorded : bool[entries]
         Entries that hold records.
-    record_cycles : int64[4 * 256]
+    record_cycles : int64[4 * entries]
         How long records are there.
     next : int64[passes]
         Occupant at which each pass is.
-    since, first : int64[passes * 256 * 5]
+    since, first : int64[passes * entries * 5]
         Of each view, end of the latest occupant, -1 before; start of the first occupant.
-    held : uint64[passes * 256 * 5]
+    held : uint64[passes * entries * 5]
         What some component of it holds since then, numbered as `Residencies.facts`.
     """
 
@@ -85,17 +83,17 @@ class Occupancy(NamedTuple):
     end: Any
 
 
-def new_views(passes: int, cycles: Any) -> Any:
+def new_views(entries: int, passes: int, cycles: Any) -> Any:
     """Make views; `cycles` is an array of the type of sums of cycles."""
     return Views(
-        aligned_zeros((ENTRIES, COMPONENTS), cycles.dtype),
-        aligned_zeros((ENTRIES * BLOCKS, COMPONENTS), cycles.dtype),
-        np.empty(ENTRIES, np.bool_),
-        np.empty(ENTRIES * BLOCKS, np.int64),
+        aligned_zeros((entries, COMPONENTS), cycles.dtype),
+        aligned_zeros((entries * BLOCKS, COMPONENTS), cycles.dtype),
+        np.empty(entries, np.bool_),
+        np.empty(entries * BLOCKS, np.int64),
         np.empty(passes, np.int64),
-        np.empty(passes * ENTRIES * _VIEWS, np.int64),
-        np.empty(passes * ENTRIES * _VIEWS, np.int64),
-        np.empty(passes * ENTRIES * _VIEWS, np.uint64),
+        np.empty(passes * entries * _VIEWS, np.int64),
+        np.empty(passes * entries * _VIEWS, np.int64),
+        np.empty(passes * entries * _VIEWS, np.uint64),
     )
 
 
@@ -109,7 +107,7 @@ def bound_homes(residencies: Any, kernel: int, homes: Any, at_most: Any) -> None
         What runs.
     homes : Homes
         Homes of residencies, without those that began in the LDS, which stand in `arrivals` alone.
-    at_most : T[256, 64]
+    at_most : T[entries, 64]
         Bounds, as in `Views`.
     """
     first, home = residencies.kernels.first_residency[kernel], homes.home
@@ -157,7 +155,7 @@ def bound_occupants(residencies: Any, kernel: int, arrivals: Any, views: Any) ->
     else:
         _come_round(kernels.cycles[kernel], passes, views)
     at_most, sums, recorded = views.at_most, views.sums, views.recorded
-    for entry in range(ENTRIES):
+    for entry in range(len(recorded)):
         if recorded[entry]:
             for block in range(BLOCKS):
                 for which in range(COMPONENTS):
@@ -179,7 +177,7 @@ def _start(arrivals: Any, views: Any) -> None:
         for i in range(arrivals.arrived[pass_]):
             record = block_of(arrivals.occupant[pass_, i]) != WHOLE_ENTRY
             recorded[arrivals.entry[pass_, i]] |= record
-    for entry in range(ENTRIES):
+    for entry in range(len(recorded)):
         if recorded[entry]:
             sums[entry * BLOCKS : (entry + 1) * BLOCKS] = 0
 
@@ -191,7 +189,7 @@ def _take(
     """Add the occupants of a pass up to the residency `until`; return the next position."""
     end_of_pass, cycle = arrivals.arrived[pass_], residencies.writes.cycle
     facts, at_most, sums, recorded = residencies.facts, views.at_most, views.sums, views.recorded
-    first_view = pass_ * ENTRIES * _VIEWS
+    first_view = pass_ * len(recorded) * _VIEWS
     while position < end_of_pass:
         occupant, entry = arrivals.occupant[pass_, position], arrivals.entry[pass_, position]
         residency, block = residency_of(residencies, occupant), block_of(occupant)
@@ -253,11 +251,11 @@ def _add_where(sums: Any, row: int, bits: np.uint64, cycles: Any) -> None:
 @inner
 def _come_round(cycles: int, passes: int, views: Any) -> None:
     """Let what a view holds at the end of a pass stay until its first occupant in the next."""
-    since, held, first = views.since, views.held, views.first
-    for view in range(passes * ENTRIES * _VIEWS):
+    since, held, first, entries = views.since, views.held, views.first, len(views.recorded)
+    for view in range(passes * entries * _VIEWS):
         if since[view] >= 0:
             left = first[view] + cycles - since[view]
-            entry, which = view // _VIEWS % ENTRIES, view % _VIEWS
+            entry, which = view // _VIEWS % entries, view % _VIEWS
             if which == WHOLE_ENTRY:
                 _add_where(views.at_most, entry, held[view], left)
             else:
@@ -268,7 +266,7 @@ def _come_round(cycles: int, passes: int, views: Any) -> None:
 def _add_records(views: Any) -> None:
     """Let a record power all of its block: its other cells are on with what they held before."""
     at_most, record_cycles = views.at_most, views.record_cycles
-    for entry in range(ENTRIES):
+    for entry in range(len(views.recorded)):
         if views.recorded[entry]:
             longest = 0
             for block in range(BLOCKS):

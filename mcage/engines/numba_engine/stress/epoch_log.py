@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from mcage.concurrency import Pool
 from mcage.engines.numba_engine.jit import inner
 from mcage.engines.numba_engine.placement.occupants import Occupants
-from mcage.engines.numba_engine.placement.redirect import ENTRIES
 
 
 class EpochLog(NamedTuple):
@@ -20,7 +19,7 @@ class EpochLog(NamedTuple):
         Epochs so far.
     kernel, scale : int64, float64
         Kernel that ran, and the seconds that a cycle of all its passes stands for.
-    first : int32[..., 256 * passes + 1]
+    first : int32[..., entries * passes + 1]
         As in `Occupants`.
     begin : int64
         Where the occupants of the epoch begin in `occupant`.
@@ -40,16 +39,26 @@ class EpochLog(NamedTuple):
 
 
 def new_epoch_log(
-    passes: int, instances: int, epochs: int, occupant: NDArray[np.uint32]
+    places: int, instances: int, epochs: int, occupant: NDArray[np.uint32]
 ) -> EpochLog:
-    """Make space for so many epochs of every instance; `occupant` is memory for occupants."""
+    """Make space for so many epochs of every instance.
+
+    Parameters
+    ----------
+    places : int
+        Entries x passes.
+    instances, epochs : int
+        How many.
+    occupant : uint32[...]
+        Memory for occupants.
+    """
     shape = (instances, epochs)
     # Pages that are never touched take no memory.
     return EpochLog(
         np.zeros(instances, np.int64),
         np.empty(shape, np.int64),
         np.empty(shape),
-        np.empty((*shape, ENTRIES * passes + 1), np.int32),
+        np.empty((*shape, places + 1), np.int32),
         np.empty(shape, np.int64),
         occupant,
         np.zeros(1, np.int64),
@@ -64,12 +73,12 @@ def enlarged(
     used = int(before.used[0])
     if epochs <= at_most and used + occupants <= len(before.occupant):
         return before
-    passes, occupant = before.first.shape[2] // ENTRIES, before.occupant
+    places, occupant = before.first.shape[2] - 1, before.occupant
     if used + occupants > len(occupant):
         occupant = pool.take(2 * (used + occupants))
         occupant[:used] = before.occupant[:used]
         pool.give_back(before.occupant)
-    more = new_epoch_log(passes, instances, max(2 * epochs, at_most), occupant)
+    more = new_epoch_log(places, instances, max(2 * epochs, at_most), occupant)
     more.epochs[:], more.used[:] = before.epochs, before.used
     for name in ("kernel", "scale", "first", "begin"):
         getattr(more, name)[:, :at_most] = getattr(before, name)

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.jit import inlined, inner
 from mcage.engines.numba_engine.placement.contents import BITS
-from mcage.engines.numba_engine.placement.redirect import ENTRIES
 from mcage.engines.numba_engine.simd import COMPONENTS
 from mcage.engines.numba_engine.stress.open_bits import BIT
 
@@ -20,11 +19,11 @@ class Cells(NamedTuple):
 
     Attributes
     ----------
-    bounds : float64[2, instances, 256, 32]
+    bounds : float64[2, instances, entries, 32]
         Seconds at '0' and at '1' that no cell with this bit of this entry exceeds.
-    before : float64[2, instances, 256, 32]
+    before : float64[2, instances, entries, 32]
         Bounds before the latest epoch.
-    kept : int32[instances, 256, 32]
+    kept : int32[instances, entries, 32]
         Place at which the cells of the bit are kept, or -1.
     used : int64[1]
         How many bits are kept, of all instances together: some have ten times as many as others.
@@ -51,14 +50,17 @@ class FaultFreeState(NamedTuple):
         Time spent on each kernel.
     period : int64[kernels]
         Cycles of a whole replay.
-    at_zero, at_one : uint32 or int64[kernels, 524288]
+    at_zero, at_one : uint32 or int64[kernels, cells]
         Cycles of it at '0' and at '1' on a slice without faults.
+    components : int
+        Components of an entry.
     """
 
     seconds: NDArray[np.float64]
     period: NDArray[np.int64]
     at_zero: NDArray[np.integer]
     at_one: NDArray[np.integer]
+    components: int
 
 
 class Epoch(NamedTuple):
@@ -76,13 +78,13 @@ class Epoch(NamedTuple):
     scale: Any
 
 
-def new_cells(instances: int) -> Cells:
-    """Make space for the cells of so many instances."""
+def new_cells(entries: int, instances: int) -> Cells:
+    """Make space for the cells of so many instances, slices of so many entries."""
     places = instances * _KEPT + BITS
     return Cells(
-        np.empty((2, instances, ENTRIES, BITS)),
-        np.empty((2, instances, ENTRIES, BITS)),
-        np.empty((instances, ENTRIES, BITS), dtype=np.int32),
+        np.empty((2, instances, entries, BITS)),
+        np.empty((2, instances, entries, BITS)),
+        np.empty((instances, entries, BITS), dtype=np.int32),
         np.zeros(1, dtype=np.int64),
         np.empty(places, dtype=np.int64),
         np.empty((places, 2, COMPONENTS)),
@@ -108,9 +110,9 @@ def _places(cells: Any) -> int:
 
 @inner
 def raise_bounds(cells: Any, instance: int, at_most: Any, scale: float) -> None:
-    """Raise bounds by what an epoch has added at most: cycles T[256, 64], see `Views`."""
+    """Raise bounds by what an epoch has added at most: cycles T[entries, 64], see `Views`."""
     bounds, before = cells.bounds, cells.before
-    for entry in range(ENTRIES):
+    for entry in range(bounds.shape[2]):
         for bit in range(BITS):
             before[0, instance, entry, bit] = bounds[0, instance, entry, bit]
             before[1, instance, entry, bit] = bounds[1, instance, entry, bit]
@@ -162,12 +164,14 @@ def _start(state: Any, seconds: Any, instance: int, entry: int, bit: int, kept: 
     for component in range(COMPONENTS):
         seconds[kept, 0, component] = 0.0
         seconds[kept, 1, component] = 0.0
+    of_entry = state.components
     for kernel in range(state.seconds.shape[1]):
         spent = state.seconds[instance, kernel]
         if spent:
             period = np.float64(state.period[kernel])
             for component in range(COMPONENTS):
-                cell = (entry * COMPONENTS + component) * BITS + bit
+                within = component if component < of_entry else component % of_entry
+                cell = (entry * of_entry + within) * BITS + bit
                 zeros, ones = state.at_zero[kernel, cell], state.at_one[kernel, cell]
                 seconds[kept, 0, component] += spent * (np.float64(zeros) / period)
                 seconds[kept, 1, component] += spent * (np.float64(ones) / period)

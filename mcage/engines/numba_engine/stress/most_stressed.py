@@ -1,7 +1,7 @@
 """The most stressed cell of an instance by branch and bound, without a look at every cell.
 
 For every bit of every entry a bound is known. Only where it exceeds what has been seen already are
-the 64 cells worked out, from all epochs; what comes out is kept, and is their bound from then on.
+its cells worked out, from all epochs; what comes out is kept, and is their bound from then on.
 Within the latest epoch no cell exceeds the line between its bounds before and after.
 """
 
@@ -20,7 +20,6 @@ from mcage.engines.numba_engine.cell_times import (
 from mcage.engines.numba_engine.events import Events
 from mcage.engines.numba_engine.jit import compiled, inner
 from mcage.engines.numba_engine.placement.contents import BITS
-from mcage.engines.numba_engine.placement.redirect import ENTRIES
 from mcage.engines.numba_engine.placement.residencies import Residencies
 from mcage.engines.numba_engine.simd import COMPONENTS
 from mcage.engines.numba_engine.stress.epoch_log import EpochLog, occupants_in
@@ -154,7 +153,7 @@ def look(
             _take_over(search, instance, moment)
         else:
             _look_where_likely(search, instance, moment)
-        for entry in range(ENTRIES):
+        for entry in range(cells.kept.shape[1]):
             chosen = _exceeding(cells, instance, entry, moment)
             if chosen and step == OPEN_UP:
                 add_open(search.workspace.open_bits, place, entry, chosen)
@@ -190,7 +189,7 @@ def _argmax_of_middles(bounds: Any, which: int, instance: int) -> np.int64:
     a cell that is not at one value is at the other. Bounds as in `Cells`.
     """
     best, highest, other = np.int64(0), -1.0, 1 - which
-    for entry in range(ENTRIES):
+    for entry in range(bounds.shape[2]):
         powered = bounds[which, instance, entry, 0] + bounds[other, instance, entry, 0]
         for bit in range(1, BITS):
             both = bounds[which, instance, entry, bit] + bounds[other, instance, entry, bit]
@@ -207,7 +206,7 @@ def _argmax_of_middles(bounds: Any, which: int, instance: int) -> np.int64:
 def _argmax_before(before: Any, which: int, instance: int) -> np.int64:
     """Return the bit of an entry with the highest bound before the epoch."""
     best, highest = np.int64(0), -1.0
-    for entry in range(ENTRIES):
+    for entry in range(before.shape[2]):
         for bit in range(BITS):
             if before[which, instance, entry, bit] > highest:
                 best, highest = np.int64(entry * BITS + bit), before[which, instance, entry, bit]
@@ -218,7 +217,7 @@ def _argmax_before(before: Any, which: int, instance: int) -> np.int64:
 def _argmax_of_bounds(cells: Any, which: int, instance: int, moment: Any) -> np.int64:
     """Return the bit of an entry with the highest bound at a moment within the epoch."""
     best, highest = np.int64(0), -1.0
-    for entry in range(ENTRIES):
+    for entry in range(cells.kept.shape[1]):
         for bit in range(BITS):
             bound = _bound_at(cells, which, instance, entry, bit, moment)
             if bound > highest:
@@ -231,7 +230,7 @@ def _take_over(search: Search, instance: int, moment: Moment) -> None:
     """Bound bits that have been worked out together by what the epoch has really added."""
     open_bits, latest = search.workspace.open_bits, search.workspace.latest
     epoch = Epoch(moment.epochs - 1, moment.scale)
-    for entry in range(ENTRIES):
+    for entry in range(open_bits.bits.shape[1]):
         chosen = open_bits.bits[moment.place, entry]
         if chosen:
             take_over(open_bits, moment.place, entry, chosen, latest)

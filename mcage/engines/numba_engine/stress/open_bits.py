@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from mcage.engines.numba_engine.aligned import aligned_zeros
 from mcage.engines.numba_engine.jit import inlined, inner
 from mcage.engines.numba_engine.placement.contents import BITS
-from mcage.engines.numba_engine.placement.redirect import ENTRIES
 from mcage.engines.numba_engine.simd import COMPONENTS
 
 SIDE_BY_SIDE = 16
@@ -37,15 +36,15 @@ class OpenBits(NamedTuple):
 
     Attributes
     ----------
-    bits : uint64[16, 256]
+    bits : uint64[16, entries]
         Set of the open bits of each entry.
-    first : int64[16, 256]
+    first : int64[16, entries]
         Row of `ones` of the first of them; the others follow.
     used : int64[1]
         Rows in use.
     ones : T[rows, 64]
         Cycles at '1' of the cells of an open bit.
-    lines : T[16 * 256, 16]
+    lines : T[16 * entries, 16]
         What is asked of an entry of an instance whenever a residency lives there, in one cache
         line: cycles at '1' of its first four tracked cells from `AT_ONE` on, and from `PLACE` on
         where each is, as in `CellList`; `POWERED`: cycles for which it is powered; `OPEN`, `ROW`:
@@ -59,15 +58,18 @@ class OpenBits(NamedTuple):
     lines: NDArray[np.unsignedinteger]
 
 
-def new_open_bits(cycles: Any) -> Any:
-    """Make space for open bits; `cycles` is an array of the type of sums of cycles."""
+def new_open_bits(entries: int, cycles: Any) -> Any:
+    """Make space for open bits of slices of so many entries.
+
+    `cycles` is an array of the type of sums of cycles.
+    """
     # Pages that are never touched take no memory.
     return OpenBits(
-        np.zeros((SIDE_BY_SIDE, ENTRIES), np.uint64),
-        np.zeros((SIDE_BY_SIDE, ENTRIES), np.int64),
+        np.zeros((SIDE_BY_SIDE, entries), np.uint64),
+        np.zeros((SIDE_BY_SIDE, entries), np.int64),
         np.zeros(1, np.int64),
         aligned_zeros((_ROWS, COMPONENTS), cycles.dtype),
-        aligned_zeros((SIDE_BY_SIDE * ENTRIES, _COLUMNS), cycles.dtype),
+        aligned_zeros((SIDE_BY_SIDE * entries, _COLUMNS), cycles.dtype),
     )
 
 
@@ -97,7 +99,7 @@ def add_open(open_bits: Any, place: int, entry: int, chosen: np.uint64) -> None:
 @inlined
 def powered_of(open_bits: Any, place: int, entry: int) -> Any:
     """Cycles for which an entry is powered."""
-    return open_bits.lines[place * ENTRIES + entry, POWERED]
+    return open_bits.lines[place * open_bits.bits.shape[1] + entry, POWERED]
 
 
 @inlined

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mcage.engines.numba_engine.jit import compiled, inlined, inner
 from mcage.engines.numba_engine.placement.contents import BITS
 from mcage.engines.numba_engine.placement.packing import begin_of, is_late, residency_of
-from mcage.engines.numba_engine.placement.redirect import ENTRIES, index
+from mcage.engines.numba_engine.placement.redirect import index
 from mcage.engines.numba_engine.placement.residencies import END, EVER, PARTIAL, Residencies
 from mcage.engines.numba_engine.simd import (
     AT_ONCE,
@@ -106,11 +106,12 @@ def _start(instance: int, place: int, tracking: Any, open_bits: Any) -> None:
     Parameters as for `_finish`.
     """
     cells, progress, lines = tracking.cells, tracking.progress, open_bits.lines
-    for entry in range(ENTRIES):
+    entries = open_bits.bits.shape[1]
+    for entry in range(entries):
         progress.depends[instance, entry] = False
         progress.mixed[instance, entry] = False
-        line = index(place * ENTRIES + entry)
-        of_entry = instance * ENTRIES + entry
+        line = index(place * entries + entry)
+        of_entry = instance * entries + entry
         first, last = cells.first[of_entry], cells.first[of_entry + 1]
         for cell in range(IN_ROW):
             lines[line, AT_ONE + cell] = 0
@@ -194,7 +195,7 @@ def _advance_late(
 ) -> None:
     """Add the occupants of an instance that began in the LDS; parameters as above."""
     facts, passes = residencies.facts, len(residencies.selector_starts)
-    for entry in range(ENTRIES):
+    for entry in range(residencies.slice_.entries):
         for i in range(occupants.first[entry * passes], occupants.first[(entry + 1) * passes]):
             occupant = occupants.occupant[i]
             if not is_late(occupant):
@@ -227,7 +228,7 @@ def _sum_residency(residencies: Any, residency: int, begin: int, lasts: int, sum
 @inlined
 def _add(lasts: int, place: int, entry: int, tracking: Any, open_bits: Any, sums: Any) -> None:
     """Let a residency, which is summed up, live in an entry."""
-    lines, line = open_bits.lines, index(place * ENTRIES + entry)
+    lines, line = open_bits.lines, index(place * open_bits.bits.shape[1] + entry)
     lines[line, POWERED] += lasts
     for cell in range(IN_ROW):
         lines[line, AT_ONE + cell] += _sum_at(sums, lines[line, PLACE + cell])
@@ -266,18 +267,19 @@ def _finish(
     known.
     """
     cells, progress, seconds = tracking.cells, tracking.progress, tracking.seconds
-    for entry in range(ENTRIES):
+    entries = residencies.slice_.entries
+    for entry in range(entries):
         if progress.depends[instance, entry]:
             open_bits.bits[place, entry] = 0
             work_out_entry(residencies, occupants, scale, instance, entry, tracking, events)
             continue
         powered = np.int64(powered_of(open_bits, place, entry))
         first, last = (
-            cells.first[instance * ENTRIES + entry],
-            cells.first[instance * ENTRIES + entry + 1],
+            cells.first[instance * entries + entry],
+            cells.first[instance * entries + entry + 1],
         )
         for cell in range(IN_ROW):
-            at_one = open_bits.lines[place * ENTRIES + entry, AT_ONE + cell]
+            at_one = open_bits.lines[place * entries + entry, AT_ONE + cell]
             progress.cycles_at_one[first, cell] = at_one
         for row in range(first, last):
             for cell in range(IN_ROW):

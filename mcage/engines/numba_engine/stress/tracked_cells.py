@@ -9,18 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.numba_engine.events import (
-    BLOCK_COMPONENTS,
-    Events,
-    gather_events,
-    lit_components,
-)
+from mcage.engines.numba_engine.events import Events, gather_events, lit_components
 from mcage.engines.numba_engine.jit import compiled, inner
 from mcage.engines.numba_engine.placement.packing import begin_of, block_of, residency_of
-from mcage.engines.numba_engine.placement.redirect import (
-    ENTRIES,
-    WHOLE_ENTRY,
-)
+from mcage.engines.numba_engine.placement.redirect import WHOLE_ENTRY
 from mcage.engines.numba_engine.placement.residencies import (
     END,
     PARTIAL,
@@ -85,10 +77,11 @@ def _start(instance: int, occupants: Any, groups: Any, progress: Any) -> None:
     """Bring the cells of an instance to the start of an epoch."""
     for place in range(progress.upcoming.shape[1]):
         progress.upcoming[instance, place] = occupants.first[place]
-    for entry in range(ENTRIES):
+    entries = progress.depends.shape[1]
+    for entry in range(entries):
         progress.depends[instance, entry] = False
         progress.mixed[instance, entry] = False
-    begin, end = instance * ENTRIES, (instance + 1) * ENTRIES
+    begin, end = instance * entries, (instance + 1) * entries
     for group in range(groups.first[begin], groups.first[end]):
         progress.powered[group] = 0
         for cell in range(TOGETHER):
@@ -105,9 +98,10 @@ def _advance(
     facts, cycle, occupant_at = residencies.facts, residencies.writes.cycle, occupants.occupant
     gated, passes = residencies.rules.gated, len(residencies.selector_starts)
     block_at, contents, writes = groups.block, residencies.contents, residencies.writes
-    for entry in range(ENTRIES):
-        begin = groups.first[instance * ENTRIES + entry]
-        end = groups.first[instance * ENTRIES + entry + 1]
+    entries = residencies.slice_.entries
+    for entry in range(entries):
+        begin = groups.first[instance * entries + entry]
+        end = groups.first[instance * entries + entry + 1]
         if begin == end:
             continue
         for pass_ in range(passes):
@@ -123,7 +117,7 @@ def _advance(
                 now, leaves = cycle[write], np.int64(facts[residency, END])
                 writes_end = np.int64(facts[residency, WRITES_END])
                 if block != WHOLE_ENTRY:
-                    shift = np.uint64(block * BLOCK_COMPONENTS)
+                    shift = np.uint64(block * contents.block_components)
                     progress.mixed[instance, entry] = True
                     # A record powers all of its block, with what its other cells hold.
                     progress.depends[instance, entry] |= gated
@@ -175,12 +169,13 @@ def _finish(
     """
     groups, progress, seconds = tracking.groups, tracking.progress, tracking.seconds
     cycles, gated = residencies.kernels.cycles[occupants.kernel], residencies.rules.gated
-    for entry in range(ENTRIES):
+    entries = residencies.slice_.entries
+    for entry in range(entries):
         if progress.depends[instance, entry]:
             work_out_entry(residencies, occupants, scale, instance, entry, tracking, events)
             continue
-        begin = groups.first[instance * ENTRIES + entry]
-        end = groups.first[instance * ENTRIES + entry + 1]
+        begin = groups.first[instance * entries + entry]
+        end = groups.first[instance * entries + entry + 1]
         for group in range(begin, end):
             if not gated:
                 _come_round(residencies, cycles, groups, progress, group)
@@ -235,21 +230,21 @@ def work_out_entry(
 ) -> None:
     """Add the times of an entry's cells if it matters what was there before an occupant."""
     cells, seconds = tracking.cells, tracking.seconds
-    mixed = tracking.progress.mixed[instance, entry]
-    first = cells.first[instance * ENTRIES + entry]
+    mixed, contents = tracking.progress.mixed[instance, entry], residencies.contents
+    of_entry = instance * residencies.slice_.entries + entry
+    first, last = cells.first[of_entry], cells.first[of_entry + 1]
     gathered = -1
-    last = cells.first[instance * ENTRIES + entry + 1]
     for number in range(first * IN_ROW, last * IN_ROW):
         place: Any = np.int64(cells.place[number // IN_ROW, number % IN_ROW])
         tracked = cells.tracked[number // IN_ROW, number % IN_ROW]
         if tracked < 0:
             continue
         bit, component = place // COMPONENTS, place % COMPONENTS
-        block = component // BLOCK_COMPONENTS if mixed else WHOLE_ENTRY
+        block = component // contents.block_components if mixed else WHOLE_ENTRY
         if block != gathered:
             gather_events(residencies, occupants, entry, block, events)
             gathered = block
-        lit_components(residencies.contents, events, bit, block)
+        lit_components(contents, events, bit, block)
         count = events.orbits[len(residencies.selector_starts)]
         ones = _sum_component(events.lit, events.held, count, component)
         powered = _sum_component(events.powered, events.held, count, component)

@@ -5,13 +5,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.numba_engine.events import BLOCK_COMPONENTS
 from mcage.engines.numba_engine.placement.contents import BITS, CODE_BITS
-from mcage.engines.numba_engine.placement.redirect import ENTRIES, WHOLE_ENTRY
+from mcage.engines.numba_engine.placement.redirect import WHOLE_ENTRY
 from mcage.engines.numba_engine.simd import COMPONENTS, TOGETHER
 from mcage.engines.numba_engine.stress.open_bits import IN_ROW
 from mcage.engines.tracked_cells import TrackedCells
-from mcage.geometry import SLICE
+from mcage.geometry import SliceGeometry
 
 
 class TrackedGroups(NamedTuple):
@@ -19,7 +18,7 @@ class TrackedGroups(NamedTuple):
 
     Attributes
     ----------
-    first : int64[256 * instances + 1]
+    first : int64[entries * instances + 1]
         First group of each entry of each instance.
     block : int64[groups]
         Block whose records overwrite the cells, or 4 if no record does.
@@ -44,7 +43,7 @@ class CellList(NamedTuple):
 
     Attributes
     ----------
-    first : int64[256 * instances + 1]
+    first : int64[entries * instances + 1]
         First row of each entry of each instance.
     place : uint32[rows, 4]
         64 times the bit, plus the component: narrower, hence faster to look sums up by.
@@ -72,11 +71,11 @@ class Progress(NamedTuple):
         End of the latest occupant, -1 before; start of the first occupant.
     write, shift : int64[groups, passes], uint64[groups, passes]
         What the cells hold since then, and how many components further on than in its plane.
-    upcoming : int64[instances, 256 * passes]
+    upcoming : int64[instances, entries * passes]
         Occupant that comes next.
-    depends : bool[instances, 256]
+    depends : bool[instances, entries]
         Entries of whose cells it matters what they held before an occupant.
-    mixed : bool[instances, 256]
+    mixed : bool[instances, entries]
         Entries of which blocks hold records.
     """
 
@@ -109,14 +108,16 @@ class Tracking(NamedTuple):
     seconds: NDArray[np.float64]
 
 
-def groups_of(tracked: TrackedCells, instances: int, in_blocks: bool) -> TrackedGroups:
+def groups_of(
+    tracked: TrackedCells, geometry: SliceGeometry, instances: int, in_blocks: bool
+) -> TrackedGroups:
     """Put tracked cells into groups; if values go to blocks, by what overwrites them."""
-    entry, bits = np.divmod(tracked.cell, SLICE.entry_bits)
+    entry, bits = np.divmod(tracked.cell, geometry.entry_bits)
     component, column = np.divmod(bits, BITS)
-    block, within = np.divmod(component, BLOCK_COMPONENTS)
+    block, within = np.divmod(component, geometry.block_components)
     in_record = (within == 0) | ((within == 1) & (column < CODE_BITS))
     block = np.where(in_record & in_blocks, block, WHOLE_ENTRY)
-    place = tracked.instance * ENTRIES + entry
+    place = tracked.instance * geometry.entries + entry
     order = np.lexsort((bits, block, place))
     kind = (place * (WHOLE_ENTRY + 1) + block)[order]
     begins = np.flatnonzero(np.diff(kind, prepend=-1))
@@ -126,7 +127,7 @@ def groups_of(tracked: TrackedCells, instances: int, in_blocks: bool) -> Tracked
     opens = order[rank % TOGETHER == 0]
     shape = (count, TOGETHER)
     groups = TrackedGroups(
-        first=np.searchsorted(place[opens], np.arange(ENTRIES * instances + 1)),
+        first=np.searchsorted(place[opens], np.arange(geometry.entries * instances + 1)),
         block=block[opens],
         column=np.zeros(shape, dtype=np.int64),
         component=np.zeros(shape, dtype=np.uint64),
@@ -138,13 +139,13 @@ def groups_of(tracked: TrackedCells, instances: int, in_blocks: bool) -> Tracked
     return groups
 
 
-def cells_of(tracked: TrackedCells, instances: int) -> CellList:
+def cells_of(tracked: TrackedCells, geometry: SliceGeometry, instances: int) -> CellList:
     """List tracked cells entry by entry, those of a bit side by side."""
-    entry, bits = np.divmod(tracked.cell, SLICE.entry_bits)
+    entry, bits = np.divmod(tracked.cell, geometry.entry_bits)
     component, column = np.divmod(bits, BITS)
-    where, place = tracked.instance * ENTRIES + entry, column * COMPONENTS + component
+    where, place = tracked.instance * geometry.entries + entry, column * COMPONENTS + component
     order = np.lexsort((place, where))
-    count = np.bincount(where, minlength=ENTRIES * instances)
+    count = np.bincount(where, minlength=geometry.entries * instances)
     first = np.append(0, np.cumsum(np.maximum(1, -(-count // IN_ROW))))
     rank = np.arange(len(order)) - np.repeat(np.cumsum(count) - count, count)
     at = first[where[order]] + rank // IN_ROW, rank % IN_ROW
@@ -157,7 +158,9 @@ def cells_of(tracked: TrackedCells, instances: int) -> CellList:
     return cells
 
 
-def new_progress(rows: int, groups: int, instances: int, passes: int, cycles: Any) -> Any:
+def new_progress(
+    rows: int, groups: int, entries: int, instances: int, passes: int, cycles: Any
+) -> Any:
     """Make space for progress; `cycles` is an array of the type of sums of cycles."""
     return Progress(
         np.empty((rows, IN_ROW), cycles.dtype),
@@ -167,7 +170,7 @@ def new_progress(rows: int, groups: int, instances: int, passes: int, cycles: An
         np.empty((groups, passes), np.int64),
         np.empty((groups, passes), np.int64),
         np.empty((groups, passes), np.uint64),
-        np.empty((instances, ENTRIES * passes), np.int64),
-        np.empty((instances, ENTRIES), np.bool_),
-        np.empty((instances, ENTRIES), np.bool_),
+        np.empty((instances, entries * passes), np.int64),
+        np.empty((instances, entries), np.bool_),
+        np.empty((instances, entries), np.bool_),
     )

@@ -1,5 +1,6 @@
 """Memory in which the instances of a thread, and of a batch, are worked on."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 from mcage.concurrency import Pool
 from mcage.engines.numba_engine.cell_times import new_times
 from mcage.engines.numba_engine.events import new_events
-from mcage.engines.numba_engine.placement.redirect import COUNTERS, ENTRIES, Homes, new_homes
+from mcage.engines.numba_engine.placement.redirect import COUNTERS, Homes, new_homes
 from mcage.engines.numba_engine.placement.residencies import Residencies
 from mcage.engines.numba_engine.stress.bounds import Views, new_views
 from mcage.engines.numba_engine.stress.kept_cells import Cells, new_cells
@@ -23,7 +24,7 @@ class PlacementWorkspace(NamedTuple):
     ----------
     homes : Homes
         Homes of an instance.
-    fill : int64[256 * passes]
+    fill : int64[entries * passes]
         Where the next occupant of each entry goes.
     counters : int64[8]
         Counters that nobody asks for.
@@ -73,11 +74,11 @@ class BatchMemory(NamedTuple):
     cells: Pool[Cells]
 
 
-def new_batch_memory() -> BatchMemory:
-    """Make memory for batches; there is none at first."""
+def new_batch_memory(entries: int) -> BatchMemory:
+    """Make memory for batches of slices of so many entries; there is none at first."""
     return BatchMemory(
         Pool(lambda occupants: np.empty(occupants, np.uint32), len),
-        Pool(new_cells, lambda cells: len(cells.kept)),
+        Pool(partial(new_cells, entries), lambda cells: len(cells.kept)),
     )
 
 
@@ -85,6 +86,7 @@ def new_workspace(residencies: Residencies) -> Any:
     """Make memory that is enough for any kernel."""
     passes, kernels = len(residencies.selector_starts), residencies.kernels
     write_starts, cycles = residencies.write_starts, residencies.at_most
+    entries = residencies.slice_.entries
     most_residencies, most_writes = 0, 0
     for kernel in range(len(kernels.cycles)):
         first, last = kernels.first_residency[kernel], kernels.first_residency[kernel + 1]
@@ -92,18 +94,18 @@ def new_workspace(residencies: Residencies) -> Any:
         most_writes = max(most_writes, write_starts[last] - write_starts[first])
     return Workspace(
         PlacementWorkspace(
-            new_homes(passes, most_residencies),
-            np.empty(ENTRIES * passes, np.int64),
+            new_homes(residencies.slice_, passes, most_residencies),
+            np.empty(entries * passes, np.int64),
             np.zeros(COUNTERS, np.int64),
             np.empty((SIDE_BY_SIDE, most_residencies, passes), np.int16),
             np.empty(SIDE_BY_SIDE, np.bool_),
         ),
-        new_views(passes, cycles),
+        new_views(entries, passes, cycles),
         CellWorkspace(
             new_events(passes * most_writes, passes, cycles),
             new_times(cycles),
             new_times(cycles),
-            new_open_bits(cycles),
+            new_open_bits(entries, cycles),
             np.empty(2),
         ),
     )

@@ -1,0 +1,51 @@
+"""Slices of other geometry than that of the papers: the engines against the oracle, and alike."""
+
+import random
+from itertools import cycle
+
+import pytest
+from engine_cases import (
+    NUMBA,
+    assert_replays_as_the_oracle,
+    assert_same,
+    assert_same_lives,
+    duties_of,
+    possible_fault_heeding_techniques,
+    possible_techniques,
+    random_replays,
+    seeded_fault_maps,
+)
+from geometries import DRAWN, on, random_geometry
+from trace_strategies import SPILLING, random_fault_map, random_trace
+
+from mcage.replays.prepare import prepare
+from mcage.techniques import TECHNIQUES
+
+SMALL = {"window_sizes": (1, 5), "slots": (1, 3), "accesses": (0, 10), "phases": (1, 1)}
+SEED = 7
+HEEDING = possible_fault_heeding_techniques()
+
+
+@pytest.mark.parametrize("geometry", DRAWN, ids=lambda geometry: geometry.name)
+@pytest.mark.parametrize("name", TECHNIQUES)
+def test_the_oracle_agrees(name, geometry):
+    with on(geometry):
+        rng = random.Random(f"{name} {geometry.name}")
+        trace, fault_map = random_trace(rng, **SMALL), random_fault_map(rng)
+        assert_replays_as_the_oracle(trace, TECHNIQUES[name], 64, fault_map)
+
+
+@pytest.mark.parametrize("name", possible_techniques())
+def test_engines_agree_on_drawn_geometries(name):
+    rng = random.Random(name)
+    with on(random_geometry(rng)):
+        trace = random_trace(rng, **(SMALL if name not in HEEDING else SPILLING))
+        replay = prepare(trace, possible_techniques()[name])
+        assert_same([NUMBA], replay, seeded_fault_maps(rng.getrandbits(32)))
+
+
+@pytest.mark.parametrize(("name", "geometry"), [*zip(HEEDING, cycle(DRAWN), strict=False)])
+def test_stress_agrees_to_the_last_bit(name, geometry):
+    with on(geometry):
+        duties = duties_of(random_replays(HEEDING[name], seed=SEED))
+        assert_same_lives([NUMBA], duties, 3)
