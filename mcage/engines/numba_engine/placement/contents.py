@@ -55,10 +55,35 @@ class Contents(NamedTuple):
     block_components: int
 
 
-def repeated(components: int, geometry: SliceGeometry) -> np.uint64:
+def _repeated(components: int, geometry: SliceGeometry) -> np.uint64:
     """A set of the components of an entry, repeated until 64 are told."""
     places = range(0, COMPONENTS, geometry.components)
     return np.uint64(sum(components << place for place in places) & (1 << COMPONENTS) - 1)
+
+
+def contents_of(
+    schedule: Schedule, planes: NDArray[np.uint64], masks: list[NDArray[np.uint64]]
+) -> Contents:
+    """Contents of the slice that a schedule is about.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        A schedule of the technique.
+    planes : uint64[contents, 32]
+        Distinct contents.
+    masks : list of uint64[masks, 32]
+        What is overwritten, from `FIRST_PARTIAL` on.
+    """
+    geometry = schedule.geometry
+    first_block = _repeated((1 << geometry.block_components) - 1, geometry)
+    return Contents(
+        planes=planes,
+        masks=np.concatenate([_common_masks(geometry), *masks]),
+        regions_on=_regions_on(schedule),
+        first_block=np.array([first_block]),
+        block_components=geometry.block_components,
+    )
 
 
 def planes_of(
@@ -80,15 +105,15 @@ def planes_of(
     return by_bit(np.concatenate([stored_values.contents[used], contents])), image
 
 
-def common_masks(geometry: SliceGeometry) -> NDArray[np.uint64]:
+def _common_masks(geometry: SliceGeometry) -> NDArray[np.uint64]:
     """Return the first rows of `Contents.masks`: all cells, and the cells of a record."""
     masks = np.full((FIRST_PARTIAL, BITS), ALL_COMPONENTS)
-    masks[RECORD] = repeated(0b01, geometry)
-    masks[RECORD, :CODE_BITS] = repeated(0b11, geometry)
+    masks[RECORD] = _repeated(0b01, geometry)
+    masks[RECORD, :CODE_BITS] = _repeated(0b11, geometry)
     return masks
 
 
-def regions_on(schedule: Schedule) -> NDArray[np.uint64]:
+def _regions_on(schedule: Schedule) -> NDArray[np.uint64]:
     """Components in every set of regions: uint64[16, 32]."""
     each = by_bit(schedule.stored_values.region_masks)
     sets = np.zeros((ALL_REGIONS + 1, BITS), dtype=np.uint64)

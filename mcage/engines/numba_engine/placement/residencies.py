@@ -20,10 +20,8 @@ from mcage.engines.numba_engine.placement.contents import (
     RECORD,
     Contents,
     by_bit,
-    common_masks,
+    contents_of,
     planes_of,
-    regions_on,
-    repeated,
 )
 from mcage.engines.numba_engine.placement.operations import KINDS, Operations, operations_of
 from mcage.engines.numba_engine.simd import AT_ONCE, COMPONENTS, sum_planes
@@ -218,12 +216,10 @@ def residencies_of(replays: tuple[PreparedReplay, ...]) -> Residencies:
             first_operation=_starts([len(part.operations.code) for part in parts]),
         ),
         writes=_joined_writes(parts, first_residency, cycles),
-        contents=Contents(
-            planes=aligned_join([part.planes for part in parts]),
-            masks=np.concatenate([common_masks(geometry), *(part.masks for part in parts)]),
-            regions_on=regions_on(replays[0].schedule),
-            first_block=np.array([repeated((1 << geometry.block_components) - 1, geometry)]),
-            block_components=geometry.block_components,
+        contents=contents_of(
+            replays[0].schedule,
+            aligned_join([part.planes for part in parts]),
+            [part.masks for part in parts],
         ),
         operations=_joined_operations(parts, first_residency, first_write),
         selector_starts=selector_starts,

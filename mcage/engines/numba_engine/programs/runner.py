@@ -9,15 +9,12 @@ from mcage.engines.numba_engine.placement.contents import (
     BITS,
     FIRST_PARTIAL,
     RECORD,
-    Contents,
     by_bit,
-    common_masks,
+    contents_of,
     planes_of,
-    regions_on,
 )
 from mcage.engines.numba_engine.programs.machine import machine_of, new_slice
 from mcage.engines.numba_engine.programs.times import Stored, times_of_slice
-from mcage.engines.numba_engine.simd import COMPONENTS
 from mcage.engines.programs.runner import (
     FINE,
     Arrivals,
@@ -69,8 +66,9 @@ class NumbaProgramRunner(ProgramRunner):
 
     def cell_times(self, arrivals: Arrivals, passes: int) -> tuple[Integers, Integers]:
         """See `ProgramRunner.cell_times`."""
-        entries, orbit_cycles = self.replay.geometry.entries, passes * self.replay.cycles
-        ones = np.zeros((entries, COMPONENTS, BITS), dtype=np.int64)
+        geometry, orbit_cycles = self.replay.geometry, passes * self.replay.cycles
+        entries, components = geometry.entries, geometry.components
+        ones = np.zeros((entries, components, BITS), dtype=np.int64)
         powered = np.zeros_like(ones)
         order = np.argsort(arrivals.entry, kind="stable")
         first = np.searchsorted(arrivals.entry[order], np.arange(entries + 1))
@@ -98,9 +96,8 @@ def _stored(replay: ProgrammedReplay) -> Stored:
     mask[:] = stored_values.mask
     mask[mask > 0] += FIRST_PARTIAL - 1
     mask[stored_values.is_record] = RECORD
-    masks = np.concatenate([common_masks(), by_bit(stored_values.masks[1:])])
-    contents = Contents(planes, masks, regions_on(schedule))
-    return Stored(contents, image, mask, replay.technique.gates_released)
+    contents = contents_of(schedule, planes, [by_bit(stored_values.masks[1:])])
+    return Stored(contents, image, mask, replay.technique.gates_released, replay.geometry.blocks)
 
 
 def _read_only(array: Integers) -> Integers:

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.cell_times import ALL_BITS, clear, hand_over, plane_times
-from mcage.engines.numba_engine.events import BLOCKS
 from mcage.engines.numba_engine.jit import compiled, inner
 from mcage.engines.numba_engine.placement.contents import ALL_REGIONS, RECORD, WHOLE, Contents
 from mcage.engines.numba_engine.placement.redirect import WHOLE_ENTRY
@@ -23,12 +22,15 @@ class Stored(NamedTuple):
         Row of `Contents.planes` that each stores, and row of `Contents.masks` that it overwrites.
     gated : bool
         Whether a place is off while it holds no value.
+    blocks : int
+        Blocks of an entry.
     """
 
     contents: Contents
     image: NDArray[np.int64]
     mask: NDArray[np.int64]
     gated: bool
+    blocks: int
 
 
 @compiled
@@ -42,7 +44,7 @@ def times_of_slice(
     ones: NDArray[np.int64],
     powered: NDArray[np.int64],
 ) -> None:
-    """Add the cycles of all cells at '1' and powered: int64[entries, 64, 32].
+    """Add the cycles of all cells at '1' and powered: int64[entries, components, 32].
 
     Parameters
     ----------
@@ -56,7 +58,7 @@ def times_of_slice(
         Cycles after which all of it repeats.
     events, times : Events, Times
         Workspaces.
-    ones, powered : int64[entries, 64, 32]
+    ones, powered : int64[entries, components, 32]
         Added to.
     """
     for entry in range(len(first) - 1):
@@ -67,7 +69,7 @@ def times_of_slice(
         records = False
         for i in range(begin, end):
             records |= stored.mask[arrivals.write[i]] == RECORD
-        for block in range(BLOCKS) if records else range(WHOLE_ENTRY, WHOLE_ENTRY + 1):
+        for block in range(stored.blocks) if records else range(WHOLE_ENTRY, WHOLE_ENTRY + 1):
             whole = _gather(stored, arrivals, begin, end, orbit_cycles, block, events)
             plane_times(stored.contents, events, whole, ALL_BITS, block, times)
         hand_over(times, 1, ones[entry], powered[entry])
