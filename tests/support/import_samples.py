@@ -3,10 +3,13 @@
 import json
 from pathlib import Path
 
+import numpy as np
+
 from mcage.traces.importing.limits import Options
 from mcage.traces.importing.run import import_traces
 
 FOLDER = Path(__file__).parents[1] / "samples"
+ORIGINS = ("alloc_work_group", "alloc_wavefront")
 NAMES = sorted(
     str(path.relative_to(FOLDER)).removesuffix(".expected.json")
     for path in FOLDER.glob("*/*.expected.json")
@@ -25,6 +28,15 @@ def files_of(name):
         for path in (FOLDER / name).parent.iterdir()
         if path.name.startswith(f"{Path(name).name}.") and path.suffix != ".json"
     )
+
+
+def assert_same_events(trace, wanted):
+    """Check that two traces say the same; rows of contents and kernels may be numbered anew."""
+    for column in ("cycle", "kind", "slot", "reg", "exec_mask", *ORIGINS):
+        np.testing.assert_array_equal(getattr(trace, column), getattr(wanted, column), column)
+    contents = [each.values[each.value[each.value >= 0]] for each in (trace, wanted)]
+    np.testing.assert_array_equal(*contents)
+    assert (trace.cycles, trace.geometry) == (wanted.cycles, wanted.geometry)
 
 
 def imported(paths, folder, format_name="auto", **options):

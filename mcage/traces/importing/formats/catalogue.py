@@ -1,19 +1,13 @@
 """The formats that can be imported: one module each, with one value ``FORMAT``."""
 
-from mcage.traces.importing.formats import (
-    accelsim,
-    cutracer,
-    gem5,
-    mgpusim,
-    multi2sim,
-    nvbit,
-    plain_csv,
-    recorder,
-)
+from mcage.traces.importing.formats import accelsim, cutracer, gem5, mgpusim, nvbit, recorder
 from mcage.traces.importing.formats.format import Format
+from mcage.traces.importing.formats.multi2sim import text as multi2sim
+from mcage.traces.importing.formats.plain import arrays, table
 
 FORMATS: tuple[Format, ...] = (
-    plain_csv.FORMAT,
+    table.FORMAT,
+    arrays.FORMAT,
     recorder.FORMAT,
     gem5.FORMAT,
     multi2sim.FORMAT,

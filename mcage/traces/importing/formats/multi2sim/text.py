@@ -3,7 +3,7 @@
 A block of the text is a line with the instruction and one with its effects: ``t65: V3<=(4) ...``
 for each active work-item. Which parenthesis holds the value depends on the instruction; floats are
 printed with six digits, so that their bits are not known. The text has no cycles, no places and no
-windows; the file of ``--trace`` has them (`multi2sim_timing`).
+windows; the file of ``--trace`` has them (`timing`).
 Read in Multi2Sim 77b16e0b: WorkItemIsa.cc, Wavefront.cc, Emulator.cc, timing/ComputeUnit.cc.
 """
 
@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import lru_cache
 
 from mcage.traces.importing.formats.format import Format
-from mcage.traces.importing.formats.multi2sim_timing import Instruction, Timing, is_timing
+from mcage.traces.importing.formats.multi2sim.timing import Instruction, Timing, is_timing
 from mcage.traces.importing.limits import Options
 from mcage.traces.importing.recording import Recording
 from mcage.traces.importing.sources import Source

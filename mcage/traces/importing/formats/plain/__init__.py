@@ -1,0 +1,1 @@
+"""What users write themselves, as docs/importing.md describes it: a table, or arrays."""

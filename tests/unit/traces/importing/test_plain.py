@@ -1,0 +1,155 @@
+"""Traces that users write down themselves, as CSV or NPZ."""
+
+import gzip
+import io
+
+import numpy as np
+import pytest
+import zstandard
+from import_samples import assert_same_events, imported
+from plain_files import plain_arrays, plain_table
+
+from mcage.errors import UserError
+from mcage.traces import bundled_trace, first_generations, load_trace
+
+HEAD = "# lanes: 32\ncycle,event,window,register,lanes,values,size\n"
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    return first_generations(bundled_trace("ScanLargeArrays"), 1)
+
+
+def table(tmp_path, rows, head=HEAD):
+    path = tmp_path / "run.csv"
+    path.write_text(head + rows)
+    return imported([path], tmp_path)
+
+
+def only_trace(result, folder):
+    ((name, made),) = result.slices
+    loaded = load_trace(folder / name)
+    assert loaded.digest() == made.trace.digest()
+    return loaded
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("packed", [bytes, gzip.compress, zstandard.compress])
+def test_a_table_gives_the_trace_that_it_says(recorded, tmp_path, packed, end):
+    path = tmp_path / "run.csv"
+    path.write_bytes(packed(plain_table(recorded).replace("\n", end).encode()))
+    result = imported([path], tmp_path)
+    trace = only_trace(result, tmp_path)
+    assert_same_events(trace, recorded)
+    assert trace.kernels == recorded.kernels
+    assert result.slices[0][0] == "run.cu3.simd1.h5"
+    assert result.recording.tools == {"recorder": "1.0"}
+    assert trace.source["tools"] == {"recorder": "1.0"}
+    assert trace.source["approximate"] == {}
+
+
+def test_arrays_give_the_trace_that_they_say(recorded, tmp_path):
+    np.savez_compressed(tmp_path / "run.npz", **plain_arrays(recorded))
+    trace = only_trace(imported([tmp_path / "run.npz"], tmp_path), tmp_path)
+    assert_same_events(trace, recorded)
+    assert trace.kernels == recorded.kernels
+
+
+def test_a_last_line_without_a_line_break_counts(tmp_path):
+    assert only_trace(table(tmp_path, "3,write,a,0,,7,"), tmp_path).writes == 1
+
+
+def test_windows_without_allocations_last_from_first_to_last_access(tmp_path):
+    result = table(tmp_path, "5,write,a,9,,7,\n8,read,a,9,,,\n9,write,b,0,1,ff,\n")
+    trace = only_trace(result, tmp_path)
+    assert result.recording.inferred["windows"] == "from the first to the last access"
+    assert trace.windows == 2
+    assert trace.cycle.tolist() == [0, 0, 3, 3, 4, 4, 4]
+    assert trace.window_sizes == (1, 10)
+    assert trace.geometry.components == 32
+
+
+def test_values_are_one_for_all_lanes_or_one_for_each(tmp_path):
+    result = table(tmp_path, "0,write,a,0,,0xdeadbeef,\n1,write,a,0,5,1 2,\n")
+    trace = only_trace(result, tmp_path)
+    assert trace.values[trace.value[1]].tolist() == [0xDEADBEEF] * 32
+    assert trace.values[trace.value[2]].tolist() == [1, 0xDEADBEEF, 2, *[0xDEADBEEF] * 29]
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ("0,write,a,0,,1 2,", "line 3: has 2 values for 32 lanes"),
+        ("0,write,a,0,100000000,1,", "line 3: lanes: '100000000' is no hexadecimal"),
+        ("0,write,a,0,0,1,", "line 3: a write without lanes"),
+        ("0,write,a,0,,100000000,", "line 3: values: '100000000'"),
+        ("0,write,a,300,,1,", "line 3: register 300 is outside"),
+        ("-1,write,a,0,,1,", "line 3: cycle is '-1'"),
+        ("0,write,a,0,,1", "line 3: has 6 columns"),
+        ('0,write,"a,0,,1,', "line 3: "),
+        ("0,jump,a,0,,1,", "line 3: event 'jump'"),
+        ("0,release,a,,,,", "line 3: window a is released, but not open"),
+        ("0,alloc,a,,,,4\n0,alloc,a,,,,4", "line 4: window a is allocated, but still open"),
+        ("0,alloc,a,,,,256", "line 3: window a has 256 registers"),
+        ("0,alloc,a,,,,4\n1,write,a,4,,1,", "line 4: register 4 is outside"),
+        ("5,write,a,0,,1,\n4,write,a,0,,1,", "line 4: cycle 4 is before"),
+        ("0,alloc,a,,,,4\n1,read,a,0,,,", "no register write"),
+    ],
+)
+def test_a_mistake_is_refused_with_its_line(tmp_path, rows, words):
+    with pytest.raises(UserError, match=words):
+        table(tmp_path, rows)
+    assert [path.name for path in tmp_path.iterdir()] == ["run.csv"]
+
+
+@pytest.mark.parametrize(
+    ("head", "words"),
+    [
+        ("cycle,event,window\n", "line 1: no line '# lanes: 32'"),
+        ("# lanes: 16\n", "line 1: 16 lanes"),
+        ("# lanes: 32\ncycle,event,window,cycle\n", "line 2: column 'cycle'"),
+        ("# lanes: 32\ncycle,event,window,colour\n", "line 2: column 'colour' is unknown"),
+        ("# lanes: 32\ncycle,event\n", "line 2: has no column 'window'"),
+        ("# lanes: 32\n", "has no line with the names of the columns"),
+    ],
+)
+def test_a_head_that_is_no_head_is_refused(tmp_path, head, words):
+    (tmp_path / "run.csv").write_text(head)
+    with pytest.raises(UserError, match=words):
+        imported([tmp_path / "run.csv"], tmp_path, "csv")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"value": None}, "has no array 'value'"),
+        ({"colour": [1]}, "array 'colour' is unknown"),
+        ({"kind": [2, 9]}, "event 1: kind 9"),
+        ({"cycle": [0.5, 1]}, "cycle has type float64"),
+        ({"reg": [0]}, r"reg has shape \(1,\), must be \(2,\)"),
+        ({"value": [0, 1]}, "event 1: row 1 of values does not exist"),
+        ({"exec": [1, 0]}, "event 1: a write of the lanes 0x0"),
+        ({"values": np.zeros((1, 16), int)}, "values has 16 columns"),
+        ({"values": np.array([{}])}, "array 'values' cannot be read"),
+    ],
+)
+def test_arrays_that_are_wrong_are_refused(tmp_path, change, words):
+    arrays = {"cycle": [0, 1], "kind": [2, 2], "window": [0, 0], "reg": [0, 0], "value": [0, 0]}
+    arrays |= {"values": np.zeros((1, 32), int)} | change
+    arrays = {name: array for name, array in arrays.items() if array is not None}
+    np.savez(tmp_path / "run.npz", **arrays)
+    with pytest.raises(UserError, match=words):
+        imported([tmp_path / "run.npz"], tmp_path)
+
+
+def test_an_archive_that_would_fill_the_memory_is_refused(tmp_path):
+    content = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        content, {"descr": "<u4", "fortran_order": False, "shape": (1 << 40, 32)}
+    )
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "run.npz", "w") as archive:
+        archive.writestr("values.npy", content.getvalue())
+    with pytest.raises(UserError, match="not as its header says"):
+        imported([tmp_path / "run.npz"], tmp_path)
