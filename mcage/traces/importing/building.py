@@ -70,6 +70,9 @@ def build_traces(
         of_slice = placed.place.name(recording.lanes)
         if recording.limits.slices and of_slice not in recording.limits.slices:
             continue
+        if not any(span.window.counted.writes for span in placed.spans):
+            recording.skipped.setdefault("slices whose windows have no write", [0, "", 0])[0] += 1
+            continue
         trace = _trace(placed, columns, values, f"{name} {of_slice}", source)
         yield ImportedSlice(of_slice, placed, trace)
 

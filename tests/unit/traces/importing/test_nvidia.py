@@ -177,6 +177,18 @@ def test_too_many_warps_without_an_end(tmp_path, monkeypatch):
     assert recording.skipped["records of warps that have ended, or of more warps than the grid has"]
 
 
+def test_a_slice_without_writes_is_no_trace(tmp_path):
+    """When reading ends early, a partition may hold warps of which nothing is known."""
+    content = text_of("nvbit/matrixtranspose-two-sms")
+    head, *records = re.split(rb"(?m)^(?=CTA )", content)
+    first = [record for record in records if record.startswith(b"CTA 0,0,0")]
+    others = [record for record in records if b"- S2R R0" in record]
+    (tmp_path / "part.txt").write_bytes(head + b"".join([*first, *others]))
+    result = imported([tmp_path / "part.txt"], tmp_path / "out")
+    assert result.recording.skipped["slices whose windows have no write"][0] == 6
+    assert [made.name for _, made in result.slices] == ["sm0.part0", "sm0.part1"]
+
+
 def test_a_part_of_the_time(tmp_path):
     content = text_of("nvbit/matrixtranspose-two-sms")
     limits = Limits(latest=200)
