@@ -89,9 +89,8 @@ class CompiledSeconds(TrackedSeconds):
             return super().histogram(instances, moments, shift, bins)
         counts, sampled = np.zeros((2, bins), dtype=np.int64), self._tracked.sampled
         first = len(self._tracked.cell) - self._instances * sampled
-        seconds = self._before[:, first:], self.now[:, first:]
-        when = moments.part, moments.age
-        _count(*seconds, sampled, instances, *when, _rates(shift), counts)
+        seconds, when = (self._before, self.now), (moments.part, moments.age)
+        _count(*seconds, first, sampled, instances, *when, _rates(shift), counts)
         return counts
 
 
@@ -259,6 +258,7 @@ def _find_failing(
 def _count(
     before: NDArray[np.float64],
     now: NDArray[np.float64],
+    first: int,
     sampled: int,
     instances: NDArray[np.int64],
     part: NDArray[np.float64],
@@ -266,11 +266,11 @@ def _count(
     rates: _Rates,
     counts: NDArray[np.int64],
 ) -> None:
-    """Count sampled cells per shift: counts int64[2, bins]."""
+    """Count sampled cells, which begin at the first, per shift: counts int64[2, bins]."""
     last = counts.shape[1] - 1
     for place in range(len(instances)):
         owner = instances[place]
-        for cell in range(owner * sampled, (owner + 1) * sampled):
+        for cell in range(first + owner * sampled, first + (owner + 1) * sampled):
             for kind in range(2):
                 begun = before[kind, cell]
                 busy = begun + (now[kind, cell] - begun) * part[place]

@@ -158,7 +158,10 @@ def _beside_the_largest(duty: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _by_bit(cells: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    return [cells[cells % COMPONENT_BITS == bit] for bit in range(COMPONENT_BITS)]
+    """Cells of each bit of a component, in their order."""
+    bit = (cells % COMPONENT_BITS).astype(np.uint8)
+    starts = np.cumsum(np.bincount(bit, minlength=COMPONENT_BITS))[:-1]
+    return np.split(cells[np.argsort(bit, kind="stable")], starts)
 
 
 def _unrivalled(duty: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -17,9 +17,10 @@ from mcage.engines.counts import (
 )
 from mcage.engines.numba_engine.placement import residencies
 from mcage.engines.numba_engine.placement.contents import RECORD
-from mcage.engines.numba_engine.placement.homes import count, homes_on
+from mcage.engines.numba_engine.placement.homes import homes_on
 from mcage.engines.numba_engine.placement.operations import ADVANCE, FREE, KINDS
 from mcage.engines.numba_engine.placement.residencies import residencies_of
+from mcage.engines.numba_engine.stress.placing import count
 from mcage.errors import UserError
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES

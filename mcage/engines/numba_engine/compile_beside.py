@@ -8,7 +8,7 @@ work. Whatever either has compiled, the other takes from the folder of machine c
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
@@ -19,7 +19,8 @@ from mcage.concurrency import usable_cores
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.numba_engine.engine import NumbaEngine
 from mcage.engines.numba_engine.jit import cache_folder
-from mcage.engines.numba_engine.stress.accumulator import Batch, NumbaStress
+from mcage.engines.numba_engine.stress.accumulator import NumbaStress
+from mcage.engines.numba_engine.stress.placing import Batch
 from mcage.engines.stress import FaultFreeDuties
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import GCN
@@ -68,21 +69,20 @@ def _mark() -> Path:
 def compile_all() -> None:
     """Compile what lives of redirected slices need, the longest first.
 
-    The step that they need first comes last: the process that needs it does not wait.
+    Where they live is asked for first of all, and last here: the process that needs it does not
+    wait.
     """
     engine = NumbaEngine()
     trace, maps = first_generations(bundled_trace(KERNEL), 1), fault_free_maps()
     replays = [prepare(trace, TECHNIQUES[technique]) for technique in REDIRECTING]
-    first, later = [], []
+    steps: list[Callable[[], object]] = []
     for replay in replays:
         stress = stress_of_nobody(engine, replay)
         nobody = Batch(0, 1.0, np.zeros(0, dtype=np.int64), maps[:0])
-        to_place, *others = stress.steps(nobody, stress.workspaces.take())
-        first += [to_place]
-        later += others
-    for step in (*later, *first):
+        _, *others = stress.steps(nobody, stress.workspaces.take())
+        steps += others
+    for step in steps:
         step()
-    engine.count(replays[0], maps)
     maps[0, 0] = 1
     engine.cell_times(replays[0], maps)
     _mark().touch()

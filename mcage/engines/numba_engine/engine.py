@@ -21,7 +21,7 @@ from mcage.engines.numba_engine.events import Events, new_events
 from mcage.engines.numba_engine.fixed_layout import fixed_layout_times
 from mcage.engines.numba_engine.jit import compiled
 from mcage.engines.numba_engine.placement.contents import BITS
-from mcage.engines.numba_engine.placement.homes import count, homes_on
+from mcage.engines.numba_engine.placement.homes import homes_on
 from mcage.engines.numba_engine.placement.occupants import (
     Occupants,
     new_occupants,
@@ -32,6 +32,7 @@ from mcage.engines.numba_engine.placement.residencies import Residencies
 from mcage.engines.numba_engine.placement.tables import ResidencyTables
 from mcage.engines.numba_engine.programs.runner import NumbaProgramRunner
 from mcage.engines.numba_engine.stress.accumulator import FaultFreeStress, NumbaStress
+from mcage.engines.numba_engine.stress.placing import count
 from mcage.engines.numba_engine.stress.workspace import (
     BatchMemory,
     Workspace,

@@ -12,15 +12,14 @@ from mcage.campaign.progress import Silent
 from mcage.engines.numba_engine import compile_beside
 from mcage.engines.numba_engine.jit import inner, telling_of_compilation
 from mcage.engines.numba_engine.linking import Dispatcher
-from mcage.engines.numba_engine.placement import homes
-from mcage.engines.numba_engine.stress.accumulator import place_and_bound
 from mcage.engines.numba_engine.stress.most_stressed import look
+from mcage.engines.numba_engine.stress.placing import place_and_bound
 from mcage.engines.numba_engine.stress.together import run_together
 from mcage.engines.numba_engine.stress.tracked_cells import run_side_by_side
 from mcage.spec import SweepSpec
 from mcage.sweep import run
 
-STEPS = (place_and_bound, look, run_together, run_side_by_side, homes.count)
+STEPS = (place_and_bound, look, run_together, run_side_by_side)
 
 
 def jitted():

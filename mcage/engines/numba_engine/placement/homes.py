@@ -2,10 +2,7 @@
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mcage.engines.numba_engine.jit import compiled, inner
+from mcage.engines.numba_engine.jit import inner
 from mcage.engines.numba_engine.placement.guard import borrow
 from mcage.engines.numba_engine.placement.packing import is_late, residency_of
 from mcage.engines.numba_engine.placement.redirect import (
@@ -45,19 +42,3 @@ def homes_on(residencies: Residencies, kernel: int) -> Homes:
     first, end = residencies.kernels.first_residency[kernel : kernel + 2].tolist()
     homes: Homes = new_homes(residencies.slice_, len(residencies.selector_starts), end - first)
     return homes
-
-
-@compiled
-def count(
-    residencies: Residencies,
-    kernel: int,
-    fault_maps: NDArray[np.uint8],
-    homes: Homes,
-    counters: NDArray[np.int64],
-) -> None:
-    """Count the events of every instance on a kernel: uint8[n, entries], int64[n, 8].
-
-    `homes` are those of the last instance then.
-    """
-    for instance in range(len(fault_maps)):
-        find_homes(residencies, kernel, fault_maps[instance], homes, counters[instance])

@@ -7,29 +7,21 @@ tracked cells are summed up for themselves.
 
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcage.concurrency import FreeList
 from mcage.engines.compiled_cells import CompiledSeconds
-from mcage.engines.numba_engine.jit import compiled
-from mcage.engines.numba_engine.placement.homes import find_homes, leave_out_late
-from mcage.engines.numba_engine.placement.occupants import sort_occupants
-from mcage.engines.numba_engine.placement.redirect import LDS, with_home
 from mcage.engines.numba_engine.placement.residencies import Residencies, each_by_itself
-from mcage.engines.numba_engine.stress.bounds import Views, bound_homes, bound_occupants
 from mcage.engines.numba_engine.stress.epoch_log import (
     EpochLog,
     enlarged,
     new_epoch_log,
-    occupants_in,
 )
 from mcage.engines.numba_engine.stress.kept_cells import (
     Cells,
     FaultFreeState,
-    raise_bounds,
 )
 from mcage.engines.numba_engine.stress.most_stressed import (
     ALONE,
@@ -39,6 +31,7 @@ from mcage.engines.numba_engine.stress.most_stressed import (
     look,
 )
 from mcage.engines.numba_engine.stress.open_bits import SIDE_BY_SIDE, forget
+from mcage.engines.numba_engine.stress.placing import Batch, place_and_bound
 from mcage.engines.numba_engine.stress.together import run_together
 from mcage.engines.numba_engine.stress.tracked_cells import run_side_by_side
 from mcage.engines.numba_engine.stress.tracked_groups import (
@@ -50,7 +43,7 @@ from mcage.engines.numba_engine.stress.tracked_groups import (
     groups_of,
     new_progress,
 )
-from mcage.engines.numba_engine.stress.workspace import BatchMemory, PlacementWorkspace, Workspace
+from mcage.engines.numba_engine.stress.workspace import BatchMemory, Workspace
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, by_kernel
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SliceGeometry
@@ -74,27 +67,6 @@ class FaultFreeStress(StressAccumulator):
 
     def _begin(self, instances: NDArray[np.int64]) -> None:
         raise NotImplementedError
-
-
-class Batch(NamedTuple):
-    """What instances run in an epoch: all of them the same kernel.
-
-    Attributes
-    ----------
-    kernel : int
-        The kernel.
-    scale : float
-        Seconds that a cycle stands for.
-    instances : int64[m]
-        Instances.
-    fault_maps : uint8[m, entries]
-        Fault map of each.
-    """
-
-    kernel: int
-    scale: float
-    instances: NDArray[np.int64]
-    fault_maps: NDArray[np.uint8]
 
 
 class NumbaStress(FaultFreeStress):
@@ -258,41 +230,3 @@ class NumbaStress(FaultFreeStress):
         return Search(
             self._residencies, self._epoch_log, state, self._cells, self.longest, workspace.cells
         )
-
-
-@compiled
-def place_and_bound(
-    residencies: Residencies,
-    batch: Batch,
-    epoch_log: EpochLog,
-    cells: Cells,
-    placement: PlacementWorkspace,
-    views: Views,
-    by_itself: bool,
-) -> None:
-    """Place the residencies of instances that run the same kernel, and bound their cells.
-
-    Writes into the log who lived where. `by_itself`: whether each residency is the same wherever
-    it lives; then homes are kept for each instance.
-    """
-    for place in range(len(batch.instances)):
-        instance, kernel, scale = batch.instances[place], batch.kernel, batch.scale
-        homes = placement.homes
-        if by_itself:
-            homes = with_home(homes, placement.homes_of_several[place])
-        find_homes(residencies, kernel, batch.fault_maps[place], homes, placement.counters)
-        epoch = epoch_log.epochs[instance]
-        epoch_log.epochs[instance] = epoch + 1
-        epoch_log.kernel[instance, epoch] = kernel
-        epoch_log.scale[instance, epoch] = scale
-        epoch_log.begin[instance, epoch] = epoch_log.used[0]
-        for pass_ in range(len(homes.arrivals.arrived)):
-            epoch_log.used[0] += homes.arrivals.arrived[pass_]
-        sort_occupants(homes.arrivals, placement.fill, occupants_in(epoch_log, instance, epoch))
-        if by_itself:
-            leave_out_late(residencies, kernel, homes)
-            placement.spilled[place] = homes.tally.events[LDS] > 0
-            bound_homes(residencies, kernel, homes, views.at_most)
-        else:
-            bound_occupants(residencies, kernel, homes.arrivals, views)
-        raise_bounds(cells, instance, views.at_most, scale)

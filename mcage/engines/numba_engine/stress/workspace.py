@@ -26,8 +26,8 @@ class PlacementWorkspace(NamedTuple):
         Homes of an instance.
     fill : int64[entries * passes]
         Where the next occupant of each entry goes.
-    counters : int64[8]
-        Counters that nobody asks for.
+    counters : int64[16, 8]
+        Counters of instances that run the same kernel, which nobody asks for.
     homes_of_several : int16[16, residencies, passes]
         Homes of instances that run the same kernel.
     spilled : bool[16]
@@ -96,7 +96,7 @@ def new_workspace(residencies: Residencies) -> Any:
         PlacementWorkspace(
             new_homes(residencies.slice_, passes, most_residencies),
             np.empty(entries * passes, np.int64),
-            np.zeros(COUNTERS, np.int64),
+            np.zeros((SIDE_BY_SIDE, COUNTERS), np.int64),
             np.empty((SIDE_BY_SIDE, most_residencies, passes), np.int16),
             np.empty(SIDE_BY_SIDE, np.bool_),
         ),
