@@ -1,16 +1,18 @@
 // What an epoch does to the instances that run it, in short: which residencies lived in each entry, and
-// for each bit of an entry a bound, the seconds for which any of its 64 cells has held '0' or '1' at
+// for each bit of an entry a bound, the seconds for which any of its cells has held '0' or '1' at
 // most. The Numba engine does the same (mcage/engines/numba_engine/stress/bounds.py).
 //
 // Codes of the log lie entry by entry, pass by pass, in order of time.
 //
-// Constants: GATED    a place is off once its value is gone; otherwise cells keep and stress it
+// Constants: ENTRIES, ENTRY_COMPONENTS, BLOCK_COMPONENTS   the slice, as in `stress.cuh`
+//            GATED    a place is off once its value is gone; otherwise cells keep and stress it
 //            RECORDS  compressed values are records of five bytes in one block
 //            WIDE     cycles of a pass exceed 32 bits
 
 #include "stress.cuh"
 
 constexpr int WARPS = 8;  // of a block
+constexpr int THREADS = 32 * WARPS;
 
 struct alignas(16) Occupant {
     int first, end, block, turn;
@@ -25,7 +27,7 @@ struct alignas(16) Run {
 
 // Give instances bounds: mixtures[row][kernel] of each, instance_of[row].
 //
-// Grid: rows x tiles of the 2 x 8,192 bounds.
+// Grid: rows x tiles of the bounds.
 extern "C" __global__ void
 begin(const State *states, const double *mixtures, const int *instance_of) {
     const State &state = *states;
@@ -84,12 +86,12 @@ __device__ __forceinline__ void come_round(View &view, Long cycles) {
 //
 // runs[slice]                          what it runs
 // first_write[], cycles[]              of each kernel: number of its first write, cycles of a pass
-// starts[slice][pass][257], occupants  as `sort_occupants` leaves them
+// starts[slice][pass][entries + 1], occupants  as `sort_occupants` leaves them
 // instance_of[slice], scales[slice]    whose epoch it is, and seconds that a cycle stands for
-// codes, code_starts[slice][256 x pass + 1], powered[slice][entry]   the log; codes lie as occupants
+// codes, code_starts[slice][entries x pass + 1], powered[slice][entry]   the log; codes lie as occupants
 //
 // Grid: slices x parts of the entries; 256 threads, a warp for one entry after the other.
-extern "C" __global__ void __launch_bounds__(32 * WARPS, RECORDS ? 2 : 3)
+extern "C" __global__ void __launch_bounds__(THREADS, RECORDS ? 2 : 3)
 log_epoch(const Residencies *all, const State *states, const int4 *runs, const int *first_write,
           const Long *cycles, const int *starts, const int4 *occupants, const int *instance_of,
           const double *scales, unsigned *codes, int *code_starts, long long *powered) {
@@ -110,19 +112,30 @@ log_epoch(const Residencies *all, const State *states, const int4 *runs, const i
     code_starts += slice * (ENTRIES * passes + 1);
     powered += slice * ENTRIES;
 
-    const int thread_entry = threadIdx.x;
-    int count = 0;
-    for (int pass = 0; pass < passes; pass++) {
-        const int *start = starts + pass * (ENTRIES + 1) + thread_entry;
-        count += start[1] - start[0];
+    constexpr int OF_THREAD = (ENTRIES + THREADS - 1) / THREADS;  // entries
+    for (int entry = threadIdx.x; entry < ENTRIES; entry += THREADS) {
+        int count = 0;
+        for (int pass = 0; pass < passes; pass++) {
+            const int *start = starts + pass * (ENTRIES + 1) + entry;
+            count += start[1] - start[0];
+        }
+        place[entry + 1] = count;
     }
-    if (thread_entry == 0) place[0] = 0;
-    place[thread_entry + 1] = count;
+    if (threadIdx.x == 0) place[0] = 0;
     __syncthreads();
     for (int distance = 1; distance < ENTRIES; distance *= 2) {
-        const int earlier = thread_entry + 1 > distance ? place[thread_entry + 1 - distance] : 0;
+        int earlier[OF_THREAD];
+#pragma unroll
+        for (int i = 0; i < OF_THREAD; i++) {
+            const int end = threadIdx.x + i * THREADS + 1;
+            earlier[i] = end > distance && end <= ENTRIES ? place[end - distance] : 0;
+        }
         __syncthreads();
-        place[thread_entry + 1] += earlier;
+#pragma unroll
+        for (int i = 0; i < OF_THREAD; i++) {
+            const int end = threadIdx.x + i * THREADS + 1;
+            if (end <= ENTRIES) place[end] += earlier[i];
+        }
         __syncthreads();
     }
     if (blockIdx.y == 0 && threadIdx.x == 0) {

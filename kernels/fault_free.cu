@@ -1,8 +1,10 @@
 // Stress times of slices without faults: mixtures of the duty cycles of kernels.
+//
+// Constant: ENTRIES   of a slice
 
 constexpr int BITS = 32;
 constexpr int COMPONENTS = 64;
-constexpr int CELLS = 256 * COMPONENTS * BITS;
+constexpr int CELLS = ENTRIES * COMPONENTS * BITS;
 constexpr int THREADS = 256;  // of a block
 constexpr int TOGETHER = 4;   // mixtures of a block
 constexpr unsigned EVERY_LANE = 0xFFFFFFFFu;

@@ -3,8 +3,9 @@
 // of every entry and given each its rank, so that a prefix sum tells the place of all.
 //
 // One block is one slice in one pass.
+//
+// Constants: ENTRIES, BLOCKS   entries of a slice, and blocks of an entry
 
-constexpr int ENTRIES = 256;
 constexpr int WHOLE = 1;  // of a home, as in select.cu
 
 struct alignas(16) Arrival {
@@ -27,7 +28,7 @@ struct alignas(16) Occupant {
 // runs[slice]                         where the arrivals of a slice are, and its occupants
 // arrivals[]                          as `place` leaves them
 // arrived[pass of a slice][entry]     likewise
-// starts[pass of a slice][257]        result: first occupant of each entry
+// starts[pass of a slice][entries + 1]        result: first occupant of each entry
 // occupants[]                         result, where the arrivals are
 extern "C" __global__ void __launch_bounds__(ENTRIES)
 sort_occupants(const Run *__restrict__ runs, int passes, const Arrival *__restrict__ arrivals,
@@ -53,8 +54,8 @@ sort_occupants(const Run *__restrict__ runs, int passes, const Arrival *__restri
     const int count = place[ENTRIES];
     for (int i = threadIdx.x; i < count; i += ENTRIES) {
         const Arrival arrival = arrivals[first + i];
-        const int block = arrival.home & WHOLE ? -1 : arrival.home / 2 % 4;
-        occupants[first + place[arrival.home / 8] + arrival.rank] = {arrival.first, arrival.end,
+        const int block = arrival.home & WHOLE ? -1 : arrival.home / 2 % BLOCKS;
+        occupants[first + place[arrival.home / 2 / BLOCKS] + arrival.rank] = {arrival.first, arrival.end,
                                                                      block, 0};
     }
 }

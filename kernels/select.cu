@@ -2,7 +2,8 @@
 // section IV). The reference is mcage/engines/numpy_engine/redirection.py.
 //
 // One warp is one slice in one pass. The free blocks of 256 entries x 4 blocks are 32 bits in each
-// of 32 lanes: lane l has entries 8 l ... 8 l + 7. A priority encoder is then a ballot (which lane
+// of 32 lanes: lane l has entries 8 l ... 8 l + 7; of other slices, too, each lane has a 32nd of the
+// entries, and 32 blocks at most. A priority encoder is then a ballot (which lane
 // is the first to have a candidate), a find-first-set and a shuffle. Homes of rows lie in shared
 // memory. Slices of a launch may run different kernels.
 //
@@ -18,29 +19,45 @@
 // GR-Guard (section VI.B) is the same machine: a residency is the life of a value, and every row
 // prefers the entry of its number.
 //
-// Constants: TABLE     compressed values live in the compression table, not in a block
+// Constants: ENTRIES, BLOCKS   of a slice, and of an entry
+//            TABLE     compressed values live in the compression table, not in a block
 //            ROTATING  the scan starts one entry further with every window
 //            WAKES     count the writes that wake an entry up
 //            BORROWS   rows have entries of their own, and values die
 
-constexpr int ENTRIES = 256;
-constexpr int ENTRIES_OF_LANE = 8;
 constexpr int LANES = 32;
+constexpr int ENTRIES_OF_LANE = ENTRIES / LANES;
+constexpr int BLOCKS_OF_LANE = ENTRIES_OF_LANE * BLOCKS;
 constexpr int WARPS = 4;  // of a block
 constexpr unsigned EVERY_LANE = 0xFFFFFFFFu;
-constexpr unsigned EVERY_BLOCK = 0xFu;
-constexpr unsigned FIRST_BLOCKS = 0x11111111u;  // block 0 of each of the lane's entries
+constexpr unsigned EVERY_BLOCK = (1u << BLOCKS) - 1;
+// Block 0 of each of the lane's entries; of fewer than 32 blocks, those beyond are never free.
+constexpr unsigned FIRST_BLOCKS = 0xFFFFFFFFu / EVERY_BLOCK;
 
 // A home is 2 x block for a compressed value, 2 x block + 1 for the entry that begins with the block;
-// blocks are numbered from 0 to 1,023. What follows is no place: no entry begins with such a block.
-constexpr unsigned WHOLE = 1, NOWHERE = 3, SPILLED = 5, IN_TABLE = 7;
-
-// An operation's word, from its lowest bit on: 2 bits for the kind; 3 for the flags of a write; 8 for
-// the row, the first of a release; 8 for the last row of a release, or for the windows before a write,
-// modulo 256, under ROTATING; and 11 for the home of the row, which the kernel puts there.
+// the blocks of the slice are numbered through, 1,024 at most. What follows is no place.
+//
+// An operation's word, from its lowest bit on: 2 bits for the kind; 3 for the flags of a write; the
+// row, the first of a release; the last row of a release, or under ROTATING the windows before a
+// write, modulo the entries; and the home of the row, which the kernel puts there. Where rows have 8
+// bits and no entry begins with the blocks 1 to 3, 32 bits are enough for all.
+#if ENTRIES <= 256 && BLOCKS == 4
+typedef unsigned Word;
+constexpr int ROW_BITS = 8;
+constexpr unsigned NOWHERE = 3, SPILLED = 5, IN_TABLE = 7;
+__device__ __forceinline__ bool is_place(unsigned home) { return !(home & 1 && home & 6); }
+#else
+typedef unsigned long long Word;
+constexpr int ROW_BITS = 10;
+constexpr unsigned NOWHERE = 2049, SPILLED = 2051, IN_TABLE = 2053;
+__device__ __forceinline__ bool is_place(unsigned home) { return home < 2048; }
+#endif
+constexpr unsigned WHOLE = 1;
 constexpr unsigned KIND = 3, RELEASE = 1, DEATH = 2;  // otherwise a write
 constexpr unsigned COMPRESSED = 4, WAS_COMPRESSED = 8, BEGINS_RESIDENCY = 16;
-constexpr int ROW = 5, LAST_ROW = 13, WINDOWS_BEFORE = 13, HOME = 21;
+constexpr int ROW = 5, LAST_ROW = ROW + ROW_BITS, WINDOWS_BEFORE = LAST_ROW;
+constexpr int HOME = LAST_ROW + ROW_BITS;
+constexpr unsigned ROWS = (1u << ROW_BITS) - 1;
 
 // A write, and the rest of its residency: writes first ... end - 1. In tables it takes an int4.
 struct Operation {
@@ -89,15 +106,13 @@ struct Rows {
     unsigned released[LANES];  // blocks that a release frees
 };
 
-__device__ __forceinline__ bool is_place(unsigned home) { return !(home & WHOLE && home & 6); }
+__device__ __forceinline__ int entry_of(unsigned home) { return home / 2 / BLOCKS; }
 
-__device__ __forceinline__ int entry_of(unsigned home) { return home / 8; }
-
-__device__ __forceinline__ int lane_of(unsigned home) { return home / 64; }
+__device__ __forceinline__ int lane_of(unsigned home) { return home / 2 / BLOCKS_OF_LANE; }
 
 // Blocks of a home, as bits of the lane that has its entry.
 __device__ __forceinline__ unsigned blocks_of(unsigned home) {
-    return (home & WHOLE ? EVERY_BLOCK : 1u) << (home / 2 % 32);
+    return (home & WHOLE ? EVERY_BLOCK : 1u) << (home / 2 % BLOCKS_OF_LANE);
 }
 
 // Candidates of all lanes, without those before the start of the scan unless there are no others.
@@ -110,7 +125,7 @@ __device__ __forceinline__ Candidates candidates_of(int lane, unsigned blocks, i
     if (ROTATING) {
         const int start_lane = scan_start / ENTRIES_OF_LANE;
         unsigned ahead = lane < start_lane ? 0u : blocks;
-        if (lane == start_lane) ahead &= ~0u << 4 * (scan_start % ENTRIES_OF_LANE);
+        if (lane == start_lane) ahead &= ~0u << BLOCKS * (scan_start % ENTRIES_OF_LANE);
         const unsigned lanes = __ballot_sync(EVERY_LANE, ahead != 0);
         if (lanes) result = {ahead, lanes};
     }
@@ -120,13 +135,15 @@ __device__ __forceinline__ Candidates candidates_of(int lane, unsigned blocks, i
 // Best free place for a register, or SPILLED. The place is taken.
 __device__ __forceinline__ unsigned choose(Slice &slice, int row, bool compressed, int scan_start,
                                            bool &in_faulty) {
-    unsigned empty = slice.free & slice.free >> 1;
-    empty = (empty & empty >> 2 & FIRST_BLOCKS) * EVERY_BLOCK;  // of reliable entries only
+    unsigned empty = slice.free;
+    if (BLOCKS > 1) empty &= empty >> 1;
+    if (BLOCKS > 2) empty &= empty >> 2;
+    empty = (empty & FIRST_BLOCKS) * EVERY_BLOCK;  // of reliable entries only
     Candidates best = candidates_of(slice.lane, empty, scan_start);
     in_faulty = false;
     if (BORROWS) {
         const unsigned around = __shfl_sync(EVERY_LANE, empty, row / ENTRIES_OF_LANE);
-        const unsigned first = 1u << 4 * (row % ENTRIES_OF_LANE);
+        const unsigned first = 1u << BLOCKS * (row % ENTRIES_OF_LANE);
         if (around & first) best = {around & first * EVERY_BLOCK, 1u << row / ENTRIES_OF_LANE};
     }
     if (compressed) {
@@ -146,7 +163,7 @@ __device__ __forceinline__ unsigned choose(Slice &slice, int row, bool compresse
     const int owner = __ffs(best.lanes) - 1;
     const unsigned block = __shfl_sync(EVERY_LANE, __ffs(best.blocks) - 1, owner);
     if (slice.lane == owner) slice.free &= ~((compressed ? 1u : EVERY_BLOCK) << block);
-    return 64 * owner + 2 * block + (compressed ? 0 : WHOLE);
+    return 2 * (BLOCKS_OF_LANE * owner + block) + (compressed ? 0 : WHOLE);
 }
 
 // Forget the homes of the rows of a window and free them; returns how many rows were spilled.
@@ -178,7 +195,7 @@ __device__ __forceinline__ void add_event(Events &events, const Kernel &kernel,
     } else if (is_place(home)) {
         if (in_faulty) {
             events.to_faulty++;
-        } else if (!BORROWS || entry_of(home) != (operation.word >> ROW & 255)) {
+        } else if (!BORROWS || entry_of(home) != (operation.word >> ROW & ROWS)) {
             events.to_reliable++;
         }
         if (WAKES && operation.word & WAS_COMPRESSED && !(operation.word & COMPRESSED)) {
@@ -228,17 +245,18 @@ __device__ __forceinline__ bool run(Slice &slice, Rows &rows, const Kernel &kern
         if (first + LANES + lane < count) next = load(operations + first + LANES + lane);
         const bool writes = !(operation.word & KIND) && first + lane < count;
         const bool begins = operation.word & BEGINS_RESIDENCY;
-        const int row = operation.word >> ROW & 255;
+        const int row = operation.word >> ROW & ROWS;
         unsigned old = rows.homes[row];
         unsigned outcome = NOWHERE;
         bool outcome_in_faulty = false;
         __syncwarp();  // all lanes have read
-        unsigned word = __shfl_sync(EVERY_LANE, operation.word | old << HOME, 0), coming = 0;
+        Word word = __shfl_sync(EVERY_LANE, operation.word | Word(old) << HOME, 0), coming = 0;
         for (int turn = 0; turn < LANES; turn++) {
             if (UNTIL_SPILL) {
                 if (first + turn >= count) break;
                 // The next operation is told while this looks for a home.
-                coming = __shfl_sync(EVERY_LANE, operation.word | old << HOME, (turn + 1) % LANES);
+                coming = __shfl_sync(EVERY_LANE, operation.word | Word(old) << HOME,
+                                     (turn + 1) % LANES);
             } else {
                 // On to the next operation that changes anything.
                 const bool matters =
@@ -246,24 +264,25 @@ __device__ __forceinline__ bool run(Slice &slice, Rows &rows, const Kernel &kern
                 const unsigned ahead = __ballot_sync(EVERY_LANE, matters) & ~0u << turn;
                 if (!ahead) break;
                 turn = __ffs(ahead) - 1;
-                word = __shfl_sync(EVERY_LANE, operation.word | old << HOME, turn);
+                word = __shfl_sync(EVERY_LANE, operation.word | Word(old) << HOME, turn);
             }
-            const int its_row = word >> ROW & 255;
+            const int its_row = word >> ROW & ROWS;
             if ((word & KIND) == RELEASE) {
-                const int last = word >> LAST_ROW & 255;
+                const int last = word >> LAST_ROW & ROWS;
                 spilled -= release(slice, rows, its_row, last);
                 if (its_row <= row && row <= last) old = NOWHERE;
-                word = __shfl_sync(EVERY_LANE, operation.word | old << HOME, (turn + 1) % LANES);
+                word = __shfl_sync(EVERY_LANE, operation.word | Word(old) << HOME,
+                                   (turn + 1) % LANES);
                 continue;
             }
-            const unsigned its_old = word >> HOME;
+            const unsigned its_old = unsigned(word >> HOME);
             if (is_place(its_old) && lane == lane_of(its_old)) slice.free |= blocks_of(its_old);
             if (!UNTIL_SPILL) spilled -= its_old == SPILLED;
             unsigned home = NOWHERE;
             bool in_faulty = false;
             if (!BORROWS || (word & KIND) != DEATH) {
                 const bool compressed = word & COMPRESSED;
-                const int start = (scan_start + (word >> WINDOWS_BEFORE & 255)) % ENTRIES;
+                const int start = (scan_start + int(word >> WINDOWS_BEFORE & ROWS)) % ENTRIES;
                 home = TABLE && compressed ? IN_TABLE
                                            : choose(slice, its_row, compressed, start, in_faulty);
             }
@@ -275,8 +294,8 @@ __device__ __forceinline__ bool run(Slice &slice, Rows &rows, const Kernel &kern
             if (lane == 0) rows.homes[its_row] = home;
             if (row == its_row) old = home;
             if (lane == turn) outcome = home, outcome_in_faulty = in_faulty;
-            const bool same_row = (coming >> ROW & 255) == its_row;
-            word = same_row ? (coming & ((1u << HOME) - 1)) | home << HOME : coming;
+            const bool same_row = int(coming >> ROW & ROWS) == its_row;
+            word = same_row ? (coming & ((Word(1) << HOME) - 1)) | Word(home) << HOME : coming;
         }
         if (writes) add_event(events, kernel, operation, outcome, outcome_in_faulty);
         if (arrivals) arrivals += append(arrivals, rows, lane, operation, outcome);
@@ -323,11 +342,11 @@ place(const Kernel *__restrict__ kernels, const Run *__restrict__ runs,
     }
 
     Slice sound = {0, 0, lane};
-    const uint2 map = reinterpret_cast<const uint2 *>(fault_maps + slice_number * ENTRIES)[lane];
+    const unsigned char *map = fault_maps + slice_number * ENTRIES + lane * ENTRIES_OF_LANE;
     for (int k = 0; k < ENTRIES_OF_LANE; k++) {
-        const unsigned unusable = (k < 4 ? map.x >> 8 * k : map.y >> 8 * (k - 4)) & EVERY_BLOCK;
-        sound.free |= (~unusable & EVERY_BLOCK) << 4 * k;
-        if (unusable) sound.faulty |= EVERY_BLOCK << 4 * k;
+        const unsigned unusable = map[k] & EVERY_BLOCK;
+        sound.free |= (~unusable & EVERY_BLOCK) << BLOCKS * k;
+        if (unusable) sound.faulty |= EVERY_BLOCK << BLOCKS * k;
     }
     Events total;
     for (int attempt = 0; attempt < 2; attempt++) {

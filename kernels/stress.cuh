@@ -3,16 +3,17 @@
 // of some components of an entry holds '1' and is powered in an epoch: sums of the residencies that
 // lived there, or a walk through their writes where it matters what was there before.
 //
-// Constants: GATED    a place is off once its value is gone; otherwise cells keep and stress it
+// Constants: ENTRIES, ENTRY_COMPONENTS, BLOCK_COMPONENTS   the slice: entries, components of an entry
+//                      and of a block; where there are fewer than 64, they are repeated until 64 are
+//                      there, so that what holds for all of these holds for those that there are
+//            GATED    a place is off once its value is gone; otherwise cells keep and stress it
 //            RECORDS  compressed values are records of five bytes in one block
 //            WIDE     cycles of a pass exceed 32 bits
 
-constexpr int ENTRIES = 256;
 constexpr int COMPONENTS = 64;
 constexpr int BITS = 32;
 constexpr int PLACES = ENTRIES * BITS;  // bits of entries
 constexpr int CELLS = PLACES * COMPONENTS;
-constexpr int BLOCK_COMPONENTS = 16;
 constexpr unsigned EVERY_CELL = 0xFFFFFFFFu;
 constexpr unsigned CODE_CELLS = 0xFFu;
 constexpr unsigned EVERY_LANE = 0xFFFFFFFFu;
@@ -63,7 +64,7 @@ struct Residencies {
 // lived there has sums and nothing else matters, -1 if not.
 struct Epoch {
     const unsigned *codes;
-    const int *starts;            // [256 x passes + 1]
+    const int *starts;            // [entries x passes + 1]
     const long long *powered;     // [entry]
     double scale;                 // seconds that a cycle stands for
     Long cycles;                  // of a pass
@@ -91,6 +92,15 @@ __device__ __forceinline__ double duties_sum(const State &state, long long insta
     return total;
 }
 
+// Block of a component, and its place there.
+__device__ __forceinline__ int block_of(int component) {
+    return component % ENTRY_COMPONENTS / BLOCK_COMPONENTS;
+}
+
+__device__ __forceinline__ int within_block(int component) {
+    return component % ENTRY_COMPONENTS % BLOCK_COMPONENTS;
+}
+
 // ---- the times of a cell in an epoch --------------------------------------------------------------
 
 // Cycles at '1' and powered of the same bit of N components in a row.
@@ -107,7 +117,7 @@ struct Change {
 __device__ __forceinline__ Change change_of(const Residencies &residencies, const Write &write,
                                             int component, int bit) {
     if (RECORDS && write.form < 0) {
-        const int within = component % BLOCK_COMPONENTS;
+        const int within = within_block(component);
         const unsigned first = residencies.contents[static_cast<long long>(write.image) * COMPONENTS];
         const unsigned cells = within == 0 ? EVERY_CELL : within == 1 ? CODE_CELLS : 0;
         return {bool((within ? unsigned(~write.form) : first) >> bit & 1u), bool(cells >> bit & 1u)};
@@ -148,8 +158,7 @@ __device__ __forceinline__ Lodger lodger_of(const Residencies &residencies, unsi
                           : nullptr;
     }
     lodger.touches = block == WHOLE ||
-                     (block == component / BLOCK_COMPONENTS &&
-                      (GATED || component % BLOCK_COMPONENTS < 2));
+                     (block == block_of(component) && (GATED || within_block(component) < 2));
     return lodger;
 }
 

@@ -10,15 +10,14 @@
 //
 // Slices of a launch may run different kernels of the workload.
 //
-// Constants: GATED    a place is off once its value is gone; otherwise cells keep and stress it
+// Constants: ENTRIES, ENTRY_COMPONENTS, BLOCK_COMPONENTS   the slice, as in `stress.cuh`
+//            GATED    a place is off once its value is gone; otherwise cells keep and stress it
 //            RECORDS  compressed values are records of five bytes in one block
 //            REGIONS  an entry is powered by byte ranges, the four rows of `region_masks`
 //            WIDE     cycles of all orbits together exceed 32 bits
 
-constexpr int ENTRIES = 256;
 constexpr int COMPONENTS = 64;
 constexpr int BITS = 32;
-constexpr int BLOCK_COMPONENTS = 16;
 constexpr unsigned EVERY_CELL = 0xFFFFFFFFu;
 constexpr unsigned CODE_CELLS = 0xFFu;
 constexpr unsigned EVERY_LANE = 0xFFFFFFFFu;
@@ -151,6 +150,10 @@ __device__ __forceinline__ void enqueue(Sums &sums, bool takes_part, unsigned ce
 #endif
 }
 
+__device__ __forceinline__ int within_block(int component) {
+    return component % ENTRY_COMPONENTS % BLOCK_COMPONENTS;
+}
+
 __device__ __forceinline__ unsigned content_of(const Replay &replay, const Write &write,
                                                int component) {
     // A record is its image's first component, then its code.
@@ -161,7 +164,7 @@ __device__ __forceinline__ unsigned content_of(const Replay &replay, const Write
 __device__ __forceinline__ Change change_of(const Replay &replay, const Component &component,
                                             const Write &write, unsigned content) {
     if (RECORDS && write.form < 0) {
-        switch (component.number % BLOCK_COMPONENTS) {
+        switch (within_block(component.number)) {
             case 0: return {content, EVERY_CELL, EVERY_CELL};
             case 1: return {unsigned(~write.form), CODE_CELLS, EVERY_CELL};
             default: return {0, 0, EVERY_CELL};
@@ -190,8 +193,8 @@ __device__ __forceinline__ Write write_of(const Replay &replay, int number) {
 // Whether the writes of an occupant touch a component. Without gating, a record touches two.
 __device__ __forceinline__ bool touches(const Occupant &occupant, int component) {
     if (!RECORDS || occupant.block < 0) return true;
-    return occupant.block == component / BLOCK_COMPONENTS &&
-           (GATED || component % BLOCK_COMPONENTS < 2);
+    return occupant.block == component % ENTRY_COMPONENTS / BLOCK_COMPONENTS &&
+           (GATED || within_block(component) < 2);
 }
 
 __device__ __forceinline__ Cycles when(const Replay &replay, const Occupant &occupant,
@@ -273,7 +276,7 @@ __device__ __forceinline__ void walk(const Replay &replay, const Component &comp
 
 // Walk through all orbits of the block's entry. `first`: where the occupants of the first orbit are.
 //
-// starts[orbit][257]  first occupant of each entry in an orbit
+// starts[orbit][entries + 1]  first occupant of each entry in an orbit
 __device__ __forceinline__ void walk_orbits(const Tables &tables, const Replay &replay,
                                             const int *starts, const Occupant *occupants,
                                             int capacity, int entry, Sums &sums,
@@ -317,7 +320,7 @@ __device__ __forceinline__ void hand_over(const Cycles *columns, unsigned long l
 // Cycles at '1' and powered of all cells of slices, each of which runs any kernel.
 //
 // tables[], runs[slice]                tables, and which of them a slice needs; its occupants
-// starts[slice][orbit][257]            first occupant of each entry; there are `most_orbits` of them
+// starts[slice][orbit][entries + 1]            first occupant of each entry; there are `most_orbits` of them
 // ones, powered [slice][entry][2048]   results
 extern "C" __global__ void __launch_bounds__(COMPONENTS, BLOCKS_OF_MULTIPROCESSOR)
 cell_times(const Tables *__restrict__ tables, const Run *__restrict__ runs, int most_orbits,

@@ -145,5 +145,3 @@ bytes as the LDS of the papers, 8 KiB, is an assumption.
 """
 
 PRESETS = {"gcn": GCN, "nvidia": NVIDIA}
-
-SLICE = GCN

@@ -39,7 +39,7 @@ from mcage.engines.select import device_of, select_engine
 from mcage.engines.stress import FaultFreeDuties
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.errors import UserError
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
@@ -168,7 +168,7 @@ class Work:
         self.replay = prepare(trace, technique)
         clean = engine.cell_times(self.replay, fault_free_maps())
         period = np.full(1, clean.period)
-        groups = (duty_cycles(at.reshape(1, -1), period) for at in (clean.zeros, clean.ones))
+        groups = (duty_cycles(at.reshape(1, -1), period, 64) for at in (clean.zeros, clean.ones))
         self.duties = FaultFreeDuties((self.replay,), *groups)
         self.events_per_slice = self.replay.passes * self.replay.schedule.writes
 
@@ -194,7 +194,7 @@ class Work:
 
     def new_slices(self, engine, count):
         """Exposure of slices that have not run yet."""
-        cells = np.random.default_rng(1).integers(SLICE.cells, size=count * TRACKED_CELLS)
+        cells = np.random.default_rng(1).integers(GCN.cells, size=count * TRACKED_CELLS)
         tracked = TrackedCells(np.repeat(np.arange(count), TRACKED_CELLS), cells)
         return engine.stress(self.duties, tracked, count)
 

@@ -17,7 +17,7 @@ from explore_traces import (
 from mcage.concurrency import Lazy
 from mcage.engines.numpy_engine.redirection import SPILLED, count_writes, place_writes
 from mcage.engines.select import select_engine
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.replays.live_ranges import live_ranges
 from mcage.replays.prepare import prepare
 from mcage.replays.schedule import DEATH, Schedule, make_schedule
@@ -66,7 +66,7 @@ def fault_maps(name: str, mode: str, dies: int) -> np.ndarray:
 
 def reliable_entries(count: int) -> np.ndarray:
     """A fault map with so many reliable entries and two usable blocks in each other one."""
-    return np.where(np.arange(SLICE.entries) < count, 0, 0b0011).astype(np.uint8)[None]
+    return np.where(np.arange(GCN.entries) < count, 0, 0b0011).astype(np.uint8)[None]
 
 
 def dying(schedule: Schedule) -> Schedule:
@@ -80,7 +80,7 @@ def dying(schedule: Schedule) -> Schedule:
     op_kind = np.append(schedule.op_kind, np.full(len(first), DEATH, schedule.op_kind.dtype))
     op = np.append(schedule.op, first.astype(schedule.op.dtype))
 
-    order = np.argsort(schedule.window * SLICE.entries + schedule.reg, kind="stable")
+    order = np.argsort(schedule.window * GCN.entries + schedule.reg, kind="stable")
     begins = ((schedule.residency_first == number) | (lives.first == number))[order]
     residency_first = np.empty_like(schedule.residency_first)
     residency_first[order] = order[np.maximum.accumulate(np.where(begins, number, 0))]
@@ -94,12 +94,12 @@ def spills(schedule: Schedule, maps: np.ndarray) -> Spills:
     replay = replace(prepare(schedule.trace, technique("rrcd")), scheduled=Lazy(lambda: schedule))
     homes = place_writes(replay, maps)
     counted = count_writes(replay, maps, homes)
-    register = schedule.window * SLICE.entries + schedule.reg
+    register = schedule.window * GCN.entries + schedule.reg
     order = np.argsort(register, kind="stable")
     spilled = homes.entry[:, order] == SPILLED
     again = spilled[:, :-1] & (register[order][1:] == register[order][:-1])
     newly = spilled.sum(axis=1) - (spilled[:, 1:] & again).sum(axis=1)
-    blocks = np.where(schedule.compressed, 1, SLICE.blocks)[order]
+    blocks = np.where(schedule.compressed, 1, GCN.blocks)[order]
     lds = counted.lds / schedule.writes
     return Spills(
         lds=100 * lds.mean(),
@@ -149,7 +149,7 @@ def occupancy(schedule: Schedule) -> Occupancy:
     held = schedule.end_cycle - schedule.cycle
     lived = trace.cycle[live_ranges(trace, trace.window_of_event()).end_event] - schedule.cycle
     allocated = (windows.release_cycle - windows.alloc_cycle) * windows.size
-    share = 100 / (SLICE.entries * schedule.cycles)
+    share = 100 / (GCN.entries * schedule.cycles)
     return Occupancy(
         allocated=share * int(allocated.sum()),
         written=share * int(held.sum()),

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.traces import ALLOC, READ, RELEASE, WRITE, Trace
 from mcage.traces.transforms import last_accesses, release_cycles, released_with_wavefronts
 
@@ -55,7 +55,7 @@ def dispatched_by_wavefront(trace: Trace) -> Trace:
     launch_begin = 0
     for launch in np.unique(trace.alloc_launch):
         windows = np.flatnonzero(trace.alloc_launch == launch)
-        slots = SLICE.entries // trace.kernels[trace.alloc_kernel[windows[0]]].window_size
+        slots = GCN.entries // trace.kernels[trace.alloc_kernel[windows[0]]].window_size
         free = [(launch_begin, slot) for slot in range(min(slots, trace.concurrent_windows))]
         for window in windows:
             new_begin[window], slot[window] = heapq.heappop(free)

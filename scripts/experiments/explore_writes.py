@@ -9,7 +9,7 @@ end early, as they would with smaller inputs. docs/reproduction.md quotes it.
 
 import numpy as np
 
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.replays.schedule import Schedule, make_schedule
 from mcage.studies.reproduction.kernel_replays import LIMITS
 from mcage.techniques import technique
@@ -47,7 +47,7 @@ def begins(schedule: Schedule) -> np.ndarray:
 
 
 def by_blocks(schedule: Schedule) -> float:
-    blocks = np.where(schedule.compressed, 1, SLICE.blocks)
+    blocks = np.where(schedule.compressed, 1, GCN.blocks)
     return 1 - blocks[begins(schedule)].sum() / blocks.sum()
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 import mcage.sweep.batch as batch
 from mcage.engines.select import select_engine
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.spec import SweepSpec
 from mcage.sweep.study import Sweep
 
@@ -27,7 +27,7 @@ def all_cells(instances, engine):
     """Transistors of each slice per bin, of all its cells: int64[cases, instances, 2, bins]."""
     sweep = Sweep(SweepSpec(instances=instances), select_engine(engine)[0])
     sweep.prepare()
-    batch.SAMPLED_CELLS = SLICE.cells
+    batch.SAMPLED_CELLS = GCN.cells
     counts = [
         batch.compute_batch(sweep.plan, np.array([instance]))["dvth_histogram"]
         for instance in range(instances)
@@ -43,7 +43,7 @@ def error(counts, sweep, sample, draw):
     counts : int64[instances, bins]
         Transistors of each slice per bin.
     """
-    fractions = counts / SLICE.cells
+    fractions = counts / GCN.cells
     truth, distances = fractions.mean(axis=0), []
     for _ in range(REPETITIONS):
         slices = np.bincount(draw.integers(len(counts), size=sweep), minlength=len(counts))

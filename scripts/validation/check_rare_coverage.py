@@ -31,7 +31,7 @@ from scipy.stats import binom, norm, truncnorm
 
 from mcage.distributions import TRUNCATED_AT
 from mcage.engines.select import select_engine
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.spec import SweepSpec
 from mcage.studies.rare_events.case import RareCase, rare_case
 from mcage.studies.rare_events.diagnostics import dead_at_start
@@ -164,7 +164,7 @@ def many_faulty(
 
     def chance(nodes: NDArray[np.float64]) -> NDArray[np.float64]:
         return binom.sf(
-            most, SLICE.entries, EntryProposal.of(distribution, nodes, vdd_volts).faulty[:, 0]
+            most, GCN.entries, EntryProposal.of(distribution, nodes, vdd_volts).faulty[:, 0]
         )
 
     if distribution.factor.any():

@@ -30,7 +30,7 @@ from mcage.engines.cuda_engine.stress import residencies, tracked_seconds
 from mcage.engines.cuda_engine.stress.accumulator import CudaStress
 from mcage.engines.cuda_engine.stress.residencies import host_residencies
 from mcage.engines.tracked_cells import Moments, TrackedCells
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces.library import bundled_trace
@@ -49,12 +49,12 @@ def duties_without_faults(name):
 def test_real_traces(name):
     """As on the Numba engine, which `test_numba_stress` compares with sums over all cells."""
     duties, rng = duties_without_faults(name), np.random.default_rng(4)
-    cells = rng.choice(SLICE.cells, (INSTANCES, TRACKED), replace=False)
+    cells = rng.choice(GCN.cells, (INSTANCES, TRACKED), replace=False)
     tracked = TrackedCells(np.repeat(np.arange(INSTANCES), TRACKED), cells.ravel())
     meant, actual = (
         engine.stress(duties, tracked, INSTANCES) for engine in (NUMBA, cuda_engine(seed=3))
     )
-    blocks = 1 << rng.integers(0, 4, (INSTANCES, SLICE.entries))
+    blocks = 1 << rng.integers(0, 4, (INSTANCES, GCN.entries))
     everyone = np.arange(INSTANCES)
     for faulty in (0, 0.3, 0.32):
         maps = np.where(rng.random(blocks.shape) < faulty, blocks, 0).astype(np.uint8)
@@ -168,12 +168,12 @@ def worn(engine, model, instances=4, sampled=70):
     """Tracked cells of slices without faults after two epochs, and how they shift."""
     duties, rng = duties_of(random_replays(TECHNIQUES["baseline"])), np.random.default_rng(6)
     tail = np.sort(rng.integers(instances, size=900))
-    cells = rng.integers(9 * SLICE.entry_bits, size=len(tail) + instances * sampled)
+    cells = rng.integers(9 * GCN.entry_bits, size=len(tail) + instances * sampled)
     owners = np.concatenate([tail, np.repeat(np.arange(instances), sampled)])
     stress = engine.stress(
         duties, TrackedCells(owners, cells, rng.uniform(0.44, 0.5, len(tail)), sampled), instances
     )
-    nowhere = np.zeros((instances, SLICE.entries), dtype=np.uint8)
+    nowhere = np.zeros((instances, GCN.entries), dtype=np.uint8)
     for seconds in (3e7, 5e7):
         kernel = rng.integers(3, size=instances)
         stress.add(np.arange(instances), kernel, nowhere, seconds)
@@ -219,7 +219,7 @@ def test_an_epoch_waits_for_the_device_twice(monkeypatch):
     duties = duties_of(random_replays(TECHNIQUES["rrcd"]))
     tracked = TrackedCells(np.array([0, 1]), np.array([5, 9]), np.array([0.4, 0.4]))
     stress = engine.stress(duties, tracked, 2)
-    maps = np.stack([np.zeros(SLICE.entries, dtype=np.uint8), seeded_fault_maps(1)[1]])
+    maps = np.stack([np.zeros(GCN.entries, dtype=np.uint8), seeded_fault_maps(1)[1]])
     both, ages = np.arange(2), np.full(2, 1e7)
     _, shift, _ = worn(NUMPY, "facelift")
     log = []

@@ -35,7 +35,7 @@ from trace_strategies import SPILLING, random_trace, traces
 
 from mcage.engines.stress import FaultFreeDuties
 from mcage.engines.tracked_cells import TrackedCells
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES, Placement, Storage
@@ -167,7 +167,7 @@ def test_stress_beyond_32_bits(name):
 
 def test_longest_of_mixtures_agrees_to_the_last_bit():
     rng = np.random.default_rng(6)
-    cycles, period = np.zeros((3, SLICE.cells), dtype=np.uint32), np.full(3, 1 << 31)
+    cycles, period = np.zeros((3, GCN.cells), dtype=np.uint32), np.full(3, 1 << 31)
     fractions = rng.dirichlet([0.5, 0.5, 0.5], 64 * 64).T  # none exceeds another
     cycles[:, : 64 * 64] = fractions * period[:, None]
     groups, duty = duty_cycles(cycles, period, 64), cycles / period[:, None]

@@ -9,6 +9,7 @@ from engine_cases import (
     assert_replays_as_the_oracle,
     assert_same,
     assert_same_lives,
+    cuda_engine,
     duties_of,
     possible_fault_heeding_techniques,
     possible_techniques,
@@ -18,12 +19,22 @@ from engine_cases import (
 from geometries import DRAWN, on, random_geometry
 from trace_strategies import SPILLING, random_fault_map, random_trace
 
+from mcage.geometry import NVIDIA
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 
 SMALL = {"window_sizes": (1, 5), "slots": (1, 3), "accesses": (0, 10), "phases": (1, 1)}
 SEED = 7
 HEEDING = possible_fault_heeding_techniques()
+
+ON_DEVICES = [
+    ("redirect/block/unused/False", NVIDIA),
+    ("redirect/table/empty/True", NVIDIA),
+    ("redirect/plain/empty/True", DRAWN[2]),
+    ("redirect/block/unused/True", DRAWN[3]),
+    ("direct/inline/empty/False", NVIDIA),
+]
+"""Techniques and slices of which each program has something else to do."""
 
 
 @pytest.mark.parametrize("geometry", DRAWN, ids=lambda geometry: geometry.name)
@@ -42,6 +53,19 @@ def test_engines_agree_on_drawn_geometries(name):
         trace = random_trace(rng, **(SMALL if name not in HEEDING else SPILLING))
         replay = prepare(trace, possible_techniques()[name])
         assert_same([NUMBA], replay, seeded_fault_maps(rng.getrandbits(32)))
+
+
+@pytest.mark.parametrize(("name", "geometry"), ON_DEVICES)
+def test_kernels_agree(name, geometry):
+    """The CUDA engine on the host's device: programs are compiled for each geometry."""
+    engine, rng = cuda_engine(), random.Random(name)
+    with on(geometry):
+        trace = random_trace(rng, **(SPILLING if name in HEEDING else SMALL))
+        replay = prepare(trace, possible_techniques()[name])
+        assert_same([engine], replay, seeded_fault_maps(rng.getrandbits(32)))
+        if name in HEEDING:
+            duties = duties_of(random_replays(HEEDING[name], seed=SEED))
+            assert_same_lives([engine], duties, 3)
 
 
 @pytest.mark.parametrize(("name", "geometry"), [*zip(HEEDING, cycle(DRAWN), strict=False)])

@@ -17,6 +17,7 @@ from kernel_resources import (
 )
 
 from mcage.engines.cuda_engine.programs import compilations
+from mcage.geometry import NVIDIA
 from mcage.kernel_sources import KERNELS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="NVRTC's wheel is for Linux")
@@ -83,6 +84,20 @@ def test_every_source_is_compiled_for_every_generation_and_some_for_every_archit
         assert set(oldest_of_generations()) < set().union(*chosen)
         everywhere |= set().union(*chosen)
     assert everywhere == set(architectures())
+
+
+def of_another_slice():
+    """A program of each source that knows the slice, for that of NVIDIA's GPUs."""
+    programs = {}
+    for source, constants in compilations(NVIDIA):
+        if "ENTRIES" in constants:
+            programs[source] = source, constants
+    return list(programs.values())
+
+
+@pytest.mark.parametrize("program", of_another_slice(), ids=name_of)
+def test_sources_compile_for_another_slice(program):
+    assert_compiles_without_spills(program, [90])
 
 
 @pytest.mark.parametrize("program", COMPILATIONS, ids=name_of)

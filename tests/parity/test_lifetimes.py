@@ -10,7 +10,7 @@ from trace_strategies import SPILLING, random_trace
 
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.tracked_cells import TrackedCells
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.techniques import TECHNIQUES
 
 REDIRECTING = [name for name, technique in TECHNIQUES.items() if technique.redirects]
@@ -29,7 +29,7 @@ def new_stress(engine, technique, instances=1, tracked=()):
 
 def dense(engine, shared, maps):
     """Seconds of every cell, each stretch exposed as if the slice were faulty: float64[2, n]."""
-    seconds = np.zeros((2, SLICE.cells))
+    seconds = np.zeros((2, GCN.cells))
     for kernel, length, one in zip(KERNELS, LENGTHS, maps, strict=True):
         times = engine.cell_times(shared.replays[kernel], one)
         seconds[0] += times.zeros[0].ravel() * (length / times.period)
@@ -48,7 +48,7 @@ def assert_follows(stress, tracked, times):
     ("engine", "technique"), [(NUMPY, "rrcd"), *((NUMBA, name) for name in REDIRECTING)]
 )
 def test_shared_times_are_those_of_a_clean_slice(engine, technique):
-    tracked = np.random.default_rng(1).choice(SLICE.cells, 5000, replace=False)
+    tracked = np.random.default_rng(1).choice(GCN.cells, 5000, replace=False)
     shared, stress = new_stress(engine, technique, tracked=tracked)
     for kernel, length in zip(KERNELS, LENGTHS, strict=True):
         stress.add(np.array([0]), np.array([kernel]), FAULT_FREE, length)
@@ -60,7 +60,7 @@ def test_shared_times_are_those_of_a_clean_slice(engine, technique):
 @pytest.mark.parametrize("technique", REDIRECTING)
 def test_the_past_goes_along_when_the_first_fault_comes(technique):
     """Two kernels on a clean slice, then a fault map, a worse one, and a clean one again."""
-    tracked = np.random.default_rng(2).choice(SLICE.cells, 5000, replace=False)
+    tracked = np.random.default_rng(2).choice(GCN.cells, 5000, replace=False)
     maps = [FAULT_FREE, FAULT_FREE, MILD, HEAVY, FAULT_FREE]
     shared, stress = new_stress(NUMBA, technique, tracked=tracked)
     for kernel, length, one in zip(KERNELS, LENGTHS, maps, strict=True):
@@ -100,7 +100,7 @@ def random_tail(instance):
     """Weak cells of one instance, the more the higher its number; none of instance 0."""
     rng = np.random.default_rng(instance)
     count = 600 * instance
-    cells = rng.choice(SLICE.cells, count, replace=False)
+    cells = rng.choice(GCN.cells, count, replace=False)
     return dict(zip(cells.tolist(), rng.uniform(0.93, 1.002, count).tolist(), strict=True))
 
 

@@ -13,7 +13,7 @@ from engine_cases import duties_of
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.stress import DenseStress, FaultFreeDuties
 from mcage.engines.tracked_cells import TrackedCells
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
@@ -42,12 +42,12 @@ def duties(request):
 def lives(duties, seed):
     """Both accumulators after each epoch of the same lives."""
     rng = np.random.default_rng(seed)
-    cells = rng.choice(SLICE.cells, (INSTANCES, TRACKED), replace=False)
+    cells = rng.choice(GCN.cells, (INSTANCES, TRACKED), replace=False)
     tracked = TrackedCells(np.repeat(np.arange(INSTANCES), TRACKED), cells.ravel())
     both = AllCells(duties, tracked, INSTANCES), NUMBA.stress(duties, tracked, INSTANCES)
-    faulty = np.where(rng.random((INSTANCES, SLICE.entries)) < 0.3, 1, 0)
-    blocks = 1 << rng.integers(0, 4, (INSTANCES, SLICE.entries))
-    fault_maps = np.zeros((INSTANCES, SLICE.entries), dtype=np.uint8)
+    faulty = np.where(rng.random((INSTANCES, GCN.entries)) < 0.3, 1, 0)
+    blocks = 1 << rng.integers(0, 4, (INSTANCES, GCN.entries))
+    fault_maps = np.zeros((INSTANCES, GCN.entries), dtype=np.uint8)
     for span in range(4):
         running = rng.permutation(INSTANCES)[: INSTANCES - span % 2]
         kernel = rng.integers(len(KERNELS), size=len(running))
@@ -127,14 +127,12 @@ def test_open_bits_are_worked_out_together(duties):
 def test_longest_times_of_many_fault_maps(kernel):
     """Some bits of an entry looked at alone, others next to them together."""
     replay = prepare(bundled_trace(kernel), TECHNIQUES["rrcd+rc+rar"])
-    groups = duty_cycles(
-        np.zeros((1, SLICE.cells), np.uint32), np.ones(1, np.int64), SLICE.components
-    )
+    groups = duty_cycles(np.zeros((1, GCN.cells), np.uint32), np.ones(1, np.int64), GCN.components)
     duties = FaultFreeDuties((replay,), groups, groups)
     nobody = TrackedCells(*np.zeros((2, 0), dtype=np.int64))
     for seed in range(50):
         rng = np.random.default_rng(seed)
-        fault_map = rng.random((1, SLICE.entries)) < rng.uniform(0.25, 0.36)
+        fault_map = rng.random((1, GCN.entries)) < rng.uniform(0.25, 0.36)
         fault_map = fault_map.astype(np.uint8)
         stress = NUMBA.stress(duties, nobody, 1)
         stress.add(np.array([0]), np.array([0]), fault_map, float(replay.period))

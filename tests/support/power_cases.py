@@ -13,7 +13,7 @@ from mcage.costs import (
     load_costs,
     slowdown,
 )
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.replays.prepare import prepare
 
 COSTS = load_costs()
@@ -40,6 +40,6 @@ def conventional_power(trace, technology=NODE, vdd_volts=None):
 def map_of(tail):
     """Fault map of the only instance of a tail whose cells are all faulty."""
     blocks = np.zeros((1, 256), dtype=np.uint8)
-    for entry, bit in zip(*np.divmod(tail.cell, SLICE.entry_bits), strict=True):
-        blocks[0, entry] |= 1 << (bit // SLICE.block_bits)
+    for entry, bit in zip(*np.divmod(tail.cell, GCN.entry_bits), strict=True):
+        blocks[0, entry] |= 1 << (bit // GCN.block_bits)
     return blocks

@@ -31,6 +31,7 @@ from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.cuda_engine.programs import compilations, select_program
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.parity import excerpt
+from mcage.geometry import GCN
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 
@@ -306,7 +307,7 @@ def cases():
 
 def test_what_is_sanitized_asks_for_every_kernel_of_redirection():
     techniques = [TECHNIQUES[name] for name in gpu_check.SANITIZED]
-    asked = [select_program(technique) for technique in techniques if technique.redirects]
+    asked = [select_program(technique, GCN) for technique in techniques if technique.redirects]
     assert all(program in asked for program in compilations() if program[0] == "select.cu")
 
 

@@ -7,7 +7,7 @@ import pytest
 from rare_cases import distribution_of, fields
 from scipy.stats import binom, kstest, multivariate_normal, norm
 
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.studies.rare_events.proposals.entries import EntryProposal, place_cells
 from mcage.studies.rare_events.proposals.fields import Bumps, FaultyFields
 from mcage.studies.rare_events.proposals.mixture import (
@@ -25,7 +25,7 @@ from mcage.variation.vmin_tail import expected_tail_cells
 SIGMAS = 4.5
 """Standard errors that a mean may be off: one false alarm in 150,000 for each."""
 
-NEEDED = np.arange(SLICE.entries) < 200
+NEEDED = np.arange(GCN.entries) < 200
 
 
 def with_die(sigma_die_volts=0.01):
@@ -109,7 +109,7 @@ def test_cells_have_places_of_their_own_and_tails_of_the_normal_law():
     assert kstest(uniform[above] / tails[1], "uniform").pvalue > 1e-4
     between = (uniform[~above] - tails[1]) / (tails[0] - tails[1])
     assert kstest(between, "uniform").pvalue > 1e-4
-    expected = (SLICE.cells - 168) * (tails[0] - tails[1]) / (1 - tails[1])
+    expected = (GCN.cells - 168) * (tails[0] - tails[1]) / (1 - tails[1])
     assert abs((~above).sum() - expected) < SIGMAS * np.sqrt(expected)
 
 

@@ -27,7 +27,7 @@ from mcage.aging.nbti import NbtiModel, facelift
 from mcage.aging.sampling import InstanceDistributions
 from mcage.distributions import Distribution
 from mcage.engines.cuda_engine.engine import CudaEngine
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.lifetime.end_cause import EndCause
 from mcage.techniques import TECHNIQUES
 from mcage.traces import bundled_trace, first_generations
@@ -38,7 +38,7 @@ TRACES = tuple(
     first_generations(bundled_trace(name), 2) for name in ("MatrixTranspose", "QuasiRandomSequence")
 )
 UNEVEN = (0.0, 0.1, 0.7, 1.9, 3.3, 6.0)
-SAMPLE = range(0, SLICE.cells, 5003)
+SAMPLE = range(0, GCN.cells, 5003)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,8 +73,8 @@ def random_tail(technique, instance):
     """
     rng = np.random.default_rng(instance)
     first = cell(244) if TECHNIQUES[technique].packs else 0
-    count = instance * (SLICE.cells - first) // 1300
-    cells = first + rng.choice(SLICE.cells - first, count, replace=False)
+    count = instance * (GCN.cells - first) // 1300
+    cells = first + rng.choice(GCN.cells - first, count, replace=False)
     return dict(zip(cells.tolist(), rng.uniform(0.95, 1.0005, count).tolist(), strict=True))
 
 
@@ -100,7 +100,7 @@ class EveryCell:
     def _duties(self, technique, cells, kernels):
         """Duty cycles of all cells, float[epochs, 2, cells]: shifts of weak cells make faults."""
         shared = shared_replays(NUMBA, TRACES, TECHNIQUES[technique])
-        duties = np.empty((len(kernels), 2, SLICE.cells))
+        duties = np.empty((len(kernels), 2, GCN.cells))
         healthy = cells.vmin_volts <= 1.0
         state = self.model.initial_state((2, len(cells.cell)))
         for epoch, kernel in enumerate(kernels):
@@ -143,7 +143,7 @@ class EveryCell:
 
 def _one_of_each_history(duties):
     """One of all cells whose duty cycles are the same in each epoch, by a key of all of these."""
-    keys = np.random.default_rng(0).random(duties[..., 0].size) @ duties.reshape(-1, SLICE.cells)
+    keys = np.random.default_rng(0).random(duties[..., 0].size) @ duties.reshape(-1, GCN.cells)
     order = np.argsort(keys)
     return order[np.diff(keys[order], prepend=-1.0) > 0]
 

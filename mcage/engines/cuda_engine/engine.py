@@ -21,7 +21,6 @@ from mcage.engines.cuda_engine.walk import Walk
 from mcage.engines.policies import Policies
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator
 from mcage.engines.tracked_cells import TrackedCells
-from mcage.geometry import SLICE
 from mcage.replays.outcome import CellTimes
 from mcage.replays.prepare import FixedReplay, PreparedReplay, RedirectedReplay
 from mcage.techniques import Gating, Placement, Storage
@@ -135,7 +134,7 @@ class CudaEngine(RememberingEngine):
     ) -> CellTimes:
         """See `Engine.redirected_times`."""
         kernel = np.zeros(len(fault_maps), dtype=np.int64)
-        shape = (len(kernel), SLICE.entries, SLICE.entry_bits)
+        shape = (len(kernel), replay.geometry.entries, replay.geometry.entry_bits)
         ones, powered = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
         first = 0
         for times in self._here().walk.redirected_times((replay,), kernel, fault_maps):

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.cuda_engine.tables import Columns, columns
-from mcage.geometry import SLICE
 from mcage.replays.layout import WritesOfRegisters, writes_of_registers
 from mcage.replays.prepare import FixedReplay
 from mcage.replays.schedule import Schedule
@@ -24,14 +23,14 @@ class FixedOccupants:
 
     Attributes
     ----------
-    starts : int32[orbits, 257]
+    starts : int32[orbits, entries + 1]
         First occupant of each entry.
     occupants : int32[orbits, capacity, 4]
         First and end of the writes of an occupant, its block, and its turn: the pass of the orbit
         in which it lives.
-    orbits : int32[256]
+    orbits : int32[entries]
         Orbits of each entry.
-    periods : uint64[256]
+    periods : uint64[entries]
         Cycles of an orbit of each entry.
     """
 
@@ -44,13 +43,13 @@ class FixedOccupants:
 def fixed_occupants(replay: FixedReplay) -> FixedOccupants:
     """Occupants of all entries under a window layout."""
     schedule, layout = replay.schedule, replay.layout
-    writes = writes_of_registers(schedule)
-    of_entries = [_occupants_of(entry, replay, writes) for entry in range(SLICE.entries)]
+    entries, writes = schedule.geometry.entries, writes_of_registers(schedule)
+    of_entries = [_occupants_of(entry, replay, writes) for entry in range(entries)]
     orbit = np.concatenate([orbit for orbit, _ in of_entries])
-    entry = np.repeat(np.arange(SLICE.entries), [len(orbit) for orbit, _ in of_entries])
+    entry = np.repeat(np.arange(entries), [len(orbit) for orbit, _ in of_entries])
     occupants = np.concatenate([rows for _, rows in of_entries])
     orbits = layout.orbits
-    counts = np.zeros((int(orbits.max()), SLICE.entries + 1), dtype=np.int64)
+    counts = np.zeros((int(orbits.max()), entries + 1), dtype=np.int64)
     np.add.at(counts, (orbit, entry + 1), 1)
     starts = counts.cumsum(axis=1)
     sorted_occupants = np.zeros((len(starts), max(1, int(starts[:, -1].max())), 4), dtype=np.int32)

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.concurrency import Memo
-from mcage.engines.cuda_engine.programs import OCCUPANTS, select_program
+from mcage.engines.cuda_engine.programs import occupants_program, select_program
 from mcage.engines.cuda_engine.runner import Runner
 from mcage.engines.cuda_engine.tables import redirection
-from mcage.geometry import SLICE
 from mcage.replays.prepare import RedirectedReplay
 
 EVENTS = 7
@@ -52,7 +51,7 @@ class Occupants:
     runs : int32[m, 4]
         Of each slice, as ``Run`` of the kernels: where the occupants of its first pass begin (low
         and high half), number of its kernel, and how far apart its passes are.
-    starts : int32[m * passes, 257]
+    starts : int32[m * passes, entries + 1]
         First occupant of each entry, from the beginning of the pass.
     occupants : int32[..., 4]
         First and end of the writes of an occupant, its block, and its turn in an orbit.
@@ -87,7 +86,7 @@ class Placement:
     """Runs the selectors of redirecting techniques, for batches whose slices run any kernels.
 
     ``replays`` is a technique on several kernels, ``kernel`` int64[m] says which of them each of
-    the m slices of a batch runs, and ``fault_maps`` is uint8[m, 256].
+    the m slices of a batch runs, and ``fault_maps`` is uint8[m, entries].
 
     Parameters
     ----------
@@ -125,7 +124,7 @@ class Placement:
     ) -> NDArray[np.int64]:
         """Events of each slice in each pass: int64[m, passes, 7]."""
         events = np.empty((len(kernel), replays[0].passes, EVENTS), dtype=np.int64)
-        bytes_each = np.full(len(kernel), SLICE.entries + events[:1].nbytes)
+        bytes_each = np.full(len(kernel), fault_maps.shape[1] + events[:1].nbytes)
         for chunk in self._runner.chunks(bytes_each):
             launch = self._place(replays, kernel[chunk], fault_maps[chunk], wanted=False)
             events[chunk] = self._runner.device.download(launch.events)
@@ -147,20 +146,20 @@ class Placement:
         more_bytes : int
             What the caller needs for each slice besides.
         """
-        device, passes = self._runner.device, replays[0].passes
+        device, passes, entries = self._runner.device, replays[0].passes, fault_maps.shape[1]
         numbers, place = np.unique(kernel, return_inverse=True)
         residencies = np.array([self._tables.of(replays[number]).residencies for number in numbers])
-        tables = 4 * SLICE.entries + 4 * (SLICE.entries + 1) + 8 * EVENTS
+        tables = 4 * entries + 4 * (entries + 1) + 8 * EVENTS
         bytes_of_kernel = passes * (residencies * _ARRIVAL_AND_OCCUPANT_BYTES + tables)
-        for chunk in self._runner.chunks(bytes_of_kernel[place] + SLICE.entries + more_bytes):
+        for chunk in self._runner.chunks(bytes_of_kernel[place] + entries + more_bytes):
             launch = self._place(replays, kernel[chunk], fault_maps[chunk], wanted=True)
             replicas = len(kernel[chunk]) * passes
-            starts = device.empty((replicas, SLICE.entries + 1), np.int32)
+            starts = device.empty((replicas, entries + 1), np.int32)
             occupants = device.empty(launch.arrivals.shape, np.int32)
-            self._runner.module(OCCUPANTS).launch(
+            self._runner.module(occupants_program(replays[0].geometry)).launch(
                 "sort_occupants",
                 (replicas, 1, 1),
-                (SLICE.entries, 1, 1),
+                (entries, 1, 1),
                 [
                     launch.runs,
                     np.int32(passes),
@@ -191,8 +190,8 @@ class Placement:
         kernels, on_device, maps = device.upload_together(words, runs, fault_maps)
         events = device.empty((slices, passes, EVENTS), np.int64)
         arrivals = device.empty((int(end[-1]) if wanted else 1, 4), np.int32)
-        arrived = device.empty((slices * passes if wanted else 1, SLICE.entries), np.int32)
-        self._runner.module(select_program(replays[0].technique)).launch(
+        arrived = device.empty((slices * passes if wanted else 1, fault_maps.shape[1]), np.int32)
+        self._runner.module(select_program(replays[0].technique, replays[0].geometry)).launch(
             "place",
             (-(-slices * passes // _WARPS), 1, 1),
             (32 * _WARPS, 1, 1),

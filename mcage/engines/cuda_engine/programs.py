@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from mcage.geometry import GCN, SliceGeometry
 from mcage.replays.prepare import PreparedReplay
 from mcage.techniques import TECHNIQUES, Technique
 
@@ -9,16 +10,35 @@ Program = tuple[str, dict[str, int]]
 """A source file of `kernels/` and its constants."""
 
 PROBE: Program = ("probe.cu", {})
-OCCUPANTS: Program = ("occupants.cu", {})
-FAULT_FREE: Program = ("fault_free.cu", {})
 SHIFTS: Program = ("shifts.cu", {})
 
 _MOST_NARROW_CYCLES = 0xFFFF_FFFF
 
 
-def select_program(technique: Technique) -> Program:
+def _slice(geometry: SliceGeometry) -> dict[str, int]:
+    """The slice, as the kernels take it that look at cells."""
+    return {
+        "ENTRIES": geometry.entries,
+        "ENTRY_COMPONENTS": geometry.components,
+        "BLOCK_COMPONENTS": geometry.block_components,
+    }
+
+
+def occupants_program(geometry: SliceGeometry) -> Program:
+    """The sorting of occupants by their entries."""
+    return "occupants.cu", {"ENTRIES": geometry.entries, "BLOCKS": geometry.blocks}
+
+
+def fault_free_program(geometry: SliceGeometry) -> Program:
+    """Stress times of slices without faults."""
+    return "fault_free.cu", {"ENTRIES": geometry.entries}
+
+
+def select_program(technique: Technique, geometry: SliceGeometry) -> Program:
     """The selectors of a redirecting technique."""
     return "select.cu", {
+        "ENTRIES": geometry.entries,
+        "BLOCKS": geometry.blocks,
         "TABLE": int(technique.stores_in_table),
         "ROTATING": int(technique.rotating_selectors),
         "WAKES": int(technique.gates_empty),
@@ -29,11 +49,13 @@ def select_program(technique: Technique) -> Program:
 def walk_program(replays: Sequence[PreparedReplay]) -> Program:
     """The walk through the entries of replays of a technique."""
     longest = max(replay.period for replay in replays)
-    return _walk_program(replays[0].technique, longest > _MOST_NARROW_CYCLES)
+    first = replays[0]
+    return _walk_program(first.technique, first.geometry, longest > _MOST_NARROW_CYCLES)
 
 
-def _walk_program(technique: Technique, wide: bool) -> Program:
+def _walk_program(technique: Technique, geometry: SliceGeometry, wide: bool) -> Program:
     return "walk.cu", {
+        **_slice(geometry),
         "GATED": int(technique.gates_released),
         "RECORDS": int(technique.stores_in_blocks),
         "REGIONS": int(technique.stores_inline and technique.gates_released),
@@ -41,36 +63,40 @@ def _walk_program(technique: Technique, wide: bool) -> Program:
     }
 
 
-def residencies_program(wide: bool) -> Program:
+def residencies_program(geometry: SliceGeometry, wide: bool) -> Program:
     """Sums of residencies; `wide`: cycles of a pass exceed 32 bits."""
-    return "residencies.cu", {"GATED": 0, "RECORDS": 0, "WIDE": int(wide)}
+    return "residencies.cu", {**_slice(geometry), "GATED": 0, "RECORDS": 0, "WIDE": int(wide)}
 
 
 STRESS_SOURCES = ("epoch_log.cu", "most_stressed.cu", "tracked_cells.cu")
 """Sources of the stress times of redirecting techniques."""
 
 
-def stress_program(source: str, technique: Technique, wide: bool) -> Program:
+def stress_program(
+    source: str, technique: Technique, geometry: SliceGeometry, wide: bool
+) -> Program:
     """One of `STRESS_SOURCES`; `wide`: cycles of a pass exceed 32 bits."""
     return source, {
+        **_slice(geometry),
         "GATED": int(technique.gates_released),
         "RECORDS": int(technique.stores_in_blocks),
         "WIDE": int(wide),
     }
 
 
-def compilations() -> Iterator[Program]:
+def compilations(geometry: SliceGeometry = GCN) -> Iterator[Program]:
     """The probe, and every program that the techniques of the catalogue ever ask for, once."""
-    programs = [PROBE, OCCUPANTS, FAULT_FREE, SHIFTS, *map(residencies_program, (False, True))]
+    programs = [PROBE, SHIFTS, occupants_program(geometry), fault_free_program(geometry)]
+    programs += [residencies_program(geometry, wide) for wide in (False, True)]
     for technique in TECHNIQUES.values():
         if technique.redirects:
-            programs.append(select_program(technique))
+            programs.append(select_program(technique, geometry))
             programs += [
-                stress_program(source, technique, wide)
+                stress_program(source, technique, geometry, wide)
                 for source in STRESS_SOURCES
                 for wide in (False, True)
             ]
-        programs += [_walk_program(technique, wide) for wide in (False, True)]
+        programs += [_walk_program(technique, geometry, wide) for wide in (False, True)]
     for position, program in enumerate(programs):
         if program not in programs[:position]:
             yield program

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.geometry import SLICE
+from mcage.geometry import MOST_BLOCKS, MOST_COMPONENTS, SliceGeometry
 from mcage.replays.prepare import RedirectedReplay
 from mcage.replays.schedule import DEATH, Schedule
 from mcage.replays.stored_values import StoredValues
@@ -13,7 +13,7 @@ from mcage.traces.model import ALLOC, RELEASE, WRITE
 
 _RELEASE, _DEATH = 1, 2
 _COMPRESSED, _WAS_COMPRESSED, _BEGINS_RESIDENCY = 4, 8, 16
-_ROW, _SECOND = 5, 13
+_ROW = 5
 """Bits of an operation's word, as `kernels/select.cu` has them."""
 
 
@@ -27,7 +27,7 @@ class Columns:
         In an order in which the writes that come into an entry together are neighbours: time (low
         and high half), row of `contents`, form.
     contents, masks, region_masks : uint32[..., 64]
-        Those of `mcage.replays.stored_values`.
+        Those of `mcage.replays.stored_values`, `repeated`.
     """
 
     writes: NDArray[np.int32]
@@ -48,7 +48,22 @@ def columns(schedule: Schedule, order: NDArray[np.int64]) -> Columns:
     rows[:, :2] = np.ascontiguousarray(time[order].astype("<i8")).view("<i4").reshape(-1, 2)
     rows[:, 2] = stored_values.image[order]
     rows[:, 3] = forms(stored_values)[order]
-    return Columns(writes, stored_values.contents, stored_values.masks, stored_values.region_masks)
+    words = stored_values.contents, stored_values.masks, stored_values.region_masks
+    return Columns(writes, *map(repeated, words))
+
+
+def repeated(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Words of components, repeated until there are 64: uint32[n, components] to uint32[n, 64]."""
+    components = words.shape[1]
+    if components == MOST_COMPONENTS:
+        return words
+    of_all: NDArray[np.uint32] = words[:, np.arange(MOST_COMPONENTS) % components]
+    return of_all
+
+
+def _row_bits(geometry: SliceGeometry) -> int:
+    """Bits for a row in the word of an operation."""
+    return 8 if geometry.entries <= 256 and geometry.blocks == MOST_BLOCKS else 10
 
 
 def forms(stored_values: StoredValues) -> NDArray[np.int64]:
@@ -134,21 +149,22 @@ def _words(schedule: Schedule, begins: NDArray[np.bool_]) -> NDArray[np.int64]:
     begins : bool[writes]
         Writes that begin a residency.
     """
-    windows = schedule.windows
+    windows, entries = schedule.windows, schedule.geometry.entries
+    second = _ROW + _row_bits(schedule.geometry)
     is_write = schedule.op_kind == WRITE
     is_release = schedule.op_kind == RELEASE
     is_death = schedule.op_kind == DEATH
     write, window = schedule.op[is_write], schedule.op[is_release]
-    windows_before = np.cumsum(schedule.op_kind == ALLOC) % SLICE.entries
+    windows_before = np.cumsum(schedule.op_kind == ALLOC) % entries
     words = np.zeros(len(schedule.op), dtype=np.int64)
     words[is_write] = (
         _COMPRESSED * schedule.compressed[write]
         + _WAS_COMPRESSED * schedule.was_compressed[write]
         + _BEGINS_RESIDENCY * begins[write]
         + (schedule.row[write] << _ROW)
-        + (windows_before[is_write] << _SECOND)
+        + (windows_before[is_write] << second)
     )
     words[is_death] = _DEATH + (schedule.row[schedule.op[is_death]] << _ROW)
     last = windows.base[window] + windows.size[window] - 1
-    words[is_release] = _RELEASE + (windows.base[window] << _ROW) + (last << _SECOND)
+    words[is_release] = _RELEASE + (windows.base[window] << _ROW) + (last << second)
     return words

@@ -13,15 +13,18 @@ from mcage.engines.cuda_engine.placement import Occupants, Placement, runs_of
 from mcage.engines.cuda_engine.programs import Program, walk_program
 from mcage.engines.cuda_engine.runner import Runner
 from mcage.engines.cuda_engine.tables import Columns, redirection
-from mcage.geometry import SLICE
+from mcage.geometry import COMPONENT_BITS, MOST_COMPONENTS, SliceGeometry
 from mcage.replays.prepare import FixedReplay, RedirectedReplay
 from mcage.replays.schedule import Schedule
 
 TOGETHER = 16
 """Slices whose cell times are computed together: 8 MB each."""
 
+_CELLS = MOST_COMPONENTS * COMPONENT_BITS
+"""Cells of an entry, with those that are repeated."""
+
 Times = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""Cycles at '1' and powered of slices: two times int64[m, 256, 2048]."""
+"""Cycles at '1' and powered of slices: two times int64[m, entries, cells of an entry]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +66,9 @@ class Walk:
         self._columns = Memo(self._upload_registers)
 
     def _upload_redirected(self, replay: RedirectedReplay) -> _Tables:
-        arrays = self._upload_columns(redirection(replay).columns)
-        orbits = np.full(SLICE.entries, replay.passes, dtype=np.int32)
-        periods = np.full(SLICE.entries, replay.schedule.cycles, dtype=np.uint64)
+        arrays, entries = self._upload_columns(redirection(replay).columns), replay.geometry.entries
+        orbits = np.full(entries, replay.passes, dtype=np.int32)
+        periods = np.full(entries, replay.schedule.cycles, dtype=np.uint64)
         of_entries = self.runner.shared(orbits), self.runner.shared(periods)
         return self._tables((*arrays, *of_entries), replay.schedule)
 
@@ -96,7 +99,7 @@ class Walk:
         )
         tables = self._tables((*columns, *of_entries), replay.schedule)
         occupants = Occupants(most_orbits, runs, starts, rows)
-        return self._cell_times(walk_program((replay,)), [tables], occupants, 1)
+        return self._cell_times(walk_program((replay,)), replay.geometry, [tables], occupants, 1)
 
     def redirected_times(
         self,
@@ -110,29 +113,34 @@ class Walk:
         ----------
         replays : sequence of RedirectedReplay
             A technique on several kernels.
-        kernel, fault_maps : int64[m], uint8[m, 256]
+        kernel, fault_maps : int64[m], uint8[m, entries]
             What each slice runs, and on which map.
         """
-        program = walk_program(replays)
+        program, geometry = walk_program(replays), replays[0].geometry
         for start in range(0, len(kernel), TOGETHER):
             part = slice(start, start + TOGETHER)
             placed = self.placement.occupants(
-                replays, kernel[part], fault_maps[part], 16 * SLICE.cells
+                replays, kernel[part], fault_maps[part], 16 * _CELLS * geometry.entries
             )
             for chunk, occupants in placed:
                 numbers = kernel[part][chunk]
                 tables = [self._redirected.of(replays[number]) for number in np.unique(numbers)]
-                yield self._cell_times(program, tables, occupants, len(numbers))
+                yield self._cell_times(program, geometry, tables, occupants, len(numbers))
 
     def _cell_times(
-        self, program: Program, tables: Sequence[_Tables], occupants: Occupants, slices: int
+        self,
+        program: Program,
+        geometry: SliceGeometry,
+        tables: Sequence[_Tables],
+        occupants: Occupants,
+        slices: int,
     ) -> Times:
-        device, shape = self.runner.device, (slices, SLICE.entries, SLICE.entry_bits)
+        device, shape = self.runner.device, (slices, geometry.entries, _CELLS)
         ones, powered = device.empty(shape, np.uint64), device.empty(shape, np.uint64)
         self.runner.module(program).launch(
             "cell_times",
-            (slices, SLICE.entries, 1),
-            (SLICE.components, 1, 1),
+            (slices, geometry.entries, 1),
+            (MOST_COMPONENTS, 1, 1),
             [
                 device.upload(np.stack([of_kernel.words for of_kernel in tables])),
                 occupants.runs,
@@ -143,4 +151,8 @@ class Walk:
                 powered,
             ],
         )
-        return device.download(ones).view(np.int64), device.download(powered).view(np.int64)
+        of_entry = geometry.entry_bits  # without the components that are repeated
+        return (
+            device.download(ones)[:, :, :of_entry].view(np.int64),
+            device.download(powered)[:, :, :of_entry].view(np.int64),
+        )

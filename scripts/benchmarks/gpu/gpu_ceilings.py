@@ -13,7 +13,7 @@ import numpy as np
 from phases import covered
 
 from mcage.engines.cuda_engine.programs import PROBE, compilations
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.kernel_sources import KERNELS
 
 COPY = """
@@ -284,7 +284,7 @@ def kernels_of(source):
 BYTES_OF_OCCUPANT = 16 + 32 + 4 + 256
 """What `log_epoch` moves for an occupant: the occupant, its residency, its code, and bounds."""
 
-BYTES_OF_BOUNDS = 3 * 2 * SLICE.entries * SLICE.component_bits * 8
+BYTES_OF_BOUNDS = 3 * 2 * GCN.entries * GCN.component_bits * 8
 """Bounds of an instance, read and written, and written to where they stand before an epoch."""
 
 BYTES_OF_SECTOR = 32
@@ -316,7 +316,7 @@ def floors_of_stress(replay, slices, tracked, ceilings):
     occupants = replay.passes * int((begins & ~schedule.in_table).sum())
     moved = {
         "log_epoch": slices * (occupants * BYTES_OF_OCCUPANT + BYTES_OF_BOUNDS),
-        "track": tracked * occupants // SLICE.entries * BYTES_OF_SECTOR,
+        "track": tracked * occupants // GCN.entries * BYTES_OF_SECTOR,
     }
     bandwidth = ceilings["copy"]["bytes_per_second"]
     return {kernel: {"bytes": size, "seconds": size / bandwidth} for kernel, size in moved.items()}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcage.geometry import SLICE
+from mcage.geometry import GCN
 from mcage.replays import most_stressed
 from mcage.replays.most_stressed import (
     BLOCK,
@@ -153,9 +153,9 @@ def test_like_cells_stand_side_by_side():
 
 def test_duty_cycles_are_quotients_of_cycles():
     rng, period = np.random.default_rng(7), np.array([97, 1 << 31])
-    cycles = (rng.random((2, SLICE.cells)) * period[:, None]).astype(np.uint32)
+    cycles = (rng.random((2, GCN.cells)) * period[:, None]).astype(np.uint32)
     duties, quotients = duty_cycles(cycles, period, 64), cycles / period[:, None]
-    kernel, cell = rng.integers(0, 2, 50), rng.integers(0, SLICE.cells, 50)
+    kernel, cell = rng.integers(0, 2, 50), rng.integers(0, GCN.cells, 50)
     assert np.array_equal(duties.at(kernel, cell), quotients[kernel, cell])
     assert np.array_equal(duties.of_kernel(1), quotients[1])
     assert np.array_equal(duties.most, quotients.reshape(2, 256, 64, 32).max(axis=2))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.cuda_engine.programs import FAULT_FREE
+from mcage.engines.cuda_engine.programs import fault_free_program
 from mcage.engines.cuda_engine.stress.duties import DutiesOnDevice
 from mcage.engines.cuda_engine.stress.epoch_log import EpochLog, Epochs
 from mcage.engines.cuda_engine.stress.tables import StressTables, TablesOfDuties
@@ -21,13 +21,13 @@ from mcage.engines.cuda_engine.stress.tracked_seconds import CudaTrackedSeconds
 from mcage.engines.cuda_engine.walk import Walk
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator
 from mcage.engines.tracked_cells import TrackedCells
+from mcage.geometry import COMPONENT_BITS
 from mcage.replays.prepare import RedirectedReplay
 
 _THREADS, _WARPS = 256, 8
 _MIXTURES = 4
 """Mixtures of a block that looks for the longest times of some."""
 _GUESSES = 4
-_PLACES = 8192
 _WARPS_OF_SLICE, _MOST_BLOCKS = 64, 2112
 """Warps that work out cells: so many for each slice, in so many blocks at most."""
 
@@ -70,7 +70,10 @@ class CudaStress(StressAccumulator):
         instances: int,
     ) -> None:
         self._runner, self._placement, self._on_device = walk.runner, walk.placement, on_device
-        self._tracked_there = CudaTrackedSeconds(walk.runner, tracked, instances)
+        self._tracked_there = CudaTrackedSeconds(
+            walk.runner, duties.replays[0].geometry, tracked, instances
+        )
+        self._places = duties.replays[0].geometry.entries * COMPONENT_BITS
         self._upcoming: list[tuple[NDArray[np.int64], Any]] = []
         super().__init__(duties, tracked, instances)
 
@@ -158,7 +161,7 @@ class CudaStress(StressAccumulator):
         int64[n], uint64[2, n] on the device
             Some of the instances, and the bits of the longest seconds of each.
         """
-        for chunk in self._runner.chunks(np.full(len(instances), 4 * _PLACES)):
+        for chunk in self._runner.chunks(np.full(len(instances), 4 * self._places)):
             yield instances[chunk], self._search(instances[chunk], backs[chunk], known[:, chunk])
 
     def _search(
@@ -179,10 +182,11 @@ class CudaStress(StressAccumulator):
         module.launch("guess", (count, 1, 1), (_THREADS, 1, 1), [state, moments, guesses])
         how_many = device.upload(np.array([_GUESSES * count], dtype=np.int32))
         self._work_out(moments, guesses, how_many, -(-_GUESSES * count // _WARPS))
-        places, how_many = device.empty((_PLACES * count,), np.uint32), device.zeros((1,), np.int32)
+        places = device.empty((self._places * count,), np.uint32)
+        how_many = device.zeros((1,), np.int32)
         module.launch(
             "list_open",
-            (_PLACES // _THREADS * count, 1, 1),
+            (self._places // _THREADS * count, 1, 1),
             (_THREADS, 1, 1),
             [state, moments, places, how_many],
         )
@@ -231,7 +235,7 @@ class CudaStress(StressAccumulator):
         longest, on_device = device.empty((2, count), np.float64), device.upload(mixtures)
         skylines = self._on_device.duties.of(self._duties).skylines
         for of_kind, skyline in zip((longest[0], longest[1]), skylines, strict=True):
-            self._runner.module(FAULT_FREE).launch(
+            self._runner.module(fault_free_program(self._duties.replays[0].geometry)).launch(
                 "longest_of_mixtures",
                 (-(-count // _MIXTURES), 1, 1),
                 (_THREADS, 1, 1),

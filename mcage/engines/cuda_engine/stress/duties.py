@@ -8,7 +8,7 @@ import numpy as np
 from mcage.concurrency import Memo
 from mcage.engines.cuda_engine.runner import Runner
 from mcage.engines.stress import FaultFreeDuties
-from mcage.geometry import SLICE
+from mcage.geometry import COMPONENT_BITS, MOST_COMPONENTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,9 +17,9 @@ class DeviceDuties:
 
     Attributes
     ----------
-    duties : float64[2, k, 256, 32, 64]
-        At '0' and at '1': entry, bit, component.
-    most : float64[2, k, 256, 32]
+    duties : float64[2, k, entries, 32, 64]
+        At '0' and at '1': entry, bit, component; components are repeated until there are 64.
+    most : float64[2, k, entries, 32]
         Those of any component at most.
     skylines : tuple of float64[k, n]
         Of the cells of which one is the most stressed, at '0' and at '1'.
@@ -38,12 +38,14 @@ def duties_on(runner: Runner) -> DutiesOnDevice:
     """Duty cycles on a device, uploaded once."""
 
     def upload(duties: FaultFreeDuties) -> DeviceDuties:
-        shape = (2, -1, SLICE.entries, SLICE.components, SLICE.component_bits)
+        geometry = duties.replays[0].geometry
+        shape = (2, -1, geometry.entries, geometry.components, COMPONENT_BITS)
         both = np.stack(
             [each.cycles / each.period[:, None] for each in (duties.at_zero, duties.at_one)]
         ).reshape(shape)
+        of_components = np.take(both, np.arange(MOST_COMPONENTS) % geometry.components, axis=3)
         return DeviceDuties(
-            duties=runner.shared(np.ascontiguousarray(both.swapaxes(3, 4))),
+            duties=runner.shared(np.ascontiguousarray(of_components.swapaxes(3, 4))),
             most=runner.shared(both.max(axis=3)),
             skylines=(
                 runner.shared(duties.at_zero.skyline.duty),

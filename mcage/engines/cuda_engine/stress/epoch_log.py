@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from mcage.engines.cuda_engine.placement import Occupants
 from mcage.engines.cuda_engine.runner import Runner
 from mcage.engines.cuda_engine.stress.tables import StressTables
-from mcage.geometry import SLICE
+from mcage.geometry import COMPONENT_BITS
 
 _EPOCHS = 8
 """Epochs of an instance for which there is space at first."""
@@ -19,8 +19,6 @@ _EPOCH_WORDS = 5
 
 _THREADS, _PARTS = 256, 4
 """Threads of a block; blocks that share the entries of a slice."""
-
-_PLACES = SLICE.entries * SLICE.component_bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,14 +54,15 @@ class EpochLog:
     """
 
     def __init__(self, runner: Runner, tables: StressTables, instances: int) -> None:
-        device = runner.device
+        device, self._entries = runner.device, int(tables.duties.most.shape[2])
         self._device, self._tables = device, tables
+        self._places = self._entries * COMPONENT_BITS
         self._epochs = np.zeros(instances, dtype=np.int64)
         self._scale = np.zeros(instances)
         self._most = _EPOCHS
         self._table = device.empty((instances, _EPOCHS, _EPOCH_WORDS), np.uint64)
         self._kept: list[Any] = []
-        self.bounds = device.empty((instances, 2, _PLACES), np.float64)
+        self.bounds = device.empty((instances, 2, self._places), np.float64)
         """Seconds at '0' and at '1' that no cell of an entry exceeds in any bit, on the device."""
         self._arrays = (
             device.zeros((instances,), np.int32),
@@ -71,7 +70,7 @@ class EpochLog:
             tables.duties.duties,
             tables.duties.most,
             self.bounds,
-            device.empty((instances, 2, _PLACES), np.float64),
+            device.empty((instances, 2, self._places), np.float64),
         )
         self.state = self._upload_state()
         """`State` of `kernels/stress.cuh` on the device."""
@@ -84,13 +83,13 @@ class EpochLog:
     def begin(self, instances: NDArray[np.int64], mixtures: NDArray[np.float64]) -> None:
         """Let instances begin with the seconds that they have run each kernel: float64[m, k]."""
         mixed, among = self._device.upload_together(mixtures, instances.astype(np.int32))
-        grid = (len(instances), 2 * _PLACES // _THREADS, 1)
+        grid = (len(instances), 2 * self._places // _THREADS, 1)
         self._tables.epoch_log.launch("begin", grid, (_THREADS, 1, 1), [self.state, mixed, among])
 
     def epoch_bytes(self, kernel: NDArray[np.int64]) -> int:
         """Bytes that an epoch of an instance takes at most, whichever of the kernels it runs."""
         codes = int(self._tables.residencies.count_of_kernel[kernel].max())
-        return 4 * self._tables.passes * (codes + SLICE.entries) + 8 * SLICE.entries
+        return 4 * self._tables.passes * (codes + self._entries) + 8 * self._entries
 
     def add(self, epochs: Epochs, occupants: Occupants) -> None:
         """Add an epoch of instances, whose slices have these occupants."""
@@ -100,8 +99,8 @@ class EpochLog:
         if self._epochs[instances].max() > self._most:
             self._enlarge()
         codes = device.empty((occupants.occupants.size // 4,), np.uint32)
-        starts = device.empty((len(instances), tables.passes * SLICE.entries + 1), np.int32)
-        powered = device.empty((len(instances), SLICE.entries), np.int64)
+        starts = device.empty((len(instances), tables.passes * self._entries + 1), np.int32)
+        powered = device.empty((len(instances), self._entries), np.int64)
         self._kept.append((codes, starts, powered))
         first_write, cycles, among, scales = device.upload_together(
             tables.residencies.first_write[epochs.kernels].astype(np.int32),

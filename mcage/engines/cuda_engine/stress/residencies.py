@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from mcage.engines.cuda_engine.programs import residencies_program
 from mcage.engines.cuda_engine.runner import Runner
-from mcage.engines.cuda_engine.tables import forms
-from mcage.geometry import SLICE
+from mcage.engines.cuda_engine.tables import forms, repeated
+from mcage.geometry import COMPONENT_BITS, MOST_COMPONENTS
 from mcage.replays.prepare import PreparedReplay
 
-_CELLS = SLICE.component_bits * SLICE.components
+_CELLS = COMPONENT_BITS * MOST_COMPONENTS
 _PART_OF_MEMORY = 4
 """Sums take a quarter of the free memory at most; residencies of few writes do without first."""
 
@@ -35,7 +35,7 @@ class HostResidencies:
     residency_of : int32[writes]
         Its residency; 0 for one in the compression table.
     contents, masks : uint32[n, 64]
-        Those of `mcage.replays.stored_values`.
+        Those of `mcage.replays.stored_values`, `repeated`.
     residencies : int64[residencies, 4]
         Start and end in cycles; first write and the number after the last, in halves; whether some
         write leaves cells as they were.
@@ -93,12 +93,12 @@ def device_residencies(
     affordable = device.free_bytes() // (_PART_OF_MEMORY * _CELLS * cycles.itemsize)
     rows = min(host.with_sums, affordable)
     sums = device.empty((max(1, rows), _CELLS), cycles)
-    at_most = device.empty((count, 2 * SLICE.component_bits), cycles)
+    at_most = device.empty((count, 2 * COMPONENT_BITS), cycles)
     last = device.empty((count, 2), np.uint32)
-    runner.module(residencies_program(wide)).launch(
+    runner.module(residencies_program(replays[0].geometry, wide)).launch(
         "sum_residencies",
         (count, 1, 1),
-        (SLICE.components, 1, 1),
+        (MOST_COMPONENTS, 1, 1),
         [writes, contents, residencies, np.int32(rows), sums, at_most, last],
     )
     arrays = (
@@ -137,7 +137,7 @@ def host_residencies(replays: tuple[PreparedReplay, ...]) -> HostResidencies:
         np.where(part.residency_of < 0, -1, part.residency_of + first)
         for part, first in zip(parts, first_residency, strict=False)
     ]
-    whole = np.full((1, SLICE.components), 0xFFFF_FFFF, dtype=np.uint32)
+    whole = np.full((1, MOST_COMPONENTS), 0xFFFF_FFFF, dtype=np.uint32)
     residencies = np.concatenate([part.residencies for part in parts])[order]
     return HostResidencies(
         writes=np.concatenate([part.writes for part in parts]),
@@ -165,7 +165,8 @@ class _Part:
         first = schedule.residency_first[order]
         held = (schedule.end_cycle - schedule.cycle)[order]
         self.write_cycle = schedule.cycle[order]
-        self.contents, self.masks = stored_values.contents, stored_values.masks[1:]
+        self.contents = repeated(stored_values.contents)
+        self.masks = repeated(stored_values.masks[1:])
         self.writes = np.zeros((len(order), 4), dtype=np.int32)
         self.writes[:, :2] = held.astype("<i8").view("<i4").reshape(-1, 2)
         self.writes[:, 2] = stored_values.image[order]

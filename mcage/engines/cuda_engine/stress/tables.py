@@ -56,7 +56,7 @@ def _tables(runner: Runner, duties: FaultFreeDuties, on_device: DeviceDuties) ->
     passes = first.passes if isinstance(first, RedirectedReplay) else 1
     residencies = device_residencies(runner, duties.replays, passes)
     epoch_log, most_stressed, tracked_cells = (
-        runner.module(stress_program(source, first.technique, residencies.wide))
+        runner.module(stress_program(source, first.technique, first.geometry, residencies.wide))
         for source in STRESS_SOURCES
     )
     return StressTables(

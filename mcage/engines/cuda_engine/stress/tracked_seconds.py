@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from mcage.aging.additive_shift import LEAST_RECOVERY, AdditiveShift
 from mcage.aging.nbti.facelift import Facelift
 from mcage.aging.vmin import CellFailure
-from mcage.engines.cuda_engine.programs import FAULT_FREE, SHIFTS
+from mcage.engines.cuda_engine.programs import SHIFTS, fault_free_program
 from mcage.engines.cuda_engine.runner import Runner
 from mcage.engines.cuda_engine.stress.duties import DeviceDuties
 from mcage.engines.tracked_cells import (
@@ -19,6 +19,7 @@ from mcage.engines.tracked_cells import (
     TrackedCells,
     TrackedSeconds,
 )
+from mcage.geometry import COMPONENT_BITS, MOST_COMPONENTS, SliceGeometry
 
 _THREADS = 256
 
@@ -41,24 +42,28 @@ class CudaTrackedSeconds(TrackedSeconds):
     ----------
     runner : Runner
         The device.
+    geometry : SliceGeometry
+        The slice.
     tracked, instances
         As for `TrackedSeconds`.
     """
 
-    def __init__(self, runner: Runner, tracked: TrackedCells, instances: int) -> None:
+    def __init__(
+        self, runner: Runner, geometry: SliceGeometry, tracked: TrackedCells, instances: int
+    ) -> None:
         super().__init__(tracked, instances)
-        self._runner = runner
+        self._runner, self._geometry = runner, geometry
         self._shift: tuple[AdditiveShift, Any, tuple[Any, ...]] | None = None
 
     # Memory is taken with the first epoch.
 
     @cached_property
     def _cells(self) -> tuple[Any, Any]:
-        """Instances and numbers of the cells."""
+        """Instances and numbers of the cells, as if each entry had 64 components."""
         upload = self._runner.device.upload
-        return upload(self._tracked.instance.astype(np.int32)), upload(
-            self._tracked.cell.astype(np.int32)
-        )
+        entry, bit = np.divmod(self._tracked.cell, self._geometry.entry_bits)
+        cell = entry * (MOST_COMPONENTS * COMPONENT_BITS) + bit
+        return upload(self._tracked.instance.astype(np.int32)), upload(cell.astype(np.int32))
 
     @cached_property
     def _seconds(self) -> tuple[Any, Any]:
@@ -114,7 +119,7 @@ class CudaTrackedSeconds(TrackedSeconds):
         kernel_of = np.full(self._instances, -1, dtype=np.int32)
         kernel_of[instances] = kernel
         self._launch(
-            FAULT_FREE,
+            fault_free_program(self._geometry),
             "add_duties",
             len(self._tracked.cell),
             [
