@@ -38,7 +38,7 @@ _REGISTERS = re.compile(rb'"regs" *: *\[')
 _FAST = re.compile(
     rb'\{"cta":\[(\d{1,10}),(\d{1,10}),(\d{1,10})\],"ctx":"[^"]*","grid_launch_id":(\d{1,18}),'
     rb'"opcode_id":(\d{1,9}),"pc":"[^"]*","regs":\[(?:\[([\d,\[\]]*)\])?\],'
-    rb'"regs_indices":\[([\d,]*)\],.*"type":"reg_trace"[^{}]*"warp":(\d{1,9})\}\Z'
+    rb'"regs_indices":\[((?:\d{1,9},)*\d{1,9})?\],.*"type":"reg_trace"[^{}]*"warp":(\d{1,9})\}\Z'
 )
 """A record as newer versions print it, whose keys are sorted."""
 

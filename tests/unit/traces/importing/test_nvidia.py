@@ -291,6 +291,27 @@ def test_a_null_byte_for_a_brace_and_lines_that_are_no_json(tmp_path):
     }
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (b'"regs_indices":[0]', b'"regs_indices":[0,]', "lines that are no JSON object"),
+        (b'"regs_indices":[0]', b'"regs_indices":[0,1]', "records whose rows do not fit"),
+        (b'"regs_indices":[0]', b'"regs_indices":["0"]', "records whose rows do not fit"),
+        (b'"regs":[[0,', b'"regs":[[4294967296,', "records whose rows do not fit"),
+        (b'"opcode_id":0', b'"opcode_id":999', "records whose instruction is not known"),
+        (b'"cta":[0,0,0]', b'"cta":[0,0]', "records without CTA or warp"),
+        (b'"warp":0', b'"warp":-1', "records without CTA or warp"),
+    ],
+)
+def test_damaged_records_are_counted_with_their_line(old, new, why, tmp_path):
+    first, second, rest = text_of("cutracer/matrixtranspose-after").split(b"\n", 2)
+    assert old in second
+    content = b"\n".join([first, second.replace(old, new, 1), rest])
+    skipped = read(tmp_path, content, cutracer, values="after").skipped
+    (place,) = [where for reason, where in skipped.items() if reason.startswith(why)]
+    assert place[1:] == ["log.txt", 2]
+
+
 def test_keys_in_another_order_take_the_slow_way(tmp_path):
     content = text_of("cutracer/reduction-after")
     metadata, *records = content.splitlines()

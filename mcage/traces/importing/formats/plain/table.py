@@ -25,6 +25,7 @@ _EVENTS = ("alloc", "write", "read", "release")
 _LARGEST = {"cycle": 1 << 62, "launch": 1 << 32, "work_group": 1 << 32, "wavefront": 1 << 32}
 _OTHERS_LARGEST = 1 << 16
 _MOST_COMMENTS = 100
+_APPROXIMATE = {f"approximate {what}": what for what in ("lanes", "time", "contents")}
 
 
 def _recognises(source: Source) -> bool:
@@ -75,12 +76,17 @@ class _Table:
         self.source.fail(self.line, why)
 
     def comment(self, text: bytes) -> None:
-        """``# lanes: 32`` says how wide registers are; any other pair is kept as a version."""
+        """``# lanes: 32`` says how wide registers are; any other pair is kept as a version.
+
+        ``# approximate time: why`` makes the trace an approximate one; so with lanes and contents.
+        """
         key, colon, value = (part.strip() for part in _text(text[1:]).partition(":"))
         if key == "lanes" and colon:
             if value not in ("32", "64") or self.recording.lanes not in (0, int(value)):
                 self.fail(f"{shown(value)} lanes; must be 32 or 64, once")
             self.recording.has_lanes(int(value))
+        elif colon and key in _APPROXIMATE:
+            self.recording.approximate[_APPROXIMATE[key]] = shown(value, 200)
         elif colon and len(self.recording.tools) < _MOST_COMMENTS:
             self.recording.tools[shown(key)] = shown(value, 200)
 

@@ -1,0 +1,55 @@
+"""The recorder for AMD's emulator: does what it writes come back? The emulator is a stand-in."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from host_gpu.compiler import host_compiler
+from import_samples import imported
+
+from mcage.traces.model import READ, WRITE
+
+PLUGIN = Path(__file__).parents[2] / "scripts" / "rocjitsu"
+STAND_INS = Path(__file__).parents[1] / "support" / "rocjitsu"
+
+pytestmark = pytest.mark.skipif(not host_compiler(), reason="no C++ compiler of Linux")
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory):
+    """Program in which the plugin sees two wavefronts of a simulated emulator."""
+    program = tmp_path_factory.mktemp("rocjitsu") / "simulated"
+    command = [host_compiler(), "-std=c++20", "-O0", "-Wall", "-Wextra", "-Werror"]
+    command += [f"-I{STAND_INS}", f"-I{PLUGIN}", str(STAND_INS / "simulated.cpp")]
+    made = subprocess.run([*command, "-o", str(program)], capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    return program
+
+
+@pytest.mark.parametrize("lanes", [32, 64])
+def test_what_registers_did_comes_back(simulated, lanes, tmp_path):
+    file = tmp_path / "recording.csv"
+    said = subprocess.run(
+        [simulated, str(lanes)], env={"RECORD_FILE": str(file)}, capture_output=True, text=True
+    ).stdout
+    result = imported([file], tmp_path / "out")
+    recording = result.recording
+    assert recording.lanes == lanes
+    assert set(recording.approximate) == {"time", "lanes"}
+    columns, values = recording.columns(), recording.values()
+    found = []
+    for row in (columns["kind"] == WRITE).nonzero()[0]:
+        mask, held = int(columns["exec_mask"][row]), values[columns["value"][row]]
+        written = [int(held[lane]) for lane in range(lanes) if mask >> lane & 1]
+        found.append((int(columns["window"][row]), int(columns["reg"][row]), mask, written))
+    events = [json.loads(line) for line in said.splitlines()]
+    assert found == [(e["wave"], e["register"], e["lanes"], e["values"]) for e in events]
+    reads = columns["reg"][columns["kind"] == READ].tolist()
+    assert reads == [0, 5, 0, 5]
+    assert [window.size for window in recording.windows] == [8, 8]
+    assert recording.windows[0].origin.kernel == 'scale<float, "x">'
+    assert {(made.trace.windows, made.name) for _, made in result.slices} == {
+        (1, f"{'cu' if lanes == 64 else 'sm'}0.{'simd' if lanes == 64 else 'part'}{part}")
+        for part in (0, 1)
+    }
