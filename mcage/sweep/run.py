@@ -115,8 +115,8 @@ def _compiling(engine: str, progress: Progress) -> Iterator[None]:
     if engine != "numba":
         yield
         return
-    from mcage.engines.numba_engine.compile_beside import compiling_beside
     from mcage.engines.numba_engine.jit import telling_of_compilation
+    from mcage.sweep.compile_beside import compiling_beside
 
     def tell() -> None:
         progress.say("the engine is compiled first, for half a minute; later runs need not")

@@ -29,8 +29,8 @@ steps = {}
 def done(step):
     steps[step] = time.process_time() - sum(steps.values())
 done("interpreter")
-import mcage.cli.main, mcage.sweep.run, mcage.engines.numba_engine.compile_beside
-from mcage.engines.numba_engine.compile_beside import compiling_beside
+import mcage.cli.main, mcage.sweep.run, mcage.sweep.compile_beside
+from mcage.sweep.compile_beside import compiling_beside
 from mcage.engines.select import select_engine
 from mcage.spec import SweepSpec
 from mcage.sweep.study import Sweep

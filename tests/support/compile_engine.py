@@ -33,7 +33,7 @@ def main() -> None:
     """Compile."""
     from sweep_cases import small_sweep
 
-    from mcage.engines.numba_engine.compile_beside import compiling_beside
+    from mcage.sweep.compile_beside import compiling_beside
 
     with compiling_beside():
         small_sweep(instances=24, techniques=TECHNIQUES).compute(0, 24)

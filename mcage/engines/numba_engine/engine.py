@@ -133,6 +133,14 @@ class NumbaEngine(RememberingEngine):
         """See `Engine.program_runner`."""
         return NumbaProgramRunner(replay)
 
+    def compile_cell_times(self, replay: RedirectedReplay) -> None:
+        """Compile what works out cell times, but not what places, which takes longer."""
+        residencies = self._tables.of((replay,))
+        workspace = _EntryWorkspace.of(residencies, 0)
+        workspace.homes.arrivals.arrived[:] = workspace.homes.arrivals.in_entry[:] = 0
+        ones, powered = (_no_cycles(1, replay.geometry) for _ in range(2))
+        _redirected_times(residencies, workspace, ones[0], powered[0])
+
     def unpacked_stress(
         self, duties: FaultFreeDuties, tracked: TrackedCells, instances: int
     ) -> StressAccumulator:

@@ -9,17 +9,20 @@ from numba.core.registry import CPUDispatcher
 from sweep_cases import small_sweep
 
 from mcage.campaign.progress import Silent
-from mcage.engines.numba_engine import compile_beside
+from mcage.engines.compiled_cells import _find_failing
 from mcage.engines.numba_engine.jit import inner, telling_of_compilation
 from mcage.engines.numba_engine.linking import Dispatcher
 from mcage.engines.numba_engine.stress.most_stressed import look
 from mcage.engines.numba_engine.stress.placing import place_and_bound
 from mcage.engines.numba_engine.stress.together import run_together
 from mcage.engines.numba_engine.stress.tracked_cells import run_side_by_side
+from mcage.philox import _keep_below
 from mcage.spec import SweepSpec
-from mcage.sweep import run
+from mcage.sweep import compile_beside, run
+from mcage.variation.added_faults import add_faults
 
 STEPS = (place_and_bound, look, run_together, run_side_by_side)
+LIVES = (_keep_below, add_faults, _find_failing)
 
 
 def jitted():
@@ -117,14 +120,14 @@ def test_a_folder_without_locks_hinders_nobody(tmp_path):
 
 def test_what_is_compiled_beside_is_what_lives_need(monkeypatch, tmp_path):
     monkeypatch.setattr(compile_beside, "cache_folder", lambda: str(tmp_path))
-    of_other_tests = [list(function.signatures) for function in STEPS]
+    of_other_tests = [list(function.signatures) for function in (*STEPS, *LIVES)]
     compile_beside.compile_all()
-    ready = [list(function.signatures) for function in STEPS]
+    ready = [list(function.signatures) for function in (*STEPS, *LIVES)]
     assert all(ready)
     for earlier, now in zip(of_other_tests, ready, strict=True):
         assert len(now) - len(earlier) <= 1, "a step was compiled twice"
     small_sweep(instances=24, techniques=["rrcd+rc+rar", "rrcd"]).compute(0, 24)
-    assert [list(function.signatures) for function in STEPS] == ready
+    assert [list(function.signatures) for function in (*STEPS, *LIVES)] == ready
     assert (tmp_path / "beside").exists()
 
 

@@ -1,8 +1,8 @@
-"""Compiles half of the engine in a process of its own, beside the one that needs it.
+"""Compiles half of what a sweep needs in a process of its own, beside the one that needs it.
 
 Numba compiles one function at a time in a process. On the first run a second process therefore
-begins with what the first needs last, the stress times of redirected slices, which are half of the
-work. Whatever either has compiled, the other takes from the folder of machine code.
+begins with what the first needs last: the stress times of redirected slices, and the functions of
+lives. Whatever either has compiled, the other takes from the folders of machine code.
 """
 
 import os
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import numpy as np
 
@@ -23,18 +24,28 @@ from mcage.engines.numba_engine.stress.accumulator import NumbaStress
 from mcage.engines.numba_engine.stress.placing import Batch
 from mcage.engines.stress import FaultFreeDuties
 from mcage.engines.tracked_cells import TrackedCells
+from mcage.files.disk_cache import FOLDER_VARIABLE
 from mcage.geometry import GCN
 from mcage.replays.most_stressed import DutyCycles
-from mcage.replays.prepare import PreparedReplay, prepare
+from mcage.replays.prepare import PreparedReplay, RedirectedReplay, prepare
+from mcage.spec import SweepSpec
+from mcage.sweep.study import Sweep
 from mcage.techniques import TECHNIQUES
 from mcage.traces import bundled_trace, first_generations
 from mcage.version import PACKAGE
 
-MODULE = "mcage.engines.numba_engine.compile_beside"
+MODULE = "mcage.sweep.compile_beside"
 """This module, whatever it is called while it runs."""
 
 REDIRECTING, KERNEL = ("rrcd+rc+rar", "rrcd"), "QuasiRandomSequence"
 """Techniques that redirect, with all steps between them, and a short trace."""
+
+FEW_LIVES: dict[str, Any] = {
+    "instances": 4,
+    "techniques": ["baseline", "rc+rar"],
+    "workload": {"kernels": [KERNEL]},
+}
+"""A sweep that takes half a second, and all that lives need beside redirection."""
 
 
 @contextmanager
@@ -52,7 +63,7 @@ def compiling_beside() -> Iterator[None]:
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env=os.environ | {"PYTHONPATH": path},
+        env=os.environ | {"PYTHONPATH": path, FOLDER_VARIABLE: "off"},
     )
     try:
         yield
@@ -67,25 +78,28 @@ def _mark() -> Path:
 
 
 def compile_all() -> None:
-    """Compile what lives of redirected slices need, the longest first.
+    """Compile what lives of redirected slices need, in an order in which neither process waits.
 
-    Where they live is asked for first of all, and last here: the process that needs it does not
-    wait.
+    Where registers live is asked for first of all, and comes last here.
     """
-    engine = NumbaEngine()
-    trace, maps = first_generations(bundled_trace(KERNEL), 1), fault_free_maps()
-    replays = [prepare(trace, TECHNIQUES[technique]) for technique in REDIRECTING]
-    steps: list[Callable[[], object]] = []
-    for replay in replays:
-        stress = stress_of_nobody(engine, replay)
-        nobody = Batch(0, 1.0, np.zeros(0, dtype=np.int64), maps[:0])
-        _, *others = stress.steps(nobody, stress.workspaces.take())
-        steps += others
-    for step in steps:
+    engine, trace = NumbaEngine(), first_generations(bundled_trace(KERNEL), 1)
+    rotating, other = (prepare(trace, TECHNIQUES[technique]) for technique in REDIRECTING)
+    for step in later_steps(engine, rotating):
         step()
-    maps[0, 0] = 1
-    engine.cell_times(replays[0], maps)
+    assert isinstance(rotating, RedirectedReplay)
+    engine.compile_cell_times(rotating)
+    Sweep(SweepSpec.from_mapping(FEW_LIVES), engine).compute(0, FEW_LIVES["instances"])
+    for step in later_steps(engine, other):
+        step()
+    engine.count(rotating, fault_free_maps())
     _mark().touch()
+
+
+def later_steps(engine: NumbaEngine, replay: PreparedReplay) -> list[Callable[[], None]]:
+    """Return the steps of an epoch but for the first, on no instances at all."""
+    stress, nobody = stress_of_nobody(engine, replay), np.zeros(0, dtype=np.int64)
+    batch = Batch(0, 1.0, nobody, fault_free_maps()[:0])
+    return stress.steps(batch, stress.workspaces.take())[1:]
 
 
 def stress_of_nobody(engine: NumbaEngine, replay: PreparedReplay) -> NumbaStress:
