@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from import_samples import assert_same_events, imported
+from engine_cases import NUMBA, NUMPY
+from import_samples import NAMES, assert_same_events, expected, files_of, imported
 from multi2sim_text import multi2sim_files
 
 from mcage.studies.single_replay import replay
@@ -33,3 +34,29 @@ def test_every_technique_replays_to_the_same_numbers(traces, name):
     recorded, again = (replay(trace, technique(name)) for trace in traces)
     again["trace"] = recorded["trace"]
     assert json.dumps(again) == json.dumps(recorded)
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory):
+    """The first slice of each sample, in its geometry."""
+    first = {}
+    for name in NAMES:
+        if "windows" in expected(name):
+            folder = tmp_path_factory.mktemp("sample")
+            values = expected(name).get("values", "before")
+            ((_, made), *_) = imported(files_of(name), folder, values=values).slices
+            first[name] = made.trace
+    assert {trace.geometry.components for trace in first.values()} == {32, 64}
+    return first
+
+
+@pytest.mark.parametrize("name", TECHNIQUES)
+def test_samples_of_every_tool_replay_under_every_technique(samples, name):
+    """On the compiled engine as in the reference."""
+    for sample, trace in samples.items():
+        reference, compiled = (
+            replay(trace, technique(name), engine=engine) for engine in (NUMPY, NUMBA)
+        )
+        assert json.dumps(compiled | {"engine": ""}) == json.dumps(reference | {"engine": ""}), (
+            sample
+        )
