@@ -32,6 +32,9 @@ _EVENT = np.dtype(
 _NEVER = -(1 << 62)
 _MOST_LATE = 1 << 14
 
+MOST_WINDOWS = 1 << 18
+"""Windows of an import, each of which takes two kilobytes of memory."""
+
 
 @dataclass
 class Gaps:
@@ -174,6 +177,11 @@ class Recording:
             last=time,
         )
         if kept:
+            if len(self.windows) >= MOST_WINDOWS:
+                raise UserError(
+                    f"there are more than {MOST_WINDOWS:,} windows; ask for fewer: --windows, "
+                    "--cycles or --slice"
+                )
             self.windows.append(window)
             self._windows_open += 1
         elif not self._windows_open and self.limits.complete(len(self.windows)):

@@ -29,6 +29,9 @@ from mcage.traces.importing.windows import Place, Window
 EARLY_RECORDS = 2000
 """Records that two of the tool's buffers of 1 MiB hold, each of 1048 bytes."""
 
+_MOST_WAITING = 4096
+"""Launches whose warps have not all begun; records have been printed after each of the latest."""
+
 _KERNEL = re.compile(
     rb"Kernel (.*) - grid size (\d{1,10}),(\d{1,10}),(\d{1,10}) - block size (\d{1,4}),(\d{1,4}),"
     rb"(\d{1,4}) - nregs (\d{1,3}) - shmem (\d+) - cuda stream id (\d+)\s*\Z"
@@ -56,9 +59,9 @@ class _Log:
 
     recording: Recording
     launches: int = 0
-    waiting: list[Launch] = field(default_factory=list)
+    waiting: deque[Launch] = field(default_factory=lambda: deque(maxlen=_MOST_WAITING))
     running: dict[tuple[int, ...], Warp] = field(default_factory=dict)
-    fresh: deque[tuple[int, int]] = field(default_factory=deque)
+    fresh: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=_MOST_WAITING))
     rows: list[bytes | None] = field(default_factory=list)
     head: tuple[int, re.Match[bytes]] | None = None
     groups: dict[tuple[int, int], list[Window]] = field(default_factory=lambda: defaultdict(list))
@@ -141,12 +144,13 @@ class _Log:
         if not self.launches:
             self.recording.skip("records before the line of any kernel", self.source, number)
             return None
-        launch = next((launch for launch in self.waiting if key not in launch.started), None)
+        cta, hardware_warp = (key[0], key[1], key[2]), key[3]
+        fitting = (launch for launch in self.waiting if launch.has(cta))
+        launch = next((launch for launch in fitting if key not in launch.started), None)
         if launch is None:
             why = "records of warps that have ended, or of more warps than the grid has"
             self.recording.skip(why, self.source, number)
             return None
-        cta, hardware_warp = (key[0], key[1], key[2]), key[3]
         group = launch.cta_number(cta)
         warp_in_cta = self.warp_in_cta(launch, group, hardware_warp)
         for quiet in self.warps.quiet(self.running):
@@ -175,7 +179,8 @@ class _Log:
 
     def end_before(self, number: int) -> None:
         """End warps of launches before this one: the tool lets one launch run at a time."""
-        self.waiting = [launch for launch in self.waiting if launch.number >= number]
+        while self.waiting and self.waiting[0].number < number:
+            self.waiting.popleft()
         for key, warp in list(self.running.items()):
             if warp.launch.number < number:
                 self.end(key)

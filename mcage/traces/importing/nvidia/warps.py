@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from operator import lt
 from typing import Any
 
 from mcage.traces.importing.limits import Enough
@@ -95,6 +96,10 @@ class Launch:
         if not self.block or warp_in_cta is None:
             return LANES
         return min(max(prod(self.block) - LANES * warp_in_cta, 1), LANES)
+
+    def has(self, cta: tuple[int, int, int]) -> bool:
+        """Whether the grid has a CTA."""
+        return not self.grid or all(map(lt, cta, self.grid))
 
     def cta_number(self, cta: tuple[int, int, int]) -> int:
         """Number of a CTA in the grid, as the hardware counts; unique also where it has none."""

@@ -135,7 +135,7 @@ def test_warps_of_earlier_launches_have_ended_when_a_buffer_has_been_printed(tmp
     other = (
         b"Kernel f - grid size 1,1,1 - block size 32,1,1 - nregs 4 - shmem 0 - cuda stream id 0\n"
     )
-    other += b"CTA 9,9,9 - warp 63 - NOP ;:\n\n" * 11 + b"CTA 9,9,9 - warp 63 - EXIT ;:\n\n"
+    other += b"CTA 0,0,0 - warp 63 - NOP ;:\n\n" * 11 + b"CTA 0,0,0 - warp 63 - EXIT ;:\n\n"
     monkeypatch.setattr(nvbit, "EARLY_RECORDS", 10)
     recording = read(tmp_path, without_exit + other + body)
     launches = [window.origin.launch for window in recording.windows]
@@ -175,6 +175,29 @@ def test_too_many_warps_without_an_end(tmp_path, monkeypatch):
     monkeypatch.setattr(warps, "MOST_RUNNING", 4)
     recording = read(tmp_path, content)
     assert recording.skipped["records of warps that have ended, or of more warps than the grid has"]
+
+
+def test_too_many_windows_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("mcage.traces.importing.recording.MOST_WINDOWS", 15)
+    with pytest.raises(UserError, match="more than 15 windows; ask for fewer: --windows"):
+        imported(files_of("nvbit/matrixtranspose-two-sms"), tmp_path / "out")
+    limits = Limits(windows=15)
+    result = imported(files_of("nvbit/matrixtranspose-two-sms"), tmp_path / "out", limits=limits)
+    assert len(result.recording.windows) == 15
+
+
+def test_kernels_without_records(tmp_path):
+    """Thousands of launches of which nothing is recorded."""
+    content = text_of("nvbit/matrixtranspose-two-sms")
+    head, line, rest = content.partition(b"Kernel ")
+    other = (
+        b"Kernel f - grid size 1,1,1 - block size 64,1,1 - nregs 4 - shmem 0 - cuda stream id 0\n"
+    )
+    before = read(tmp_path, head + other + line + rest)
+    launches = [window.origin.launch for window in before.windows]
+    assert launches == [0] * 2 + [1] * 14  # no record says that the warps of CTA 0 were not its own
+    after = read(tmp_path, head + line + rest + other * 10_000)
+    assert counted(after) == counted(read(tmp_path, content))
 
 
 def test_a_slice_without_writes_is_no_trace(tmp_path):
