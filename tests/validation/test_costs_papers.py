@@ -1,37 +1,24 @@
 """Energy and slowdown of the ten kernels against what the papers print, with stated tolerances."""
 
-from functools import cache
-
 import numpy as np
 import pytest
+from published_runs import replays
 
-from mcage.costs import (
-    CONVENTIONAL,
-    activity_of,
-    conventional,
-    energy,
-    load_costs,
-    slowdown,
-    suav,
-)
-from mcage.engines.interface import fault_free_maps
-from mcage.engines.numba_engine import NumbaEngine
-from mcage.replays.prepare import prepare
+from mcage.costs import CONVENTIONAL, energy, load_costs, slowdown, suav
 from mcage.techniques import TECHNIQUES
-from mcage.traces import KERNELS, bundled_trace
-from mcage.traces.transforms import RELEASES, WAVEFRONT, WORK_GROUP, released
+from mcage.traces import KERNELS
+from mcage.traces.transforms import RELEASES, WAVEFRONT, WORK_GROUP
 
 COSTS = load_costs()
 OLD, NEW = COSTS.technology("32nm"), COSTS.technology("28nm")
-ENGINE = NumbaEngine()
-
-usual = cache(lambda kernel: conventional(released(bundled_trace(kernel))))
 
 
-@cache
+def usual(kernel):
+    return replays().conventional[kernel]
+
+
 def activity(kernel, name, release=WAVEFRONT):
-    replay = prepare(released(bundled_trace(kernel), release), TECHNIQUES[name])
-    return activity_of(replay, ENGINE.count(replay, fault_free_maps()))
+    return replays(release).runs(name)[kernel].activity
 
 
 def lost(kernel, name, technology, release=WAVEFRONT):

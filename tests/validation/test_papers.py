@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from published_runs import replays
 
 from mcage.aging.delay import delay_increase
 from mcage.aging.nbti import SECONDS_PER_YEAR, facelift
@@ -17,8 +18,8 @@ from mcage.engines.interface import fault_free_maps
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
-from mcage.traces import KERNELS, bundled_trace
-from mcage.traces.transforms import WAVEFRONT, WORK_GROUP, released
+from mcage.traces import KERNELS
+from mcage.traces.transforms import WAVEFRONT, WORK_GROUP
 from mcage.variation import FaultModel, fault_map, scenario
 
 ENGINE = NumbaEngine()
@@ -51,24 +52,19 @@ COMPRESSIBLE = {
 """Percent of writes that compress with deltas up to 64, and with any; measured, not published."""
 
 
-@cache
-def trace(kernel, release=WAVEFRONT):
-    return released(bundled_trace(kernel), release)
+def trace(kernel):
+    return replays().traces[kernel]
 
 
 @cache
-def replay(kernel, technique, delta_limit=64, release=WAVEFRONT):
-    return prepare(trace(kernel, release), TECHNIQUES[technique], delta_limit)
+def replay(kernel, technique):
+    return prepare(trace(kernel), TECHNIQUES[technique])
 
 
-@cache
 def longest_duties(technique, delta_limit=64, release=WAVEFRONT):
     """Longest '0' and '1' duty of every kernel on a slice without faults, float64[10, 2]."""
-    times = [
-        ENGINE.cell_times(replay(kernel, technique, delta_limit, release), fault_free_maps())
-        for kernel in KERNELS
-    ]
-    return np.array([[t.longest_zero_duty[0], t.longest_one_duty[0]] for t in times])
+    runs = replays(release).runs(technique, delta_limit)
+    return np.stack([runs[kernel].duties.longest for kernel in KERNELS])
 
 
 def mean_reduction(technique, delta_limit=64, release=WAVEFRONT):
@@ -104,8 +100,7 @@ def test_windows(kernel):
 @pytest.mark.parametrize("kernel", COMPRESSIBLE)
 def test_compressible_writes(kernel):
     for delta_limit, percent in zip((64, None), COMPRESSIBLE[kernel], strict=True):
-        schedule = replay(kernel, "rc", delta_limit).schedule
-        share = 100 * schedule.compressible_writes / schedule.writes
+        share = 100 * replays().runs("rc", delta_limit)[kernel].compressible
         assert share == pytest.approx(percent, abs=0.06)
 
 
@@ -121,8 +116,7 @@ def test_compressible_writes_of_figure_7():
 
 def test_moves_of_divergent_writes():
     """Valero et al., section 5.1.1: below 0.7 % of the writes in the mean."""
-    schedules = [replay(kernel, "rc").schedule for kernel in KERNELS]
-    assert 0 < np.mean([s.mov_writes / s.writes for s in schedules]) < 0.007
+    assert 0 < np.mean([run.movs for run in replays().runs("rc").values()]) < 0.007
 
 
 # ---- duty cycles of Valero et al., IEEE TC 2019 -------------------------------------------------

@@ -5,10 +5,10 @@ import json
 import sys
 
 import pytest
+from published_runs import replays
 from reproduce import OTHER_TABLE, PAGE, README, RESULTS, TABLE, with_sample, with_tables
 
 from mcage.cli.main import main
-from mcage.engines.numba_engine import NumbaEngine
 from mcage.studies.reproduction.figure_data import PLOTS
 from mcage.studies.reproduction.kernel_replays import LIMITS, PUBLISHED_LIMIT, KernelReplays
 from mcage.studies.reproduction.published import Reasons
@@ -18,7 +18,7 @@ from mcage.traces.transforms import WORK_GROUP
 
 @pytest.fixture(scope="module")
 def study() -> KernelReplays:
-    return KernelReplays(NumbaEngine())
+    return replays()
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +27,8 @@ def rows(study) -> list[Row]:
 
 
 @pytest.fixture(scope="module")
-def rows_by_work_group(study) -> list[Row]:
-    return reproduce(KernelReplays(NumbaEngine(), release=WORK_GROUP, like=study))
+def rows_by_work_group() -> list[Row]:
+    return reproduce(replays(WORK_GROUP))
 
 
 def test_the_table_is_what_mcage_computes(rows):
