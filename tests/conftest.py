@@ -18,6 +18,7 @@ from hypothesis import settings
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.cli import main
+from mcage.traces import library
 
 HERE = Path(__file__).parent
 SUITES = ("validation", "parity", "system", "unit")
@@ -91,6 +92,14 @@ def _commands_are_made_once():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typer.main, "get_command", made)
         patch.setattr(typer.testing, "_get_command", made)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _bundled_traces_are_read_once():
+    """All ten take 100 MB, and hundreds of tests read one or some of them, 60 ms each."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(library, "load_own_trace", functools.cache(library.load_own_trace))
         yield
 
 

@@ -1,4 +1,4 @@
-"""A campaign whose results cost nothing to compute; as a script, one that can be killed."""
+"""A campaign whose results cost nothing to compute; a script, too: ``OUT INSTANCES SHARD_SIZE``."""
 
 import sys
 import time
@@ -115,18 +115,22 @@ def abandoned(path: Path) -> Path:
     return temporary
 
 
-def main() -> None:
-    out, instances, shard_size, seconds_per_shard, *rel_ci = sys.argv[1:]
-    rule = StoppingRule(float(rel_ci[0]), "spill_rate") if rel_ci else None
+def run(
+    out: str, instances: int, shard_size: int, seconds: float = 0.0, rel_ci: float | None = None
+) -> None:
+    """Run a campaign that prints the first instance of each shard, and takes some seconds for it.
+
+    With a relative half-width, it ends when its spill rates are known that well.
+    """
+    rule = None if rel_ci is None else StoppingRule(rel_ci, "spill_rate")
 
     def slow(first: int, last: int) -> dict[str, np.ndarray]:
         print(first, flush=True)
-        time.sleep(float(seconds_per_shard))
+        time.sleep(seconds)
         return compute(first, last)
 
-    whole = campaign(instances=int(instances), stopping=rule)
-    run_campaign(Study(whole, slow), Path(out), int(shard_size))
+    run_campaign(Study(campaign(instances=instances, stopping=rule), slow), Path(out), shard_size)
 
 
 if __name__ == "__main__":
-    main()
+    run(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -1,16 +1,16 @@
-"""Campaigns that can be killed: one process forks them, so that none waits for its imports.
+"""Campaigns that can be killed: one process forks them, so that none waits for its imports."""
 
-For each line of standard input, ``OUT INSTANCES SHARD_SIZE SECONDS_PER_SHARD``, a campaign runs in
-a child with the signal handlers of the command line. Its words go to ``OUT.log``. Standard output
-gets a line with its process id once it has begun, and one with its exit status at the end.
-"""
-
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
+import traceback
 from pathlib import Path
+from pkgutil import resolve_name
 
 import fake_campaign
 
@@ -29,42 +29,73 @@ SIGNALS = {
 }
 CODES = {"KILL": -signal.SIGKILL, "TERM": 128 + 15, "INT": 128 + 2, "INT twice": 128 + 2}
 SECONDS_BETWEEN_TWO = 0.002
+MOST_BYTES = 1 << 16
+"""Of a request or an answer of the nursery: JSON over a socket."""
 
 
 class Nursery:
-    """The process of campaigns, seen from a test."""
+    """The process of campaigns, seen from a test; one that runs for as long as a block."""
 
     def __init__(self):
-        line = [sys.executable, __file__]
-        path = os.pathsep.join(sys.path)
-        self._process = subprocess.Popen(
-            line,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"PYTHONPATH": path},
-        )
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, __file__, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+            )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._socket.close()
+        self._process.wait()
+
+    def start(self, function, *arguments):
+        """Call a function of a module in a child, and give that child."""
+        reader, writer = os.pipe()
+        name = f"{function.__module__}:{function.__qualname__}"
+        request = {"name": name, "arguments": [*arguments]}
+        socket.send_fds(self._socket, [json.dumps(request, default=os.fspath).encode()], [writer])
+        os.close(writer)
+        return Child(self, json.loads(self._socket.recv(MOST_BYTES)), os.fdopen(reader))
+
+    def wait(self, pid):
+        """Exit status of a child, once it has ended."""
+        self._socket.sendall(json.dumps({"pid": pid}).encode())
+        return os.waitstatus_to_exitcode(json.loads(self._socket.recv(MOST_BYTES)))
 
     def run(self, out, instances, shard_size, seconds_per_shard=0.0, kill=None, after=0.0):
         """Run a campaign; send it signals some time after it has begun.
 
         Returns its exit status, and the seconds from the signals to its end.
         """
-        print(out, instances, shard_size, seconds_per_shard, file=self._process.stdin, flush=True)
-        child = int(self._process.stdout.readline())
+        child = self.start(campaign, out, instances, shard_size, seconds_per_shard)
+        child.words.readline()
         if kill:
             time.sleep(after)
             for number in SIGNALS[kill]:
-                os.kill(child, number)  # ended or not, it has not been waited for
+                os.kill(child.pid, number)  # ended or not, it has not been waited for
                 time.sleep(SECONDS_BETWEEN_TWO)
         begin = time.monotonic()
-        print(file=self._process.stdin, flush=True)
-        status = os.waitstatus_to_exitcode(int(self._process.stdout.readline()))
-        return status, time.monotonic() - begin
+        return child.wait(), time.monotonic() - begin
 
-    def close(self):
-        self._process.stdin.close()
-        self._process.wait()
+
+class Child:
+    """A process of the nursery: its number, and what it prints on either stream."""
+
+    def __init__(self, nursery, pid, words):
+        self._nursery, self.pid, self.words = nursery, pid, words
+
+    def kill(self):
+        os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self):
+        """Exit status; until then, the number is not given to another process."""
+        status = self._nursery.wait(self.pid)
+        self.words.close()
+        return status
 
 
 class ReadHere:
@@ -78,19 +109,41 @@ class ReadHere:
 
 
 def main() -> None:
+    """Serve requests until the other end of the socket is closed."""
     verified_file.ForeignFile = ReadHere
-    while line := sys.stdin.readline():
-        *name, instances, shard_size, seconds = line.split(" ")
-        reader, writer = os.pipe()
-        child = os.fork()
-        if not child:
-            campaign(Path(" ".join(name)), int(instances), int(shard_size), float(seconds), writer)
-        os.close(writer)
-        os.read(reader, 1)
-        os.close(reader)
-        print(child, flush=True)
-        sys.stdin.readline()  # until then, its number is not given to another process
-        print(os.waitpid(child, 0)[1], flush=True)
+    with tempfile.TemporaryDirectory() as folder:  # children import nothing any more
+        study = Study(fake_campaign.campaign(instances=2), fake_campaign.compute)
+        run_campaign(study, Path(folder, "r.h5"), 1)
+    with socket.socket(fileno=int(sys.argv[1])) as server:
+        while True:
+            message, descriptors, *_ = socket.recv_fds(server, MOST_BYTES, 1)
+            if not message:
+                return
+            server.sendall(json.dumps(_answer(json.loads(message), *descriptors)).encode())
+
+
+def _answer(request, printed=None):
+    """Status of a child that has ended, or the number of a new one."""
+    if printed is None:
+        return os.waitpid(request["pid"], 0)[1]
+    child = os.fork()
+    if not child:
+        _call(request, printed)
+    os.close(printed)
+    return child
+
+
+def _call(request, printed):
+    for stream in (1, 2):
+        os.dup2(printed, stream)
+    os.close(printed)
+    try:
+        resolve_name(request["name"])(*request["arguments"])
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)
 
 
 def hear_signals() -> None:
@@ -103,7 +156,8 @@ def hear_signals() -> None:
             signal.signal(numbers[0], signal.SIG_DFL)
 
 
-def campaign(out: Path, instances: int, shard_size: int, seconds: float, begun: int) -> None:
+def campaign(out: str, instances: int, shard_size: int, seconds: float) -> None:
+    """With the signal handlers of the command line; its words go to ``OUT.log``."""
     os.dup2(os.open(f"{out}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), 2)
 
     def compute(first, last):
@@ -112,10 +166,28 @@ def campaign(out: Path, instances: int, shard_size: int, seconds: float, begun: 
 
     hear_signals()
     with ending_on_signals():
-        os.write(begun, b".")
+        print(flush=True)
         whole = fake_campaign.campaign(instances=instances)
-        run_campaign(Study(whole, compute), out, shard_size, Lines(sys.stderr))
+        run_campaign(Study(whole, compute), Path(out), shard_size, Lines(sys.stderr))
         os._exit(0)
+
+
+def dying(out: str, instances: int, shard_size: int, moment: str) -> None:
+    """Run a campaign that is killed before it gives its file its name, or after that."""
+    whole, (owner, name) = Path(out), moment.rsplit(".", 1)
+    original, out_is_there = resolve_name(moment), moment != "os.link"
+
+    def has_come(path):
+        written = "partial" in path and ".shards" not in path and Path(path).stat().st_size > 0
+        return path.endswith(".shards") or (written and whole.exists() == out_is_there)
+
+    def die(path, *arguments):
+        if has_come(str(path)):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(path, *arguments)
+
+    setattr(resolve_name(owner), name, die)
+    fake_campaign.run(out, instances, shard_size)
 
 
 if __name__ == "__main__":

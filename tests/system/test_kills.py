@@ -26,9 +26,8 @@ INSTANCES = 40
 
 @pytest.fixture(scope="module")
 def nursery():
-    process = Nursery()
-    yield process
-    process.close()
+    with Nursery() as process:
+        yield process
 
 
 def test_kills_at_any_moment(nursery, tmp_path):

@@ -132,7 +132,7 @@ def test_the_bytes_do_not_depend_on_how_instances_arrive(cuts, tmp_path_factory)
 
 
 def test_another_process_writes_the_same_bytes(path, tmp_path):
-    command = [sys.executable, fake_campaign.__file__, tmp_path / "r.h5", str(INSTANCES), "7", "0"]
+    command = [sys.executable, fake_campaign.__file__, tmp_path / "r.h5", str(INSTANCES), "7"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     assert (tmp_path / "r.h5").read_bytes() == path.read_bytes()
 
