@@ -25,11 +25,13 @@ import numpy as np
 import tomli_w
 import typer.main
 from mutated_specs import FULL, SMALL
+from small_traces import small_trace
 
 import mcage
 from mcage.cli.main import app
 from mcage.errors import UserError
 from mcage.files import foreign_hdf5, plain_hdf5
+from mcage.traces import save_trace
 from mcage.variation.field import sample_field
 from mcage.variation.scenarios import SCENARIOS, scenario
 
@@ -37,8 +39,15 @@ SECONDS_TO_DIE = 0.002
 IMPORTED_LATE = ("matplotlib.backends.backend_agg", "scipy.stats", "xarray.backends.h5netcdf_")
 """What commands import in the functions that use it."""
 
-
-USUAL_LINES = ("sweep small.toml --show-spec", "sweep full.toml --show-spec", "nbti", "techniques")
+USUAL_LINES = (
+    "sweep small.toml --show-spec",
+    "sweep full.toml --show-spec",
+    "nbti",
+    "techniques",
+    "sweep small.toml --engine numpy --out r.h5",
+    "show r.h5 --causes",
+    "replay t.h5 --technique rrcd --engine numpy",
+)
 """Commands that are run before all others: what they keep in memory, no child computes again."""
 
 
@@ -92,10 +101,9 @@ def main() -> None:
     for name in SCENARIOS:
         sample_field(scenario(name), 0, np.arange(1))  # keeps the factor of the field's correlation
     typer.main.get_command = functools.cache(typer.main.get_command)
-    for line in USUAL_LINES:
-        _fill_caches(line)
-    gc.freeze()  # a collection in a child would copy the pages of all that
     foreign_hdf5.subprocess = SimpleNamespace(Popen=ForkedReader, DEVNULL=None)
+    _fill_caches()
+    gc.freeze()  # a collection in a child would copy the pages of all that
     for line in sys.stdin:
         request = json.loads(line)
         print(json.dumps(_answer(request)), flush=True)
@@ -108,17 +116,21 @@ def _import_what_commands_use() -> None:
             importlib.import_module(name)
 
 
-def _fill_caches(line: str) -> None:
-    """Run a command in this process, in a folder of its own, with nothing printed."""
+def _fill_caches() -> None:
+    """Run the usual commands in this process, in a folder of its own, with nothing printed."""
     with (
         tempfile.TemporaryDirectory() as folder,
         contextlib.chdir(folder),
         contextlib.redirect_stdout(io.StringIO()),
-        contextlib.suppress(UserError),
+        contextlib.redirect_stderr(io.StringIO()),
     ):
         Path("small.toml").write_text(tomli_w.dumps(SMALL), encoding="utf-8")
         Path("full.toml").write_text(tomli_w.dumps(FULL), encoding="utf-8")
-        app(line.split(), standalone_mode=False)
+        save_trace(small_trace(), "t.h5")
+        for line in USUAL_LINES:
+            with contextlib.suppress(UserError):
+                app(line.split(), standalone_mode=False)
+        foreign_hdf5._Process.running().end()
 
 
 def _answer(request: dict) -> dict:
