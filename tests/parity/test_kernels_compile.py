@@ -6,6 +6,7 @@ generation. `scripts/benchmarks/gpu/kernel_resources.py --all` compiles all prog
 architectures, which takes minutes.
 """
 
+import locale
 import sys
 
 import pytest
@@ -113,8 +114,10 @@ def test_cuda_12_compiles_every_source_without_spills(source):
     except NvrtcError as error:
         pytest.skip(str(error))
     programs = [program for program in COMPILATIONS if program[0] == source]
+    before = locale.getencoding()
     assert_compiles_without_spills(programs[0], [75], 12)
     assert_compiles_without_spills(programs[-1], [newest], 12)
+    assert locale.getencoding() == before
 
 
 SPILLING = """

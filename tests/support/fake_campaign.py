@@ -3,6 +3,7 @@
 import sys
 import time
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +66,7 @@ def compute(first: int, last: int) -> dict[str, np.ndarray]:
     return arrays
 
 
+@cache
 def _instance(i: int) -> dict[str, np.ndarray]:
     draw = np.random.default_rng([CAMPAIGN.seed, i])
     cases = len(CAMPAIGN.cases)

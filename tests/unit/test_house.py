@@ -52,8 +52,9 @@ def name_of(path):
 
 
 @cache
-def tree_of(path):
-    return ast.parse(path.read_text(encoding="utf-8"))
+def nodes_of(path):
+    """All nodes of a module's tree, which takes longest to walk through."""
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
 def part_of(path):
@@ -63,7 +64,7 @@ def part_of(path):
 
 def imports_of(path):
     """Module and names of every import from mcage, wherever in the file it stands."""
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.ImportFrom):
             assert not node.level, f"{name_of(path)}: a relative import"
             if node.module.split(".")[0] == "mcage":
@@ -81,9 +82,9 @@ def parts_imported(path):
         yield from below[:1] or names
 
 
-def names_in(tree):
+def names_in(path):
     """Every name of a variable, parameter, attribute, function or class, and where it stands."""
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         for field in ("id", "arg", "attr", "name"):
             if isinstance(name := getattr(node, field, None), str):
                 yield name, getattr(node, "lineno", 0)
@@ -124,7 +125,7 @@ def test_no_function_has_many_parameters():
     functions = [
         (path, node)
         for path in MODULES
-        for node in ast.walk(tree_of(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     many = {
@@ -139,7 +140,7 @@ def test_names_say_what_they_name():
     left_behind = [
         (name_of(path), *place)
         for path in MODULES
-        for place in names_in(tree_of(path))
+        for place in names_in(path)
         if place[0] in LEFT_BEHIND
     ]
     assert not left_behind

@@ -110,6 +110,7 @@ def compile_kernels(
         ctypes.byref(program), text.encode(), name.encode(), 0, None, None
     )
     _check(made)
+    before = _use_locale(None)
     try:
         flags = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
         refused = nvrtc.nvrtcCompileProgram(program, len(flags), flags)
@@ -119,6 +120,15 @@ def compile_kernels(
         return _text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program), _resources(log)
     finally:
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+        _use_locale(before)
+
+
+def _use_locale(new: int | None) -> int | None:
+    """Set the locale of this thread, which CUDA 12's compiler does not give back; the old one."""
+    use = ctypes.CDLL(None).uselocale
+    use.argtypes, use.restype = [ctypes.c_void_p], ctypes.c_void_p
+    old: int | None = use(new)
+    return old
 
 
 def _resources(log: str) -> list[Resources]:

@@ -159,7 +159,7 @@ def _first_argument(text):
 
 
 def _run(command, text=None):
-    # Compilers write UTF-8 in this locale or none; NVRTC may have set another in this process.
+    # Compilers write UTF-8 in this locale or none.
     done = subprocess.run(command, input=text, capture_output=True, encoding="utf-8")
     if done.returncode:
         raise CompileError(f"{' '.join(command)}\n{done.stderr[:4000]}")

@@ -52,13 +52,21 @@ def whole(tmp_path_factory):
     return run_campaign(Study(CAMPAIGN, fake_campaign.compute), out, 20).read_bytes()
 
 
-@pytest.fixture
-def places(tmp_path):
+@pytest.fixture(scope="module")
+def of_machines(tmp_path_factory):
     """A results file of five instances, and two folders with the others, as three machines do."""
-    few = run_campaign(Study(FEW, fake_campaign.compute), tmp_path / "few.h5", 5)
-    first = shards(tmp_path / "a.h5.shards", range(5, 7), range(12, 14))
-    second = shards(tmp_path / "copy of b", range(7, 12), range(14, 20))
+    folder = tmp_path_factory.mktemp("machines")
+    few = run_campaign(Study(FEW, fake_campaign.compute), folder / "few.h5", 5)
+    first = shards(folder / "a.h5.shards", range(5, 7), range(12, 14))
+    second = shards(folder / "copy of b", range(7, 12), range(14, 20))
     return [few, first, second]
+
+
+@pytest.fixture
+def places(of_machines, tmp_path):
+    """Copies of them."""
+    shutil.copytree(of_machines[0].parent, tmp_path, dirs_exist_ok=True)
+    return [tmp_path / path.name for path in of_machines]
 
 
 def test_in_any_order(places, whole, tmp_path):
