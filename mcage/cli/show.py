@@ -156,12 +156,18 @@ def _show_all(files: list[Path], json: bool) -> None:
 def _print_notes(files: list[Path], json: bool) -> None:
     """Print what must be known of the files; of several, with their names."""
     from mcage.plain_text import visible
-    from mcage.report.notes import note_on_absent, note_on_code, note_on_shared_dies
+    from mcage.report.notes import (
+        note_on_absent,
+        note_on_caveats,
+        note_on_code,
+        note_on_shared_dies,
+    )
     from mcage.results.reader import read_header
 
     for file in files:
         header = read_header(file)
         notes = (
+            note_on_caveats(header),
             note_on_absent(header),
             header.stopped,
             note_on_shared_dies(file),

@@ -78,12 +78,14 @@ def _run(spec: "SweepSpec", run: SweepRunOptions) -> None:
         return
     # Imported when all is computed: what reads results takes half a second to import.
     from mcage.report.console import console
-    from mcage.report.notes import note_on_shared_dies
+    from mcage.report.notes import note_on_caveats, note_on_shared_dies
     from mcage.report.tables.summary import print_summaries, summarize_file
+    from mcage.results.reader import read_header
 
     print_summaries(summarize_file(path), console())
-    if note := note_on_shared_dies(path):
-        print(visible(note))
+    for note in (note_on_caveats(read_header(path)), note_on_shared_dies(path)):
+        if note:
+            print(visible(note))
     print(visible(str(path)))
 
 

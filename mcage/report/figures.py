@@ -1,5 +1,6 @@
 """Figures of a results file: the share of slices that still work, against age."""
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from mcage.files.atomic import make_ready, whole_file
 from mcage.files.kinds import FIGURES, kind_of_name
 from mcage.plain_text import visible
 from mcage.report.cases import Setting, lives_of
-from mcage.results.reader import open_results
+from mcage.report.notes import note_on_caveats
+from mcage.results.reader import open_results, read_header
 from mcage.stats.estimates import CONFIDENCE
 from mcage.stats.survival import CaseLives, kaplan_meier
 
@@ -30,6 +32,9 @@ COLOURS = {  # Okabe and Ito's, which the colour-blind tell apart
 }
 OTHER_COLOURS = ("#999999", "#8B4513", "#F0E442", "#666666")
 """Colours of techniques that are not named above, in the order of the file."""
+
+CAVEAT_COLUMNS = 50
+"""Characters of a line under a panel."""
 
 STYLE: dict[Any, Any] = {
     "font.size": 8,
@@ -100,6 +105,9 @@ def draw_survival_of_file(results_path: Path, path: Path) -> None:
             f"{CONFIDENCE:.0%} bands",
             fontsize=9.5,
         )
+        if caveats := note_on_caveats(read_header(results_path)):
+            lines = textwrap.fill(visible(caveats), CAVEAT_COLUMNS * columns)
+            figure.supxlabel(lines, fontsize=6, x=0.01, horizontalalignment="left")
         save(figure, path)
 
 

@@ -47,6 +47,12 @@ def note_on_shared_dies(path: Path) -> str | None:
     )
 
 
+def note_on_caveats(header: Header) -> str:
+    """Say what limits the results: approximate or synthesized traces, an unknown energy."""
+    caveats = header.caveats if isinstance(header, SweepHeader) else ()
+    return f"CAVEAT: {'; '.join(caveats)}" if caveats else ""
+
+
 def note_on_absent(header: Header) -> str:
     """Say which instances a partial file lacks; empty if it has all of them."""
     if not header.absent:

@@ -147,7 +147,8 @@ def replay(
     dict of str to Any
         What a fault map can change is a list with a value per instance, also without fault maps:
         then there is a single instance without faults. Counters of rotating selectors are means
-        over their starting entries. Slowdown and energy are None where the kernel cannot run.
+        over their starting entries. Slowdown and energy are None where the kernel cannot run, and
+        energy where its constants are not known.
 
     Raises
     ------
@@ -175,6 +176,8 @@ def replay(
 
     return {
         "trace": trace.name,
+        "caveat": trace.caveat,
+        "geometry": trace.geometry.name,
         "technique": technique.name,
         "engine": engine.name,
         "delta_limit": delta_limit,
@@ -220,7 +223,11 @@ def _costs_of(
     nominal = energy(reference, CONVENTIONAL, node)
 
     def each(values: NDArray[np.float64]) -> list[float | None]:
-        return [float(value) if run else None for value, run in zip(values, runs, strict=True)]
+        known = runs & ~np.isnan(values)
+        return [
+            float(value) if is_known else None
+            for value, is_known in zip(values, known, strict=True)
+        ]
 
     return {
         "technology": technology,

@@ -1,5 +1,6 @@
 """A sweep as its files know it: cases, kernels, epochs, operating points."""
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -52,6 +53,9 @@ class SweepHeader(Header):
         Borders of the epochs, years, from 0 to the horizon; one more than there are epochs.
     operating_points : int
         Operating points of the environment that has most.
+    caveats : tuple of str
+        What must be said wherever the results are shown: of traces that are no plain recordings,
+        and of what nobody knows of another slice than that of the papers.
 
     Raises
     ------
@@ -64,6 +68,7 @@ class SweepHeader(Header):
     workload_periods: int
     epoch_edges_years: tuple[float, ...]
     operating_points: int
+    caveats: tuple[str, ...] = ()
 
     command: ClassVar[str] = "mcage sweep --engine {engine}"
     table: ClassVar[str] = "mcage.report.tables.summary"
@@ -105,6 +110,10 @@ class SweepHeader(Header):
     def horizon_years(self) -> float:
         """End of the simulated time, years; lives that reach it are censored."""
         return self.epoch_edges_years[-1]
+
+    def declaration(self) -> dict[str, Any]:
+        """The caveats, where there are any."""
+        return {"caveats": json.dumps(self.caveats)} if self.caveats else {}
 
     @cached_property
     def coordinates(self) -> tuple[Coordinate, ...]:
@@ -148,6 +157,7 @@ class SweepHeader(Header):
             "workload_periods": len(contents["period"]),
             "epoch_edges_years": [0.0, *contents["epoch_end_years"]],
             "operating_points": len(contents["operating_point"]),
+            "caveats": json.loads(attributes.get("caveats", "[]")),
         }
 
 

@@ -19,7 +19,7 @@ from mcage.engines.interface import Engine
 from mcage.errors import UserError
 from mcage.files.disk_cache import kept_on_disk
 from mcage.files.flat_records import arrays_of_record, record_of_arrays
-from mcage.geometry import SliceGeometry
+from mcage.geometry import GCN, SliceGeometry
 from mcage.lifetime.costs import Meter
 from mcage.lifetime.fault_free import FaultFreeReplays, fault_free_replays
 from mcage.replays.prepare import PreparedReplay, prepare
@@ -107,6 +107,15 @@ class SweepPlan:
     def geometry(self) -> SliceGeometry:
         """The slice, that of all traces."""
         return self.traces[0].geometry
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What must be said wherever the results are shown."""
+        of_traces = [f"{trace.name}: {trace.caveat}" for trace in self.traces if trace.caveat]
+        if self.geometry.shape == GCN.shape:
+            return tuple(of_traces)
+        slice_ = "slices of {} x {} with blocks of {}".format(*self.geometry.shape)
+        return (f"{slice_}: no constants of their energy are published", *of_traces)
 
     @cached_property
     def traces_with_idle(self) -> tuple[Trace, ...] | None:

@@ -87,6 +87,7 @@ class Sweep:
             workload_periods=spec.workload.periods,
             operating_points=plan.operating_points,
             epoch_edges_years=spec.epoch_edges_years,
+            caveats=plan.caveats,
             engine=plan.engine.name,
             engine_reason=self._reason,
             device=device_of(plan.engine),

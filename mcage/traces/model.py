@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcage.geometry import GCN, SliceGeometry
+from mcage.plain_text import shown
 
 ALLOC, RELEASE, WRITE, READ = 0, 1, 2, 3
 """Kinds of event, as stored in the column ``kind``."""
@@ -170,6 +171,21 @@ class Trace:
         window = np.empty(len(order), np.int64)
         window[order] = window_of_opening[order[latest_opening]]
         return window
+
+    @property
+    def caveat(self) -> str:
+        """What must be said wherever results of the trace are shown; empty of a plain recording.
+
+        It follows from two keys of `source`: what of the trace is ``approximate`` (a list, or an
+        object with that as keys), and the profile that it is ``synthesized`` from.
+        """
+        said = []
+        if approximate := self.source.get("approximate"):
+            names = approximate if isinstance(approximate, dict | list) else [approximate]
+            said.append("approximate in " + ", ".join(shown(name) for name in names))
+        if profile := self.source.get("synthesized"):
+            said.append(f"synthesized from {shown(profile)}")
+        return "; ".join(said)
 
     def digest(self) -> str:
         """Hash of the content, 32 hexadecimal digits: kernels, length, geometry and every column.

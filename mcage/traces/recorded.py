@@ -26,16 +26,22 @@ class RecordedTrace:
         Length of one pass.
     geometry : SliceGeometry
         The slice.
-    digest : str
-        Hash of its content: `Trace.digest`.
+    digest, caveat : str
+        Hash of its content, and what must be said of its results: as of `Trace`.
     whole : Lazy
         Gives the trace.
     """
 
     def __init__(
-        self, name: str, cycles: int, geometry: SliceGeometry, digest: str, whole: Lazy[Trace]
+        self,
+        name: str,
+        cycles: int,
+        geometry: SliceGeometry,
+        digest: str,
+        whole: Lazy[Trace],
+        caveat: str = "",
     ) -> None:
-        self.name, self.cycles, self.geometry = name, cycles, geometry
+        self.name, self.cycles, self.geometry, self.caveat = name, cycles, geometry, caveat
         self._digest, self._whole = digest, whole
 
     @property
@@ -72,7 +78,9 @@ def recorded_trace(name: str, changed: Callable[[Trace], Trace], how: str) -> Re
     kernel = bundled_name(name)
     if kernel is None:
         trace = whole.get()
-        return RecordedTrace(trace.name, trace.cycles, trace.geometry, trace.digest(), whole)
+        return RecordedTrace(
+            trace.name, trace.cycles, trace.geometry, trace.digest(), whole, trace.caveat
+        )
 
     def described() -> dict[str, NDArray[Any]]:
         trace = whole.get()
