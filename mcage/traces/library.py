@@ -38,6 +38,10 @@ class PaddedTraceWarning(UserWarning):
     """A trace looks like one of narrower warps, padded."""
 
 
+class ApproximateTraceWarning(UserWarning):
+    """A trace was imported from a file that does not say all that a trace does."""
+
+
 def bundled_trace(name: str) -> Trace:
     """Load a bundled trace.
 
@@ -66,7 +70,8 @@ def path_of_bundled(kernel: str) -> AbstractContextManager[Path]:
 def open_trace(name_or_path: str | os.PathLike[str]) -> Trace:
     """Load a bundled trace by name, or any other by its path.
 
-    Of a file that looks like warps of 32 lanes padded to 64, a `PaddedTraceWarning` is given.
+    Of a file that looks like warps of 32 lanes padded to 64, a `PaddedTraceWarning` is given, of
+    an approximate trace an `ApproximateTraceWarning`.
 
     Parameters
     ----------
@@ -85,6 +90,12 @@ def open_trace(name_or_path: str | os.PathLike[str]) -> Trace:
         raise UserError(f"no trace {text!r}: neither a file nor one of {', '.join(KERNELS)}")
     trace = load_trace(text)
     warn_of_padding(trace)
+    if trace.source.get("approximate"):
+        warnings.warn(
+            f"trace {trace.name!r} is {trace.caveat}; mcage trace show {text} says why",
+            ApproximateTraceWarning,
+            stacklevel=2,
+        )
     return trace
 
 

@@ -172,7 +172,7 @@ class _Log:
         taken = {window.facts["warp_in_cta"] for window in windows}
         count = launch.warps_of_cta or 1
         wanted = hardware_warp % count
-        return wanted if wanted not in taken else min(set(range(count + 1)) - taken)
+        return wanted if wanted not in taken else min(set(range(len(taken) + 1)) - taken)
 
     def end(self, key: tuple[int, ...]) -> None:
         self.warps.end(self.running.pop(key), self.source)

@@ -26,13 +26,15 @@ _ALL_LANES = (1 << _LANES) - 1
 _LARGEST = (1 << 32) - 1
 _MOST_OPEN = 4096
 
-_BLOCK = re.compile(rb"^ ([a-z]\w{0,40}) *([^/]{0,300}?) *// [0-9A-Fa-f]{8}:")
+_OFFSET = re.compile(rb"[0-9A-Fa-f]{8}:")
+_MNEMONIC = re.compile(rb"[a-z]\w{0,40}")
+_LONGEST_INSTRUCTION = 400
 _LAUNCH = b"Initialization Summary"
 _BARRIER = re.compile(rb"^Group (\d{1,9}) wavefront (\d{1,9}) reached barrier")
-_ITEM = re.compile(rb"t(\d{1,9}): ?V(\d{1,3})<=\(([^(),]*)[^()]*\)(?:\(([^(),]*))?")
+_ITEM = re.compile(rb"t(\d{1,9}): ?V(\d{1,3})<=\(([^(),]{0,40})[^()]{0,60}\)(?:\(([^(),]{0,40}))?")
 _TOKEN = re.compile(
-    rb"t(\d{1,9}):|V(?:(\d{1,3})|\[(\d{1,3})(?::?\+(\d{1,3}))?\])<=\(([^(),]*)[^()]*\)"
-    rb"(?: ?\(([^(),]*))?"
+    rb"t(\d{1,9}):|V(?:(\d{1,3})|\[(\d{1,3})(?::?\+(\d{1,3}))?\])<=\(([^(),]{0,40})[^()]{0,60}\)"
+    rb"(?: ?\(([^(),]{0,40}))?"
 )
 _FIRST = re.compile(rb"^t(\d{1,9}):")
 _OPERAND = re.compile(rb"^v(?:(\d{1,3})|\[(\d{1,3}):(\d{1,3})\])$")
@@ -52,7 +54,16 @@ _READS_ITS_DESTINATION = (b"v_mac_", b"v_writelane")
 def _recognises(source: Source) -> bool:
     if is_timing(source.head):
         return True
-    return _LAUNCH in source.head or any(map(_BLOCK.match, source.head.split(b"\n", 2000)))
+    return _LAUNCH in source.head or any(map(_block, source.head.split(b"\n", 2000)))
+
+
+def _block(line: bytes) -> tuple[bytes, bytes] | None:
+    """Mnemonic and operands, if this is the line of an instruction."""
+    end = line.find(b"// ", 0, _LONGEST_INSTRUCTION)
+    if end < 0 or line[:1] != b" " or not _OFFSET.match(line, end + 3):
+        return None
+    mnemonic, _, operands = line[1:end].partition(b" ")
+    return (mnemonic, operands.strip()) if _MNEMONIC.fullmatch(mnemonic) else None
 
 
 def _read(sources: Sequence[Source], recording: Recording, options: Options) -> None:
@@ -80,15 +91,15 @@ class _Text:
         self.open: dict[int, Window] = {}
 
     def read(self) -> None:
-        header: re.Match[bytes] | None = None
+        header: tuple[bytes, bytes] | None = None
         for number, line in self.source.lines():
             if header is not None and (not line or line[0] == ord("t")):
                 self.block(header, line, number)
                 header = None
-            elif line.startswith(b" ") and (match := _BLOCK.match(line)):
+            elif line.startswith(b" ") and (block := _block(line)):
                 if header is not None:
                     self.block(header, b"", number)
-                header = match
+                header = block
             elif _LAUNCH in line:
                 self.next_launch()
             elif line.startswith(b"Group ") and (match := _BARRIER.match(line)):
@@ -113,16 +124,16 @@ class _Text:
         if window is not None and self.timing is None:
             window.origin = Origin("kernel", self.launch, group, wavefront)
 
-    def block(self, header: re.Match[bytes], effects: bytes, number: int) -> None:
+    def block(self, header: tuple[bytes, bytes], effects: bytes, number: int) -> None:
         """Take an instruction and the line of its effects, which is empty if there are none."""
         self.blocks += 1
         first = _FIRST.match(effects)
         wavefront = int(first[1]) // _LANES if first else None
-        mnemonic = header[1]
+        mnemonic, operands = header
         timed = self.timed(mnemonic, wavefront)
         if wavefront is None or not mnemonic.startswith(_VECTOR):
             return
-        destinations, sources = _operands(mnemonic, header[2])
+        destinations, sources = _operands(mnemonic, operands)
         writes = [] if not destinations else self.writes(mnemonic, effects, wavefront)
         if writes is None:
             self.recording.skip("effects that are damaged", self.source, number)
