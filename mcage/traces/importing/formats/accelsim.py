@@ -24,7 +24,7 @@ def _recognises(source: Source) -> bool:
 def _read(sources: Sequence[Source], recording: Recording, options: Options) -> None:
     sources[0].refuse(
         "a trace of Accel-Sim holds instructions and addresses, but no register values; record the "
-        "program with CUTracer or scripts/nvbit (docs/recording.md)"
+        "program with CUTracer or scripts/nvbit (`mcage docs recording`)"
     )
 
 
