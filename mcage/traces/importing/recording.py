@@ -31,6 +31,8 @@ _EVENT = np.dtype(
 )
 _NEVER = -(1 << 62)
 _MOST_LATE = 1 << 14
+_BYTES_OF_WINDOW = 2048
+_WINDOWS_BETWEEN_CHECKS = 1024
 
 MOST_WINDOWS = 1 << 18
 """Windows of an import, each of which takes two kilobytes of memory."""
@@ -184,6 +186,8 @@ class Recording:
                 )
             self.windows.append(window)
             self._windows_open += 1
+            if not len(self.windows) % _WINDOWS_BETWEEN_CHECKS:
+                self._require_size()
         elif not self._windows_open and self.limits.complete(len(self.windows)):
             raise Enough
         return window
@@ -215,14 +219,15 @@ class Recording:
         exact : bool
             Whether every bit of the values is known.
         """
-        if not lanes or not self._takes(window, time, register):
+        when = self._admit(window, time, register) if lanes else None
+        if when is None:
             return
-        packed, content = self._store(window, self._in_order(window, time), register, lanes, values)
+        packed, content = self._store(window, when, register, lanes, values)
         window.counted.write(register, lanes, packed, content[: 4 * window.lanes], exact)
 
     def preload(self, window: Window, register: int, lanes: int, values: "Values") -> None:
         """Record what a register holds when its window is opened; not counted as a write."""
-        if lanes and self._takes(window, self.last, register):
+        if lanes and self._admit(window, window.last, register) is not None:
             self._store(window, window.begin, register, lanes, values)
 
     def read(
@@ -249,9 +254,10 @@ class Recording:
         bool
             Whether the register holds these contents in these lanes.
         """
-        if not self._takes(window, time, register):
+        when = self._admit(window, time, register)
+        if when is None:
             return True
-        self._event(self._in_order(window, time), window, READ, register, 0, -1)
+        self._event(when, window, READ, register, 0, -1)
         window.counted.reads += 1
         self.gaps.reads += 1
         content = window.contents.get(register)
@@ -326,15 +332,26 @@ class Recording:
             raise Enough
         return True
 
-    def _takes(self, window: Window, time: int, register: int) -> bool:
-        if self._is_late(time) or window.number < 0:
-            return False
+    def _admit(self, window: Window, time: int, register: int) -> int | None:
+        """When an access happens; None if it is not kept."""
+        if self._until is not None and self._is_late(time):
+            return None
+        if time > self.last:
+            self.last = time
+        if window.number < 0:
+            return None
         if window.end is not None or register >= (window.size or MOST_REGISTERS):
             why = "after its release" if window.end is not None else "outside of it"
-            known = self.skipped.setdefault(f"accesses to a window {why}", [0, "", 0])
-            known[0] += 1
-            return False
-        return True
+            self._count(f"accesses to a window {why}")
+            return None
+        if time < window.last:
+            self._count("times that go back, taken as the latest")
+            return window.last
+        window.last = time
+        return time
+
+    def _count(self, reason: str) -> None:
+        self.skipped.setdefault(reason, [0, "", 0])[0] += 1
 
     def _store(
         self, window: Window, time: int, register: int, lanes: int, values: "Values"
@@ -354,14 +371,6 @@ class Recording:
         self._event(time, window, WRITE, register, lanes, row)
         return packed, whole
 
-    def _in_order(self, window: Window, time: int) -> int:
-        if time < window.last:
-            known = self.skipped.setdefault("times that go back, taken as the latest", [0, "", 0])
-            known[0] += 1
-            return window.last
-        window.last = time
-        return time
-
     def _event(
         self, time: int, window: Window, kind: int, register: int, lanes: int, row: int
     ) -> None:
@@ -373,7 +382,8 @@ class Recording:
 
     def _require_size(self) -> None:
         size = len(self._events) + len(self._rows) * 4 * self.lanes
-        self._next_check += MIB
+        size += len(self.windows) * _BYTES_OF_WINDOW
+        self._next_check = len(self._events) + MIB
         if size > MOST_BYTES:
             raise UserError(
                 f"the traces would have more than {MOST_BYTES // MIB} MiB uncompressed, of "

@@ -18,6 +18,7 @@ from mcage.traces.importing.sources import Source, Told
 from mcage.traces.storage import trace_bytes
 
 _LONGEST_STEM = 120
+_EFFORT = 4
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,9 @@ def _refuse_empty(sources: Sequence[Source], chosen: Format, recording: Recordin
 
 def _write(made: Sequence[ImportedSlice], stem: str, folder: Path) -> list[str]:
     """Write the traces; all are made before the first is written."""
-    contents = {f"{stem}.{of_slice.name}.h5": trace_bytes(of_slice.trace) for of_slice in made}
+    contents = {
+        f"{stem}.{of_slice.name}.h5": trace_bytes(of_slice.trace, _EFFORT) for of_slice in made
+    }
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

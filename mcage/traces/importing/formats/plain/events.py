@@ -35,9 +35,11 @@ class PlainEvents:
     ) -> None:
         """Allocate a window."""
         if name in self._open:
-            self._fail(f"window {shown(name)} is allocated, but still open")
+            self._fail(f"window {_in_words(name)} is allocated, but still open")
         if not 1 <= size <= MOST_REGISTERS:
-            self._fail(f"window {shown(name)} has {size} registers, must be 1 ... {MOST_REGISTERS}")
+            self._fail(
+                f"window {_in_words(name)} has {size} registers, must be 1 ... {MOST_REGISTERS}"
+            )
         self._keep(name, time, size, origin, place, entry)
 
     def access(self, name: Any, time: int, register: int) -> Window:
@@ -49,19 +51,22 @@ class PlainEvents:
             window = self._keep(name, time, None, Origin(), Place(), None)
         if time < window.last:
             self._fail(
-                f"cycle {time} is before an earlier event of window {shown(name)}: {window.last}"
+                f"cycle {time} is before {window.last}, that of an earlier event of window "
+                f"{_in_words(name)}"
             )
         if not 0 <= register < (window.size or MOST_REGISTERS):
-            self._fail(f"register {register} is outside of window {shown(name)}")
+            self._fail(f"register {register} is outside of window {_in_words(name)}")
         return window
 
     def release(self, name: Any, time: int) -> None:
         """Release a window."""
         window = self._open.pop(name, None)
         if window is None:
-            self._fail(f"window {shown(name)} is released, but not open")
+            self._fail(f"window {_in_words(name)} is released, but not open")
         if time < window.last:
-            self._fail(f"window {shown(name)} is released before its last access: {window.last}")
+            self._fail(
+                f"window {_in_words(name)} is released before its last access: {window.last}"
+            )
         self.recording.close_window(window, time)
 
     def end(self) -> None:
@@ -82,8 +87,16 @@ class PlainEvents:
         place: Place,
         entry: int | None,
     ) -> Window:
-        facts = {"window": name, "launch": origin.launch, "kernel": origin.kernel}
+        facts = {
+            "window": name if isinstance(name, int) else _in_words(name),
+            "launch": origin.launch,
+            "kernel": origin.kernel,
+        }
         facts |= {"work_group": origin.work_group, "wavefront": origin.wavefront}
         window = self.recording.open_window(time, size, origin, place, entry, facts=facts)
         self._open[name] = window
         return window
+
+
+def _in_words(name: Any) -> str:
+    return shown(name.decode("utf-8", "replace") if isinstance(name, bytes) else name)

@@ -25,6 +25,7 @@ _EVENTS = ("alloc", "write", "read", "release")
 _LARGEST = {"cycle": 1 << 62, "launch": 1 << 32, "work_group": 1 << 32, "wavefront": 1 << 32}
 _OTHERS_LARGEST = 1 << 16
 _MOST_COMMENTS = 100
+_MOST_MASKS = 1 << 12
 _APPROXIMATE = {f"approximate {what}": what for what in ("lanes", "time", "contents")}
 
 
@@ -55,6 +56,7 @@ class _Table:
         self.source, self.recording = source, recording
         self.line = 0
         self.columns: dict[str, int] = {}
+        self.masks: dict[bytes, int] = {}
         self.events = PlainEvents(recording, self.fail)
 
     def read(self) -> None:
@@ -102,8 +104,14 @@ class _Table:
         if not self.recording.lanes:
             self.fail("no line '# lanes: 32' or '# lanes: 64' before the names of the columns")
         self.columns = {name: number for number, name in enumerate(names)}
+        self.cycle, self.event, self.window = (self.columns[name] for name in REQUIRED)
+        self.register, self.lanes, self.values = (
+            self.columns.get(name, -1) for name in ("register", "lanes", "values")
+        )
+        self.masks = {b"": (1 << self.recording.lanes) - 1}
 
     def fields(self, text: bytes) -> list[bytes]:
+        """Fields of a row, and an empty one at the end for the columns that the file lacks."""
         if b'"' not in text:
             fields = text.split(b",")
         else:
@@ -114,43 +122,49 @@ class _Table:
             fields = [content.encode() for content in row]
         if len(fields) != len(self.columns):
             self.fail(f"has {len(fields)} columns, the names above are {len(self.columns)}")
+        if b", " in text or b" ," in text or b"\t" in text:
+            fields = [content.strip() for content in fields]
+        fields.append(b"")
         return fields
 
     def row(self, fields: list[bytes]) -> None:
-        event = _text(self.text(fields, "event"))
-        time = self.number(fields, "cycle")
-        name = _text(self.text(fields, "window"))
-        if event in ("write", "read"):
-            register = self.number(fields, "register")
+        event, name = fields[self.event], fields[self.window]
+        time = self.number(fields[self.cycle], "cycle")
+        if event in (b"write", b"read"):
+            register = self.number(fields[self.register], "register")
             window = self.events.access(name, time, register)
-            if event == "write":
-                self.write(fields, window, time, register)
+            if event == b"write":
+                self.write(fields[self.lanes], fields[self.values], window, time, register)
             else:
                 self.recording.read(window, time, register)
-        elif event == "alloc":
-            origin = Origin(
-                _text(self.text(fields, "kernel")) or "kernel",
-                self.number(fields, "launch", 0),
-                self.optional(fields, "work_group"),
-                self.optional(fields, "wavefront"),
-            )
-            place = Place(self.optional(fields, "unit"), self.number(fields, "part", 0))
-            size, entry = self.number(fields, "size"), self.optional(fields, "entry")
-            self.events.alloc(name, time, size, origin, place, entry)
-        elif event == "release":
+        elif event == b"alloc":
+            self.alloc(fields, name, time)
+        elif event == b"release":
             self.events.release(name, time)
         else:
-            self.fail(f"event {shown(event)!r}: must be one of {', '.join(_EVENTS)}")
+            self.fail(f"event {shown(_text(event))!r}: must be one of {', '.join(_EVENTS)}")
 
-    def write(self, fields: list[bytes], window: Window, time: int, register: int) -> None:
-        lanes = self.recording.lanes
-        mask = (1 << lanes) - 1
-        if text := self.text(fields, "lanes"):
-            mask = self.hexadecimal(text, "lanes", lanes)
+    def alloc(self, fields: list[bytes], name: bytes, time: int) -> None:
+        def given(column: str) -> int | None:
+            text = fields[self.columns.get(column, -1)]
+            return self.number(text, column) if text else None
+
+        kernel = _text(fields[self.columns.get("kernel", -1)]) or "kernel"
+        origin = Origin(kernel, given("launch") or 0, given("work_group"), given("wavefront"))
+        size = self.number(fields[self.columns.get("size", -1)], "size")
+        place = Place(given("unit"), given("part") or 0)
+        self.events.alloc(name, time, size, origin, place, given("entry"))
+
+    def write(self, lanes: bytes, text: bytes, window: Window, time: int, register: int) -> None:
+        mask = self.masks.get(lanes)
+        if mask is None:
+            mask = self.hexadecimal(lanes, "lanes", self.recording.lanes)
             if not mask:
                 self.fail("a write without lanes; leave it out")
-        text, count = self.text(fields, "values"), mask.bit_count()
-        if len(text) == 9 * count - 1 and b"x" not in text:
+            if len(self.masks) < _MOST_MASKS:
+                self.masks[lanes] = mask
+        count = mask.bit_count()
+        if len(text) == 9 * count - 1:
             try:
                 packed = bytes.fromhex(text.decode("ascii"))
             except ValueError:
@@ -166,21 +180,13 @@ class _Table:
             self.fail(f"has {len(numbers)} values for {count} lanes")
         self.recording.write(window, time, register, mask, array("I", numbers))
 
-    def text(self, fields: list[bytes], column: str) -> bytes:
-        number = self.columns.get(column)
-        return b"" if number is None else fields[number].strip()
-
-    def optional(self, fields: list[bytes], column: str) -> int | None:
-        return self.number(fields, column) if self.text(fields, column) else None
-
-    def number(self, fields: list[bytes], column: str, default: int | None = None) -> int:
-        text = self.text(fields, column)
-        if not text and default is not None:
-            return default
+    def number(self, text: bytes, column: str) -> int:
+        if text.isdigit() and len(text) < 20:
+            number = int(text)
+            if number < _LARGEST.get(column, _OTHERS_LARGEST):
+                return number
         largest = _LARGEST.get(column, _OTHERS_LARGEST)
-        if not text.isdigit() or len(text) > 20 or int(text) >= largest:
-            self.fail(f"{column} is {shown(_text(text))!r}, must be a number below {largest:,}")
-        return int(text)
+        self.fail(f"{column} is {shown(_text(text))!r}, must be a number below {largest:,}")
 
     def hexadecimal(self, text: bytes, column: str, bits: int) -> int:
         try:
