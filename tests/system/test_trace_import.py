@@ -8,8 +8,7 @@ from typer.testing import CliRunner
 
 from mcage.cli import main
 from mcage.results.reader import read_header
-from mcage.traces.library import ApproximateTraceWarning
-from mcage.traces.library import open_trace as load
+from mcage.traces.library import ApproximateTraceWarning, open_trace
 
 TEXT = str(files_of("multi2sim/matrixtranspose-made")[0])
 """Of which only the order is known."""
@@ -72,7 +71,7 @@ def test_only_a_part_is_imported(tmp_path):
 def test_the_word_approximate_comes_through(imported, tmp_path):
     caveat = "matrixtranspose-made cu0.simd0: approximate in contents, time"
     with pytest.warns(ApproximateTraceWarning, match="is approximate in contents, time"):
-        assert load(imported).caveat == "approximate in contents, time"
+        assert open_trace(imported).caveat == "approximate in contents, time"
     results = tmp_path / "r.h5"
     sweep = ("sweep", "--engine", "numpy", "--kernel", imported, "--instances", 2)
     sweep += ("--technique", "rrcd", "--environment", "nominal", "--scenario", "common")

@@ -87,7 +87,7 @@ class PlainEvents:
         place: Place,
         entry: int | None,
     ) -> Window:
-        facts = {
+        facts: dict[str, Any] = {
             "window": name if isinstance(name, int) else _in_words(name),
             "launch": origin.launch,
             "kernel": origin.kernel,
