@@ -66,7 +66,7 @@ def build_traces(
     columns = recording.columns()
     columns["time"] = (columns["time"] - origin) // recording.period
     values = recording.values()
-    for placed in place_windows(spans, geometry.entries):
+    for placed in place_windows(spans, geometry, name):
         of_slice = placed.place.name(recording.lanes)
         if recording.limits.slices and of_slice not in recording.limits.slices:
             continue

@@ -8,6 +8,7 @@ from itertools import count
 import numpy as np
 
 from mcage.errors import UserError
+from mcage.geometry import SliceGeometry
 from mcage.traces.importing.windows import Place, Window
 
 _FREE = -1
@@ -49,7 +50,7 @@ class Placed:
     as_recorded: bool
 
 
-def place_windows(spans: Sequence[Span], entries: int) -> list[Placed]:
+def place_windows(spans: Sequence[Span], geometry: SliceGeometry, name: str) -> list[Placed]:
     """Give every window a slice and a slot.
 
     Windows whose unit and part are known stay there, and keep their entries where every window of
@@ -61,8 +62,10 @@ def place_windows(spans: Sequence[Span], entries: int) -> list[Placed]:
     ----------
     spans : sequence of Span
         Windows.
-    entries : int
-        Entries of a slice.
+    geometry : SliceGeometry
+        The slices.
+    name : str
+        How errors begin.
 
     Returns
     -------
@@ -74,6 +77,7 @@ def place_windows(spans: Sequence[Span], entries: int) -> list[Placed]:
     UserError
         A slice has no room for a window.
     """
+    entries = geometry.entries
     slices: dict[Place, list[Span]] = defaultdict(list)
     loose = []
     for span in sorted(spans, key=lambda span: span.begin):
@@ -81,8 +85,11 @@ def place_windows(spans: Sequence[Span], entries: int) -> list[Placed]:
             loose.append(span)
         else:
             slices[span.window.place].append(span)
-    placed = [_placed_in(place, of_slice, entries) for place, of_slice in slices.items()]
-    placed += _packed(loose, entries)
+    placed = []
+    for place, of_slice in slices.items():
+        whole_name = f"{name} {place.name(geometry.components)}"
+        placed.append(_placed_in(place, of_slice, entries, whole_name))
+    placed += _packed(loose, entries, name)
     return sorted(placed, key=lambda of_slice: (of_slice.place.unit or 0, of_slice.place.part))
 
 
@@ -114,7 +121,7 @@ class _Entries:
         return int((self.until >= begin).sum())
 
 
-def _placed_in(place: Place, spans: list[Span], entries: int) -> Placed:
+def _placed_in(place: Place, spans: list[Span], entries: int, name: str) -> Placed:
     recorded = _as_recorded(place, spans, entries)
     if recorded:
         return recorded
@@ -122,11 +129,10 @@ def _placed_in(place: Place, spans: list[Span], entries: int) -> Placed:
     for span in spans:
         slot = held.slot_for(span.size, span.begin)
         if slot is None:
-            name = "the slice"
             raise UserError(
                 f"{name}: a window of {span.size} registers opens in cycle {span.begin}, when "
                 f"{held.in_use(span.begin)} of the {entries} entries of a slice are in use; "
-                "the recorded register file was larger"
+                "the recorded register file was larger, or the windows were not open at a time"
             )
         held.take(slot, span)
         slots.append(slot)
@@ -160,12 +166,12 @@ def _as_recorded(place: Place, spans: list[Span], entries: int) -> Placed | None
     return Placed(place, kept, slots, as_recorded=True)
 
 
-def _packed(spans: list[Span], entries: int) -> Iterator[Placed]:
+def _packed(spans: list[Span], entries: int, name: str) -> Iterator[Placed]:
     """Work-groups whose unit is not known, each in the first unit with room for all of it."""
     held: dict[Place, _Entries] = defaultdict(lambda: _Entries(entries))
     slices: dict[Place, tuple[list[Span], list[int]]] = defaultdict(lambda: ([], []))
     for group in _work_groups(spans):
-        for span, place, slot in _first_room(group, held):
+        for span, place, slot in _first_room(group, held, name):
             held[place].take(slot, span)
             slices[place][0].append(span)
             slices[place][1].append(slot)
@@ -185,7 +191,9 @@ def _work_groups(spans: list[Span]) -> list[list[Span]]:
     return list(groups.values())
 
 
-def _first_room(group: list[Span], held: dict[Place, _Entries]) -> list[tuple[Span, Place, int]]:
+def _first_room(
+    group: list[Span], held: dict[Place, _Entries], name: str
+) -> list[tuple[Span, Place, int]]:
     """Places and slots for all windows of a work-group, in the first unit that has room."""
     entries = len(held[Place(0)].until)
     for unit in count():
@@ -197,8 +205,8 @@ def _first_room(group: list[Span], held: dict[Place, _Entries]) -> list[tuple[Sp
         if unused:
             break
     raise UserError(
-        f"a work-group has windows of {sum(span.size for span in group)} registers, more than "
-        f"have room in slices of {entries} entries"
+        f"{name}: a work-group has windows of {sum(span.size for span in group)} registers, more "
+        f"than have room in slices of {entries} entries"
     )
 
 

@@ -2,7 +2,6 @@
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import numpy.typing as npt
 from mcage.errors import UserError
 from mcage.files.inputs import MIB
 from mcage.traces.importing.limits import Enough, Limits
-from mcage.traces.importing.windows import MOST_REGISTERS, Origin, Place, Window
+from mcage.traces.importing.windows import MOST_REGISTERS, Gaps, Origin, Place, Window
 from mcage.traces.model import READ, WRITE
 from mcage.traces.storage import MOST_BYTES
 
@@ -36,30 +35,6 @@ _WINDOWS_BETWEEN_CHECKS = 1024
 
 MOST_WINDOWS = 1 << 18
 """Windows of an import, each of which takes two kilobytes of memory."""
-
-
-@dataclass
-class Gaps:
-    """Reads that do not see what the last recorded write has left.
-
-    Attributes
-    ----------
-    reads : int
-        All reads of the windows that were kept.
-    before_any_write : int
-        Reads of a register that nothing has written since its window was opened.
-    other_contents : int
-        Reads for which the file shows other contents than the last write.
-    """
-
-    reads: int = 0
-    before_any_write: int = 0
-    other_contents: int = 0
-
-    @property
-    def share(self) -> float:
-        """Share of the reads."""
-        return (self.before_any_write + self.other_contents) / max(self.reads, 1)
 
 
 class Recording:

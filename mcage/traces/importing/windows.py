@@ -125,3 +125,27 @@ class Window:
     end: int | None = None
     contents: dict[int, bytearray] = field(default_factory=dict)
     counted: Counted = field(default_factory=Counted)
+
+
+@dataclass
+class Gaps:
+    """Reads that do not see what the last recorded write has left.
+
+    Attributes
+    ----------
+    reads : int
+        All reads of the windows that were kept.
+    before_any_write : int
+        Reads of a register that nothing has written since its window was opened.
+    other_contents : int
+        Reads for which the file shows other contents than the last write.
+    """
+
+    reads: int = 0
+    before_any_write: int = 0
+    other_contents: int = 0
+
+    @property
+    def share(self) -> float:
+        """Share of the reads."""
+        return (self.before_any_write + self.other_contents) / max(self.reads, 1)
