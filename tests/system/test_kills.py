@@ -63,6 +63,7 @@ def test_kills_at_any_moment(nursery, tmp_path):
             assert out.read_bytes() == whole
             assert set(here.iterdir()) == {out, log}
             out.unlink()
+            usual_seconds *= 0.9  # the machine has less to do than it had
     assert sum(kills.values()) == KILLS, "too many campaigns got to their end"
     assert max(waits) < SECONDS_TO_THE_PROMPT
     status, _ = nursery.run(out, INSTANCES, 5)

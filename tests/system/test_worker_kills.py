@@ -29,7 +29,7 @@ except UserError as error:
 """
 
 
-@pytest.mark.parametrize(("place", "kills", "longest"), [("processes", 6, 1.5), ("Dask", 3, 5.0)])
+@pytest.mark.parametrize(("place", "kills", "longest"), [("processes", 4, 1.0), ("Dask", 2, 4.0)])
 def test_kills_of_workers_and_clients(place, kills, longest, tmp_path, monkeypatch):
     if place == "Dask":
         pytest.importorskip("distributed")
