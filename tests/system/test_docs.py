@@ -14,6 +14,7 @@ from places import ROOT
 from typer.testing import CliRunner
 
 from mcage.cli.main import app
+from mcage.geometry import GCN
 from mcage.spec import SweepSpec
 from mcage.techniques import TECHNIQUES
 
@@ -272,7 +273,7 @@ def test_fault_maps_of_the_model_page(tmp_path):
     (example,) = [item for item in commands(page) if item[0] == "replay" and "--fault-map" in item]
     report = json.loads(in_shell(*example, folder=tmp_path))
     assert report["instances"] == 100
-    fits = np.array(report["peak_spilled_rows"]) <= SweepSpec().registers.lds_rows
+    fits = np.array(report["peak_spilled_rows"]) <= GCN.lds_rows
     writes = {kind: np.array(counts) for kind, counts in report["writes"].items()}
     spilled = 100 * np.mean(writes["lds"] / sum(writes.values()))
     text = page.read_text()
