@@ -145,3 +145,16 @@ bytes as the LDS of the papers, 8 KiB, is an assumption.
 """
 
 PRESETS = {"gcn": GCN, "nvidia": NVIDIA}
+
+
+def preset(name: str) -> SliceGeometry:
+    """Return a slice by its name.
+
+    Raises
+    ------
+    UserError
+        There is no such slice.
+    """
+    if name not in PRESETS:
+        raise UserError(f"unknown geometry {name!r:.60}; choose one of {', '.join(PRESETS)}")
+    return PRESETS[name]

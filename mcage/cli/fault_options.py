@@ -60,7 +60,7 @@ class ModelOptions:
         bool,
         typer.Option(
             "--spread-blocks",
-            help="Let n >= 2 faulty bits cost min(n, 4) blocks.",
+            help="Let n >= 2 faulty bits cost n blocks, or all that there are.",
             rich_help_panel=MODEL,
         ),
     ] = False
@@ -100,8 +100,18 @@ class ModelOptions:
         ),
     ] = None
 
+    geometry: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Slice: gcn, 256 registers of 64 lanes, or nvidia, 512 of 32.",
+            rich_help_panel=MODEL,
+        ),
+    ] = "gcn"
+
     def model(self) -> "FaultModel":
         """Fault model that the options describe."""
+        from mcage.geometry import preset
         from mcage.variation import fault_model
 
         return fault_model(
@@ -110,6 +120,7 @@ class ModelOptions:
             spread_blocks=self.spread_blocks,
             slices_per_chip=self.slices_per_chip,
             tolerance=self.tolerance,
+            geometry=preset(self.geometry),
             sigma_die_volts=self.sigma_die,
             sigma_systematic_volts=self.sigma_systematic,
             sigma_random_volts=self.sigma_random,

@@ -130,11 +130,13 @@ def _rows(model: "FaultModel", seed: int, maps: int, vdd_volts: float) -> _Rows:
     """Fractions of the classes of entries, by what they are of."""
     import numpy as np
 
+    from mcage.geometry import GCN
     from mcage.variation import expected_classes
 
     mean, standard_error = _class_shares(model, seed, maps, vdd_volts)
-    published = np.array(model.scenario.table_shares)
-    rows = {"mean": mean, "standard_error": standard_error, "table": published}
+    rows = {"mean": mean, "standard_error": standard_error}
+    if model.scenario.geometry.shape == GCN.shape:  # whose entries the papers have counted
+        rows["table"] = np.array(model.scenario.table_shares)
     if model.mode == "varius":
         rows["expected"] = expected_classes(model.scenario, vdd_volts)
     return rows

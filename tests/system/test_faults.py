@@ -68,6 +68,16 @@ def test_json() -> None:
         assert abs(mean - expected) < 4 * error
 
 
+def test_another_slice() -> None:
+    """Twice as many entries of half as many cells: fewer of them are faulty."""
+    shown = json.loads(run("--geometry", "nvidia", "--maps", 2, "--json"))
+    assert len(shown["faulty_bits"]) == len(shown["unusable_blocks"]) == 512
+    assert max(shown["unusable_blocks"]) <= 0b11
+    assert "table" not in shown["shares"]
+    of_papers = json.loads(run("--maps", 2, "--json"))["shares"]["expected"]
+    assert sum(shown["shares"]["expected"][2:]) < sum(of_papers[2:]) / 2
+
+
 def test_table_modes() -> None:
     exact = json.loads(run("--json", "--mode", "table-exact", "--maps", 4))
     assert np.bincount(exact["faulty_bits"]).tolist() == [87, 84, 51, 26, 8]
@@ -169,6 +179,8 @@ def test_picture(tmp_path: Path, mode: str) -> None:
         (["--mode", "table", "--phi", "0.1"], "phi = 0.1: mode table"),
         (["--tolerance", "0.1"], "tolerance = 0.1: mode varius"),
         (["--phi", "0"], "phi = 0.0, expected"),
+        (["--geometry", "amd"], "unknown geometry 'amd'; choose one of gcn, nvidia"),
+        (["--geometry", "nvidia", "--mode", "table"], "of entries of a gcn slice, not of nvidia"),
         (["--png", "missing/folder/map.png"], "missing/folder/map.png: there is no folder"),
         (["--png", "/"], r"cannot write /: its name must end in \.png"),
     ],
