@@ -12,8 +12,10 @@ import traceback
 from pathlib import Path
 from pkgutil import resolve_name
 
+import darts
 import fake_campaign
 
+from mcage.campaign.part import Part, run_part
 from mcage.campaign.progress.lines import Lines
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
@@ -29,6 +31,7 @@ SIGNALS = {
 }
 CODES = {"KILL": -signal.SIGKILL, "TERM": 128 + 15, "INT": 128 + 2, "INT twice": 128 + 2}
 SECONDS_BETWEEN_TWO = 0.002
+DARTS = 60
 MOST_BYTES = 1 << 16
 """Of a request or an answer of the nursery: JSON over a socket."""
 
@@ -188,6 +191,11 @@ def dying(out: str, instances: int, shard_size: int, moment: str) -> None:
 
     setattr(resolve_name(owner), name, die)
     fake_campaign.run(out, instances, shard_size)
+
+
+def job_of_darts(out: str, part: str) -> None:
+    """Compute a part of a campaign, ``K/N``, of as many instances as `DARTS`."""
+    run_part(darts.pi_by_darts(DARTS, seconds_per_shard=0.05), Path(out), Part.parse(part), 3)
 
 
 if __name__ == "__main__":

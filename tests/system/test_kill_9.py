@@ -1,18 +1,23 @@
 """Does a sweep survive kill -9 at any moment?"""
 
 import random
+import re
 import time
 
+import darts
 import fake_campaign
 import pytest
-from killable import Nursery, dying
+from killable import DARTS, Nursery, dying, job_of_darts
 
+from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import shard_folder
 from mcage.campaign.study import Study
+from mcage.errors import UserError
 from mcage.results.header import StoppingRule
 
 INSTANCES = 40
+SECONDS_TO_BEGIN = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +91,27 @@ def test_a_second_process_on_the_same_output_is_refused(nursery, tmp_path):
     assert second.wait() == 1
     first.kill()
     assert first.wait() == -9  # it was still running
+
+
+def test_an_array_of_four_jobs_of_which_one_is_killed(nursery, tmp_path):
+    """As Slurm runs them, at the same time; the killed one is run again."""
+    out = tmp_path / "pi.h5"
+    array = [nursery.start(job_of_darts, out, f"{number}/4") for number in (1, 2, 3, 4)]
+    until = time.monotonic() + SECONDS_TO_BEGIN
+    while not (shard_folder(out).is_dir() and in_folder(out, r"bench-000000030-.*")):
+        assert time.monotonic() < until
+    array[2].kill()
+    assert [process.wait() for process in array] == [0, 0, -9, 0]
+    with pytest.raises(UserError, match="instances are missing"):
+        merge(out)
+    again = nursery.start(job_of_darts, out, "3/4")
+    assert again.wait() == 0
+    assert not in_folder(out, "bench.*")
+    study = darts.pi_by_darts(DARTS, seconds_per_shard=0.05)
+    expected = run_campaign(study, tmp_path / "whole.h5", DARTS)
+    assert merge(out).read_bytes() == expected.read_bytes()
+    assert not shard_folder(out).exists()
+
+
+def in_folder(out, pattern):
+    return [path for path in shard_folder(out).iterdir() if re.fullmatch(pattern, path.name)]

@@ -2,8 +2,6 @@
 
 import re
 import shutil
-import subprocess
-import sys
 
 import fake_campaign
 import pytest
@@ -89,14 +87,11 @@ def test_what_others_put_into_the_folder_stays(tmp_path):
     assert (folder / "notes").is_dir()
 
 
-def test_the_command(tmp_path):
+def test_the_command(command, tmp_path):
     interrupt(tmp_path / "r.h5")
-    script = "from mcage.cli.main import main; main()"
-    command = [sys.executable, "-c", script, "merge", "r.h5"]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert run.returncode == 2
-    assert run.stderr.startswith("error: 14 of 20 instances are missing in r.h5.shards")
+    code, _, said = command("merge", "r.h5")
+    assert code == 2
+    assert said.startswith("error: 14 of 20 instances are missing in r.h5.shards")
     folder = shard_folder(tmp_path / "r.h5")
     write_shard(folder, CAMPAIGN, range(6, 20), fake_campaign.compute(6, 20))
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert (run.returncode, run.stdout, run.stderr) == (0, "r.h5\n", "")
+    assert command("merge", "r.h5") == (0, "r.h5\n", "")

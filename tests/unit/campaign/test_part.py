@@ -1,12 +1,5 @@
 """Do parts that are computed side by side make the file of one run, each instance once?"""
 
-import os
-import re
-import signal
-import subprocess
-import sys
-from contextlib import ExitStack
-
 import darts
 import pytest
 from campaign_cases import Listener
@@ -146,48 +139,3 @@ def test_a_damaged_shard_of_another_part_is_no_business_of_this_one(whole, tmp_p
     run_part(STUDY, out, Part(1, 2), None, listener)
     assert sum("warning" in line for line in listener.said) == 1
     assert merge(out).read_bytes() == whole
-
-
-ARRAY = """
-import sys
-import darts
-from pathlib import Path
-from mcage.campaign.part import Part, run_part
-study = darts.pi_by_darts(60, seconds_per_shard=0.05)
-run_part(study, Path(sys.argv[1]), Part.parse(sys.argv[2]), 3)
-"""
-
-
-def test_an_array_of_four_jobs_of_which_one_is_killed(tmp_path):
-    """As Slurm runs them, at the same time; the killed one is run again."""
-    out = tmp_path / "pi.h5"
-
-    def job(number):
-        line = [sys.executable, "-c", ARRAY, out, f"{number}/4"]
-        return subprocess.Popen(line, env=environment(), stderr=subprocess.PIPE, text=True)
-
-    with ExitStack() as jobs:
-        array = [jobs.enter_context(job(number)) for number in (1, 2, 3, 4)]
-        third = re.compile(r"bench-000000030-.*")
-        while not (shard_folder(out).is_dir() and in_folder(out, third)):
-            assert array[2].poll() is None, array[2].stderr.read()
-        array[2].send_signal(signal.SIGKILL)
-        assert [process.wait() for process in array] == [0, 0, -9, 0]
-    with pytest.raises(UserError, match="instances are missing"):
-        merge(out)
-    with job(3) as again:
-        assert again.wait() == 0, again.stderr.read()
-    assert not in_folder(out, re.compile("bench.*"))
-    expected = run_campaign(
-        darts.pi_by_darts(INSTANCES, seconds_per_shard=0.05), tmp_path / "whole.h5", 60
-    )
-    assert merge(out).read_bytes() == expected.read_bytes()
-    assert not shard_folder(out).exists()
-
-
-def in_folder(out, pattern):
-    return [path for path in shard_folder(out).iterdir() if pattern.fullmatch(path.name)]
-
-
-def environment():
-    return os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
