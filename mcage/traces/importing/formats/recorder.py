@@ -10,9 +10,11 @@ import struct
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 
 from mcage.traces.importing.formats.format import Format
 from mcage.traces.importing.limits import Options
@@ -90,6 +92,12 @@ def _read(sources: Sequence[Source], recording: Recording, options: Options) -> 
     else:
         recording.approximate["time"] = "cycles while every instruction was recorded"
     _Values(values[0], recording, plan).read()
+
+
+@lru_cache(1 << 12)
+def _lanes_of(mask: int) -> npt.NDArray[np.bool_]:
+    bits = np.unpackbits(np.array([mask], "<u4").view(np.uint8), bitorder="little")
+    return bits.astype(np.bool_)
 
 
 class _File:
@@ -375,8 +383,7 @@ class _Values:
         if mask == _ALL:
             values = contents
         else:
-            bits = np.unpackbits(np.array([mask], "<u4").view(np.uint8), bitorder="little")
-            values = np.frombuffer(contents, "<u4")[bits.astype(bool)].tobytes()
+            values = np.frombuffer(contents, "<u4")[_lanes_of(mask)].tobytes()
         self.recording.write(warp.window, time, register, mask, values)
 
     def reads(self, warp: _Warp, packet: _Packet, time: int) -> None:
