@@ -216,6 +216,7 @@ def test_wishes(tmp_path):
     record(tmp_path / "some.mcr", RECORD_KERNELS="^ends", RECORD_LAUNCHES="2-", RECORD_SMS="0-1")
     recording = imported(tmp_path / "some.mcr")
     assert {(w.origin.kernel, w.origin.launch) for w in recording.windows} == {("ends()", 3)}
+    assert (tmp_path / "some.mcr").read_text().count('{"type":"packets"') == 1
     record(tmp_path / "both.mcr", RECORD_SMS="0-1")
     assert {w.facts["sm"] for w in imported(tmp_path / "both.mcr").windows} == {0, 1}
 

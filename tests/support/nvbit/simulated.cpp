@@ -142,6 +142,7 @@ void say(const char *event, unsigned launch, const Warp &warp, uint32_t mask, in
 // CTA by CTA, the warps of each in turns.
 void execute(CUfunction_of_test &program, unsigned launch, Three grid, Three block) {
     gridDim = grid, blockDim = block;
+    lanes::cycle += 1'000'000;  // the program waits between launches
     unsigned threads = block.x * block.y * block.z;
     for (unsigned cta = 0; cta < grid.x * grid.y * grid.z; cta++) {
         blockIdx = {cta % grid.x, cta / grid.x % grid.y, cta / grid.x / grid.y};

@@ -68,7 +68,9 @@ def _read(sources: Sequence[Source], recording: Recording, options: Options) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class _Instruction:
+class Instruction:
+    """What the text of an instruction says of vector registers."""
+
     written: tuple[int, ...]
     read: tuple[int, ...]
     ends: bool
@@ -158,7 +160,7 @@ class _Unit:
     def record(
         self, number: int, key: tuple[int, ...], text: str, exec_mask: int, rows: list[bytes]
     ) -> None:
-        instruction = _instruction_of(text)
+        instruction = instruction_of(text)
         wave = self.running.get(key)
         if wave is None:
             wave = self.begin(number, key, instruction, exec_mask, rows)
@@ -187,7 +189,7 @@ class _Unit:
         self,
         number: int,
         key: tuple[int, ...],
-        instruction: _Instruction,
+        instruction: Instruction,
         exec_mask: int,
         rows: list[bytes],
     ) -> _Wave | None:
@@ -239,7 +241,7 @@ class _Unit:
         number: int,
         wave: _Wave,
         time: int,
-        instruction: _Instruction,
+        instruction: Instruction,
         rows: list[bytes],
     ) -> None:
         """Record what has changed although the instruction does not name it, in its lanes."""
@@ -257,7 +259,8 @@ class _Unit:
 
 
 @lru_cache(1 << 14)
-def _instruction_of(text: str) -> _Instruction:
+def instruction_of(text: str) -> Instruction:
+    """Which vector registers an instruction writes and reads, from its text."""
     name, _, rest = text.strip().partition(" ")
     parts = [part.strip() for part in rest.split(",")]
     words = [word for part in parts for word in part.split()[:1]]
@@ -273,7 +276,7 @@ def _instruction_of(text: str) -> _Instruction:
         written += numbers[1]
     sources = numbers[1:] if writes else numbers
     read = dict.fromkeys(number for part in sources for number in part)
-    return _Instruction(written, tuple(read), name == "s_endpgm")
+    return Instruction(written, tuple(read), name == "s_endpgm")
 
 
 def _numbers(word: str) -> tuple[int, ...]:

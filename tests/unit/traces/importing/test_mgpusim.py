@@ -6,6 +6,7 @@ import pytest
 from import_samples import files_of, imported
 
 from mcage.errors import UserError
+from mcage.traces.importing.formats.mgpusim import instruction_of
 from mcage.traces.importing.sources import Source
 
 NAME = "isa_GPU[1].CU1.debug"
@@ -40,6 +41,32 @@ def test_crlf_and_other_forms(tmp_path):
         for line in lines
     ]
     assert facts(tmp_path, spaced)["windows"] == whole
+
+
+@pytest.mark.parametrize(
+    ("text", "written", "read"),
+    [
+        ("v_add_u32_e32 v2, vcc, v1, v2", (2,), (1, 2)),
+        ("v_fma_f64 v[2:3], v[4:5], -v[6:7], |v8|", (2, 3), (4, 5, 6, 7, 8)),
+        ("v_cmp_gt_i32_e32 vcc, s0, v1", (), (1,)),
+        ("v_readfirstlane_b32 s0, v3", (), (3,)),
+        ("v_swap_b32 v1, v2", (1, 2), (2,)),
+        ("flat_load_dwordx4 v[4:7], v[0:1]", (4, 5, 6, 7), (0, 1)),
+        ("flat_store_dword v[0:1], v2", (), (0, 1, 2)),
+        ("flat_atomic_add v[0:1], v2", (), (0, 1, 2)),
+        ("flat_atomic_add v3, v[0:1], v2 glc", (3,), (0, 1, 2)),
+        ("ds_read_b64 v[2:3], v1", (2, 3), (1,)),
+        ("ds_write_b32 v1, v2", (), (1, 2)),
+        ("s_load_dwordx2 s[0:1], s[4:5], 0x0", (), ()),
+        ("s_endpgm", (), ()),
+        ("v_mov_b32_e32 v[9:2], v999999", (), ()),
+        ("", (), ()),
+    ],
+)
+def test_registers_of_instructions(text, written, read):
+    instruction = instruction_of(text)
+    assert (instruction.written, instruction.read) == (written, read)
+    assert instruction.ends == (text == "s_endpgm")
 
 
 @pytest.mark.parametrize("content", [b"[\n\n]\n", b"[\n"])
