@@ -22,13 +22,21 @@ counted, which would be half of the machine code."""
 def compiled(function: Function) -> Function:
     """Compile a function when it is first called, and keep the machine code if there is a place.
 
-    `OPTIONS` says what it may do. It may call no compiled function of another file: the machine
-    code is kept for as long as its own file is unchanged.
+    `OPTIONS` says what it may do. An array that it fills in may overlap no other that it is handed:
+    loops over several then need no tests of that, and take half of the time. It may call no
+    compiled function of another file: the machine code is kept for as long as its own file is
+    unchanged.
     """
-    dispatcher = LightDispatcher(function, targetoptions=OPTIONS)
+    dispatcher: Any = LightDispatcher(function, targetoptions=OPTIONS)
+    dispatcher._compiler._customize_flags = _arrays_lie_apart
     with suppress(RuntimeError):  # no folder that can be written
         dispatcher.enable_caching()
     return cast(Function, dispatcher)
+
+
+def _arrays_lie_apart(flags: Any) -> Any:
+    flags.noalias = True
+    return flags
 
 
 class LightDispatcher(CPUDispatcher):

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from mcage.compiled import LightDispatcher, compiled
@@ -36,6 +37,24 @@ def test_a_function_is_compiled_with_and_without_a_place_for_its_code(monkeypatc
     assert function(3) == 6
     assert function.targetoptions["nogil"]
     assert not function.targetoptions.get("fastmath")
+
+
+def test_arrays_lie_apart(monkeypatch):
+    """The compiler is told so: else each inner loop over several arrays begins with tests."""
+
+    def without_a_place(dispatcher):
+        raise RuntimeError
+
+    def add(left, right, sums):
+        for place in range(len(sums)):
+            sums[place] = left[place] + right[place]
+
+    monkeypatch.setattr(LightDispatcher, "enable_caching", without_a_place)
+    function, sums = compiled(add), np.zeros(3)
+    function(np.arange(3.0), np.arange(3.0), sums)
+    assert sums.tolist() == [0, 2, 4]
+    (code,) = function.inspect_llvm().values()
+    assert code.split("define")[1].split("{")[0].count("ptr noalias") > 5
 
 
 def test_what_is_compiled_is_used_without_what_compiles():
