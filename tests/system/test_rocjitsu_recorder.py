@@ -45,8 +45,8 @@ def test_what_registers_did_comes_back(simulated, lanes, tmp_path):
         found.append((int(columns["window"][row]), int(columns["reg"][row]), mask, written))
     events = [json.loads(line) for line in said.splitlines()]
     assert found == [(e["wave"], e["register"], e["lanes"], e["values"]) for e in events]
-    of_first = (columns["window"] == 0) & (columns["kind"] == WRITE)
-    assert columns["time"][of_first].tolist() == [0, 1, 3, 4]
+    of_second = (columns["window"] == 1) & (columns["kind"] == WRITE)
+    assert columns["time"][of_second].tolist() == [5, 6, 8, 9]
     reads = columns["reg"][columns["kind"] == READ].tolist()
     assert reads == [0, 5, 0, 5]
     assert [window.size for window in recording.windows] == [8, 8]
