@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Gating": "mcage.techniques",
     "Placement": "mcage.techniques",
+    "PlacementProgram": "mcage.techniques.programs",
     "Storage": "mcage.techniques",
     "SweepSpec": "mcage.spec",
     "Technique": "mcage.techniques",

@@ -6,8 +6,9 @@ import json as json_module
 import platform
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,6 +18,8 @@ from mcage.concurrency import usable_cores
 if TYPE_CHECKING:
     from mcage.engines.cuda_engine.devices.driver import Driver
     from mcage.engines.interface import Engine
+    from mcage.engines.parity import Answers
+    from mcage.techniques import Technique
 
 PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "h5py", "xarray", "h5netcdf", "pydantic")
 CUPY_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
@@ -25,6 +28,14 @@ INSTANCES = 3
 
 
 def doctor(
+    technique: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Try this technique alone, on every bundled kernel: one that ships, or a "
+            "user-defined one as module:NAME.",
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show engines, devices and versions, and test in ten seconds that all engines agree.
@@ -32,6 +43,9 @@ def doctor(
     The first run also compiles, which takes a minute. Exit code 1: an engine disagrees or fails.
     """
     from mcage.engines.cuda_engine.devices.driver import ask_driver
+    from mcage.techniques import technique as named_technique
+
+    chosen = named_technique(technique) if technique else None
 
     driver = ask_driver()
     engines, missing = _open_engines(driver)
@@ -48,10 +62,11 @@ def doctor(
     }
     if not json:
         _print_machine(report)
-        print("Self-test: every technique, each engine against the reference (numpy).")
+        tried = "every technique" if chosen is None else f"{technique} on every bundled kernel"
+        print(f"Self-test: {tried}, each engine against the reference (numpy).")
     report["self_test"] = []
     started = time.perf_counter()
-    for row in self_test(engines):
+    for row in self_test(engines) if chosen is None else trial(engines, chosen):
         report["self_test"].append(row)
         if not json:
             print(f"  {'ok  ' if row['agrees'] else 'FAIL'}  {_result(row)}", flush=True)
@@ -84,29 +99,71 @@ def versions() -> dict[str, str | None]:
 
 def self_test(engines: dict[str, Engine]) -> Iterator[dict[str, Any]]:
     """Hold each engine against the reference under every technique; one row for each."""
-    from mcage.engines.parity import ask, compare, demanding_maps, excerpt
+    from mcage.engines.parity import ask, demanding_maps, excerpt
     from mcage.replays.prepare import prepare
     from mcage.techniques import TECHNIQUES
 
     trace, fault_maps = excerpt(), demanding_maps(INSTANCES)
-    reference = engines["numpy"]
     for technique in TECHNIQUES.values():
         replay = prepare(trace, technique)
-        meant = ask(reference, replay, fault_maps)
-        for name, engine in engines.items():
-            if engine is reference:
-                continue
-            row = {"technique": technique.name, "engine": name}
-            try:
-                parity = compare(ask(engine, replay, fault_maps), meant)
-            except Exception as error:  # the others are to be heard, too
-                yield row | {"agrees": False, "failed": True, "result": _in_words(error)}
-            else:
-                yield row | {
-                    "agrees": parity.agrees,
-                    "failed": False,
-                    "result": parity.in_words,
-                }
+        row = {"technique": technique.name}
+        yield from _compared(engines, row, partial(ask, replay=replay, fault_maps=fault_maps))
+
+
+def trial(engines: dict[str, Engine], technique: Technique) -> Iterator[dict[str, Any]]:
+    """Hold each engine against the reference under a technique, kernel by kernel.
+
+    Raises
+    ------
+    UserError
+        The technique has a program that fails, or answers what cannot be.
+    """
+    from mcage.engines.parity import ask, ask_passes, demanding_maps
+    from mcage.errors import UserError
+    from mcage.replays.prepare import ProgrammedReplay, prepare
+    from mcage.traces import KERNELS, bundled_trace, first_generations
+
+    fault_maps, able = demanding_maps(INSTANCES), dict(engines)
+    for name, engine in engines.items():
+        try:
+            engine.check(technique)
+        except UserError as error:
+            del able[name]
+            row = {"technique": technique.name, "engine": name, "trace": "none"}
+            yield row | {"agrees": True, "failed": False, "result": f"left out: {error}"}
+    for kernel in KERNELS:
+        replay = prepare(first_generations(bundled_trace(kernel), 1), technique)
+        row = {"technique": technique.name, "trace": kernel}
+        if isinstance(replay, ProgrammedReplay):
+            yield from _compared(
+                able, row, partial(ask_passes, replay=replay, fault_maps=fault_maps)
+            )
+        else:
+            yield from _compared(able, row, partial(ask, replay=replay, fault_maps=fault_maps))
+
+
+def _compared(
+    engines: dict[str, Engine], row: dict[str, Any], asked: Callable[[Engine], Answers]
+) -> Iterator[dict[str, Any]]:
+    """Rows of all engines but the reference."""
+    from mcage.engines.parity import compare
+
+    reference = engines["numpy"]
+    meant = asked(reference)
+    for name, engine in engines.items():
+        if engine is reference:
+            continue
+        of_engine = row | {"engine": name}
+        try:
+            parity = compare(asked(engine), meant)
+        except Exception as error:  # the others are to be heard, too
+            yield of_engine | {"agrees": False, "failed": True, "result": _in_words(error)}
+        else:
+            yield of_engine | {
+                "agrees": parity.agrees,
+                "failed": False,
+                "result": parity.in_words,
+            }
 
 
 def _open_engines(driver: Driver) -> tuple[dict[str, Engine], dict[str, str]]:
@@ -172,7 +229,8 @@ def _version(package: str) -> str | None:
 
 
 def _result(row: dict[str, Any]) -> str:
-    return f"{row['engine']:6} {row['technique']:12} {row['result']}"
+    of_trace = f" {row['trace']:20}" if "trace" in row else ""
+    return f"{row['engine']:6} {row['technique']:12}{of_trace} {row['result']}"
 
 
 def _print_machine(report: dict[str, Any]) -> None:

@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.interface import Engine, fault_free_maps
+from mcage.engines.programs.runner import Arrivals
 from mcage.engines.stress import FaultFreeDuties
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import GCN, SliceGeometry
 from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.outcome import Counters
-from mcage.replays.prepare import PreparedReplay
+from mcage.replays.prepare import PreparedReplay, ProgrammedReplay
 from mcage.traces import Trace, first_generations
 from mcage.traces.library import bundled_trace
 from mcage.traces.model import ALLOC, ALLOC_COLUMNS, EVENT_COLUMNS
@@ -22,6 +23,7 @@ FLOAT_TOLERANCE = 1e-5
 
 _COUNTED = [field.name for field in dataclasses.fields(Counters) if field.name != "passes"]
 _TRACKED_CELLS = 256
+_PASSES = 3
 _EXCERPT, _EXCERPT_SLOTS = "ScanLargeArrays", 4
 _SECONDS = (3.0e7, 1.7e7)
 """Lengths of the epochs that instances live through, without and with faults."""
@@ -118,6 +120,36 @@ def ask(engine: Engine, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -
     return Answers(integers, floats)
 
 
+def ask_passes(engine: Engine, replay: ProgrammedReplay, fault_maps: NDArray[np.uint8]) -> Answers:
+    """Run a placement program for a few passes on each fault map, whether it settles or not.
+
+    Parameters
+    ----------
+    engine : Engine
+        The engine that is asked.
+    replay : ProgrammedReplay
+        A technique with a program on a trace.
+    fault_maps : uint8[instances, entries]
+        Fault maps; what the program has learnt on a map, it knows on the next.
+    """
+    engine.check(replay.technique)
+    runner, state = engine.program_runner(replay), np.zeros(sum(replay.lengths), dtype=np.int64)
+    integers: dict[str, NDArray[np.int64]] = {}
+    for number, fault_map in enumerate(fault_maps):
+        records = [runner.run_pass(fault_map, state) for _ in range(_PASSES)]
+        arrivals = Arrivals.joined(records, replay.cycles)
+        ones, powered = runner.cell_times(arrivals, _PASSES)
+        told = {
+            "events": np.stack([record.counters for record in records]),
+            "places": np.stack(arrivals),
+            "what is learnt": state.copy(),
+            "cycles at '1'": ones,
+            "cycles powered": powered,
+        }
+        integers |= {f"{name} on map {number}": array for name, array in told.items()}
+    return Answers(integers, {})
+
+
 def _tracked(instances: int, geometry: SliceGeometry) -> TrackedCells:
     """Cells of every instance: half of them in entries that all kernels use."""
     draw = np.random.default_rng(1)
@@ -135,7 +167,7 @@ def compare(answers: Answers, reference: Answers) -> Parity:
         if not np.array_equal(answers.integers[name], array)
     ]
     pairs = ((answers.floats[name], array) for name, array in reference.floats.items())
-    return Parity(tuple(unequal), max(largest_difference(*pair) for pair in pairs))
+    return Parity(tuple(unequal), max((largest_difference(*pair) for pair in pairs), default=0.0))
 
 
 def largest_difference(answers: NDArray[np.float64], reference: NDArray[np.float64]) -> float:

@@ -29,9 +29,9 @@ class Told(NamedTuple):
     cycle, end, window, register, row, mask, value : int64[writes]
         Cycle of each write, cycle at which its value is gone, window, register, row, lanes, and
         row of `words`.
-    compressible, compressed, was_compressed, in_table : bool[writes]
-        As `mcage.techniques.programs.Value` has them; whether the register was stored compressed
-        before; whether the value goes to the compression table.
+    compressible, compressed, wakes, in_table : bool[writes]
+        As `mcage.techniques.programs.Value` has them; whether a new home has to wake up, for the
+        register was stored compressed before; whether the value goes to the compression table.
     reads_after : int64[writes]
         Reads of the value.
     words : int64[values, components]
@@ -55,7 +55,7 @@ class Told(NamedTuple):
     value: Integers
     compressible: NDArray[np.bool_]
     compressed: NDArray[np.bool_]
-    was_compressed: NDArray[np.bool_]
+    wakes: NDArray[np.bool_]
     in_table: NDArray[np.bool_]
     reads_after: Integers
     words: Integers
@@ -98,7 +98,7 @@ def told_to(program: PlacementProgram, schedule: Schedule) -> Told:
         value=value,
         compressible=fits & ~schedule.divergent,
         compressed=schedule.compressed,
-        was_compressed=schedule.was_compressed,
+        wakes=schedule.was_compressed & ~schedule.compressed & schedule.technique.gates_empty,
         in_table=schedule.in_table,
         reads_after=schedule.reads_after,
         words=trace.values.astype(np.int64),

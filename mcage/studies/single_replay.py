@@ -27,7 +27,7 @@ from mcage.files.inputs import MIB, UnreadableFileError, read_regular
 from mcage.geometry import SliceGeometry
 from mcage.plain_text import shortened
 from mcage.replays.outcome import Counters
-from mcage.replays.prepare import PackedReplay, PreparedReplay, prepare
+from mcage.replays.prepare import PackedReplay, PreparedReplay, ProgrammedReplay, prepare
 from mcage.techniques import Technique
 from mcage.traces import Trace
 from mcage.traces.transforms import WAVEFRONT, released
@@ -195,6 +195,7 @@ def replay(
         "mov_writes": schedule.mov_writes,
         "wakeups": each(mean("wakeups")),
         "mispredicted_writes": schedule.mispredicted_writes,
+        **_long_run(engine, prepared, maps),
         "longest_zero_duty": longest_zero.tolist(),
         "longest_one_duty": longest_one.tolist(),
         "compressible_write_share": schedule.compressible_writes / schedule.writes,
@@ -283,6 +284,15 @@ def _longest_duties(
     return np.concatenate([zeros for zeros, _ in parts]), np.concatenate(
         [ones for _, ones in parts]
     )
+
+
+def _long_run(
+    engine: Engine, replay: PreparedReplay, maps: NDArray[np.uint8]
+) -> dict[str, list[int]]:
+    """Passes that stand for the long run of a placement program; nothing for other techniques."""
+    if not isinstance(replay, ProgrammedReplay):
+        return {}
+    return {"long_run_passes": [engine.programs.long_run(replay, each).passes for each in maps]}
 
 
 def _plain(value: Any) -> int | float:

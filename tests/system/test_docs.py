@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 import pytest
-from places import ROOT
+from places import ROOT, shown_files
 from typer.testing import CliRunner
 
 from mcage.cli.main import app
@@ -214,10 +214,9 @@ def test_techniques_of_the_page():
 
 @pytest.fixture
 def own_technique(tmp_path):
-    """Folder with the file that docs/techniques.md shows."""
-    page = (ROOT / "docs" / "techniques.md").read_text()
-    ((name, code),) = re.findall(r"<!-- file: (\S+) -->\n```python\n(.*?)```", page, re.DOTALL)
-    (tmp_path / name).write_text(code)
+    """Folder with the files that docs/techniques.md shows."""
+    for name, code in shown_files("techniques.md").items():
+        (tmp_path / name).write_text(code)
     return tmp_path
 
 

@@ -3,10 +3,12 @@
 import dataclasses
 import json
 import subprocess
+import sys
 
 import numpy as np
 import pytest
 from host_gpu.compiler import host_compiler
+from places import shown_files
 from typer.testing import CliRunner
 
 from mcage.cli import doctor
@@ -14,7 +16,9 @@ from mcage.cli.main import app
 from mcage.engines.cuda_engine.devices import driver as driver_file
 from mcage.engines.cuda_engine.devices.driver import Card, Driver, ask_driver
 from mcage.engines.cuda_engine.devices.errors import NoDeviceError
+from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.numpy_engine.engine import NumpyEngine
+from mcage.engines.numpy_engine.programs import NumpyProgramRunner
 from mcage.engines.parity import (
     Answers,
     ask,
@@ -23,6 +27,7 @@ from mcage.engines.parity import (
     excerpt,
     largest_difference,
 )
+from mcage.errors import UserError
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces.validation import validate_trace
@@ -173,3 +178,59 @@ def test_the_driver_is_asked(monkeypatch, tmp_path):
 def test_no_driver(monkeypatch):
     monkeypatch.setattr(driver_file, "_LIBRARY", "libnothing.so.1")
     assert ask_driver() == Driver(None, (), "no NVIDIA driver (libnothing.so.1 is not there)")
+
+
+class WithoutPrograms(NumpyEngine):
+    policies = CudaEngine.policies
+
+
+class ForgetfulEngine(NumpyEngine):
+    """What a program learns in a pass is lost."""
+
+    def program_runner(self, replay):
+        runner = super().program_runner(replay)
+        runner.run_pass = lambda fault_map, state: NumpyProgramRunner.run_pass(
+            runner, fault_map, state.copy()
+        )
+        return runner
+
+
+@pytest.fixture
+def least_worn(tmp_path, monkeypatch):
+    """The example of docs/techniques.md in the current folder, tried on a short kernel alone."""
+    (tmp_path / "least_worn.py").write_text(shown_files("techniques.md")["least_worn.py"])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("mcage.traces.KERNELS", ("MatrixTranspose",))
+    yield tmp_path / "least_worn.py"
+    sys.modules.pop("least_worn", None)
+
+
+TRIAL = ("doctor", "--technique", "least_worn:LEAST_WORN", "--json")
+
+
+def test_a_program_is_tried_on_every_engine(monkeypatch, least_worn):
+    with_engines(monkeypatch, numba=NumpyEngine(), cuda=WithoutPrograms())
+    result = CliRunner().invoke(app, TRIAL)
+    assert result.exit_code == 0
+    left_out, tried = json.loads(result.stdout)["self_test"]
+    assert left_out["engine"] == "cuda"
+    assert "does not implement placement 'program'" in left_out["result"]
+    assert (tried["engine"], tried["trace"]) == ("numba", "MatrixTranspose")
+    assert tried["result"] == "equal to the last bit"
+
+
+def test_an_engine_that_forgets_is_told(monkeypatch, least_worn):
+    with_engines(monkeypatch, numba=ForgetfulEngine())
+    result = CliRunner().invoke(app, TRIAL)
+    assert result.exit_code == 1
+    (row,) = json.loads(result.stdout)["self_test"]
+    assert "what is learnt on map 0" in row["result"]
+
+
+def test_a_breach_ends_the_trial(monkeypatch, least_worn):
+    code = least_worn.read_text()
+    least_worn.write_text(code.replace("return in_entry(best)", "return in_entry(best + 1)"))
+    with_engines(monkeypatch)
+    result = CliRunner().invoke(app, TRIAL)
+    assert isinstance(result.exception, UserError)
+    assert "technique 'least-worn': cycle " in str(result.exception)

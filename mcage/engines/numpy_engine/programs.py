@@ -195,8 +195,7 @@ class _Pass:
             self.counters[REGULAR] += 1
             return
         self.count_redirection(entry_of(place))
-        woken = told.was_compressed[write] and not told.compressed[write]
-        self.counters[WAKEUPS] += woken and self.replay.technique.gates_empty
+        self.counters[WAKEUPS] += told.wakes[write]
 
     def count_redirection(self, entry: int) -> None:
         self.counters[TO_FAULTY if self.faulty[entry] else TO_RELIABLE] += 1
@@ -252,6 +251,7 @@ class _Pass:
         moving = self.living_in(pair[0]) | self.living_in(pair[1])
         for mover in moving:
             self.vacate(mover)
+            self.home[mover] = NOWHERE
         for mover, place in sorted(moving.items()):
             other = pair[entry_of(place) == pair[0]]
             self.arrivals[self.arrival[mover]][-1] = when

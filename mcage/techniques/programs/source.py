@@ -11,9 +11,11 @@ import numpy as np
 
 
 def globals_used(function: FunctionType) -> dict[str, Any]:
-    """Global names that a function uses, and what they stand for."""
+    """Names of a function's module, and of what it is defined in, and what they stand for."""
     names = sorted(set(_names(function.__code__)))
-    return {name: function.__globals__[name] for name in names if name in function.__globals__}
+    used = {name: function.__globals__[name] for name in names if name in function.__globals__}
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    return used | {name: cell.cell_contents for name, cell in cells}
 
 
 def _names(code: CodeType) -> Iterator[str]:

@@ -31,7 +31,14 @@ def compiled_functions(program: PlacementProgram) -> dict[str, Callable[..., Any
     functions = {name: getattr(type(program), name) for name in FUNCTIONS}
     met = reachable(functions.values())
     anew = {
-        function: FunctionType(function.__code__, dict(function.__globals__)) for function in met
+        function: FunctionType(
+            function.__code__,
+            dict(function.__globals__),
+            function.__name__,
+            function.__defaults__,
+            function.__closure__,
+        )
+        for function in met
     }
     compiled = {
         function: numba.njit(boundscheck=True, nogil=True)(copy) for function, copy in anew.items()

@@ -195,15 +195,13 @@ def _swap(
 
 
 @cache
-def machine_of(program: PlacementProgram, gates_empty: bool) -> Callable[..., None]:
+def machine_of(program: PlacementProgram) -> Callable[..., None]:
     """Machine that runs a pass and asks a program.
 
     Parameters
     ----------
     program : PlacementProgram
         Is compiled with it.
-    gates_empty : bool
-        Whether a place is off while it holds no value, and has to wake up.
 
     Returns
     -------
@@ -258,8 +256,7 @@ def machine_of(program: PlacementProgram, gates_empty: bool) -> Callable[..., No
             counters[REGULAR] += 1
             return
         _count_redirection(slice_, place // PLACES)
-        if gates_empty and told.was_compressed[number] and not told.compressed[number]:
-            counters[WAKEUPS] += 1
+        counters[WAKEUPS] += told.wakes[number]
 
     @machine_code
     def turn(

@@ -34,8 +34,8 @@ class NumbaProgramRunner(ProgramRunner):
 
     def __init__(self, replay: ProgrammedReplay) -> None:
         super().__init__(replay)
-        technique, told = replay.technique, replay.told
-        self._machine = machine_of(replay.program, technique.gates_empty)
+        told = replay.told
+        self._machine = machine_of(replay.program)
         self._told = told._replace(words=_read_only(told.words))
         swaps = replay.program.defines("allocate") + replay.program.defines("release")
         self._most = len(told.cycle) + swaps * len(told.base) * 2 * replay.geometry.blocks

@@ -1,0 +1,198 @@
+"""Placement programs: what is refused before anything runs, and what their digest follows."""
+
+import dataclasses
+import importlib
+import sys
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from mcage.engines.cuda_engine.engine import CudaEngine
+from mcage.engines.numpy_engine.engine import NumpyEngine
+from mcage.engines.parity import demanding_maps, excerpt
+from mcage.errors import UserError
+from mcage.replays.prepare import prepare
+from mcage.techniques import TECHNIQUES, Gating, Placement, Storage, Technique, technique
+from mcage.techniques.programs import (
+    PerEntry,
+    PerSlice,
+    PerWindow,
+    PlacementProgram,
+    block_of,
+    entry_of,
+    in_block,
+    in_entry,
+    lowest_block,
+    swap,
+)
+from mcage.techniques.programs.answers import entries_swapped
+
+MODULE = """
+from mcage import Gating, Placement, PlacementProgram, Storage, Technique
+from mcage.techniques.programs import SPILL
+
+LIMIT = 3
+
+
+def limited(value):
+    return SPILL if value.register > LIMIT else SPILL
+
+
+class Spilling(PlacementProgram):
+    @staticmethod
+    def write(state, entries, value):
+        return limited(value)
+
+
+SPILLING = Technique(
+    "spilling", Placement.PROGRAM, Storage.PLAIN, Gating.UNUSED, "", "", program=Spilling()
+)
+"""
+
+
+class Spilling(PlacementProgram):
+    @staticmethod
+    def write(state, entries, value):
+        return -2
+
+
+def technique_of(program, storage=Storage.PLAIN, gating=Gating.UNUSED):
+    return Technique("spilling", Placement.PROGRAM, storage, gating, "", "", program=program)
+
+
+def derived(**members):
+    return type("Derived", (Spilling,), members)()
+
+
+class Unmarked(NamedTuple):
+    first: PerEntry
+    second: int
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({"alocate": staticmethod(lambda state, entries, window: -1)}, "has 'alocate'"),
+        ({"read": staticmethod(lambda state, entries: None)}, "read takes 2 parameters, not 3"),
+        ({"release": 7}, "release is 7, no function"),
+        ({"State": dict}, "no NamedTuple"),
+        ({"State": Unmarked}, "State.second is annotated otherwise than PerEntry"),
+        ({"tolerance": 2.0}, "tolerance is 2.0"),
+        ({"most_passes": 1}, "most_passes is 1"),
+    ],
+)
+def test_a_program_that_no_engine_could_run_is_refused(members, said):
+    with pytest.raises(UserError, match="program Derived: ") as caught:
+        technique_of(derived(**members))
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_program_must_say_where_values_go():
+    with pytest.raises(UserError, match="does not define write"):
+        technique_of(type("Nowhere", (PlacementProgram,), {})())
+
+
+@pytest.mark.parametrize("program", [None, Spilling, "module:NAME"])
+def test_program_placement_needs_a_program(program):
+    with pytest.raises(UserError, match="needs a program"):
+        technique_of(program)
+
+
+def test_other_placements_have_no_program():
+    with pytest.raises(UserError, match="no other placement has any"):
+        dataclasses.replace(TECHNIQUES["rrcd"], program=Spilling())
+
+
+@pytest.mark.parametrize(
+    "policies", [(Storage.INLINE, Gating.EMPTY), (Storage.PLAIN, Gating.IDLE_WINDOWS)]
+)
+def test_policies_that_do_not_go_with_programs(policies):
+    with pytest.raises(UserError, match="program placement"):
+        technique_of(Spilling(), *policies)
+
+
+def test_shipped_techniques_do_not_speak_of_programs():
+    """The text that digests of earlier sweeps were made of is as it was."""
+    assert "program" not in repr(TECHNIQUES["rrcd"])
+    assert repr(TECHNIQUES["rrcd"]).endswith("rotating_selectors=False)")
+
+
+def test_the_cuda_engine_refuses_programs_by_name():
+    with pytest.raises(UserError, match=r"'cuda' does not implement placement 'program'.*numba"):
+        CudaEngine.policies.check(technique_of(Spilling()), "cuda")
+
+
+def test_answers_are_numbers_that_come_back():
+    assert (entry_of(in_entry(511)), entry_of(in_block(511, 3))) == (511, 511)
+    assert block_of(in_block(511, 3)) == 3
+    assert entries_swapped(swap(511, 3)) == (511, 3)
+    assert [lowest_block(blocks) for blocks in (1, 2, 12, 15)] == [0, 1, 2, 0]
+
+
+class Scopes(NamedTuple):
+    entries: PerEntry
+    windows: PerWindow
+    total: PerSlice
+
+
+def test_the_state_is_views_of_its_numbers():
+    program = derived(State=Scopes)
+    lengths = program.lengths(256, 16)
+    words = np.zeros(sum(lengths), dtype=np.int64)
+    state = program.state_in(words, lengths)
+    assert [len(array) for array in state] == [256, 16, 1]
+    state.total[0] += 5
+    assert words[-1] == 5
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Loads the module after each of its changes, as another process does."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def loaded(text):
+        (tmp_path / "spilling_program.py").write_text(text)
+        sys.modules.pop("spilling_program", None)
+        importlib.invalidate_caches()
+        return technique("spilling_program:SPILLING")
+
+    yield loaded
+    sys.modules.pop("spilling_program", None)
+
+
+def test_the_digest_follows_file_and_constants(module, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    first = repr(module(MODULE))
+    assert "spilling_program:Spilling" in first
+    assert repr(module(MODULE)) == first
+    assert repr(module(MODULE.replace("LIMIT = 3", "LIMIT = 4"))) != first
+    assert repr(module(MODULE.replace("> LIMIT", "< LIMIT"))) != first
+    assert repr(module(MODULE + "\n# a word\n")) != first
+
+
+def test_what_a_program_raises_is_its_own_error():
+    def write(state, entries, value):
+        return 1 // (value.row - value.row)
+
+    replay = prepare(excerpt(), technique_of(derived(write=staticmethod(write))))
+    with pytest.raises(UserError, match=r"'spilling': write fails at cycle .*ZeroDivisionError"):
+        NumpyEngine().count(replay, demanding_maps(1))
+
+
+def test_what_a_program_is_told_cannot_be_changed():
+    def write(state, entries, value):
+        entries.free[0] = 0
+        return -2
+
+    replay = prepare(excerpt(), technique_of(derived(write=staticmethod(write))))
+    with pytest.raises(UserError, match="read-only"):
+        NumpyEngine().count(replay, demanding_maps(1))
+
+
+@pytest.mark.parametrize("answer", [None, 1.5, True, "here"])
+def test_an_answer_must_be_an_integer(answer):
+    program = derived(write=staticmethod(lambda state, entries, value: answer))
+    with pytest.raises(UserError, match="where an integer is needed"):
+        NumpyEngine().count(prepare(excerpt(), technique_of(program)), demanding_maps(1))
