@@ -106,7 +106,17 @@ class _Launch:
                 self.end(key)
         except Enough:
             self.warps.stop(list(self.running.values()), self.source)
+            self.require_point()
             raise
+        self.require_point()
+
+    def require_point(self) -> None:
+        """Refuse contents after the instruction that are read as those before it."""
+        if self.warps.contradict():
+            self.source.refuse(
+                "registers hold something else before they are written than they held last; these "
+                "seem to be contents after the instruction: --values after"
+            )
 
     def other(self, number: int, line: bytes) -> None:
         """Other output, or a record with other output before it."""

@@ -33,6 +33,9 @@ MOST_WAITING = 500_000
 MOST_ROWS_OF_OPERAND = 8
 """Rows of 32 bits that an operand has at most in a record."""
 
+MOST_ODD = 8
+"""Destinations at most that hold something else than was seen, in a file that is read rightly."""
+
 MOST_RUNNING = 1 << 14
 """Warps that run at once at most; the largest GPUs hold 10,000."""
 
@@ -130,6 +133,7 @@ class Warp:
     unknown: dict[int, _Access] = field(default_factory=dict)
     records: int = 0
     seen: int = 0
+    known: dict[int, bytes] = field(default_factory=dict)
 
 
 class Warps:
@@ -155,6 +159,7 @@ class Warps:
         self._accesses_waiting = 0
         self._zeros: dict[bytes, int] = {}
         self._zero_lanes = self._lanes = 0
+        self._alike = self._others = 0
         recording.has_lanes(LANES)
         recording.granularity = GRANULARITY
 
@@ -188,6 +193,8 @@ class Warps:
             return
         before = len(warp.waiting)
         written = instruction.written
+        if not self._after:
+            self._compare(warp, instruction, shown)
         for register, contents in shown.items():
             if self._after and register in written:
                 continue
@@ -210,6 +217,10 @@ class Warps:
         while self._accesses_waiting > MOST_WAITING and warp.waiting:
             self._forget_first(warp)
             self._give(warp, source)
+
+    def contradict(self) -> bool:
+        """Whether contents are not those before the instruction, as they were taken for."""
+        return self._others > max(self._alike // 4, MOST_ODD)
 
     def quiet(self, running: Mapping[tuple[int, ...], Warp]) -> list[tuple[int, ...]]:
         """Which of too many warps have shown nothing for the longest time: they have ended.
@@ -283,6 +294,29 @@ class Warps:
                 return
             waiting.popleft()
             self._accesses_waiting -= 1
+
+    def _compare(self, warp: Warp, instruction: Instruction, shown: Shown) -> None:
+        """Compare what a destination holds before it is written with what it was seen to hold.
+
+        Lanes that read 0 may not have been active.
+        """
+        known = warp.known
+        for register in instruction.written:
+            held, contents = known.pop(register, None), shown.get(register)
+            if held is None or contents is None:
+                continue
+            if held == contents or all(
+                before == now or not before or not now
+                for before, now in zip(
+                    memoryview(held).cast("I"), memoryview(contents).cast("I"), strict=True
+                )
+            ):
+                self._alike += 1
+            else:
+                self._others += 1
+        for register, contents in shown.items():
+            if register not in instruction.written:
+                known[register] = contents
 
     def _forget_first(self, warp: Warp) -> None:
         """Give up the contents of the write that others wait for."""

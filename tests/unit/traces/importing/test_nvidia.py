@@ -363,6 +363,14 @@ def test_the_point_is_an_option(tmp_path):
     assert wrong.gaps.other_contents > 0
 
 
+@pytest.mark.parametrize("name", ["matrixtranspose-after", "reduction-after"])
+@pytest.mark.parametrize("limits", [Limits(), Limits(latest=100)])
+def test_contents_after_are_not_read_as_those_before(name, limits, tmp_path):
+    """The default would do so in silence."""
+    with pytest.raises(UserError, match=f"{name}.*seem to be contents after.*--values after"):
+        imported(files_of(f"cutracer/{name}"), tmp_path, values="before", limits=limits)
+
+
 @pytest.mark.parametrize("kind", ["mem_addr_trace", "opcode_only"])
 def test_files_without_registers_are_refused(kind, tmp_path):
     path = tmp_path / "kernel.ndjson"
