@@ -63,10 +63,11 @@ class Counted:
     def __init__(self) -> None:
         self.writes = self.exact_writes = self.lane_writes = self.partial_writes = self.reads = 0
         self.most_register = -1
-        self.digests: dict[str, Any] = {
-            name: blake2b(digest_size=12)
-            for name in ("digest", "digest_of_exact", "state_digest", "registers_written")
-        }
+        self._all: Any = blake2b(digest_size=12)
+        self._states: Any = blake2b(digest_size=12)
+        self._registers: Any = blake2b(digest_size=12)
+        self._exact: Any = None  # that of all writes, until one is not exact
+        self._digests: dict[str, str] = {}
 
     def write(self, register: int, lanes: int, packed: bytes, content: bytes, exact: bool) -> None:
         """Count a write: the values of its lanes, and what the whole register holds after it."""
@@ -76,23 +77,29 @@ class Counted:
         self.exact_writes += exact
         self.lane_writes += lanes.bit_count()
         self.partial_writes += lanes.bit_count() * 4 < len(content)
-        self.digests["digest"].update(written)
-        self.digests["state_digest"].update(number + content)
-        self.digests["registers_written"].update(number)
-        if exact:
-            self.digests["digest_of_exact"].update(written)
+        if self._exact is not None and exact:
+            self._exact.update(written)
+        elif self._exact is None and not exact:
+            self._exact = self._all.copy()
+        self._all.update(written)
+        self._states.update(number + content)
+        self._registers.update(number)
 
     def facts(self) -> dict[str, Any]:
         """Numbers and digests by name."""
         numbers = ("writes", "exact_writes", "lane_writes", "partial_writes", "reads")
-        return {name: getattr(self, name) for name in numbers} | {
-            name: digest if isinstance(digest, str) else digest.hexdigest()
-            for name, digest in self.digests.items()
-        }
+        self.close()
+        return {name: getattr(self, name) for name in numbers} | self._digests
 
     def close(self) -> None:
         """Keep the digests only as text, which is smaller."""
-        self.digests = {name: digest.hexdigest() for name, digest in self.digests.items()}
+        if self._digests:
+            return
+        digests = (self._all, self._exact or self._all, self._states, self._registers)
+        names = ("digest", "digest_of_exact", "state_digest", "registers_written")
+        texts = (digest.hexdigest() for digest in digests)
+        self._digests = dict(zip(names, texts, strict=True))
+        self._all = self._exact = self._states = self._registers = None
 
 
 @dataclass(eq=False, slots=True)

@@ -2,10 +2,9 @@
 
 import csv
 from array import array
+from binascii import unhexlify
 from collections.abc import Sequence
 from typing import NoReturn
-
-import numpy as np
 
 from mcage.plain_text import shown
 from mcage.traces.importing.formats.format import Format
@@ -21,9 +20,11 @@ OPTIONAL = (
     *("wavefront", "unit", "part", "entry"),
 )
 
-_EVENTS = ("alloc", "write", "read", "release")
-_LARGEST = {"cycle": 1 << 62, "launch": 1 << 32, "work_group": 1 << 32, "wavefront": 1 << 32}
-_OTHERS_LARGEST = 1 << 16
+_EVENTS = (b"alloc", b"write", b"read", b"release")
+_ACCESSES = (b"write", b"read")
+_CYCLE, _ID, _OTHER = 1 << 62, 1 << 32, 1 << 16
+"""Numbers are below these: cycles; launches, work-groups and wavefronts; all others."""
+
 _MOST_COMMENTS = 100
 _MOST_MASKS = 1 << 12
 _APPROXIMATE = {f"approximate {what}": what for what in ("lanes", "time", "contents")}
@@ -62,10 +63,10 @@ class _Table:
     def read(self) -> None:
         for number, text in self.source.lines(unfinished=True):
             self.line = number
-            if not text.strip():
-                continue
-            if text.startswith(b"#"):
+            if text[:1] == b"#":
                 self.comment(text)
+            elif not text or text.isspace():
+                continue
             elif not self.columns:
                 self.header(text)
             else:
@@ -122,16 +123,16 @@ class _Table:
             fields = [content.encode() for content in row]
         if len(fields) != len(self.columns):
             self.fail(f"has {len(fields)} columns, the names above are {len(self.columns)}")
-        if b", " in text or b" ," in text or b"\t" in text:
-            fields = [content.strip() for content in fields]
         fields.append(b"")
+        if fields[self.event] not in _EVENTS:
+            fields = [content.strip() for content in fields]
         return fields
 
     def row(self, fields: list[bytes]) -> None:
         event, name = fields[self.event], fields[self.window]
-        time = self.number(fields[self.cycle], "cycle")
-        if event in (b"write", b"read"):
-            register = self.number(fields[self.register], "register")
+        time = self.number(fields[self.cycle], _CYCLE)
+        if event in _ACCESSES:
+            register = self.number(fields[self.register], _OTHER, "register")
             window = self.events.access(name, time, register)
             if event == b"write":
                 self.write(fields[self.lanes], fields[self.values], window, time, register)
@@ -142,16 +143,17 @@ class _Table:
         elif event == b"release":
             self.events.release(name, time)
         else:
-            self.fail(f"event {shown(_text(event))!r}: must be one of {', '.join(_EVENTS)}")
+            self.fail(f"event {shown(_text(event))!r}: must be one of {_text(b', '.join(_EVENTS))}")
 
     def alloc(self, fields: list[bytes], name: bytes, time: int) -> None:
         def given(column: str) -> int | None:
             text = fields[self.columns.get(column, -1)]
-            return self.number(text, column) if text else None
+            largest = _ID if column in ("launch", "work_group", "wavefront") else _OTHER
+            return self.number(text, largest, column) if text else None
 
         kernel = _text(fields[self.columns.get("kernel", -1)]) or "kernel"
         origin = Origin(kernel, given("launch") or 0, given("work_group"), given("wavefront"))
-        size = self.number(fields[self.columns.get("size", -1)], "size")
+        size = self.number(fields[self.columns.get("size", -1)], _OTHER, "size")
         place = Place(given("unit"), given("part") or 0)
         self.events.alloc(name, time, size, origin, place, given("entry"))
 
@@ -166,11 +168,12 @@ class _Table:
         count = mask.bit_count()
         if len(text) == 9 * count - 1:
             try:
-                packed = bytes.fromhex(text.decode("ascii"))
+                packed = unhexlify(text.replace(b" ", b""))
             except ValueError:
                 packed = b""
             if len(packed) == 4 * count:
-                values = np.frombuffer(packed, ">u4").astype("<u4")
+                values = array("I", packed)
+                values.byteswap()
                 self.recording.write(window, time, register, mask, values)
                 return
         numbers = [self.hexadecimal(number, "values", 32) for number in text.split()]
@@ -180,12 +183,11 @@ class _Table:
             self.fail(f"has {len(numbers)} values for {count} lanes")
         self.recording.write(window, time, register, mask, array("I", numbers))
 
-    def number(self, text: bytes, column: str) -> int:
+    def number(self, text: bytes, largest: int, column: str = "cycle") -> int:
         if text.isdigit() and len(text) < 20:
             number = int(text)
-            if number < _LARGEST.get(column, _OTHERS_LARGEST):
+            if number < largest:
                 return number
-        largest = _LARGEST.get(column, _OTHERS_LARGEST)
         self.fail(f"{column} is {shown(_text(text))!r}, must be a number below {largest:,}")
 
     def hexadecimal(self, text: bytes, column: str, bits: int) -> int:
