@@ -161,6 +161,16 @@ def test_what_registers_did_comes_back(tmp_path):
 
 
 @with_compiler
+def test_writes_that_lose_their_guard_make_lanes_approximate(tmp_path):
+    record(tmp_path / "values.mcr")
+    text = (tmp_path / "values.mcr").read_text()
+    assert "lanes" not in imported(tmp_path / "values.mcr").approximate
+    odd = text.replace('"writes":[5],"guard_overwritten":0', '"writes":[5],"guard_overwritten":1')
+    (tmp_path / "odd.mcr").write_text(odd)
+    assert imported(tmp_path / "odd.mcr").approximate["lanes"].startswith("8 writes of")
+
+
+@with_compiler
 def test_cycles_are_those_of_the_sm(tmp_path):
     """Within a launch; between launches only a thousand remain."""
     events, _ = record(tmp_path / "values.mcr")
@@ -193,7 +203,8 @@ def test_marks_say_when_warps_lived(tmp_path):
     record(tmp_path / "marks.mcr", RECORD="marks")
     alone = imported(tmp_path / "values.mcr")
     both = imported(tmp_path / "marks.mcr", tmp_path / "values.mcr")
-    assert "time" not in both.approximate
+    assert "in proportion" in both.approximate["time"]
+    assert "in proportion" not in alone.approximate["time"]
     assert [w.facts for w in both.windows] == [w.facts for w in alone.windows]
     assert [w.counted.facts() for w in both.windows] == [w.counted.facts() for w in alone.windows]
     for window in both.windows:
@@ -300,6 +311,9 @@ RED.E.ADD.STRONG.GPU [R2.64], R5 ;
 LOP3.LUT P0, RZ, R2, 0x4, RZ, 0xc0, !PT ;
 LOP3.LUT R1, R0, R1, RZ, 0x3c, !PT ;
 ISETP.GE.AND P0, PT, R0, c[0x0][0x168], PT ;
+@P0 SHFL.IDX P0, R5, R1, RZ, 0x1f ;
+@!P2 IADD3 R0, P2, R1, R2, RZ ;
+@P0 SEL R1, R2, R3, P0 ;
 DADD R4, R6, -R8 ;
 DSETP.MAX.AND P0, P1, R2, R4, PT ;
 F2F.F64.F32 R2, R4 ;
@@ -342,6 +356,8 @@ FFMA R3, -R2, |R1|, 1.5 ;
 nonsense
 """
 
+LOSE_THEIR_GUARD = {"@P0 SHFL.IDX P0, R5, R1, RZ, 0x1f ;", "@!P2 IADD3 R0, P2, R1, R2, RZ ;"}
+
 
 @with_compiler
 def test_both_readers_of_sass_agree(tmp_path):
@@ -352,17 +368,18 @@ def test_both_readers_of_sass_agree(tmp_path):
         "  mcage::Sass sass = mcage::parse_sass(line);"
         "  mcage::Destination found = mcage::destination_of(sass);"
         "  std::cout << found.first << ' ' << found.count << ' ' << mcage::reads_registers(sass)"
-        "  << std::endl; } }\n"
+        "  << ' ' << mcage::overwrites_its_guard(sass) << std::endl; } }\n"
     )
     command = [host_compiler(), "-std=c++17", "-Wall", "-Wextra", "-Werror", f"-I{RECORDER}"]
     command += [str(tmp_path / "says.cpp"), "-o", str(tmp_path / "says")]
     subprocess.run(command, check=True)
     said = subprocess.run([tmp_path / "says"], input=SASS, capture_output=True, text=True).stdout
     for line, answer in zip(SASS.splitlines(), said.splitlines(), strict=True):
-        first, count, reads = map(int, answer.split())
+        first, count, reads, loses_guard = map(int, answer.split())
         read = instruction_of(line)
         assert tuple(range(first, first + count)) == read.written, line
         assert reads or not read.read, line
+        assert loses_guard == (line in LOSE_THEIR_GUARD), line
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,10 @@ def _read(sources: Sequence[Source], recording: Recording, options: Options) -> 
     plan = None
     if marks:
         recording.in_file["time"] = "cycles of begin and end of each warp (RECORD=marks)"
-        recording.inferred["time"] = "accesses between begin and end, in proportion"
+        recording.approximate["time"] = (
+            "accesses lie between begin and end of their warp as they did, in proportion, while "
+            "every instruction was recorded"
+        )
         plan = _plan(marks[0], values[0], recording)
     else:
         recording.approximate["time"] = "cycles while every instruction was recorded"
@@ -110,6 +113,7 @@ class _File:
         self.names: dict[int, str] = {}
         self.instructions: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self.tools: dict[str, str] = {}
+        self.guards_lost: set[int] = set()
         self.lost = 0
         self.complete = False
         head = source.head.split(b"\n", 2)
@@ -195,7 +199,10 @@ class _File:
         sass = content.get("sass")
         written = self.numbers(content, "writes", ZERO)
         read = instruction_of(sass).read if isinstance(sass, str) else ()
-        self.instructions[self.number(content, "number", 1 << 24)] = (written, read)
+        number = self.number(content, "number", 1 << 24)
+        self.instructions[number] = (written, read)
+        if content.get("guard_overwritten"):
+            self.guards_lost.add(number)
 
     def launch_of(self, packet: _Packet) -> Launch:
         launch = self.launches.get(packet.launch)
@@ -305,6 +312,7 @@ class _Values:
         self.file, self.recording, self.plan = file, recording, plan
         self.clock = _Clock()
         self.running: dict[tuple[int, int, int], _Warp | None] = {}
+        self.writes_without_guard = 0
 
     def read(self) -> None:
         for packet, contents in self.file.packets():
@@ -331,6 +339,11 @@ class _Values:
                 self.recording.close_window(warp.window, warp.time(self.clock.free[self.sm(warp)]))
         self.recording.tools |= {f"recorder: {key}": text for key, text in self.file.tools.items()}
         source, line = self.file.source, self.file.line
+        if self.writes_without_guard:
+            self.recording.approximate["lanes"] = (
+                f"{self.writes_without_guard:,} writes of instructions that overwrite their guard "
+                "have all active lanes"
+            )
         lost = "bytes that did not fit into the recorder's buffer"
         self.recording.skip(lost, source, line, self.file.lost)
         if not self.file.complete:
@@ -379,6 +392,8 @@ class _Values:
             self.file.fail(f"instruction {packet.where >> 8} does not write register {register}")
         if register == written[0]:
             self.reads(warp, packet, time)
+        if packet.where >> 8 in self.file.guards_lost:
+            self.writes_without_guard += 1
         mask = packet.mask & warp.exists
         if mask == _ALL:
             values = contents
