@@ -13,6 +13,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from typing import NamedTuple
 
 from mcage.traces.importing.formats.format import Format
 from mcage.traces.importing.formats.multi2sim.timing import Instruction, Timing, is_timing
@@ -29,6 +30,7 @@ _MOST_OPEN = 4096
 _OFFSET = re.compile(rb"[0-9A-Fa-f]{8}:")
 _MNEMONIC = re.compile(rb"[a-z]\w{0,40}")
 _LONGEST_INSTRUCTION = 400
+_ITEM_BEGINS, _BLOCK_BEGINS = b"t "
 _LAUNCH = b"Initialization Summary"
 _BARRIER = re.compile(rb"^Group (\d{1,9}) wavefront (\d{1,9}) reached barrier")
 _ITEM = re.compile(rb"t(\d{1,9}): ?V(\d{1,3})<=\(([^(),]{0,40})[^()]{0,60}\)(?:\(([^(),]{0,40}))?")
@@ -54,16 +56,33 @@ _READS_ITS_DESTINATION = (b"v_mac_", b"v_writelane")
 def _recognises(source: Source) -> bool:
     if is_timing(source.head):
         return True
-    return _LAUNCH in source.head or any(map(_block, source.head.split(b"\n", 2000)))
+    return _LAUNCH in source.head or any(
+        _block(line[:_LONGEST_INSTRUCTION]) for line in source.head.split(b"\n", 2000)
+    )
 
 
-def _block(line: bytes) -> tuple[bytes, bytes] | None:
-    """Mnemonic and operands, if this is the line of an instruction."""
-    end = line.find(b"// ", 0, _LONGEST_INSTRUCTION)
+class _Block(NamedTuple):
+    """An instruction of the text; registers it writes and reads, if it is a vector instruction."""
+
+    mnemonic: bytes
+    is_vector: bool
+    is_load: bool
+    written: tuple[int, ...]
+    read: tuple[int, ...]
+
+
+@lru_cache(1 << 12)
+def _block(line: bytes) -> _Block | None:
+    """Block that begins with a line; `line` is cut to `_LONGEST_INSTRUCTION`."""
+    end = line.find(b"// ")
     if end < 0 or line[:1] != b" " or not _OFFSET.match(line, end + 3):
         return None
     mnemonic, _, operands = line[1:end].partition(b" ")
-    return (mnemonic, operands.strip()) if _MNEMONIC.fullmatch(mnemonic) else None
+    if not _MNEMONIC.fullmatch(mnemonic):
+        return None
+    written, read = _operands(mnemonic, operands.strip())
+    vector, load = mnemonic.startswith(_VECTOR), mnemonic.startswith(_LOADS)
+    return _Block(mnemonic, vector, load, written, read)
 
 
 def _read(sources: Sequence[Source], recording: Recording, options: Options) -> None:
@@ -91,12 +110,14 @@ class _Text:
         self.open: dict[int, Window] = {}
 
     def read(self) -> None:
-        header: tuple[bytes, bytes] | None = None
+        header: _Block | None = None
         for number, line in self.source.lines():
-            if header is not None and (not line or line[0] == ord("t")):
+            if header is not None and (not line or line[0] == _ITEM_BEGINS):
                 self.block(header, line, number)
                 header = None
-            elif line.startswith(b" ") and (block := _block(line)):
+            elif not line:
+                continue
+            elif line[0] == _BLOCK_BEGINS and (block := _block(line[:_LONGEST_INSTRUCTION])):
                 if header is not None:
                     self.block(header, b"", number)
                 header = block
@@ -124,28 +145,26 @@ class _Text:
         if window is not None and self.timing is None:
             window.origin = Origin("kernel", self.launch, group, wavefront)
 
-    def block(self, header: tuple[bytes, bytes], effects: bytes, number: int) -> None:
+    def block(self, header: _Block, effects: bytes, number: int) -> None:
         """Take an instruction and the line of its effects, which is empty if there are none."""
         self.blocks += 1
-        first = _FIRST.match(effects)
+        first = _FIRST.match(effects) if effects else None
         wavefront = int(first[1]) // _LANES if first else None
-        mnemonic, operands = header
-        timed = self.timed(mnemonic, wavefront)
-        if wavefront is None or not mnemonic.startswith(_VECTOR):
+        timed = self.timed(header.mnemonic, wavefront) if self.timing else None
+        if wavefront is None or not header.is_vector:
             return
-        destinations, sources = _operands(mnemonic, operands)
-        writes = [] if not destinations else self.writes(mnemonic, effects, wavefront)
+        writes = self.writes(header.is_load, effects, wavefront) if header.written else []
         if writes is None:
             self.recording.skip("effects that are damaged", self.source, number)
             return
-        if destinations and not writes:
+        if header.written and not writes:
             why = "register writes whose text does not name the register"
             self.recording.skip(why, self.source, number)
         window = self.window(wavefront, number)
         if window is None:
             return
         read, written = self.times(window, timed, number)
-        for register in sources:
+        for register in header.read:
             if register < MOST_REGISTERS:
                 self.recording.read(window, read, register)
         for register, lanes, values, exact in writes:
@@ -164,8 +183,7 @@ class _Text:
 
     def timed(self, mnemonic: bytes, wavefront: int | None) -> Instruction | None:
         """The instruction of the timing trace that belongs to a block."""
-        if self.timing is None:
-            return None
+        assert self.timing
         self.advance()
         return self.timing.match(mnemonic, wavefront)
 
@@ -214,10 +232,9 @@ class _Text:
         window.facts |= {"begin_cycle": window.begin, "end_cycle": window.end}
 
     def writes(
-        self, mnemonic: bytes, effects: bytes, wavefront: int
+        self, load: bool, effects: bytes, wavefront: int
     ) -> list[tuple[int, int, "array[int]", bool]] | None:
         """Register, lanes, values and whether they are exact, of each write; None if damaged."""
-        load = mnemonic.startswith(_LOADS)
         items = _ITEM.findall(effects)
         if len(items) != effects.count(b"V"):
             items = list(_tokens(effects))
@@ -344,7 +361,6 @@ def _mask(items: list[int], wavefront: int) -> int:
     return mask
 
 
-@lru_cache(1 << 14)
 def _operands(mnemonic: bytes, text: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Vector registers that an instruction writes and reads, in the order of its operands."""
     operands = []

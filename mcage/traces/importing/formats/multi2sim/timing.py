@@ -13,16 +13,18 @@ from typing import Any
 
 from mcage.traces.importing.sources import Source
 
-_NEW = re.compile(
-    rb'^si\.new_inst id=(\d{1,15}) cu=(\d{1,5}) ib=(\d{1,3}) wf=(\d{1,9}) .{0,60}?asm="(\w{1,60})'
+_LINE = re.compile(
+    rb"^(?:c clk=(?P<clock>\d{1,15})$"
+    rb"|si\.new_inst id=(?P<new>\d{1,15}) cu=(?P<new_cu>\d{1,5}) ib=(?P<pool>\d{1,3}) "
+    rb'wf=(?P<wavefront>\d{1,9}) .{0,60}?asm="(?P<asm>\w{1,60})'
+    rb"|si\.inst id=(?P<inst>\d{1,15}) cu=(?P<inst_cu>\d{1,5}) .{0,60}?"
+    rb'stg="(?P<stage>simd-e|mem-[rw]|lds-[rw])"'
+    rb"|si\.end_inst id=(?P<end>\d{1,15}) cu=(?P<end_cu>\d{1,5})$"
+    rb"|si\.map_wg cu=(?P<map_cu>\d{1,5}) wg=(?P<map>\d{1,9}) .{0,60}?"
+    rb"wf_first=(?P<first>\d{1,9}) wf_count=(?P<count>\d{1,3})$"
+    rb"|si\.unmap_wg cu=(?P<unmap_cu>\d{1,5}) wg=(?P<unmap>\d{1,9})$)",
+    re.MULTILINE,
 )
-_STAGE = re.compile(rb'^si\.inst id=(\d{1,15}) cu=(\d{1,5}) .{0,60}?stg="([a-z-]{1,10})"')
-_END = re.compile(rb"^si\.end_inst id=(\d{1,15}) cu=(\d{1,5})")
-_MAP = re.compile(
-    rb"^si\.map_wg cu=(\d{1,5}) wg=(\d{1,9}) .{0,60}?wf_first=(\d{1,9}) wf_count=(\d{1,3})"
-)
-_UNMAP = re.compile(rb"^si\.unmap_wg cu=(\d{1,5}) wg=(\d{1,9})")
-_CLOCK = re.compile(rb"^c clk=(\d{1,15})$")
 
 _READ_STAGES = (b"simd-e", b"mem-r", b"lds-r")
 _WRITE_STAGES = {b"simd-e": 4, b"mem-w": 0, b"lds-w": 0}
@@ -85,7 +87,7 @@ class Timing:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.left_out = 0
-        self._lines = source.lines()
+        self._lines = self._matches()
         self._clock = 0
         self._queue: deque[Instruction | Mapped] = deque()
         self._running: dict[tuple[int, int], Instruction] = {}
@@ -133,67 +135,73 @@ class Timing:
             line = next(self._lines, None)
             if line is None:
                 return bool(self._queue)
-            self._line(line[1])
+            self._line(line)
         return True
+
+    def _matches(self) -> Iterator[re.Match[bytes]]:
+        for _, block in self.source.blocks():
+            yield from _LINE.finditer(block)
 
     def _complete(self, first: Instruction | Mapped) -> bool:
         return isinstance(first, Mapped) or first.ended or len(self._queue) >= _MOST_IN_FLIGHT
 
-    def _line(self, line: bytes) -> None:
-        if line.startswith(b"si.inst "):
-            if not line.endswith(b'"s"') and (match := _STAGE.match(line)):
-                self._stage(match)
-        elif line.startswith(b"c "):
-            if match := _CLOCK.match(line):
-                self._clock = max(self._clock, int(match[1]))
-        elif match := _NEW.match(line):
+    def _line(self, match: re.Match[bytes]) -> None:
+        kind = match.lastgroup
+        if kind == "clock":
+            self._clock = max(self._clock, int(match[1]))
+        elif kind == "stage":
+            running = self._running.get((int(match["inst_cu"]), int(match["inst"])))
+            if running is not None:
+                self._stage(running, match["stage"])
+        elif kind == "asm":
             self._new(match)
-        elif match := _END.match(line):
-            running = self._running.pop((int(match[2]), int(match[1])), None)
+        elif kind == "end_cu":
+            running = self._running.pop((int(match["end_cu"]), int(match["end"])), None)
             if running is not None:
                 running.ended = True
-        elif match := _MAP.match(line):
-            first, count = int(match[3]), min(int(match[4]), 64)
-            work_group = int(match[2])
-            if not self._groups and work_group <= self._last_group:
-                self._launch += 1
-            self._last_group = work_group
-            wavefronts = range(first, first + count)
-            group = Mapped(int(match[1]), 0, self._launch, work_group, wavefronts, self._clock)
-            for wavefront in group.wavefronts:
-                self._arriving[wavefront] = group
-            self._groups[group.unit, group.work_group] = group
-            self._bound()
-        elif match := _UNMAP.match(line):
-            left = self._groups.pop((int(match[1]), int(match[2])), None)
+        elif kind == "count":
+            self._map(match)
+        else:
+            left = self._groups.pop((int(match["unmap_cu"]), int(match["unmap"])), None)
             if left is not None:
                 left.end = self._clock
                 for wavefront in left.wavefronts:
                     self._arriving.pop(wavefront, None)
                 self._queue.append(left)
 
+    def _map(self, match: re.Match[bytes]) -> None:
+        unit, work_group = int(match["map_cu"]), int(match["map"])
+        first, count = int(match["first"]), min(int(match["count"]), 64)
+        if not self._groups and work_group <= self._last_group:
+            self._launch += 1
+        self._last_group = work_group
+        wavefronts = range(first, first + count)
+        group = Mapped(unit, 0, self._launch, work_group, wavefronts, self._clock)
+        for wavefront in wavefronts:
+            self._arriving[wavefront] = group
+        self._groups[unit, work_group] = group
+        self._bound()
+
     def _new(self, match: re.Match[bytes]) -> None:
-        wavefront = int(match[4])
+        wavefront = int(match["wavefront"])
         group = self._arriving.get(wavefront)
         if group is not None:
-            group.part = int(match[3])
+            group.part = int(match["pool"])
             for other in group.wavefronts:
                 self._arriving.pop(other, None)
             self._queue.append(replace(group))
-        mnemonic = _SUFFIX.sub(b"", match[5].lower())
+        mnemonic = _SUFFIX.sub(b"", match["asm"].lower())
         clock = self._clock
         instruction = Instruction(mnemonic, wavefront, clock, clock, clock)
-        self._running[int(match[2]), int(match[1])] = instruction
+        self._running[int(match["new_cu"]), int(match["new"])] = instruction
         self._queue.append(instruction)
         self._bound()
 
-    def _stage(self, match: re.Match[bytes]) -> None:
-        running = self._running.get((int(match[2]), int(match[1])))
-        if running is not None:
-            if match[3] in _READ_STAGES:
-                running.read = self._clock
-            if match[3] in _WRITE_STAGES:
-                running.written = self._clock + _WRITE_STAGES[match[3]]
+    def _stage(self, running: Instruction, stage: bytes) -> None:
+        if stage in _READ_STAGES:
+            running.read = self._clock
+        if stage in _WRITE_STAGES:
+            running.written = self._clock + _WRITE_STAGES[stage]
 
     def _bound(self) -> None:
         """Forget the oldest of what has never ended."""
