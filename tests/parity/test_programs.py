@@ -14,6 +14,9 @@ from rrcd_program import programmed
 from mcage.engines.parity import ask, ask_passes, compare, demanding_maps, excerpt
 from mcage.errors import UserError
 from mcage.replays.prepare import prepare
+from mcage.spec import SweepSpec
+from mcage.sweep.study import Sweep
+from mcage.sweep.variables import VARIABLES
 from mcage.techniques import TECHNIQUES, Gating, Placement, Storage, Technique
 from mcage.techniques.programs import (
     NO_SWAP,
@@ -191,6 +194,19 @@ class Still(PlacementProgram):
         return SPILL
 
 
+class Counting(PlacementProgram):
+    """Each row in the entry of its number; counts what it places."""
+
+    State = Memory
+
+    @staticmethod
+    def write(state, entries, value):
+        state.total[0] += 1
+        if entries.free[value.row] == entries.all_blocks:
+            return in_entry(value.row)
+        return SPILL
+
+
 def technique_of(program, storage=Storage.PLAIN, gating=Gating.UNUSED):
     return Technique("a-program", Placement.PROGRAM, storage, gating, "", "", program=program)
 
@@ -212,6 +228,50 @@ def test_a_still_program_is_baseline():
         plain = engine.cell_times(prepare(trace, TECHNIQUES["baseline"]), no_fault)
         assert np.array_equal(still.ones, plain.ones)
         assert np.array_equal(still.powered, plain.powered)
+
+
+def test_what_is_learnt_in_an_epoch_is_known_in_the_next():
+    replay, maps = prepare(excerpt(), technique_of(Counting())), demanding_maps(2)
+    learnt = NUMBA.learnt((replay,), 3)
+    assert learnt.differs
+    of_first, kernel = np.array([0]), np.zeros(1, dtype=np.int64)
+    writes = len(replay.told.cycle)
+    state_after = []
+    for _ in range(2):
+        learnt.advance(of_first, kernel, maps[1:])
+        state = learnt.states_of(np.arange(3))
+        state_after.append(int(state[0, -1]))
+        assert not state[1:].any()  # what an instance learns, no other knows
+    passes = state_after[0] // writes
+    assert state_after == [passes * writes, 2 * passes * writes]
+    assert passes >= 32
+
+
+def test_a_program_without_a_state_differs_by_its_faults_alone():
+    learnt = NUMBA.learnt((prepare(excerpt(), technique_of(Still())),), 3)
+    assert not learnt.differs
+    assert NUMBA.learnt((prepare(excerpt(), TECHNIQUES["rrcd"]),), 3) is None
+
+
+def test_lives_under_rrcd_as_a_program(monkeypatch):
+    """All that a sweep computes of lives is the same to the last bit, whoever places values."""
+    monkeypatch.setitem(TECHNIQUES, "rrcd/program", programmed("rrcd"))
+    spec = SweepSpec.from_mapping(
+        {
+            "instances": 6,
+            "techniques": ["rrcd", "rrcd/program"],
+            "scenarios": ["dispersed"],
+            "environments": ["undervolted"],
+            "vdd_volts": [0.43],
+            "workload": {"kernels": ["MatrixTranspose"], "generations": 1, "periods": 1},
+            "life": {"epochs": 3},
+        }
+    )
+    arrays = Sweep(spec, NUMBA).compute(0, 6)
+    variables = [variable for variable in VARIABLES if "case" in variable.dims]
+    for variable in variables:
+        built_in, program = np.moveaxis(arrays[variable.name], variable.dims.index("case"), 0)
+        assert np.array_equal(built_in, program, equal_nan=built_in.dtype.kind == "f")
 
 
 def breaking(answer):

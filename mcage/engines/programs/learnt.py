@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.programs.programs import Programs
+from mcage.engines.programs.runner import Integers
 from mcage.engines.stress import DenseStress, FaultFreeDuties, SliceTimes
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.replays.outcome import CellTimes, Counters
@@ -41,6 +42,11 @@ class Learnt:
         """Whether instances differ although they have no faults: each has its own history."""
         return self._states.shape[1] > 0
 
+    def states_of(self, instances: NDArray[np.int64]) -> Integers:
+        """What programs of instances know at the start of their epochs: int64[n, words]."""
+        states: Integers = self._states[instances]
+        return states
+
     def count(
         self,
         replays: Sequence[PreparedReplay],
@@ -49,7 +55,7 @@ class Learnt:
         fault_maps: NDArray[np.uint8],
     ) -> Counters:
         """Events of instances, each on a kernel of `replays` and a fault map."""
-        return self._programs.count(replays, kernel, fault_maps, self._states[instances])
+        return self._programs.count(replays, kernel, fault_maps, self.states_of(instances))
 
     def cell_times(
         self,

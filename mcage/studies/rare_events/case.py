@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.engines.interface import Engine
+from mcage.engines.programs.programs import PROGRAM_BATCH
 from mcage.errors import UserError
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation.stepwise import most_instances
@@ -118,6 +119,8 @@ class RareCase:
         """
         cause = np.empty(len(lives), dtype=np.int8)
         size = self.engine.batch
+        if self.fault_free.replays[0].technique.program:
+            size = min(size, PROGRAM_BATCH)
         if not self.conditions.sums_suffice:
             size = min(size, most_instances(self.epochs, self.fault_free.geometry.cells))
         lowest_volts = self.conditions.environment.lowest_vdd_volts
