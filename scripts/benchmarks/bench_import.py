@@ -35,7 +35,7 @@ from mcage.traces.importing.limits import Options
 from mcage.traces.importing.run import import_traces
 paths = [Path(path) for path in sys.argv[3:]]
 begin = time.process_time()
-import_traces(paths, sys.argv[1], Path(sys.argv[2]), Options())
+import_traces(paths, sys.argv[1], Path(sys.argv[2]), Options(values="after"))
 seconds = time.process_time() - begin
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(json.dumps([seconds, peak * 1024]))

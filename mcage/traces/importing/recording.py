@@ -232,7 +232,7 @@ class Recording:
         when = self._admit(window, time, register)
         if when is None:
             return True
-        self._event(when, window, READ, register, 0, -1)
+        self._keep(window, register, _packed_event(when, window.number, READ, register, 0, -1))
         window.counted.reads += 1
         self.gaps.reads += 1
         content = window.contents.get(register)
@@ -334,24 +334,22 @@ class Recording:
         packed = bytes(values)
         if len(packed) != 4 * lanes.bit_count() or lanes >> self.lanes:
             raise ValueError(f"{len(packed)} bytes for the lanes {lanes:#x}")
-        content = window.contents.get(register)
-        if content is None:
-            content = window.contents[register] = bytearray(4 * self.lanes)
-        if len(packed) == len(content):
-            content[:] = packed
-        else:
+        whole = packed
+        if len(packed) < 4 * self.lanes:
+            content = bytearray(window.contents.get(register) or bytes(4 * self.lanes))
             np.frombuffer(content, "<u4")[_numbers(lanes)] = np.frombuffer(packed, "<u4")
-        whole = bytes(content)
+            whole = bytes(content)
+        window.contents[register] = whole
         row = self._rows.setdefault(whole, len(self._rows))
-        self._event(time, window, WRITE, register, lanes, row)
+        self._keep(
+            window, register, _packed_event(time, window.number, WRITE, register, lanes, row)
+        )
         return packed, whole
 
-    def _event(
-        self, time: int, window: Window, kind: int, register: int, lanes: int, row: int
-    ) -> None:
+    def _keep(self, window: Window, register: int, event: bytes) -> None:
         if register > window.counted.most_register:
             window.counted.most_register = register
-        self._events += _packed_event(time, window.number, kind, register, lanes, row)
+        self._events += event
         if len(self._events) >= self._next_check:
             self._require_size()
 
@@ -366,7 +364,7 @@ class Recording:
             )
 
 
-def _holds(content: bytearray, lanes: int, packed: bytes) -> bool:
+def _holds(content: bytes, lanes: int, packed: bytes) -> bool:
     if len(packed) == len(content):
         return content == packed
     return np.frombuffer(content, "<u4")[_numbers(lanes)].tobytes() == packed

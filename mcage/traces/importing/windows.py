@@ -130,7 +130,7 @@ class Window:
     facts: dict[str, Any]
     last: int = 0
     end: int | None = None
-    contents: dict[int, bytearray] = field(default_factory=dict)
+    contents: dict[int, bytes] = field(default_factory=dict)
     counted: Counted = field(default_factory=Counted)
 
 
