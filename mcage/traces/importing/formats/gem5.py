@@ -115,7 +115,8 @@ class _Log:
                 keep(line)
                 continue
             if group is not None and (match := _LANE.match(line)):
-                self.lanes_of(group)
+                if group.match is not None:
+                    self.lanes_of(group)
                 group.match, group.prefix, group.lanes = match, match[0], [line]
                 prefix, keep = group.prefix, group.lanes.append
                 continue
