@@ -1,4 +1,4 @@
-"""``mcage trace list|show|validate|import``: the traces that there are, and what they are like."""
+"""``mcage trace``: the traces that there are, and what they are like."""
 
 import json
 from pathlib import Path
@@ -8,12 +8,15 @@ import typer
 
 from mcage.cli.records import with_options
 from mcage.cli.trace_import import import_command
+from mcage.cli.trace_profiles import characterize_command, synthesize_command
 
 if TYPE_CHECKING:
-    from mcage.traces.profile import TraceProfile
+    from mcage.traces.summary import TraceSummary
 
 app = typer.Typer(help="Recorded register traces.", no_args_is_help=True)
 app.command("import")(with_options(import_command))
+app.command("characterize")(characterize_command)
+app.command("synthesize")(synthesize_command)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 
@@ -75,14 +78,14 @@ def show_trace(
     from dataclasses import asdict
 
     from mcage.traces.library import open_trace
-    from mcage.traces.profile import profile_trace
+    from mcage.traces.summary import summarize_trace
 
     opened = open_trace(trace)
-    numbers = profile_trace(opened)
+    numbers = summarize_trace(opened)
     if as_json:
         typer.echo(json.dumps(asdict(numbers) | {"source": opened.source}))
     else:
-        _print_profile(numbers, opened.source)
+        _print_summary(numbers, opened.source)
 
 
 @app.command("validate")
@@ -99,7 +102,7 @@ def validate_traces(
         typer.echo(visible(f"{file}: ok"))
 
 
-def _print_profile(numbers: "TraceProfile", source: dict[str, Any]) -> None:
+def _print_summary(numbers: "TraceSummary", source: dict[str, Any]) -> None:
     from rich.table import Table
 
     from mcage.report.console import console

@@ -27,8 +27,9 @@ from mcage.spec import SweepSpec
 from mcage.spec.sections import Aging, Geometry, Workload
 from mcage.spec.workload_mix import draw_kernels
 from mcage.sweep.cases import plan_cases
+from mcage.sweep.kernels import kernels_of
 from mcage.techniques import Technique
-from mcage.traces import KERNELS, Trace, first_generations
+from mcage.traces import Trace, first_generations
 from mcage.traces.recorded import RecordedTrace, recorded_trace
 from mcage.traces.transforms import HELD, held_while_idle, on_slice, released
 from mcage.version import code_digest
@@ -80,7 +81,7 @@ class SweepPlan:
         self.engine = engine
         self.like = like if like and _replay_alike(spec, like.spec) else None
         self.traces: tuple[RecordedTrace, ...] = self.like.traces if self.like else _traces(spec)
-        _check_weights(spec.workload)
+        _check_weights(spec)
         _check_geometry(self.traces, spec.registers.selector_offsets)
         self.nbti = _nbti_model(spec.aging)
         self.distributions = _distributions(spec, self.nbti)
@@ -241,15 +242,14 @@ def kernels_of_periods(spec: SweepSpec, instances: NDArray[np.int64]) -> NDArray
         Their ids.
     """
     workload = spec.workload
-    names = workload.kernels or KERNELS
-    return draw_kernels(workload.mix, spec.seed, instances, names, workload.periods)
+    return draw_kernels(workload.mix, spec.seed, instances, kernels_of(spec), workload.periods)
 
 
 def _traces(spec: SweepSpec) -> tuple[RecordedTrace, ...]:
     workload = spec.workload
     changed = partial(_as_replayed, workload=workload, given=spec.registers.geometry)
     how = f"{workload.release} {workload.generations} {spec.registers.geometry!r}"
-    return tuple(recorded_trace(name, changed, how) for name in workload.kernels or KERNELS)
+    return tuple(recorded_trace(name, changed, how) for name in kernels_of(spec))
 
 
 def _as_replayed(trace: Trace, workload: Workload, given: Geometry | None) -> Trace:
@@ -287,8 +287,8 @@ def _check_geometry(traces: Sequence[RecordedTrace], selector_offsets: int) -> N
         )
 
 
-def _check_weights(workload: Workload) -> None:
-    weights, kernels = workload.mix, workload.kernels or KERNELS
+def _check_weights(spec: SweepSpec) -> None:
+    weights, kernels = spec.workload.mix, kernels_of(spec)
     if isinstance(weights, dict) and set(weights) != set(kernels):
         unknown = sorted(set(weights) - set(kernels))
         raise UserError(

@@ -12,8 +12,8 @@ from typing import Any
 from mcage.errors import UserError
 from mcage.plain_text import shortened
 from mcage.spec import SweepSpec
+from mcage.sweep.kernels import kernels_of
 from mcage.techniques import Technique, technique
-from mcage.traces import KERNELS
 from mcage.variation import GROWING_MODES, scenario
 
 
@@ -98,7 +98,7 @@ _KEYS = (
     ),
     _Key(
         "workload.mix",
-        lambda spec, _: len(spec.workload.kernels or KERNELS) > 1,
+        lambda spec, _: len(kernels_of(spec)) > 1,
         lambda spec: (
             f"a sweep of one kernel ({', '.join(spec.workload.kernels)}) has nothing to draw; "
             "leave it out"

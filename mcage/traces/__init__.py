@@ -3,8 +3,8 @@
 from mcage.traces.library import KERNELS, bundled_trace, open_trace
 from mcage.traces.model import ALLOC, READ, RELEASE, WRITE, Kernel, Trace
 from mcage.traces.patterns import Patterns, classify, compressible, first_block_fits, wc_bytes
-from mcage.traces.profile import TraceProfile, profile_trace
 from mcage.traces.storage import load_trace, save_trace
+from mcage.traces.summary import TraceSummary, summarize_trace
 from mcage.traces.transforms import first_generations
 from mcage.traces.validation import validate_trace
 
@@ -17,7 +17,7 @@ __all__ = [
     "Kernel",
     "Patterns",
     "Trace",
-    "TraceProfile",
+    "TraceSummary",
     "bundled_trace",
     "classify",
     "compressible",
@@ -25,8 +25,8 @@ __all__ = [
     "first_generations",
     "load_trace",
     "open_trace",
-    "profile_trace",
     "save_trace",
+    "summarize_trace",
     "validate_trace",
     "wc_bytes",
 ]

@@ -1,4 +1,7 @@
-"""The traces that ship with mcage: one slice of each of the ten kernels of the papers."""
+"""The traces that ship with mcage: one slice of each of the ten kernels of the papers, recorded.
+
+Beside them there are profiles for slices with 32 lanes, from which traces are drawn.
+"""
 
 import os
 import warnings
@@ -30,6 +33,14 @@ SHORT_NAMES = {
 KERNELS = tuple(SHORT_NAMES)
 """Names of the bundled traces."""
 
+PROFILES = tuple(f"{kernel}-32" for kernel in KERNELS)
+"""Names of the bundled profiles of 32-lane traces; a trace drawn from each has its name.
+
+They are derived from the bundled traces: each wavefront is split into two warps of 32 lanes.
+"""
+
+_NAMES = f"{', '.join(KERNELS)}, and with 32 lanes {PROFILES[0]} and so on"
+
 HALF = GCN.components // 2
 """Lanes of the narrower warps that a padded trace comes from."""
 
@@ -43,12 +54,12 @@ class ApproximateTraceWarning(UserWarning):
 
 
 def bundled_trace(name: str) -> Trace:
-    """Load a bundled trace.
+    """Load a bundled trace, or draw that of a bundled profile.
 
     Parameters
     ----------
     name : str
-        One of ``KERNELS`` or its short name in the papers, in any case.
+        One of ``KERNELS`` or ``PROFILES``, or with its short name in the papers, in any case.
 
     Raises
     ------
@@ -57,14 +68,20 @@ def bundled_trace(name: str) -> Trace:
     """
     kernel = bundled_name(name)
     if kernel is None:
-        raise UserError(f"no bundled trace {name!r}; there are {', '.join(KERNELS)}")
+        raise UserError(f"no bundled trace {name!r}; there are {_NAMES}")
     with path_of_bundled(kernel) as path:
+        if kernel in PROFILES:
+            # Imported when it is needed: most runs have 64 lanes.
+            from mcage.traces.profiles.kept import trace_of_profile
+
+            return trace_of_profile(path)
         return load_own_trace(path)
 
 
 def path_of_bundled(kernel: str) -> AbstractContextManager[Path]:
-    """Path of the file of a bundled trace, by its name in ``KERNELS``, while it is in use."""
-    return as_file(files("mcage") / "data" / "traces" / f"{kernel}.h5")
+    """Path of the file of a bundled trace or profile, by its name, while it is in use."""
+    file = f"profiles/{kernel}.json.xz" if kernel in PROFILES else f"traces/{kernel}.h5"
+    return as_file(files("mcage") / "data" / file)
 
 
 def open_trace(name_or_path: str | os.PathLike[str]) -> Trace:
@@ -87,7 +104,7 @@ def open_trace(name_or_path: str | os.PathLike[str]) -> Trace:
     if bundled_name(text):
         return bundled_trace(text)
     if not os.path.exists(text):
-        raise UserError(f"no trace {text!r}: neither a file nor one of {', '.join(KERNELS)}")
+        raise UserError(f"no trace {text!r}: neither a file nor one of {_NAMES}")
     trace = load_trace(text)
     warn_of_padding(trace)
     if trace.source.get("approximate"):
@@ -100,10 +117,11 @@ def open_trace(name_or_path: str | os.PathLike[str]) -> Trace:
 
 
 def bundled_name(name: str) -> str | None:
-    """Name in ``KERNELS`` that a long or short name in any case stands for."""
-    for kernel, short in SHORT_NAMES.items():
-        if name.casefold() in (kernel.casefold(), short.casefold()):
-            return kernel
+    """Name in ``KERNELS`` or ``PROFILES`` that a long or short name in any case stands for."""
+    for (kernel, short), profile in zip(SHORT_NAMES.items(), PROFILES, strict=True):
+        for bundled, suffix in ((kernel, ""), (profile, "-32")):
+            if name.casefold() in (bundled.casefold(), f"{short}{suffix}".casefold()):
+                return bundled
     return None
 
 

@@ -86,11 +86,14 @@ def recorded_trace(name: str, changed: Callable[[Trace], Trace], how: str) -> Re
         trace = whole.get()
         digest = np.frombuffer(bytes.fromhex(trace.digest()), np.uint8)
         geometry = np.array(list(trace.geometry.described().values()))
-        return {"cycles": np.array(trace.cycles), "digest": digest, "geometry": geometry}
+        caveat = np.frombuffer(trace.caveat.encode(), np.uint8)
+        cycles = np.array(trace.cycles)
+        return {"cycles": cycles, "digest": digest, "geometry": geometry, "caveat": caveat}
 
     with path_of_bundled(kernel) as path:
         content = hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
     facts = kept_on_disk(f"trace {content} {how} {code_digest()}", described)
     geometry = SliceGeometry(*facts["geometry"].tolist())
     digest = facts["digest"].tobytes().hex()
-    return RecordedTrace(kernel, int(facts["cycles"]), geometry, digest, whole)
+    caveat = facts["caveat"].tobytes().decode()
+    return RecordedTrace(kernel, int(facts["cycles"]), geometry, digest, whole, caveat)

@@ -21,8 +21,8 @@ from mcage.spec import SweepSpec
 from mcage.studies.rare_events.lives import LifeDistribution, Lives
 from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
 from mcage.studies.single_case import SingleCase
+from mcage.sweep.kernels import kernels_of
 from mcage.sweep.study import Sweep
-from mcage.traces import KERNELS
 from mcage.variation import NewSlices, TailCells
 
 MOMENT_YEARS = 1e-12
@@ -241,7 +241,7 @@ def rare_case(
         lives=LifeDistribution(
             distributions=planned.conditions.distributions,
             mix=spec.workload.mix,
-            kernels=spec.workload.kernels or KERNELS,
+            kernels=kernels_of(spec),
             period_of_epoch=spec.period_of_epoch[: len(edges_years) - 1],
             periods=spec.workload.periods,
         ),

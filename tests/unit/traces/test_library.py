@@ -7,8 +7,8 @@ from trace_strategies import alloc, pattern, read, release, trace_of, write
 
 from mcage.errors import UserError
 from mcage.traces.library import KERNELS, SHORT_NAMES, bundled_trace, open_trace
-from mcage.traces.profile import profile_trace
 from mcage.traces.storage import save_trace
+from mcage.traces.summary import summarize_trace
 
 # Window sizes and windows at once: they fit the utilisations of Valero et al., IEEE TC 2019,
 # Table 5, but for MatrixMultiplication (81 percent instead of 80) and the two programs of two
@@ -30,7 +30,7 @@ EXPECTED = {
 @pytest.mark.parametrize("name", KERNELS)
 def test_bundled_trace(name):
     trace = bundled_trace(name)
-    numbers = profile_trace(trace)
+    numbers = summarize_trace(trace)
     window_sizes, at_once, with_64, with_none = EXPECTED[name]
     assert trace.name == name
     assert trace.source["benchmark"] == name
@@ -47,7 +47,7 @@ def test_bundled_trace(name):
 
 def test_mean_compressible_shares():
     """About 52 percent of the writes have a pattern in the papers; 54.4 in these traces."""
-    shares = [profile_trace(bundled_trace(name)).compressible_shares for name in KERNELS]
+    shares = [summarize_trace(bundled_trace(name)).compressible_shares for name in KERNELS]
     assert sum(share["64"] for share in shares) / 10 == pytest.approx(0.405, abs=5e-3)
     assert sum(share["none"] for share in shares) / 10 == pytest.approx(0.544, abs=5e-3)
 
@@ -121,7 +121,7 @@ def by_hand():
 
 
 def test_profile_by_hand():
-    numbers = profile_trace(by_hand())
+    numbers = summarize_trace(by_hand())
     assert (numbers.writes, numbers.reads, numbers.windows, numbers.generations) == (5, 1, 2, 1)
     assert numbers.pattern_shares == {
         "constant": 0.2,

@@ -23,7 +23,7 @@ DELTA_LIMITS = {str(PUBLISHED_DELTA_LIMIT): PUBLISHED_DELTA_LIMIT, "none": None}
 
 
 @dataclass(frozen=True)
-class TraceProfile:
+class TraceSummary:
     """Numbers about one pass of a trace; every share is a fraction of 1.
 
     Parameters
@@ -68,7 +68,7 @@ class TraceProfile:
     wc_shares: dict[str, float]
 
 
-def profile_trace(trace: Trace) -> TraceProfile:
+def summarize_trace(trace: Trace) -> TraceSummary:
     """Count what a trace is like.
 
     Parameters
@@ -91,7 +91,7 @@ def profile_trace(trace: Trace) -> TraceProfile:
     used = _used_entries(trace)
     entries = trace.geometry.entries
     lasting = np.diff(trace.cycle, append=trace.cycles)
-    return TraceProfile(
+    return TraceSummary(
         name=trace.name,
         digest=trace.digest(),
         kernels=trace.kernels,

@@ -1,0 +1,283 @@
+"""A profile: what a trace is like, so that others like it can be drawn.
+
+Docs, key by key with units: docs/trace-profiles.md.
+"""
+
+import json
+import lzma
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from mcage.errors import UserError
+from mcage.files.inputs import MIB, UnreadableFileError, read_regular
+from mcage.geometry import COMPONENT_BITS, SliceGeometry
+from mcage.plain_text import shown, shown_path
+
+FORMAT: Literal["mcage profile 1"] = "mcage profile 1"
+MOST_BYTES = 64 * MIB
+"""Largest file of a profile."""
+
+_XZ = b"\xfd7zXZ"
+
+STEPS = 4
+"""Writes of a register in a window that are told apart by their number; the others are `LATER`,
+but for the last."""
+BEFORE, LATER, LAST = 0, STEPS + 1, STEPS + 2
+
+Pattern = Literal["none", "constant", "single-delta", "double-delta", "other"]
+PATTERNS: tuple[Pattern, ...] = ("constant", "single-delta", "double-delta", "other", "none")
+"""Names of patterns by their codes; the last is of what no write has left."""
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Bits = Annotated[tuple[Share, ...], Field(min_length=COMPONENT_BITS, max_length=COMPONENT_BITS)]
+Numbers = Annotated[tuple[Annotated[float, Field(ge=0, le=2**31)], ...], Field(min_length=1)]
+Shares = Annotated[tuple[Share, ...], Field(min_length=1)]
+Count = Annotated[int, Field(ge=0, le=2**31)]
+
+
+class Part(BaseModel):
+    """A part of a profile; it takes no unknown keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Contents(Part):
+    """What registers hold after writes of a kind; a bit's plane is that bit in all lanes."""
+
+    deltas: tuple[
+        tuple[Annotated[int, Field(ge=-1, le=31)], Annotated[int, Field(ge=-1, le=31)], Share], ...
+    ] = ()
+    """Exponents of delta_e and delta_b, -1 for a delta of 0, with their share; of compressible
+    patterns."""
+    narrow: tuple[Share, Share] = (0.0, 0.0)
+    """Share of contents whose differences from lane 0 fit a signed byte, and two; of others."""
+    first_block: Share = 0.0
+    """Share of contents whose first block is compressible, though they are not; of others."""
+    ones: Bits
+    """Probability that a plane that is the same in all lanes is '1'; of a compressible pattern,
+    that lane 0 has '1'."""
+    uniform: Bits
+    """Share of planes that are the same in all lanes; of others."""
+    mixed_ones: Bits
+    """Share of lanes with '1' in the other planes."""
+    neighbours: Bits
+    """Share of neighbouring lanes that differ in these planes."""
+    kept: Bits
+    """Share of planes that are as after the value before of the same kind."""
+
+
+class Value(Part):
+    """Values of a register that were written in the same step, with one pattern and lane mask."""
+
+    step: Annotated[int, Field(ge=BEFORE, le=LAST)]
+    """Number of the write in its window; 5 for later ones, 6 for the last of more than four, 0 for
+    what the register holds before its first write."""
+    pattern: Pattern
+    lanes: Annotated[int, Field(ge=0)]
+    """Index into the lane masks of the kernel."""
+    count: Count
+    """Values in the trace."""
+    then: dict[int, Share]
+    """Shares of the values that follow: index into the values of the register, and share."""
+    held: Numbers
+    """Time to the next write, as a share of that from first to last write: levels."""
+    reads: Numbers
+    """Reads: levels."""
+    last_read: Numbers
+    """Time to the last read, as a share of that to the next write or the end: levels."""
+    other_reads: Numbers
+    """Times to other reads, as shares of that to the last one: levels."""
+    contents: Contents | None = None
+
+
+class Register(Part):
+    """What happens to a register of a window."""
+
+    writes: Numbers
+    """Writes in a window: levels."""
+    first_write: Numbers
+    """Time of the first write, as a share of the window's active time: levels."""
+    last_write: Numbers
+    """Time of the last write, likewise."""
+    values: Annotated[tuple[Value, ...], Field(min_length=1)]
+
+
+class Role(Part):
+    """Windows whose wavefronts have a similar place in their work-groups."""
+
+    active: Numbers
+    """Time from the allocation of a window to its last access, as a share of its work-group's:
+    levels."""
+    registers: tuple[Register, ...]
+
+
+class KernelProfile(Part):
+    """A kernel's windows."""
+
+    name: str
+    window_size: Annotated[int, Field(ge=1, le=255)]
+    wavefronts: Numbers
+    """Windows of a work-group: levels."""
+    open_windows: Annotated[int, Field(ge=1, le=1024)]
+    """Most windows open at once."""
+    first: Numbers
+    """Cycles from the begin of a launch to an allocation of fresh entries: levels."""
+    following: Numbers
+    """Cycles from the release of the entries to their next allocation: levels."""
+    together: bool
+    """Whether the windows of a work-group are released together."""
+    tail: Numbers
+    """Cycles from the last access of a window, or of a work-group, to its release: levels."""
+    lane_masks: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Lanes of writes, hexadecimal; the first is that of all lanes."""
+    roles: Annotated[tuple[Role, ...], Field(min_length=1)]
+
+
+class Launch(Part):
+    """A launch of a kernel."""
+
+    kernel: Count
+    work_groups: Annotated[int, Field(ge=1, le=1_000_000)]
+    gap: Count
+    """Cycles from the release of all earlier windows to the begin of the launch."""
+    active: Numbers
+    """Cycles from the allocation of a work-group to its last access: means of equal parts of the
+    work-groups in the order of their allocation."""
+    deviation: Numbers
+    """The same for a work-group, relative to that mean: levels."""
+
+
+class Profile(Part):
+    """What a trace is like."""
+
+    format: Literal["mcage profile 1"]
+    name: str
+    source: dict[str, Any]
+    geometry: dict[str, int]
+    statistics: dict[str, Any]
+    """Statistics of the whole trace, which nothing is drawn from."""
+    kernels: Annotated[tuple[KernelProfile, ...], Field(min_length=1, max_length=256)]
+    launches: Annotated[tuple[Launch, ...], Field(min_length=1, max_length=10_000)]
+    rest: Annotated[int, Field(ge=1, le=2**31)]
+    """Cycles from the last event to the end of the pass."""
+
+    @model_validator(mode="after")
+    def _refers_to_what_there_is(self) -> "Profile":
+        slice_ = self.slice
+        for kernel in self.kernels:
+            room = slice_.entries // kernel.window_size
+            if kernel.open_windows > room:
+                raise ValueError(
+                    f"kernel {kernel.name!r}: open_windows is {kernel.open_windows}, and the slice "
+                    f"has room for {room}"
+                )
+            if any(len(role.registers) != kernel.window_size for role in kernel.roles):
+                raise ValueError(
+                    f"kernel {kernel.name!r}: each role must have {kernel.window_size} registers"
+                )
+            _check_masks(kernel, int(slice_.all_lanes))
+            for role in kernel.roles:
+                for register in role.registers:
+                    _check_values(kernel, register)
+        if any(launch.kernel >= len(self.kernels) for launch in self.launches):
+            raise ValueError(f"launches: there are {len(self.kernels)} kernels, counted from 0")
+        return self
+
+    @property
+    def title(self) -> str:
+        """Name of the profile, and what it was derived from if that was not recorded."""
+        derived = self.source.get("derived")
+        return f"{self.name}, {shown(derived)}" if derived else self.name
+
+    @property
+    def slice(self) -> SliceGeometry:
+        """The slice."""
+        try:
+            return SliceGeometry(**self.geometry)
+        except (TypeError, UserError) as error:
+            raise ValueError(f"geometry: {error}") from error
+
+
+def _check_masks(kernel: KernelProfile, all_lanes: int) -> None:
+    for mask in kernel.lane_masks:
+        try:
+            right = 0 < int(mask, 16) <= all_lanes
+        except ValueError:
+            right = False
+        if not right:
+            raise ValueError(
+                f"kernel {kernel.name!r}: lane_masks: {mask[:40]!r} must be hexadecimal, from 1 to "
+                f"{all_lanes:#x}"
+            )
+
+
+def _check_values(kernel: KernelProfile, register: Register) -> None:
+    for value in register.values:
+        written = value.step != BEFORE
+        wrong = value.lanes >= len(kernel.lane_masks) or any(
+            not 0 <= following < len(register.values) for following in value.then
+        )
+        if wrong or written != (value.contents is not None) or written == (value.pattern == "none"):
+            raise ValueError(
+                f"kernel {kernel.name!r}: a value of step {value.step} refers to a lane mask or a "
+                "value that is not there, or its contents do not suit its step"
+            )
+    if register.values[0].step != BEFORE:
+        raise ValueError(f"kernel {kernel.name!r}: the first value of a register has step 0")
+
+
+def read_profile(path: Path) -> Profile:
+    """Read a profile from its file.
+
+    Raises
+    ------
+    UserError
+        It cannot be read, or is no profile; the message names file, key and value.
+    """
+    try:
+        return parse_profile(_unpacked(read_regular(path, MOST_BYTES)), shown_path(path))
+    except UnreadableFileError as error:
+        raise UserError(f"{shown_path(path)}: cannot read the profile ({error.reason})") from error
+
+
+def _unpacked(content: bytes) -> bytes:
+    """Content of a file, which may be compressed with xz; what is damaged is no JSON either."""
+    if not content.startswith(_XZ):
+        return content
+    try:
+        return lzma.LZMADecompressor(memlimit=2 * MOST_BYTES).decompress(content, MOST_BYTES)
+    except lzma.LZMAError:
+        return b""
+
+
+def parse_profile(content: bytes, place: str) -> Profile:
+    """Read a profile from the content of a file.
+
+    Raises
+    ------
+    UserError
+        It is no profile; the message names place, key and value.
+    """
+    try:
+        given = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{place}: no profile: not JSON ({str(error)[:100]})") from error
+    try:
+        return Profile.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"])) or "profile"
+        shown = (
+            "" if isinstance(first["input"], dict | list | tuple) else f" = {first['input']!r:.40}"
+        )
+        raise UserError(f"{place}: {key}{shown}: {first['msg'][:200]}") from error
+
+
+def profile_text(profile: Profile) -> str:
+    """Text of a profile's file: JSON."""
+    return (
+        json.dumps(profile.model_dump(mode="json", exclude_defaults=True), separators=(",", ":"))
+        + "\n"
+    )
