@@ -59,12 +59,12 @@ def source_digest(functions: Iterable[FunctionType], settings: str) -> str:
         if not module.startswith("mcage."):  # mcage's sources have a digest of their own
             content.update(f"\n{module}\n".encode() + _source(module))
     for function in met:
-        if not Path(function.__code__.co_filename).is_file():  # typed into an interpreter
-            code = function.__code__
-            content.update(code.co_code + repr(code.co_names).encode())
-            content.update(
-                repr([c for c in code.co_consts if not isinstance(c, CodeType)]).encode()
-            )
+        code = function.__code__
+        constants = [value for value in code.co_consts if not isinstance(value, CodeType)]
+        where = function.__qualname__, code.co_firstlineno  # in a file there may be several
+        content.update(f"\n{where} {code.co_names} {code.co_varnames} {constants}".encode())
+        if not Path(code.co_filename).is_file():  # typed into an interpreter
+            content.update(code.co_code)
         for name, value in globals_used(function).items():
             if not isinstance(value, FunctionType | ModuleType | type):
                 content.update(f"\n{name} = {_constant(value)}".encode())

@@ -172,6 +172,18 @@ def test_the_digest_follows_file_and_constants(module, monkeypatch):
     assert repr(module(MODULE + "\n# a word\n")) != first
 
 
+def test_programs_of_a_file_differ_by_their_functions():
+    """Also where they bear the same name, and differ by what they are defined in alone."""
+
+    def spilling(row):
+        return derived(write=staticmethod(lambda state, entries, value: -2 - (value.row < row)))
+
+    first, second = spilling(1), spilling(2)
+    other = derived(write=staticmethod(lambda state, entries, value: -2))
+    assert len({repr(first), repr(second), repr(other)}) == 3
+    assert first == spilling(1)
+
+
 def test_what_a_program_raises_is_its_own_error():
     def write(state, entries, value):
         return 1 // (value.row - value.row)

@@ -1,11 +1,16 @@
 """Compiles the functions of a placement program, and those that they call."""
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.errors import NumbaError
+from numba.core.types import Integer
 
+from mcage.plain_text import said_by
 from mcage.techniques.programs import PlacementProgram
 from mcage.techniques.programs.program import FUNCTIONS
 from mcage.techniques.programs.source import globals_used, reachable
@@ -48,3 +53,30 @@ def compiled_functions(program: PlacementProgram) -> dict[str, Callable[..., Any
             if isinstance(value, FunctionType):
                 anew[function].__globals__[name] = compiled[value]
     return {name: compiled[function] for name, function in functions.items()}
+
+
+def answers_that_are_no_integers(functions: dict[str, Any]) -> str:
+    """What compiled functions answer otherwise than an integer, in words; empty if none does."""
+    for name, function in functions.items():
+        for overload in function.overloads.values():
+            kind = overload.signature.return_type
+            if name != "read" and not isinstance(kind, Integer):
+                return f"{name} answers a {kind}, where an integer is needed"
+    return ""
+
+
+def in_words(error: Exception) -> str:
+    """What a program or its compilation fails with: for the latter why, and in which line."""
+    if not isinstance(error, NumbaError):
+        return said_by(error)
+    text = str(error)
+    lines = (line.strip() for line in text.splitlines())
+    why = next((line for line in lines if line and not line.startswith("Failed in ")), "")
+    places = re.findall(r'File "([^"]+)", line (\d+)', text)
+    of_user = [place for place in places if not _MACHINE.search(place[0])]
+    where = f"; {Path(of_user[0][0]).name} line {of_user[0][1]}" if of_user else ""
+    return f"Numba does not compile it: {why.rstrip(':'):.200}{where}"
+
+
+_MACHINE = re.compile(r"numba_engine.programs.machine\.py$|site-packages")
+"""Files that are not the user's."""

@@ -195,7 +195,7 @@ def _swap(
 
 
 @cache
-def machine_of(program: PlacementProgram) -> Callable[..., None]:
+def machine_of(program: PlacementProgram) -> tuple[Callable[..., None], dict[str, Any]]:
     """Machine that runs a pass and asks a program.
 
     Parameters
@@ -205,9 +205,10 @@ def machine_of(program: PlacementProgram) -> Callable[..., None]:
 
     Returns
     -------
-    callable
+    callable, dict of str to callable
         Fills in arrivals; its arguments are what is told, the slice, the program's state, what the
-        program sees of the entries, and the fault map.
+        program sees of the entries, and the fault map. And the functions of the program, which are
+        compiled when it is first called.
     """
     functions: dict[str, Any] = compiled_functions(program)
     allocate, write = functions["allocate"], functions["write"]
@@ -292,5 +293,4 @@ def machine_of(program: PlacementProgram) -> Callable[..., None]:
             if slice_.breach[0] != FINE:
                 return
 
-    machine: Callable[..., None] = run_pass
-    return machine
+    return run_pass, functions

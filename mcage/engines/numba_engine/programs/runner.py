@@ -13,6 +13,7 @@ from mcage.engines.numba_engine.placement.contents import (
     contents_of,
     planes_of,
 )
+from mcage.engines.numba_engine.programs.compiling import answers_that_are_no_integers, in_words
 from mcage.engines.numba_engine.programs.machine import machine_of, new_slice
 from mcage.engines.numba_engine.programs.times import Stored, times_of_slice
 from mcage.engines.programs.runner import (
@@ -24,7 +25,6 @@ from mcage.engines.programs.runner import (
     breach,
 )
 from mcage.errors import UserError
-from mcage.plain_text import said_by
 from mcage.replays.prepare import ProgrammedReplay
 from mcage.techniques.programs import Entries
 
@@ -35,7 +35,7 @@ class NumbaProgramRunner(ProgramRunner):
     def __init__(self, replay: ProgrammedReplay) -> None:
         super().__init__(replay)
         told = replay.told
-        self._machine = machine_of(replay.program)
+        self._machine, self._functions = machine_of(replay.program)
         self._told = told._replace(words=_read_only(told.words))
         swaps = replay.program.defines("allocate") + replay.program.defines("release")
         self._most = len(told.cycle) + swaps * len(told.base) * 2 * replay.geometry.blocks
@@ -56,8 +56,11 @@ class NumbaProgramRunner(ProgramRunner):
             self._machine(self._told, slice_, kept, seen, fault_map, arrivals)
         except Exception as error:
             raise UserError(
-                f"technique {replay.technique.name!r}: its program fails ({said_by(error)})"
+                f"technique {replay.technique.name!r}: its program fails ({in_words(error)})"
             ) from error
+        wrong = answers_that_are_no_integers(self._functions)
+        if wrong:
+            raise UserError(f"technique {replay.technique.name!r}: {wrong}")
         problem, cycle, row, entry, answer = slice_.breach.tolist()
         if problem != FINE:
             raise breach(replay, cycle, row, entry, problem, answer)
