@@ -5,44 +5,34 @@ A file is the line ``mcage recording 1``, then JSON objects and packets, one a l
 recorded with ``RECORD=marks``, says when warps began and ended where nothing slowed them down.
 """
 
-import json
-import struct
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from mcage.traces.importing.formats.format import Format
 from mcage.traces.importing.limits import Options
-from mcage.traces.importing.nvidia.sass import ZERO, instruction_of
+from mcage.traces.importing.nvidia.packets import (
+    BEGINS,
+    EXITS,
+    MAGIC,
+    READS,
+    WRITES,
+    Packet,
+    RecordingFile,
+)
 from mcage.traces.importing.nvidia.warps import GRANULARITY, LANES, PARTITIONS, Launch
 from mcage.traces.importing.recording import Recording
 from mcage.traces.importing.sources import Source
 from mcage.traces.importing.windows import Origin, Place, Window
 
-MAGIC = b"mcage recording 1"
 BETWEEN_LAUNCHES = 1000
 """Cycles between two launches, instead of those that the program waited."""
 
-BEGINS, EXITS, WRITES, READS = range(4)
-_PACKET = struct.Struct("<QIIIIHHHH")
 _ALL = (1 << LANES) - 1
-
-
-class _Packet(NamedTuple):
-    cycle: int
-    launch: int
-    where: int
-    mask: int
-    cta: int
-    sm: int
-    slot: int
-    warp: int
-    kind: int
 
 
 @dataclass(slots=True)
@@ -67,7 +57,7 @@ def _recognises(source: Source) -> bool:
 def _read(sources: Sequence[Source], recording: Recording, options: Options) -> None:
     recording.has_lanes(LANES)
     recording.granularity = GRANULARITY
-    files = [_File(source) for source in sources]
+    files = [RecordingFile(source) for source in sources]
     marks = [file for file in files if not file.has_values]
     values = [file for file in files if file.has_values]
     if len(marks) > 1 or len(values) != 1:
@@ -103,114 +93,6 @@ def _lanes_of(mask: int) -> npt.NDArray[np.bool_]:
     return bits.astype(np.bool_)
 
 
-class _File:
-    """A recording: its lines, checked."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.line = 0
-        self.launches: dict[int, Launch] = {}
-        self.names: dict[int, str] = {}
-        self.instructions: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {}
-        self.tools: dict[str, str] = {}
-        self.guards_lost: set[int] = set()
-        self.lost = 0
-        self.complete = False
-        head = source.head.split(b"\n", 2)
-        self.has_values = len(head) < 2 or b'"recorded":"marks"' not in head[1]
-
-    def fail(self, why: str) -> NoReturn:
-        self.source.fail(self.line, why)
-
-    def packets(self, marks_alone: bool = False) -> Iterator[tuple[_Packet, bytes]]:
-        """Packets and the contents that follow them."""
-        shortest = 1 + 2 * _PACKET.size
-        for number, line in self.source.lines():
-            self.line = number
-            if line.startswith(b"P"):
-                if marks_alone and len(line) > shortest:
-                    continue
-                try:
-                    raw = bytes.fromhex(line[1:].decode("ascii"))
-                    packet = _Packet._make(_PACKET.unpack_from(raw))
-                except (ValueError, struct.error):
-                    self.fail("no packet: 32 bytes in hexadecimal, and 128 more for a write")
-                contents = raw[_PACKET.size :]
-                if packet.kind > READS or len(contents) != 4 * LANES * (packet.kind == WRITES):
-                    self.fail(f"a packet of kind {packet.kind} with {len(contents)} more bytes")
-                yield packet, contents
-            elif self.line == 1:
-                if line != MAGIC:
-                    self.fail(f"must be {MAGIC.decode()!r}")
-            elif line:
-                self.object(line)
-
-    def object(self, line: bytes) -> None:
-        try:
-            content = json.loads(line)
-        except (ValueError, RecursionError):
-            self.fail("neither a packet nor a JSON object")
-        if not isinstance(content, dict):
-            self.fail("neither a packet nor a JSON object")
-        kind = content.get("type")
-        if kind == "launch":
-            self.launch(content)
-        elif kind == "function":
-            name = content.get("name")
-            self.names[self.number(content, "function")] = name if isinstance(name, str) else ""
-        elif kind == "instruction":
-            self.instruction(content)
-        elif kind == "packets":
-            self.lost += self.number(content, "lost_bytes", 1 << 63)
-        elif kind == "recorder":
-            for key in ("nvbit", "driver", "gpu"):
-                self.tools[key] = str(content.get(key, ""))[:200]
-        elif kind == "end":
-            self.complete = True
-
-    def number(self, content: Mapping[str, Any], key: str, most: int = 1 << 32) -> int:
-        number = content.get(key)
-        if type(number) is not int or not 0 <= number < most:
-            self.fail(f"{key!r} must be a number")
-        return number
-
-    def numbers(self, content: Mapping[str, Any], key: str, most: int) -> tuple[int, ...]:
-        numbers = content.get(key)
-        if not isinstance(numbers, list) or len(numbers) > 2 * LANES:
-            self.fail(f"{key!r} must be a list of numbers")
-        return tuple(self.number({key: number}, key, most) for number in numbers)
-
-    def launch(self, content: Mapping[str, Any]) -> None:
-        number = self.number(content, "launch")
-        grid, block = (self.numbers(content, key, 1 << 31) for key in ("grid", "block"))
-        registers = self.number(content, "registers", ZERO + 1)
-        if len(grid) != 3 or len(block) != 3 or not (all(grid) and all(block) and registers):
-            self.fail("a launch needs three sizes of its grid and its blocks, and its registers")
-        name = self.names.get(self.number(content, "function"), "") or "kernel"
-        self.launches[number] = Launch(
-            number,
-            name,
-            (grid[0], grid[1], grid[2]),
-            (block[0], block[1], block[2]),
-            registers,
-        )
-
-    def instruction(self, content: Mapping[str, Any]) -> None:
-        sass = content.get("sass")
-        written = self.numbers(content, "writes", ZERO)
-        read = instruction_of(sass).read if isinstance(sass, str) else ()
-        number = self.number(content, "number", 1 << 24)
-        self.instructions[number] = (written, read)
-        if content.get("guard_overwritten"):
-            self.guards_lost.add(number)
-
-    def launch_of(self, packet: _Packet) -> Launch:
-        launch = self.launches.get(packet.launch)
-        if launch is None:
-            self.fail(f"a packet of launch {packet.launch}, which has no line")
-        return launch
-
-
 @dataclass
 class _Clock:
     """Cycles of each SM, launch after launch."""
@@ -218,7 +100,7 @@ class _Clock:
     free: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     offset: dict[tuple[int, int], int] = field(default_factory=dict)
 
-    def time(self, packet: _Packet) -> int:
+    def time(self, packet: Packet) -> int:
         key = packet.launch, packet.sm
         offset = self.offset.get(key)
         if offset is None:
@@ -230,7 +112,7 @@ class _Clock:
         return time
 
 
-def _lives(file: _File) -> _Lives:
+def _lives(file: RecordingFile) -> _Lives:
     """When every warp began and ended."""
     lives: _Lives = defaultdict(dict)
     clock = _Clock()
@@ -254,7 +136,7 @@ class _Plan:
     lives: dict[tuple[int, int, int], tuple[_Life, _Life]]
 
 
-def _plan(marks: _File, values: _File, recording: Recording) -> _Plan:
+def _plan(marks: RecordingFile, values: RecordingFile, recording: Recording) -> _Plan:
     """Find for each warp whose values are known a warp among the marks."""
     wanted, given = _lives(marks), _lives(values)
     lives: dict[tuple[int, int, int], tuple[_Life, _Life]] = {}
@@ -308,7 +190,7 @@ class _Warp:
 class _Values:
     """A recording of values, while it is read."""
 
-    def __init__(self, file: _File, recording: Recording, plan: _Plan | None) -> None:
+    def __init__(self, file: RecordingFile, recording: Recording, plan: _Plan | None) -> None:
         self.file, self.recording, self.plan = file, recording, plan
         self.clock = _Clock()
         self.running: dict[tuple[int, int, int], _Warp | None] = {}
@@ -353,7 +235,7 @@ class _Values:
     def sm(warp: _Warp) -> int:
         return warp.window.place.unit or 0
 
-    def begin(self, packet: _Packet, time: int) -> _Warp | None:
+    def begin(self, packet: Packet, time: int) -> _Warp | None:
         """Open a window, or not, if nothing says when its warp ran."""
         launch = self.file.launch_of(packet)
         lives: tuple[_Life | None, _Life | None] = (None, None)
@@ -385,7 +267,7 @@ class _Values:
         )
         return _Warp(window, launch, exists, 0, *lives)
 
-    def write(self, warp: _Warp, packet: _Packet, time: int, contents: bytes) -> None:
+    def write(self, warp: _Warp, packet: Packet, time: int, contents: bytes) -> None:
         register = packet.where & 0xFF
         written, _ = self.instruction_of(packet)
         if register not in written:
@@ -401,11 +283,11 @@ class _Values:
             values = np.frombuffer(contents, "<u4")[_lanes_of(mask)].tobytes()
         self.recording.write(warp.window, time, register, mask, values)
 
-    def reads(self, warp: _Warp, packet: _Packet, time: int) -> None:
+    def reads(self, warp: _Warp, packet: Packet, time: int) -> None:
         for register in self.instruction_of(packet)[1]:
             self.recording.read(warp.window, time, register)
 
-    def instruction_of(self, packet: _Packet) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def instruction_of(self, packet: Packet) -> tuple[tuple[int, ...], tuple[int, ...]]:
         known = self.file.instructions.get(packet.where >> 8)
         if known is None:
             self.file.fail(f"instruction {packet.where >> 8} has no line")
