@@ -3,9 +3,11 @@
 import random
 from itertools import cycle
 
+import numpy as np
 import pytest
 from engine_cases import (
     NUMBA,
+    NUMPY,
     assert_replays_as_the_oracle,
     assert_same,
     assert_same_lives,
@@ -17,6 +19,7 @@ from engine_cases import (
     seeded_fault_maps,
 )
 from geometries import DRAWN, on, random_geometry
+from rrcd_program import programmed
 from trace_strategies import SPILLING, random_fault_map, random_trace
 
 from mcage.geometry import NVIDIA
@@ -73,3 +76,16 @@ def test_stress_agrees_to_the_last_bit(name, geometry):
     with on(geometry):
         duties = duties_of(random_replays(HEEDING[name], seed=SEED))
         assert_same_lives([NUMBA], duties, 3)
+
+
+@pytest.mark.parametrize("geometry", DRAWN[:3], ids=lambda geometry: geometry.name)
+def test_a_program_takes_any_slice(geometry):
+    """RRCD as a program is RRCD there, too, on both engines that run programs."""
+    rng = random.Random(geometry.name)
+    with on(geometry):
+        trace, maps = random_trace(rng, **SPILLING), seeded_fault_maps(rng.getrandbits(32))
+        built_in = NUMBA.cell_times(prepare(trace, TECHNIQUES["rrcd+pg"]), maps)
+        for engine in (NUMPY, NUMBA):
+            program = engine.cell_times(prepare(trace, programmed("rrcd+pg")), maps)
+            assert np.array_equal(program.ones, built_in.ones)
+            assert np.array_equal(program.powered, built_in.powered)
