@@ -21,7 +21,7 @@ MOST_BYTES = 64 * MIB
 
 _XZ = b"\xfd7zXZ"
 
-STEPS = 4
+STEPS = 10
 """Writes of a register in a window that are told apart by their number; the others are `LATER`,
 but for the last."""
 BEFORE, LATER, LAST = 0, STEPS + 1, STEPS + 2
@@ -72,8 +72,8 @@ class Value(Part):
     """Values of a register that were written in the same step, with one pattern and lane mask."""
 
     step: Annotated[int, Field(ge=BEFORE, le=LAST)]
-    """Number of the write in its window; 5 for later ones, 6 for the last of more than four, 0 for
-    what the register holds before its first write."""
+    """Number of the write in its window; 11 for later ones, 12 for the last of more than ten, 0
+    for what the register holds before its first write."""
     pattern: Pattern
     lanes: Annotated[int, Field(ge=0)]
     """Index into the lane masks of the kernel."""

@@ -12,7 +12,8 @@ from mcage.traces.profiles.synthesizing.contents import contents_drawn
 from mcage.traces.profiles.synthesizing.dispatch import Dispatched, dispatched
 from mcage.traces.validation import MOST_CYCLES
 
-MOST_WINDOWS = 1_000_000
+MOST_WRITES = 4_000_000
+"""Writes of the longest trace: their contents take 1 GiB."""
 _ORDER_IN_CYCLE = np.array([0, 3, 1, 2])
 _COLUMNS = ("window", "cycle", "kind", "reg", "exec_mask")
 _AT_ONCE = 65536
@@ -36,7 +37,7 @@ def synthesize(
     Raises
     ------
     UserError
-        The profile makes a trace without writes, or a pass that is too long.
+        The profile makes a trace without writes, with too many, or a pass that is too long.
     """
     random = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed)))
     placed = dispatched(profile, _work_groups(profile, windows, cycles), random)
@@ -72,8 +73,18 @@ def _work_groups(profile: Profile, windows: int | None, cycles: int | None) -> t
         scale = windows / sum(in_profile)
     elif cycles is not None:
         scale = cycles / max(int(profile.statistics.get("cycles", cycles)), 1)
-    if sum(in_profile) * scale > MOST_WINDOWS:
-        raise UserError(f"{sum(in_profile) * scale:.0f} windows: at most {MOST_WINDOWS} are drawn")
+    writes = [
+        float(
+            np.mean([sum(np.mean(reg.writes) for reg in role.registers) for role in kernel.roles])
+        )
+        for kernel in profile.kernels
+    ]
+    launched = zip(in_profile, profile.launches, strict=True)
+    expected = scale * sum(count * writes[launch.kernel] for count, launch in launched)
+    if expected > MOST_WRITES:
+        raise UserError(
+            f"profile {profile.name!r}: {expected:.3g} writes; at most {MOST_WRITES} are drawn"
+        )
     return tuple(max(1, round(launch.work_groups * scale)) for launch in profile.launches)
 
 
