@@ -27,7 +27,7 @@ def list_traces(as_json: AsJson = False) -> None:
     from rich.table import Table
 
     from mcage.report.console import console
-    from mcage.traces.library import KERNELS, SHORT_NAMES, bundled_trace
+    from mcage.traces.library import KERNELS, PROFILES, SHORT_NAMES, bundled_trace
 
     entries: list[dict[str, Any]] = []
     for name in KERNELS:
@@ -51,7 +51,8 @@ def list_traces(as_json: AsJson = False) -> None:
     table = Table(
         box=None,
         padding=(0, 1, 0, 0),
-        caption="N: registers per window; gen.: windows of the least used slot",
+        caption="N: registers per window; gen.: windows of the least used slot\n"
+        f"With 32 lanes, drawn from profiles and not recorded: {PROFILES[0]} and so on",
         caption_justify="left",
     )
     table.add_column("name")

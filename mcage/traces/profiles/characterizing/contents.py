@@ -6,7 +6,6 @@ from numpy.typing import NDArray
 from mcage.geometry import COMPONENT_BITS, SliceGeometry
 from mcage.traces.patterns import (
     OTHER,
-    PATTERN_NAMES,
     classify,
     first_block_fits,
     wc_bytes,
@@ -97,8 +96,3 @@ def _deltas(values: NDArray[np.uint32]) -> tuple[tuple[int, int, float], ...]:
 
 def _exponents(deltas: NDArray[np.uint32]) -> NDArray[np.int64]:
     return np.where(deltas == 0, -1, np.log2(np.maximum(deltas, 1))).astype(np.int64)
-
-
-def name_of(pattern: int) -> str:
-    """Name of a pattern."""
-    return PATTERN_NAMES[pattern]
