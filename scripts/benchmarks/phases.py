@@ -135,9 +135,9 @@ class TimedEngine(Engine):
                 return
             yield times
 
-    def stress(self, duties, tracked, instances):
+    def stress(self, duties, tracked, instances, learnt=None):
         with self._stopwatch.phase("stress"):
-            stress = self._engine.stress(duties, tracked, instances)
+            stress = self._engine.stress(duties, tracked, instances, learnt)
         stress.add = self._stopwatch.timed(stress.add, "stress")
         return stress
 

@@ -43,6 +43,8 @@ PER_INSTANCE = {
 }
 SCALARS = {
     "trace": str,
+    "caveat": str,
+    "geometry": str,
     "technique": str,
     "engine": str,
     "delta_limit": int,
