@@ -6,7 +6,7 @@ block ``k`` is components ``k*n ... k*n + n - 1``, for blocks of ``n`` component
 """
 
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -56,8 +56,6 @@ class SliceGeometry:
     max_windows: int = 16
     granularity: int = 4
     lds_rows: int = 32
-
-    component_bits: ClassVar[int] = COMPONENT_BITS
 
     def __post_init__(self) -> None:
         blocks = self.components / self.block_components if self.block_components > 0 else 0

@@ -170,7 +170,7 @@ def _print_notes(files: list[Path], json: bool) -> None:
             note_on_caveats(header),
             note_on_absent(header),
             header.stopped,
-            note_on_shared_dies(file),
+            note_on_shared_dies(file, header),
             note_on_code(header),
         )
         for note in notes:

@@ -83,7 +83,8 @@ def _run(spec: "SweepSpec", run: SweepRunOptions) -> None:
     from mcage.results.reader import read_header
 
     print_summaries(summarize_file(path), console())
-    for note in (note_on_caveats(read_header(path)), note_on_shared_dies(path)):
+    header = read_header(path)
+    for note in (note_on_caveats(header), note_on_shared_dies(path, header)):
         if note:
             print(visible(note))
     print(visible(str(path)))

@@ -5,7 +5,6 @@ from pathlib import Path
 from mcage.errors import UserError
 from mcage.report.recorded_spec import faults_of
 from mcage.results.header import Header, code_in_words
-from mcage.results.reader import read_header
 from mcage.sweep.header import SweepHeader
 from mcage.variation import scenario
 from mcage.version import running_code
@@ -14,20 +13,21 @@ RANGES = 8
 """Ranges of missing instances that are named."""
 
 
-def note_on_shared_dies(path: Path) -> str | None:
+def note_on_shared_dies(path: Path, header: Header) -> str | None:
     """Warning under a table of slices that are not independent; None if they are.
 
     Parameters
     ----------
     path : Path
         Results file.
+    header : Header
+        Its header.
 
     Raises
     ------
     UserError
-        The file is missing, foreign, damaged or of a newer mcage.
+        Its spec is not one of a sweep.
     """
-    header = read_header(path)
     if not isinstance(header, SweepHeader):
         return None
     try:

@@ -5,28 +5,11 @@ import re
 
 import pytest
 from places import ROOT
+from trace_commands import run, run_badly
 from trace_strategies import alloc, release, trace_of, write
-from typer.testing import CliRunner
 
-from mcage.cli import main
 from mcage.traces.library import KERNELS
 from mcage.traces.storage import load_trace, save_trace
-
-
-def run(*arguments):
-    """Output of a command that must succeed."""
-    result = CliRunner().invoke(main.app, ["trace", *arguments])
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
-def run_badly(monkeypatch, capsys, *arguments):
-    """Message of a command that must fail as the user's mistake."""
-    monkeypatch.setattr("sys.argv", ["mcage", "trace", *arguments])
-    with pytest.raises(SystemExit) as caught:
-        main.main()
-    assert caught.value.code == 2
-    return capsys.readouterr()
 
 
 @pytest.fixture

@@ -2,31 +2,13 @@
 
 import json
 
-import pytest
-from typer.testing import CliRunner
+from trace_commands import run, run_badly
 
-from mcage.cli import main
 from mcage.spec import SweepSpec
 from mcage.sweep.kernels import kernels_of
 from mcage.traces import KERNELS, open_trace
 from mcage.traces.library import PROFILES
 from mcage.traces.recorded import recorded_trace
-
-
-def run(*arguments):
-    """Output of a command that must succeed."""
-    result = CliRunner().invoke(main.app, ["trace", *arguments])
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
-def run_badly(monkeypatch, capsys, *arguments):
-    """Message of a command that must fail as the user's mistake."""
-    monkeypatch.setattr("sys.argv", ["mcage", "trace", *arguments])
-    with pytest.raises(SystemExit) as caught:
-        main.main()
-    assert caught.value.code == 2
-    return capsys.readouterr().err
 
 
 def test_a_profile_and_a_trace_drawn_from_it(tmp_path):
@@ -53,7 +35,7 @@ def test_mistakes_of_users(tmp_path, monkeypatch, capsys):
         (("MatrixT-32", "--windows", "99999999"), "at most 4000000 are drawn"),
         (("MatrixT-32", "--cycles", "2147483647"), "writes; at most"),
     ):
-        said = run_badly(monkeypatch, capsys, "synthesize", *arguments, "--out", out)
+        said = run_badly(monkeypatch, capsys, "synthesize", *arguments, "--out", out).err
         assert message in said
     (tmp_path / "text.json").write_text("text")
     run_badly(monkeypatch, capsys, "characterize", "DCT", "--out", str(tmp_path / "text.json"))

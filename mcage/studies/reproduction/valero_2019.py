@@ -10,7 +10,7 @@ import numpy as np
 from mcage.aging.delay import delay_increase
 from mcage.aging.environment import NOMINAL_VDD_VOLTS, environment
 from mcage.aging.nbti import SECONDS_PER_YEAR, facelift
-from mcage.geometry import GCN
+from mcage.geometry import COMPONENT_BITS, GCN
 from mcage.studies.reproduction.duty_summary import ONE, ZERO, CellDuties
 from mcage.studies.reproduction.kernel_replays import KernelReplays, Run
 from mcage.studies.reproduction.measured import Measured, Metric, of_kernels
@@ -94,7 +94,7 @@ def _zero_duty_of_bits(bits: slice | int) -> Metric:
     """Metric that is the mean '0' duty cycle of given bits of the components, at the baseline."""
 
     def value(run: Run) -> float:
-        by_bit = _cells(run).of_bits[:, ZERO].reshape(GCN.components, GCN.component_bits)
+        by_bit = _cells(run).of_bits[:, ZERO].reshape(GCN.components, COMPONENT_BITS)
         return float(by_bit.mean(axis=0)[bits].mean())
 
     return _percent(value)

@@ -1,0 +1,22 @@
+"""``mcage trace`` as a user runs it: what it prints if it succeeds, and if it fails."""
+
+import pytest
+from typer.testing import CliRunner
+
+from mcage.cli import main
+
+
+def run(*arguments):
+    """Output of a command that must succeed."""
+    result = CliRunner().invoke(main.app, ["trace", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def run_badly(monkeypatch, capsys, *arguments):
+    """What a command prints that must fail as the user's mistake."""
+    monkeypatch.setattr("sys.argv", ["mcage", "trace", *arguments])
+    with pytest.raises(SystemExit) as caught:
+        main.main()
+    assert caught.value.code == 2
+    return capsys.readouterr()
