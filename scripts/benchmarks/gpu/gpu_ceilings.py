@@ -13,7 +13,7 @@ import numpy as np
 from phases import covered
 
 from mcage.engines.cuda_engine.programs import PROBE, compilations
-from mcage.geometry import GCN
+from mcage.geometry import COMPONENT_BITS, GCN
 from mcage.kernel_sources import KERNELS
 
 COPY = """
@@ -284,7 +284,7 @@ def kernels_of(source):
 BYTES_OF_OCCUPANT = 16 + 32 + 4 + 256
 """What `log_epoch` moves for an occupant: the occupant, its residency, its code, and bounds."""
 
-BYTES_OF_BOUNDS = 3 * 2 * GCN.entries * GCN.component_bits * 8
+BYTES_OF_BOUNDS = 3 * 2 * GCN.entries * COMPONENT_BITS * 8
 """Bounds of an instance, read and written, and written to where they stand before an epoch."""
 
 BYTES_OF_SECTOR = 32
