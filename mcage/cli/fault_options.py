@@ -34,7 +34,7 @@ class ModelOptions:
         str,
         typer.Option(
             metavar="NAME",
-            help="Process variation: common, clustered or dispersed.",
+            help="Process variation: common, clustered, dispersed or measured.",
             rich_help_panel=MODEL,
         ),
     ] = "common"
@@ -64,6 +64,10 @@ class ModelOptions:
             rich_help_panel=MODEL,
         ),
     ] = False
+    mu: Annotated[
+        float | None,
+        typer.Option(metavar="VOLTS", help=_help_of("--mu"), rich_help_panel=MODEL),
+    ] = None
     sigma_die: Annotated[
         float | None,
         typer.Option(metavar="VOLTS", help=_help_of("--sigma-die"), rich_help_panel=MODEL),
@@ -79,6 +83,10 @@ class ModelOptions:
     phi: Annotated[
         float | None,
         typer.Option(metavar="SIDES", help=_help_of("--phi"), rich_help_panel=MODEL),
+    ] = None
+    arrays: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help=_help_of("--arrays"), rich_help_panel=MODEL),
     ] = None
     slices_per_chip: Annotated[
         int,
@@ -121,6 +129,8 @@ class ModelOptions:
             slices_per_chip=self.slices_per_chip,
             tolerance=self.tolerance,
             geometry=preset(self.geometry),
+            arrays=self.arrays,
+            mu_volts=self.mu,
             sigma_die_volts=self.sigma_die,
             sigma_systematic_volts=self.sigma_systematic,
             sigma_random_volts=self.sigma_random,

@@ -113,7 +113,8 @@ def _sampled(
             "sigma_die_volts": scenario.sigma_die_volts,
             "sigma_systematic_volts": scenario.sigma_systematic_volts,
             "sigma_random_volts": scenario.sigma_random_volts,
-            "phi": scenario.phi,
+            "phi": None if scenario.arrays else scenario.phi,
+            "arrays": str(scenario.arrays) if scenario.arrays else None,
             "die_shift_volts": float(sample_die(scenario, seed, die)[0]),
         }
     if options.mode == "varius-selected":
@@ -135,7 +136,8 @@ def _rows(model: "FaultModel", seed: int, maps: int, vdd_volts: float) -> _Rows:
 
     mean, standard_error = _class_shares(model, seed, maps, vdd_volts)
     rows = {"mean": mean, "standard_error": standard_error}
-    if model.scenario.geometry.shape == GCN.shape:  # whose entries the papers have counted
+    # The papers have counted entries of their slice.
+    if model.scenario.table_shares and model.scenario.geometry.shape == GCN.shape:
         rows["table"] = np.array(model.scenario.table_shares)
     if model.mode == "varius":
         rows["expected"] = expected_classes(model.scenario, vdd_volts)

@@ -64,7 +64,7 @@ class SweepSpec(StudySpec):
     environments: Annotated[tuple[Name, ...], Field(min_length=1)] = ("nominal", "dvfs")
     """Environments to compare: presets, or names that `operating_points` defines."""
     scenarios: Annotated[
-        tuple[Literal["common", "clustered", "dispersed"], ...], Field(min_length=1)
+        tuple[Literal["common", "clustered", "dispersed", "measured"], ...], Field(min_length=1)
     ] = ("common",)
     vdd_volts: tuple[Annotated[float, Field(gt=0, le=2)], ...] = ()
     """Low supply voltages to compare; empty: each scenario's own."""

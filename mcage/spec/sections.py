@@ -21,6 +21,7 @@ from mcage.errors import UserError
 from mcage.geometry import PRESETS, SliceGeometry
 from mcage.plain_text import shortened
 from mcage.spec.workload_mix import canonical_mix
+from mcage.variation.scenarios import NO_ARRAYS, ArraySize
 
 PAPER_GUARDBAND = 0.139
 """Delay increase that the baseline's worst cell reaches in its three years (Valero et al., IEEE TC
@@ -183,7 +184,7 @@ class Faults(Section):
     slices_per_chip: Annotated[int, Field(ge=1, le=10_000)] = 1
     """Number of instances with successive ids that share a die."""
     mu_volts: float | None = None
-    """Middle of the distribution of Vmin; None, here and in the next four: the scenario's."""
+    """Middle of the distribution of Vmin; None, here and in the next five: the scenario's."""
     sigma_die_volts: float | None = None
     """Standard deviation of Vmin from die to die."""
     sigma_systematic_volts: float | None = None
@@ -191,9 +192,21 @@ class Faults(Section):
     sigma_random_volts: float | None = None
     """Standard deviation of Vmin from cell to cell."""
     phi: float | None = None
-    """Range of the spatial correlation, in sides of the slice."""
+    """Range of the spatial correlation of a smooth field, in sides of the slice."""
+    arrays: Name | None = None
+    """Size of the arrays that deviate as wholes, ``"ENTRIESxBITS"``, or ``"none"`` for a smooth
+    field."""
     tolerance: float | None = None
     """Largest deviation of a selected map from the table; None: 0.05."""
+
+    @field_validator("arrays")
+    @classmethod
+    def _has_a_size(cls, arrays: str | None) -> str | None:
+        try:
+            ArraySize.of(arrays or NO_ARRAYS)
+        except UserError as error:
+            raise ValueError(f'must be a size such as "128x128", or "{NO_ARRAYS}"') from error
+        return arrays
 
 
 class Geometry(Section):

@@ -146,6 +146,14 @@ _KEYS = (
             "out, or give faults.sigma_systematic_volts"
         ),
     ),
+    _Key(
+        "faults.arrays",
+        lambda spec, _: _largest(spec, "sigma_systematic_volts") > 0,
+        lambda _: (
+            "arrays do not differ, since sigma_systematic_volts = 0; leave it out, or give "
+            "faults.sigma_systematic_volts"
+        ),
+    ),
     _of_techniques("registers.delta_limit", lambda technique: technique.compresses, "compresses"),
     _of_techniques(
         "registers.lds_rows", lambda technique: technique.redirects, "spills to the LDS"

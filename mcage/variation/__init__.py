@@ -12,7 +12,15 @@ from mcage.variation.fault_model import (
 )
 from mcage.variation.field import sample_field, spherical_correlation
 from mcage.variation.published_table import sample_table, select_attempts, worst_class_deviation
-from mcage.variation.scenarios import CLASSES, SCENARIOS, Scenario, constants, scenario
+from mcage.variation.scenarios import (
+    CLASSES,
+    PUBLISHED,
+    SCENARIOS,
+    ArraySize,
+    Scenario,
+    constants,
+    scenario,
+)
 from mcage.variation.vmin_tail import TailCells, sample_tail
 
 __all__ = [
@@ -20,7 +28,9 @@ __all__ = [
     "DEFAULT_TOLERANCE",
     "GROWING_MODES",
     "MODES",
+    "PUBLISHED",
     "SCENARIOS",
+    "ArraySize",
     "EntryFaults",
     "FaultModel",
     "NewSlices",

@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_left
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from mcage.variation.field import spherical_correlation
 from mcage.variation.scenarios import CLASSES, Scenario
 
 LATTICE_POINTS = 16384
+STEP, REACH = 0.05, 8.0
+"""Step and range of the rule over a normal number, in standard deviations."""
+
 MAX_VDD_VOLTS = 2.0
 
 
@@ -32,21 +35,64 @@ def expected_classes(scenario: Scenario, vdd_volts: float) -> NDArray[np.float64
     float64[5], read-only
         Given die part and systematic part, the faulty bits of an entry are a sum of one binomial
         number per segment. That distribution is exact; its average over both parts is a lattice
-        sum, good to 0.06 percentage points.
+        sum, good to 0.06 percentage points, or with arrays a quadrature, good to rounding.
     """
+    if scenario.arrays:
+        return _in_arrays(scenario, vdd_volts)
     z = (vdd_volts - scenario.mu_volts - _shared_parts(scenario)) / scenario.sigma_random_volts
     good, bad = ndtr(z), ndtr(-z)
-    n, last = scenario.segment_bits, len(CLASSES) - 1
-    entry = [np.ones(len(z))] + [np.zeros(len(z))] * (last - 1)
-    for column in range(scenario.node_columns):
-        p, q = bad[:, column], good[:, column]
-        segment = [math.comb(n, i) * p**i * q ** (n - i) for i in range(last)]
-        entry = [
-            np.sum([entry[k] * segment[i - k] for k in range(i + 1)], axis=0) for i in range(last)
+    segments = [
+        _binomial(scenario.segment_bits, bad[:, column], good[:, column])
+        for column in range(scenario.node_columns)
+    ]
+    return _classes(np.mean(reduce(_sum_of, segments), axis=1))
+
+
+def _in_arrays(scenario: Scenario, vdd_volts: float) -> NDArray[np.float64]:
+    """`expected_classes` of an entry that lies in arrays, which are alike and independent."""
+    assert scenario.arrays is not None
+    z, weights = standard_normal_rule()
+    die = scenario.sigma_die_volts * z[:, None]
+    shift = vdd_volts - scenario.mu_volts - scenario.sigma_systematic_volts * z
+    standard = (shift - die) / scenario.sigma_random_volts
+    array = _binomial(scenario.arrays.bits, ndtr(-standard), ndtr(standard)) @ weights
+    entry = reduce(_sum_of, [array] * scenario.arrays.counts(scenario.geometry)[1])
+    return _classes(entry @ weights)
+
+
+@cache
+def standard_normal_rule() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Points and weights of the trapezoid rule over a standard normal number: float64[n] each.
+
+    For smooth integrands it is exact to rounding, since they and the density are analytic.
+    """
+    z = np.arange(-REACH, REACH + STEP / 2, STEP)
+    weights = np.exp(-0.5 * z**2)
+    return z, weights / weights.sum()
+
+
+def _binomial(
+    bits: int, bad: NDArray[np.float64], good: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Probabilities of 0, 1, 2, 3 faulty ones of so many bits: float64[4, ...]."""
+    last = len(CLASSES) - 1
+    return np.array([math.comb(bits, i) * bad**i * good ** (bits - i) for i in range(last)])
+
+
+def _sum_of(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Distribution of a sum of independent numbers, of 0 ... 3: float64[4, ...]."""
+    return np.array(
+        [
+            np.sum([first[k] * second[i - k] for k in range(i + 1)], axis=0)
+            for i in range(len(first))
         ]
-    shares = np.mean(entry, axis=1)
+    )
+
+
+def _classes(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Shares of the classes, with the last, which is the rest; kept for whoever asks next."""
     classes = np.append(shares, max(0.0, 1.0 - shares.sum()))
-    classes.setflags(write=False)  # it is kept for whoever asks next
+    classes.setflags(write=False)
     return classes
 
 

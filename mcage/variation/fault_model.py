@@ -10,7 +10,7 @@ from mcage.geometry import GCN, SliceGeometry
 from mcage.variation.die import die_of
 from mcage.variation.expected import check_vdd
 from mcage.variation.published_table import sample_table, select_attempts
-from mcage.variation.scenarios import Scenario, scenario
+from mcage.variation.scenarios import ArraySize, Scenario, scenario
 from mcage.variation.vmin_tail import TailCells, sample_tail
 
 MODES = ("varius", "varius-selected", "table", "table-exact")
@@ -49,7 +49,7 @@ class FaultModel:
     ------
     UserError
         If ``mode`` is not one of `MODES`, a value is impossible, or the mode cannot take a die
-        part into account.
+        part into account, or needs a table that the scenario does not have.
     """
 
     scenario: Scenario
@@ -65,6 +65,11 @@ class FaultModel:
             raise UserError(f"slices_per_chip = {self.slices_per_chip}, expected 1 or more")
         if not 0 < self.tolerance <= 1:
             raise UserError(f"tolerance = {self.tolerance:g}, expected a share: 0 < share <= 1")
+        if self.mode != "varius" and not self.scenario.table_shares:
+            raise UserError(
+                f"mode {self.mode}: no table is published for scenario {self.scenario.name}; use "
+                "mode varius"
+            )
         if self.mode != "varius" and self.scenario.sigma_die_volts > 0:
             raise UserError(
                 f"sigma_die_volts = {self.scenario.sigma_die_volts:g}: mode {self.mode} holds "
@@ -149,6 +154,7 @@ def fault_model(
     slices_per_chip: int = 1,
     tolerance: float | None = None,
     geometry: SliceGeometry = GCN,
+    arrays: str | None = None,
     **changes: float | None,
 ) -> FaultModel:
     """Fault model of a shipped scenario, whose parameters may be changed.
@@ -161,6 +167,9 @@ def fault_model(
         Of ``varius-selected``; 0.05 by default.
     geometry : SliceGeometry
         The slice.
+    arrays : str, optional
+        Size of the arrays, see `mcage.variation.ArraySize.of`; None: the scenario's. On a slice
+        with fewer entries than these have, they are as many bits wider.
     **changes : float, optional
         Parameters of the scenario, such as ``sigma_die_volts``, ``sigma_systematic_volts``,
         ``sigma_random_volts`` or ``phi``; None leaves the shipped one.
@@ -172,17 +181,27 @@ def fault_model(
         would not use.
     """
     changed = {key: value for key, value in changes.items() if value is not None}
+    base = scenario(scenario_name)
+    size = _that_fits(base.arrays, geometry) if arrays is None else ArraySize.of(arrays)
+    if size and "phi" in changed:
+        raise UserError(
+            f"phi = {changed['phi']:g}: arrays ({size} in scenario {scenario_name}) have no "
+            'correlation over a distance; leave it out, or give arrays = "none"'
+        )
+    smooth = replace(base.in_arrays(None), geometry=geometry, **changed)  # type: ignore[arg-type]
     chosen = FaultModel(
-        replace(scenario(scenario_name), geometry=geometry, **changed),  # type: ignore[arg-type]
+        smooth.in_arrays(size),
         mode,
         spread_blocks,
         slices_per_chip,
         DEFAULT_TOLERANCE if tolerance is None else tolerance,
     )
-    if changed and not chosen.grows:
-        key, value = next(iter(changed.items()))
+    given = changed if arrays is None else changed | {"arrays": arrays}
+    if given and not chosen.grows:
+        key, value = next(iter(given.items()))
+        shown = value if isinstance(value, str) else f"{value:g}"
         raise UserError(
-            f"{key} = {value:g}: mode {mode} takes classes from a table and would not use it; "
+            f"{key} = {shown}: mode {mode} takes classes from a table and would not use it; "
             "leave it out, or use mode varius"
         )
     if tolerance is not None and mode != "varius-selected":
@@ -191,3 +210,10 @@ def fault_model(
             "leave it out, or use mode varius-selected"
         )
     return chosen
+
+
+def _that_fits(size: ArraySize | None, geometry: SliceGeometry) -> ArraySize | None:
+    """Arrays of as many cells that are not higher than the slice."""
+    if size is None or size.entries <= geometry.entries:
+        return size
+    return ArraySize(geometry.entries, size.bits * size.entries // geometry.entries)

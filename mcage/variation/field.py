@@ -1,6 +1,11 @@
-"""The systematic part of the variation: a Gaussian field with the spherical correlation."""
+"""The systematic part of the variation: a smooth Gaussian field, or arrays that differ.
+
+The field has the spherical correlation. Arrays are shifted as wholes, each by a normal number that
+is independent of the others'.
+"""
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +34,26 @@ def spherical_correlation(distance: NDArray[np.float64], phi: float) -> NDArray[
     """
     r = np.minimum(distance / phi, 1.0)
     return 1.0 - 1.5 * r + 0.5 * r**3
+
+
+@lru_cache(maxsize=8)
+def node_loads(scenario: Scenario) -> NDArray[np.float64]:
+    """What each standard normal number adds to the systematic part, in standard deviations.
+
+    Returns
+    -------
+    float64[nodes, normals]
+        Nodes in row-major order; read-only. A smooth field has a number for each node, and this is
+        a Cholesky factor; otherwise there is a number for each array.
+    """
+    rows, columns = scenario.node_rows, scenario.node_columns
+    if scenario.arrays is None:
+        return node_factor(scenario.phi, rows, columns)
+    each = scenario.arrays.counts(scenario.geometry)
+    numbers = np.arange(each[0] * each[1]).reshape(1, *each)
+    loads: NDArray[np.float64] = np.eye(numbers.size)[_at_nodes(scenario, numbers).ravel()]
+    loads.setflags(write=False)
+    return loads
 
 
 @lru_cache(maxsize=8)
@@ -99,7 +124,7 @@ def sample_field(
     Parameters
     ----------
     scenario : Scenario
-        Standard deviation, range and node grid are used.
+        Standard deviation, node grid, and range or arrays are used.
     seed : int
         Seed of the whole sweep.
     instances : int64[I]
@@ -111,16 +136,27 @@ def sample_field(
     -------
     float64[I, node_rows, node_columns]
         Volts, mean 0. The draws behind it depend on seed, instance and attempt only, so that one
-        instance has the same field, scaled, in every scenario with the same grid and range.
+        instance has the same field, scaled, in every scenario with the same grid and range, or
+        with the same arrays.
     """
-    from mcage.variation.field_sum import triangular_product  # Numba takes long to import
-
     rows, columns = scenario.node_rows, scenario.node_columns
-    factor = node_factor(scenario.phi, rows, columns)
-    normal = np.empty((len(instances), rows * columns))
+    each = scenario.arrays.counts(scenario.geometry) if scenario.arrays else (rows, columns)
+    normal = np.empty((len(instances), each[0] * each[1]))
     keys = variation_keys(seed, "field", attempts_of(instances, attempts))
     for row, generator in zip(normal, successive_streams(keys, instances.tolist()), strict=True):
         generator.standard_normal(out=row)
-    field = triangular_product(factor, normal)
+    if scenario.arrays:
+        shifts = scenario.sigma_systematic_volts * normal.reshape(-1, *each)
+        return _at_nodes(scenario, shifts)
+    from mcage.variation.field_sum import triangular_product  # Numba takes long to import
+
+    field = triangular_product(node_factor(scenario.phi, rows, columns), normal)
     field *= scenario.sigma_systematic_volts
     return field.reshape(len(instances), rows, columns)
+
+
+def _at_nodes(scenario: Scenario, of_arrays: NDArray[Any]) -> NDArray[Any]:
+    """Values [I, rows, columns] of arrays at the nodes they consist of: [I, node rows, columns]."""
+    rows, columns = of_arrays.shape[1:]
+    repeated = np.repeat(of_arrays, scenario.node_rows // rows, axis=1)
+    return np.repeat(repeated, scenario.node_columns // columns, axis=2)

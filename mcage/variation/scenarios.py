@@ -1,20 +1,69 @@
-"""The three fault scenarios, and the constants that make one."""
+"""The fault scenarios, and the constants that make one."""
 
 import math
+import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Self
 
 from mcage.errors import UserError
 from mcage.geometry import GCN, SliceGeometry
+from mcage.plain_text import shortened
 
-SCENARIOS = ("common", "clustered", "dispersed")
-"""Names of the scenarios: Común, Agrupado, Disperso of Toca-Díaz et al. (RRCD, section II.B)."""
+PUBLISHED = ("common", "clustered", "dispersed")
+"""Scenarios with a published table: Común, Agrupado, Disperso of Toca-Díaz et al. (RRCD, section
+II.B)."""
+
+SCENARIOS = (*PUBLISHED, "measured")
+"""Names of all scenarios; ``measured`` is fitted to counts of faulty bits of undervolted arrays."""
+
+NO_ARRAYS = "none"
+"""In place of a size: the systematic part is a smooth field."""
 
 CLASSES = ("0", "1", "2", "3", ">=4")
 """Classes of entries by their number of faulty bits, as in Table I of RRCD."""
+
+
+@dataclass(frozen=True)
+class ArraySize:
+    """Part of a slice that is an SRAM array: so many entries, so many bits of each.
+
+    Parameters
+    ----------
+    entries, bits : int
+        Rows and columns of cells of the array, in entries of the slice and bits of an entry.
+    """
+
+    entries: int
+    bits: int
+
+    def __str__(self) -> str:
+        return f"{self.entries}x{self.bits}"
+
+    @classmethod
+    def of(cls, text: str) -> Self | None:
+        """Size of a text such as ``128x128``, entries first; None for ``none``.
+
+        Raises
+        ------
+        UserError
+            The text has another form.
+        """
+        if text == NO_ARRAYS:
+            return None
+        numbers = re.fullmatch(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})", text)
+        if numbers is None:
+            raise UserError(
+                f"arrays = {shortened(text)}, expected ENTRIESxBITS, such as 128x128, or "
+                f"{NO_ARRAYS}"
+            )
+        return cls(*map(int, numbers.groups()))
+
+    def counts(self, geometry: SliceGeometry) -> tuple[int, int]:
+        """Number of arrays along the entries and along the bits of an entry of a slice."""
+        return geometry.entries // self.entries, geometry.entry_bits // self.bits
 
 
 @dataclass(frozen=True)
@@ -22,28 +71,33 @@ class Scenario:
     """How the minimum working voltage (Vmin) of a cell varies, and at which Vdd the slice runs.
 
     Per cell, Vmin = mu + D + S + R: D is normal with ``sigma_die_volts`` and common to all cells
-    of all slices of a die; S is normal with ``sigma_systematic_volts``, correlated over the slice
-    within the range ``phi`` and constant inside a node; R is normal with ``sigma_random_volts``,
-    independent from cell to cell. A cell is faulty when Vmin > Vdd.
+    of all slices of a die; S is normal with ``sigma_systematic_volts``; R is normal with
+    ``sigma_random_volts``, independent from cell to cell. A cell is faulty when Vmin > Vdd. S is
+    either a smooth field, correlated over the slice within the range ``phi`` and constant inside a
+    node, or constant inside an array and independent from array to array.
 
     Parameters
     ----------
     name : str
         One of `SCENARIOS`, or the name of a user-defined scenario.
     vdd_volts : float
-        The Vdd for which ``table_shares`` hold.
+        The Vdd at which slices run unless told otherwise, and for which ``table_shares`` hold.
     mu_volts, sigma_systematic_volts, sigma_random_volts : float
         The distribution of Vmin. It is fitted to the tail only: ``mu_volts`` is no measured mean.
     sigma_die_volts : float
         Deviation from die to die; 0: all dies are alike, but for their fields and cells.
     phi : float
-        Range of the spatial correlation, in sides of the slice.
+        Range of the spatial correlation of a smooth field, in sides of the slice.
     table_shares : tuple of 5 float
-        Fractions of entries with 0, 1, 2, 3, and 4 or more faulty bits; they sum to 1.
+        Published fractions of entries with 0, 1, 2, 3, and 4 or more faulty bits; they sum to 1.
+        Empty if none are published.
     node_rows, node_columns : int
-        Nodes of the systematic part along the entries and along the bits of an entry.
+        Nodes of the systematic part along the entries and along the bits of an entry. An array
+        consists of whole nodes.
     geometry : SliceGeometry
         The slice. ``table_shares`` are those of the papers' slice, whatever it is.
+    arrays : ArraySize, optional
+        Size of the arrays; None: the systematic part is a smooth field.
 
     Raises
     ------
@@ -67,6 +121,7 @@ class Scenario:
     node_columns: int = 16
     sigma_die_volts: float = 0.0
     geometry: SliceGeometry = GCN
+    arrays: ArraySize | None = None
 
     def __post_init__(self) -> None:
         shares, geometry = self.table_shares, self.geometry
@@ -78,7 +133,12 @@ class Scenario:
             "sigma_random_volts": (0 < self.sigma_random_volts <= 1, "0 < volts <= 1"),
             "phi": (0 < self.phi < math.inf, "a positive number of slice sides"),
             "table_shares": (
-                len(shares) == len(CLASSES) and min(shares) >= 0 and math.isclose(sum(shares), 1),
+                not shares
+                or (
+                    len(shares) == len(CLASSES)
+                    and min(shares) >= 0
+                    and math.isclose(sum(shares), 1)
+                ),
                 f"{len(CLASSES)} shares that sum to 1",
             ),
             "node_rows": (
@@ -89,12 +149,41 @@ class Scenario:
                 _divides(self.node_columns, geometry.entry_bits) and self.segment_bits <= 256,
                 f"a divisor of {geometry.entry_bits}, with 256 bits between at most",
             ),
+            "arrays": (
+                self._fits_arrays(),
+                f"arrays that divide {geometry.entries} entries of {geometry.entry_bits} bits, and "
+                "are whole nodes",
+            ),
         }
         for key, (met, demand) in demands.items():
             if not met:
-                raise UserError(
-                    f"scenario {self.name!r}: {key} = {getattr(self, key)!r}, expected {demand}"
-                )
+                value = getattr(self, key)
+                given = str(value) if key == "arrays" else repr(value)
+                raise UserError(f"scenario {self.name!r}: {key} = {given}, expected {demand}")
+
+    def _fits_arrays(self) -> bool:
+        size, geometry = self.arrays, self.geometry
+        return size is None or (
+            _divides(size.entries, geometry.entries)
+            and _divides(size.bits, geometry.entry_bits)
+            and _divides(geometry.entries // self.node_rows, size.entries)
+            and _divides(self.segment_bits, size.bits)
+        )
+
+    def in_arrays(self, size: ArraySize | None) -> "Scenario":
+        """The same with arrays of another size, or with a smooth field; finer nodes if need be.
+
+        Raises
+        ------
+        UserError
+            Arrays of this size do not divide the slice.
+        """
+        if size is None:
+            return replace(self, arrays=None)
+        geometry = self.geometry
+        rows = geometry.entries // math.gcd(size.entries, geometry.entries // self.node_rows)
+        columns = geometry.entry_bits // math.gcd(size.bits, self.segment_bits)
+        return replace(self, arrays=size, node_rows=rows, node_columns=columns)
 
     @property
     def sigma_volts(self) -> float:
@@ -127,7 +216,7 @@ def constants() -> dict[str, Any]:
 
 @cache
 def scenario(name: str) -> Scenario:
-    """Scenario of that name, with the constants that mcage ships.
+    """Scenario of that name on the papers' slice, with the constants that mcage ships.
 
     Raises
     ------
@@ -137,7 +226,7 @@ def scenario(name: str) -> Scenario:
     if name not in SCENARIOS:
         raise UserError(f"unknown scenario {name!r}; choose one of {', '.join(SCENARIOS)}")
     given = constants()["grid"] | constants()["scenario"][name]
-    percent = given.pop("table_percent")["value"]
-    shares = tuple(share / 100 for share in percent)
     values = {key: entry["value"] for key, entry in given.items()}
-    return Scenario(name=name, table_shares=shares, **values)
+    shares = tuple(share / 100 for share in values.pop("table_percent", ()))
+    arrays = ArraySize.of(values.pop("arrays", NO_ARRAYS))
+    return Scenario(name=name, table_shares=shares, **values).in_arrays(arrays)

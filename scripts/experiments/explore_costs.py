@@ -14,7 +14,7 @@ from mcage.costs import CONVENTIONAL, Activity, energy, load_costs, slowdown, su
 from mcage.engines.select import select_engine
 from mcage.studies.reproduction.kernel_replays import LIMITS, KernelReplays
 from mcage.techniques import technique
-from mcage.variation import SCENARIOS, scenario
+from mcage.variation import PUBLISHED, scenario
 
 
 def saving(study: KernelReplays, name: str, limit: int | None, idle_on: bool) -> float:
@@ -77,7 +77,7 @@ def main() -> None:
     print("  (Figs. 5, 6: common 1.53 39 10; clustered 1.60 43 14; dispersed 1.76 47 21)")
     for limit in LIMITS:
         for spilling in (True, False):
-            for name in SCENARIOS:
+            for name in PUBLISHED:
                 figures = "  ".join(f"{x:5.2f}" for x in rrcd(study, name, limit, spilling))
                 note = "" if spilling else ", nothing spilled"
                 print(f"  limit {limit}, {name}{note}: {figures}")

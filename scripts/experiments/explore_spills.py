@@ -24,7 +24,7 @@ from mcage.replays.schedule import DEATH, Schedule, make_schedule
 from mcage.techniques import technique
 from mcage.traces import KERNELS, READ, Trace, open_trace
 from mcage.traces.transforms import last_accesses, release_cycles, released_with_wavefronts
-from mcage.variation import SCENARIOS, FaultModel, fault_map, scenario
+from mcage.variation import PUBLISHED, FaultModel, fault_map, scenario
 
 DIES = 100
 IN_FIGURE_2 = [name for name in KERNELS if name not in ("MatrixTranspose", "ScanLargeArrays")]
@@ -184,11 +184,11 @@ def explore_spills() -> None:
     print(
         "BlackScholes under RRCD, writes to the LDS in % (the paper: 1 to 2), rows spilled at once"
     )
-    print(f"{'':40s}" + "".join(f"{name:>16s}" for name in SCENARIOS) + "  common, varius")
-    exact = {name: fault_maps(name, "table-exact", 5) for name in SCENARIOS}
+    print(f"{'':40s}" + "".join(f"{name:>16s}" for name in PUBLISHED) + "  common, varius")
+    exact = {name: fault_maps(name, "table-exact", 5) for name in PUBLISHED}
     sampled = fault_maps("common", "varius", DIES)
     for name, schedule in hypotheses.items():
-        results = [spills(schedule, exact[scenario]) for scenario in SCENARIOS]
+        results = [spills(schedule, exact[scenario]) for scenario in PUBLISHED]
         varied = spills(schedule, sampled)
         print(
             f"{name:40s}"

@@ -23,7 +23,7 @@ from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS, open_trace
 from mcage.traces.transforms import released
-from mcage.variation import SCENARIOS, FaultModel, fault_map, scenario
+from mcage.variation import PUBLISHED, FaultModel, fault_map, scenario
 
 WC_LOSS, RRCD_LOSS = 0.0043, 0.0153
 INSTANCES = 16
@@ -85,7 +85,7 @@ def main() -> None:
         print(f"delta limit {limit}; mean of ten kernels")
         for name in ("wc", "rc+rar", "argo"):
             show(name, mean_losses(name, old, penalties, fault_free_maps(), limit))
-        for name in SCENARIOS:
+        for name in PUBLISHED:
             losses = mean_losses("rrcd", new, penalties, maps_of(name), limit)
             lds = losses.pop("lds")
             show(f"rrcd, {name}, without LDS", losses)

@@ -19,7 +19,7 @@ import numpy as np
 
 from mcage.variation import (
     CLASSES,
-    SCENARIOS,
+    PUBLISHED,
     Scenario,
     class_shares,
     expected_classes,
@@ -95,7 +95,7 @@ def compare_selection() -> float:
     worst = 0.0
     print(f"maps within so many points of Table I, % of {SELECTED_MAPS}, and when fitted")
     print(f"{'points':12s}" + "".join(f"{points:15d}" for points in POINTS))
-    for name in SCENARIOS:
+    for name in PUBLISHED:
         deviations = worst_class_deviation(shares_of(scenario(name), SELECTED_MAPS), scenario(name))
         accepted = np.array([100 * (deviations <= points / 100).mean() for points in POINTS])
         fit = np.array(ACCEPTED_AT_FIT[name])
@@ -157,13 +157,13 @@ def neighbours() -> None:
 
 def main() -> int:
     """Print everything; return the exit code."""
-    worst = max(compare_classes(name) for name in SCENARIOS)
+    worst = max(compare_classes(name) for name in PUBLISHED)
     worst = max(worst, compare_selection())
 
     millivolts = range(350, 601, 25)
     print("expected share of faulty entries, %")
     print(f"{'mV':12s}" + "".join(f"{mv:9d}" for mv in millivolts))
-    for name in SCENARIOS:
+    for name in PUBLISHED:
         faulty = [100 * expected_classes(scenario(name), mv / 1000)[2:].sum() for mv in millivolts]
         print(f"{name:12s}" + "".join(f"{share:9.4f}" for share in faulty))
     print()

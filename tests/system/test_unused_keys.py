@@ -72,6 +72,10 @@ UNUSED = {
         {"techniques": ["rrcd"], **LOW, "scenarios": ["dispersed"]},
         {"faults": {"phi": 0.25}},
     ),
+    "faults.arrays = '128x256': arrays do not differ": (
+        {"techniques": ["rrcd"], **LOW, "scenarios": ["dispersed"]},
+        {"faults": {"arrays": "128x256"}},
+    ),
     "registers.delta_limit = 'none': no technique of this sweep (baseline, gr-guard) compresses": (
         {"techniques": ["baseline", "gr-guard"], **LOW},
         {"registers": {"delta_limit": "none"}},

@@ -56,6 +56,22 @@ def test_common_slices_fail_as_often_as_their_fields_say(vdd_volts, low, high):
     assert np.hypot(result.relative_error, error) < 0.07
 
 
+def test_slices_of_arrays_fail_as_often_as_their_arrays_say():
+    case = case_of("baseline", "measured", 0.56)
+    given = dead_at_start(
+        case.distribution,
+        fields(distribution_of("measured"), 4000),
+        0.56,
+        case.fault_free.needed,
+    )
+    error = given.std() / len(given) ** 0.5 / given.mean()
+    result = estimated(case, 1200)
+    spread = np.hypot(result.relative_error, error)
+    assert 0.01 < given.mean() < 0.05
+    assert abs(result.probability / given.mean() - 1) < SIGMAS * spread
+    assert spread < 0.08
+
+
 @pytest.mark.parametrize(
     ("scenario_name", "vdd_volts", "age_years"),
     [("common", 0.53, 0.0), ("clustered", 0.57, 4.0)],

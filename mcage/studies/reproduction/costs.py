@@ -9,7 +9,7 @@ from mcage.studies.reproduction.kernel_replays import KernelReplays
 from mcage.studies.reproduction.measured import Measured, Metric, Samples, of_kernels
 from mcage.studies.reproduction.published import Published
 from mcage.techniques import technique
-from mcage.variation import SCENARIOS, scenario
+from mcage.variation import PUBLISHED, scenario
 
 TECHNOLOGIES = {"000": "32nm", "002": "28nm"}
 """Technology of each paper."""
@@ -90,7 +90,7 @@ def _metric(attribute: str) -> Metric:
     """Metric that is a share of each kernel on each die; without a scenario, over all scenarios."""
 
     def measure(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
-        names = [figure.scenario] if figure.scenario or figure.paper == "000" else list(SCENARIOS)
+        names = [figure.scenario] if figure.scenario or figure.paper == "000" else list(PUBLISHED)
         values: dict[str, list[Samples]] = {}
         for name in names:
             for kernel, cost in spent(study, figure.paper, figure.technique, limit, name).items():

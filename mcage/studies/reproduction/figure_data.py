@@ -14,7 +14,7 @@ from mcage.studies.reproduction.toca_diaz import OCCUPANCIES, occupancies
 from mcage.studies.reproduction.valero_2019 import dvth_volts
 from mcage.techniques import technique
 from mcage.traces import KERNELS
-from mcage.variation import SCENARIOS
+from mcage.variation import PUBLISHED
 
 Table = list[dict[str, Any]]
 
@@ -159,7 +159,7 @@ def kinds_of_writes(study: KernelReplays) -> Table:
     """Writes that keep their row, or go to reliable entries, to faulty entries, or to the LDS."""
     table = []
     for limit in LIMITS:
-        for name in SCENARIOS:
+        for name in PUBLISHED:
             for kernel, run in study.runs("rrcd", limit, name).items():
                 kinds = {
                     kind: _rounded(float(run.share(getattr(run.counters, kind)).mean()))
@@ -172,7 +172,7 @@ def kinds_of_writes(study: KernelReplays) -> Table:
 def _variants_of_costs(paper: str) -> list[tuple[str, int | None, str]]:
     """Technique, delta limit and scenario of every bar of Figs. 20 and 21, or 5 and 6."""
     if paper == "002":
-        return [("rrcd", limit, name) for limit in LIMITS for name in SCENARIOS]
+        return [("rrcd", limit, name) for limit in LIMITS for name in PUBLISHED]
     alone: list[tuple[str, int | None, str]] = [
         (name, PUBLISHED_LIMIT, "") for name in ("wc", "argo")
     ]

@@ -23,7 +23,7 @@ from mcage.studies.reproduction.duty_summary import CellDuties, cell_duties
 from mcage.techniques import Technique, technique
 from mcage.traces import KERNELS, Trace, open_trace
 from mcage.traces.transforms import WAVEFRONT, checked_release, released
-from mcage.variation import SCENARIOS, FaultModel, fault_map, scenario
+from mcage.variation import PUBLISHED, FaultModel, fault_map, scenario
 
 PUBLISHED_LIMIT = 64
 LIMITS: tuple[int | None, ...] = (PUBLISHED_LIMIT, None)
@@ -139,7 +139,7 @@ class KernelReplays:
         """
         if not _heeds_limit(technique(name)):
             limit = PUBLISHED_LIMIT
-        together = SCENARIOS if faults in SCENARIOS else (faults,)
+        together = PUBLISHED if faults in PUBLISHED else (faults,)
         runs = self.once(("runs", name, limit, together), lambda: self._all(name, limit, together))
         return runs[faults]
 

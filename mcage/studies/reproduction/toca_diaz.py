@@ -13,7 +13,7 @@ from mcage.geometry import GCN
 from mcage.studies.reproduction.kernel_replays import KernelReplays, Run
 from mcage.studies.reproduction.measured import Measured, Metric, Samples, of_kernels
 from mcage.studies.reproduction.published import Published
-from mcage.variation import SCENARIOS, expected_classes, scenario
+from mcage.variation import PUBLISHED, expected_classes, scenario
 
 SLICES = 40
 """Slices of a register file, 4 of each of 10 units: its worst cell sets its safe voltage."""
@@ -46,7 +46,7 @@ def _safe_vdd(study: KernelReplays, figure: Published, limit: int | None) -> Mea
     """
     tail = np.log(2) / (SLICES * GCN.cells)
     medians = []
-    for name in SCENARIOS:
+    for name in PUBLISHED:
         constants = scenario(name)
         spread = np.hypot(constants.sigma_systematic_volts, constants.sigma_random_volts)
         medians.append(float(1000 * (constants.mu_volts - ndtri(tail) * spread)))
@@ -57,7 +57,7 @@ def _per_die(value: Callable[[Run], NDArray[np.float64]]) -> Metric:
     """Metric that is a share of each kernel on each die; without a scenario, over all scenarios."""
 
     def measure(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
-        names = [figure.scenario] if figure.scenario else list(SCENARIOS)
+        names = [figure.scenario] if figure.scenario else list(PUBLISHED)
         values: dict[str, list[Samples]] = {}
         for name in names:
             for kernel, run in study.runs(figure.technique, limit, name).items():

@@ -12,7 +12,7 @@ from mcage.errors import UserError
 from mcage.geometry import GCN
 from mcage.spec import SweepSpec
 from mcage.spec.toml_files import read_toml
-from mcage.variation import scenario
+from mcage.variation import ArraySize, scenario
 
 Value = float | str
 """Value of a constant or of a choice."""
@@ -22,6 +22,7 @@ USER_DEFINED = "user-defined"
 
 CONSTANT = "aging.constants."
 FAULTS = "faults."
+PHI, ARRAYS = "faults.phi", "faults.arrays"
 LDS_ROWS = "registers.lds_rows"
 
 
@@ -105,6 +106,8 @@ class Entry:
         if self.model not in ("", spec.aging.model) or spec.environments[0] in self.not_in:
             return False
         if self.key.startswith(FAULTS) and spec.faults.mode != "varius":
+            return False
+        if self.key == PHI and _has_arrays(spec):
             return False
         try:
             return not isinstance(value_of(spec, self.key), str) or bool(self.alternatives)
@@ -254,11 +257,19 @@ def value_of(spec: SweepSpec, key: str) -> Value:
     value = _at(spec.model_dump(mode="json"), key) if "." in key else None
     if value is None and key.startswith(FAULTS):
         value = getattr(scenario(spec.scenarios[0]), key.removeprefix(FAULTS), None)
+    if value is not None and key == ARRAYS:
+        value = str(value)
     if value is None and key == LDS_ROWS:
         value = GCN.lds_rows
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise UserError(f"{key!r} is no key of a sweep that holds a number or a word")
     return value
+
+
+def _has_arrays(spec: SweepSpec) -> bool:
+    given = spec.faults.arrays
+    size = scenario(spec.scenarios[0]).arrays if given is None else ArraySize.of(given)
+    return size is not None
 
 
 def _at(fields: Any, key: str) -> Any:

@@ -77,6 +77,7 @@ FIELDS = {
     "faults.sigma_systematic_volts": (0.03, NO_NUMBERS),
     "faults.sigma_random_volts": (0.02, NO_NUMBERS),
     "faults.phi": (0.25, NO_NUMBERS),
+    "faults.arrays": ("64x256", ("64", "64x", *NO_NAMES)),
     "faults.tolerance": (0.1, NO_NUMBERS),
     "registers.delta_limit": (
         "none",
@@ -404,6 +405,7 @@ FLAGS = {
     "--sigma-systematic": ("faults.sigma_systematic_volts", "0.05", 0.05),
     "--sigma-random": ("faults.sigma_random_volts", "0.04", 0.04),
     "--phi": ("faults.phi", "0.5", 0.5),
+    "--arrays": ("faults.arrays", "128x64", "128x64"),
     "--tolerance": ("faults.tolerance", "0.2", 0.2),
     "--delta-limit": ("registers.delta_limit", "128", 128),
     "--geometry": ("registers.geometry", "gcn", {"preset": "gcn"}),

@@ -6,11 +6,12 @@ from scipy import stats
 
 from mcage.errors import UserError
 from mcage.variation import (
-    SCENARIOS,
+    PUBLISHED,
     check_vdd,
     class_shares,
     expected_classes,
     expected_reliable_entries,
+    fault_model,
     faulty_bits,
     sample_tail,
     scenario,
@@ -47,7 +48,7 @@ def test_recorded_curve(name: str, millivolts: int, percent: list[float]) -> Non
     np.testing.assert_allclose(found, percent, atol=0.3 if name == "clustered" else 0.1)
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", PUBLISHED)
 def test_close_to_the_published_table(name: str) -> None:
     """The fit's largest deviations: 1.42, 2.84 and 1.14 points, and 1.1 in all faulty entries."""
     this = scenario(name)
@@ -98,3 +99,36 @@ def test_vdd_of_no_faults() -> None:
     np.testing.assert_allclose(
         expected_classes(scenario("common"), 2.0), [1, 0, 0, 0, 0], atol=1e-15
     )
+
+
+def test_arrays_without_deviation_are_one_binomial() -> None:
+    this = fault_model("measured", sigma_systematic_volts=0.0, sigma_die_volts=0.0).scenario
+    p = stats.norm.sf((0.5 - this.mu_volts) / this.sigma_random_volts)
+    shares = stats.binom.pmf(range(4), 2048, p)
+    np.testing.assert_allclose(expected_classes(this, 0.5)[:4], shares, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "sigma_die"), [("128x128", None), ("8x2048", None), ("64x256", 0.01)]
+)
+def test_sampled_classes_of_arrays(arrays: str, sigma_die: float | None) -> None:
+    """Within 4.5 standard errors of maps, which are independent."""
+    this = fault_model("measured", arrays=arrays, sigma_die_volts=sigma_die).scenario
+    cells = sample_tail(this, 1, np.arange(150), this.vdd_volts)
+    shares = class_shares(faulty_bits(cells, cells.vmin_volts > this.vdd_volts))
+    error = shares.std(axis=0) / np.sqrt(len(shares))
+    assert np.all(abs(shares.mean(axis=0) - expected_classes(this, this.vdd_volts)) < 4.5 * error)
+
+
+def test_a_field_of_tiny_range_is_like_arrays_of_nodes() -> None:
+    arrays = fault_model("measured", arrays="8x128").scenario
+    field = fault_model("measured", arrays="none", phi=1e-3).scenario
+    for vdd in (0.5, 0.515, 0.53):
+        np.testing.assert_allclose(
+            expected_classes(arrays, vdd), expected_classes(field, vdd), atol=3e-3
+        )
+
+
+def test_a_third_of_the_entries_is_faulty_where_measured_runs() -> None:
+    this = scenario("measured")
+    assert expected_classes(this, this.vdd_volts)[2:].sum() == pytest.approx(1 / 3, abs=0.01)

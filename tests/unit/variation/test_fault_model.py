@@ -7,15 +7,18 @@ import pytest
 from scipy import stats
 
 from mcage.errors import UserError
+from mcage.geometry import NVIDIA, SliceGeometry
 from mcage.variation import (
     MODES,
-    SCENARIOS,
+    PUBLISHED,
     EntryFaults,
     FaultModel,
     NewSlices,
     TailCells,
     class_shares,
+    expected_classes,
     fault_map,
+    fault_model,
     faulty_bits,
     sample_table,
     sample_tail,
@@ -51,7 +54,7 @@ def test_exact_table(name: str, counts: list[int]) -> None:
     assert abs(np.diff(bits.mean(axis=0)[:2])) < 4.4 * bits.std() * np.sqrt(2 / 20)
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", PUBLISHED)
 def test_drawn_table(name: str) -> None:
     """Classes, blocks and bits against their distributions; four tests a scenario at p > 1e-5."""
     cells = sample_table(scenario(name), 3, np.arange(300), exact=False)
@@ -226,3 +229,26 @@ def test_varius_model_takes_any_vdd() -> None:
     model.check_vdd(0.45)
     with pytest.raises(UserError, match="every entry"):
         model.check_vdd(0.3)
+
+
+def test_measured_knows_no_table() -> None:
+    for mode in ("table", "table-exact", "varius-selected"):
+        with pytest.raises(UserError, match=f"mode {mode}: no table is published for .*measured"):
+            fault_model("measured", mode)
+
+
+def test_arrays_where_they_are_of_no_use() -> None:
+    with pytest.raises(UserError, match=r"phi = 0.2: arrays \(128x128 in scenario measured\)"):
+        fault_model("measured", phi=0.2)
+    with pytest.raises(UserError, match="arrays = 64x64: mode table takes classes from a table"):
+        fault_model("common", "table", arrays="64x64")
+    with pytest.raises(UserError, match="arrays = 96x128, expected arrays that divide 256 entries"):
+        fault_model("common", arrays="96x128")
+
+
+def test_arrays_of_other_slices() -> None:
+    assert str(fault_model("measured", geometry=NVIDIA).scenario.arrays) == "128x128"
+    low = fault_model("measured", geometry=SliceGeometry(64, 24, 24)).scenario
+    assert str(low.arrays) == "64x256"
+    assert np.isclose(expected_classes(low, 0.515).sum(), 1)
+    assert len(fault_model("measured", geometry=NVIDIA).sample(1, np.arange(2), 0.515).cell)

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from mcage.errors import UserError
-from mcage.variation import SCENARIOS, Scenario, constants, scenario
+from mcage.variation import SCENARIOS, ArraySize, Scenario, constants, scenario
 
 
 def test_shipped_scenarios_are_the_listed_ones() -> None:
@@ -37,7 +37,7 @@ def test_constants(name: str, values: tuple[object, ...]) -> None:
 def test_every_constant_says_where_it_comes_from() -> None:
     groups = [constants()["grid"], *constants()["scenario"].values()]
     entries = [entry for group in groups for entry in group.values()]
-    assert len(entries) == 3 + 3 * 6
+    assert len(entries) == 3 + 4 * 6  # measured has arrays in place of a table
     for entry in entries:
         assert set(entry) == {"value", "status", "source"}
         assert entry["status"] in {"printed", "reconstructed", "assumed"}
@@ -45,7 +45,7 @@ def test_every_constant_says_where_it_comes_from() -> None:
 
 
 def test_unknown_scenario() -> None:
-    with pytest.raises(UserError, match=r"'Common'.*common, clustered, dispersed"):
+    with pytest.raises(UserError, match=r"'Common'.*common, clustered, dispersed, measured"):
         scenario("Common")
 
 
@@ -67,12 +67,37 @@ def test_unknown_scenario() -> None:
         ("node_rows", 0),
         ("node_rows", 33),
         ("node_columns", 4),
+        ("arrays", ArraySize(100, 128)),
+        ("arrays", ArraySize(128, 64)),  # half a node
     ],
 )
 def test_impossible_values(key: str, value: object) -> None:
     changes: dict[str, object] = {key: value}
     with pytest.raises(UserError, match=f"scenario 'common': {key} = .*expected"):
         dataclasses.replace(scenario("common"), **changes)  # type: ignore[arg-type]
+
+
+def test_measured_has_arrays_of_the_size_of_a_block_ram() -> None:
+    this = scenario("measured")
+    assert this.arrays == ArraySize.of("128x128")
+    assert this.arrays.entries * this.arrays.bits == 16384
+    assert this.table_shares == ()
+    assert (this.node_rows, this.node_columns) == (32, 16)
+    assert scenario("common").arrays is None
+
+
+@pytest.mark.parametrize(
+    ("size", "rows", "columns"), [("256x64", 32, 32), ("4x2048", 64, 16), ("64x256", 32, 16)]
+)
+def test_arrays_are_whole_nodes(size: str, rows: int, columns: int) -> None:
+    this = scenario("common").in_arrays(ArraySize.of(size))
+    assert (str(this.arrays), this.node_rows, this.node_columns) == (size, rows, columns)
+
+
+@pytest.mark.parametrize("text", ["128", "128x", "x128", "0x128", "128 x 128", "-1x4", "many"])
+def test_sizes_that_cannot_be_read(text: str) -> None:
+    with pytest.raises(UserError, match=r"arrays = .*, expected ENTRIESxBITS"):
+        ArraySize.of(text)
 
 
 def test_own_scenario() -> None:

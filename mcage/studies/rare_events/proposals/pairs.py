@@ -55,7 +55,8 @@ class PairProposal:
     @cached_property
     def _covariance(self) -> NDArray[np.float64]:
         """Covariance of the shared parts in the columns of one entry."""
-        # All rows have the same covariance but for rounding: the field is stationary.
+        # All rows have the same covariance but for rounding: a field is stationary, and arrays
+        # are alike.
         row = self.distribution.factor[: self.distribution.scenario.node_columns]
         covariance: NDArray[np.float64] = np.einsum("in,jn->ij", row, row)
         return covariance

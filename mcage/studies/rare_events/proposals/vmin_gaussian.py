@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.variation import Scenario
-from mcage.variation.field import node_factor
+from mcage.variation.field import node_loads
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,7 @@ class VminGaussian:
     def factor(self) -> NDArray[np.float64]:
         """Volts that each standard normal number adds at each node: float64[nodes, normals]."""
         scenario = self.scenario
-        systematic = scenario.sigma_systematic_volts * node_factor(
-            scenario.phi, scenario.node_rows, scenario.node_columns
-        )
+        systematic = scenario.sigma_systematic_volts * node_loads(scenario)
         die = np.full((len(systematic), 1), scenario.sigma_die_volts)
         return np.hstack([systematic, die])
 

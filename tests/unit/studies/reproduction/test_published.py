@@ -17,7 +17,7 @@ from mcage.studies.reproduction.published import (
 from mcage.studies.reproduction.table import METRICS, Row, in_counts
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS
-from mcage.variation import SCENARIOS
+from mcage.variation import PUBLISHED
 
 FIGURES = published_figures()
 
@@ -44,7 +44,7 @@ def test_every_figure_is_asked_for_once():
 def test_a_figure_speaks_of_what_there_is(figure):
     assert figure.technique in ("", *TECHNIQUES)
     assert figure.kernel in ("", MEAN, ALL, *KERNELS)
-    assert figure.scenario in ("", *SCENARIOS)
+    assert figure.scenario in ("", *PUBLISHED)
     assert math.isnan(figure.low) or figure.low <= figure.high
     assert math.isnan(figure.tolerance) or figure.tolerance >= 0
     # The first number of the text is the range's lower or upper end.

@@ -82,6 +82,13 @@ def test_what_cannot_matter_is_left_out():
     assert names(spec(aging={"model": "finfet"})) == everything - of_facelift
 
 
+def test_the_range_of_a_field_is_left_out_where_there_are_arrays():
+    measured = spec(scenarios=["measured"])
+    assert names(measured) == names(spec()) - {"phi"}
+    assert names(spec(scenarios=["measured"], faults={"arrays": "none"})) == names(spec())
+    assert value_of(measured, "faults.arrays") == "128x128"
+
+
 def test_what_the_spec_has_vary_is_left_out():
     given = spec(
         life={"temperature_kelvin": "normal(353, 5)"},
