@@ -11,8 +11,9 @@ struct Shift {
     const double *stress;      // growth of the fourth power of the shift in a second
     const double *diffusion;   // weight of a second in the recovery term
     const double *activity;    // fraction of the time in which cells are busy
-    long long stress_stride, diffusion_stride, activity_stride;
-    double eta, least_recovery;
+    const double *eta;         // recoverable part
+    long long stress_stride, diffusion_stride, activity_stride, eta_stride;
+    double least_recovery;
 };
 
 __device__ __forceinline__ double shift_of(const Shift &shift, long long instance, double busy,
@@ -25,8 +26,8 @@ __device__ __forceinline__ double shift_of(const Shift &shift, long long instanc
     const double diffusion = shift.diffusion[instance * shift.diffusion_stride];
     recovered = __dmul_rn(diffusion, recovered);
     const double total = __dadd_rn(__dmul_rn(diffusion, stressed), recovered);
-    const double part =
-        __dsqrt_rn(__ddiv_rn(__dmul_rn(shift.eta, recovered), max(total, LEAST)));
+    const double eta = shift.eta[instance * shift.eta_stride];
+    const double part = __dsqrt_rn(__ddiv_rn(__dmul_rn(eta, recovered), max(total, LEAST)));
     return __dmul_rn(__dsqrt_rn(__dsqrt_rn(stress)), __dsub_rn(1.0, part));
 }
 
@@ -39,12 +40,14 @@ __device__ __forceinline__ double between(double before, double after, double pa
 // ages[instance]               their ages then, negative for those that are not looked at
 // instance_of[], vmin[tail]    the tail: the first of the tracked cells; `sound`: not faulty yet
 // before, now[2][tracked]      seconds at both ends of the epochs
+// coefficients                 growth of Vmin per shift, of each instance, or of all if the stride is 0
 // found                        result: their number, in a row of five words, zero before; then a row
 //                              for each in any order: place, seconds before and after at '0' and '1'
 extern "C" __global__ void __launch_bounds__(THREADS)
 list_failing(const Shift *shifts, const double *ages, const int *instance_of, const double *vmin,
              const unsigned char *sound, int tail, int tracked, const double *before,
-             const double *now, double coefficient, double lowest_vdd, unsigned long long *found) {
+             const double *now, const double *coefficients, long long coefficient_stride,
+             double lowest_vdd, unsigned long long *found) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= tail || !sound[i]) return;
     const int instance = instance_of[i];
@@ -60,6 +63,7 @@ list_failing(const Shift *shifts, const double *ages, const int *instance_of, co
         const double busy = between(seconds[which], seconds[2 + which], 1.0);
         most = max(most, shift_of(shift, instance, busy, age));
     }
+    const double coefficient = coefficients[instance * coefficient_stride];
     if (!(__dadd_rn(vmin[i], __dmul_rn(coefficient, most)) > lowest_vdd)) return;
     unsigned long long *row = found + WORDS * (1 + atomicAdd(found, 1ull));
     row[0] = i;

@@ -1,11 +1,13 @@
 """Threshold shifts of the transistors of many instances, where the total stress time decides."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.aging.nbti import AdditiveModel, Rates
+from mcage.aging.draws import Columns
+from mcage.aging.nbti import AdditiveModel, Rates, with_constants
 
 LEAST_RECOVERY = 1e-12
 """Fraction of the age below which a recovery time is a rounding error and is taken as 0: the shift
@@ -24,19 +26,23 @@ class AdditiveShift:
         What a second in their environment does.
     activity : array
         Fraction of the time in which cells hold what is replayed; the rest of it they are off.
+    of_model : mapping
+        Constants of the model that differ, by name: float64[n] each.
     """
 
     nbti: AdditiveModel
     rates: Rates
     activity: NDArray[np.float64]
+    of_model: Columns = field(default_factory=dict)
 
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "AdditiveShift":
         """The same for selected instances, also repeated."""
         arrays = (self.rates.stress, self.rates.diffusion, self.activity)
-        if not any(array.ndim for array in arrays):
+        if not self.of_model and not any(array.ndim for array in arrays):
             return self
         stress, diffusion, activity = (a[which] if a.ndim else a for a in arrays)
-        return replace(self, rates=Rates(stress, diffusion), activity=activity)
+        of_model = {name: values[which] for name, values in self.of_model.items()}
+        return replace(self, rates=Rates(stress, diffusion), activity=activity, of_model=of_model)
 
     def dvth(
         self, busy: NDArray[np.float64], age: float | NDArray[np.float64]
@@ -59,7 +65,9 @@ class AdditiveShift:
         recovered = age - stressed
         recovered = np.where(recovered > LEAST_RECOVERY * age, recovered, 0.0)
         rates = Rates(along(self.rates.stress), along(self.rates.diffusion))
-        return self.nbti.dvth_after(rates, stressed, recovered)
+        of_model = {name: along(values) for name, values in self.of_model.items()}
+        nbti = cast(AdditiveModel, with_constants(self.nbti, of_model))
+        return nbti.dvth_after(rates, stressed, recovered)
 
     @property
     def is_always_busy(self) -> bool:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def delay_increase(
-    dvth_volts: ArrayLike, vdd_volts: float, vt0_volts: ArrayLike, alpha: float
+    dvth_volts: ArrayLike, vdd_volts: float, vt0_volts: ArrayLike, alpha: ArrayLike
 ) -> NDArray[np.float64]:
     """Return the relative increase of the delay, 0.139 for 13.9 %.
 
@@ -27,7 +27,7 @@ def delay_increase(
         Supply voltage in volts: the highest one of the environment.
     vt0_volts : array, same shape or broadcast to it
         Unaged threshold voltage in volts.
-    alpha : float
+    alpha : array, same shape or broadcast to it
         Exponent of the alpha-power law, above 0.
 
     Returns
@@ -40,7 +40,7 @@ def delay_increase(
     left = overdrive - np.asarray(dvth_volts, dtype=np.float64)
     slowdown = np.full_like(left, np.inf)
     np.divide(overdrive, left, out=slowdown, where=left > 0)
-    increase: NDArray[np.float64] = slowdown**alpha - 1
+    increase: NDArray[np.float64] = slowdown ** np.asarray(alpha) - 1
     return increase
 
 

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.aging.draws import Columns, ConstantDraws
 from mcage.aging.nbti import NbtiModel, Transistors
 from mcage.distributions import Distribution
 from mcage.errors import UserError
@@ -40,6 +41,12 @@ class InstanceConstants:
         Fraction of the time at each operating point; by default those of the environment.
     temperature_swing_kelvin : float64[n, epochs], or a number for all
         Kelvin by which the slice is hotter than its temperature in each epoch.
+    delay_guardband, vmin_coefficient : array, optional
+        See `mcage.lifetime.conditions.LifeConditions`; by default those of the conditions.
+    of_model : mapping
+        Constants of the NBTI model that differ, by name; the others are those of the model.
+    row : int64[n], optional
+        Row of each instance in the table of joint draws, if there is a table.
     """
 
     temperature_kelvin: NDArray[np.float64]
@@ -48,6 +55,10 @@ class InstanceConstants:
     activity: NDArray[np.float64]
     time_fractions: NDArray[np.float64] | None = None
     temperature_swing_kelvin: NDArray[np.float64] = field(default_factory=lambda: np.zeros(()))
+    delay_guardband: NDArray[np.float64] | None = None
+    vmin_coefficient: NDArray[np.float64] | None = None
+    of_model: Columns = field(default_factory=dict)
+    row: NDArray[np.int64] | None = None
 
     def in_epoch(self, epoch: int) -> "InstanceConstants":
         """The same with the temperatures of an epoch."""
@@ -158,6 +169,8 @@ class InstanceDistributions:
         Where instances differ in the fractions of the time at operating points.
     temperature_swing_kelvin : Distribution
         Drawn anew for each epoch.
+    draws : ConstantDraws, optional
+        Joint draws of constants, in place of the distributions of these.
     """
 
     temperature_kelvin: Distribution
@@ -166,6 +179,7 @@ class InstanceDistributions:
     activity: Distribution = ONE
     time_fractions: TimeFractionDistributions | None = None
     temperature_swing_kelvin: Distribution = ZERO
+    draws: ConstantDraws | None = None
 
     @property
     def of_slices(self) -> dict[str, Distribution]:
@@ -197,7 +211,14 @@ class InstanceDistributions:
         epochs : int
             Epochs for which temperatures are drawn; more epochs do not change the first ones.
         """
-        return self.at(self.ranks(seed, instances, epochs), len(instances))
+        constants = self.at(self.ranks(seed, instances, epochs), len(instances))
+        draws = self.draws
+        if draws is None:
+            return constants
+        row = draws.row_of(seed, instances)
+        of_slices: dict[str, Any] = {name: array[row] for name, array in draws.of_slices.items()}
+        of_model = {name: array[row] for name, array in draws.of_model.items()}
+        return replace(constants, **of_slices, of_model=of_model, row=row)
 
     def ranks(self, seed: int, instances: NDArray[np.int64], epochs: int = 1) -> Ranks:
         """Uniform random numbers behind the constants of instances; arguments as of `draw`.
@@ -230,7 +251,7 @@ class InstanceDistributions:
             Number of instances.
         """
         swing = "temperature_swing_kelvin"
-        drawn = {
+        drawn: dict[str, Any] = {
             name: _quantiles(distribution, ranks.get(name))
             for name, distribution in (self.of_slices | {swing: getattr(self, swing)}).items()
         }
@@ -246,6 +267,8 @@ class InstanceDistributions:
         UserError
             If instances differ.
         """
+        if self.draws is not None:
+            raise UserError("draws: constants that differ from row to row are not supported here")
         swing = {"temperature_swing_kelvin": self.temperature_swing_kelvin}
         distributions = self.of_slices | swing
         for name, distribution in distributions.items():
@@ -259,19 +282,53 @@ class InstanceDistributions:
                 f"shares of environment {self.time_fractions.environment!r} differ from instance "
                 "to instance, which is not supported here"
             )
-        return InstanceConstants(**{n: np.array(d.numbers[0]) for n, d in distributions.items()})
+        given: dict[str, Any] = {n: np.array(d.numbers[0]) for n, d in distributions.items()}
+        return InstanceConstants(**given)
+
+    @property
+    def highest_vt0_volts(self) -> float:
+        """Largest threshold voltage of any instance."""
+        drawn = {} if self.draws is None else self.draws.of_slices
+        return float(np.max(drawn.get("vt0_volts", self.vt0_volts.bounds[1])))
 
     @property
     def extremes(self) -> Transistors:
-        """Transistors at all bounds of the distributions; the largest shift is among theirs."""
+        """Transistors at all bounds of the distributions; the largest shift is among theirs.
+
+        With draws, there are as many of them for each row: first those of the first row.
+        """
         kelvin = np.add(self.temperature_kelvin.bounds, self.temperature_swing_kelvin.bounds)
         bounds = np.array(list(product(self.vt0_volts.bounds, kelvin, self.shift_factor.bounds))).T
+        if self.draws is not None:
+            bounds = self._extremes_of_rows(self.draws, bounds)
         if self.time_fractions is None:
             return Transistors(*bounds)
         fractions = self.time_fractions.extremes
         count = bounds.shape[1]
         vt0, temperature, factor = np.repeat(bounds, fractions.shape[1], axis=1)
         return Transistors(vt0, temperature, factor, np.tile(fractions, (1, count)))
+
+    def _extremes_of_rows(
+        self, draws: ConstantDraws, bounds: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Bounds of vt0, temperature and factor, with what the rows have: float64[3, all]."""
+        each = bounds.shape[1]
+        of_rows = np.tile(bounds, (1, draws.rows))
+        swing = np.tile(np.repeat(self.temperature_swing_kelvin.bounds, 2), 2 * draws.rows)
+        for place, name in enumerate(("vt0_volts", "temperature_kelvin", "shift_factor")):
+            if name in draws.of_slices:
+                of_rows[place] = np.repeat(draws.of_slices[name], each)
+                of_rows[place] += swing if name == "temperature_kelvin" else 0.0
+        return of_rows
+
+    @property
+    def row_of_extremes(self) -> NDArray[np.int64]:
+        """Row of the draws to which each of the `extremes` belongs; empty without draws."""
+        if self.draws is None:
+            return np.empty(0, np.int64)
+        fractions = self.time_fractions
+        each = 8 * (1 if fractions is None else fractions.extremes.shape[1])
+        return np.repeat(np.arange(self.draws.rows), each)
 
 
 def _uniform(

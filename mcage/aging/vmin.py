@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def aged_vmin(
-    vmin_volts: ArrayLike, dvth_volts: ArrayLike, coefficient: float = 1.0
+    vmin_volts: ArrayLike, dvth_volts: ArrayLike, coefficient: ArrayLike = 1.0
 ) -> NDArray[np.float64]:
     """Return the minimum supply voltage of aged cells, in volts.
 
@@ -21,7 +21,7 @@ def aged_vmin(
         Vmin of the cells as manufactured, in volts.
     dvth_volts : array, same shape
         Larger of the shifts of each cell's T0 and T1, in volts, at least 0.
-    coefficient : float
+    coefficient : float, or array of the same shape
         Vmin growth per shift, in V/V.
 
     Notes
@@ -29,7 +29,9 @@ def aged_vmin(
     The coefficient is assumed: Krishnan et al., IEDM 2006, find a growth of the order of the shift.
     For sensitivity studies take 0.5 ... 1. That the larger shift counts is assumed, too.
     """
-    grown: NDArray[np.float64] = np.asarray(vmin_volts) + coefficient * np.asarray(dvth_volts)
+    grown: NDArray[np.float64] = np.asarray(vmin_volts) + np.asarray(coefficient) * np.asarray(
+        dvth_volts
+    )
     return grown
 
 
@@ -39,14 +41,26 @@ class CellFailure:
 
     Parameters
     ----------
-    vmin_coefficient : float
-        Growth of Vmin per threshold shift, V/V.
+    vmin_coefficient : float or float64[n]
+        Growth of Vmin per threshold shift, V/V: of all, or of each of n instances or cells.
     lowest_vdd_volts : float
         Vdd at which cells must work.
     """
 
-    vmin_coefficient: float
+    vmin_coefficient: float | NDArray[np.float64]
     lowest_vdd_volts: float
+
+    def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "CellFailure":
+        """The same for selected instances or cells, also repeated."""
+        coefficient = self.vmin_coefficient
+        if isinstance(coefficient, np.ndarray) and coefficient.ndim:
+            return CellFailure(coefficient[which], self.lowest_vdd_volts)
+        return self
+
+    @property
+    def coefficients(self) -> NDArray[np.float64]:
+        """Growth of Vmin as an array: float64[n], or float64[1] for all."""
+        return np.atleast_1d(np.asarray(self.vmin_coefficient, dtype=np.float64))
 
     def are_faulty(
         self, vmin_volts: NDArray[np.float64], dvth_volts: NDArray[np.float64]

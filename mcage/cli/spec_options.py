@@ -212,6 +212,14 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             read=constants,
         ),
         SpecOption(
+            "--constants FILE",
+            "draws",
+            str,
+            "CSV file of joint draws of constants, such as a column aging.constants.eta: each "
+            "instance has a row of it.",
+            "no draws",
+        ),
+        SpecOption(
             "--vmin-coefficient FACTOR",
             "life.vmin_coefficient",
             float,

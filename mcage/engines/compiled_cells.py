@@ -22,12 +22,12 @@ _LEAST = sys.float_info.min
 
 
 class _Rates(NamedTuple):
-    """What the formula of `facelift` takes, of each: float64[I] or [1]; eta of all."""
+    """What the formula of `facelift` takes, of each: float64[I] or [1]."""
 
     stress: NDArray[np.float64]
     diffusion: NDArray[np.float64]
     activity: NDArray[np.float64]
-    eta: float
+    eta: NDArray[np.float64]
 
 
 class CompiledSeconds(TrackedSeconds):
@@ -74,7 +74,7 @@ class CompiledSeconds(TrackedSeconds):
         ages = np.full(self._instances, -1.0)
         ages[instances] = age
         fails = np.zeros(len(self._sound), dtype=bool)
-        limits = failure.vmin_coefficient, failure.lowest_vdd_volts
+        limits = failure.coefficients, failure.lowest_vdd_volts
         seconds, cells = (self._before, self.now), (self._tracked.instance, self._sound)
         vmin = self._tracked.vmin_volts
         _find_failing(*cells, vmin, *seconds, ages, _rates(shift), limits, fails)
@@ -117,19 +117,16 @@ def are_faulty(
         return failure.are_faulty(vmin_volts, shift.dvth(seconds.at(moments.part), moments.age))
     faulty = np.empty(len(vmin_volts), dtype=bool)
     times = np.ascontiguousarray(seconds.before), np.ascontiguousarray(seconds.after)
-    limits = failure.vmin_coefficient, failure.lowest_vdd_volts
+    limits = failure.coefficients, failure.lowest_vdd_volts
     _judge(vmin_volts, *times, moments.part, moments.age, _rates(shift), limits, faulty)
     return faulty
 
 
 def _rates(shift: AdditiveShift) -> _Rates:
     assert type(shift.nbti) is Facelift
-    rates = shift.rates
-    stress, diffusion, activity = (
-        np.ascontiguousarray(values, dtype=np.float64).reshape(-1)
-        for values in (rates.stress, rates.diffusion, shift.activity)
-    )
-    return _Rates(stress, diffusion, activity, shift.nbti.eta)
+    rates, eta = shift.rates, shift.of_model.get("eta", shift.nbti.eta)
+    given = (rates.stress, rates.diffusion, shift.activity, eta)
+    return _Rates(*(np.ascontiguousarray(v, dtype=np.float64).reshape(-1) for v in given))
 
 
 @compiled
@@ -180,7 +177,7 @@ def _dvth(busy: float, age: float, rates: _Rates, instance: int) -> float:
         recovered = 0.0
     recovery = diffusion * recovered
     total = diffusion * stressed + recovery
-    part = np.sqrt(rates.eta * recovery / max(total, _LEAST))
+    part = np.sqrt(_of(rates.eta, instance) * recovery / max(total, _LEAST))
     shift: float = np.sqrt(np.sqrt(_of(rates.stress, instance) * stressed)) * (1.0 - part)
     return shift
 
@@ -221,14 +218,14 @@ def _judge(
     part: NDArray[np.float64],
     age: NDArray[np.float64],
     rates: _Rates,
-    limits: tuple[float, float],
+    limits: tuple[NDArray[np.float64], float],
     faulty: NDArray[np.bool_],
 ) -> None:
     """Tell which cells fail when a part of their epochs has passed."""
     coefficient, lowest_vdd = limits
     for cell in range(len(vmin)):
         largest = _larger_dvth(before, after, cell, part[cell], age[cell], rates, cell)
-        faulty[cell] = vmin[cell] + coefficient * largest > lowest_vdd
+        faulty[cell] = vmin[cell] + _of(coefficient, cell) * largest > lowest_vdd
 
 
 @compiled
@@ -240,7 +237,7 @@ def _find_failing(
     now: NDArray[np.float64],
     ages: NDArray[np.float64],
     rates: _Rates,
-    limits: tuple[float, float],
+    limits: tuple[NDArray[np.float64], float],
     fails: NDArray[np.bool_],
 ) -> None:
     """Mark sound cells of the tail that fail; an age below 0: the instance is not looked at."""
@@ -251,7 +248,7 @@ def _find_failing(
         if not sound[cell] or age < 0:
             continue
         largest = _larger_dvth(before, now, cell, 1.0, age, rates, owner)
-        fails[cell] = vmin[cell] + coefficient * largest > lowest_vdd
+        fails[cell] = vmin[cell] + _of(coefficient, owner) * largest > lowest_vdd
 
 
 @compiled

@@ -134,7 +134,7 @@ class TrackedSeconds:
         shift : AdditiveShift
             How the transistors of all instances of the batch shift.
         failure : CellFailure
-            When cells fail.
+            When cells of all instances of the batch fail.
 
         Returns
         -------
@@ -148,7 +148,7 @@ class TrackedSeconds:
         ages = np.zeros(self._instances)
         ages[instances] = age
         shifts = shift.of(instance).dvth(seconds.at(np.ones(len(places))), ages[instance])
-        fails = failure.are_faulty(self._tracked.vmin_volts[places], shifts)
+        fails = failure.of(instance).are_faulty(self._tracked.vmin_volts[places], shifts)
         return places[fails], seconds.of(fails)
 
     def mark_faulty(self, places: NDArray[np.int64]) -> None:

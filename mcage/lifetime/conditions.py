@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from mcage.aging.additive_shift import AdditiveShift
 from mcage.aging.delay import dvth_at_delay
 from mcage.aging.environment import Environment
-from mcage.aging.nbti import SECONDS_PER_YEAR, AdditiveModel, NbtiModel
+from mcage.aging.nbti import SECONDS_PER_YEAR, AdditiveModel, NbtiModel, with_constants
 from mcage.aging.nbti.monotonicity import check_model
 from mcage.aging.sampling import InstanceConstants, InstanceDistributions
 from mcage.aging.vmin import CellFailure
@@ -90,15 +90,41 @@ class LifeConditions:
     @cached_property
     def floor_volts(self) -> float:
         """Vmin below which no cell can ever be faulty: lowest Vdd less the largest growth."""
-        growth = self.vmin_coefficient * self._largest_dvth_volts
+        growth = self._largest_growth_volts
         return self.environment.lowest_vdd_volts - growth * (1 + 1e-9)
 
     @cached_property
     def _largest_dvth_volts(self) -> float:
         """Largest shift at the horizon of any transistor within the bounds of the distributions."""
-        return self.nbti.largest_dvth(
+        return self._extreme_nbti.largest_dvth(
             self.environment, self.horizon_seconds, self.distributions.extremes
         )
+
+    @cached_property
+    def _largest_growth_volts(self) -> float:
+        """Largest growth of Vmin until the horizon, with the coefficient and shift of each row."""
+        draws = self.distributions.draws
+        if draws is None:
+            return self.vmin_coefficient * self._largest_dvth_volts
+        shifts = self._extreme_nbti.dvth_at(
+            self.environment, 1.0, self.horizon_seconds, self.distributions.extremes
+        )
+        coefficient = draws.of_slices.get("vmin_coefficient")
+        if coefficient is None:
+            return self.vmin_coefficient * float(np.max(shifts))
+        return float(np.max(coefficient[self.distributions.row_of_extremes] * shifts))
+
+    @cached_property
+    def _extreme_nbti(self) -> NbtiModel:
+        """The model of the transistors at the bounds of the distributions."""
+        draws = self.distributions.draws
+        rows = self.distributions.row_of_extremes
+        of_model = {} if draws is None else draws.of_model
+        return with_constants(self.nbti, {name: array[rows] for name, array in of_model.items()})
+
+    def _nbti_of(self, constants: InstanceConstants) -> NbtiModel:
+        """The model of the transistors of instances."""
+        return with_constants(self.nbti, constants.of_model)
 
     @property
     def sums_suffice(self) -> bool:
@@ -114,8 +140,14 @@ class LifeConditions:
             See `mcage.aging.nbti.monotonicity.check_model`.
         """
         if not self.sums_suffice:
+            distributions = self.distributions
+            of_model = {} if distributions.draws is None else distributions.draws.of_model
             check_model(
-                self.nbti, self.environment, self.horizon_seconds, self.distributions.extremes
+                self.nbti,
+                self.environment,
+                self.horizon_seconds,
+                distributions.extremes,
+                (distributions.row_of_extremes, of_model),
             )
 
     def additive_shift(self, constants: InstanceConstants | None = None) -> AdditiveShift:
@@ -137,38 +169,51 @@ class LifeConditions:
         assert isinstance(self.nbti, AdditiveModel)
         return AdditiveShift(
             nbti=self.nbti,
-            rates=self.nbti.rates(self.environment, given.transistors),
+            rates=self._nbti_of(given).rates(self.environment, given.transistors),
             activity=self._switched_on(given),
+            of_model=given.of_model,
         )
 
     def history(self, constants: InstanceConstants | None = None) -> History:
         """What epochs do to the transistors of instances; see `additive_shift` for arguments."""
         given = self._checked(constants)
+        nbti = self._nbti_of(given)
         return History(
             nbti=self.nbti,
             rates=tuple(
-                self.nbti.rates(self.environment, given.in_epoch(epoch).transistors)
+                nbti.rates(self.environment, given.in_epoch(epoch).transistors)
                 for epoch in range(self.epochs)
             ),
             edges=tuple(years * SECONDS_PER_YEAR for years in self.epoch_edges_years),
             activity=self._switched_on(given),
+            of_model=given.of_model,
         )
 
-    @property
-    def cell_failure(self) -> CellFailure:
-        """When cells fail."""
-        return CellFailure(self.vmin_coefficient, self.environment.lowest_vdd_volts)
+    def cell_failure(self, constants: InstanceConstants | None = None) -> CellFailure:
+        """When cells of instances fail; see `additive_shift` for arguments."""
+        drawn = None if constants is None else constants.vmin_coefficient
+        coefficient = self.vmin_coefficient if drawn is None else drawn
+        return CellFailure(coefficient, self.environment.lowest_vdd_volts)
+
+    def alpha(self, constants: InstanceConstants | None = None) -> NDArray[np.float64]:
+        """Exponent of the alpha-power law; see `additive_shift` for arguments."""
+        of_model = {} if constants is None else constants.of_model
+        return np.asarray(of_model.get("alpha", self.nbti.alpha))
 
     def delay_limit(self, constants: InstanceConstants | None = None) -> DelayLimit:
         """When transistors of instances are too slow; see `additive_shift` for arguments."""
         given = self._given(constants)
-        limit = dvth_at_delay(
-            self.delay_guardband,
-            self.environment.highest_vdd_volts,
-            given.vt0_volts,
-            self.nbti.alpha,
-        )
-        return DelayLimit(given.vt0_volts, np.asarray(limit))
+        alpha, drawn = self.alpha(given), given.delay_guardband
+        guardband = np.asarray(self.delay_guardband if drawn is None else drawn)
+        vdd_volts = self.environment.highest_vdd_volts
+        if not alpha.ndim and not guardband.ndim:
+            limit = dvth_at_delay(float(guardband), vdd_volts, given.vt0_volts, float(alpha))
+            return DelayLimit(given.vt0_volts, np.asarray(limit))
+        # A power of each by itself, as of all: an array of powers may be rounded differently.
+        each = np.broadcast_arrays(guardband, given.vt0_volts, alpha)
+        rows = zip(*(array.tolist() for array in each), strict=True)
+        limits = [dvth_at_delay(increase, vdd_volts, vt0, a) for increase, vt0, a in rows]
+        return DelayLimit(given.vt0_volts, np.array(limits))
 
     def _switched_on(self, constants: InstanceConstants) -> NDArray[np.float64]:
         """Fraction of the time that replays stand for."""
@@ -177,10 +222,10 @@ class LifeConditions:
     def _checked(self, constants: InstanceConstants | None) -> InstanceConstants:
         """Constants of instances, refused if they shift further than the floor allows for."""
         given = self._given(constants)
-        seconds = self.horizon_seconds
+        seconds, nbti = self.horizon_seconds, self._nbti_of(given)
         epochs = range(self.epochs) if given.temperature_swing_kelvin.ndim else [0]
         largest = max(
-            self.nbti.largest_dvth(self.environment, seconds, given.in_epoch(epoch).transistors)
+            nbti.largest_dvth(self.environment, seconds, given.in_epoch(epoch).transistors)
             for epoch in epochs
         )
         bound = self._largest_dvth_volts

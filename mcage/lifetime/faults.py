@@ -17,7 +17,7 @@ class NewFaults:
     Attributes
     ----------
     failure : CellFailure
-        When their cells fail.
+        When each of the cells fails.
     span : EpochSpan
         The epochs.
     earlier : EntryFaults
@@ -43,7 +43,7 @@ class NewFaults:
         chosen[which] = True
         kept = np.flatnonzero(chosen[self.cells.instance])
         return NewFaults(
-            self.failure,
+            self.failure.of(kept),
             self.span.of(which),
             self.earlier.of(which),
             self.places[kept],

@@ -120,6 +120,7 @@ class _Simulation:
         self.tail, self.entries = batch.new.tail, batch.new.faults.of(np.arange(count))
         self.conditions, self.batch, self.engine = conditions, batch, engine
         self.delay_limit = conditions.delay_limit(batch.constants)
+        self.failure = conditions.cell_failure(batch.constants)
         self.kernel_of_epoch = batch.kernel_of_epoch
         self.learnt = engine.learnt(fault_free.duties.replays, count)
         self.feasibility = Feasibility(
@@ -220,10 +221,9 @@ class _Simulation:
 
     def _new_faults(self, instances: NDArray[np.int64]) -> NewFaults:
         """Faults that appear in the last epochs of instances."""
-        failure = self.conditions.cell_failure
-        places, degradation = self.degradation.failing(instances, failure)
+        places, degradation = self.degradation.failing(instances, self.failure)
         return NewFaults(
-            failure=failure,
+            failure=self.failure.of(self.tail.instance[places]),
             span=self.degradation.span.of(instances),
             earlier=self.entries.of(instances),
             places=places,
@@ -334,7 +334,7 @@ class _Simulation:
                 dvth.max(axis=1),
                 self.conditions.environment.highest_vdd_volts,
                 self.delay_limit.vt0_volts,
-                self.conditions.nbti.alpha,
+                self.conditions.alpha(self.batch.constants),
             ),
             sampled=SampledCells(self.degradation, count, lived, age),
             epoch_max_dvth_volts=self.epoch_max_dvth,

@@ -12,6 +12,7 @@ from pydantic import Field, field_validator, model_validator
 from mcage.aging.environment import PRESETS, PRESETS_AT_SCENARIO_VDD
 from mcage.distributions import Distribution
 from mcage.plain_text import shortened
+from mcage.spec.draws import Draws, check_draws, with_draws
 from mcage.spec.environments import Point, check_environments
 from mcage.spec.epochs import epoch_edges, with_periods
 from mcage.spec.sections import (
@@ -78,11 +79,14 @@ class SweepSpec(StudySpec):
     """Rule by which the sweep may end before it has computed all `instances`."""
     operating_points: dict[Name, Annotated[tuple[Point, ...], Field(min_length=1)]] | None = None
     """Operating points of user-defined environments, by name; None: there are presets only."""
+    draws: Draws | None = None
+    """Joint draws of constants, of which each instance has a row, or the CSV file that holds them;
+    None: constants are those of the other keys."""
 
     @classmethod
     def plain(cls, fields: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields with `workload.periods` in place of `workload.period_years`."""
-        return with_periods(fields)
+        """Return the fields with `workload.periods` for `workload.period_years`, and draws read."""
+        return with_periods(with_draws(fields))
 
     @field_validator("techniques", "environments", "scenarios", "vdd_volts")
     @classmethod
@@ -100,16 +104,32 @@ class SweepSpec(StudySpec):
 
     @model_validator(mode="after")
     def _held_for_one_activity(self) -> Self:
-        if self.life.idle == "held" and isinstance(self.life.activity, str):
+        drawn = self.draws is not None and "life.activity" in self.draws.columns
+        if self.life.idle == "held" and (drawn or isinstance(self.life.activity, str)):
+            given = "drawn" if drawn else shortened(self.life.activity)
             raise ValueError(
-                f"life.activity = {shortened(self.life.activity)} must be one number where "
+                f"life.activity = {given} must be one number where "
                 "life.idle = 'held', since all instances replay the same passes, idle time included"
             )
         return self
 
     @model_validator(mode="after")
+    def _draws_make_sense(self) -> Self:
+        if self.draws is not None:
+            check_draws(self.draws, self.life, self.aging)
+        return self
+
+    @property
+    def _temperature(self) -> Distribution:
+        """Temperature of a slice; of draws, a distribution with their bounds."""
+        drawn = None if self.draws is None else self.draws.bounds("life.temperature_kelvin")
+        if drawn is None:
+            return Distribution.of(self.life.temperature_kelvin)
+        return Distribution("uniform", drawn)
+
+    @model_validator(mode="after")
     def _environments_make_sense(self) -> Self:
-        temperature = Distribution.of(self.life.temperature_kelvin)
+        temperature = self._temperature
         swing = Distribution.of(self.life.temperature_swing_kelvin)
         defined = self.operating_points or {}
         check_environments(defined, temperature, swing)
@@ -125,7 +145,7 @@ class SweepSpec(StudySpec):
     @model_validator(mode="after")
     def _swings_stay_in_range(self) -> Self:
         kelvin, swing = self.life.temperature_kelvin, self.life.temperature_swing_kelvin
-        (low, high), (down, up) = (Distribution.of(value).bounds for value in (kelvin, swing))
+        (low, high), (down, up) = self._temperature.bounds, Distribution.of(swing).bounds
         coldest, hottest = low + down, high + up
         if not 200 <= coldest <= hottest <= 450:
             raise ValueError(

@@ -19,7 +19,7 @@ from mcage.random import stream_key, successive_streams
 from mcage.spec import SweepSpec
 from mcage.sweep.cases import PlannedCase
 from mcage.sweep.plan import SweepPlan, kernels_of_periods
-from mcage.sweep.variables import DVTH_BIN_EDGES_MV, VARIABLES
+from mcage.sweep.variables import DRAW, DVTH_BIN_EDGES_MV, VARIABLES
 from mcage.variation import NewSlices, TailCells
 
 SAMPLED_CELLS = 128
@@ -171,7 +171,8 @@ class _Batch:
     def _arrays_of_instances(self) -> Arrays:
         """What is the same in all cases."""
         count, constants = len(self._instances), self._constants
-        return {
+        row = {} if constants.row is None else {DRAW.name: constants.row.astype(np.int32)}
+        return row | {
             "workload": self._workload.astype(np.int16),
             **{name: np.broadcast_to(getattr(constants, name), count) for name in OF_SLICES},
             "temperature_swing_kelvin": np.broadcast_to(

@@ -83,7 +83,7 @@ def _planned(
     # Temperatures that differ are drawn by instance; the environment is given the middle one.
     temperature_kelvin = distributions.temperature_kelvin.at(0.5)
     points, fractions = operating_points(spec, case, temperature_kelvin)
-    _check_threshold(spec, points, distributions.vt0_volts.bounds[1])
+    _check_threshold(spec, points, distributions.highest_vt0_volts)
     _check_fault_voltage(case, points, faults)
     lds_rows = spec.registers.lds_rows
     return PlannedCase(
@@ -119,12 +119,13 @@ def _check_threshold(spec: SweepSpec, points: Environment, highest_vt0_volts: fl
             f"operating_points.{points.name}: its highest Vdd, {highest_vdd_volts:g} V, "
             f"must exceed the threshold voltage, {highest_vt0_volts:g} V"
         )
+    drawn = {} if spec.draws is None else dict.fromkeys(spec.draws.columns, "drawn")
     given = {
         "aging.vt0_volts": spec.aging.vt0_volts,
         "aging.constants.vt0_volts": (spec.aging.constants or {}).get("vt0_volts"),
-    }
+    } | drawn
     for key, vt0 in given.items():
-        if vt0 is not None:
+        if vt0 is not None and key.endswith("vt0_volts"):
             raise UserError(
                 f"{key} = {vt0!r}: {highest_vt0_volts:g} V must stay below the highest Vdd of "
                 f"environment {points.name!r}, {highest_vdd_volts:g} V"

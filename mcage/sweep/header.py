@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 from mcage.results.header import INSTANCE, Header
 from mcage.results.quantity import Quantity
 from mcage.results.variable import Coordinate, Variable
-from mcage.sweep.variables import DVTH_BIN_EDGES_MV, TRANSISTORS, VARIABLES, WRITE_KINDS
+from mcage.spec.draws import check_key
+from mcage.sweep.variables import DRAW, DVTH_BIN_EDGES_MV, TRANSISTORS, VARIABLES, WRITE_KINDS
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class SweepHeader(Header):
     caveats : tuple of str
         What must be said wherever the results are shown: of traces that are no plain recordings,
         and of what nobody knows of another slice than that of the papers.
+    draws : tuple of (str, str, tuple of float)
+        Columns of the joint draws of constants: key of the spec, unit, and a value for each row.
 
     Raises
     ------
@@ -69,6 +72,7 @@ class SweepHeader(Header):
     epoch_edges_years: tuple[float, ...]
     operating_points: int
     caveats: tuple[str, ...] = ()
+    draws: tuple[tuple[str, str, tuple[float, ...]], ...] = ()
 
     command: ClassVar[str] = "mcage sweep --engine {engine}"
     table: ClassVar[str] = "mcage.report.tables.summary"
@@ -97,7 +101,7 @@ class SweepHeader(Header):
     @property
     def variables(self) -> tuple[Variable, ...]:
         """What a sweep computes."""
-        return VARIABLES
+        return (*VARIABLES, DRAW) if self.draws else VARIABLES
 
     @property
     def quantities(self) -> Mapping[str, Quantity]:
@@ -112,8 +116,13 @@ class SweepHeader(Header):
         return self.epoch_edges_years[-1]
 
     def declaration(self) -> dict[str, Any]:
-        """The caveats, where there are any."""
-        return {"caveats": json.dumps(self.caveats)} if self.caveats else {}
+        """The caveats, and the constants that are drawn with their units, where there are any."""
+        units = {key: unit for key, unit, _ in self.draws}
+        return {
+            name: json.dumps(value)
+            for name, value in (("caveats", self.caveats), ("drawn_constants", units))
+            if value
+        }
 
     @cached_property
     def coordinates(self) -> tuple[Coordinate, ...]:
@@ -135,14 +144,18 @@ class SweepHeader(Header):
             "dvth_bin_lower_mv": edges_mv[:-1],
             "dvth_bin_upper_mv": edges_mv[1:],
         }
-        return tuple(Coordinate(label, contents[label.name]) for label in LABELS)
+        contents |= {key: values for key, _, values in self.draws}
+        contents["row"] = range(len(self.draws[0][2]) if self.draws else 0)
+        labels = _labels({key: unit for key, unit, _ in self.draws})
+        return tuple(Coordinate(label, contents[label.name]) for label in labels)
 
     @classmethod
     def declared(
         cls, study: str, attributes: Mapping[str, Any]
     ) -> tuple[tuple[Variable, ...], tuple[Variable, ...]]:
-        """Variables and coordinates of sweeps; no attribute changes them."""
-        return VARIABLES, LABELS
+        """Variables and coordinates of sweeps, with those of joint draws where there are any."""
+        drawn = _drawn(attributes)
+        return ((*VARIABLES, DRAW) if drawn else VARIABLES), _labels(drawn)
 
     @classmethod
     def grid_fields(
@@ -158,6 +171,7 @@ class SweepHeader(Header):
             "epoch_edges_years": [0.0, *contents["epoch_end_years"]],
             "operating_points": len(contents["operating_point"]),
             "caveats": json.loads(attributes.get("caveats", "[]")),
+            "draws": [(key, unit, contents[key]) for key, unit in _drawn(attributes).items()],
         }
 
 
@@ -198,3 +212,27 @@ LABELS = (
     _number("dvth_bin_upper_mv", "dvth_bin", "mV", "upper border of the bin"),
 )
 """The coordinates of a sweep, in the order of its files."""
+
+
+def _labels(drawn: Mapping[str, str]) -> tuple[Variable, ...]:
+    """The coordinates of a sweep; with joint draws, also their rows and columns, by unit."""
+    if not drawn:
+        return LABELS
+    columns = (_number(key, "row", unit, f"{key} of the row") for key, unit in drawn.items())
+    return (*LABELS, _count("row", "row of the joint draws of constants"), *columns)
+
+
+def _drawn(attributes: Mapping[str, Any]) -> dict[str, str]:
+    """Units of the columns of the joint draws, by key; empty where there are none.
+
+    Raises
+    ------
+    ValueError
+        The attribute does not tell.
+    """
+    drawn = json.loads(attributes.get("drawn_constants", "{}"))
+    if not isinstance(drawn, dict) or not all(isinstance(unit, str) for unit in drawn.values()):
+        raise ValueError("attribute drawn_constants: names no constants")
+    for key in drawn:
+        check_key(key)
+    return drawn

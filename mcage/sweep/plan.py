@@ -10,6 +10,7 @@ import numpy as np
 from llvmlite.binding import get_host_cpu_name
 from numpy.typing import NDArray
 
+from mcage.aging.draws import ConstantDraws
 from mcage.aging.nbti import NbtiModel, nbti_model
 from mcage.aging.sampling import InstanceDistributions
 from mcage.concurrency import usable_cores
@@ -24,6 +25,7 @@ from mcage.lifetime.costs import Meter
 from mcage.lifetime.fault_free import FaultFreeReplays, fault_free_replays
 from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.spec import SweepSpec
+from mcage.spec.draws import OF_MODEL, Draws
 from mcage.spec.sections import Aging, Geometry, Workload
 from mcage.spec.workload_mix import draw_kernels
 from mcage.sweep.cases import plan_cases
@@ -318,4 +320,38 @@ def _distributions(spec: SweepSpec, nbti: NbtiModel) -> InstanceDistributions:
         shift_factor=Distribution.of(spec.aging.shift_factor),
         activity=Distribution.of(spec.life.activity),
         temperature_swing_kelvin=Distribution.of(spec.life.temperature_swing_kelvin),
+        draws=_draws(spec, nbti),
     )
+
+
+def _draws(spec: SweepSpec, nbti: NbtiModel) -> ConstantDraws | None:
+    """Joint draws as instances have them; an amplitude that is calibrated is so row by row."""
+    draws = spec.draws
+    if draws is None:
+        return None
+    columns = {key: np.array(values) for key, values in draws.columns.items()}
+    of_slices = {
+        key.partition(".")[2]: values
+        for key, values in columns.items()
+        if not key.startswith(OF_MODEL)
+    }
+    of_model: dict[str, NDArray[np.float64]] = {}
+    if draws.of_model:
+        models = [_model_of_row(spec, draws, row) for row in range(draws.rows)]
+        varying = [
+            name
+            for name, value in vars(nbti).items()
+            if name in draws.of_model or any(getattr(m, name) != value for m in models)
+        ]
+        of_model = {name: np.array([getattr(m, name) for m in models]) for name in varying}
+    if "vt0_volts" in of_model:  # of the instances, which hand it to the model
+        of_slices["vt0_volts"] = of_model.pop("vt0_volts")
+    return ConstantDraws(draws.rows, of_slices, of_model, spec.faults.slices_per_chip)
+
+
+def _model_of_row(spec: SweepSpec, draws: Draws, row: int) -> NbtiModel:
+    given = {name: draws.columns[OF_MODEL + name][row] for name in draws.of_model}
+    try:
+        return nbti_model(spec.aging.model, {**(spec.aging.constants or {}), **given})
+    except UserError as error:
+        raise UserError(f"{draws.place(row)}: {error}") from error

@@ -8,6 +8,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.aging.nbti import constants
 from mcage.campaign.study import Study
 from mcage.concurrency import usable_cores
 from mcage.engines.interface import Engine
@@ -16,6 +17,7 @@ from mcage.plugins import plugin_modules
 from mcage.results.conform import Arrays, joined
 from mcage.results.header import SCHEMA_VERSION, Header
 from mcage.spec import SweepSpec
+from mcage.spec.draws import DRAWN, OF_MODEL
 from mcage.sweep.batch import batch_by_work, batches, compute_batch
 from mcage.sweep.halving import Halving, Say
 from mcage.sweep.header import SweepHeader
@@ -88,6 +90,7 @@ class Sweep:
             operating_points=plan.operating_points,
             epoch_edges_years=spec.epoch_edges_years,
             caveats=plan.caveats,
+            draws=_columns(spec),
             engine=plan.engine.name,
             engine_reason=self._reason,
             device=device_of(plan.engine),
@@ -164,6 +167,15 @@ def study_of_header(header: Header) -> Study:
     spec = SweepSpec.from_mapping(tomllib.loads(header.spec_toml))
     engine, _ = select_engine(header.engine, threads=usable_cores())
     return Sweep(spec, engine, header.engine_reason).study
+
+
+def _columns(spec: SweepSpec) -> tuple[tuple[str, str, tuple[float, ...]], ...]:
+    """Columns of the joint draws of a sweep, if it has any: key, unit, values."""
+    if spec.draws is None:
+        return ()
+    of_model = constants(spec.aging.model) if spec.draws.of_model else {}
+    units = DRAWN | {OF_MODEL + name: constant.unit for name, constant in of_model.items()}
+    return tuple((key, units[key], values) for key, values in spec.draws.columns.items())
 
 
 def _plug_ins(spec: SweepSpec) -> set[str]:

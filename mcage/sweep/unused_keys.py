@@ -46,8 +46,9 @@ def refuse_unused(spec: SweepSpec) -> None:
     """
     techniques = [technique(name) for name in spec.techniques]
     given, defaults = (either.model_dump(mode="json") for either in (spec, SweepSpec()))
+    drawn = () if spec.draws is None else tuple(spec.draws.columns)
     for key in _KEYS:
-        value = _at(given, key.name)
+        value = "drawn" if key.name in drawn else _at(given, key.name)
         if value != _at(defaults, key.name) and not key.is_used(spec, techniques):
             raise UserError(f"{key.name} = {shortened(value)}: {key.reason(spec)}")
 

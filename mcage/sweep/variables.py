@@ -258,3 +258,14 @@ VARIABLES = (
     ),
 )
 """What a sweep computes, in the order of its files."""
+
+DRAW = Variable(
+    "draw",
+    ("instance",),
+    "int32",
+    "1",
+    "row of the constants of the instance",
+    "In the table of joint draws, counted from 0.",
+    within="row",
+)
+"""What a sweep with joint draws of constants computes besides."""

@@ -222,7 +222,8 @@ def live(engine, duties, seed):
         sampled,
     )
     stress = engine.stress(duties, tracked, instances)
-    shift, failure, age = slow_shift(of_cells, instances), CellFailure(1.0, 1.0), 0.0
+    growth = np.linspace(0.8, 1.2, instances)
+    shift, failure, age = slow_shift(of_cells, instances), CellFailure(growth, 1.0), 0.0
     mild, heavy = (seeded_fault_maps(seed)[which] for seed, which in ((5, 1), (6, 2)))
     history, failed = [], []
     for fault_map in (np.zeros_like(mild), np.zeros_like(mild), mild, mild, heavy):
@@ -250,10 +251,14 @@ def live(engine, duties, seed):
 
 
 def slow_shift(rng, instances):
-    """How transistors of slices shift that are busy for a part of the time, each another one."""
+    """How transistors of slices shift that are busy for a part of the time, each another one.
+
+    They recover differently, too.
+    """
     stress = facelift().stress_rate(environment("nominal", 1.0))
     rates = Rates(stress * rng.uniform(0.5, 1, instances), np.ones(()))
-    return AdditiveShift(facelift(), rates, rng.uniform(0.2, 1, instances))
+    eta = np.linspace(0.2, 0.5, instances)
+    return AdditiveShift(facelift(), rates, rng.uniform(0.2, 1, instances), {"eta": eta})
 
 
 def assert_same_lives(engines, duties, seed):

@@ -16,7 +16,14 @@ from mcage.aging.nbti.constants import (
 )
 from mcage.aging.nbti.facelift import Facelift, facelift
 from mcage.aging.nbti.finfet_planar import FinFetPlanar, finfet, planar
-from mcage.aging.nbti.model import NOMINAL_TRANSISTORS, AdditiveModel, NbtiModel, Rates, Transistors
+from mcage.aging.nbti.model import (
+    NOMINAL_TRANSISTORS,
+    AdditiveModel,
+    NbtiModel,
+    Rates,
+    Transistors,
+    with_constants,
+)
 
 __all__ = [
     "BOLTZMANN_EV_PER_KELVIN",
@@ -38,4 +45,5 @@ __all__ = [
     "finfet",
     "nbti_model",
     "planar",
+    "with_constants",
 ]

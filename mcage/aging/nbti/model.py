@@ -8,9 +8,10 @@ is measured against what has diffused meanwhile.
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import reduce
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -72,6 +73,23 @@ def _check(name: str, values: ArrayLike | None, lowest: float, highest: float, u
 
 
 NOMINAL_TRANSISTORS = Transistors()
+
+
+def with_constants(model: "NbtiModel", arrays: Mapping[str, NDArray[np.float64]]) -> "NbtiModel":
+    """Return a model that ships with mcage with arrays in place of some of its constants.
+
+    Parameters
+    ----------
+    model : NbtiModel
+        The model.
+    arrays : mapping
+        Values by name of the constant. They broadcast against the transistors of a state, as those
+        of `Transistors` do; where there are none, the model is returned as it is.
+    """
+    if not arrays:
+        return model
+    changed: Any = replace(cast(Any, model), **arrays)
+    return cast("NbtiModel", changed)
 
 
 @dataclass(frozen=True, eq=False)

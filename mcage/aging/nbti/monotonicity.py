@@ -1,12 +1,12 @@
 """What simulated lives rely on in an NBTI model, checked with random histories before a sweep."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcage.aging.environment import Environment
-from mcage.aging.nbti.model import NbtiModel, Rates, Transistors
+from mcage.aging.nbti.model import NbtiModel, Rates, Transistors, with_constants
 from mcage.aging.nbti.user_defined import label_of
 from mcage.errors import UserError
 
@@ -18,9 +18,16 @@ EPOCHS = 5
 ROUNDING = 1e-9
 """Relative difference of shifts that may be rounding."""
 
+_NO_ROWS = np.empty(0, np.int64)
+_NO_CONSTANTS: Mapping[str, NDArray[np.float64]] = {}
+
 
 def check_model(
-    model: NbtiModel, environment: Environment, seconds: float, transistors: Transistors
+    model: NbtiModel,
+    environment: Environment,
+    seconds: float,
+    transistors: Transistors,
+    draws: tuple[NDArray[np.int64], Mapping[str, NDArray[np.float64]]] = (_NO_ROWS, _NO_CONSTANTS),
 ) -> None:
     """Refuse a model under which random histories show that branch and bound is wrong.
 
@@ -35,6 +42,10 @@ def check_model(
     transistors : Transistors
         Extreme transistors: float64[k], or a number for all. Each epoch has the rates of one of
         them.
+    draws : (int64[k], mapping)
+        Where constants of the model differ from row to row of a table: the row of each of the
+        extreme transistors, rising and equally many of each, and float64[rows] by name. A history
+        keeps to the constants of a row.
 
     Raises
     ------
@@ -43,9 +54,15 @@ def check_model(
         and more in none, has shifted further; or an epoch in two pieces gives another shift.
     """
     rng = np.random.default_rng(0)
-    rates = model.rates(environment, transistors)
+    row, columns = draws
+    of_each = {name: values[row] for name, values in columns.items()}
+    rates = with_constants(model, of_each).rates(environment, transistors)
     of_all = np.broadcast_arrays(np.atleast_1d(rates.stress), rates.diffusion)
-    drawn = rng.integers(len(of_all[0]), size=(EPOCHS, HISTORIES))
+    rows = int(row[-1]) + 1 if len(row) else 1
+    each = len(of_all[0]) // rows
+    of_history = np.arange(HISTORIES) % rows
+    drawn = of_history * each + rng.integers(each, size=(EPOCHS, HISTORIES))
+    model = with_constants(model, {name: values[of_history] for name, values in columns.items()})
     rates_of_epochs = [Rates(*(values[which] for values in of_all)) for which in drawn]
     lengths = rng.dirichlet(np.full(EPOCHS, 0.5), HISTORIES).T * seconds
     # Duties close to none and to all of the time as often as others, and exactly these.

@@ -160,6 +160,7 @@ _TAKEN: dict[str, dict[str, str]] = {
         "aging.vt0_volts": "",
         "faults.slices_per_chip": "",
         "stopping": "",
+        "draws": "",
     },
 }
 """Keys of the levels that are decided elsewhere, and by which key of this spec; if it is a key."""
@@ -172,6 +173,7 @@ _REASONS = {
     ("sweep", "life.temperature_kelvin"): "temperatures are those of the SMs",
     ("sweep", "life.temperature_swing_kelvin"): "temperatures are those of the SMs",
     ("sweep", "aging.vt0_volts"): "cell_vt0 and gating.variation decide it",
+    ("sweep", "draws"): "SMs and their cells have the same constants",
     ("sweep", "faults.slices_per_chip"): "slices_per_sm and the GPU decide it",
     ("sweep", "stopping"): "the study has a stopping rule of its own, stopping",
 }

@@ -50,7 +50,7 @@ class CellDegradation(ABC):
         Parameters
         ----------
         failure : CellFailure
-            When cells fail.
+            When each of the cells fails.
         vmin_volts, moment : float64[n]
             Vmin of the cells as manufactured; the moments.
         """
@@ -121,7 +121,7 @@ class Degradation(ABC):
         instances : int64[n]
             Positions in the batch, in rising order.
         failure : CellFailure
-            When cells fail.
+            When cells of all instances of the batch fail.
 
         Returns
         -------

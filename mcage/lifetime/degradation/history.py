@@ -1,12 +1,13 @@
 """The history of transistors: what each epoch does to those of a batch of instances."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.aging.nbti import NbtiModel, Rates
+from mcage.aging.draws import Columns
+from mcage.aging.nbti import NbtiModel, Rates, with_constants
 
 TOGETHER = 1 << 13
 """Transistors that are advanced together, so that their states stay in the cache."""
@@ -30,12 +31,20 @@ class History:
     activity : array
         Fraction of the time in which cells hold what is replayed: float64[n], or a number for all;
         the rest of it they are off.
+    of_model : mapping
+        Constants of the model that differ, by name: float64[n] each.
     """
 
     nbti: NbtiModel
     rates: tuple[Rates, ...]
     edges: tuple[float, ...]
     activity: NDArray[np.float64]
+    of_model: Columns = field(default_factory=dict)
+
+    def model_of(self, instance: NDArray[np.int64]) -> NbtiModel:
+        """The model of transistors, by the instance of each."""
+        of_model = {name: values[instance] for name, values in self.of_model.items()}
+        return with_constants(self.nbti, of_model)
 
     def advance(
         self,
@@ -65,7 +74,7 @@ class History:
             rates = Rates(_of(rates.stress, instance), _of(rates.diffusion, instance))
         if activity.ndim or float(activity) != 1.0:
             duty = duty * _of(activity, instance)
-        return self.nbti.advance(state, rates, duty, seconds)
+        return self.model_of(instance).advance(state, rates, duty, seconds)
 
     def dvth(
         self,
@@ -95,7 +104,7 @@ class History:
             for epoch in range(epochs):
                 seconds = self._seconds(epoch, epochs, moment[owner])
                 state = self.advance(state, epoch, owner, duty(epoch, chunk), seconds)
-            shift[chunk] = self.nbti.dvth_of(state)
+            shift[chunk] = self.model_of(owner).dvth_of(state)
         return shift
 
     def life_duty(

@@ -68,7 +68,7 @@ class StepwiseCells(CellDegradation):
             state = self.history.advance(
                 self.state[..., places], epoch, self.instance[places], self.duty[:, places], seconds
             )
-            shift[:, places] = self.history.nbti.dvth_of(state)
+            shift[:, places] = self.history.model_of(self.instance[places]).dvth_of(state)
         return shift
 
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "StepwiseCells":
@@ -188,7 +188,7 @@ class StepwiseDegradation(Degradation):
         places = np.flatnonzero(self._sound & among[self._tracked.instance[: len(self._sound)]])
         cells = self._cells(places)
         shift = cells.dvth(self.span.end[cells.instance])
-        fails = failure.are_faulty(self._tracked.vmin_volts[places], shift)
+        fails = failure.of(cells.instance).are_faulty(self._tracked.vmin_volts[places], shift)
         return places[fails], cells.of(fails)
 
     def mark_faulty(self, places: NDArray[np.int64]) -> None:

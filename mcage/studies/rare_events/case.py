@@ -226,6 +226,11 @@ def rare_case(
         raise UserError(
             f"age = {age_years:g} years, expected 0 ... {spec.life.horizon_years:g}, the horizon"
         )
+    if spec.draws is not None:
+        raise UserError(
+            "draws: an estimate of rare events is of one set of constants; give those of a row, "
+            "such as --constant eta=0.3, or use mcage sweep"
+        )
     single = SingleCase(spec, engine, "an estimate of rare events", like)
     plan = single.plan
     (planned,) = plan.cases

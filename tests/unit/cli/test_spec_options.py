@@ -23,6 +23,7 @@ OF_NONE = {
     "life.spill_limit": None,
     "aging.vt0_volts": None,
     "aging.constants": None,
+    "draws": None,
     "faults.mu_volts": None,
     "faults.sigma_die_volts": None,
     "faults.sigma_systematic_volts": None,

@@ -20,7 +20,9 @@ def shift_of(rng, count, alike):
         return AdditiveShift(model, Rates(stress[0, ...], diffusion[0, ...]), np.array(1.0))
     if alike == "most":
         return AdditiveShift(model, Rates(stress, diffusion[0, ...]), np.array(activity))
-    return AdditiveShift(model, Rates(stress, diffusion), rng.random(count))
+    return AdditiveShift(
+        model, Rates(stress, diffusion), rng.random(count), {"eta": stress / 3e-11}
+    )
 
 
 @pytest.mark.parametrize("alike", ["all", "most", "none"])
@@ -38,10 +40,12 @@ def test_compiled_shifts_are_those_of_the_reference(alike, count):
     seconds, moments = CellSeconds(0.4 * busy, busy), Moments(rng.random(count), age)
     at_moment = shift.dvth(seconds.at(moments.part), age)
     # Half of the cells fail, many of them by a last bit.
-    last = np.nextafter(FAILURE.lowest_vdd_volts, rng.choice([0.0, 1.0], count))
-    vmin = last - FAILURE.vmin_coefficient * at_moment.max(axis=0)
-    faulty = are_faulty(shift, FAILURE, vmin, seconds, moments)
-    assert np.array_equal(faulty, FAILURE.are_faulty(vmin, at_moment))
+    growth = rng.random(count) if alike == "none" else FAILURE.vmin_coefficient
+    failure = CellFailure(growth, FAILURE.lowest_vdd_volts)
+    last = np.nextafter(failure.lowest_vdd_volts, rng.choice([0.0, 1.0], count))
+    vmin = last - failure.vmin_coefficient * at_moment.max(axis=0)
+    faulty = are_faulty(shift, failure, vmin, seconds, moments)
+    assert np.array_equal(faulty, failure.are_faulty(vmin, at_moment))
     assert count < 500 or 100 < faulty.sum() < 400
 
 

@@ -99,6 +99,20 @@ FIELDS = {
         },
         ("phone", 3, [], True, {"phone": []}, {"phone": 3}, {"phone": {}}, {"": [{}]}),
     ),
+    "draws": (
+        {"columns": {"aging.constants.alpha": [1.2, 1.3]}},
+        (
+            3,
+            [],
+            True,
+            {},
+            {"columns": {}},
+            {"columns": {"life.activity": []}},
+            {"columns": {"life.activity": 0.5}},
+            {"columns": {"life.epochs": [6]}},
+            *({"columns": {"life.activity": [wrong]}} for wrong in NO_NUMBERS),
+        ),
+    ),
     "stopping": (
         {"rel_ci": 0.01, "of": "spill_rate"},
         (
@@ -417,7 +431,7 @@ FLAGS = {
 
 def test_every_field_has_a_flag():
     assert sorted(key for key, _, _ in FLAGS.values()) == sorted(
-        FIELDS.keys() - {"stopping", "operating_points"}
+        FIELDS.keys() - {"stopping", "operating_points", "draws"}
     )
 
 

@@ -159,7 +159,8 @@ class CudaTrackedSeconds(TrackedSeconds):
                 np.int32(tail),
                 np.int32(len(self._tracked.cell)),
                 *self._seconds,
-                np.float64(failure.vmin_coefficient),
+                device.upload(failure.coefficients),
+                np.int64(len(failure.coefficients) > 1),
                 np.float64(failure.lowest_vdd_volts),
                 listed,
             ],
@@ -226,12 +227,13 @@ class CudaTrackedSeconds(TrackedSeconds):
         if self._shift is None or self._shift[0] is not shift:
             device, nbti = self._runner.device, shift.nbti
             assert type(nbti) is Facelift
-            given = (shift.rates.stress, shift.rates.diffusion, shift.activity)
+            eta = shift.of_model.get("eta", np.asarray(nbti.eta))
+            given = (shift.rates.stress, shift.rates.diffusion, shift.activity, eta)
             values = [np.atleast_1d(np.asarray(each, dtype=np.float64)) for each in given]
             arrays = tuple(device.upload(each) for each in values)
-            words = np.zeros(8, dtype=np.uint64)
-            words[:3] = [device.address(array) for array in arrays]
-            words[3:6] = [np.ndim(each) for each in given]
-            words[6:].view(np.float64)[:] = nbti.eta, LEAST_RECOVERY
+            words = np.zeros(9, dtype=np.uint64)
+            words[:4] = [device.address(array) for array in arrays]
+            words[4:8] = [np.ndim(each) for each in given]
+            words[8:].view(np.float64)[:] = LEAST_RECOVERY
             self._shift = shift, device.upload(words), arrays
         return self._shift[1]

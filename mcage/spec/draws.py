@@ -1,0 +1,250 @@
+"""Joint draws of constants: a table with a column for each constant, from a CSV file or a spec.
+
+    aging.constants.amplitude,aging.constants.activation_energy_ev,life.vmin_coefficient
+    189545.4,0.13,1.0
+    201300,0.1315,0.83
+
+A spec keeps the values and not the name of the file: they are what decides results.
+"""
+
+import csv
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError, field_validator
+
+from mcage.errors import UserError
+from mcage.files.inputs import MIB, UnreadableFileError, read_regular
+from mcage.plain_text import one_line, shortened
+from mcage.spec.sections import Aging, Life, Section
+
+OF_MODEL = "aging.constants."
+"""Beginning of the keys of the constants of the NBTI model."""
+
+DRAWN = {
+    "life.temperature_kelvin": "K",
+    "life.activity": "1",
+    "life.delay_guardband": "1",
+    "life.vmin_coefficient": "1",
+    "aging.vt0_volts": "V",
+    "aging.shift_factor": "1",
+}
+"""Keys of a spec that may be drawn jointly besides the constants of the model; units."""
+
+MOST_ROWS = 10_000
+"""Largest number of rows."""
+
+MOST_VALUES = 100_000
+"""Largest number of values; every file of the sweep keeps them."""
+
+_MOST_BYTES = 8 * MIB
+
+_REASONS = {
+    "aging.constants.time_exponent": "the exponent is that of the form of the model, which takes "
+    "roots, and is the same in all instances",
+    "aging.model": "instances of a sweep have the same model; compare sweeps",
+    "life.temperature_swing_kelvin": "it is drawn for each epoch of an instance; give it a "
+    "distribution",
+}
+
+
+class Draws(Section):
+    """Joint draws of constants, of which each instance has a row for life."""
+
+    columns: Annotated[dict[str, tuple[float, ...]], Field(min_length=1)]
+    """Values by key of the spec, such as ``aging.constants.eta``; as many in each column."""
+    file: Annotated[str, Field(exclude=True)] = ""
+    """Name of the CSV file that they come from, for error messages; decides nothing."""
+
+    @field_validator("columns")
+    @classmethod
+    def _is_a_table(cls, columns: dict[str, tuple[float, ...]]) -> dict[str, tuple[float, ...]]:
+        for key in columns:
+            check_key(key)
+        sizes = {len(values) for values in columns.values()}
+        if len(sizes) > 1:
+            raise ValueError(f"columns of {min(sizes)} and of {max(sizes)} values; must be equal")
+        check_size(max(sizes), len(columns))
+        return columns
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(next(iter(self.columns.values())))
+
+    def place(self, row: int) -> str:
+        """How messages call a row: by the line of the CSV file, if it comes from there."""
+        return f"{self.file}: line {row + 2}" if self.file else f"draws.columns: row {row}"
+
+    def of_row(self, row: int) -> dict[str, float]:
+        """Values of a row by key."""
+        return {key: values[row] for key, values in self.columns.items()}
+
+    @property
+    def of_model(self) -> tuple[str, ...]:
+        """Names of the constants of the NBTI model among the columns."""
+        return tuple(key.removeprefix(OF_MODEL) for key in self.columns if key.startswith(OF_MODEL))
+
+    def bounds(self, key: str) -> tuple[float, float] | None:
+        """Least and greatest value of a column; None if there is none of that key."""
+        values = self.columns.get(key)
+        return None if values is None else (min(values), max(values))
+
+
+def check_key(key: str) -> None:
+    """Refuse a key that instances cannot differ in.
+
+    Raises
+    ------
+    ValueError
+        The message says which keys there are.
+    """
+    if key in _REASONS:
+        raise ValueError(f"{key} cannot be drawn: {_REASONS[key]}")
+    if key not in DRAWN and not (key.startswith(OF_MODEL) and key != OF_MODEL):
+        raise ValueError(
+            f"{shortened(key)} is no constant that can be drawn; there are {', '.join(DRAWN)} and "
+            f"{OF_MODEL}NAME with the constants of the NBTI model (`mcage nbti --list`)"
+        )
+
+
+def check_size(rows: int, columns: int) -> None:
+    """Refuse a table that is empty or too large.
+
+    Raises
+    ------
+    ValueError
+        The message says how large it may be.
+    """
+    if not rows:
+        raise ValueError("there is no row")
+    if rows > MOST_ROWS or rows * columns > MOST_VALUES:
+        raise ValueError(
+            f"{rows:,} rows of {columns} values; at most {MOST_ROWS:,} rows and {MOST_VALUES:,} "
+            "values are possible"
+        )
+
+
+def with_draws(fields: dict[str, Any]) -> dict[str, Any]:
+    """Replace the name of a CSV file, under the key ``draws``, by the table in it.
+
+    Parameters
+    ----------
+    fields : dict
+        Nested plain values of a spec.
+
+    Raises
+    ------
+    UserError
+        As `read_draws`.
+    """
+    name = fields.get("draws")
+    return fields | {"draws": read_draws(Path(name))} if isinstance(name, str) else fields
+
+
+def read_draws(path: Path) -> dict[str, Any]:
+    """Read joint draws from a CSV file: first the keys of the constants, then a line for each row.
+
+    Parameters
+    ----------
+    path : Path
+        The file. Lines after the last row may be empty, no others.
+
+    Raises
+    ------
+    UserError
+        File, line, key and value of what is wrong.
+    """
+    try:
+        text = read_regular(path, _MOST_BYTES).decode("utf-8-sig")
+    except UnreadableFileError as error:
+        raise UserError(f"{path}: cannot read the draws ({error.reason})") from error
+    except ValueError as error:
+        raise UserError(f"{path}: the file is no UTF-8 text") from error
+    lines = text.rstrip().splitlines()
+    if not lines:
+        raise UserError(f"{path}: the file is empty; must begin with the keys of constants")
+    try:
+        (header, *rows) = csv.reader(lines, strict=True)
+        keys = [key.strip() for key in header]
+        if not keys:
+            raise ValueError("must name the keys of constants, with commas between them")
+        for key in keys:
+            check_key(key)
+            if keys.count(key) > 1:
+                raise ValueError(f"names {key} twice")
+    except (ValueError, csv.Error) as error:
+        raise UserError(f"{path}: line 1: {error}") from error
+    try:
+        check_size(len(rows), len(keys))
+    except ValueError as error:
+        raise UserError(f"{path}: {error}") from error
+    values = [_numbers(f"{path}: line {line}", keys, row) for line, row in enumerate(rows, start=2)]
+    columns = {
+        key: list(column) for key, column in zip(keys, zip(*values, strict=True), strict=True)
+    }
+    return {"columns": columns, "file": one_line(str(path))}
+
+
+def _numbers(where: str, keys: list[str], row: list[str]) -> list[float]:
+    if len(row) != len(keys):
+        raise UserError(f"{where}: {len(row)} values, where line 1 names {len(keys)} constants")
+    numbers = []
+    for key, text in zip(keys, row, strict=True):
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise UserError(f"{where}: {key} = {shortened(text.strip())} must be a finite number")
+        numbers.append(number)
+    return numbers
+
+
+_SECTIONS: Mapping[str, type[Section]] = {"life": Life, "aging": Aging}
+
+
+def check_draws(draws: Draws, life: Life, aging: Aging) -> None:
+    """Refuse draws out of range, and constants that the spec gives as well.
+
+    The ranges of the constants of a model are those of the model, which refuses others.
+
+    Parameters
+    ----------
+    draws : Draws
+        The table.
+    life, aging : Section
+        Sections of the spec.
+
+    Raises
+    ------
+    ValueError
+        The message names the row, the key and the value.
+    """
+    constants = aging.constants or {}
+    given = {OF_MODEL + name for name in constants}
+    for key, values in draws.columns.items():
+        table, _, name = key.partition(".")
+        if key.startswith(OF_MODEL):
+            continue
+        section = {"life": life, "aging": aging}[table]
+        kind = _SECTIONS[table]
+        if getattr(section, name) != getattr(kind(), name):
+            given.add(key)
+        for row, value in enumerate(values):
+            try:
+                kind.model_validate({name: value})
+            except ValidationError as error:
+                message = error.errors()[0]["msg"].removeprefix("Value error, ")
+                raise ValueError(
+                    f"{draws.place(row)}: {key} = {value!r}: {message[:1].lower()}{message[1:]}"
+                ) from error
+    if twice := given & draws.columns.keys():
+        raise ValueError(f"draws.columns: {min(twice)} is drawn, and the spec gives it, too")
+    thresholds = ("aging.vt0_volts", f"{OF_MODEL}vt0_volts")
+    if aging.vt0_volts is not None:
+        given.add("aging.vt0_volts")
+    if sum(key in draws.columns or key in given for key in thresholds) > 1:
+        raise ValueError(f"draws.columns: {' and '.join(thresholds)}: give one of them")
