@@ -38,7 +38,7 @@ __device__ __forceinline__ double between(double before, double after, double pa
 // List the sound cells of the tail that fail at the end of the latest epochs of instances.
 //
 // ages[instance]               their ages then, negative for those that are not looked at
-// instance_of[], vmin[tail]    the tail: the first of the tracked cells; `sound`: not faulty yet
+// instance_of[], vmin[2][tail] the tail: the first of the tracked cells; `sound`: not faulty yet
 // before, now[2][tracked]      seconds at both ends of the epochs
 // coefficients                 growth of Vmin per shift, of each instance, or of all if the stride is 0
 // found                        result: their number, in a row of five words, zero before; then a row
@@ -54,17 +54,19 @@ list_failing(const Shift *shifts, const double *ages, const int *instance_of, co
     const double age = ages[instance];
     if (age < 0) return;
     const Shift &shift = *shifts;
-    double most = 0, seconds[4];
+    const double coefficient = coefficients[instance * coefficient_stride];
+    double seconds[4];
+    bool fails = false;
 #pragma unroll
     for (int which = 0; which < 2; which++) {
         const long long at = static_cast<long long>(which) * tracked + i;
         seconds[which] = before[at];
         seconds[2 + which] = now[at];
         const double busy = between(seconds[which], seconds[2 + which], 1.0);
-        most = max(most, shift_of(shift, instance, busy, age));
+        const double grown = __dmul_rn(coefficient, shift_of(shift, instance, busy, age));
+        fails |= __dadd_rn(vmin[static_cast<long long>(which) * tail + i], grown) > lowest_vdd;
     }
-    const double coefficient = coefficients[instance * coefficient_stride];
-    if (!(__dadd_rn(vmin[i], __dmul_rn(coefficient, most)) > lowest_vdd)) return;
+    if (!fails) return;
     unsigned long long *row = found + WORDS * (1 + atomicAdd(found, 1ull));
     row[0] = i;
 #pragma unroll

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mcage.aging.traps import TrapLaw
+
 
 def aged_vmin(
     vmin_volts: ArrayLike, dvth_volts: ArrayLike, coefficient: ArrayLike = 1.0
@@ -20,14 +22,15 @@ def aged_vmin(
     vmin_volts : array, any shape
         Vmin of the cells as manufactured, in volts.
     dvth_volts : array, same shape
-        Larger of the shifts of each cell's T0 and T1, in volts, at least 0.
+        Shift of a transistor of each cell, in volts, at least 0.
     coefficient : float, or array of the same shape
         Vmin growth per shift, in V/V.
 
     Notes
     -----
     The coefficient is assumed: Krishnan et al., IEDM 2006, find a growth of the order of the shift.
-    For sensitivity studies take 0.5 ... 1. That the larger shift counts is assumed, too.
+    For sensitivity studies take 0.5 ... 1. That the larger shift of T0 and T1 counts is assumed,
+    too: the Vmin of a cell is the larger of those that follow from the two.
     """
     grown: NDArray[np.float64] = np.asarray(vmin_volts) + np.asarray(coefficient) * np.asarray(
         dvth_volts
@@ -62,6 +65,36 @@ class CellFailure:
         """Growth of Vmin as an array: float64[n], or float64[1] for all."""
         return np.atleast_1d(np.asarray(self.vmin_coefficient, dtype=np.float64))
 
+    def start_of(
+        self, vmin_volts: NDArray[np.float64], scores: NDArray[np.float64], traps: TrapLaw
+    ) -> NDArray[np.float64]:
+        """Vmin from which the mean shifts of transistors seem to start, by their luck.
+
+        A transistor makes its cell fail once it has shifted far enough, and it has done so at one
+        mean shift (`TrapLaw.mean_at`). A cell with this Vmin would fail at the same mean shift if
+        all transistors shifted alike.
+
+        Parameters
+        ----------
+        vmin_volts : float64[n]
+            Vmin of cells as manufactured, at most the lowest Vdd.
+        scores : float64[2, n]
+            Scores of T0 and T1 of each cell.
+        traps : TrapLaw
+            The law of their shifts.
+
+        Returns
+        -------
+        float64[2, n]
+        """
+        growth = np.broadcast_to(self.vmin_coefficient, vmin_volts.shape)
+        grows = growth > 0
+        needed = np.full(vmin_volts.shape, np.inf)
+        np.divide(self.lowest_vdd_volts - vmin_volts, growth, out=needed, where=grows)
+        start = np.stack([vmin_volts, vmin_volts])
+        reached = growth * np.where(grows, traps.mean_at(needed, scores), 0.0)
+        return np.where(grows, self.lowest_vdd_volts - reached, start)
+
     def are_faulty(
         self, vmin_volts: NDArray[np.float64], dvth_volts: NDArray[np.float64]
     ) -> NDArray[np.bool_]:
@@ -69,11 +102,12 @@ class CellFailure:
 
         Parameters
         ----------
-        vmin_volts : float64[n]
-            Vmin of the cells as manufactured.
+        vmin_volts : float64[2, n]
+            Vmin from which the shifts of T0 and T1 of each cell start: that of the cell as
+            manufactured, or what `start_of` makes of it where transistors differ by their luck.
         dvth_volts : float64[2, n]
-            Shifts of T0 and T1 of each cell.
+            Shifts of T0 and T1 of each cell, the mean of all transistors that are stressed alike.
         """
-        vmin = aged_vmin(vmin_volts, dvth_volts.max(axis=0), self.vmin_coefficient)
-        faulty: NDArray[np.bool_] = vmin > self.lowest_vdd_volts
+        vmin = aged_vmin(vmin_volts, dvth_volts, self.vmin_coefficient)
+        faulty: NDArray[np.bool_] = np.logical_or.reduce(vmin > self.lowest_vdd_volts)
         return faulty

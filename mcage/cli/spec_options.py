@@ -203,6 +203,20 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             read=number_or_distribution,
         ),
         SpecOption(
+            "--nbti-spread ETA",
+            "aging.nbti_spread_mv",
+            float,
+            "Mean shift by a charged trap in mV: equally stressed transistors shift differently.",
+            "0, all alike",
+        ),
+        SpecOption(
+            "--delay-path PATH",
+            "life.delay_path",
+            str,
+            'Paths that the delay is judged by, with --nbti-spread: word, worst, or "paths(N, K)".',
+            "word",
+        ),
+        SpecOption(
             "--constant NAME=VALUE",
             "aging.constants",
             str,

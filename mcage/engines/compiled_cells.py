@@ -115,10 +115,11 @@ def are_faulty(
     """As `CellFailure.are_faulty` of n cells at a moment of each: bool[n]."""
     if type(shift.nbti) is not Facelift:
         return failure.are_faulty(vmin_volts, shift.dvth(seconds.at(moments.part), moments.age))
-    faulty = np.empty(len(vmin_volts), dtype=bool)
+    faulty = np.empty(vmin_volts.shape[1], dtype=bool)
     times = np.ascontiguousarray(seconds.before), np.ascontiguousarray(seconds.after)
     limits = failure.coefficients, failure.lowest_vdd_volts
-    _judge(vmin_volts, *times, moments.part, moments.age, _rates(shift), limits, faulty)
+    vmin, when = np.ascontiguousarray(vmin_volts), (moments.part, moments.age)
+    _judge(vmin, *times, *when, _rates(shift), limits, faulty)
     return faulty
 
 
@@ -183,7 +184,8 @@ def _dvth(busy: float, age: float, rates: _Rates, instance: int) -> float:
 
 
 @compiled
-def _larger_dvth(
+def _fails(
+    vmin: NDArray[np.float64],
     before: NDArray[np.float64],
     after: NDArray[np.float64],
     cell: int,
@@ -191,14 +193,17 @@ def _larger_dvth(
     age: float,
     rates: _Rates,
     instance: int,
-) -> float:
-    """Larger shift in volts of the transistors of a cell when a part of an epoch has passed."""
-    largest = -np.inf
+    limits: tuple[NDArray[np.float64], float],
+) -> bool:
+    """Tell whether a cell fails when a part of an epoch has passed."""
+    coefficients, lowest_vdd = limits
+    coefficient, fails = _of(coefficients, instance), False
     for kind in range(2):
         begun = before[kind, cell]
         busy = begun + (after[kind, cell] - begun) * part
-        largest = max(largest, _dvth(busy, age, rates, instance))
-    return largest
+        shift = _dvth(busy, age, rates, instance)
+        fails |= vmin[kind, cell] + coefficient * shift > lowest_vdd
+    return fails
 
 
 @compiled
@@ -222,10 +227,9 @@ def _judge(
     faulty: NDArray[np.bool_],
 ) -> None:
     """Tell which cells fail when a part of their epochs has passed."""
-    coefficient, lowest_vdd = limits
-    for cell in range(len(vmin)):
-        largest = _larger_dvth(before, after, cell, part[cell], age[cell], rates, cell)
-        faulty[cell] = vmin[cell] + _of(coefficient, cell) * largest > lowest_vdd
+    for cell in range(len(faulty)):
+        when = part[cell], age[cell]
+        faulty[cell] = _fails(vmin, before, after, cell, *when, rates, cell, limits)
 
 
 @compiled
@@ -241,14 +245,11 @@ def _find_failing(
     fails: NDArray[np.bool_],
 ) -> None:
     """Mark sound cells of the tail that fail; an age below 0: the instance is not looked at."""
-    coefficient, lowest_vdd = limits
     for cell in range(len(sound)):
         owner = instance[cell]
         age = ages[owner]
-        if not sound[cell] or age < 0:
-            continue
-        largest = _larger_dvth(before, now, cell, 1.0, age, rates, owner)
-        fails[cell] = vmin[cell] + _of(coefficient, owner) * largest > lowest_vdd
+        if sound[cell] and age >= 0:
+            fails[cell] = _fails(vmin, before, now, cell, 1.0, age, rates, owner, limits)
 
 
 @compiled

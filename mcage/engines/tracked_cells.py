@@ -25,17 +25,23 @@ class TrackedCells:
         Position of the cell's instance in the batch.
     cell : int64[n]
         Number of the cell in its slice, ``2048 * entry + bit``.
-    vmin_volts : float64[tail]
-        Vmin, as manufactured, of the first cells: those that may become faulty. Of an instance they
-        stand in rising order, after those of the instances before.
+    vmin_volts : float64[2, tail]
+        Vmin of the first cells, those that may become faulty, from which the shifts of T0 and T1
+        start (see `CellFailure.are_faulty`). The cells of an instance stand in rising order, after
+        those of the instances before.
     sampled : int
         Number of sampled cells of each instance: the last of the cells, instance by instance.
     """
 
     instance: NDArray[np.int64]
     cell: NDArray[np.int64]
-    vmin_volts: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    vmin_volts: NDArray[np.float64] = field(default_factory=lambda: np.empty((2, 0)))
     sampled: int = 0
+
+    @property
+    def tail(self) -> int:
+        """Number of the cells that may become faulty."""
+        return len(self.vmin_volts[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +106,7 @@ class TrackedSeconds:
         self._tracked, self._instances = tracked, instances
         self._before = np.zeros((2, len(tracked.cell)))
         self._now = np.zeros((2, len(tracked.cell)))
-        self._sound = np.ones(len(tracked.vmin_volts), dtype=bool)
+        self._sound = np.ones(tracked.tail, dtype=bool)
 
     @property
     def now(self) -> NDArray[np.float64]:
@@ -148,7 +154,8 @@ class TrackedSeconds:
         ages = np.zeros(self._instances)
         ages[instances] = age
         shifts = shift.of(instance).dvth(seconds.at(np.ones(len(places))), ages[instance])
-        fails = failure.of(instance).are_faulty(self._tracked.vmin_volts[places], shifts)
+        failing = failure.of(instance)
+        fails = failing.are_faulty(self._tracked.vmin_volts[:, places], shifts)
         return places[fails], seconds.of(fails)
 
     def mark_faulty(self, places: NDArray[np.int64]) -> None:

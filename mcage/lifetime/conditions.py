@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from mcage.aging.additive_shift import AdditiveShift
 from mcage.aging.delay import dvth_at_delay
+from mcage.aging.delay_path import NbtiSpread
 from mcage.aging.environment import Environment
 from mcage.aging.nbti import SECONDS_PER_YEAR, AdditiveModel, NbtiModel, with_constants
 from mcage.aging.nbti.monotonicity import check_model
@@ -15,6 +16,10 @@ from mcage.aging.sampling import InstanceConstants, InstanceDistributions
 from mcage.aging.vmin import CellFailure
 from mcage.errors import UserError
 from mcage.lifetime.degradation.history import History
+
+LARGEST_SCORE_OF_CELLS = 7.0
+"""Scores up to which cells are looked for that bad luck alone makes faulty: one transistor in 8e11
+has a larger score, and few of those belong to a cell that this would make faulty."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,15 +31,23 @@ class DelayLimit:
     vt0_volts : array
         Unaged threshold voltage.
     dvth_volts : array
-        Shift at which the delay uses up its guardband.
+        Mean shift at which the delay uses up its guardband.
+    path_volts : array
+        Shift of the path that decides the delay at which it does so: `dvth_volts` where all
+        transistors shift alike.
     """
 
     vt0_volts: NDArray[np.float64]
     dvth_volts: NDArray[np.float64]
+    path_volts: NDArray[np.float64]
 
     def of(self, which: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Shifts of selected instances: float64[m], or a number for all."""
+        """Mean shifts of selected instances: float64[m], or a number for all."""
         return self.dvth_volts[which] if self.dvth_volts.ndim else self.dvth_volts
+
+    def of_path(self, which: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Shifts of the paths of selected instances: float64[m], or a number for all."""
+        return self.path_volts[which] if self.path_volts.ndim else self.path_volts
 
 
 @dataclass(frozen=True)
@@ -64,6 +77,8 @@ class LifeConditions:
     holds_while_idle : bool
         Whether a slice holds its values while it is idle, so that replays contain the idle time;
         if not, all its cells are off in it.
+    spread : NbtiSpread, optional
+        How transistors differ that are stressed alike; by default they shift alike.
     """
 
     environment: Environment
@@ -76,6 +91,7 @@ class LifeConditions:
     distributions: InstanceDistributions
     spill_limit: float = 1.0
     holds_while_idle: bool = False
+    spread: NbtiSpread | None = None
 
     @property
     def epochs(self) -> int:
@@ -89,8 +105,21 @@ class LifeConditions:
 
     @cached_property
     def floor_volts(self) -> float:
-        """Vmin below which no cell can ever be faulty: lowest Vdd less the largest growth."""
-        growth = self._largest_growth_volts
+        """Vmin below which no cell can ever be faulty: lowest Vdd less the largest growth.
+
+        Where transistors differ by their luck, none is expected below in a million slices.
+        """
+        if self.spread is None:
+            return self.mean_floor_volts
+        coefficients, means = self._extremes_of_growth
+        shifts = self.spread.traps.shift(means, LARGEST_SCORE_OF_CELLS)
+        return self.environment.lowest_vdd_volts - float(np.max(coefficients * shifts))
+
+    @cached_property
+    def mean_floor_volts(self) -> float:
+        """Vmin below which no cell can ever be faulty if its transistors shift like the mean."""
+        coefficients, means = self._extremes_of_growth
+        growth = float(np.max(coefficients * means))
         return self.environment.lowest_vdd_volts - growth * (1 + 1e-9)
 
     @cached_property
@@ -101,18 +130,18 @@ class LifeConditions:
         )
 
     @cached_property
-    def _largest_growth_volts(self) -> float:
-        """Largest growth of Vmin until the horizon, with the coefficient and shift of each row."""
-        draws = self.distributions.draws
+    def _extremes_of_growth(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Growth of Vmin per shift, and largest mean shift until the horizon, of each row."""
+        draws, coefficient_of_all = self.distributions.draws, np.array(self.vmin_coefficient)
         if draws is None:
-            return self.vmin_coefficient * self._largest_dvth_volts
+            return coefficient_of_all, np.array(self._largest_dvth_volts)
         shifts = self._extreme_nbti.dvth_at(
             self.environment, 1.0, self.horizon_seconds, self.distributions.extremes
         )
         coefficient = draws.of_slices.get("vmin_coefficient")
         if coefficient is None:
-            return self.vmin_coefficient * float(np.max(shifts))
-        return float(np.max(coefficient[self.distributions.row_of_extremes] * shifts))
+            return coefficient_of_all, shifts
+        return coefficient[self.distributions.row_of_extremes], shifts
 
     @cached_property
     def _extreme_nbti(self) -> NbtiModel:
@@ -200,20 +229,40 @@ class LifeConditions:
         of_model = {} if constants is None else constants.of_model
         return np.asarray(of_model.get("alpha", self.nbti.alpha))
 
-    def delay_limit(self, constants: InstanceConstants | None = None) -> DelayLimit:
-        """When transistors of instances are too slow; see `additive_shift` for arguments."""
+    def delay_limit(
+        self,
+        constants: InstanceConstants | None = None,
+        path_scores: NDArray[np.float64] | None = None,
+    ) -> DelayLimit:
+        """When paths of instances are too slow.
+
+        Parameters
+        ----------
+        constants : InstanceConstants, optional
+            See `additive_shift`.
+        path_scores : float64[I], optional
+            Score of the worst path of each, where transistors differ by their luck.
+        """
         given = self._given(constants)
         alpha, drawn = self.alpha(given), given.delay_guardband
         guardband = np.asarray(self.delay_guardband if drawn is None else drawn)
         vdd_volts = self.environment.highest_vdd_volts
         if not alpha.ndim and not guardband.ndim:
-            limit = dvth_at_delay(float(guardband), vdd_volts, given.vt0_volts, float(alpha))
-            return DelayLimit(given.vt0_volts, np.asarray(limit))
-        # A power of each by itself, as of all: an array of powers may be rounded differently.
-        each = np.broadcast_arrays(guardband, given.vt0_volts, alpha)
-        rows = zip(*(array.tolist() for array in each), strict=True)
-        limits = [dvth_at_delay(increase, vdd_volts, vt0, a) for increase, vt0, a in rows]
-        return DelayLimit(given.vt0_volts, np.array(limits))
+            mean = np.asarray(
+                dvth_at_delay(float(guardband), vdd_volts, given.vt0_volts, float(alpha))
+            )
+        else:
+            # A power of each by itself, as of all: an array of powers may be rounded differently.
+            each = np.broadcast_arrays(guardband, given.vt0_volts, alpha)
+            rows = zip(*(array.tolist() for array in each), strict=True)
+            mean = np.array(
+                [dvth_at_delay(increase, vdd_volts, vt0, a) for increase, vt0, a in rows]
+            )
+        if self.spread is None or path_scores is None:
+            return DelayLimit(given.vt0_volts, mean, mean)
+        of_path = self.spread.restated(mean)
+        limits = self.spread.of_path.mean_at(of_path, path_scores)
+        return DelayLimit(given.vt0_volts, limits, of_path)
 
     def _switched_on(self, constants: InstanceConstants) -> NDArray[np.float64]:
         """Fraction of the time that replays stand for."""

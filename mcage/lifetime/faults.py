@@ -26,6 +26,8 @@ class NewFaults:
         Positions of the cells in the tail of the batch, in rising order.
     cells : TailCells
         Cells that are fault-free at the start and faulty at the end.
+    vmin_volts : float64[2, m]
+        Vmin of these cells from which the shifts of T0 and T1 start.
     degradation : CellDegradation
         Shifts of these cells.
     """
@@ -35,6 +37,7 @@ class NewFaults:
     earlier: EntryFaults
     places: NDArray[np.int64]
     cells: TailCells
+    vmin_volts: NDArray[np.float64]
     degradation: CellDegradation
 
     def of(self, which: NDArray[np.int64]) -> "NewFaults":
@@ -48,6 +51,7 @@ class NewFaults:
             self.earlier.of(which),
             self.places[kept],
             self.cells.at(kept, which),
+            self.vmin_volts[:, kept],
             self.degradation.of(kept),
         )
 
@@ -66,4 +70,4 @@ class NewFaults:
     def _faulty_at(self, moment: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Whether the cells are faulty at a moment of each epoch: bool[m]."""
         at = moment[self.cells.instance]
-        return self.degradation.are_faulty(self.failure, self.cells.vmin_volts, at)
+        return self.degradation.are_faulty(self.failure, self.vmin_volts, at)

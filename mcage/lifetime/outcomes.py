@@ -6,6 +6,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.aging.traps import TrapLaw
+from mcage.engines.tracked_cells import dvth_histogram
 from mcage.lifetime.degradation.base import Degradation
 from mcage.lifetime.end_cause import EndCause
 from mcage.replays.outcome import EVENTS
@@ -38,6 +40,22 @@ class LifeEnd:
         )
 
 
+@dataclass(frozen=True)
+class SampledLuck:
+    """In what the transistors of sampled cells differ that are stressed alike.
+
+    Attributes
+    ----------
+    traps : TrapLaw
+        The law of their shifts.
+    scores : float64[2, I, sample]
+        Scores of T0 and T1.
+    """
+
+    traps: TrapLaw
+    scores: NDArray[np.float64]
+
+
 @dataclass(frozen=True, eq=False)
 class SampledCells:
     """The sampled cells of I instances, whose shifts stand for the distribution over slices.
@@ -52,23 +70,36 @@ class SampledCells:
         Instances whose life is not zero.
     age : float64[n]
         Their lives in seconds.
+    luck : SampledLuck or None
+        In what transistors differ that are stressed alike; None if in nothing.
     """
 
     degradation: Degradation
     instances: int
     lived: NDArray[np.int64]
     age: NDArray[np.float64]
+    luck: SampledLuck | None = None
+
+    def _dvth(self) -> NDArray[np.float64]:
+        """Shifts at the end of each life above zero: float64[2, n, sample]."""
+        means = self.degradation.sampled_dvth(self.lived, self.age)
+        if self.luck is None:
+            return means
+        scores = self.luck.scores[:, self.lived]
+        return self.luck.traps.shift(means[:, :, : scores.shape[2]], scores)
 
     def dvth_volts(self) -> NDArray[np.float64]:
         """Shifts at the end of each life: float64[I, sample, 2]; 0 for a life of zero."""
-        dvth = self.degradation.sampled_dvth(self.lived, self.age)
+        dvth = self._dvth()
         of_all = np.zeros((2, self.instances, dvth.shape[2]))
         of_all[:, self.lived] = dvth
         return np.moveaxis(of_all, 0, 2)
 
     def histogram(self, bins: int) -> NDArray[np.int64]:
         """Cells per shift, in bins of a millivolt, without lives of zero: int64[2, bins]."""
-        return self.degradation.histogram(self.lived, self.age, bins)
+        if self.luck is None:
+            return self.degradation.histogram(self.lived, self.age, bins)
+        return dvth_histogram(self._dvth(), bins)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +109,11 @@ class DegradationOutcome:
     Attributes
     ----------
     max_dvth_volts : float64[I, 2]
-        Largest shift at the end of the life.
+        Shift of the worst transistor at the end of the life.
     longest_duty : float64[I, 2]
         Longest duty cycle over the life, at '0' and at '1'.
     delay_increase : float64[I]
-        Relative delay increase of the worst transistor at the end of the life.
+        Relative delay increase of the path that decides, at the end of the life.
     sampled : SampledCells
         Shifts of the sampled cells at the end of the life.
     epoch_max_dvth_volts : float64[I, epochs, 2]

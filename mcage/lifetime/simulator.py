@@ -22,10 +22,12 @@ from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation.additive import AdditiveDegradation
 from mcage.lifetime.degradation.base import Degradation
 from mcage.lifetime.degradation.stepwise import StepwiseDegradation
+from mcage.lifetime.delay_end import delay_end
 from mcage.lifetime.end_cause import EndCause
 from mcage.lifetime.fault_free import FaultFreeReplays
 from mcage.lifetime.faults import NewFaults
 from mcage.lifetime.feasibility import FaultMapReplays, Feasibility
+from mcage.lifetime.luck import BatchLuck
 from mcage.lifetime.outcomes import (
     DegradationOutcome,
     FaultyEntries,
@@ -33,6 +35,7 @@ from mcage.lifetime.outcomes import (
     LifeMoments,
     LifeOutcomes,
     SampledCells,
+    SampledLuck,
     Spills,
     WriteRates,
     count_faulty,
@@ -62,12 +65,15 @@ class SliceBatch:
     constants : InstanceConstants, optional
         Constants of the instances. They may be left out if the distributions of the conditions
         make all instances alike.
+    luck : BatchLuck, optional
+        Scores of the transistors, where the conditions let them differ by their luck.
     """
 
     kernel_of_epoch: NDArray[np.int64]
     new: NewSlices
     sampled_cells: NDArray[np.int64]
     constants: InstanceConstants | None = None
+    luck: BatchLuck | None = None
 
     def __len__(self) -> int:
         return len(self.kernel_of_epoch)
@@ -118,8 +124,10 @@ class _Simulation:
     ) -> None:
         count, epochs = batch.kernel_of_epoch.shape
         self.tail, self.entries = batch.new.tail, batch.new.faults.of(np.arange(count))
+        alike = np.stack([self.tail.vmin_volts, self.tail.vmin_volts])
+        self.vmin_volts = batch.luck.vmin_volts if batch.luck else alike
         self.conditions, self.batch, self.engine = conditions, batch, engine
-        self.delay_limit = conditions.delay_limit(batch.constants)
+        self.delay_end = delay_end(conditions, batch.constants, batch.luck)
         self.failure = conditions.cell_failure(batch.constants)
         self.kernel_of_epoch = batch.kernel_of_epoch
         self.learnt = engine.learnt(fault_free.duties.replays, count)
@@ -144,11 +152,14 @@ class _Simulation:
     @cached_property
     def degradation(self) -> Degradation:
         """Transistors of the batch; they need no memory where all instances are dead on arrival."""
-        batch, (count, sampled) = self.batch, self.batch.sampled_cells.shape
+        batch, followed = self.batch, self.batch.sampled_cells
+        if batch.luck:
+            followed = np.concatenate([followed, batch.luck.unlucky_cells], axis=1)
+        count, sampled = followed.shape
         tracked = TrackedCells(
             np.concatenate([self.tail.instance, np.repeat(np.arange(count), sampled)]),
-            np.concatenate([self.tail.cell.astype(np.int64), batch.sampled_cells.ravel()]),
-            self.tail.vmin_volts,
+            np.concatenate([self.tail.cell.astype(np.int64), followed.ravel()]),
+            self.vmin_volts,
             sampled,
         )
         given = (self.engine, self.feasibility.fault_free.duties, tracked, count, self.learnt)
@@ -193,9 +204,7 @@ class _Simulation:
         faults = new_faults.faults_at(new_faults.span.end)
         last = self.feasibility.replay(running, first.kernel, faults.maps, first)
         self.last.keep(running, last)
-        self.ended_by_delay[running] = self.degradation.exceeds(
-            running, self.delay_limit.of(running)
-        )
+        self.ended_by_delay[running] = self.delay_end.exceeded(self.degradation, running)
         infeasible = np.flatnonzero(~last.feasible)
         if len(infeasible):
             self.ended_by_faults[running[infeasible]] = self._ends_within(
@@ -228,6 +237,7 @@ class _Simulation:
             earlier=self.entries.of(instances),
             places=places,
             cells=self.tail.at(places, instances),
+            vmin_volts=self.vmin_volts[:, places],
             degradation=degradation,
         )
 
@@ -271,7 +281,8 @@ class _Simulation:
         peak = np.maximum(first.peak_spilled_rows, in_lds)
         self.spills.epoch_peak_rows[instances, epoch] = peak
         self.spills.peak_rows[instances] = np.maximum(self.spills.peak_rows[instances], peak)
-        self.epoch_max_dvth[instances, epoch] = self.degradation.worst_dvth(instances, moment).T
+        worst = self.delay_end.worst_dvth(self.degradation, instances, moment)
+        self.epoch_max_dvth[instances, epoch] = worst.T
         self.faulty_entries.at_end[instances] = count_faulty(last.fault_maps)
 
     def _solve_ends(self) -> None:
@@ -282,7 +293,7 @@ class _Simulation:
         new_faults = self._new_faults(ended)
         moment, cause = new_faults.span.end.copy(), np.full(len(ended), EndCause.DELAY)
         late = np.flatnonzero(self.ended_by_delay[ended])
-        moment[late] = self.degradation.reaching(ended[late], self.delay_limit.of(ended[late]))
+        moment[late] = self.delay_end.reaching(self.degradation, ended[late])
         failed = np.flatnonzero(self.ended_by_faults[ended])
         by_faults, failure = self._solve_ends_by_faults(ended[failed], new_faults.of(failed))
         sooner = by_faults < moment[failed]
@@ -324,21 +335,26 @@ class _Simulation:
     def _degradation_outcome(self) -> DegradationOutcome:
         lived = np.flatnonzero(self.end.seconds > 0)
         age, count = self.end.seconds[lived], len(self.epoch)
-        dvth, duty = np.zeros((count, 2)), np.zeros((count, 2))
-        dvth[lived] = self.degradation.worst_dvth(lived, age).T
+        dvth, duty, of_path = np.zeros((count, 2)), np.zeros((count, 2)), np.zeros(count)
+        dvth[lived] = self.delay_end.worst_dvth(self.degradation, lived, age).T
+        of_path[lived] = self.delay_end.path_dvth(self.degradation, lived, age)
         duty[lived] = self.degradation.longest_duty(lived, age).T
         return DegradationOutcome(
             max_dvth_volts=dvth,
             longest_duty=duty,
             delay_increase=delay_increase(
-                dvth.max(axis=1),
+                of_path,
                 self.conditions.environment.highest_vdd_volts,
-                self.delay_limit.vt0_volts,
+                self.delay_end.limit.vt0_volts,
                 self.conditions.alpha(self.batch.constants),
             ),
-            sampled=SampledCells(self.degradation, count, lived, age),
+            sampled=SampledCells(self.degradation, count, lived, age, self._sampled_luck()),
             epoch_max_dvth_volts=self.epoch_max_dvth,
         )
+
+    def _sampled_luck(self) -> SampledLuck | None:
+        spread, luck = self.conditions.spread, self.batch.luck
+        return SampledLuck(spread.traps, luck.sampled) if spread and luck else None
 
     def _write_rates(self) -> WriteRates:
         events = (self.moments.seconds[..., None] * self.moments.events).sum(axis=(1, 2))

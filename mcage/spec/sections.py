@@ -27,6 +27,9 @@ PAPER_GUARDBAND = 0.139
 """Delay increase that the baseline's worst cell reaches in its three years (Valero et al., IEEE TC
 2019, section 6.4): the timing margin that such a design must have had. No paper states one."""
 
+LEAST_SPREAD_MV = 0.05
+"""Least shift of a charged trap: below it, transistors shift alike for all that can be measured."""
+
 MOST_PERIODS = 1000
 """Largest number of periods of a life."""
 
@@ -122,6 +125,9 @@ class Life(Section):
     """Fraction of a kernel's register writes to the LDS above which a life ends; None: any."""
     vmin_coefficient: Annotated[float, Field(ge=0, le=10)] = 1.0
     """Growth of a cell's Vmin per threshold shift, V/V (assumed; docs/aging.md)."""
+    delay_path: Name = "word"
+    """What decides the delay where `aging.nbti_spread_mv` is not 0: ``word``, ``worst``, or
+    ``paths(COUNT, CELLS)``; docs/aging.md."""
 
     @field_validator("idle", mode="before")
     @classmethod
@@ -156,6 +162,9 @@ class Aging(Section):
     """Unaged threshold voltage (its magnitude); None: the model's own."""
     shift_factor: Annotated[float | str, distribution_within(0, 10, "(a factor)")] = 1.0
     """Factor on every threshold shift."""
+    nbti_spread_mv: Annotated[float, Field(ge=0, le=50)] = 0.0
+    """Mean shift by a charged trap, eta, in mV: transistors that are stressed alike shift
+    differently; 0: they shift alike."""
     constants: Annotated[dict[str, float | str], BeforeValidator(_numbers_or_calibrated)] | None = (
         None
     )
@@ -165,6 +174,13 @@ class Aging(Section):
     @classmethod
     def _none_for_an_empty_table(cls, constants: Any) -> Any:
         return constants or None
+
+    @field_validator("nbti_spread_mv")
+    @classmethod
+    def _large_enough(cls, spread: float) -> float:
+        if 0 < spread < LEAST_SPREAD_MV:
+            raise ValueError(f"must be 0, or {LEAST_SPREAD_MV:g} ... 50 mV")
+        return spread
 
     @model_validator(mode="after")
     def _one_threshold(self) -> Self:

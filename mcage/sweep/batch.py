@@ -13,6 +13,7 @@ from mcage.aging.sampling import OF_SLICES
 from mcage.engines.programs.programs import PROGRAM_BATCH
 from mcage.lifetime.costs import Consumption, Meter
 from mcage.lifetime.degradation.stepwise import most_instances
+from mcage.lifetime.luck import BatchLuck, SliceLuck
 from mcage.lifetime.outcomes import LifeOutcomes
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.random import stream_key, successive_streams
@@ -155,8 +156,9 @@ class _Batch:
         self._kernel_of_epoch = self._workload[:, list(spec.period_of_epoch)]
         self._sample = _sampled_cells(spec, instances, plan.geometry.cells)
         self._constants = plan.distributions.draw(spec.seed, instances, spec.life.epochs)
+        self._luck = SliceLuck(spec.seed, instances, plan.geometry.cells)
         self._tails: dict[tuple[str, float], TailCells] = {}
-        self._new: dict[tuple[str, float, float, bool], NewSlices] = {}
+        self._new: dict[tuple[str, float, float, bool], tuple[NewSlices, BatchLuck | None]] = {}
 
     def arrays(self) -> Arrays:
         plan = self._plan
@@ -197,11 +199,13 @@ class _Batch:
         fractions = (
             None if distributions is None else distributions.draw(plan.spec.seed, self._instances)
         )
+        new, luck = self._new_slices(case)
         batch = SliceBatch(
             kernel_of_epoch=self._kernel_of_epoch,
-            new=self._new_slices(case),
+            new=new,
             sampled_cells=self._sample,
             constants=replace(self._constants, time_fractions=fractions),
+            luck=luck,
         )
         outcomes = simulate_lifetimes(conditions, plan.engine, meter.fault_free, batch)
         return CaseResults(
@@ -210,13 +214,17 @@ class _Batch:
             time_fractions=self._time_fractions(case, fractions),
         )
 
-    def _new_slices(self, case: PlannedCase) -> NewSlices:
-        """The slices as manufactured: the same under all techniques."""
+    def _new_slices(self, case: PlannedCase) -> tuple[NewSlices, BatchLuck | None]:
+        """The slices as manufactured, and the luck of their transistors.
+
+        Both are the same under all techniques.
+        """
         conditions = case.conditions
         vdd_volts, spread = conditions.environment.lowest_vdd_volts, conditions.spread_blocks
         key = case.case.scenario, conditions.floor_volts, vdd_volts, spread
         if key not in self._new:
-            self._new[key] = NewSlices.at(vdd_volts, self._tail(case), spread)
+            new = NewSlices.at(vdd_volts, self._tail(case), spread)
+            self._new[key] = self._luck.of_batch(conditions, self._constants, new, self._sample)
         return self._new[key]
 
     def _tail(self, case: PlannedCase) -> TailCells:

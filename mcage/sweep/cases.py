@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass, replace
 
+from mcage.aging.delay_path import DelayPath, NbtiSpread
 from mcage.aging.environment import Environment, OperatingPoint, environment
 from mcage.aging.nbti import NbtiModel
 from mcage.aging.sampling import InstanceDistributions, TimeFractionDistributions
+from mcage.aging.traps import TrapLaw
 from mcage.errors import UserError
 from mcage.geometry import SliceGeometry
 from mcage.lifetime.conditions import LifeConditions
@@ -105,8 +107,23 @@ def _planned(
             ),
             spill_limit=1.0 if spec.life.spill_limit is None else spec.life.spill_limit,
             holds_while_idle=spec.life.idle == HELD,
+            spread=nbti_spread(spec, geometry),
         ),
     )
+
+
+def nbti_spread(spec: SweepSpec, geometry: SliceGeometry) -> NbtiSpread | None:
+    """How transistors differ that are stressed alike; None where they do not.
+
+    Raises
+    ------
+    UserError
+        The key ``life.delay_path`` names no path.
+    """
+    path = DelayPath.of(spec.life.delay_path, geometry.cells)
+    if spec.aging.nbti_spread_mv == 0:
+        return None
+    return NbtiSpread(TrapLaw(spec.aging.nbti_spread_mv / 1e3), path)
 
 
 def _check_threshold(spec: SweepSpec, points: Environment, highest_vt0_volts: float) -> None:

@@ -110,6 +110,14 @@ _KEYS = (
         lambda spec, _: spec.life.activity != 1.0,
         lambda _: "slices are never idle, since life.activity = 1; leave it out, or lower that",
     ),
+    _Key(
+        "life.delay_path",
+        lambda spec, _: spec.aging.nbti_spread_mv > 0,
+        lambda _: (
+            "transistors that are stressed alike shift alike, so that all paths do; leave it out, "
+            "or give aging.nbti_spread_mv"
+        ),
+    ),
     _of_techniques("life.spill_limit", lambda technique: technique.redirects, "spills to the LDS"),
     _Key(
         "life.vmin_coefficient",

@@ -51,8 +51,8 @@ class CellDegradation(ABC):
         ----------
         failure : CellFailure
             When each of the cells fails.
-        vmin_volts, moment : float64[n]
-            Vmin of the cells as manufactured; the moments.
+        vmin_volts, moment : float64[2, n], float64[n]
+            As of `CellFailure.are_faulty`; the moments.
         """
         return failure.are_faulty(vmin_volts, self.dvth(moment))
 

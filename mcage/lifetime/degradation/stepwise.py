@@ -116,7 +116,7 @@ class StepwiseDegradation(Degradation):
         self._geometry = duties.replays[0].geometry
         self._replays, self._duties = duties.replays, (duties.at_zero, duties.at_one)
         self._tracked, self._sampled = tracked, tracked.sampled
-        self._sound = np.ones(len(tracked.vmin_volts), dtype=bool)
+        self._sound = np.ones(tracked.tail, dtype=bool)
         self._state = history.nbti.initial_state((2, len(tracked.cell)))
         self._duty = np.zeros((2, len(tracked.cell)))
 
@@ -188,7 +188,8 @@ class StepwiseDegradation(Degradation):
         places = np.flatnonzero(self._sound & among[self._tracked.instance[: len(self._sound)]])
         cells = self._cells(places)
         shift = cells.dvth(self.span.end[cells.instance])
-        fails = failure.of(cells.instance).are_faulty(self._tracked.vmin_volts[places], shift)
+        failing = failure.of(cells.instance)
+        fails = failing.are_faulty(self._tracked.vmin_volts[:, places], shift)
         return places[fails], cells.of(fails)
 
     def mark_faulty(self, places: NDArray[np.int64]) -> None:

@@ -75,9 +75,9 @@ class CudaTrackedSeconds(TrackedSeconds):
 
     @cached_property
     def _tail(self) -> tuple[Any, Any]:
-        """Vmin of the cells of the tail, and whether they are sound."""
-        upload = self._runner.device.upload
-        return upload(self._tracked.vmin_volts), upload(self._sound.astype(np.uint8))
+        """Vmin of the cells of the tail for T0 and T1, and whether they are sound."""
+        upload, vmin = self._runner.device.upload, np.ascontiguousarray(self._tracked.vmin_volts)
+        return upload(vmin), upload(self._sound.astype(np.uint8))
 
     @property
     def now(self) -> NDArray[np.float64]:
@@ -143,7 +143,7 @@ class CudaTrackedSeconds(TrackedSeconds):
         """See `TrackedSeconds.failing`."""
         if type(shift.nbti) is not Facelift:
             return super().failing(instances, age, shift, failure)
-        device, tail = self._runner.device, len(self._tracked.vmin_volts)
+        device, tail = self._runner.device, self._tracked.tail
         ages = np.full(self._instances, -1.0)
         ages[instances] = age
         listed = device.zeros((1 + tail, _WORDS), np.uint64)

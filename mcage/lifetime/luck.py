@@ -1,0 +1,181 @@
+"""The luck of transistors: scores of the traps of each, functions of seed and instance alone.
+
+A transistor keeps its score for life, under all techniques, voltages and scenarios. The scores of a
+slice's unluckiest transistors, which may decide its delay, are drawn as order statistics of
+independent uniform numbers, at random places; all others lie below the last of them.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.aging.delay_path import NbtiSpread
+from mcage.aging.sampling import InstanceConstants
+from mcage.aging.traps import scores_of
+from mcage.lifetime.conditions import LifeConditions
+from mcage.random import stream_key, streams_of
+from mcage.variation import NewSlices
+
+UNLUCKIEST = 256
+"""Transistors of a slice whose scores are drawn first, and whose shifts are followed."""
+
+
+@dataclass(frozen=True, eq=False)
+class BatchLuck:
+    """Scores that the lives of a batch depend on.
+
+    Attributes
+    ----------
+    vmin_volts : float64[2, n]
+        Vmin of the cells of the tail from which the mean shifts of T0 and T1 start, as
+        `CellFailure.start_of` gives it.
+    sampled : float64[2, I, sample]
+        Scores of the sampled cells.
+    unlucky_cells : int64[I, k]
+        Cells of the unluckiest transistors.
+    unlucky : float64[2, I, k]
+        Scores of these cells.
+    others_at_most : float64[I]
+        Score below which all other transistors of an instance lie.
+    path : float64[I]
+        Score of the worst path.
+    """
+
+    vmin_volts: NDArray[np.float64]
+    sampled: NDArray[np.float64]
+    unlucky_cells: NDArray[np.int64]
+    unlucky: NDArray[np.float64]
+    others_at_most: NDArray[np.float64]
+    path: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class SliceLuck:
+    """Scores of the transistors of I instances.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the whole sweep.
+    instances : int64[I]
+        Instance ids.
+    cells : int
+        Cells of a slice; each has two transistors, T0 and T1.
+    """
+
+    seed: int
+    instances: NDArray[np.int64]
+    cells: int
+
+    @cached_property
+    def _unluckiest(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Transistors ``2 * cell + side`` and their ranks: int64[I, k], float64[I, k], rising."""
+        transistors = 2 * self.cells
+        count = min(UNLUCKIEST, transistors)
+        chosen = np.empty((len(self.instances), count), dtype=np.int64)
+        uniform = np.empty((len(self.instances), count))
+        streams = streams_of(self.seed, "traps.unluckiest", self.instances.tolist())
+        for row, draws in enumerate(streams):
+            uniform[row] = draws.random(count)
+            chosen[row] = draws.choice(transistors, count, replace=False)
+        # Each is the smallest of those that are left (Rényi, 1953).
+        steps = np.log1p(-uniform) / (transistors - np.arange(count))
+        return chosen, -np.expm1(np.cumsum(steps, axis=1))
+
+    @property
+    def unlucky_cells(self) -> NDArray[np.int64]:
+        """Cells of the unluckiest transistors: int64[I, k]."""
+        return self._unluckiest[0] // 2
+
+    @cached_property
+    def others_at_most(self) -> NDArray[np.float64]:
+        """Score below which all other transistors lie: float64[I]."""
+        return scores_of(self._unluckiest[1][:, -1])
+
+    def scores(self, owner: NDArray[np.int64], cell: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Scores of T0 and T1 of n cells.
+
+        Parameters
+        ----------
+        owner, cell : int64[n]
+            Position of the instance of each cell, 0 ... I-1, and number of the cell in its slice.
+
+        Returns
+        -------
+        float64[2, n]
+        """
+        from mcage.philox import numbers_at  # Numba takes long to import
+
+        chosen, ranks = self._unluckiest
+        key = np.tile(stream_key(self.seed, "traps"), (len(self.instances), 1))
+        transistor = 2 * cell + np.arange(2)[:, None]
+        owners = np.broadcast_to(owner, transistor.shape)
+        uniform = numbers_at(key, self.instances, owners.ravel(), transistor.ravel())
+        last = ranks[owners, -1]
+        rank = last + (1 - last) * uniform.reshape(transistor.shape)
+        # Of the unluckiest, the ranks are known.
+        sought = (owners * 2 * self.cells + transistor).ravel()
+        listed = (np.arange(len(chosen))[:, None] * 2 * self.cells + chosen).ravel()
+        order = np.argsort(listed)
+        place = np.minimum(np.searchsorted(listed[order], sought), len(order) - 1)
+        known = listed[order[place]] == sought
+        rank.reshape(-1)[known] = ranks.ravel()[order[place[known]]]
+        return scores_of(rank)
+
+    def path_scores(self, spread: NbtiSpread) -> NDArray[np.float64]:
+        """Scores of the worst path of each instance: float64[I]."""
+        streams = streams_of(self.seed, "traps.path", self.instances.tolist())
+        uniform = np.array([1 - draws.random() for draws in streams])
+        return spread.scores_of_worst(uniform)
+
+    def of_batch(
+        self,
+        conditions: LifeConditions,
+        constants: InstanceConstants | None,
+        new: NewSlices,
+        sampled_cells: NDArray[np.int64],
+    ) -> tuple[NewSlices, BatchLuck | None]:
+        """Luck of slices where conditions let transistors differ, and the cells that may fail.
+
+        Parameters
+        ----------
+        conditions : LifeConditions
+            What holds for the lives of the slices.
+        constants : InstanceConstants, optional
+            Constants of the slices, if they differ.
+        new : NewSlices
+            The slices, with all cells above the floor of the conditions.
+        sampled_cells : int64[I, sample]
+            Cells whose shifts stand for the distribution over the slice.
+
+        Returns
+        -------
+        NewSlices, BatchLuck or None
+            The slices without the cells that their luck keeps from ever failing, and the scores.
+        """
+        spread = conditions.spread
+        if spread is None:
+            return new, None
+        tail = new.tail
+        failure = conditions.cell_failure(constants).of(tail.instance)
+        scores = self.scores(tail.instance, tail.cell.astype(np.int64))
+        start = failure.start_of(tail.vmin_volts, scores, spread.traps)
+        kept = np.flatnonzero(start.max(axis=0) > conditions.mean_floor_volts)
+        return (
+            replace(new, tail=tail.at(kept, np.arange(len(new)))),
+            BatchLuck(
+                vmin_volts=start[:, kept],
+                sampled=self._of_each(sampled_cells),
+                unlucky_cells=self.unlucky_cells,
+                unlucky=self._of_each(self.unlucky_cells),
+                others_at_most=self.others_at_most,
+                path=self.path_scores(spread),
+            ),
+        )
+
+    def _of_each(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Scores of as many cells of each instance: int64[I, n] to float64[2, I, n]."""
+        owner = np.repeat(np.arange(len(cells), dtype=np.int64), cells.shape[1])
+        return self.scores(owner, cells.ravel()).reshape(2, *cells.shape)
