@@ -132,8 +132,9 @@ def delay_end(
     conditions: LifeConditions, constants: InstanceConstants | None, luck: BatchLuck | None
 ) -> DelayEnd:
     """What the conditions of a batch make of its worst transistors."""
-    if conditions.spread is None or luck is None:
+    if conditions.spread is None:
         return DelayEnd(conditions.delay_limit(constants))
+    assert luck is not None, "transistors differ by their luck, of which the batch says nothing"
     limit = conditions.delay_limit(constants, luck.path)
     return DelayEndByLuck(limit, conditions.spread, luck)
 

@@ -171,7 +171,9 @@ def worn(engine, model, instances=4, sampled=70):
     cells = rng.integers(9 * GCN.entry_bits, size=len(tail) + instances * sampled)
     owners = np.concatenate([tail, np.repeat(np.arange(instances), sampled)])
     stress = engine.stress(
-        duties, TrackedCells(owners, cells, rng.uniform(0.44, 0.5, len(tail)), sampled), instances
+        duties,
+        TrackedCells(owners, cells, rng.uniform(0.44, 0.5, (2, len(tail))), sampled),
+        instances,
     )
     nowhere = np.zeros((instances, GCN.entries), dtype=np.uint8)
     for seconds in (3e7, 5e7):
@@ -217,7 +219,7 @@ def test_an_epoch_waits_for_the_device_twice(monkeypatch):
     engine = cuda_engine()
     (device,) = engine.devices
     duties = duties_of(random_replays(TECHNIQUES["rrcd"]))
-    tracked = TrackedCells(np.array([0, 1]), np.array([5, 9]), np.array([0.4, 0.4]))
+    tracked = TrackedCells(np.array([0, 1]), np.array([5, 9]), np.full((2, 2), 0.4))
     stress = engine.stress(duties, tracked, 2)
     maps = np.stack([np.zeros(GCN.entries, dtype=np.uint8), seeded_fault_maps(1)[1]])
     both, ages = np.arange(2), np.full(2, 1e7)

@@ -4,14 +4,22 @@ import random
 
 import numpy as np
 import pytest
-from engine_cases import seeded_fault_maps
+from engine_cases import cuda_engine, seeded_fault_maps
 from life_cases import NUMBA, NUMPY, YEAR, arrays_of, lived, shared_replays, tail_of
 from trace_strategies import SPILLING, random_trace
 
+from mcage.aging.delay_path import DelayPath, NbtiSpread
+from mcage.aging.traps import TrapLaw
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import GCN
+from mcage.lifetime.end_cause import EndCause
 from mcage.techniques import TECHNIQUES
+
+
+def spread_of(path):
+    return NbtiSpread(TrapLaw(2e-3), DelayPath.of(path, GCN.cells))
+
 
 REDIRECTING = [name for name, technique in TECHNIQUES.items() if technique.redirects]
 TRACES = tuple(random_trace(random.Random(seed), **SPILLING) for seed in (11, 12))
@@ -128,13 +136,25 @@ def test_an_instance_does_not_depend_on_its_batch(technique):
         assert np.array_equal(batch, arrays_of(backwards)[name][::-1], equal_nan=True)
 
 
-@pytest.mark.parametrize("technique", ["disable", "rrcd+pg"])
-def test_engines_live_the_same_lives(technique):
+@pytest.mark.parametrize(
+    ("technique", "changes"),
+    [
+        ("disable", {}),
+        ("rrcd+pg", {}),
+        ("rrcd", {"spread": spread_of("worst"), "delay_guardband": 0.13}),
+        ("rrcd+rc+rar", {"spread": spread_of("word"), "delay_guardband": 0.03}),
+    ],
+)
+def test_engines_live_the_same_lives(technique, changes):
+    """Also where transistors differ that are stressed alike."""
     kernels = np.stack([random_kernels(one) for one in (1, 7, 12)])
     tail = tail_of(*(random_tail(one) for one in (1, 7, 12)))
-    numpy, numba = (
-        lived(TRACES, technique, tail, range(100), kernels, engine=engine, lds_rows=8)
-        for engine in (NUMPY, NUMBA)
+    engines = [NUMPY, NUMBA, *([cuda_engine()] if technique == "rrcd" else [])]
+    meant, *others = (
+        lived(TRACES, technique, tail, range(100), kernels, engine=engine, lds_rows=8, **changes)
+        for engine in engines
     )
-    for name, values in arrays_of(numpy).items():
-        assert np.array_equal(values, arrays_of(numba)[name], equal_nan=True), name
+    assert not changes or EndCause.DELAY in meant.end.cause
+    for name, values in arrays_of(meant).items():
+        for lives in others:
+            assert np.array_equal(values, arrays_of(lives)[name], equal_nan=True), name

@@ -218,7 +218,7 @@ def live(engine, duties, seed):
     tracked = TrackedCells(
         np.concatenate([tail, np.repeat(np.arange(instances), sampled)]),
         np.concatenate([weak, of_cells.integers(among, size=instances * sampled)]),
-        of_cells.uniform(0.9, 1.0, 300),
+        of_cells.uniform(0.9, 1.0, (2, 300)),
         sampled,
     )
     stress = engine.stress(duties, tracked, instances)

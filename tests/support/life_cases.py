@@ -13,6 +13,7 @@ from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.fault_free import fault_free_replays
+from mcage.lifetime.luck import SliceLuck
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
@@ -120,7 +121,9 @@ def lived(
         kernels = np.zeros((tail.instances, len(given.epoch_edges_years) - 1), dtype=np.int64)
     sampled = np.tile(np.array(sample, dtype=np.int64), (tail.instances, 1))
     new = NewSlices.at(given.environment.lowest_vdd_volts, tail, given.spread_blocks)
-    batch = SliceBatch(np.asarray(kernels), new, sampled, constants)
+    luck = SliceLuck(1, np.arange(tail.instances), new.tail.geometry.cells)
+    new, of_batch = luck.of_batch(given, constants, new, sampled)
+    batch = SliceBatch(np.asarray(kernels), new, sampled, constants, of_batch)
     return simulate_lifetimes(given, engine, shared, batch)
 
 

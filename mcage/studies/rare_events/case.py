@@ -222,6 +222,11 @@ def rare_case(
             f"faults.mode = {spec.faults.mode!r}: rare events need the distribution of Vmin, "
             "mode 'varius'"
         )
+    if spec.aging.nbti_spread_mv > 0:
+        raise UserError(
+            f"aging.nbti_spread_mv = {spec.aging.nbti_spread_mv:g}: the proposals for rare events "
+            "know no transistors that shift differently when stressed alike; leave it out"
+        )
     if not 0 <= age_years <= spec.life.horizon_years:
         raise UserError(
             f"age = {age_years:g} years, expected 0 ... {spec.life.horizon_years:g}, the horizon"

@@ -43,7 +43,9 @@ def test_compiled_shifts_are_those_of_the_reference(alike, count):
     growth = rng.random(count) if alike == "none" else FAILURE.vmin_coefficient
     failure = CellFailure(growth, FAILURE.lowest_vdd_volts)
     last = np.nextafter(failure.lowest_vdd_volts, rng.choice([0.0, 1.0], count))
-    vmin = last - failure.vmin_coefficient * at_moment.max(axis=0)
+    of_cell = last - failure.vmin_coefficient * at_moment.max(axis=0)
+    vmin = np.stack([of_cell, of_cell])
+    vmin[1, ::3] -= 0.01
     faulty = are_faulty(shift, failure, vmin, seconds, moments)
     assert np.array_equal(faulty, failure.are_faulty(vmin, at_moment))
     assert count < 500 or 100 < faulty.sum() < 400
@@ -65,7 +67,8 @@ def test_a_model_derived_from_facelift_has_its_own_formula():
     expected = shift.dvth(seconds, age)
     assert np.array_equal(shifts(shift, seconds, age), expected)
     at_moment = shift.dvth(moments.part * seconds, age)
-    vmin = np.full(count, FAILURE.lowest_vdd_volts - FAILURE.vmin_coefficient * at_moment.mean())
+    middle = FAILURE.lowest_vdd_volts - FAILURE.vmin_coefficient * at_moment.mean()
+    vmin = np.full((2, count), middle)
     of_cells = CellSeconds(np.zeros((2, count)), seconds)
     faulty = are_faulty(shift, FAILURE, vmin, of_cells, moments)
     assert np.array_equal(faulty, FAILURE.are_faulty(vmin, at_moment))
