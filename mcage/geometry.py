@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mcage.errors import UserError
 
@@ -156,3 +157,15 @@ def preset(name: str) -> SliceGeometry:
     if name not in PRESETS:
         raise UserError(f"unknown geometry {name!r:.60}; choose one of {', '.join(PRESETS)}")
     return PRESETS[name]
+
+
+def repeated_components(values: NDArray[Any], axis: int) -> NDArray[Any]:
+    """Values of components, repeated along their axis until there are 64, as compiled engines do.
+
+    What is sought of all components, a bound or the longest time, stays the same.
+    """
+    components = values.shape[axis]
+    if components == MOST_COMPONENTS:
+        return values
+    of_all: NDArray[Any] = np.take(values, np.arange(MOST_COMPONENTS) % components, axis=axis)
+    return of_all

@@ -203,7 +203,7 @@ def _times_of_cells(engine: Engine, replays: Replays) -> Arrays:
     arrays: Arrays = {"period": period}
     for which, of_kernels in cycles.items():
         arrays[_cycles_at(which)] = of_cells = np.stack(of_kernels)
-        arrays[_skyline_at(which)] = skyline_cells(of_cells / period[:, None])
+        arrays[_skyline_at(which)] = skyline_cells(of_cells, period)
     return arrays
 
 

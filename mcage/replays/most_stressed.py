@@ -7,6 +7,7 @@ left without such cells is called the skyline: of the 524,288 cells of a slice u
 25 to 19,000.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -119,10 +120,10 @@ def duty_cycles(
 ) -> DutyCycles:
     """Duty cycles with their skyline; cycles [kernels, cells], periods int64[kernels]."""
     cycles = cycles.astype(np.uint32 if period.max() < 1 << 32 else np.int64, copy=False)
-    return DutyCycles.of(cycles, period, skyline_cells(cycles / period[:, None]), components)
+    return DutyCycles.of(cycles, period, skyline_cells(cycles, period), components)
 
 
-def skyline_cells(duty: NDArray[np.float64]) -> NDArray[np.int64]:
+def skyline_cells(cycles: NDArray[np.integer], period: NDArray[np.int64]) -> NDArray[np.int64]:
     """Cells of which one is the most stressed under any mixture, like cells side by side: int64[n].
 
     Most cells are exceeded by that with the largest sum, and are left out at once. The same bit of
@@ -131,28 +132,32 @@ def skyline_cells(duty: NDArray[np.float64]) -> NDArray[np.int64]:
 
     Parameters
     ----------
-    duty : float64[kernels, cells]
-        Duty cycles, none of them negative.
+    cycles, period : uint32 or int64[kernels, cells], int64[kernels]
+        Cycles for which each cell is stressed, none of them negative, and those of whole replays.
     """
-    left = _by_bit(_beside_the_largest(duty))
+
+    def unrivalled(cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        return cells[_unrivalled(np.take(cycles, cells, axis=1) / period[:, None])]
+
+    left = _by_bit(_beside_the_largest(cycles, period))
     if sum(map(len, left)) > COMPARED:
-        left = [bit[_unrivalled(np.take(duty, bit, axis=1))] for bit in left]
-    cells = np.concatenate(left)
-    kept = cells[_unrivalled(np.take(duty, cells, axis=1))]
-    return np.concatenate(_by_bit(np.sort(kept)))
+        left = [unrivalled(bit) for bit in left]
+    return np.concatenate(_by_bit(np.sort(unrivalled(np.concatenate(left)))))
 
 
-def _beside_the_largest(duty: NDArray[np.float64]) -> NDArray[np.int64]:
+def _beside_the_largest(
+    cycles: NDArray[np.integer], period: NDArray[np.int64]
+) -> NDArray[np.int64]:
     """Cells that exceed the one with the largest sum under a kernel, and that one: int64[n].
 
     They come in the order of their numbers. Of several largest sums, that of the first bit counts.
     """
-    total = _totals(duty)
+    total = _totals(of_kernel / whole for of_kernel, whole in zip(cycles, period, strict=True))
     largest = np.flatnonzero(total == total.max())
     best = largest[np.argmin(largest % COMPONENT_BITS)]
     left = np.zeros(len(total), dtype=np.bool_)
     left[best] = True
-    for of_kernel in duty:
+    for of_kernel in cycles:
         left |= of_kernel > of_kernel[best]
     return np.flatnonzero(left)
 
@@ -171,33 +176,38 @@ def _unrivalled(duty: NDArray[np.float64]) -> NDArray[np.int64]:
     `COMPARED`, or if its sum over all kernels rounds to that of the cell which exceeds it.
     """
     order = np.argsort(-_totals(duty), kind="stable")
-    rows = np.ascontiguousarray(np.take(duty, order, axis=1).T)
-    kept = np.empty(len(rows), np.int64)
-    lacking = np.full(min(len(rows), COMPARED) + TOGETHER, -1)
-    return order[kept[: _filter(rows, _signatures(rows), lacking, kept)]]
+    duty = np.take(duty, order, axis=1)
+    kept = np.empty(len(order), np.int64)
+    lacking = np.full(min(len(order), COMPARED) + TOGETHER, -1)
+    rows = np.ascontiguousarray(duty.T)
+    return order[kept[: _filter(rows, _signatures(duty), lacking, kept)]]
 
 
-def _totals(duty: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sums over all kernels, added in their order: float64[cells]."""
-    total = np.zeros(duty.shape[1])
-    for of_kernel in duty:
+def _totals(duty: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Sums over all kernels, float64[cells] each, added in their order: float64[cells]."""
+    kernels = iter(duty)
+    total = next(kernels).copy()
+    for of_kernel in kernels:
         total += of_kernel
     return total
 
 
-def _signatures(rows: NDArray[np.float64]) -> NDArray[np.int64]:
+def _signatures(duty: NDArray[np.float64]) -> NDArray[np.int64]:
     """Bits that say which borders the duty cycles of each cell reach: int64[cells].
 
-    A cell that equals or exceeds another under all kernels has all bits of the other.
+    A cell that equals or exceeds another under all kernels has all bits of the other. The cells,
+    float64[kernels, cells], come in an order in which any part of them tells of all.
     """
-    signatures = np.zeros(len(rows), np.int64)
-    kernels = min(rows.shape[1], _SIGNATURE_BITS)
-    borders = _SIGNATURE_BITS // kernels
-    sample = np.sort(rows[:: len(rows) // SAMPLE + 1, :kernels], axis=0)
-    if len(sample):
-        for border in sample[np.arange(1, borders + 1) * len(sample) // (borders + 1)]:
-            for kernel in range(kernels):
-                signatures = signatures << 1 | (rows[:, kernel] >= border[kernel])
+    signatures = np.zeros(duty.shape[1], np.int64)
+    duty = duty[:_SIGNATURE_BITS]
+    borders = _SIGNATURE_BITS // len(duty)
+    sample = np.sort(duty[:, :: duty.shape[1] // SAMPLE + 1], axis=1)
+    if sample.size:
+        places = np.arange(1, borders + 1) * sample.shape[1] // (borders + 1)
+        for border in sample[:, places].T:
+            for of_kernel, reached in zip(duty, border, strict=True):
+                signatures <<= 1
+                signatures |= of_kernel >= reached
     return signatures
 
 

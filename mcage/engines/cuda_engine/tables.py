@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.geometry import MOST_BLOCKS, MOST_COMPONENTS, SliceGeometry
+from mcage.geometry import MOST_BLOCKS, SliceGeometry, repeated_components
 from mcage.replays.prepare import RedirectedReplay
 from mcage.replays.schedule import DEATH, Schedule
 from mcage.replays.stored_values import StoredValues
@@ -27,7 +27,7 @@ class Columns:
         In an order in which the writes that come into an entry together are neighbours: time (low
         and high half), row of `contents`, form.
     contents, masks, region_masks : uint32[..., 64]
-        Those of `mcage.replays.stored_values`, `repeated`.
+        Those of `mcage.replays.stored_values`, `repeated_components`.
     """
 
     writes: NDArray[np.int32]
@@ -49,16 +49,7 @@ def columns(schedule: Schedule, order: NDArray[np.int64]) -> Columns:
     rows[:, 2] = stored_values.image[order]
     rows[:, 3] = forms(stored_values)[order]
     words = stored_values.contents, stored_values.masks, stored_values.region_masks
-    return Columns(writes, *map(repeated, words))
-
-
-def repeated(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Words of components, repeated until there are 64: uint32[n, components] to uint32[n, 64]."""
-    components = words.shape[1]
-    if components == MOST_COMPONENTS:
-        return words
-    of_all: NDArray[np.uint32] = words[:, np.arange(MOST_COMPONENTS) % components]
-    return of_all
+    return Columns(writes, *(repeated_components(each, axis=1) for each in words))
 
 
 def _row_bits(geometry: SliceGeometry) -> int:

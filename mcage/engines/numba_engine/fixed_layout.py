@@ -1,5 +1,6 @@
 """Cell times where windows have places that no fault changes."""
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,13 +16,14 @@ from mcage.engines.numba_engine.cell_times import (
 )
 from mcage.engines.numba_engine.events import Events, new_events
 from mcage.engines.numba_engine.jit import compiled, inner
-from mcage.engines.numba_engine.placement.contents import ALL_REGIONS, WHOLE
+from mcage.engines.numba_engine.placement.contents import ALL_REGIONS, BITS, WHOLE
 from mcage.engines.numba_engine.placement.redirect import WHOLE_ENTRY
 from mcage.engines.numba_engine.placement.residencies import (
     Residencies,
     Writes,
     residencies_of,
 )
+from mcage.engines.numba_engine.simd import AT_ONCE, sum_planes
 from mcage.replays.prepare import FixedReplay
 
 _EVENTS = 1 << 16
@@ -88,10 +90,37 @@ def _add_rotations(
     ones: NDArray[np.int64],
     powered: NDArray[np.int64],
 ) -> None:
-    """Add the times of `_rotated_times`."""
-    cycles = residencies.at_most
-    workspace = _Workspace(new_events(len(residencies.writes.image), 1, cycles), new_times(cycles))
-    _rotated_times(residencies, first, places, workspace, ones, powered)
+    """Add the times of a rotating layout whose released places are off and whose writes are whole.
+
+    Over all offsets every register of a window visits every entry of it equally often, and no
+    value outlives its write. The total of a window, shared out, is therefore exact. `first` is the
+    first residency of each window.
+    """
+    writes, starts = residencies.writes, residencies.write_starts[first].tolist()
+    total = [int(writes.duration[begin:end].sum()) for begin, end in pairwise(starts)]
+    narrow = np.uint32 if max(total, default=0) < 1 << 32 else np.int64
+    duration, times = writes.duration.astype(narrow), new_times(np.empty(0, narrow)).ones
+    for window, (begin, end) in enumerate(pairwise(starts)):
+        base, size = places.base[0, window], places.size[window]
+        occupants, entries = len(places.base) // size, slice(base, base + size)
+        times[:] = 0
+        _sum_writes(residencies.contents.planes, writes.image, duration, begin, end, times)
+        ones[entries] += occupants * times.T[: ones.shape[1]].astype(np.int64)
+        powered[entries] += occupants * total[window]
+
+
+@compiled
+def _sum_writes(
+    planes: NDArray[np.uint64],
+    image: NDArray[np.uint32],
+    duration: NDArray[np.unsignedinteger],
+    begin: int,
+    end: int,
+    times: NDArray[np.unsignedinteger],
+) -> None:
+    """Add the durations of writes begin ... end - 1 where they store '1': to T[32, 64]."""
+    for bit in range(0, BITS, AT_ONCE):
+        sum_planes(planes, image, duration, begin, end, bit, times)
 
 
 def _add_orbits(
@@ -139,37 +168,6 @@ def _first_and_last(residencies: Residencies) -> Residencies:
         ),
         write_starts=np.append(0, np.cumsum(1 + several)),
     )
-
-
-@compiled
-def _rotated_times(
-    residencies: Residencies,
-    first: NDArray[np.int64],
-    places: Places,
-    workspace: _Workspace,
-    ones: NDArray[np.int64],
-    powered: NDArray[np.int64],
-) -> None:
-    """Cell times of a rotating layout whose released places are off and whose writes are whole.
-
-    Over all offsets every register of a window visits every entry of it equally often, and no
-    value outlives its write. The total of a window, shared out, is therefore exact. `first` is the
-    first residency of each window.
-    """
-    writes, write_starts = residencies.writes, residencies.write_starts
-    events, times = workspace.events, workspace.times
-    for window in range(len(places.size)):
-        begin, end = write_starts[first[window]], write_starts[first[window + 1]]
-        for write in range(begin, end):
-            events.image[write - begin] = writes.image[write]
-            events.held[write - begin] = writes.duration[write]
-        events.orbits[1] = end - begin
-        base, size = places.base[0, window], places.size[window]
-        occupants = len(places.base) // size
-        clear(times, ALL_BITS)
-        plane_times(residencies.contents, events, True, ALL_BITS, WHOLE_ENTRY, times)
-        for entry in range(base, base + size):
-            hand_over(times, occupants, ones[entry], powered[entry])
 
 
 @compiled

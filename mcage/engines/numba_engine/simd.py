@@ -38,6 +38,21 @@ def _lowest_bit(typing_context: Any, word: Any) -> Any:
 
 
 @intrinsic
+def _with_bit(typing_context: Any, words: Any, row: Any, bit: Any) -> Any:
+    """Components whose word in a row of uint32[:, 64] has a bit."""
+    signature = types.uint64(words, types.int64, types.uint32)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        words, row, bit = arguments
+        components = _Components(context, builder, signature.args[0])
+        every = _everywhere(builder, builder.shl(bit.type(1), bit), components.type)
+        chosen = builder.and_(components.load(components.at(words, row)), every)
+        return builder.bitcast(builder.icmp_unsigned("!=", chosen, components.nothing), _WORD)
+
+    return signature, generate
+
+
+@intrinsic
 def _sum_components(
     typing_context: Any, words: Any, cycles: Any, count: Any, sums: Any, row: Any
 ) -> Any:
@@ -331,6 +346,9 @@ class _Components:
 
 lowest_bit = cast(Callable[[Any], int], _lowest_bit)
 """`lowest_bit(word)`: position of the lowest set bit of a non-zero uint64."""
+
+with_bit = cast(Callable[[Any, int, Any], Any], _with_bit)
+"""`with_bit(words, row, bit)`: the components whose word in a row of uint32[:, 64] has a bit."""
 
 sum_components = cast(Callable[[Any, Any, int, Any, int], None], _sum_components)
 """`sum_components(words, cycles, count, sums, row)`: uint64[n], T[n], count <= n, to a row of

@@ -8,7 +8,7 @@ import numpy as np
 from mcage.concurrency import Memo
 from mcage.engines.cuda_engine.runner import Runner
 from mcage.engines.stress import FaultFreeDuties
-from mcage.geometry import COMPONENT_BITS, MOST_COMPONENTS
+from mcage.geometry import COMPONENT_BITS, repeated_components
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ def duties_on(runner: Runner) -> DutiesOnDevice:
         both = np.stack(
             [each.cycles / each.period[:, None] for each in (duties.at_zero, duties.at_one)]
         ).reshape(shape)
-        of_components = np.take(both, np.arange(MOST_COMPONENTS) % geometry.components, axis=3)
+        of_components = repeated_components(both, axis=3)
         return DeviceDuties(
             duties=runner.shared(np.ascontiguousarray(of_components.swapaxes(3, 4))),
             most=runner.shared(both.max(axis=3)),

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from mcage.engines.cuda_engine.programs import residencies_program
 from mcage.engines.cuda_engine.runner import Runner
-from mcage.engines.cuda_engine.tables import forms, repeated
-from mcage.geometry import COMPONENT_BITS, MOST_COMPONENTS
+from mcage.engines.cuda_engine.tables import forms
+from mcage.geometry import COMPONENT_BITS, MOST_COMPONENTS, repeated_components
 from mcage.replays.prepare import PreparedReplay
 
 _CELLS = COMPONENT_BITS * MOST_COMPONENTS
@@ -35,7 +35,7 @@ class HostResidencies:
     residency_of : int32[writes]
         Its residency; 0 for one in the compression table.
     contents, masks : uint32[n, 64]
-        Those of `mcage.replays.stored_values`, `repeated`.
+        Those of `mcage.replays.stored_values`, `repeated_components`.
     residencies : int64[residencies, 4]
         Start and end in cycles; first write and the number after the last, in halves; whether some
         write leaves cells as they were.
@@ -165,8 +165,8 @@ class _Part:
         first = schedule.residency_first[order]
         held = (schedule.end_cycle - schedule.cycle)[order]
         self.write_cycle = schedule.cycle[order]
-        self.contents = repeated(stored_values.contents)
-        self.masks = repeated(stored_values.masks[1:])
+        self.contents = repeated_components(stored_values.contents, axis=1)
+        self.masks = repeated_components(stored_values.masks[1:], axis=1)
         self.writes = np.zeros((len(order), 4), dtype=np.int32)
         self.writes[:, :2] = held.astype("<i8").view("<i4").reshape(-1, 2)
         self.writes[:, 2] = stored_values.image[order]

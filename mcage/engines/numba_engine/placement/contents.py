@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.jit import compiled
-from mcage.engines.numba_engine.simd import COMPONENTS
-from mcage.geometry import COMPONENT_BITS, SliceGeometry
+from mcage.engines.numba_engine.simd import with_bit
+from mcage.geometry import COMPONENT_BITS, SliceGeometry, repeated_components
 from mcage.replays.schedule import Schedule
-from mcage.replays.stored_values import CODE_MASK
+from mcage.replays.stored_values import CODE_MASK, cell_mask
 
 BITS = COMPONENT_BITS
 WHOLE, RECORD = 0, 1
@@ -55,12 +55,6 @@ class Contents(NamedTuple):
     block_components: int
 
 
-def _repeated(components: int, geometry: SliceGeometry) -> np.uint64:
-    """A set of the components of an entry, repeated until 64 are told."""
-    places = range(0, COMPONENTS, geometry.components)
-    return np.uint64(sum(components << place for place in places) & (1 << COMPONENTS) - 1)
-
-
 def contents_of(
     schedule: Schedule, planes: NDArray[np.uint64], masks: list[NDArray[np.uint64]]
 ) -> Contents:
@@ -76,12 +70,12 @@ def contents_of(
         What is overwritten, from `FIRST_PARTIAL` on.
     """
     geometry = schedule.geometry
-    first_block = _repeated((1 << geometry.block_components) - 1, geometry)
+    first_block = cell_mask(0, COMPONENT_BITS * geometry.block_components, geometry)
     return Contents(
         planes=planes,
         masks=np.concatenate([_common_masks(geometry), *masks]),
         regions_on=_regions_on(schedule),
-        first_block=np.array([first_block]),
+        first_block=by_bit(first_block[None])[0, :1],
         block_components=geometry.block_components,
     )
 
@@ -108,8 +102,7 @@ def planes_of(
 def _common_masks(geometry: SliceGeometry) -> NDArray[np.uint64]:
     """Return the first rows of `Contents.masks`: all cells, and the cells of a record."""
     masks = np.full((FIRST_PARTIAL, BITS), ALL_COMPONENTS)
-    masks[RECORD] = _repeated(0b01, geometry)
-    masks[RECORD, :CODE_BITS] = _repeated(0b11, geometry)
+    masks[RECORD] = by_bit(cell_mask(0, COMPONENT_BITS + CODE_BITS, geometry)[None])
     return masks
 
 
@@ -127,7 +120,7 @@ def _regions_on(schedule: Schedule) -> NDArray[np.uint64]:
 def by_bit(contents: NDArray[np.uint32]) -> NDArray[np.uint64]:
     """Return contents uint32[n, components] as bit planes uint64[n, 32]."""
     planes = np.empty((len(contents), BITS), dtype=np.uint64)
-    _transpose(np.ascontiguousarray(contents), planes)
+    _transpose(np.ascontiguousarray(repeated_components(contents, axis=1)), planes)
     return planes
 
 
@@ -135,9 +128,4 @@ def by_bit(contents: NDArray[np.uint32]) -> NDArray[np.uint64]:
 def _transpose(contents: NDArray[np.uint32], planes: NDArray[np.uint64]) -> None:
     for image in range(len(contents)):
         for bit in range(BITS):
-            word = np.uint64(0)
-            for component in range(COMPONENTS):
-                content = contents[image, component % contents.shape[1]]
-                lit = np.uint64((content >> np.uint32(bit)) & np.uint32(1))
-                word |= lit << np.uint64(component)
-            planes[image, bit] = word
+            planes[image, bit] = with_bit(contents, image, np.uint32(bit))

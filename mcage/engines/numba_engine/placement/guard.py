@@ -34,11 +34,16 @@ _ONLY = 0
 
 
 @inner
-def borrow(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> None:
-    """Place the lives of a kernel's values: parameters as for `redirect.place`."""
+def borrow(
+    residencies: Any, rows: Any, kernel: int, fault_map: Any, homes: Any, counters: Any
+) -> None:
+    """Place the lives of a kernel's values: parameters as for `redirect.place`.
+
+    `rows` are those of the residencies: int64[residencies].
+    """
     start_passes(fault_map, homes)
     home, arrivals, tally = homes.home, homes.arrivals, homes.tally
-    sets, events, rows = homes.sets, homes.tally.events, residencies.row
+    sets, events = homes.sets, homes.tally.events
     kernels, writes, operations = residencies.kernels, residencies.writes, residencies.operations
     cycle, reads_after, write_starts = writes.cycle, writes.reads_after, residencies.write_starts
     first_residency = kernels.first_residency[kernel]

@@ -16,12 +16,17 @@ from mcage.engines.numba_engine.placement.residencies import Residencies
 
 
 @inner
-def find_homes(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> None:
-    """Place the residencies of a kernel: parameters as for `redirect.place`."""
-    if residencies.rules.borrows:
-        borrow(residencies, kernel, fault_map, homes, counters)
-    else:
+def find_homes(
+    residencies: Any, owners: Any, kernel: int, fault_map: Any, homes: Any, counters: Any
+) -> None:
+    """Place the residencies of a kernel: parameters as for `redirect.place`.
+
+    `owners` are those of `owners_of`; GR-Guard is compiled only where there are any.
+    """
+    if owners is None:
         place(residencies, kernel, fault_map, homes, counters)
+    else:
+        borrow(residencies, owners, kernel, fault_map, homes, counters)
 
 
 @inner

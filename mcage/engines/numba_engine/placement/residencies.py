@@ -174,6 +174,11 @@ class Residencies(NamedTuple):
     facts: NDArray[np.uint64]
 
 
+def owners_of(residencies: Residencies) -> NDArray[np.int64] | None:
+    """Rows whose entries the residencies prefer, where rows have entries: int64[residencies]."""
+    return residencies.row if residencies.rules.borrows else None
+
+
 def residencies_of(replays: tuple[PreparedReplay, ...]) -> Residencies:
     """Number the residencies of a technique on several kernels through.
 

@@ -13,7 +13,11 @@ from numpy.typing import NDArray
 
 from mcage.concurrency import FreeList
 from mcage.engines.compiled_cells import CompiledSeconds
-from mcage.engines.numba_engine.placement.residencies import Residencies, each_by_itself
+from mcage.engines.numba_engine.placement.residencies import (
+    Residencies,
+    each_by_itself,
+    owners_of,
+)
 from mcage.engines.numba_engine.stress.epoch_log import (
     EpochLog,
     enlarged,
@@ -190,8 +194,8 @@ class NumbaStress(FaultFreeStress):
         tracking = Tracking(self._groups, self._list, self._progress, self.tracked_seconds.now)
         ran = residencies, epoch_log, batch.kernel, batch.instances
         asked = self._search(workspace), batch.instances, np.zeros(len(batch.instances))
-        to_place = residencies, batch, epoch_log, self._cells, placement, workspace.views
-        place = partial(place_and_bound, *to_place, by_itself)
+        to_place = residencies, owners_of(residencies), batch, epoch_log, self._cells, placement
+        place = partial(place_and_bound, *to_place, workspace.views, by_itself)
         if not by_itself:
             run = partial(run_side_by_side, *ran, tracking, cells.events)
             return [place, partial(look, *asked, ALONE), run]

@@ -13,7 +13,7 @@ from mcage.engines.numba_engine.jit import compiled, inner
 from mcage.engines.numba_engine.placement.homes import find_homes, leave_out_late
 from mcage.engines.numba_engine.placement.occupants import sort_occupants
 from mcage.engines.numba_engine.placement.redirect import LDS, Homes, with_home
-from mcage.engines.numba_engine.placement.residencies import Residencies
+from mcage.engines.numba_engine.placement.residencies import Residencies, owners_of
 from mcage.engines.numba_engine.stress.bounds import Views, bound_homes, bound_occupants, new_views
 from mcage.engines.numba_engine.stress.epoch_log import EpochLog, new_epoch_log, occupants_in
 from mcage.engines.numba_engine.stress.kept_cells import Cells, new_cells, raise_bounds
@@ -56,6 +56,7 @@ def count(
     nobody = np.zeros(0, np.int64)
     place_and_bound(
         residencies,
+        owners_of(residencies),
         Batch(kernel, 1.0, nobody, fault_maps),
         new_epoch_log(entries * passes, 0, 0, np.empty(0, np.uint32)),
         new_cells(entries, 0),
@@ -68,6 +69,7 @@ def count(
 @compiled
 def place_and_bound(
     residencies: Residencies,
+    owners: NDArray[np.int64] | None,
     batch: Batch,
     epoch_log: EpochLog,
     cells: Cells,
@@ -77,15 +79,16 @@ def place_and_bound(
 ) -> None:
     """Place the residencies of instances that run the same kernel, and bound their cells.
 
-    Writes into the log who lived where. `by_itself`: whether each residency is the same wherever
-    it lives; then homes are kept for each instance.
+    Writes into the log who lived where. `owners`: see `owners_of`. `by_itself`: whether each
+    residency is the same wherever it lives; then homes are kept for each instance.
     """
     kernel = batch.kernel
     for place in range(len(batch.fault_maps)):
         homes = placement.homes
         if by_itself:
             homes = with_home(homes, placement.homes_of_several[place])
-        find_homes(residencies, kernel, batch.fault_maps[place], homes, placement.counters[place])
+        counters = placement.counters[place]
+        find_homes(residencies, owners, kernel, batch.fault_maps[place], homes, counters)
         if place >= len(batch.instances):
             continue
         instance = batch.instances[place]
