@@ -99,7 +99,8 @@ def _add_rotations(
     writes, starts = residencies.writes, residencies.write_starts[first].tolist()
     total = [int(writes.duration[begin:end].sum()) for begin, end in pairwise(starts)]
     narrow = np.uint32 if max(total, default=0) < 1 << 32 else np.int64
-    duration, times = writes.duration.astype(narrow), new_times(np.empty(0, narrow)).ones
+    duration: NDArray[np.integer] = writes.duration.astype(narrow)
+    times = new_times(np.empty(0, narrow)).ones
     for window, (begin, end) in enumerate(pairwise(starts)):
         base, size = places.base[0, window], places.size[window]
         occupants, entries = len(places.base) // size, slice(base, base + size)
@@ -113,10 +114,10 @@ def _add_rotations(
 def _sum_writes(
     planes: NDArray[np.uint64],
     image: NDArray[np.uint32],
-    duration: NDArray[np.unsignedinteger],
+    duration: NDArray[np.integer],
     begin: int,
     end: int,
-    times: NDArray[np.unsignedinteger],
+    times: NDArray[np.integer],
 ) -> None:
     """Add the durations of writes begin ... end - 1 where they store '1': to T[32, 64]."""
     for bit in range(0, BITS, AT_ONCE):

@@ -45,8 +45,8 @@ def _with_bit(typing_context: Any, words: Any, row: Any, bit: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         words, row, bit = arguments
         components = _Components(context, builder, signature.args[0])
-        every = _everywhere(builder, builder.shl(bit.type(1), bit), components.type)
-        chosen = builder.and_(components.load(components.at(words, row)), every)
+        bits = _everywhere(builder, builder.shl(bit.type(1), bit), components.type)
+        chosen = builder.and_(components.load(components.at(words, row)), bits)
         return builder.bitcast(builder.icmp_unsigned("!=", chosen, components.nothing), _WORD)
 
     return signature, generate
