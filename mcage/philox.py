@@ -3,8 +3,13 @@
 The streams are those of `mcage.random`, and the numbers those that `Generator.random` of NumPy
 draws one after the other: Philox 4x64-10 (Salmon et al., SC 2011) turns a counter and a key into
 four words, and four words make four numbers. A number can so be computed without those before it.
+
+Integers take half a word each. Where NumPy would have to draw an integer again, all of the stream
+are left to it.
 """
 
+from collections.abc import Callable
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -14,6 +19,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from mcage.compiled import compiled
+from mcage.random import successive_streams
 
 _MULTIPLIERS = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
 _INCREMENTS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)
@@ -22,6 +28,12 @@ _WORDS = 4
 _UNUSED_BITS = np.uint64(11)
 _STEP = 2.0**-53
 """A number is a multiple of this; it takes the upper 53 bits of a word."""
+
+_HALF = 32
+"""Bits of a half of a word; the lower half comes first."""
+
+_TAIL = 20
+"""If one of so many numbers is chosen, or more, NumPy may draw in another way."""
 
 
 def _product(typing_context: Any, first: Any, second: Any) -> Any:
@@ -85,9 +97,20 @@ def numbers_at(
     float64[n]
         0 <= number < 1.
     """
-    numbers = np.empty(len(rows))
-    _fill_in(keys, streams, rows, places, numbers)
-    return numbers
+    upper = _words_at(keys, streams, rows, places) >> _UNUSED_BITS
+    return upper.astype(np.float64) * _STEP
+
+
+def _words_at(
+    keys: NDArray[np.uint64],
+    streams: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    places: NDArray[np.int64],
+) -> NDArray[np.uint64]:
+    """Words of which the numbers at places of streams are made."""
+    words = np.empty(len(rows), np.uint64)
+    _fill_in(keys, streams, rows, places, words)
+    return words
 
 
 @compiled
@@ -96,13 +119,91 @@ def _fill_in(
     streams: NDArray[np.int64],
     rows: NDArray[np.int64],
     places: NDArray[np.int64],
-    numbers: NDArray[np.float64],
+    words: NDArray[np.uint64],
 ) -> None:
     for wanted in range(len(rows)):
         row, place = rows[wanted], places[wanted]
         counter, stream = np.uint64(place // _WORDS + 1), np.uint64(streams[row])
-        words = _words(counter, stream, keys[row, 0], keys[row, 1])
-        numbers[wanted] = _number(words[place % _WORDS])
+        words[wanted] = _words(counter, stream, keys[row, 0], keys[row, 1])[place % _WORDS]
+
+
+def integers_below(
+    bound: int, key: NDArray[np.uint64], streams: NDArray[np.int64], count: int
+) -> NDArray[np.int64]:
+    """The first integers of streams, as `Generator.integers` draws them.
+
+    Parameters
+    ----------
+    bound : int
+        Above all of them, 2**32 - 1 at most.
+    key : uint64[2]
+        Key of all I streams.
+    streams : int64[I]
+        Their instances.
+    count : int
+        How many of each stream.
+
+    Returns
+    -------
+    int64[I, count]
+        0 ... bound - 1.
+    """
+    numbers, final = _integers(key, streams, np.full(count, bound, np.uint64))
+    return _redrawn(
+        numbers, ~final, key, streams, lambda drawing: drawing.integers(bound, size=count)
+    )
+
+
+def distinct_below(
+    bound: int, key: NDArray[np.uint64], streams: NDArray[np.int64], count: int
+) -> NDArray[np.int64]:
+    """Different integers of streams, as `Generator.choice` draws them first, unshuffled.
+
+    Parameters as of `integers_below`; bound is count or more. For each of the last numbers below
+    bound, in turn, one up to it is drawn, and the number itself in place of one that is there
+    already (Floyd; Bentley, CACM 1987).
+    """
+
+    def choose(drawing: np.random.Generator) -> NDArray[np.int64]:
+        return drawing.choice(bound, count, replace=False, shuffle=False)
+
+    numbers, final = _integers(key, streams, np.arange(bound - count, bound, dtype=np.uint64) + 1)
+    ordered = np.sort(numbers, axis=1)
+    final &= (ordered[:, 1:] != ordered[:, :-1]).all(axis=1)
+    return _redrawn(numbers, ~final | (count > bound // _TAIL), key, streams, choose)
+
+
+def _integers(
+    key: NDArray[np.uint64], streams: NDArray[np.int64], bounds: NDArray[np.uint64]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Integers of each stream below bounds uint64[n]: int64[I, n]; where they are final: bool[I].
+
+    An integer is the upper half of the product of bound and half a word; it is drawn again if the
+    lower half is so small that not all integers would be equally likely (Lemire, TOMACS 2019).
+    """
+    count = len(streams)
+    words = -(-len(bounds) // 2)
+    rows, places = np.divmod(np.arange(count * words), words)
+    drawn = _words_at(np.tile(key, (count, 1)), streams, rows, places).astype("<u8").view("<u4")
+    products = drawn.reshape(count, 2 * words)[:, : len(bounds)] * bounds
+    fair = products.astype(np.uint32) >= (2**_HALF - bounds) % bounds
+    return (products >> np.uint64(_HALF)).astype(np.int64), fair.all(axis=1)
+
+
+def _redrawn(
+    numbers: NDArray[np.int64],
+    again: NDArray[np.bool_],
+    key: NDArray[np.uint64],
+    streams: NDArray[np.int64],
+    draw: Callable[[np.random.Generator], NDArray[np.int64]],
+) -> NDArray[np.int64]:
+    """Numbers of all streams; those of some, bool[I], are drawn by NumPy."""
+    rows = np.flatnonzero(again)
+    for row, drawing in zip(
+        rows, successive_streams(repeat(key), streams[rows].tolist()), strict=True
+    ):
+        numbers[row] = draw(drawing)
+    return numbers
 
 
 def first_numbers_below(

@@ -139,7 +139,7 @@ class Feasibility:
         result = FaultMapReplays(
             kernel,
             fault_maps,
-            np.full(len(kernel), EndCause.CENSORED, dtype=np.int8),
+            np.full(len(kernel), EndCause.CENSORED.value, dtype=np.int8),
             fault_free.events[kernel],
             fault_free.peak_spilled_rows[kernel],
         )

@@ -98,8 +98,15 @@ def draw_kernels(
     int64[I, periods]
         Numbers of the kernels.
     """
+    from mcage.philox import integers_below  # Numba takes long to import
+
+    key = stream_key(seed, "workload")
+    if mix == "uniform":
+        return integers_below(len(kernels), key, instances, periods)
+    if mix == "one":
+        return np.repeat(integers_below(len(kernels), key, instances, 1), periods, axis=1)
     ids = instances.tolist()
-    draws = successive_streams(repeat(stream_key(seed, "workload")), ids)
+    draws = successive_streams(repeat(key), ids)
     drawn = np.empty((len(ids), periods), dtype=np.int64)
     for row, instance, of_instance in zip(drawn, ids, draws, strict=True):
         row[:] = _kernels_of(mix, seed, instance, kernels, of_instance, periods)
@@ -127,10 +134,6 @@ def _kernels_of(
     draws: np.random.Generator,
     periods: int,
 ) -> NDArray[np.int64]:
-    if mix == "uniform":
-        return draws.integers(len(kernels), size=periods)
-    if mix == "one":
-        return np.repeat(draws.integers(len(kernels), size=1), periods)
     cumulative = np.cumsum(_probabilities(mix, seed, instance, kernels))
     # Rounding may leave the last sum below a draw.
     drawn: NDArray[np.int64] = np.searchsorted(cumulative[:-1], draws.random(periods), side="right")

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from mcage.lifetime.degradation.stepwise import most_instances
 from mcage.lifetime.luck import BatchLuck, SliceLuck
 from mcage.lifetime.outcomes import LifeOutcomes
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
-from mcage.random import stream_key, successive_streams
+from mcage.random import stream_key
 from mcage.spec import SweepSpec
 from mcage.sweep.cases import PlannedCase
 from mcage.sweep.plan import SweepPlan, kernels_of_periods
@@ -252,11 +251,9 @@ class _Batch:
 
 def _sampled_cells(spec: SweepSpec, instances: NDArray[np.int64], cells: int) -> NDArray[np.int64]:
     """Cells whose shifts stand for all cells of the slice: int64[instances, sample]."""
-    key = stream_key(spec.seed, "dvth.sample")
-    sample = np.empty((len(instances), SAMPLED_CELLS), dtype=np.int64)
-    for row, draws in zip(sample, successive_streams(repeat(key), instances.tolist()), strict=True):
-        row[:] = draws.choice(cells, SAMPLED_CELLS, replace=False, shuffle=False)
-    return sample
+    from mcage.philox import distinct_below  # Numba takes long to import
+
+    return distinct_below(cells, stream_key(spec.seed, "dvth.sample"), instances, SAMPLED_CELLS)
 
 
 def _above(tail: TailCells, floor_volts: float) -> TailCells:

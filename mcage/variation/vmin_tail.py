@@ -235,11 +235,12 @@ def _sample_slices(
         uniform = numbers_at(keys, instances, owner, (2 * taken + 1) * segments + segment)
         chosen = taken + (uniform * (bits - taken)).astype(np.int64)
         each = np.arange(len(above))
+        place: NDArray[np.integer] = chosen
         if taken == 0:  # no place is taken; most segments draw no other cell
-            place = first = chosen
+            first = chosen
         else:
             if taken == 1:
-                places = np.tile(np.arange(bits), (len(above), 1))
+                places = np.tile(np.arange(bits, dtype=np.int16), (len(above), 1))
                 places[each, first[above]] = 0
             else:
                 places = places[above]

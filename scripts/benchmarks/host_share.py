@@ -169,7 +169,7 @@ class StubSeconds(TrackedSeconds):
     def __init__(self, kernels, tracked, instances):
         self._kernels, self._tracked, self._instances = kernels, tracked, instances
         with kernels.stand_in():
-            self._sound = np.ones(len(tracked.vmin_volts), dtype=bool)
+            self._sound = np.ones(tracked.tail, dtype=bool)
 
     def failing(self, instances, age, shift, failure):
         with self._kernels.stand_in():
@@ -178,7 +178,8 @@ class StubSeconds(TrackedSeconds):
             dvth[instances] = shift.of(instances).dvth(busy, age)[0]
             limit = failure.lowest_vdd_volts - failure.vmin_coefficient * dvth
             owner = self._tracked.instance[: len(self._sound)]
-            places = np.flatnonzero(self._sound & (self._tracked.vmin_volts > limit[owner]))
+            fails = (self._tracked.vmin_volts > limit[owner]).any(axis=0)
+            places = np.flatnonzero(self._sound & fails)
             after = np.zeros(self._instances)
             after[instances] = CELL_DUTY * age
             seconds = np.broadcast_to(after[owner[places]], (2, len(places)))

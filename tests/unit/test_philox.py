@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mcage.philox import first_numbers_below, numbers_at
+from mcage.philox import distinct_below, first_numbers_below, integers_below, numbers_at
 from mcage.random import stream, stream_key, successive_streams, variation_keys, variation_stream
 
 INSTANCES = np.array([0, 3, 7, 2**62])
@@ -40,6 +40,34 @@ def test_many_numbers_below_bounds():
     keys = np.tile(stream_key(7, "test"), (40, 1))
     rows, _, _ = first_numbers_below(keys, instances, np.full((40, 1, 8), 1.0), 4096)
     assert (np.bincount(rows) == 4096).all()
+
+
+MANY = np.append(np.arange(60), 2**40)
+"""Instances of which, below some bounds, NumPy draws an integer of about half again."""
+
+
+@pytest.mark.parametrize("bound", [1, 3, 10, 2**20, 2**31 + 5, 2**32 - 1])
+@pytest.mark.parametrize("count", [1, 7, 8])
+def test_integers_below_a_bound(bound, count):
+    drawn = integers_below(bound, KEYS[0], MANY, count)
+    for instance, numbers in zip(MANY.tolist(), drawn, strict=True):
+        expected = stream(7, "test", instance).integers(bound, size=count)
+        assert numbers.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(("bound", "count"), [(2**19, 128), (2600, 128), (9000, 128), (300, 128)])
+def test_distinct_integers_below_a_bound(bound, count):
+    """Of few, most instances draw one twice; of very few, NumPy does not begin in this way."""
+    drawn = distinct_below(bound, KEYS[0], MANY, count)
+    for instance, numbers in zip(MANY.tolist(), drawn, strict=True):
+        of_instance = stream(7, "test", instance)
+        expected = of_instance.choice(bound, count, replace=False, shuffle=False)
+        assert numbers.tolist() == expected.tolist()
+
+
+def test_nothing_is_drawn_for_nobody():
+    assert integers_below(5, KEYS[0], MANY[:0], 3).shape == (0, 3)
+    assert distinct_below(500, KEYS[0], MANY[:0], 3).shape == (0, 3)
 
 
 def test_streams_in_turn_are_those_by_themselves():
