@@ -29,14 +29,22 @@ settings.register_profile("many", max_examples=1000, deadline=None)
 settings.load_profile("few")  # `--hypothesis-profile=many` takes the other
 
 NOTHING_COMPILED = (
-    "system/test_fuzz.py",
-    "parity/test_kernels_compile.py",
-    "parity/test_host_gpu.py",
-    "system/test_kill_9.py",
-    "unit/variation",
-    "unit/stats",
+    (
+        "parity/test_kernels_compile.py",
+        "validation/test_rare_proposals.py",
+        "system/test_worker_kills.py",
+        "parity/test_host_gpu.py",
+        "unit/variation",
+    ),
+    (
+        "system/test_fuzz.py",
+        "system/test_foreign_files.py",
+        "system/test_failing_calls.py",
+        "system/test_kill_9.py",
+        "unit/stats",
+    ),
 )
-"""What a second worker does while the first one compiles the numba engine: long tests first."""
+"""What two workers do while the numba engine is compiled beside them: what needs none of it."""
 
 MUCH_MEMORY_BYTES = 1 << 28
 """What a worker may take more before it looks for memory to give back."""
@@ -72,14 +80,14 @@ def pytest_sessionstart(session):
 
 def pytest_sessionfinish(session):
     """Remove replays when all workers have come to their end: a gigabyte would stay."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
+    if not _workers_share():
         shutil.rmtree(_replays(session), ignore_errors=True)
 
 
 def _replays(session):
     """A folder of this run of the tests, the same in all workers."""
     folder = session.config._tmp_path_factory.getbasetemp()
-    return (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "replays"
+    return (folder.parent if _workers_share() else folder) / "replays"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -123,24 +131,39 @@ def pytest_collection_modifyitems(items):
     for item in items:
         item.add_marker(_suite(item))
     items.sort(key=lambda item: SUITES.index(_suite(item)))
-    free = [item for item in items if _place_among_free(item.path) is not None]
-    free.sort(key=lambda item: _place_among_free(item.path))
-    rest = [item for item in items if _place_among_free(item.path) is None]
+    free = [[item for item in items if _begins_with(item.path) == half] for half in range(2)]
+    for half, files in zip(free, NOTHING_COMPILED, strict=True):
+        half.sort(key=lambda item: [_is_in(name, item.path) for name in files].index(True))
+    rest = [item for item in items if _begins_with(item.path) is None]
+    if rest and _workers_share():
+        _compile_engine().begin()
     first, second, short = (
         [item for item in rest if _suite(item) in suites]
         for suites in (("validation", "parity"), ("system",), ("unit",))
     )
-    in_first_half = max(0, len(items) // 2 - len(first))
-    items[:] = first + short[:in_first_half] + free + second + short[in_first_half:]
+    in_first_half = max(0, len(items) // 2 - len(free[0]) - len(first))
+    items[:] = free[0] + first + short[:in_first_half] + free[1] + second + short[in_first_half:]
+
+
+def _workers_share():
+    return "PYTEST_XDIST_WORKER" in os.environ
+
+
+def _compile_engine():
+    import compile_engine
+
+    return compile_engine
 
 
 @functools.cache
-def _place_among_free(path):
-    """Place in `NOTHING_COMPILED` of the file or folder in which a test file is, or none."""
-    places = (
-        place for place, name in enumerate(NOTHING_COMPILED) if path.is_relative_to(HERE / name)
-    )
-    return next(places, None)
+def _begins_with(path):
+    """The half of the tests that begins with those of a file; None if they need the engine."""
+    halves = (any(_is_in(name, path) for name in names) for names in NOTHING_COMPILED)
+    return next((half for half, found in enumerate(halves) if found), None)
+
+
+def _is_in(name, path):
+    return path.is_relative_to(HERE / name)
 
 
 def _suite(item):
@@ -153,12 +176,9 @@ def _suite_of(path):
 
 
 def pytest_runtest_setup(item):
-    """Two workers compile nothing twice."""
-    beside_others = "PYTEST_XDIST_WORKER" in os.environ
-    if beside_others and _place_among_free(item.path) is None:
-        import compile_engine
-
-        compile_engine.once()
+    """Where workers share the engine, wait until it is compiled."""
+    if _workers_share() and _begins_with(item.path) is None:
+        _compile_engine().wait()
 
 
 def pytest_runtest_teardown(item, nextitem):

@@ -77,7 +77,7 @@ def test_cycles_beyond_32_bits(name, most_cycles):
     """Within a pass, and only of all passes together."""
     longest = max(replay.schedule.cycles for replay in random_replays(TECHNIQUES[name]))
     replays = random_replays(TECHNIQUES[name], longer=most_cycles // longest)
-    assert_same_lives((cuda_engine(seed=5),), duties_of(replays), 5)
+    assert_same_lives((cuda_engine(seed=5),), duties_of(replays, NUMPY), 5)
 
 
 @pytest.mark.parametrize("name", ["gr-guard", "rrcd", "rrcd+pg", "rrcd+rc+rar"])

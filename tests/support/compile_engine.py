@@ -1,6 +1,7 @@
 """Compiles all of the numba engine once, for every process that comes after.
 
-A program, started by `once` in the first worker that needs the engine: the others wait.
+A program, which the first worker that collects tests of the engine starts, and for which those
+wait; beside it, workers begin with tests that need none.
 """
 
 import fcntl
@@ -15,13 +16,27 @@ TECHNIQUES = ["baseline", "disable", "gr-guard", "rrcd", "rrcd+rc+rar"]
 """Techniques of every kind of placement that is compiled."""
 
 
+def begin() -> None:
+    """Start to compile if the machine code is not in the cache and nobody is about to put it there.
+
+    The program holds the lock for as long as it runs: it has inherited the open file.
+    """
+    with Path(__file__).open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        if cache_folder() and not _mark().exists():
+            subprocess.Popen([sys.executable, __file__], pass_fds=[lock.fileno()])
+
+
 @cache
-def once() -> None:
+def wait() -> None:
     """Return when the machine code is in the cache."""
     with Path(__file__).open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if cache_folder() and not _mark().exists():
-            subprocess.run([sys.executable, __file__], check=True)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+    if cache_folder() and not _mark().exists():
+        raise RuntimeError("the numba engine was not compiled: see what the program says above")
 
 
 def _mark() -> Path:

@@ -189,12 +189,15 @@ def random_replays(technique, longer=1, seed=5):
         yield prepare(trace, technique)
 
 
-def duties_of(replays):
-    """The duty cycles on a clean slice, as all engines are given them."""
+def duties_of(replays, engine=NUMBA):
+    """The duty cycles on a clean slice, as all engines are given them.
+
+    `NUMBA` is the quickest to say them, but compiles seconds for cycles beyond 32 bits.
+    """
     replays = tuple(replays)
     geometry = replays[0].geometry
     clean = np.zeros((1, geometry.entries), dtype=np.uint8)
-    times = [NUMBA.cell_times(replay, clean) for replay in replays]
+    times = [engine.cell_times(replay, clean) for replay in replays]
     period = np.array([np.max(of_kernel.period) for of_kernel in times])
     zeros, ones = (
         np.stack([getattr(of_kernel, kind)[0].ravel() for of_kernel in times])

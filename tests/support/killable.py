@@ -1,5 +1,7 @@
-"""Campaigns that can be killed: one process forks them, so that none waits for its imports."""
+"""Campaigns and commands to kill: a process forks them, so that none waits for its imports."""
 
+import contextlib
+import io
 import json
 import os
 import signal
@@ -37,13 +39,19 @@ MOST_BYTES = 1 << 16
 
 
 class Nursery:
-    """The process of campaigns, seen from a test; one that runs for as long as a block."""
+    """The process of campaigns, seen from a test; one that runs for as long as a block.
 
-    def __init__(self):
+    Parameters
+    ----------
+    *ready : function
+        Of modules, without arguments. They are called first: what they load, no child loads again.
+    """
+
+    def __init__(self, *ready):
         self._socket, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, __file__, str(theirs.fileno())],
+                [sys.executable, __file__, str(theirs.fileno()), *map(name_of, ready)],
                 pass_fds=[theirs.fileno()],
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
             )
@@ -58,8 +66,7 @@ class Nursery:
     def start(self, function, *arguments):
         """Call a function of a module in a child, and give that child."""
         reader, writer = os.pipe()
-        name = f"{function.__module__}:{function.__qualname__}"
-        request = {"name": name, "arguments": [*arguments]}
+        request = {"name": name_of(function), "arguments": [*arguments]}
         socket.send_fds(self._socket, [json.dumps(request, default=os.fspath).encode()], [writer])
         os.close(writer)
         return Child(self, json.loads(self._socket.recv(MOST_BYTES)), os.fdopen(reader))
@@ -83,6 +90,10 @@ class Nursery:
                 time.sleep(SECONDS_BETWEEN_TWO)
         begin = time.monotonic()
         return child.wait(), time.monotonic() - begin
+
+
+def name_of(function):
+    return f"{function.__module__}:{function.__qualname__}"
 
 
 class Child:
@@ -113,11 +124,14 @@ class ReadHere:
 
 def main() -> None:
     """Serve requests until the other end of the socket is closed."""
+    descriptor, *ready = sys.argv[1:]
+    for name in ready:
+        resolve_name(name)()
     verified_file.ForeignFile = ReadHere
     with tempfile.TemporaryDirectory() as folder:  # children import nothing any more
         study = Study(fake_campaign.campaign(instances=2), fake_campaign.compute)
         run_campaign(study, Path(folder, "r.h5"), 1)
-    with socket.socket(fileno=int(sys.argv[1])) as server:
+    with socket.socket(fileno=int(descriptor)) as server:
         while True:
             message, descriptors, *_ = socket.recv_fds(server, MOST_BYTES, 1)
             if not message:
@@ -143,6 +157,10 @@ def _call(request, printed):
     try:
         resolve_name(request["name"])(*request["arguments"])
         os._exit(0)
+    except SystemExit as end:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(end.code or 0)
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()
@@ -157,6 +175,33 @@ def hear_signals() -> None:
     for numbers in SIGNALS.values():
         if numbers[0] != signal.SIGKILL:
             signal.signal(numbers[0], signal.SIG_DFL)
+
+
+def small_sweep() -> None:
+    """Run one with the numba engine by its command, so that its machine code is loaded."""
+    from sweep_cases import small_spec
+
+    spec = small_spec(instances=2, techniques=["baseline", "rrcd"])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "spec.toml")
+        path.write_text(spec.to_toml())
+        with (
+            contextlib.suppress(SystemExit),
+            contextlib.chdir(folder),
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
+            command(folder, "sweep", path, "--engine", "numba", "--out", "r.h5")
+
+
+def command(folder: str, *words: str) -> None:
+    """Run ``mcage WORDS`` in a folder, as a program in the foreground."""
+    from mcage.cli.main import main as command_line
+
+    os.chdir(folder)
+    hear_signals()
+    sys.argv = ["mcage", *map(str, words)]
+    command_line()
 
 
 def campaign(out: str, instances: int, shard_size: int, seconds: float) -> None:

@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 import pytest
+import typer.core
 from places import ROOT, shown_files
 from typer.testing import CliRunner
 
@@ -57,16 +58,22 @@ def commands(page):
             yield shlex.split(match[1], comments=True)
 
 
-def in_shell(*arguments, folder):
-    """Output of a command run in a process of its own."""
-    done = subprocess.run(
-        [*MCAGE, *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+@pytest.fixture
+def output(command):
+    """What a command prints that does its work in the test's empty folder."""
+
+    def run(*arguments):
+        code, out, said = command(*arguments)
+        assert code == 0, said
+        return out
+
+    return run
+
+
+def run_python(page):
+    """Run the Python of a page in the current folder."""
+    (code,) = blocks(page, "python")
+    exec(compile(code, name_of(page), "exec"), {"__name__": "__main__"})
 
 
 def test_pages_show_commands():
@@ -84,12 +91,21 @@ def test_pages_show_commands():
     }
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_commands_exist(page):
-    """Every command and option is known; --help stops it before it runs."""
-    for command in commands(page):
-        result = CliRunner().invoke(app, [*command, "--help"])
-        assert result.exit_code == 0, f"mcage {shlex.join(command)}\n{result.output}"
+def test_commands_exist(monkeypatch):
+    """Every command and option is known; --help stops it before it runs.
+
+    That help can be drawn is what the tests of the commands look at: here, it would take longest.
+    """
+    monkeypatch.setattr(typer.core.TyperCommand, "format_help", lambda *_: None)
+    monkeypatch.setattr(typer.core.TyperGroup, "format_help", lambda *_: None)
+    pages = {shlex.join(command): name_of(page) for page in PAGES for command in commands(page)}
+    wrong = {}
+    for command, page in pages.items():
+        result = CliRunner().invoke(app, [*shlex.split(command), "--help"])
+        if result.exit_code:
+            wrong[f"{page}: mcage {command}"] = result.output
+    assert not wrong
+    assert CliRunner().invoke(app, ["sweep", "--no-such-option", "--help"]).exit_code == 2
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -213,21 +229,23 @@ def test_techniques_of_the_page():
 
 
 @pytest.fixture
-def own_technique(tmp_path):
-    """Folder with the files that docs/techniques.md shows."""
+def own_technique(tmp_path, monkeypatch):
+    """The files that docs/techniques.md shows; after the test, their modules are forgotten."""
     for name, code in shown_files("techniques.md").items():
         (tmp_path / name).write_text(code)
-    return tmp_path
+        monkeypatch.setitem(sys.modules, name.removesuffix(".py"), None)
+        monkeypatch.delitem(sys.modules, name.removesuffix(".py"))
 
 
-def test_own_technique_replays(own_technique):
+@pytest.mark.usefixtures("own_technique")
+def test_own_technique_replays(output):
     """The example runs, and shows what the page says: rotation gains from gating alone."""
     (example,) = [
         command
         for command in commands(ROOT / "docs" / "techniques.md")
         if command[0] == "replay" and "rar_pg:RAR_PG" in command
     ]
-    gated = json.loads(in_shell(*example, "--json", folder=own_technique))
+    gated = json.loads(output(*example, "--json"))
     plain = json.loads(
         CliRunner().invoke(app, ["replay", "Reduction", "--technique", "rar", "--json"]).stdout
     )
@@ -236,41 +254,45 @@ def test_own_technique_replays(own_technique):
     assert gated["longest_one_duty"] < plain["longest_one_duty"]
 
 
-def test_own_technique_sweeps(own_technique):
+@pytest.mark.usefixtures("own_technique")
+def test_own_technique_sweeps(output, tmp_path):
     (example,) = [
         command
         for command in commands(ROOT / "docs" / "techniques.md")
         if command[0] == "sweep" and "rar_pg:RAR_PG" in command
     ]
     example[example.index("--instances") + 1] = "2"
-    out = in_shell(*example, "--kernel", "Reduction", folder=own_technique)
+    out = output(*example, "--kernel", "Reduction")
     assert "rar_pg:RAR_PG" in out
-    assert (own_technique / "rar_pg.h5").exists()
+    assert (tmp_path / "rar_pg.h5").exists()
 
 
-def test_main_job_and_the_python_that_reads_its_file(tmp_path):
-    """The main job, small, and the Python that reads its file."""
+def test_main_job_and_the_python_that_reads_its_file(tmp_path, monkeypatch):
+    """The main job, small and in a process of its own, and the Python that reads its file."""
     sweep = shlex.split(marked_command("main job").split("mcage ")[-1])
     sweep[sweep.index("--instances") + 1] = "2"
-    table = in_shell(*sweep, "--kernel", "Reduction", folder=tmp_path)
+    line = [*MCAGE, *sweep, "--kernel", "Reduction"]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    table = done.stdout
     assert "results/sweep.h5" in table
     (tmp_path / "results.h5").symlink_to("results/sweep.h5")
     sample = (ROOT / "README.md").read_text().split("<!-- sample table")[1]
     assert set(re.findall(r"^  (\S+) +(nominal|dvfs) ", sample, re.M)) == set(
         re.findall(r"^  (\S+) +(nominal|dvfs) ", table, re.M)
     )
+    monkeypatch.chdir(tmp_path)
     for page in ("README.md", "docs/results-format.md"):
-        (code,) = blocks(ROOT / page, "python")
-        subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+        run_python(ROOT / page)
 
 
-def test_fault_maps_of_the_model_page(tmp_path):
+def test_fault_maps_of_the_model_page(output, tmp_path, monkeypatch):
     """The maps are made and replayed, and BlackScholes fits on as many dies as the page says."""
     page = ROOT / "docs" / "model.md"
-    (code,) = blocks(page, "python")
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    monkeypatch.chdir(tmp_path)
+    run_python(page)
     (example,) = [item for item in commands(page) if item[0] == "replay" and "--fault-map" in item]
-    report = json.loads(in_shell(*example, folder=tmp_path))
+    report = json.loads(output(*example))
     assert report["instances"] == 100
     fits = np.array(report["peak_spilled_rows"]) <= GCN.lds_rows
     writes = {kind: np.array(counts) for kind, counts in report["writes"].items()}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import fake_campaign
 import pytest
-from killable import CODES, Nursery, hear_signals
+from killable import CODES, SIGNALS, Nursery, command, hear_signals, small_sweep
 from sweep_cases import small_spec
 
 from mcage.campaign.run import run_campaign
@@ -20,13 +20,20 @@ from mcage.campaign.study import Study
 KILLS = 44
 MOST_CAMPAIGNS = 200
 KILLS_OF_REAL_SWEEPS = 4
-SECONDS_TO_THE_PROMPT = 2.0
+SECONDS_TO_THE_PROMPT, SECONDS_TO_BEGIN = 2.0, 60.0
 INSTANCES = 40
 
 
 @pytest.fixture(scope="module")
 def nursery():
     with Nursery() as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def commands():
+    """Whose children know mcage's commands and have the machine code of loops."""
+    with Nursery(small_sweep) as process:
         yield process
 
 
@@ -193,17 +200,20 @@ def test_a_library_gets_its_exception_at_once(tmp_path):
 
 # ---- the command itself ----------------------------------------------------------------------
 
-SWEEP = "from mcage.cli.main import main; main()"
 
-
-def test_kills_of_real_sweeps(tmp_path):
+def test_kills_of_real_sweeps(commands, tmp_path):
     """`mcage sweep` over three short kernels, killed while it starts, prepares and computes."""
     spec = small_spec(instances=12, techniques=["baseline", "rrcd"])
     (tmp_path / "spec.toml").write_text(spec.to_toml())
-    begin = time.monotonic()
     line = ("sweep", tmp_path / "spec.toml", "--engine", "numba", "--shard-size", "2", "--out")
-    untouched = start(SWEEP, *line, tmp_path / "untouched.h5")
-    untouched.communicate()
+
+    def sweep(out):
+        return commands.start(command, tmp_path, *line, out)
+
+    begin = time.monotonic()
+    untouched = sweep(tmp_path / "untouched.h5")
+    assert "untouched.h5" in untouched.words.read()
+    assert untouched.wait() == 0
     usual_seconds = time.monotonic() - begin
     whole = (tmp_path / "untouched.h5").read_bytes()
 
@@ -213,33 +223,33 @@ def test_kills_of_real_sweeps(tmp_path):
     kinds = list(CODES)
     for number in range(KILLS_OF_REAL_SWEEPS):
         kind = kinds[number % len(kinds)]
-        process = start(SWEEP, *line, out)
-        folder = shard_folder(out)
-        while not folder.exists() and process.poll() is None:
+        process = sweep(out)
+        folder, until = shard_folder(out), time.monotonic() + SECONDS_TO_BEGIN
+        while not folder.exists() and not out.exists() and time.monotonic() < until:
             time.sleep(0.01)
         time.sleep(moments.uniform(0, usual_seconds / 3))
         begin = time.monotonic()
-        for repeat in range(2 if kind == "INT twice" else 1):
-            time.sleep(0.01 * repeat)
-            name = kind.split(" ")[0]
-            process.send_signal(signal.Signals[f"SIG{name}"])
-        _, words = process.communicate()
+        for number in SIGNALS[kind]:
+            os.kill(process.pid, number)  # ended or not, it has not been waited for
+            time.sleep(0.01)
+        words = process.words.read()
+        status = process.wait()
         assert time.monotonic() - begin < SECONDS_TO_THE_PROMPT
-        assert process.returncode in (CODES[kind], 0), words
+        assert status in (CODES[kind], 0), words
         assert "Traceback" not in words
-        if process.returncode and kind != "KILL":
+        if status and kind != "KILL":
             assert "stopping" in words
         assert not out.exists() or out.read_bytes() == whole
-    last = start(SWEEP, *line, out)
-    last.communicate()
-    assert last.returncode == 0
+    last = sweep(out)
+    words = last.words.read()
+    assert last.wait() == 0, words
     assert out.read_bytes() == whole
     assert list(out.parent.iterdir()) == [out]
 
 
-def wait_for_handlers(process):
+def wait_for_handlers(pid):
     """Return when a command hears SIGTERM; where the system does not tell, after a while."""
-    status = Path(f"/proc/{process.pid}/status")
+    status = Path(f"/proc/{pid}/status")
     if not status.exists():
         time.sleep(3.0)
         return
@@ -257,16 +267,15 @@ def wait_for_handlers(process):
         (("reproduce", "--out", "."), set()),
     ],
 )
-def test_other_long_commands_end_as_soon(line, files, tmp_path):
-    process = start(SWEEP, *line, cwd=tmp_path)
-    wait_for_handlers(process)
+def test_other_long_commands_end_as_soon(line, files, commands, tmp_path):
+    process = commands.start(command, tmp_path, *line)
+    wait_for_handlers(process.pid)
     time.sleep(0.7)
-    assert process.poll() is None
     begin = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    _, words = process.communicate()
+    os.kill(process.pid, signal.SIGINT)
+    words = process.words.read()
+    assert process.wait() == 130, words  # it was still at work
     assert time.monotonic() - begin < SECONDS_TO_THE_PROMPT
-    assert process.returncode == 130
     assert "interrupted: stopping" in words
     assert "Traceback" not in words
     assert set(tmp_path.iterdir()) == files

@@ -19,51 +19,75 @@ sweep --engine numpy --instances 2 --technique baseline --environment nominal
 """
 
 
-def _left_out(folder, names):
-    """The commit that an installed mcage carries; byte code, but not the machine code of loops.
+PROGRAM = """
+import contextlib, io, json, sys
+from mcage.cli.main import main
+ended = []
+for sys.argv in json.loads(sys.argv[1]):
+    out, said = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said):
+        try:
+            code = main()
+        except SystemExit as end:
+            code = end.code
+    ended.append((code or 0, out.getvalue(), said.getvalue()))
+print(json.dumps(ended))
+"""
 
-    That is valid for a copy of their files, and to compile them would take longest.
+
+def _left_out(folder, names):
+    """The commit that an installed mcage carries.
+
+    Byte code and the machine code of loops are valid for a copy of their files, which keeps the
+    times of the files; to compile them would take longest.
     """
-    if Path(folder).name == "__pycache__":
-        return [name for name in names if not name.endswith((".nbi", ".nbc"))]
     return [COMMIT_FILE] if COMMIT_FILE in names else []
 
 
 @pytest.fixture
 def changeable(tmp_path):
-    """A copy of mcage that may be changed, and how to run it."""
+    """A copy of mcage that may be changed, and how to run commands of it, one after the other."""
     package = tmp_path / "copy" / "mcage"
     shutil.copytree(Path(mcage.__file__).parent, package, ignore=_left_out)
 
-    def run(*words):
-        command = [sys.executable, "-c", "from mcage.cli.main import main; main()", *words]
-        environment = os.environ | {"PYTHONPATH": str(package.parent)}
-        return subprocess.run(
-            command, capture_output=True, text=True, cwd=tmp_path, env=environment
+    def run(*lines):
+        """Exit code, output and messages of each, in a process that knows the code as it is now."""
+        lines = [["mcage", *line.split()] for line in lines]
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, json.dumps(lines)],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(package.parent)},
+            check=True,
         )
+        return json.loads(done.stdout)
 
     return package, run
 
 
 def test_a_changed_engine_does_not_take_over_what_the_old_one_computed(changeable, tmp_path):
     package, run = changeable
-    assert run(*QUICK.split()).returncode == 0
+    ((code, _, said),) = run(QUICK)
+    assert code == 0, said
     before = (tmp_path / "r.h5").read_bytes()
 
     with (package / "engines" / "numpy_engine" / "cell_times.py").open("a") as source:
         source.write("\n\nCHANGED = True\n")
-    refused = run(*QUICK.split())
-    assert refused.returncode == 2
-    assert "r.h5 was computed by other code" in refused.stderr
-    assert "--accept-other-code" in refused.stderr
-    assert len(refused.stderr.splitlines()) <= 2
-    accepted = run(*QUICK.split(), "--accept-other-code")
-    assert accepted.returncode == 0
-    assert "already holds this campaign, computed by other code" in accepted.stderr
+    refused, accepted, shown = run(QUICK, f"{QUICK} --accept-other-code", "show r.h5")
     assert (tmp_path / "r.h5").read_bytes() == before
+    code, _, said = refused
+    assert code == 2
+    assert "r.h5 was computed by other code" in said
+    assert "--accept-other-code" in said
+    assert len(said.splitlines()) <= 2
+    code, _, said = accepted
+    assert code == 0
+    assert "already holds this campaign, computed by other code" in said
 
-    shown = run("show", "r.h5").stdout
+    code, shown, _ = shown
+    assert code == 0
     with h5py.File(tmp_path / "r.h5") as file:
-        (code,) = json.loads(file.attrs["codes"])
-    assert f"computed by {code['version']}, digest {code['digest']}; this is " in shown
-    assert code["version"] == f"{mcage.__version__} (unknown commit)"
+        (by,) = json.loads(file.attrs["codes"])
+    assert f"computed by {by['version']}, digest {by['digest']}; this is " in shown
+    assert by["version"] == f"{mcage.__version__} (unknown commit)"

@@ -181,14 +181,14 @@ def test_summaries_follow_the_arrays(instances, tmp_path):
     assert str(instances) in printed(*summaries)
 
 
-def test_the_command(tmp_path):
+def test_the_command(tmp_path, command):
     out = run_campaign(Study(fake_campaign.CAMPAIGN, fake_campaign.compute), tmp_path / "r.h5", 50)
-    shown = subprocess.run([*MCAGE, "show", out], capture_output=True, text=True)
-    assert shown.returncode == 0
-    assert "100 instances per case, horizon 10 years" in shown.stdout
-    assert "baseline" in shown.stdout
-    script = subprocess.run([*MCAGE, "show", out, "--json"], capture_output=True, text=True)
-    cases = json.loads(script.stdout)
+    code, shown, _ = command("show", out)
+    assert code == 0
+    assert "100 instances per case, horizon 10 years" in shown
+    assert "baseline" in shown
+    _, script, _ = command("show", out, "--json")
+    cases = json.loads(script)
     assert [case["technique"] for case in cases] == ["baseline", "rrcd", "rrcd"]
 
 

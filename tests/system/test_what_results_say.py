@@ -1,8 +1,6 @@
 """Do results say at which voltages, of which slices and against what they are?"""
 
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -88,7 +86,7 @@ def test_points_in_another_order_of_voltages_are_different_cases():
     ]
 
 
-def test_file_table_and_figure_say_the_voltages(mixed, tmp_path):
+def test_file_table_and_figure_say_the_voltages(mixed, tmp_path, command):
     path = run_campaign(Study(mixed.header, mixed.compute), tmp_path / "r.h5", 20)
     with open_results(path) as results:
         assert results["vdd_volts"].values.tolist() == [1.0, 0.45, 0.5, 0.6]
@@ -99,8 +97,8 @@ def test_file_table_and_figure_say_the_voltages(mixed, tmp_path):
             "custom 0.5/0.9/0.7 V, common",
             "dvfs 0.8/0.6 V, common",
         ]
-    show = [sys.executable, "-c", "from mcage.cli.main import main; main()", "show", str(path)]
-    shown = subprocess.run(show, capture_output=True, text=True, check=True).stdout
+    code, shown, _ = command("show", path)
+    assert code == 0
     rows = [re.split(r"  +", line.strip())[:2] for line in shown.splitlines() if " rrcd " in line]
     assert rows == [
         ["rrcd", "nominal 1 V"],
