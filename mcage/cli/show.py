@@ -119,9 +119,36 @@ def show(
 
         from mcage.results.reader import read_header
 
-        table = import_module(read_header(file).table)
-        _show(table.summarize_file(file), table.print_summaries, json)
+        header = read_header(file)
+        table = import_module(header.table)
+        summaries = table.summarize_file(file)
+        if getattr(header, "draws", ()):
+            _show_with_draws(file, summaries, table.print_summaries, json)
+        else:
+            _show(summaries, table.print_summaries, json)
     _print_notes(files, json)
+
+
+def _show_with_draws(
+    file: Path,
+    summaries: list[Shown],
+    print_table: Callable[[list[Shown], "Console"], None],
+    json: bool,
+) -> None:
+    """Show summaries and, of each case, what the lot and what the constants make uncertain."""
+    from mcage.report.tables.draws import print_draws, summarize_draws_of_file
+    from mcage.stats.wording import plain
+
+    by_draw = summarize_draws_of_file(file)
+    if json:
+        both = [
+            plain(case) | {"by_draw": plain(of)}
+            for case, of in zip(summaries, by_draw, strict=True)
+        ]
+        _show(both, lambda *_: None, json)
+        return
+    _show(summaries, print_table, json)
+    _show(by_draw, print_draws, json)
 
 
 def _show_all(files: list[Path], json: bool) -> None:

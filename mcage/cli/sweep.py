@@ -79,11 +79,14 @@ def _run(spec: "SweepSpec", run: SweepRunOptions) -> None:
     # Imported when all is computed: what reads results takes half a second to import.
     from mcage.report.console import console
     from mcage.report.notes import note_on_caveats, note_on_shared_dies
+    from mcage.report.tables.draws import print_draws, summarize_draws_of_file
     from mcage.report.tables.summary import print_summaries, summarize_file
     from mcage.results.reader import read_header
 
     print_summaries(summarize_file(path), console())
     header = read_header(path)
+    if getattr(header, "draws", ()):
+        print_draws(summarize_draws_of_file(path), console())
     for note in (note_on_caveats(header), note_on_shared_dies(path, header)):
         if note:
             print(visible(note))

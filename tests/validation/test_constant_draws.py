@@ -1,5 +1,6 @@
 """Joint draws of constants: each instance lives as in a sweep with the constants of its row."""
 
+import json
 import tomllib
 from copy import deepcopy
 
@@ -111,7 +112,7 @@ def test_rows_are_dealt_evenly_and_whatever_the_batch():
     assert len({tuple(draws.row_of(seed, np.arange(0, 21, 3))) for seed in range(20)}) > 15
 
 
-def test_a_file_of_draws_goes_on_and_holds_the_table(tmp_path):
+def test_a_file_of_draws_goes_on_and_holds_the_table(tmp_path, command):
     """Continued with more instances, it holds what a single run does; the CSV is not needed."""
     table = tmp_path / "draws.csv"
     table.write_text("life.vmin_coefficient,aging.constants.eta\n1,0.3\n0.5,0.40\n0.7,0.35\n\n")
@@ -136,3 +137,10 @@ def test_a_file_of_draws_goes_on_and_holds_the_table(tmp_path):
         assert sorted(results["draw"].values[:3]) == [0, 1, 2]
         assert list(results["aging.constants.eta"].values) == [0.3, 0.4, 0.35]
         assert results["aging.constants.eta"].dims == ("row",)
+    code, out, _ = command("show", path, "--json")
+    assert code == 0
+    (case,) = json.loads(out)
+    assert (case["instances"], case["by_draw"]["draws"]) == (7, 3)
+    shift = case["by_draw"]["max_dvth_mv"]
+    assert shift["lot"]["value"] > 10
+    assert shift["band"] == {"value": None, "lower": None, "upper": None}

@@ -148,7 +148,7 @@ def print_chips(summaries: Sequence[ChipSummary], console: Console) -> None:
         box=box.SIMPLE_HEAD,
     )
     table.add_column("case")
-    for heading in ("B10 life\n\\[years]", "median life\n\\[years]", "reach the\nhorizon"):
+    for heading in ("B10 life\n[years]", "median life\n[years]", "reach the\nhorizon"):
         table.add_column(heading, justify="right")
     table.add_column("lives end by")
     for summary in summaries:

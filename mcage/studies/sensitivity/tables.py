@@ -29,8 +29,8 @@ def print_one_at_a_time(result: OneAtATime, console: Console) -> None:
     )
     for heading in ("parameter", "status", "nominal", "setting"):
         table.add_column(heading, justify="left" if heading in ("parameter", "status") else "right")
-    table.add_column(f"{result.quantity}\n[{result.unit}]".replace("[", r"\["), justify="right")
-    table.add_column(f"difference\n[{result.unit}]".replace("[", r"\["), justify="right")
+    table.add_column(f"{result.quantity}\n[{result.unit}]", justify="right")
+    table.add_column(f"difference\n[{result.unit}]", justify="right")
     for bar in result.bars:
         parameter = bar.parameter
         for place, effect in enumerate(bar.effects):
