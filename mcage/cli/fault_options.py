@@ -16,7 +16,7 @@ MAX_ID = 2**63 - 1
 MOST_MAPS = 10_000_000
 """Maps behind the shares at most: the classes of so many find room in memory."""
 
-MODEL, SAMPLE = "Fault model", "Fault maps"
+MODEL, SAMPLE, FIT = "Fault model", "Fault maps", "Fit to counts"
 """Panels of the help."""
 
 

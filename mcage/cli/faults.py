@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mcage.cli.fault_options import MAX_ID, MapOptions, ModelOptions
+from mcage.cli.fault_fit import fit_counts
+from mcage.cli.fault_options import FIT, MAX_ID, MapOptions, ModelOptions
+from mcage.errors import UserError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,11 +61,36 @@ def faults(
         Path | None, typer.Option(metavar="FILE", help="File to draw the map into, .png.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    fit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CSV",
+            help="Show no map, but fit the distribution of Vmin to counts of faulty bits: columns "
+            "voltage, faulty_bits, bits, and array, or arrays and faultless_arrays. shipped: the "
+            "counts behind scenario measured.",
+            rich_help_panel=FIT,
+        ),
+    ] = None,
+    leave_out: Annotated[
+        list[float] | None,
+        typer.Option(
+            metavar="VOLTS",
+            help="Voltage whose counts the fit does not use, but predicts. May be repeated.",
+            rich_help_panel=FIT,
+        ),
+    ] = None,
 ) -> None:
     """Show a sampled fault map, and the fractions of faulty entries over many maps."""
     from mcage.files.atomic import make_ready
     from mcage.files.kinds import kind_of_name
 
+    if fit is not None:
+        if png is not None:
+            raise UserError("--png: a fit draws no map; leave it out")
+        fit_counts(fit, leave_out or [], options, which, as_json)
+        return
+    if leave_out:
+        raise UserError(f"--leave-out {leave_out[0]:g}: give the counts with --fit")
     model = options.model()
     vdd_volts = model.scenario.vdd_volts if options.vdd is None else options.vdd
     model.check_vdd(vdd_volts)

@@ -2,16 +2,21 @@
 
     python scripts/experiments/low_voltage.py results
 
-Computes the sweeps that are not in the folder yet (half an hour on two cores), then writes
+Computes the sweeps that are not in the folder yet (an hour on two cores), then writes
 `results/low-voltage/*.csv`, `docs/figures/low-voltage-*.png`, and the tables of
-`docs/low-voltage.md`, which stand between comments there.
+`docs/low-voltage.md`, which stand between comments there: for the scenarios of the paper, and for
+the slope that was measured. `--slope` and `--only-further` select some of it. `--further` adds a
+column of other physics to the last table, such as
+
+    --further "growth 2:life.vmin_coefficient=2.0"
 """
 
 import argparse
 import csv
 import math
 import sys
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,7 +49,7 @@ from mcage.stats.survival import CaseLives, life_quantile
 from mcage.stats.wording import DASH, life, percent, plus_minus
 from mcage.sweep.run import run_sweep
 from mcage.traces.transforms import RELEASES
-from mcage.variation import SCENARIOS, scenario
+from mcage.variation import PUBLISHED, SCENARIOS, scenario
 
 ROOT = Path(__file__).parents[2]
 CSV = ROOT / "results" / "low-voltage"
@@ -58,7 +63,50 @@ REFERENCE = "rrcd"
 AGING = {"aging": 1.0, "no aging": 0.0}
 """Growth of Vmin per threshold shift, V/V: with it, and without any."""
 
-LOW_VOLTS = (*(round(0.39 + 0.01 * step, 3) for step in range(20)), 0.6, 0.65, 0.7)
+FURTHER = ("growth 0:life.vmin_coefficient=0.0", "growth 2:life.vmin_coefficient=2.0")
+"""Other physics that the last table shows by default."""
+
+FURTHER_TECHNIQUES = ("gr-guard", "rrcd", "rrcd+rc+rar")
+
+
+@dataclass(frozen=True)
+class Slope:
+    """Scenarios whose fault rates rise with falling voltage as a source says, and their files.
+
+    Attributes
+    ----------
+    scenarios : tuple of str
+        Scenarios of the lives; the first one is also that of the energies.
+    low_volts : tuple of float
+        Low voltages of the energies.
+    mark : str
+        What files, figures and tables bear in addition.
+    """
+
+    scenarios: tuple[str, ...]
+    low_volts: tuple[float, ...]
+    mark: str
+
+    def table(self, name: str) -> str:
+        """Name of a table of the page."""
+        return f"{name} {self.mark}".strip()
+
+    def file(self, name: str) -> str:
+        """Name of a file, without its kind."""
+        return f"{name}-{self.mark}" if self.mark else name
+
+
+SLOPES = {
+    "published": Slope(
+        PUBLISHED, (*(round(0.39 + 0.01 * step, 3) for step in range(20)), 0.6, 0.65, 0.7), ""
+    ),
+    "measured": Slope(
+        ("measured",),
+        (*(round(0.50 + 0.01 * step, 3) for step in range(13)), 0.65, 0.7),
+        "measured",
+    ),
+}
+
 BUDGETS = (0.25, 0.30, 0.35, 0.40, 0.45, 0.50)
 """Energy to be saved over a conventional slice at nominal Vdd."""
 
@@ -72,13 +120,30 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where the results files are, or will be")
     parser.add_argument("--instances", type=int, default=1000, help="of the lives (1000)")
     parser.add_argument("--energy-instances", type=int, default=400, help="of the energy (400)")
+    parser.add_argument("--slope", choices=SLOPES, action="append", help="only this (both)")
+    parser.add_argument("--only-further", action="store_true", help="only the last table")
+    parser.add_argument(
+        "--further",
+        metavar="NAME:KEY=VALUE,...",
+        action="append",
+        default=[],
+        help="other physics: a further column of the last table",
+    )
+    parser.add_argument("--further-instances", type=int, default=300, help="of that table (300)")
     given = parser.parse_args()
     CSV.mkdir(parents=True, exist_ok=True)
+    for name in () if given.only_further else given.slope or SLOPES:
+        show_slope(SLOPES[name], given.folder, given.instances, given.energy_instances)
+    show_further([*FURTHER, *given.further], given.folder, given.further_instances)
+
+
+def show_slope(slope: Slope, folder: Path, instances: int, energy_instances: int) -> None:
+    """Lives and energies of a slope: sweeps, tables, figures and data."""
     survival = {
         (release, aging): swept(
-            given.folder / f"low-voltage-{release}-{aging.replace(' ', '-')}.h5",
-            given.instances,
-            scenarios=list(SCENARIOS),
+            folder / f"{slope.file('low-voltage')}-{release}-{aging.replace(' ', '-')}.h5",
+            instances,
+            scenarios=list(slope.scenarios),
             workload={"release": release},
             life={"vmin_coefficient": coefficient},
         )
@@ -86,20 +151,92 @@ def main() -> None:
         for aging, coefficient in AGING.items()
     }
     voltages = swept(
-        given.folder / "low-voltage-energy.h5",
-        given.energy_instances,
-        scenarios=["common"],
-        vdd_volts=list(LOW_VOLTS),
+        folder / f"{slope.file('low-voltage')}-energy.h5",
+        energy_instances,
+        scenarios=[slope.scenarios[0]],
+        vdd_volts=list(slope.low_volts),
     )
     lines = [line for release in RELEASES for line in life_lines(release, survival)]
     points = list(energy_points(voltages))
-    write_csv(CSV / "lives.csv", [_row(line) for line in lines])
-    write_csv(CSV / "energy.csv", [_row(point) for point in points])
+    write_csv(CSV / f"{slope.file('lives')}.csv", [_row(line) for line in lines])
+    write_csv(CSV / f"{slope.file('energy')}.csv", [_row(point) for point in points])
     with matplotlib.rc_context(STYLE):
-        save(survival_figure(survival), FIGURES / "low-voltage-life.png")
-        save(energy_figure(points), FIGURES / "low-voltage-energy.png")
-    tables = {f"lives {release}": life_table(lines, release) for release in RELEASES}
-    bring_up_to_date(PAGE, {**tables, "equal energy": energy_table(points)})
+        picture = survival_figure(slope, survival)
+        save(picture, FIGURES / f"{slope.file('low-voltage-life')}.png")
+        picture = energy_figure(slope, points)
+        save(picture, FIGURES / f"{slope.file('low-voltage-energy')}.png")
+    tables = {slope.table(f"lives {release}"): life_table(lines, release) for release in RELEASES}
+    tables[slope.table("equal energy")] = energy_table(points)
+    bring_up_to_date(PAGE, tables)
+
+
+def show_further(further: list[str], folder: Path, instances: int) -> None:
+    """Years lived under other physics: sweeps, table and data."""
+    columns = {"as above": {}} | dict(further_physics(text) for text in further)
+    lives = {
+        name: _lives(
+            swept(
+                folder / f"low-voltage-further-{name.replace(' ', '-')}.h5",
+                instances,
+                scenarios=list(SCENARIOS),
+                techniques=list(FURTHER_TECHNIQUES),
+                **sections,
+            )
+        )
+        for name, sections in columns.items()
+    }
+    lines = list(further_lines(lives))
+    write_csv(CSV / "further.csv", [_row(line) for line in lines])
+    bring_up_to_date(PAGE, {"further": further_table(lines, list(columns))})
+
+
+def further_physics(text: str) -> tuple[str, dict[str, dict[str, Any]]]:
+    """Name and sections of a spec, of a text ``NAME:SECTION.KEY=VALUE,...``."""
+    name, _, settings = text.partition(":")
+    sections: dict[str, dict[str, Any]] = {}
+    for setting in settings.split(","):
+        key, _, value = (part.strip() for part in setting.partition("="))
+        section, _, last = key.partition(".")
+        sections.setdefault(section, {})[last] = tomllib.loads(f"value = {value}")["value"]
+    return name.strip(), sections
+
+
+@dataclass(frozen=True)
+class FurtherLine:
+    """Years lived up to the horizon by a technique in a scenario under some physics."""
+
+    physics: str
+    scenario: str
+    technique: str
+    instances: int
+    years: Estimate
+    reach: Estimate
+
+
+def further_lines(
+    lives: Mapping[str, Mapping[Setting, Mapping[str, CaseLives]]],
+) -> Iterator[FurtherLine]:
+    """Lines in the order of physics, scenarios and techniques."""
+    for physics, settings in lives.items():
+        for setting, cases in settings.items():
+            for name, of_case in cases.items():
+                count = of_case.years.size
+                reach = proportion(int((~of_case.died).sum()), count)
+                yield FurtherLine(
+                    physics, setting.scenario, name, count, mean(of_case.years), reach
+                )
+
+
+def further_table(lines: list[FurtherLine], columns: list[str]) -> str:
+    """Years and, in brackets, the share that reaches the horizon: a column for each physics."""
+    rows = dict.fromkeys((line.scenario, line.technique) for line in lines)
+    by_place = {(line.scenario, line.technique, line.physics): line for line in lines}
+    shown = []
+    for name, technique in rows:
+        cells = [by_place[name, technique, physics] for physics in columns]
+        years = [f"{plus_minus(line.years)} ({percent(line.reach.value)})" for line in cells]
+        shown.append([name, f"`{technique}`", *years])
+    return markdown(["scenario", "technique", *columns], shown)
 
 
 def swept(path: Path, instances: int, **fields: Any) -> Path:
@@ -248,11 +385,16 @@ def energy_table(points: list[EnergyPoint]) -> str:
     return markdown([*headings, "most that lasts ten years"], lines)
 
 
-def survival_figure(survival: dict[tuple[str, str], Path]) -> Figure:
-    """Curves with aging, and dotted without: a row for each way to release windows."""
-    figure = Figure(figsize=(7.8, 5.6), layout="constrained")
-    grid = figure.subplots(len(RELEASES), len(SCENARIOS), sharex=True, sharey=True)
-    for axes_of_row, release in zip(grid, RELEASES, strict=True):
+def survival_figure(slope: Slope, survival: dict[tuple[str, str], Path]) -> Figure:
+    """Curves with aging, and dotted without: a row for each way to release windows.
+
+    Of a single scenario, they stand side by side.
+    """
+    wide = len(slope.scenarios) > 1
+    figure = Figure(figsize=(7.8, 5.6 if wide else 3.2), layout="constrained")
+    shape = (len(RELEASES), len(slope.scenarios)) if wide else (1, len(RELEASES))
+    grid = figure.subplots(*shape, sharex=True, sharey=True, squeeze=False)
+    for axes_of_row, release in zip(grid if wide else grid.T, RELEASES, strict=True):
         aged, without_growth = (_lives(survival[release, aging]) for aging in AGING)
         for axes, (setting, cases) in zip(axes_of_row, aged.items(), strict=True):
             draw_survival(axes, cases, COLOURS)
@@ -266,7 +408,7 @@ def survival_figure(survival: dict[tuple[str, str], Path]) -> Figure:
     return figure
 
 
-def energy_figure(points: list[EnergyPoint]) -> Figure:
+def energy_figure(slope: Slope, points: list[EnergyPoint]) -> Figure:
     """Years against energy, a curve for each technique, its points the low Vdd."""
     figure = Figure(figsize=(6.2, 4.0), layout="constrained")
     axes = figure.subplots()
@@ -280,7 +422,7 @@ def energy_figure(points: list[EnergyPoint]) -> Figure:
         )
     axes.set(xlabel="energy saved over a conventional slice at nominal Vdd (%)", ylim=(0, 10.3))
     axes.set_ylabel("years lived up to 10")
-    axes.set_title("dvfs, common; each point a low Vdd")
+    axes.set_title(f"dvfs, {slope.scenarios[0]}; each point a low Vdd")
     axes.legend(fontsize=7)
     return figure
 

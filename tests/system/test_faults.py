@@ -4,6 +4,7 @@ import dataclasses
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from mcage.cli.faults import faults
 from mcage.cli.records import with_options
 from mcage.errors import UserError
 from mcage.variation import (
+    ArraySize,
     class_shares,
     fault_map,
     faulty_bits,
@@ -23,6 +25,7 @@ from mcage.variation import (
     scenario,
     select_attempts,
 )
+from mcage.variation.fitting import fit_vmin
 
 app = typer.Typer()
 app.command()(with_options(faults))
@@ -156,6 +159,52 @@ def test_spread_blocks() -> None:
     assert plain["unusable_blocks"] != spread["unusable_blocks"]
 
 
+def test_arrays_of_a_map(tmp_path: Path) -> None:
+    options = ["--scenario", "measured", "--arrays", "64x256", "--mu", 0.4, "--maps", 2]
+    result = json.loads(run("--json", *options))
+    assert (result["arrays"], result["phi"]) == ("64x256", None)
+    this = dataclasses.replace(scenario("measured"), mu_volts=0.4)
+    this = this.in_arrays(ArraySize(64, 256))
+    cells = sample_tail(this, 1, np.array([0]), 0.515)
+    assert result["faulty_bits"] == faulty_bits(cells, np.ones(len(cells.cell), bool))[0].tolist()
+    assert "table" not in result["shares"]
+    run(*options, "--png", tmp_path / "map.png")
+
+
+@pytest.fixture
+def quick_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bootstrap of a tenth of the samples."""
+    monkeypatch.setattr("mcage.variation.fitting.fit_vmin", partial(fit_vmin, samples=20))
+
+
+@pytest.mark.usefixtures("quick_fit")
+def test_a_fit_says_how_to_use_it() -> None:
+    result = json.loads(run("--fit", "shipped", "--leave-out", 0.56, "--json"))
+    assert (result["arrays"], result["bits"], result["likelihood"]) == (890, 7290880, "composite")
+    assert 0.37 < result["mu_volts"]["value"] < 0.41
+    prediction = result["predictions"][3]
+    assert (prediction["volts"], prediction["left_out"]) == (0.56, True)
+    assert prediction["faulty_bits"]["lower"] <= prediction["counted"] == 31
+    assert prediction["faulty_bits"]["upper"] >= 31
+    # The options give slices a third of whose entries are faulty, more or less.
+    shares = json.loads(run(*result["options"].split(), "--maps", 1, "--json"))["shares"]
+    assert sum(shares["expected"][2:]) == pytest.approx(1 / 3, abs=0.02)
+
+
+@pytest.mark.usefixtures("quick_fit")
+def test_a_fit_of_totals_says_what_it_cannot_tell(tmp_path: Path) -> None:
+    counts = tmp_path / "counts.csv"
+    counts.write_text("voltage,faulty_bits,bits\n0.5,20,1000000\n0.45,400,1000000\n")
+    output = run("--fit", counts)
+    assert "only mu and the deviation of a cell can be told" in output
+    assert "sigma between arrays" not in output
+    (usage,) = [line for line in output.splitlines() if line.startswith("to use it: ")]
+    assert "--sigma-systematic 0 " in usage
+    assert "--arrays none" in usage
+    table = [line for line in output.splitlines() if line[:1] in "│┏┡└"]
+    assert max(map(len, table)) <= 80
+
+
 @pytest.mark.parametrize("mode", ["varius", "varius-selected", "table"])
 def test_picture(tmp_path: Path, mode: str) -> None:
     png = tmp_path / "map.png"
@@ -181,6 +230,15 @@ def test_picture(tmp_path: Path, mode: str) -> None:
         (["--phi", "0"], "phi = 0.0, expected"),
         (["--geometry", "amd"], "unknown geometry 'amd'; choose one of gcn, nvidia"),
         (["--geometry", "nvidia", "--mode", "table"], "of entries of a gcn slice, not of nvidia"),
+        (["--arrays", "96x128"], "arrays = 96x128, expected arrays that divide 256 entries"),
+        (["--scenario", "measured", "--phi", "0.2"], "phi = 0.2: arrays"),
+        (["--scenario", "measured", "--mode", "table"], "no table is published for .* measured"),
+        (["--fit", "shipped", "--vdd", "0.5"], "--vdd: a fit draws no map"),
+        (["--fit", "shipped", "--maps", "5"], "--maps: a fit draws no map"),
+        (["--fit", "shipped", "--png", "map.png"], "--png: a fit draws no map"),
+        (["--fit", "shipped", "--leave-out", "0.6"], r"no counts at 0\.6 V"),
+        (["--fit", "no/counts.csv"], "cannot read no/counts.csv"),
+        (["--leave-out", "0.53"], "--leave-out 0.53: give the counts with --fit"),
         (["--png", "missing/folder/map.png"], "missing/folder/map.png: there is no folder"),
         (["--png", "/"], r"cannot write /: its name must end in \.png"),
     ],
