@@ -17,9 +17,9 @@ from mcage.aging.vmin import CellFailure
 from mcage.errors import UserError
 from mcage.lifetime.degradation.history import History
 
-LARGEST_SCORE_OF_CELLS = 7.0
-"""Scores up to which cells are looked for that bad luck alone makes faulty: one transistor in 8e11
-has a larger score, and few of those belong to a cell that this would make faulty."""
+LARGEST_SCORE_OF_CELLS = 5.5
+"""Scores up to which cells are looked for that bad luck alone makes faulty: a transistor in 5e7 has
+a larger score. Beyond, less than one such cell is expected in ten thousand slices."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,8 @@ class LifeConditions:
     def floor_volts(self) -> float:
         """Vmin below which no cell can ever be faulty: lowest Vdd less the largest growth.
 
-        Where transistors differ by their luck, none is expected below in a million slices.
+        Where transistors differ by their luck, less than one such cell is expected in ten thousand
+        slices.
         """
         if self.spread is None:
             return self.mean_floor_volts

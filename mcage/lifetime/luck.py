@@ -158,10 +158,17 @@ class SliceLuck:
         spread = conditions.spread
         if spread is None:
             return new, None
-        tail = new.tail
-        failure = conditions.cell_failure(constants).of(tail.instance)
-        scores = self.scores(tail.instance, tail.cell.astype(np.int64))
-        start = failure.start_of(tail.vmin_volts, scores, spread.traps)
+        failure = conditions.cell_failure(constants)
+        scores = self.scores(new.tail.instance, new.tail.cell.astype(np.int64))
+        # First by a bound, which is quickly worked out: see `largest_shifts`.
+        growth = np.sqrt(failure.lowest_vdd_volts - conditions.mean_floor_volts)
+        of_luck = np.sqrt(spread.traps.eta_volts / 2 * failure.of(new.tail.instance).coefficients)
+        reach = growth + of_luck * np.maximum(scores[0], scores[1])
+        able = failure.lowest_vdd_volts - new.tail.vmin_volts <= reach**2 * (1 + 1e-9)
+        able &= reach > 0
+        kept = np.flatnonzero(able)
+        tail, scores = new.tail.at(kept, np.arange(len(new))), scores[:, kept]
+        start = failure.of(tail.instance).start_of(tail.vmin_volts, scores, spread.traps)
         kept = np.flatnonzero(start.max(axis=0) > conditions.mean_floor_volts)
         return (
             replace(new, tail=tail.at(kept, np.arange(len(new)))),
