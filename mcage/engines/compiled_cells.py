@@ -81,6 +81,18 @@ class CompiledSeconds(TrackedSeconds):
         places = np.flatnonzero(fails)
         return places, self.of(places)
 
+    def sampled_dvth(
+        self, instances: NDArray[np.int64], moments: Moments, shift: AdditiveShift
+    ) -> NDArray[np.float64]:
+        """See `TrackedSeconds.sampled_dvth`."""
+        if type(shift.nbti) is not Facelift:
+            return super().sampled_dvth(instances, moments, shift)
+        volts = np.empty((2, len(instances), self._tracked.sampled))
+        first = len(self._tracked.cell) - self._instances * self._tracked.sampled
+        seconds, when = (self._before, self.now), (moments.part, moments.age)
+        _shift_sampled(*seconds, first, instances, *when, _rates(shift), volts)
+        return volts
+
     def histogram(
         self, instances: NDArray[np.int64], moments: Moments, shift: AdditiveShift, bins: int
     ) -> NDArray[np.int64]:
@@ -250,6 +262,29 @@ def _find_failing(
         age = ages[owner]
         if sound[cell] and age >= 0:
             fails[cell] = _fails(vmin, before, now, cell, 1.0, age, rates, owner, limits)
+
+
+@compiled
+def _shift_sampled(
+    before: NDArray[np.float64],
+    now: NDArray[np.float64],
+    first: int,
+    instances: NDArray[np.int64],
+    part: NDArray[np.float64],
+    age: NDArray[np.float64],
+    rates: _Rates,
+    volts: NDArray[np.float64],
+) -> None:
+    """Fill in the shifts of sampled cells, which begin at the first: volts float64[2, n, sample]."""
+    sampled = volts.shape[2]
+    for place in range(len(instances)):
+        owner = instances[place]
+        for number in range(sampled):
+            cell = first + owner * sampled + number
+            for kind in range(2):
+                begun = before[kind, cell]
+                busy = begun + (now[kind, cell] - begun) * part[place]
+                volts[kind, place, number] = _dvth(busy, age[place], rates, owner)
 
 
 @compiled
