@@ -275,7 +275,7 @@ def _shift_sampled(
     rates: _Rates,
     volts: NDArray[np.float64],
 ) -> None:
-    """Fill in the shifts of sampled cells, which begin at the first: volts float64[2, n, sample]."""
+    """Fill in the shifts of sampled cells, which begin at the first: float64[2, n, sample]."""
     sampled = volts.shape[2]
     for place in range(len(instances)):
         owner = instances[place]

@@ -114,11 +114,18 @@ class SweepPlan:
     @property
     def caveats(self) -> tuple[str, ...]:
         """What must be said wherever the results are shown."""
-        of_traces = [f"{trace.name}: {trace.caveat}" for trace in self.traces if trace.caveat]
-        if self.geometry.shape == GCN.shape:
-            return tuple(of_traces)
-        slice_ = "slices of {} x {} with blocks of {}".format(*self.geometry.shape)
-        return (f"{slice_}: no constants of their energy are published", *of_traces)
+        caveats = [f"{trace.name}: {trace.caveat}" for trace in self.traces if trace.caveat]
+        if self.geometry.shape != GCN.shape:
+            slice_ = "slices of {} x {} with blocks of {}".format(*self.geometry.shape)
+            caveats.insert(0, f"{slice_}: no constants of their energy are published")
+        if eta := self.spec.aging.nbti_spread_mv:
+            life = self.spec.life
+            caveats.append(
+                f"a charged trap shifts by {eta:g} mV (assumed): dVth is that of the worst "
+                f"transistor, and the guardband of {life.delay_guardband:.1%}, which is that of "
+                f"mean shifts, is restated for delay_path {life.delay_path}"
+            )
+        return tuple(caveats)
 
     @cached_property
     def traces_with_idle(self) -> tuple[Trace, ...] | None:
