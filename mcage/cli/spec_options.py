@@ -207,7 +207,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             "aging.nbti_spread_mv",
             float,
             "Mean shift by a charged trap in mV: equally stressed transistors shift differently.",
-            "0, all alike",
+            "0",
         ),
         SpecOption(
             "--delay-path PATH",

@@ -60,6 +60,18 @@ CASES = {
             "life": {"epochs": 3, "temperature_swing_kelvin": "uniform(-5, 5)"},
         },
     ),
+    "facelift, whose transistors differ by their luck": (
+        {
+            "aging.constants.eta": (0.35, 0.3, 0.4),
+            "life.vmin_coefficient": (1.0, 0.7, 0.9),
+            "life.delay_guardband": (0.139, 0.12, 0.15),
+        },
+        {
+            "techniques": ["rrcd"],
+            "environments": ["dvfs", "nominal"],
+            "aging": {"nbti_spread_mv": 1.5},
+        },
+    ),
     "facelift, fitted again for each row": (
         {"aging.constants.field_volts_per_nm": (0.2, 0.25, 0.18)},
         {

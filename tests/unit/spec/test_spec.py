@@ -49,6 +49,7 @@ FIELDS = {
     ),
     "life.idle": ("held", ("", "off", "retained", 1, [], {}, True)),
     "life.spill_limit": (0.05, (-0.1, 1.1, *NO_NUMBERS)),
+    "life.delay_path": ("paths(3, 64)", ("", 1, True, [], {})),
     "life.vmin_coefficient": (0.0, (-0.1, 10.5, *NO_NUMBERS)),
     "aging.model": ("finfet", ("", 1, [], {}, True)),
     "aging.vt0_volts": ("normal(0.3, 0.01, 0.25, 0.35)", (-0.1, 1.1, "uniform(0, 2)", *NO_NUMBERS)),
@@ -56,6 +57,7 @@ FIELDS = {
         "discrete(0.9: 0.25, 1.1: 0.75)",
         (-1.0, 10.5, "normal(1, 0.3)", *NO_NUMBERS),
     ),
+    "aging.nbti_spread_mv": (1.5, (-0.1, 0.01, 51.0, *NO_NUMBERS)),
     "aging.constants": (
         {"eta": 0.3, "amplitude": "calibrated"},
         (
@@ -407,6 +409,8 @@ FLAGS = {
     "--idle": ("life.idle", "gated", "gated"),
     "--vt0": ("aging.vt0_volts", "constant(0.31)", 0.31),
     "--shift-factor": ("aging.shift_factor", "uniform(0.9,1.1)", "uniform(0.9, 1.1)"),
+    "--nbti-spread": ("aging.nbti_spread_mv", "2", 2.0),
+    "--delay-path": ("life.delay_path", "worst", "worst"),
     "--fault-mode": ("faults.mode", "table", "table"),
     "--nbti": ("aging.model", "planar", "planar"),
     "--spill-limit": ("life.spill_limit", "0.25", 0.25),
