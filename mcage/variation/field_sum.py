@@ -36,7 +36,7 @@ def triangular_product(
         last pair comes first.
     """
     products = np.empty(numbers.shape)
-    columns, sums = np.zeros((numbers.shape[1], TOGETHER)), np.empty((2, TOGETHER))
+    columns, sums = np.zeros((numbers.shape[1], TOGETHER)), np.empty((4, TOGETHER))
     _multiply(factor, np.ascontiguousarray(numbers), columns, sums, products)
     return products
 
@@ -49,29 +49,33 @@ def _multiply(
     sums: NDArray[np.float64],
     products: NDArray[np.float64],
 ) -> None:
-    """Fill in the products; columns float64[m, 32] and sums float64[2, 32] are workspaces."""
+    """Fill in the products; columns float64[m, 32] and sums float64[4, 32] are workspaces.
+
+    Two rows of the matrix are taken together: numbers that are loaded serve both.
+    """
     count, size = numbers.shape
     for begin in range(0, count, TOGETHER):
         together = min(TOGETHER, count - begin)
         for number in range(together):
             for column in range(size):
                 columns[column, number] = numbers[begin + number, column]
-        for row in range(size):
-            for number in range(TOGETHER):
-                sums[0, number], sums[1, number] = 0, 0
-            for block in range(0, row + 1, BLOCK):
-                terms = factor[row, block : block + BLOCK]
+        for row in range(0, size, 2):
+            sums[:] = 0
+            for block in range(0, row + 2, BLOCK):
+                terms = factor[row : row + 2, block : block + BLOCK]
                 numbers_of = columns[block : block + BLOCK]
                 for number in range(TOGETHER):
                     even, odd = sums[0, number], sums[1, number]
-                    even += terms[6] * numbers_of[6, number]
-                    odd += terms[7] * numbers_of[7, number]
-                    even += terms[4] * numbers_of[4, number]
-                    odd += terms[5] * numbers_of[5, number]
-                    even += terms[2] * numbers_of[2, number]
-                    odd += terms[3] * numbers_of[3, number]
-                    even += terms[0] * numbers_of[0, number]
-                    odd += terms[1] * numbers_of[1, number]
+                    next_even, next_odd = sums[2, number], sums[3, number]
+                    for pair in range(0, BLOCK, 2):
+                        term = BLOCK - 2 - pair
+                        left, right = numbers_of[term, number], numbers_of[term + 1, number]
+                        even += terms[0, term] * left
+                        odd += terms[0, term + 1] * right
+                        next_even += terms[1, term] * left
+                        next_odd += terms[1, term + 1] * right
                     sums[0, number], sums[1, number] = even, odd
+                    sums[2, number], sums[3, number] = next_even, next_odd
             for number in range(together):
                 products[begin + number, row] = sums[0, number] + sums[1, number]
+                products[begin + number, row + 1] = sums[2, number] + sums[3, number]
