@@ -20,6 +20,7 @@
 // prefers the entry of its number.
 //
 // Constants: ENTRIES, BLOCKS   of a slice, and of an entry
+//            ROW_BITS  bits of a row in the word of an operation: 8 or 10
 //            TABLE     compressed values live in the compression table, not in a block
 //            ROTATING  the scan starts one entry further with every window
 //            WAKES     count the writes that wake an entry up
@@ -41,14 +42,12 @@ constexpr unsigned FIRST_BLOCKS = 0xFFFFFFFFu / EVERY_BLOCK;
 // row, the first of a release; the last row of a release, or under ROTATING the windows before a
 // write, modulo the entries; and the home of the row, which the kernel puts there. Where rows have 8
 // bits and no entry begins with the blocks 1 to 3, 32 bits are enough for all.
-#if ENTRIES <= 256 && BLOCKS == 4
+#if ROW_BITS == 8
 typedef unsigned Word;
-constexpr int ROW_BITS = 8;
 constexpr unsigned NOWHERE = 3, SPILLED = 5, IN_TABLE = 7;
 __device__ __forceinline__ bool is_place(unsigned home) { return !(home & 1 && home & 6); }
 #else
 typedef unsigned long long Word;
-constexpr int ROW_BITS = 10;
 constexpr unsigned NOWHERE = 2049, SPILLED = 2051, IN_TABLE = 2053;
 __device__ __forceinline__ bool is_place(unsigned home) { return home < 2048; }
 #endif

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from mcage.geometry import GCN, SliceGeometry
+from mcage.geometry import GCN, MOST_BLOCKS, SliceGeometry
 from mcage.replays.prepare import PreparedReplay
 from mcage.techniques import TECHNIQUES, Technique
 
@@ -39,11 +39,17 @@ def select_program(technique: Technique, geometry: SliceGeometry) -> Program:
     return "select.cu", {
         "ENTRIES": geometry.entries,
         "BLOCKS": geometry.blocks,
+        "ROW_BITS": row_bits(geometry),
         "TABLE": int(technique.stores_in_table),
         "ROTATING": int(technique.rotating_selectors),
         "WAKES": int(technique.gates_empty),
         "BORROWS": int(technique.borrows),
     }
+
+
+def row_bits(geometry: SliceGeometry) -> int:
+    """Bits that a row takes in the word of an operation: with 8, the word has 32 bits, not 64."""
+    return 8 if geometry.entries <= 256 and geometry.blocks == MOST_BLOCKS else 10
 
 
 def walk_program(replays: Sequence[PreparedReplay]) -> Program:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.geometry import MOST_BLOCKS, SliceGeometry, repeated_components
+from mcage.engines.cuda_engine.programs import row_bits
+from mcage.geometry import repeated_components
 from mcage.replays.prepare import RedirectedReplay
 from mcage.replays.schedule import DEATH, Schedule
 from mcage.replays.stored_values import StoredValues
@@ -50,11 +51,6 @@ def columns(schedule: Schedule, order: NDArray[np.int64]) -> Columns:
     rows[:, 3] = forms(stored_values)[order]
     words = stored_values.contents, stored_values.masks, stored_values.region_masks
     return Columns(writes, *(repeated_components(each, axis=1) for each in words))
-
-
-def _row_bits(geometry: SliceGeometry) -> int:
-    """Bits for a row in the word of an operation."""
-    return 8 if geometry.entries <= 256 and geometry.blocks == MOST_BLOCKS else 10
 
 
 def forms(stored_values: StoredValues) -> NDArray[np.int64]:
@@ -141,7 +137,7 @@ def _words(schedule: Schedule, begins: NDArray[np.bool_]) -> NDArray[np.int64]:
         Writes that begin a residency.
     """
     windows, entries = schedule.windows, schedule.geometry.entries
-    second = _ROW + _row_bits(schedule.geometry)
+    second = _ROW + row_bits(schedule.geometry)
     is_write = schedule.op_kind == WRITE
     is_release = schedule.op_kind == RELEASE
     is_death = schedule.op_kind == DEATH
