@@ -56,6 +56,7 @@ def test_a_spec_is_shown_and_read_again(command, tmp_path):
         (["--rel-ci", "0.1", "--of", "nope"], "stopping.of = 'nope'"),
         (["--set", "sweep.life.activity=0.5"], "sweep.life.activity = 0.5"),
         (["--set", "sweep.registers.lds_rows=4"], "lds_rows = 4"),
+        (["--set", "sweep.aging.nbti_spread_mv=1"], "sweep.aging.nbti_spread_mv = 1"),
         (["--nominal", "nowhere.csv"], "nowhere.csv"),
         (["--nominal", "nowhere.csv", "--policy", "fixed"], "--nominal"),
     ],

@@ -74,6 +74,7 @@ def test_a_spec_says_how_many_slices(command, tmp_path):
         ((*CASE, "--age", "nan"), "age = nan years"),
         ((*CASE, "--instances", "1"), "instances = 1, expected 2 or more"),
         (("spec.toml", *CASE), "faults.mode = 'table'"),
+        ((*CASE, "--nbti-spread", "1"), "aging.nbti_spread_mv = 1: the proposals"),
         (("stopping.toml", *CASE), "stopping.rel_ci = 0.1: an estimate of rare events computes as"),
     ],
 )

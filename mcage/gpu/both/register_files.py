@@ -14,7 +14,6 @@ from mcage.distributions import Distribution
 from mcage.gpu.gating.life import SmHistory
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.end_cause import EndCause
-from mcage.lifetime.luck import SliceLuck
 from mcage.lifetime.outcomes import LifeOutcomes
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.sweep.batch import batch_size
@@ -130,20 +129,13 @@ class RegisterFiles:
         for name, level in levels.items():
             for case in self.plan.cases:
                 conditions = _without_clock(case.conditions, level.period_seconds)
-                constants = self.constants(case, ids, vt0_volts, level.history)
-                new = NewSlices.at(
-                    conditions.environment.lowest_vdd_volts, tail, conditions.spread_blocks
-                )
-                sampled = np.zeros((len(ids), 1), np.int64)
-                new, luck = SliceLuck(spec.seed, ids, tail.geometry.cells).of_batch(
-                    conditions, constants, new, sampled
-                )
                 batch = SliceBatch(
                     kernel_of_epoch=kernels,
-                    new=new,
-                    sampled_cells=sampled,
-                    constants=constants,
-                    luck=luck,
+                    new=NewSlices.at(
+                        conditions.environment.lowest_vdd_volts, tail, conditions.spread_blocks
+                    ),
+                    sampled_cells=np.zeros((len(ids), 1), np.int64),
+                    constants=self.constants(case, ids, vt0_volts, level.history),
                 )
                 fault_free = self.plan.fault_free[case.case.technique]
                 outcomes = simulate_lifetimes(conditions, self.plan.engine, fault_free, batch)

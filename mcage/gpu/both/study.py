@@ -89,6 +89,11 @@ class Both:
             refuse_unused(spec.sweep)
         except UserError as error:
             raise UserError(f"sweep: {error}") from error
+        if eta := spec.sweep.aging.nbti_spread_mv:
+            raise UserError(
+                f"sweep.aging.nbti_spread_mv = {eta:g}: margins of whole GPUs are those of mean "
+                "shifts; leave it out"
+            )
         self.ages_years = spec.sweep_of(gpu(spec.gating.gpu).sms, _ANY_RANGES).epoch_edges_years[1:]
         self.gating = Gating(spec.gating_of(self.ages_years))
         self.sms = self.gating.gpu.sms
