@@ -250,8 +250,13 @@ def value_of(spec: SweepSpec, key: str) -> Value:
     Raises
     ------
     UserError
-        There is no such key, or it holds no number or word.
+        There is no such key, or it holds no number or word; or its values come from a table.
     """
+    if spec.draws is not None and key in spec.draws.columns:
+        raise UserError(
+            f"{key} is drawn from a table (draws), row by row, and has no value that could be "
+            "varied; leave this parameter out"
+        )
     if key.startswith(CONSTANT):
         return _constant_of(spec, key.removeprefix(CONSTANT))
     value = _at(spec.model_dump(mode="json"), key) if "." in key else None

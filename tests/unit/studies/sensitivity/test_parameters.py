@@ -99,6 +99,15 @@ def test_what_the_spec_has_vary_is_left_out():
         chosen(given, shipped(), ["temperature"])
 
 
+def test_what_is_drawn_from_a_table_is_left_out():
+    drawn = {"aging.constants.eta": [0.3, 0.4], "life.vmin_coefficient": [0.5, 1.0]}
+    given = spec(draws={"columns": drawn})
+    assert names(given) == set(shipped()) - {"eta", "vmin_coefficient"}
+    for name in ("eta", "vmin_coefficient"):
+        with pytest.raises(UserError, match="is drawn from a table"):
+            chosen(given, shipped(), [name])
+
+
 def test_a_threshold_voltage_of_ones_own_is_left_alone():
     """aging.vt0_volts and the model's constant are one thing under two keys; a spec has one."""
     given = spec(aging={"vt0_volts": 0.31})
