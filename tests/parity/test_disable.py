@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from engine_cases import COUNTED
 from life_cases import YEAR, cell, lived, random_values, steady_trace, tail_of, whole_entries
+from tables import each
 from trace_strategies import SPILLING, alloc, random_trace, read, release, trace_of, write
 
 from mcage.engines.interface import fault_free_maps
@@ -37,7 +38,7 @@ def window(begin, slot, size, end, value=1):
     return [alloc(begin, slot, size), write(begin + 1, slot, 0, value), release(end, slot)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("fault_map", "size", "bases"),
     [
         (faulty(), 100, [0, 100]),
@@ -55,7 +56,7 @@ def test_windows_lie_in_runs_of_reliable_entries(fault_map, size, bases):
     assert packed_bases(fault_map, size).tolist() == bases
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_no_packing_has_more_windows(seed):
     """The most windows that end before each entry, one entry after the other."""
     rng = np.random.default_rng(seed)

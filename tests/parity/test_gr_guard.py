@@ -3,9 +3,9 @@
 import random
 
 import numpy as np
-import pytest
 from engine_cases import COUNTED, possible_techniques, seeded_fault_maps, with_full_masks
 from oracle import last_uses
+from tables import each
 from trace_strategies import SPILLING, alloc, random_trace, read, release, trace_of, write
 
 from mcage.engines.interface import fault_free_maps
@@ -167,7 +167,7 @@ def test_reads_before_the_first_write_are_of_no_value():
     assert prepare(trace, GUARD).schedule.end_cycle.tolist() == [2, 9]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@each("seed", range(6))
 def test_values_die_where_the_trace_read_backwards_says(seed):
     trace = random_trace(random.Random(seed), **(SPILLING if seed % 2 else SMALL))
     window_of_slot, window_of_event, written, meant = {}, [], set(), set()

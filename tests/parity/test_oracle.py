@@ -18,6 +18,7 @@ from oracle import (
     replay_sum,
     steady_passes,
 )
+from tables import each
 from trace_strategies import (
     SPILLING,
     alloc,
@@ -56,7 +57,7 @@ def one_cycles(outcome, entry, component, bit=0):
 # ---- compression -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "limit", "deltas"),
     [
         (pattern(5), 64, (0, 0)),

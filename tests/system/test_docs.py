@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import typer.core
 from places import ROOT, shown_files
+from tables import each
 from typer.testing import CliRunner
 
 from mcage.cli.main import app
@@ -108,7 +109,7 @@ def test_commands_exist(monkeypatch):
     assert CliRunner().invoke(app, ["sweep", "--no-such-option", "--help"]).exit_code == 2
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@each("page", PAGES)
 def test_links_resolve(page):
     for target in LINK.findall(prose(page)):
         if target.startswith("https://"):
@@ -122,7 +123,7 @@ def test_links_resolve(page):
             assert anchor in slugs, target
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@each("page", PAGES)
 def test_files_named_exist(page):
     """Paths in code type, such as `scripts/docs/readme_figure.py`, are there."""
     for code in INLINE_CODE.findall(prose(page)):

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
+from tables import each
 from typer.testing import CliRunner
 
 from mcage.cli.faults import faults
@@ -215,7 +216,7 @@ def test_picture(tmp_path: Path, mode: str) -> None:
     assert imread(png).shape[1] == (825 if mode == "table" else 1500)
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         (["--scenario", "foo"], "unknown scenario 'foo'"),

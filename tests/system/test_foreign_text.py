@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from mutated_specs import ESCAPES, MARKUP
 from rich.console import Console
+from tables import each
 from trace_strategies import alloc, release, trace_of, write
 
 import mcage
@@ -115,7 +116,7 @@ def test_a_spec_that_is_shown_has_no_control_characters(command, tmp_path):
     assert command("sweep", "shown.toml", "--show-spec") == shown
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_notes_of_a_sweep(name):
     lines, terminal = io.StringIO(), io.StringIO()
     Lines(lines).say(name)
@@ -148,7 +149,7 @@ def test_a_plain_console_keeps_line_breaks_and_numbers():
     assert out.getvalue() == "B10 life\n[years] 3.5 :bomb:\n"
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "expected"),
     [
         ("naïve µ", "naïve µ"),

@@ -7,6 +7,7 @@ import re
 import pytest
 from nbti_cases import MODELS
 from places import ROOT
+from tables import each
 from typer.testing import CliRunner
 
 from mcage.aging.nbti import MODEL_NAMES, constants, nbti_model
@@ -90,7 +91,7 @@ def test_constants_as_text():
     assert "oxide_thickness_nm" not in run("--list", "--model", "finfet-thermal")
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         (["--duty", "1.5"], "--duty 1.5: a fraction of the time, 0 ... 1, is needed"),
@@ -108,7 +109,7 @@ def test_bad_options(arguments, message):
     assert message in str(result.exception)
 
 
-@pytest.mark.parametrize("name", MODEL_NAMES)
+@each("name", MODEL_NAMES)
 def test_found_by_name(name):
     assert nbti_model(name) == MODELS[name]
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from host_gpu.compiler import host_compiler
 from kernel_resources import compile_kernels, oldest_of_generations
+from tables import each
 
 from mcage.errors import UserError
 from mcage.traces.importing.formats.recorder import FORMAT
@@ -382,7 +383,7 @@ def test_both_readers_of_sass_agree(tmp_path):
         assert loses_guard == (line in LOSE_THEIR_GUARD), line
 
 
-@pytest.mark.parametrize(
+@each(
     ("sass", "written", "read"),
     [
         ("@!P0 IMAD.WIDE R2, R0, R3.reuse, R6 ;", (2, 3), (0, 3, 6, 7)),

@@ -9,6 +9,7 @@ from environment_cases import points
 from rare_cases import engine
 from rare_cases import spec_of as rare_spec_of
 from sweep_cases import assert_same_arrays, small_spec, small_sweep
+from tables import each
 
 from mcage.errors import UserError
 from mcage.spec import SweepSpec
@@ -132,7 +133,7 @@ USED = [
 ]
 
 
-@pytest.mark.parametrize("fields", USED)
+@each("fields", USED)
 def test_what_one_case_has_a_use_for_is_taken(fields):
     refuse_unused(small_spec(**fields))
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from tables import each
 
 from mcage.distributions import Distribution
 
@@ -95,7 +96,7 @@ def test_shares_that_round_below_one_miss_no_draw():
     assert distribution.at(math.nextafter(1, 0)) == 9
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "words"),
     [
         ("", "must be a number"),

@@ -17,6 +17,7 @@ from life_cases import (
 )
 from nbti_cases import ADDITIVE, MODELS
 from sweep_cases import assert_same_arrays, joined, small_sweep
+from tables import each
 
 from mcage.aging.environment import environment
 from mcage.aging.nbti import Transistors, facelift
@@ -88,7 +89,7 @@ def test_each_threshold_has_its_stress_and_its_delay():
         assert increase == pytest.approx(0.05, rel=1e-6)
 
 
-@pytest.mark.parametrize("name", ADDITIVE)
+@each("name", ADDITIVE)
 def test_idle_cells_recover(name):
     """A cell at '0' for half of the time that a slice is busy for 60 %: duties 0.3 and 0.3."""
     trace = alternating_trace(ZERO, 50, ~ZERO)
@@ -183,7 +184,7 @@ def test_the_same_swing_in_every_epoch_is_another_temperature():
 # ---- bounds ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ADDITIVE)
+@each("name", ADDITIVE)
 def test_no_instance_drifts_beyond_the_floor(name):
     given = rules(nbti=MODELS[name], distributions=WIDE)
     own = WIDE.draw(1, np.arange(200))

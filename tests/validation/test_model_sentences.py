@@ -17,6 +17,7 @@ from life_cases import (
     tail_of,
     whole_entries,
 )
+from tables import each
 from trace_strategies import alloc, pattern, release, trace_of, write
 
 from mcage.distributions import Distribution
@@ -27,7 +28,7 @@ from mcage.replays.stored_values import record_codes
 from mcage.techniques import TECHNIQUES
 
 
-@pytest.mark.parametrize(
+@each(
     ("delta_e", "delta_b", "code"),
     [(0, 0, 0o77), (1, 0, 0o70), (0, 1, 0o07), (4, 64, 0o62), (128, 256, 0o07)],
 )
@@ -57,8 +58,8 @@ def test_ends_by_faults_lie_on_the_grid_of_twelve_halvings():
         assert life * 4096 == pytest.approx(np.ceil(years * 4096), abs=1e-6)
 
 
-@pytest.mark.parametrize("engine", [NUMPY, NUMBA])
-@pytest.mark.parametrize("technique", ["rc", "wc", "argo", "rrcd+pg"])
+@each("engine", [NUMPY, NUMBA])
+@each("technique", ["rc", "wc", "argo", "rrcd+pg"])
 def test_cells_return_with_what_they_held_when_they_were_switched_off(technique, engine):
     """All lanes at '1' for 50 cycles; then, in the same places, a '0' in the first lane alone."""
     ones = random_values(1)[0] | np.uint32(1)

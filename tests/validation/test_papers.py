@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 import pytest
 from published_runs import replays
+from tables import each
 
 from mcage.aging.delay import delay_increase
 from mcage.aging.nbti import SECONDS_PER_YEAR, facelift
@@ -88,7 +89,7 @@ def faulty_slices(count):
 # ---- traces ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kernel", OCCUPANCY)
+@each("kernel", OCCUPANCY)
 def test_windows(kernel):
     size, at_once, utilisation = OCCUPANCY[kernel]
     assert trace(kernel).window_sizes == (size,)

@@ -3,6 +3,7 @@
 import darts
 import pytest
 from campaign_cases import Listener
+from tables import each
 
 from mcage.campaign.merge import merge
 from mcage.campaign.part import Part, run_part
@@ -28,9 +29,7 @@ def test_parts_hold_each_instance_once(count):
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
-@pytest.mark.parametrize(
-    "text", ["", "3", "0/4", "5/4", "-1/4", "1/4/2", "a/b", "1 / 4", "²/4", "1/0", "1/4\n"]
-)
+@each("text", ["", "3", "0/4", "5/4", "-1/4", "1/4/2", "a/b", "1 / 4", "²/4", "1/0", "1/4\n"])
 def test_what_is_no_part(text):
     with pytest.raises(UserError, match=r"--part .*must be K/N"):
         Part.parse(text)

@@ -13,6 +13,7 @@ import darts
 import numpy as np
 import pytest
 from campaign_cases import Listener
+from tables import each
 from typer.testing import CliRunner
 
 from mcage.campaign.merge import merge
@@ -169,7 +170,7 @@ def something_else(_):
     return darts.pi_by_darts(INSTANCES, darts=3)
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "message"),
     [
         ({"name": "sweep"}, "is not the name of this study"),

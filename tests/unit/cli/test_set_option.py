@@ -4,6 +4,7 @@ import tomllib
 from unittest import mock
 
 import pytest
+from tables import each
 from typer.testing import CliRunner
 
 from mcage.cli.main import app
@@ -20,7 +21,7 @@ vdd_volts = "scenario"
 """
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "path", "value"),
     [
         ("seed=3", ("seed",), 3),
@@ -44,7 +45,7 @@ def test_keys_and_values(text, path, value):
     assert parse_set(text) == (path, value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "word"),
     [
         ("seed", "KEY=VALUE is needed"),

@@ -4,6 +4,7 @@ import inspect
 
 import pytest
 import typer.main
+from tables import each
 from typer.testing import CliRunner
 
 from mcage.cli import rare, sensitivity
@@ -50,7 +51,7 @@ def in_words(value):
     return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
-@pytest.mark.parametrize("row", SPEC_OPTIONS, ids=lambda row: row.flag)
+@each("row", SPEC_OPTIONS)
 def test_the_default_of_a_row_is_that_of_the_spec(row):
     if row.key in OF_NONE:
         assert default_of(row.key) == OF_NONE[row.key]
@@ -63,7 +64,7 @@ def test_each_row_sets_a_key_of_its_own():
         assert len({getattr(row, part) for row in SPEC_OPTIONS}) == len(SPEC_OPTIONS)
 
 
-@pytest.mark.parametrize("row", SPEC_OPTIONS, ids=lambda row: row.flag)
+@each("row", SPEC_OPTIONS)
 def test_a_help_text_is_a_sentence_or_a_noun_phrase(row):
     assert row.help[0].isupper()
     assert row.help.endswith(".")

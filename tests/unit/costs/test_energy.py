@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from activity_cases import activity, life_of_a_register
 from engine_cases import possible_techniques, seeded_fault_maps
+from tables import each
 from trace_strategies import random_trace
 
 from mcage.costs import (
@@ -122,8 +123,8 @@ def test_smoothing_is_a_conventional_slice_at_600_mv():
     assert parts(smooth).keys() == {"slice_leakage", "slice_reads", "slice_writes"}
 
 
-@pytest.mark.parametrize("technology", [OLD, NEW])
-@pytest.mark.parametrize("name", possible_techniques())
+@each("technology", [OLD, NEW])
+@each("name", possible_techniques())
 def test_parts_sum_to_the_total(name, technology):
     """And units are there by policy: what a technique has no unit for takes no energy."""
     technique = possible_techniques()[name]

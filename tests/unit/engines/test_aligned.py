@@ -1,13 +1,13 @@
 """Tables of the Numba engine begin where a cache line does."""
 
 import numpy as np
-import pytest
+from tables import each
 
 from mcage.engines.numba_engine.aligned import LINE, aligned_join, aligned_zeros
 
 
-@pytest.mark.parametrize("rows", [1, 3, 100_000])
-@pytest.mark.parametrize("kind", [np.uint32, np.int64])
+@each("rows", [1, 3, 100_000])
+@each("kind", [np.uint32, np.int64])
 def test_arrays_are_zeros_that_begin_with_a_line(rows, kind):
     array = aligned_zeros((rows, 16), kind)
     assert array.ctypes.data % LINE == 0

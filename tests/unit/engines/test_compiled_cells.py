@@ -1,7 +1,7 @@
 """Compiled shifts and failures of cells: those of the reference to the last bit."""
 
 import numpy as np
-import pytest
+from tables import each
 
 from mcage.aging.additive_shift import AdditiveShift
 from mcage.aging.nbti import Facelift, Rates, nbti_model
@@ -25,8 +25,8 @@ def shift_of(rng, count, alike):
     )
 
 
-@pytest.mark.parametrize("alike", ["all", "most", "none"])
-@pytest.mark.parametrize("count", [0, 1, 2, 500])
+@each("alike", ["all", "most", "none"])
+@each("count", [0, 1, 2, 500])
 def test_compiled_shifts_are_those_of_the_reference(alike, count):
     rng = np.random.default_rng(count)
     shift = shift_of(rng, count, alike) if count else shift_of(rng, 1, "all")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tables import each
 
 from mcage.gpu.both.combination import BothEnd, Clock, GpuRules, combined, too_slow_years
 from mcage.gpu.both.register_files import SliceFates
@@ -64,7 +65,7 @@ def test_limit_and_margin_are_of_the_same_clock():
     assert ticking.margins(np.zeros((1, 2, 1, 1))).max() == 0.0
 
 
-@pytest.mark.parametrize(
+@each(
     ("logic", "faults", "cause", "spares", "life", "end"),
     [
         ([NEVER, NEVER], [[NEVER, NEVER], [NEVER, NEVER]], CENSORED, 0, NEVER, BothEnd.CENSORED),

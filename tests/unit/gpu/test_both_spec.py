@@ -3,6 +3,7 @@
 import tomllib
 
 import pytest
+from tables import each
 
 from mcage.errors import UserError
 from mcage.gpu.both.spec import BothSpec
@@ -14,7 +15,7 @@ RANGES = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "words"),
     [
         ({"sweep": {"life": {"activity": 0.5}}}, "sweep.life.activity = 0.5"),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from gpu_cases import gating
+from tables import each
 
 from mcage.campaign.run import run_campaign
 from mcage.errors import UserError
@@ -64,7 +65,7 @@ def test_a_campaign_may_stop_when_a_mean_is_known(tmp_path):
         _ = study(stopping={"rel_ci": 0.05, "of": "life"})
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "message"),
     [
         ({"policies": ["best"]}, "policy 'best' is unknown"),

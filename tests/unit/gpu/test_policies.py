@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tables import each
 
 from mcage.errors import UserError
 from mcage.gpu.gating.compiled import ranked
@@ -73,7 +74,7 @@ class Spread(Policy):
 FINE = np.array([[True, True], [True, False], [False, False], [False, False]])
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "retired", "message"),
     [
         (FINE, [1], "puts SM 1 of GPU 0 of a batch to work, which is retired"),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from gpu_cases import vectors
+from tables import each
 
 from mcage.aging.nbti import Transistors, nbti_model
 from mcage.gpu.gating.policies import policy
@@ -25,7 +26,7 @@ def rounds_of(counts, rounds, sms=16, model=UNSCALED, gpus=1, seed=1, seconds=RO
     )
 
 
-@pytest.mark.parametrize("row", vectors("gating"), ids=lambda row: f"{row['case']}-{row['policy']}")
+@each("row", vectors("gating"))
 def test_vectors(row):
     counts = [int(text) for text in row["active_SMs_per_round_cyclic"].split()]
     history = rounds_of(counts, int(row["rounds"]), int(row["SMs"]))

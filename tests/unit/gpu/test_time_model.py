@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from gpu_cases import vectors
+from tables import each
 
 from mcage.errors import UserError
 from mcage.gpu.gating.time_model import KernelTiming, Machine, TimeModel
@@ -14,7 +15,7 @@ GTX580 = Machine(16, 192.4e9, 1544e6)
 KERNEL = KernelTiming(500.0, 60.0, 0.1, 8.0, 100.0, 64.0, 1280.0)
 
 
-@pytest.mark.parametrize("row", vectors("optimum"), ids=lambda row: row["kernel"])
+@each("row", vectors("optimum"))
 def test_vectors(row):
     number = {name: float(text) for name, text in row.items() if name != "reading"}
     machine = Machine(int(row["SMs"]), number["bandwidth_B_per_s"], number["f_Hz"])

@@ -20,6 +20,7 @@ from life_cases import (
     tail_of,
     whole_entries,
 )
+from tables import each
 from trace_strategies import alloc, pattern, release, trace_of, write
 
 from mcage.aging.delay import delay_increase
@@ -126,8 +127,8 @@ def test_a_kernel_that_does_not_need_the_faulty_entry():
 # ---- at a moment inside an epoch ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", [NUMPY, NUMBA])
-@pytest.mark.parametrize("years", [0.01, 0.7, 7.3])
+@each("engine", [NUMPY, NUMBA])
+@each("years", [0.01, 0.7, 7.3])
 def test_the_entry_fails_when_its_second_cell_does(engine, years):
     moment = years * YEAR
     cells = {cell(0, 3): becomes_faulty_at(0.3 * moment), cell(0, 900): becomes_faulty_at(moment)}

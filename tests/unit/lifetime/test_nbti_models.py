@@ -9,6 +9,7 @@ import pytest
 from life_cases import YEAR, alternating_trace, cell, lived, rules, steady_trace, tail_of
 from nbti_cases import ADDITIVE, MODELS
 from sweep_cases import small_spec, small_sweep
+from tables import each
 
 from mcage.aging.delay import dvth_at_delay
 from mcage.aging.environment import environment
@@ -38,7 +39,7 @@ def test_the_worst_cell_of_a_model_ends_the_life(name):
     assert life.degradation.delay_increase[0] == pytest.approx(guardband, rel=1e-8)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each("name", MODELS)
 def test_recovery_is_that_of_the_model(name):
     """All cells at '0' for 30 of 100 cycles, then at '1'."""
     trace = alternating_trace(ZERO, 30, ~ZERO)
@@ -48,7 +49,7 @@ def test_recovery_is_that_of_the_model(name):
     assert shifts[0] < shifts[1] < MODELS[name].dvth_at(NOMINAL, 1.0, 10 * YEAR)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each("name", MODELS)
 def test_faults_grow_with_the_model(name):
     """Two weak cells under full stress fail when their shift has reached what Vmin lacks."""
     shift = MODELS[name].largest_dvth(NOMINAL, 3.4 * YEAR)
@@ -58,7 +59,7 @@ def test_faults_grow_with_the_model(name):
     assert life.end.seconds[0] / YEAR == pytest.approx(3.4, abs=1 / 2**12)
 
 
-@pytest.mark.parametrize("name", ADDITIVE)
+@each("name", ADDITIVE)
 def test_rounding_is_no_recovery(name):
     """Times that miss the age by rounding shift as full stress does, one second less does not."""
     age = np.float64(10 * YEAR)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tables import each
 
 from mcage.errors import UserError
 from mcage.lifetime.degradation.duty_tree import Slices
@@ -49,8 +50,8 @@ def weighted(duties, index):
     return (weights * np.sqrt(duties)).sum(axis=0)
 
 
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize(("roots", "branches"), [(4, (8, 8)), (1, (64,)), (16, (2, 2, 4))])
+@each("seed", range(20))
+@each(("roots", "branches"), [(4, (8, 8)), (1, (64,)), (16, (2, 2, 4))])
 def test_no_cell_is_worse(seed, roots, branches):
     """Each of five slices finds the maximum over its cells; ties and full duties included."""
     rng = np.random.default_rng(seed)

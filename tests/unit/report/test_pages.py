@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from places import ROOT
+from tables import each
 
 import mcage
 from mcage.errors import UserError
@@ -63,7 +64,7 @@ def test_page(command, name):
     assert out == (ROOT / "docs" / "aging.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["", "..", "../README", "figures/lifetimes", "x" * 1000])
+@each("name", ["", "..", "../README", "figures/lifetimes", "x" * 1000])
 def test_no_page(name):
     with pytest.raises(UserError, match=r"there is no page .*; the pages are aging, "):
         page_text(name)

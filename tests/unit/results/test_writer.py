@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from places import ROOT
 from result_files import INSTANCES, write
+from tables import each
 
 from mcage.lifetime.end_cause import EndCause
 from mcage.results import writer
@@ -178,7 +179,7 @@ def bad_arrays():
     yield "other than", lambda arrays: arrays.update(end_cause=np.full((3, 5), 9))
 
 
-@pytest.mark.parametrize(("message", "spoil"), list(bad_arrays()))
+@each(("message", "spoil"), list(bad_arrays()))
 def test_computed_arrays_that_break_the_schema_are_refused(message, spoil):
     arrays = fake_campaign.compute(0, 5)
     spoil(arrays)
@@ -186,7 +187,7 @@ def test_computed_arrays_that_break_the_schema_are_refused(message, spoil):
         conforming(fake_campaign.CAMPAIGN, arrays, 5)
 
 
-@pytest.mark.parametrize(
+@each(
     "fields",
     [
         {"instances": 0},

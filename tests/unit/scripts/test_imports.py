@@ -4,13 +4,13 @@ import ast
 from importlib import import_module
 from importlib.util import find_spec
 
-import pytest
 from places import ROOT
+from tables import each
 
 SCRIPTS = sorted((ROOT / "scripts").rglob("*.py"))
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+@each("script", SCRIPTS)
 def test_names_that_scripts_import(script):
     for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "mcage":

@@ -10,6 +10,7 @@ from environment_cases import points
 from life_cases import MODEL, YEAR, lived, steady_trace
 from places import ROOT
 from sweep_cases import small_sweep
+from tables import each
 from typer.testing import CliRunner
 
 from mcage.aging.environment import Environment, OperatingPoint
@@ -96,7 +97,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("message", REFUSED)
+@each("message", REFUSED)
 def test_points_that_make_no_sense(message):
     with pytest.raises(UserError) as caught:
         SweepSpec.from_mapping({"operating_points": {"own": REFUSED[message]}}, "my.toml")
@@ -105,7 +106,7 @@ def test_points_that_make_no_sense(message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "message"),
     [
         (

@@ -7,6 +7,7 @@ from itertools import pairwise
 from unittest import mock
 
 import pytest
+from tables import each
 from typer.testing import CliRunner
 
 from mcage.aging.environment import PRESETS
@@ -187,7 +188,7 @@ def test_defaults():
     assert spec.delta_limit == 64
 
 
-@pytest.mark.parametrize("key", FIELDS)
+@each("key", FIELDS)
 def test_a_good_value(key):
     value, _ = FIELDS[key]
     changed = dict(leaves(SweepSpec.from_mapping(nested(key, value)).model_dump(mode="json")))
@@ -197,9 +198,7 @@ def test_a_good_value(key):
     assert changed == default | {key: value}
 
 
-@pytest.mark.parametrize(
-    ("key", "value"), [(key, value) for key, (_, bad) in FIELDS.items() for value in bad]
-)
+@each(("key", "value"), [(key, value) for key, (_, bad) in FIELDS.items() for value in bad])
 def test_a_bad_value_is_refused_by_name(key, value):
     message = refusal(nested(key, value))
     assert key in message
@@ -207,15 +206,15 @@ def test_a_bad_value_is_refused_by_name(key, value):
         assert repr(value) in message
 
 
-@pytest.mark.parametrize("part", ["", *PARTS])
-@pytest.mark.parametrize("name", ["instance", "Seed", "", "kernel s", "int"])
+@each("part", ["", *PARTS])
+@each("name", ["instance", "Seed", "", "kernel s", "int"])
 def test_an_unknown_key_is_refused_at_every_level(part, name):
     key = f"{part}.{name}" if part else name
     assert refusal(nested(key, 1)).startswith(f"my.toml: unknown key {key!r}; there are ")
 
 
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("value", [3, "text", [], True])
+@each("part", PARTS)
+@each("value", [3, "text", [], True])
 def test_a_part_is_a_table(part, value):
     assert f"{part} = {value!r}" in refusal({part: value})
 
@@ -361,9 +360,7 @@ def test_environments_that_use_the_low_vdd():
     }
 
 
-@pytest.mark.parametrize(
-    ("periods", "epochs"), [(1, 1), (1, 9), (3, 3), (5, 6), (7, 40), (4, 1000)]
-)
+@each(("periods", "epochs"), [(1, 1), (1, 9), (3, 3), (5, 6), (7, 40), (4, 1000)])
 def test_every_epoch_lies_in_one_period(periods, epochs):
     spec = SweepSpec.from_mapping(
         {

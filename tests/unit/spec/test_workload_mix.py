@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sweep_cases import SMALL_KERNELS, small_spec, small_sweep
+from tables import each
 
 from mcage.errors import UserError
 from mcage.random import stream
@@ -61,7 +62,7 @@ def test_an_instance_does_not_depend_on_the_others(mix):
     assert not np.array_equal(drawn(mix, seed=2), drawn(mix))
 
 
-@pytest.mark.parametrize(
+@each(
     ("mix", "words"),
     [
         ("", "must be uniform, one"),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
+from tables import each
 
 from mcage.stats.fits import FEWEST_DEATHS, Verdict, fit_distributions
 from mcage.stats.location_scale import (
@@ -108,10 +109,8 @@ def test_the_fit_finds_the_top_whatever_the_lives(microyears, survivors, unit):
             assert likelihood(m, s) <= top + 1e-9
 
 
-@pytest.mark.parametrize(
-    "distribution", [weibull(), lognormal()], ids=lambda distribution: distribution.name
-)
-@pytest.mark.parametrize("scale", [9.0, 3.0, 1.0])
+@each("distribution", [weibull(), lognormal()])
+@each("scale", [9.0, 3.0, 1.0])
 def test_the_distance_is_the_integral_that_defines_it(distribution, scale):
     """Also without survivors, up to the horizon."""
     years, died = drawn(12, 2, scale=scale)
@@ -151,10 +150,8 @@ def test_many_samples_at_once_are_each_alone():
             )
 
 
-@pytest.mark.parametrize(
-    "distribution", [weibull(), lognormal()], ids=lambda distribution: distribution.name
-)
-@pytest.mark.parametrize("spread", [1e-10, 1e-5, 100.0])
+@each("distribution", [weibull(), lognormal()])
+@each("spread", [1e-10, 1e-5, 100.0])
 def test_the_fit_finds_the_top_of_narrow_and_of_broad_lives(distribution, spread):
     """Survivors far away, and none: mu and sigma follow the spread."""
     offset = np.array([-1.0, -0.3, 0.1, 0.4, 0.6])

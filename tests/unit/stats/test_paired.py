@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from tables import each
 
 from mcage.stats.paired import compare_means, outliving, ratio_of_means
 
@@ -41,7 +42,7 @@ def test_a_ratio_to_what_may_be_zero_has_no_bounds():
     assert math.isnan(ratio_of_means(np.array([1.0, 2.0]), np.zeros(2)).value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("first", "second", "factor"),
     [
         ([0.1, 0.1, 0.1], [0.3, 0.3, 0.3], NAN),

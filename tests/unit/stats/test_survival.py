@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from tables import each
 
 from mcage.stats.survival import enclosing_ranks, kaplan_meier, life_quantile
 
@@ -59,8 +60,8 @@ def test_median_and_its_ranks_by_hand():
     assert (median.value, median.lower, median.upper) == (5.0, 2.0, 9.0)
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
-@pytest.mark.parametrize("count", [60, 100, 150, 1000])
+@each("share", [0.1, 0.5, 0.9])
+@each("count", [60, 100, 150, 1000])
 def test_ranks_are_those_of_scipy_moved_inwards(count, share):
     """As long as the promise holds, and not a rank further: ranks are binomial."""
     lower, upper = enclosing_ranks(count, share)

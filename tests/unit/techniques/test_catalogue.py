@@ -6,6 +6,7 @@ import json
 import pytest
 from engine_cases import possible_techniques
 from places import ROOT
+from tables import each
 from typer.testing import CliRunner
 
 from mcage.cli.main import app
@@ -90,7 +91,7 @@ def test_listed_in_words():
     assert "module:NAME" in text
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@each("name", POLICIES)
 def test_found_by_name(name):
     assert technique(name) is TECHNIQUES[name]
     assert technique(name).name == name
@@ -132,7 +133,7 @@ def test_a_wrong_one_fails_loudly(name, message, own_module):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "message"),
     [
         ({"name": ""}, "one word"),

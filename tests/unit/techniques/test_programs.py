@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from tables import each
 
 from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.numpy_engine.engine import NumpyEngine
@@ -70,7 +71,7 @@ class Unmarked(NamedTuple):
     second: int
 
 
-@pytest.mark.parametrize(
+@each(
     ("members", "said"),
     [
         ({"alocate": staticmethod(lambda state, entries, window: -1)}, "has 'alocate'"),

@@ -7,6 +7,7 @@ import oracle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each
 from trace_strategies import ALL_LANES, alloc, pattern, release, trace_of, traces, write
 
 from mcage.costs import CONVENTIONAL, activity_of, entries_that_hold
@@ -95,7 +96,7 @@ def test_duties_by_hand():
     )
 
 
-@pytest.mark.parametrize("name", TECHNIQUES)
+@each("name", TECHNIQUES)
 def test_entries_on_while_idle_are_those_that_leak_longer(name):
     trace = tiny_trace()
     busy, whole = (prepare(one, TECHNIQUES[name]) for one in (trace, held_while_idle(trace, 0.5)))

@@ -3,6 +3,7 @@
 from importlib.resources import files
 
 import pytest
+from tables import each
 from trace_strategies import alloc, pattern, read, release, trace_of, write
 
 from mcage.errors import UserError
@@ -75,8 +76,8 @@ def test_short_names_are_those_of_the_papers():
     assert names == "BlackS DCT Histog MatrixM MatrixT QRandS RadixS Reduct ScanLArr SimConv"
 
 
-@pytest.mark.parametrize("opening", [open_trace, bundled_trace])
-@pytest.mark.parametrize("name", ["MatrixTransposeB16", "", "nowhere/trace.h5"])
+@each("opening", [open_trace, bundled_trace])
+@each("name", ["MatrixTransposeB16", "", "nowhere/trace.h5"])
 def test_unknown_name_lists_the_known_ones(opening, name):
     with pytest.raises(UserError, match=r"BlackScholes, DCT, .*SimpleConvolution") as caught:
         opening(name)

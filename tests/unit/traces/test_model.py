@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from tables import each
 from trace_strategies import alloc, random_trace, read, release, trace_of, traces, write
 
 from mcage.errors import UserError
@@ -81,7 +82,7 @@ def test_digest_of_a_given_trace_never_changes():
     assert trace_of(window(0, 9)).digest() == "f17f5729134153206b2ad2522c7dd3ac"
 
 
-@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.attribute)
+@each("column", COLUMNS)
 def test_digest_sees_every_column(column):
     trace = two_kernels()
     changed = getattr(trace, column.attribute).copy()

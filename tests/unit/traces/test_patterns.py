@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each
 from trace_strategies import pattern, random_value
 
 from mcage.errors import UserError
@@ -57,7 +58,7 @@ BY_HAND = [
 ]
 
 
-@pytest.mark.parametrize(("content", "code", "delta_e", "delta_b"), BY_HAND)
+@each(("content", "code", "delta_e", "delta_b"), BY_HAND)
 def test_pattern_by_hand(content, code, delta_e, delta_b):
     patterns = classify(content[None])
     assert (patterns.code[0], patterns.delta_e[0], patterns.delta_b[0]) == (code, delta_e, delta_b)
@@ -68,7 +69,7 @@ def test_published_example_of_double_delta():
     assert np.array_equal(pattern(2, 2, 8)[:16], content)
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "with_64", "with_none"),
     [
         (pattern(3), True, True),
@@ -86,7 +87,7 @@ def test_delta_limit(content, with_64, with_none):
     assert compressible(patterns, None).tolist() == [with_none]
 
 
-@pytest.mark.parametrize("limit", [0, -64, 3, 63, 65, 2**32])
+@each("limit", [0, -64, 3, 63, 65, 2**32])
 def test_delta_limit_must_be_a_power_of_two(limit):
     with pytest.raises(UserError, match=f"delta limit {limit} is not a power of two"):
         compressible(classify(pattern(0)[None]), limit)
@@ -94,7 +95,7 @@ def test_delta_limit_must_be_a_power_of_two(limit):
         first_block_fits(pattern(0)[None], GCN, limit)
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "fits"),
     [
         (pattern(1, 4, 32), True),
@@ -120,8 +121,8 @@ def offsets(*deltas):
     return value
 
 
-@pytest.mark.parametrize("base", [0, 5, M - 1, M - 100, 2**31, 2**31 - 1])
-@pytest.mark.parametrize(
+@each("base", [0, 5, M - 1, M - 100, 2**31, 2**31 - 1])
+@each(
     ("content", "size"),
     [
         (offsets(), 4),

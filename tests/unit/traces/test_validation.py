@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from hypothesis import given
+from tables import each
 from trace_strategies import alloc, pattern, read, release, trace_of, traces, write
 
 from mcage.errors import UserError
@@ -53,7 +54,7 @@ def test_random_traces_are_good(trace):
     validate_trace(trace)
 
 
-@pytest.mark.parametrize(
+@each(
     ("attribute", "row", "content", "message"),
     [
         ("cycle", 0, -1, "event/cycle row 0: cycle -1 is negative"),
@@ -90,7 +91,7 @@ def test_last_entry_of_the_slice_can_be_used():
     validate_trace(trace)
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "after"),
     [(RELEASE, ALLOC), (RELEASE, WRITE), (RELEASE, READ), (READ, WRITE), (WRITE, ALLOC)],
 )
@@ -177,7 +178,7 @@ def test_rule_on_lanes_holds_across_chunks(monkeypatch):
 # ---- columns, kernels, length ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.attribute)
+@each("column", COLUMNS)
 def test_type_of_a_column(column):
     trace = good_trace()
     wrong = getattr(trace, column.attribute).astype(np.float32)
@@ -185,7 +186,7 @@ def test_type_of_a_column(column):
     assert_refused(changed, f"{column.dataset}: is float32, must be an array of {column.held}")
 
 
-@pytest.mark.parametrize("column", COLUMNS[:-1], ids=lambda column: column.attribute)
+@each("column", COLUMNS[:-1])
 def test_length_of_a_column(column):
     trace = good_trace()
     shorter = getattr(trace, column.attribute)[:-1]

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
+from tables import each
 
 from mcage.errors import UserError
 from mcage.variation import (
@@ -175,7 +176,7 @@ def test_changed_parameters() -> None:
     assert fault_model("common", sigma_die_volts=None) == FaultModel(scenario("common"))
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"mode": "table", "phi": 0.2}, "phi = 0.2: mode table .* would not use it"),

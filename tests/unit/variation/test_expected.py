@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import stats
+from tables import each
 
 from mcage.errors import UserError
 from mcage.variation import (
@@ -88,7 +89,7 @@ def test_lowest_vdd(name: str, lowest: float) -> None:
             check_vdd(this, vdd)
 
 
-@pytest.mark.parametrize("vdd", [float("nan"), float("inf"), 0.0, -0.4, 2.1, 419.0])
+@each("vdd", [float("nan"), float("inf"), 0.0, -0.4, 2.1, 419.0])
 def test_vdd_that_cannot_be_meant(vdd: float) -> None:
     with pytest.raises(UserError, match=r"vdd = .* V, expected a voltage above 0 and up to 2 V"):
         check_vdd(scenario("common"), vdd)

@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+from tables import each
 
 from mcage.errors import UserError
 from mcage.variation import SCENARIOS, ArraySize, Scenario, constants, scenario
@@ -49,7 +50,7 @@ def test_unknown_scenario() -> None:
         scenario("Common")
 
 
-@pytest.mark.parametrize(
+@each(
     ("key", "value"),
     [
         ("vdd_volts", 419.0),

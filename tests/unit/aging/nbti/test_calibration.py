@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from nbti_cases import MODELS, constant_environment
 from sweep_cases import small_sweep
+from tables import each
 from typer.testing import CliRunner
 
 from mcage.aging.delay import delay_increase
@@ -16,7 +17,7 @@ from mcage.cli.main import app
 from mcage.errors import UserError
 
 
-@pytest.mark.parametrize("name", MODEL_NAMES)
+@each("name", MODEL_NAMES)
 def test_each_constant_is_set_by_its_name_and_alone(name):
     for constant, described in constants(name).items():
         if constant == "time_exponent":  # there is only one
@@ -34,7 +35,7 @@ def test_own_constants_lie_within_the_ranges():
             assert lowest <= described.value <= highest, (name, constant)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "given", "message"),
     [
         ("facelift", {"xi1": 0.9}, "aging.constants.xi1: NBTI model 'facelift' has no such"),
@@ -72,7 +73,7 @@ def delay_after(model, duty, years, vdd):
     return float(delay_increase(shift, vdd, model.vt0_volts, model.alpha))
 
 
-@pytest.mark.parametrize(
+@each(
     "given",
     [
         {},
@@ -129,7 +130,7 @@ def test_two_threshold_voltages_are_refused():
     assert rules.distributions.vt0_volts.bounds == (0.35, 0.35)
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         (["--constant", "eta=0.3"], "--constant: name the one --model that it is for"),

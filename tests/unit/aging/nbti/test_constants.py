@@ -8,6 +8,7 @@ from importlib.resources import files
 import pytest
 from nbti_cases import MODELS, constant_environment
 from places import ROOT
+from tables import each
 
 from mcage.aging.nbti import (
     MODEL_NAMES,
@@ -24,7 +25,7 @@ from mcage.errors import UserError
 DOCUMENT = (ROOT / "docs" / "aging.md").read_text()
 
 
-@pytest.mark.parametrize("name", MODEL_NAMES)
+@each("name", MODEL_NAMES)
 def test_every_constant_states_where_it_comes_from(name):
     model = MODELS[name]
     required = {

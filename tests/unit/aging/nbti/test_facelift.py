@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from nbti_cases import constant_environment
+from tables import each
 
 from mcage.aging.delay import delay_increase
 from mcage.aging.environment import PRESETS, Environment, OperatingPoint, environment
@@ -121,7 +122,7 @@ def test_the_ratio_inside_the_root_meets_the_published_savings():
     assert 1 - np.mean(ARGO) == pytest.approx(0.291, abs=5e-4)
 
 
-@pytest.mark.parametrize(
+@each(
     ("vdd_volts", "millivolts", "percent_slower"),
     [
         (0.371, 0.168, 0.309),

@@ -23,6 +23,7 @@ from nbti_cases import (
     vectors,
     voltages,
 )
+from tables import each
 
 from mcage.aging.environment import Environment, OperatingPoint
 from mcage.aging.nbti import Phases, Transistors
@@ -34,7 +35,7 @@ of_all_models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 of_additive_models = pytest.mark.parametrize("model", [MODELS[x] for x in ADDITIVE], ids=ADDITIVE)
 
 
-@pytest.mark.parametrize("row", vectors("facelift", *OTHERS))
+@each("row", vectors("facelift", *OTHERS))
 def test_reference_values(row):
     assert 1e3 * shift_of_vector(row) == pytest.approx(float(row["value"]), rel=1e-5)
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from tables import each
 
 from mcage.studies.reproduction.measured import Measured, of_kernels
 from mcage.studies.reproduction.published import (
@@ -38,9 +39,7 @@ def test_every_figure_is_asked_for_once():
     assert len(set(keys)) == len(keys)
 
 
-@pytest.mark.parametrize(
-    "figure", FIGURES, ids=lambda figure: f"{figure.paper}-{figure.place}-{figure.metric}"
-)
+@each("figure", FIGURES)
 def test_a_figure_speaks_of_what_there_is(figure):
     assert figure.technique in ("", *TECHNIQUES)
     assert figure.kernel in ("", MEAN, ALL, *KERNELS)
@@ -66,7 +65,7 @@ def test_every_metric_is_of_use():
     assert {figure.metric for figure in FIGURES} >= set(METRICS)
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "difference", "agrees"),
     [(50, 0, True), (55, 5, True), (55.1, 5.1, False), (45, -5, True), (44, -6, False)],
 )

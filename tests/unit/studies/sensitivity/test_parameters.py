@@ -4,6 +4,7 @@ import re
 
 import pytest
 from places import ROOT
+from tables import each
 
 from mcage.aging.nbti import constants
 from mcage.errors import UserError
@@ -116,7 +117,7 @@ def test_a_threshold_voltage_of_ones_own_is_left_alone():
         chosen(given, shipped(), ["vt0"])
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("temperature=340..360", ("life.temperature_kelvin", 340.0, 360.0)),
@@ -146,7 +147,7 @@ def test_own_choices():
     assert user_range("temperature=340,353.15", shipped()).of(spec()).settings == (340,)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "message"),
     [
         ("temperature", "--range temperature: NAME=LOW..HIGH is needed"),
@@ -164,7 +165,7 @@ def test_refused_texts(text, message):
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "message"),
     [
         ("temperature=360..370", "temperature: life.temperature_kelvin = 353.15 lies outside"),

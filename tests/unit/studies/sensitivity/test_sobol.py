@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from tables import each
 
 from mcage.errors import UserError
 from mcage.studies.sensitivity.parameters import Parameter
@@ -87,7 +88,7 @@ def test_what_does_not_vary_has_no_indices():
         indices_of(lambda x: np.full(len(x), 4.0), 2, 8)
 
 
-@pytest.mark.parametrize("samples", [0, 1, 3, 100, -2, 2**17])
+@each("samples", [0, 1, 3, 100, -2, 2**17])
 def test_samples_must_be_a_power_of_two(samples):
     with pytest.raises(UserError, match=f"samples = {samples}: a power of two is needed"):
         check_samples(samples)

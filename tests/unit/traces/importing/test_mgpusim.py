@@ -4,6 +4,7 @@ import json
 
 import pytest
 from import_samples import files_of, imported
+from tables import each
 
 from mcage.errors import UserError
 from mcage.traces.importing.formats.mgpusim import instruction_of
@@ -43,7 +44,7 @@ def test_crlf_and_other_forms(tmp_path):
     assert facts(tmp_path, spaced)["windows"] == whole
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "written", "read"),
     [
         ("v_add_u32_e32 v2, vcc, v1, v2", (2,), (1, 2)),
