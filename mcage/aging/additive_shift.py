@@ -28,21 +28,31 @@ class AdditiveShift:
         Fraction of the time in which cells hold what is replayed; the rest of it they are off.
     of_model : mapping
         Constants of the model that differ, by name: float64[n] each.
+    pull_downs : AdditiveShift, optional
+        How their pull-down transistors shift; by default they do not.
     """
 
     nbti: AdditiveModel
     rates: Rates
     activity: NDArray[np.float64]
     of_model: Columns = field(default_factory=dict)
+    pull_downs: "AdditiveShift | None" = None
 
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "AdditiveShift":
         """The same for selected instances, also repeated."""
         arrays = (self.rates.stress, self.rates.diffusion, self.activity)
-        if not self.of_model and not any(array.ndim for array in arrays):
+        pull_downs = self.pull_downs and self.pull_downs.of(which)
+        alike = not self.of_model and not any(array.ndim for array in arrays)
+        if alike and pull_downs is self.pull_downs:
             return self
         stress, diffusion, activity = (a[which] if a.ndim else a for a in arrays)
-        of_model = {name: values[which] for name, values in self.of_model.items()}
-        return replace(self, rates=Rates(stress, diffusion), activity=activity, of_model=of_model)
+        return replace(
+            self,
+            rates=Rates(stress, diffusion),
+            activity=activity,
+            of_model={name: values[which] for name, values in self.of_model.items()},
+            pull_downs=pull_downs,
+        )
 
     def dvth(
         self, busy: NDArray[np.float64], age: float | NDArray[np.float64]
@@ -68,6 +78,21 @@ class AdditiveShift:
         of_model = {name: along(values) for name, values in self.of_model.items()}
         nbti = cast(AdditiveModel, with_constants(self.nbti, of_model))
         return nbti.dvth_after(rates, stressed, recovered)
+
+    def of_cells(
+        self, busy: NDArray[np.float64], age: float | NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Shifts in volts of all transistors of n cells that age; arguments as of `dvth`.
+
+        Returns
+        -------
+        float64[2, n, ...] or float64[4, n, ...]
+            T0 and T1, then N0 and N1 where these age.
+        """
+        dvth = self.dvth(busy, age)
+        if self.pull_downs is None:
+            return dvth
+        return np.concatenate([dvth, self.pull_downs.dvth(busy, age)])
 
     @property
     def is_always_busy(self) -> bool:

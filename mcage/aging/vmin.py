@@ -4,11 +4,12 @@ The supply voltage that a cell needs (Vmin) rises with the threshold shifts of i
 cell is faulty once its Vmin exceeds the lowest supply voltage of the environment.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mcage.aging.margins import Margins
 from mcage.aging.traps import TrapLaw
 
 
@@ -48,16 +49,23 @@ class CellFailure:
         Growth of Vmin per threshold shift, V/V: of all, or of each of n instances or cells.
     lowest_vdd_volts : float
         Vdd at which cells must work.
+    margins : Margins, optional
+        How Vmin grows by the margin that limits a cell, the coefficient being a factor on all its
+        coefficients. By default Vmin grows with the larger shift of a cell.
+    traps : TrapLaw, optional
+        The law of the shifts, where there are margins and transistors differ by their luck.
     """
 
     vmin_coefficient: float | NDArray[np.float64]
     lowest_vdd_volts: float
+    margins: Margins | None = None
+    traps: TrapLaw | None = None
 
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "CellFailure":
         """The same for selected instances or cells, also repeated."""
         coefficient = self.vmin_coefficient
         if isinstance(coefficient, np.ndarray) and coefficient.ndim:
-            return CellFailure(coefficient[which], self.lowest_vdd_volts)
+            return replace(self, vmin_coefficient=coefficient[which])
         return self
 
     @property
@@ -78,36 +86,48 @@ class CellFailure:
         ----------
         vmin_volts : float64[n]
             Vmin of cells as manufactured, at most the lowest Vdd.
-        scores : float64[2, n]
-            Scores of T0 and T1 of each cell.
+        scores : float64[k, n]
+            Scores of T0 and T1 of each cell, and of N0 and N1 where these age.
         traps : TrapLaw
             The law of their shifts.
 
         Returns
         -------
-        float64[2, n]
+        float64[k, n]
         """
         growth = np.broadcast_to(self.vmin_coefficient, vmin_volts.shape)
         grows = growth > 0
         needed = np.full(vmin_volts.shape, np.inf)
         np.divide(self.lowest_vdd_volts - vmin_volts, growth, out=needed, where=grows)
-        start = np.stack([vmin_volts, vmin_volts])
+        start = np.stack([vmin_volts] * len(scores))
         reached = growth * np.where(grows, traps.mean_at(needed, scores), 0.0)
         return np.where(grows, self.lowest_vdd_volts - reached, start)
 
     def are_faulty(
-        self, vmin_volts: NDArray[np.float64], dvth_volts: NDArray[np.float64]
+        self,
+        vmin_volts: NDArray[np.float64],
+        dvth_volts: NDArray[np.float64],
+        scores: NDArray[np.float64] | None = None,
     ) -> NDArray[np.bool_]:
         """Whether cells do not work at the lowest Vdd: bool[n].
 
         Parameters
         ----------
-        vmin_volts : float64[2, n]
-            Vmin from which the shifts of T0 and T1 of each cell start: that of the cell as
-            manufactured, or what `start_of` makes of it where transistors differ by their luck.
-        dvth_volts : float64[2, n]
-            Shifts of T0 and T1 of each cell, the mean of all transistors that are stressed alike.
+        vmin_volts : float64[k, n]
+            Without margins: Vmin from which the shift of each transistor starts, that of the cell
+            as manufactured, or what `start_of` makes of it where transistors differ by their luck.
+            With margins: Vmin of each limit as manufactured, minus infinity for those that do not
+            limit the cell.
+        dvth_volts : float64[2, n] or float64[4, n]
+            Shifts of T0 and T1 of each cell, and of N0 and N1 where these age; the mean of all
+            transistors that are stressed alike.
+        scores : float64[2, n] or float64[4, n], optional
+            Scores of these transistors, where there are margins and transistors differ.
         """
+        if self.margins is not None:
+            if self.traps is not None and scores is not None:
+                dvth_volts = self.traps.shift(dvth_volts, scores)
+            dvth_volts = self.margins.growth(dvth_volts)
         vmin = aged_vmin(vmin_volts, dvth_volts, self.vmin_coefficient)
         faulty: NDArray[np.bool_] = np.logical_or.reduce(vmin > self.lowest_vdd_volts)
         return faulty

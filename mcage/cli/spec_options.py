@@ -234,6 +234,23 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             "no draws",
         ),
         SpecOption(
+            "--pbti RATIO",
+            "aging.pbti",
+            str,
+            "Shifts of pull-down transistors (PBTI), as a ratio to those of a PMOS under the same "
+            "stress, or an NBTI model by its name.",
+            "0",
+            read=number_or_distribution,
+        ),
+        SpecOption(
+            "--vmin-model NAME",
+            "aging.vmin_model",
+            str,
+            "How Vmin grows: with the larger shift of a cell, or by margins for reading, writing "
+            "and holding (margins, margins-low, margins-high).",
+            "larger",
+        ),
+        SpecOption(
             "--vmin-coefficient FACTOR",
             "life.vmin_coefficient",
             float,

@@ -69,7 +69,7 @@ class CompiledSeconds(TrackedSeconds):
         failure: CellFailure,
     ) -> tuple[NDArray[np.int64], CellSeconds]:
         """See `TrackedSeconds.failing`."""
-        if type(shift.nbti) is not Facelift:
+        if not is_plain(shift, failure):
             return super().failing(instances, age, shift, failure)
         ages = np.full(self._instances, -1.0)
         ages[instances] = age
@@ -123,16 +123,24 @@ def are_faulty(
     vmin_volts: NDArray[np.float64],
     seconds: CellSeconds,
     moments: Moments,
+    scores: NDArray[np.float64] | None = None,
 ) -> NDArray[np.bool_]:
     """As `CellFailure.are_faulty` of n cells at a moment of each: bool[n]."""
-    if type(shift.nbti) is not Facelift:
-        return failure.are_faulty(vmin_volts, shift.dvth(seconds.at(moments.part), moments.age))
+    if not is_plain(shift, failure):
+        dvth = shift.of_cells(seconds.at(moments.part), moments.age)
+        return failure.are_faulty(vmin_volts, dvth, scores)
     faulty = np.empty(vmin_volts.shape[1], dtype=bool)
     times = np.ascontiguousarray(seconds.before), np.ascontiguousarray(seconds.after)
     limits = failure.coefficients, failure.lowest_vdd_volts
     vmin, when = np.ascontiguousarray(vmin_volts), (moments.part, moments.age)
     _judge(vmin, *times, *when, _rates(shift), limits, faulty)
     return faulty
+
+
+def is_plain(shift: AdditiveShift, failure: CellFailure) -> bool:
+    """Whether cells fail by shifts of `facelift` in T0 and T1 alone, as is compiled here."""
+    plain = shift.pull_downs is None and failure.margins is None
+    return plain and type(shift.nbti) is Facelift
 
 
 def _rates(shift: AdditiveShift) -> _Rates:

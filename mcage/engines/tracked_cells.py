@@ -31,17 +31,24 @@ class TrackedCells:
         those of the instances before.
     sampled : int
         Number of sampled cells of each instance: the last of the cells, instance by instance.
+    scores : float64[k, tail], optional
+        Scores of the transistors of the first cells (see `CellFailure.are_faulty`).
     """
 
     instance: NDArray[np.int64]
     cell: NDArray[np.int64]
     vmin_volts: NDArray[np.float64] = field(default_factory=lambda: np.empty((2, 0)))
     sampled: int = 0
+    scores: NDArray[np.float64] | None = None
 
     @property
     def tail(self) -> int:
         """Number of the cells that may become faulty."""
         return len(self.vmin_volts[0])
+
+    def scores_of(self, places: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        """Scores of selected cells of the tail."""
+        return None if self.scores is None else self.scores[:, places]
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,9 +160,10 @@ class TrackedSeconds:
         instance, seconds = self._tracked.instance[places], self.of(places)
         ages = np.zeros(self._instances)
         ages[instances] = age
-        shifts = shift.of(instance).dvth(seconds.at(np.ones(len(places))), ages[instance])
-        failing = failure.of(instance)
-        fails = failing.are_faulty(self._tracked.vmin_volts[:, places], shifts)
+        shifts = shift.of(instance).of_cells(seconds.at(np.ones(len(places))), ages[instance])
+        fails = failure.of(instance).are_faulty(
+            self._tracked.vmin_volts[:, places], shifts, self._tracked.scores_of(places)
+        )
         return places[fails], seconds.of(fails)
 
     def mark_faulty(self, places: NDArray[np.int64]) -> None:

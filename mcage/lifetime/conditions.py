@@ -10,8 +10,10 @@ from mcage.aging.additive_shift import AdditiveShift
 from mcage.aging.delay import dvth_at_delay
 from mcage.aging.delay_path import NbtiSpread
 from mcage.aging.environment import Environment
+from mcage.aging.margins import Margins
 from mcage.aging.nbti import SECONDS_PER_YEAR, AdditiveModel, NbtiModel, with_constants
 from mcage.aging.nbti.monotonicity import check_model
+from mcage.aging.pbti import Pbti
 from mcage.aging.sampling import InstanceConstants, InstanceDistributions
 from mcage.aging.vmin import CellFailure
 from mcage.errors import UserError
@@ -79,6 +81,10 @@ class LifeConditions:
         if not, all its cells are off in it.
     spread : NbtiSpread, optional
         How transistors differ that are stressed alike; by default they shift alike.
+    pbti : Pbti, optional
+        Model of the pull-down transistors; by default they do not age.
+    margins : Margins, optional
+        How Vmin grows by margin; by default it grows with the larger shift of a cell.
     """
 
     environment: Environment
@@ -92,6 +98,8 @@ class LifeConditions:
     spill_limit: float = 1.0
     holds_while_idle: bool = False
     spread: NbtiSpread | None = None
+    pbti: Pbti | None = None
+    margins: Margins | None = None
 
     @property
     def epochs(self) -> int:
@@ -113,15 +121,46 @@ class LifeConditions:
         if self.spread is None:
             return self.mean_floor_volts
         coefficients, means = self._extremes_of_growth
-        shifts = self.spread.traps.shift(means, LARGEST_SCORE_OF_CELLS)
-        return self.environment.lowest_vdd_volts - float(np.max(coefficients * shifts))
+        largest = self.spread.traps.shift(means, LARGEST_SCORE_OF_CELLS)
+        if self.margins is None:
+            growth = coefficients * largest.max(axis=0)
+        else:
+            # Four transistors are not that unlucky at once: what each adds to its mean is added up
+            # as independent deviations are.
+            weights = np.maximum(self.margins.rows, 0.0)[..., None]
+            added = np.sqrt(((weights * (largest - means)) ** 2).sum(axis=1))
+            growth = coefficients * ((weights * means).sum(axis=1) + added)
+        return self.environment.lowest_vdd_volts - float(growth.max())
 
     @cached_property
     def mean_floor_volts(self) -> float:
         """Vmin below which no cell can ever be faulty if its transistors shift like the mean."""
         coefficients, means = self._extremes_of_growth
-        growth = float(np.max(coefficients * means))
+        if self.margins is None:
+            growth = float(np.max(coefficients * means.max(axis=0)))
+        else:
+            growth = float(self.largest_growth().max())
         return self.environment.lowest_vdd_volts - growth * (1 + 1e-9)
+
+    def largest_growth(self, scores: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Bound of the growth of Vmin at the horizon by limit, where there are margins, in volts.
+
+        Parameters
+        ----------
+        scores : float64[k, n], optional
+            Scores of the transistors of cells, where these differ by their luck.
+
+        Returns
+        -------
+        float64[6, n]
+            For all cells alike, n = 1.
+        """
+        assert self.margins is not None
+        coefficients, means = self._extremes_of_growth
+        shifts = means.max(axis=1, keepdims=True)
+        if scores is not None and self.spread is not None:
+            shifts = self.spread.traps.shift(shifts[: len(scores)], scores)
+        return np.max(coefficients) * self.margins.largest_growth(shifts)
 
     @cached_property
     def _largest_dvth_volts(self) -> float:
@@ -132,17 +171,38 @@ class LifeConditions:
 
     @cached_property
     def _extremes_of_growth(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Growth of Vmin per shift, and largest mean shift until the horizon, of each row."""
+        """Growth of Vmin per shift, and largest mean shifts until the horizon.
+
+        Returns
+        -------
+        float64[rows] or float64[], float64[4, rows]
+            The coefficient, and shifts of T0, T1, N0 and N1; 0 where they do not age. There is a
+            row for all, or for each that instances may have.
+        """
         draws, coefficient_of_all = self.distributions.draws, np.array(self.vmin_coefficient)
+        pull_downs = self._largest_of_pull_downs
         if draws is None:
-            return coefficient_of_all, np.array(self._largest_dvth_volts)
+            shifts = np.array([self._largest_dvth_volts])
+            return coefficient_of_all, np.stack(
+                [*[shifts] * 2, *[pull_downs.max(keepdims=True)] * 2]
+            )
         shifts = self._extreme_nbti.dvth_at(
             self.environment, 1.0, self.horizon_seconds, self.distributions.extremes
         )
+        means = np.stack(np.broadcast_arrays(shifts, shifts, pull_downs, pull_downs))
         coefficient = draws.of_slices.get("vmin_coefficient")
         if coefficient is None:
-            return coefficient_of_all, shifts
-        return coefficient[self.distributions.row_of_extremes], shifts
+            return coefficient_of_all, means
+        return coefficient[self.distributions.row_of_extremes], means
+
+    @cached_property
+    def _largest_of_pull_downs(self) -> NDArray[np.float64]:
+        """Largest mean shifts of pull-downs at the bounds of the distributions: float64[...]."""
+        if self.pbti is None:
+            return np.zeros(1)
+        model = self._extreme_nbti if self.pbti.alike else self.pbti.model
+        given = self.pbti.transistors(self.distributions.extremes)
+        return np.atleast_1d(model.dvth_at(self.environment, 1.0, self.horizon_seconds, given))
 
     @cached_property
     def _extreme_nbti(self) -> NbtiModel:
@@ -159,7 +219,9 @@ class LifeConditions:
     @property
     def sums_suffice(self) -> bool:
         """Whether shifts follow from the total stress time, whatever the order of epochs."""
-        return isinstance(self.nbti, AdditiveModel) and not self.distributions.swings
+        models = [self.nbti, *([self.pbti.model] if self.pbti else [])]
+        additive = all(isinstance(model, AdditiveModel) for model in models)
+        return additive and not self.distributions.swings
 
     def check_model(self) -> None:
         """Refuse a model that lives cannot rely on, as far as random histories show it.
@@ -169,16 +231,15 @@ class LifeConditions:
         UserError
             See `mcage.aging.nbti.monotonicity.check_model`.
         """
-        if not self.sums_suffice:
-            distributions = self.distributions
-            of_model = {} if distributions.draws is None else distributions.draws.of_model
-            check_model(
-                self.nbti,
-                self.environment,
-                self.horizon_seconds,
-                distributions.extremes,
-                (distributions.row_of_extremes, of_model),
-            )
+        if self.sums_suffice:
+            return
+        given, seconds = self.distributions, self.horizon_seconds
+        of_model = {} if given.draws is None else given.draws.of_model
+        rows = (given.row_of_extremes, of_model)
+        check_model(self.nbti, self.environment, seconds, given.extremes, rows)
+        if self.pbti is not None and not self.pbti.alike:
+            transistors = self.pbti.transistors(given.extremes)
+            check_model(self.pbti.model, self.environment, seconds, transistors)
 
     def additive_shift(self, constants: InstanceConstants | None = None) -> AdditiveShift:
         """How the transistors of instances shift, where sums suffice.
@@ -197,33 +258,45 @@ class LifeConditions:
         """
         given = self._checked(constants)
         assert isinstance(self.nbti, AdditiveModel)
+        activity, pull_downs = self._switched_on(given), None
+        if self.pbti is not None:
+            of_model = given.of_model if self.pbti.alike else {}
+            assert isinstance(self.pbti.model, AdditiveModel)
+            model, transistors = self.pbti.model, self.pbti.transistors(given.transistors)
+            rates = with_constants(model, of_model).rates(self.environment, transistors)
+            pull_downs = AdditiveShift(model, rates, activity, of_model)
         return AdditiveShift(
             nbti=self.nbti,
             rates=self._nbti_of(given).rates(self.environment, given.transistors),
-            activity=self._switched_on(given),
+            activity=activity,
             of_model=given.of_model,
+            pull_downs=pull_downs,
         )
 
     def history(self, constants: InstanceConstants | None = None) -> History:
         """What epochs do to the transistors of instances; see `additive_shift` for arguments."""
         given = self._checked(constants)
-        nbti = self._nbti_of(given)
-        return History(
-            nbti=self.nbti,
-            rates=tuple(
-                nbti.rates(self.environment, given.in_epoch(epoch).transistors)
-                for epoch in range(self.epochs)
-            ),
-            edges=tuple(years * SECONDS_PER_YEAR for years in self.epoch_edges_years),
-            activity=self._switched_on(given),
-            of_model=given.of_model,
-        )
+        edges = tuple(years * SECONDS_PER_YEAR for years in self.epoch_edges_years)
+        transistors = [given.in_epoch(epoch).transistors for epoch in range(self.epochs)]
+        rates = tuple(self._nbti_of(given).rates(self.environment, each) for each in transistors)
+        activity, pull_downs = self._switched_on(given), None
+        if self.pbti is not None:
+            of_model = given.of_model if self.pbti.alike else {}
+            model = with_constants(self.pbti.model, of_model)
+            of_cells = [self.pbti.transistors(each) for each in transistors]
+            of_epochs = tuple(model.rates(self.environment, each) for each in of_cells)
+            pull_downs = History(self.pbti.model, of_epochs, edges, activity, of_model)
+        return History(self.nbti, rates, edges, activity, given.of_model, pull_downs)
 
     def cell_failure(self, constants: InstanceConstants | None = None) -> CellFailure:
         """When cells of instances fail; see `additive_shift` for arguments."""
         drawn = None if constants is None else constants.vmin_coefficient
-        coefficient = self.vmin_coefficient if drawn is None else drawn
-        return CellFailure(coefficient, self.environment.lowest_vdd_volts)
+        return CellFailure(
+            self.vmin_coefficient if drawn is None else drawn,
+            self.environment.lowest_vdd_volts,
+            self.margins,
+            self.spread.traps if self.spread else None,
+        )
 
     def alpha(self, constants: InstanceConstants | None = None) -> NDArray[np.float64]:
         """Exponent of the alpha-power law; see `additive_shift` for arguments."""

@@ -30,6 +30,8 @@ class NewFaults:
         Vmin of these cells from which the shifts of T0 and T1 start.
     degradation : CellDegradation
         Shifts of these cells.
+    scores : float64[k, m], optional
+        Scores of their transistors, as of `CellFailure.are_faulty`.
     """
 
     failure: CellFailure
@@ -39,6 +41,7 @@ class NewFaults:
     cells: TailCells
     vmin_volts: NDArray[np.float64]
     degradation: CellDegradation
+    scores: NDArray[np.float64] | None = None
 
     def of(self, which: NDArray[np.int64]) -> "NewFaults":
         """New faults of selected instances, in rising order."""
@@ -53,6 +56,7 @@ class NewFaults:
             self.cells.at(kept, which),
             self.vmin_volts[:, kept],
             self.degradation.of(kept),
+            None if self.scores is None else self.scores[:, kept],
         )
 
     def faults_at(self, moment: NDArray[np.float64]) -> EntryFaults:
@@ -70,4 +74,4 @@ class NewFaults:
     def _faulty_at(self, moment: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Whether the cells are faulty at a moment of each epoch: bool[m]."""
         at = moment[self.cells.instance]
-        return self.degradation.are_faulty(self.failure, self.vmin_volts, at)
+        return self.degradation.are_faulty(self.failure, self.vmin_volts, at, self.scores)

@@ -16,7 +16,7 @@ from mcage.aging.sampling import InstanceConstants
 from mcage.aging.traps import scores_of
 from mcage.lifetime.conditions import LifeConditions
 from mcage.random import stream_key, streams_of
-from mcage.variation import NewSlices
+from mcage.variation import NewSlices, TailCells
 
 UNLUCKIEST = 256
 """Transistors of a slice whose scores are drawn first, and whose shifts are followed."""
@@ -28,9 +28,9 @@ class BatchLuck:
 
     Attributes
     ----------
-    vmin_volts : float64[2, n]
-        Vmin of the cells of the tail from which the mean shifts of T0 and T1 start, as
-        `CellFailure.start_of` gives it.
+    vmin_volts : float64[k, n]
+        Vmin of the cells of the tail from which the mean shifts of their transistors start, as
+        `CellFailure.start_of` gives it; without meaning where there are margins.
     sampled : float64[2, I, sample]
         Scores of the sampled cells.
     unlucky_cells : int64[I, k]
@@ -124,6 +124,25 @@ class SliceLuck:
         rank.reshape(-1)[known] = ranks.ravel()[order[place[known]]]
         return scores_of(rank)
 
+    def scores_of_cells(
+        self, owner: NDArray[np.int64], cell: NDArray[np.int64], pull_downs: bool
+    ) -> NDArray[np.float64]:
+        """Scores of the transistors of n cells that age; arguments as of `scores`.
+
+        Returns
+        -------
+        float64[2, n] or float64[4, n]
+            T0 and T1, then N0 and N1 if asked for: these have traps of their own.
+        """
+        from mcage.philox import numbers_at  # Numba takes long to import
+
+        scores = self.scores(owner, cell)
+        if not pull_downs:
+            return scores
+        key = np.tile(stream_key(self.seed, "traps.pull_downs"), (len(self.instances), 1))
+        uniform = [numbers_at(key, self.instances, owner, 2 * cell + which) for which in range(2)]
+        return np.concatenate([scores, scores_of(1 - np.stack(uniform))])
+
     def path_scores(self, spread: NbtiSpread) -> NDArray[np.float64]:
         """Scores of the worst path of each instance: float64[I]."""
         streams = streams_of(self.seed, "traps.path", self.instances.tolist())
@@ -158,22 +177,14 @@ class SliceLuck:
         spread = conditions.spread
         if spread is None:
             return new, None
-        failure = conditions.cell_failure(constants)
-        scores = self.scores(new.tail.instance, new.tail.cell.astype(np.int64))
-        # First by a bound, which is quickly worked out: see `largest_shifts`.
-        growth = np.sqrt(failure.lowest_vdd_volts - conditions.mean_floor_volts)
-        of_luck = np.sqrt(spread.traps.eta_volts / 2 * failure.of(new.tail.instance).coefficients)
-        reach = growth + of_luck * np.maximum(scores[0], scores[1])
-        able = failure.lowest_vdd_volts - new.tail.vmin_volts <= reach**2 * (1 + 1e-9)
-        able &= reach > 0
-        kept = np.flatnonzero(able)
-        tail, scores = new.tail.at(kept, np.arange(len(new))), scores[:, kept]
-        start = failure.of(tail.instance).start_of(tail.vmin_volts, scores, spread.traps)
-        kept = np.flatnonzero(start.max(axis=0) > conditions.mean_floor_volts)
+        if conditions.margins is None:
+            tail, start = self._starts(conditions, constants, new)
+        else:  # see `mcage.lifetime.limits`
+            tail, start = new.tail, np.empty((0, len(new.tail.cell)))
         return (
-            replace(new, tail=tail.at(kept, np.arange(len(new)))),
+            replace(new, tail=tail),
             BatchLuck(
-                vmin_volts=start[:, kept],
+                vmin_volts=start,
                 sampled=self._of_each(sampled_cells),
                 unlucky_cells=self.unlucky_cells,
                 unlucky=self._of_each(self.unlucky_cells),
@@ -181,6 +192,32 @@ class SliceLuck:
                 path=self.path_scores(spread),
             ),
         )
+
+    def _starts(
+        self, conditions: LifeConditions, constants: InstanceConstants | None, new: NewSlices
+    ) -> tuple[TailCells, NDArray[np.float64]]:
+        """Cells that may fail without margins, and from where their mean shifts start.
+
+        Returns
+        -------
+        TailCells, float64[k, n]
+            See `BatchLuck.vmin_volts`.
+        """
+        assert conditions.spread is not None
+        tail, traps = new.tail, conditions.spread.traps
+        failure, cells = conditions.cell_failure(constants), tail.cell.astype(np.int64)
+        scores = self.scores_of_cells(tail.instance, cells, conditions.pbti is not None)
+        # First by a bound, which is quickly worked out: see `largest_shifts`.
+        growth = np.sqrt(failure.lowest_vdd_volts - conditions.mean_floor_volts)
+        of_luck = np.sqrt(traps.eta_volts / 2 * failure.of(tail.instance).coefficients)
+        reach = growth + of_luck * np.maximum.reduce(scores)
+        able = failure.lowest_vdd_volts - tail.vmin_volts <= reach**2 * (1 + 1e-9)
+        able &= reach > 0
+        kept = np.flatnonzero(able)
+        tail, scores = tail.at(kept, np.arange(len(new))), scores[:, kept]
+        start = failure.of(tail.instance).start_of(tail.vmin_volts, scores, traps)
+        kept = np.flatnonzero(start.max(axis=0) > conditions.mean_floor_volts)
+        return tail.at(kept, np.arange(len(new))), start[:, kept]
 
     def _of_each(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
         """Scores of as many cells of each instance: int64[I, n] to float64[2, I, n]."""

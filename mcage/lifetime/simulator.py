@@ -27,6 +27,7 @@ from mcage.lifetime.end_cause import EndCause
 from mcage.lifetime.fault_free import FaultFreeReplays
 from mcage.lifetime.faults import NewFaults
 from mcage.lifetime.feasibility import FaultMapReplays, Feasibility
+from mcage.lifetime.limits import CellLimits
 from mcage.lifetime.luck import BatchLuck
 from mcage.lifetime.outcomes import (
     DegradationOutcome,
@@ -67,6 +68,8 @@ class SliceBatch:
         make all instances alike.
     luck : BatchLuck, optional
         Scores of the transistors, where the conditions let them differ by their luck.
+    limits : CellLimits, optional
+        What decides when the cells of the tail fail, where the conditions know margins.
     """
 
     kernel_of_epoch: NDArray[np.int64]
@@ -74,6 +77,16 @@ class SliceBatch:
     sampled_cells: NDArray[np.int64]
     constants: InstanceConstants | None = None
     luck: BatchLuck | None = None
+    limits: CellLimits | None = None
+
+    def vmin_volts(self, conditions: LifeConditions) -> NDArray[np.float64]:
+        """Vmin of the cells of the tail, as `CellFailure.are_faulty` takes it: float64[k, n]."""
+        if conditions.margins is not None:
+            assert self.limits is not None, "no limits were drawn for the margins of the cells"
+            return self.limits.vmin_volts
+        if self.luck is not None:
+            return self.luck.vmin_volts
+        return np.stack([self.new.tail.vmin_volts] * (2 if conditions.pbti is None else 4))
 
     def __len__(self) -> int:
         return len(self.kernel_of_epoch)
@@ -124,8 +137,8 @@ class _Simulation:
     ) -> None:
         count, epochs = batch.kernel_of_epoch.shape
         self.tail, self.entries = batch.new.tail, batch.new.faults.of(np.arange(count))
-        alike = np.stack([self.tail.vmin_volts, self.tail.vmin_volts])
-        self.vmin_volts = batch.luck.vmin_volts if batch.luck else alike
+        self.vmin_volts = batch.vmin_volts(conditions)
+        self.scores = batch.limits.scores if batch.limits else None
         self.conditions, self.batch, self.engine = conditions, batch, engine
         self.delay_end = delay_end(conditions, batch.constants, batch.luck)
         self.failure = conditions.cell_failure(batch.constants)
@@ -161,6 +174,7 @@ class _Simulation:
             np.concatenate([self.tail.cell.astype(np.int64), followed.ravel()]),
             self.vmin_volts,
             sampled,
+            self.scores,
         )
         given = (self.engine, self.feasibility.fault_free.duties, tracked, count, self.learnt)
         if self.conditions.sums_suffice:
@@ -239,6 +253,7 @@ class _Simulation:
             cells=self.tail.at(places, instances),
             vmin_volts=self.vmin_volts[:, places],
             degradation=degradation,
+            scores=None if self.scores is None else self.scores[:, places],
         )
 
     def _ends_within(

@@ -165,6 +165,12 @@ class Aging(Section):
     nbti_spread_mv: Annotated[float, Field(ge=0, le=50)] = 0.0
     """Mean shift by a charged trap, eta, in mV: transistors that are stressed alike shift
     differently; 0: they shift alike."""
+    pbti: Annotated[float, Field(ge=0, le=10)] | Name = 0.0
+    """PBTI of the pull-down transistors: the ratio of their shifts to those of a PMOS under the
+    same stress, or an NBTI model whose equations they follow; 0: they do not age."""
+    vmin_model: Name = "larger"
+    """How Vmin grows: with the ``larger`` shift of a cell, or by the margins for reading, writing
+    and holding: ``margins``, ``margins-low`` or ``margins-high``; docs/aging.md."""
     constants: Annotated[dict[str, float | str], BeforeValidator(_numbers_or_calibrated)] | None = (
         None
     )

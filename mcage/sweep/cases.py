@@ -4,7 +4,9 @@ from dataclasses import dataclass, replace
 
 from mcage.aging.delay_path import DelayPath, NbtiSpread
 from mcage.aging.environment import Environment, OperatingPoint, environment
+from mcage.aging.margins import margins
 from mcage.aging.nbti import NbtiModel
+from mcage.aging.pbti import Pbti
 from mcage.aging.sampling import InstanceDistributions, TimeFractionDistributions
 from mcage.aging.traps import TrapLaw
 from mcage.errors import UserError
@@ -108,6 +110,8 @@ def _planned(
             spill_limit=1.0 if spec.life.spill_limit is None else spec.life.spill_limit,
             holds_while_idle=spec.life.idle == HELD,
             spread=nbti_spread(spec, geometry),
+            pbti=Pbti.of(spec.aging.pbti, nbti),
+            margins=margins(spec.aging.vmin_model),
         ),
     )
 

@@ -49,12 +49,20 @@ class AdditiveCells(CellDegradation):
         """See `CellDegradation.dvth`."""
         return self.shift.dvth(self.seconds.at(self.span.part(moment)), moment)
 
+    def of_cells(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `CellDegradation.of_cells`."""
+        return self.shift.of_cells(self.seconds.at(self.span.part(moment)), moment)
+
     def are_faulty(
-        self, failure: CellFailure, vmin_volts: NDArray[np.float64], moment: NDArray[np.float64]
+        self,
+        failure: CellFailure,
+        vmin_volts: NDArray[np.float64],
+        moment: NDArray[np.float64],
+        scores: NDArray[np.float64] | None = None,
     ) -> NDArray[np.bool_]:
         """See `CellDegradation.are_faulty`."""
         moments = Moments(self.span.part(moment), moment)
-        return are_faulty(self.shift, failure, vmin_volts, self.seconds, moments)
+        return are_faulty(self.shift, failure, vmin_volts, self.seconds, moments, scores)
 
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "AdditiveCells":
         """See `CellDegradation.of`."""

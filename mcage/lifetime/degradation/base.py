@@ -42,8 +42,16 @@ class CellDegradation(ABC):
     def dvth(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
         """Shifts of T0 and T1 in volts at a moment of each cell: float64[n] to float64[2, n]."""
 
+    @abstractmethod
+    def of_cells(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Shifts of all transistors that age, N0 and N1 last: float64[2, n] or float64[4, n]."""
+
     def are_faulty(
-        self, failure: CellFailure, vmin_volts: NDArray[np.float64], moment: NDArray[np.float64]
+        self,
+        failure: CellFailure,
+        vmin_volts: NDArray[np.float64],
+        moment: NDArray[np.float64],
+        scores: NDArray[np.float64] | None = None,
     ) -> NDArray[np.bool_]:
         """Whether the cells fail at a moment of each: float64[n] to bool[n].
 
@@ -51,10 +59,12 @@ class CellDegradation(ABC):
         ----------
         failure : CellFailure
             When each of the cells fails.
-        vmin_volts, moment : float64[2, n], float64[n]
-            As of `CellFailure.are_faulty`; the moments.
+        vmin_volts, scores
+            As of `CellFailure.are_faulty`.
+        moment : float64[n]
+            The moments.
         """
-        return failure.are_faulty(vmin_volts, self.dvth(moment))
+        return failure.are_faulty(vmin_volts, self.of_cells(moment), scores)
 
     @abstractmethod
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> Self:

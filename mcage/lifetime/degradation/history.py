@@ -33,6 +33,8 @@ class History:
         the rest of it they are off.
     of_model : mapping
         Constants of the model that differ, by name: float64[n] each.
+    pull_downs : History, optional
+        What they do to the pull-down transistors; by default nothing.
     """
 
     nbti: NbtiModel
@@ -40,6 +42,7 @@ class History:
     edges: tuple[float, ...]
     activity: NDArray[np.float64]
     of_model: Columns = field(default_factory=dict)
+    pull_downs: "History | None" = None
 
     def model_of(self, instance: NDArray[np.int64]) -> NbtiModel:
         """The model of transistors, by the instance of each."""

@@ -5,7 +5,7 @@ branch and bound (`worst_cells`), at the end of each epoch and at the moment at 
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,8 @@ class StepwiseCells(CellDegradation):
         States of T0 and T1 when that epoch began.
     duty : float64[2, n]
         Fractions of the busy time of that epoch at '0' and at '1'.
+    pull_downs : StepwiseCells or None
+        The same for N0 and N1, where these age.
     """
 
     history: History
@@ -58,6 +60,7 @@ class StepwiseCells(CellDegradation):
     epoch: NDArray[np.int64]
     state: NDArray[np.float64]
     duty: NDArray[np.float64]
+    pull_downs: "StepwiseCells | None" = None
 
     def dvth(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
         """See `CellDegradation.dvth`."""
@@ -71,6 +74,13 @@ class StepwiseCells(CellDegradation):
             shift[:, places] = self.history.model_of(self.instance[places]).dvth_of(state)
         return shift
 
+    def of_cells(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `CellDegradation.of_cells`."""
+        dvth = self.dvth(moment)
+        if self.pull_downs is None:
+            return dvth
+        return np.concatenate([dvth, self.pull_downs.dvth(moment)])
+
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "StepwiseCells":
         """See `CellDegradation.of`."""
         return StepwiseCells(
@@ -79,6 +89,7 @@ class StepwiseCells(CellDegradation):
             self.epoch[which],
             self.state[..., which],
             self.duty[:, which],
+            self.pull_downs and self.pull_downs.of(which),
         )
 
 
@@ -117,7 +128,9 @@ class StepwiseDegradation(Degradation):
         self._replays, self._duties = duties.replays, (duties.at_zero, duties.at_one)
         self._tracked, self._sampled = tracked, tracked.sampled
         self._sound = np.ones(tracked.tail, dtype=bool)
-        self._state = history.nbti.initial_state((2, len(tracked.cell)))
+        # The states of T0 and T1, then those of N0 and N1 where these age.
+        self._histories = [history, *([history.pull_downs] if history.pull_downs else [])]
+        self._states = [each.nbti.initial_state((2, len(tracked.cell))) for each in self._histories]
         self._duty = np.zeros((2, len(tracked.cell)))
 
         epochs = len(history.rates)
@@ -174,9 +187,10 @@ class StepwiseDegradation(Degradation):
         instance, cell = self._tracked.instance[places], self._tracked.cell[places]
         if epoch:
             begin, end = self._history.edges[epoch - 1 : epoch + 1]
-            self._state[..., places] = self._history.advance(
-                self._state[..., places], epoch - 1, instance, self._duty[:, places], end - begin
-            )
+            for history, state in zip(self._histories, self._states, strict=True):
+                state[..., places] = history.advance(
+                    state[..., places], epoch - 1, instance, self._duty[:, places], end - begin
+                )
         self._duty[:, places] = self._duty_in(epoch, instance, cell)
 
     def failing(
@@ -187,9 +201,10 @@ class StepwiseDegradation(Degradation):
         among[instances] = True
         places = np.flatnonzero(self._sound & among[self._tracked.instance[: len(self._sound)]])
         cells = self._cells(places)
-        shift = cells.dvth(self.span.end[cells.instance])
-        failing = failure.of(cells.instance)
-        fails = failing.are_faulty(self._tracked.vmin_volts[:, places], shift)
+        shift, vmin_volts = cells.of_cells(self.span.end[cells.instance]), self._tracked.vmin_volts
+        fails = failure.of(cells.instance).are_faulty(
+            vmin_volts[:, places], shift, self._tracked.scores_of(places)
+        )
         return places[fails], cells.of(fails)
 
     def mark_faulty(self, places: NDArray[np.int64]) -> None:
@@ -199,13 +214,12 @@ class StepwiseDegradation(Degradation):
     def _cells(self, places: NDArray[np.int64]) -> StepwiseCells:
         """Shifts of tracked cells, given by their positions: int64[n]."""
         instance = self._tracked.instance[places]
-        return StepwiseCells(
-            self._history,
-            instance,
-            self._epoch[instance],
-            self._state[..., places],
-            self._duty[:, places],
+        cells, *pull_downs = (
+            StepwiseCells(each, instance, self._epoch[instance], state[..., places], duty)
+            for duty in [self._duty[:, places]]
+            for each, state in zip(self._histories, self._states, strict=True)
         )
+        return replace(cells, pull_downs=pull_downs[0]) if pull_downs else cells
 
     def sampled_dvth(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]

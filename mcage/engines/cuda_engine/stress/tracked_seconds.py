@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from mcage.aging.additive_shift import LEAST_RECOVERY, AdditiveShift
 from mcage.aging.nbti.facelift import Facelift
 from mcage.aging.vmin import CellFailure
+from mcage.engines.compiled_cells import is_plain
 from mcage.engines.cuda_engine.programs import SHIFTS, fault_free_program
 from mcage.engines.cuda_engine.runner import Runner
 from mcage.engines.cuda_engine.stress.duties import DeviceDuties
@@ -36,7 +37,7 @@ _MOST_BINS = 4096
 class CudaTrackedSeconds(TrackedSeconds):
     """Seconds of tracked cells on a device: only those of cells that fail come back, and counts.
 
-    Shifts of models other than `facelift` are worked out on the host.
+    Shifts of models other than `facelift`, of pull-downs and of margins are worked out on the host.
 
     Parameters
     ----------
@@ -141,7 +142,7 @@ class CudaTrackedSeconds(TrackedSeconds):
         failure: CellFailure,
     ) -> tuple[NDArray[np.int64], CellSeconds]:
         """See `TrackedSeconds.failing`."""
-        if type(shift.nbti) is not Facelift:
+        if not is_plain(shift, failure):
             return super().failing(instances, age, shift, failure)
         device, tail = self._runner.device, self._tracked.tail
         ages = np.full(self._instances, -1.0)

@@ -1,0 +1,74 @@
+"""Limits of weak cells: which margin and which value decide when each of them fails.
+
+A limit belongs to a cell for life, under all techniques and voltages: it is a function of seed,
+instance and cell alone.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.lifetime.conditions import LifeConditions
+from mcage.lifetime.luck import SliceLuck
+from mcage.random import stream_key
+from mcage.variation import NewSlices
+
+
+@dataclass(frozen=True, eq=False)
+class CellLimits:
+    """What decides when the cells of the tail of a batch fail.
+
+    Attributes
+    ----------
+    limit : int8[n]
+        Limit of each cell, a row of `Margins.rows`.
+    vmin_volts : float64[6, n]
+        Vmin as manufactured by limit; minus infinity for those that do not limit the cell.
+    scores : float64[k, n] or None
+        Scores of the transistors of each cell, where these differ by their luck.
+    """
+
+    limit: NDArray[np.int8]
+    vmin_volts: NDArray[np.float64]
+    scores: NDArray[np.float64] | None
+
+
+def limits_of_batch(
+    conditions: LifeConditions, new: NewSlices, luck: SliceLuck
+) -> tuple[NewSlices, CellLimits | None]:
+    """Limits of the cells of slices, where conditions know margins.
+
+    Parameters
+    ----------
+    conditions : LifeConditions
+        What holds for the lives of the slices.
+    new : NewSlices
+        The slices, with all cells above the floor of the conditions.
+    luck : SliceLuck
+        Their seed, their ids, and the scores of their transistors.
+
+    Returns
+    -------
+    NewSlices, CellLimits or None
+        The slices without the cells that can never fail by their limits, and the limits.
+    """
+    from mcage.philox import numbers_at  # Numba takes long to import
+
+    margins, tail = conditions.margins, new.tail
+    if margins is None:
+        return new, None
+    owner, cell = tail.instance, tail.cell.astype(np.int64)
+    key = np.tile(stream_key(luck.seed, "margins"), (len(luck.instances), 1))
+    limit = margins.limits_at(numbers_at(key, luck.instances, owner, cell))
+    scores = None
+    if conditions.spread is not None:
+        scores = luck.scores_of_cells(owner, cell, conditions.pbti is not None)
+    growth = conditions.largest_growth(scores)
+    largest = np.take_along_axis(growth, limit[None, :].astype(np.int64), axis=0)[0]
+    lowest_vdd = conditions.environment.lowest_vdd_volts
+    kept = np.flatnonzero(tail.vmin_volts + largest * (1 + 1e-9) > lowest_vdd)
+    vmin = np.full((len(margins.rows), len(kept)), -np.inf)
+    vmin[limit[kept], np.arange(len(kept))] = tail.vmin_volts[kept]
+    limits = CellLimits(limit[kept], vmin, None if scores is None else scores[:, kept])
+    return replace(new, tail=tail.at(kept, np.arange(len(new)))), limits
