@@ -63,15 +63,15 @@ class NewFaults:
         """Faults at a moment of each epoch: float64[n]."""
         if not len(self.cells.cell):
             return self.earlier
-        return self.earlier.more(self.cells, self._faulty_at(moment))
+        return self.earlier.more(self.cells, self.are_faulty_at(moment))
 
     def fault_maps_at(self, moment: NDArray[np.float64]) -> NDArray[np.uint8]:
         """Fault maps at a moment of each epoch: uint8[n, 256]."""
         if not len(self.cells.cell):
             return self.earlier.maps
-        return self.earlier.maps_with(self.cells, self._faulty_at(moment))
+        return self.earlier.maps_with(self.cells, self.are_faulty_at(moment))
 
-    def _faulty_at(self, moment: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def are_faulty_at(self, moment: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Whether the cells are faulty at a moment of each epoch: bool[m]."""
         at = moment[self.cells.instance]
         return self.degradation.are_faulty(self.failure, self.vmin_volts, at, self.scores)

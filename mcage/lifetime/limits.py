@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.aging.sampling import InstanceConstants
 from mcage.lifetime.conditions import LifeConditions
-from mcage.lifetime.luck import SliceLuck
+from mcage.lifetime.luck import BatchLuck, SliceLuck
 from mcage.random import stream_key
 from mcage.variation import NewSlices
 
@@ -32,6 +33,25 @@ class CellLimits:
     limit: NDArray[np.int8]
     vmin_volts: NDArray[np.float64]
     scores: NDArray[np.float64] | None
+
+
+def luck_and_limits(
+    luck: SliceLuck,
+    conditions: LifeConditions,
+    constants: InstanceConstants | None,
+    new: NewSlices,
+    sampled_cells: NDArray[np.int64],
+) -> tuple[NewSlices, BatchLuck | None, CellLimits | None]:
+    """What is drawn for the cells of slices; arguments as of `SliceLuck.of_batch`.
+
+    Returns
+    -------
+    NewSlices, BatchLuck or None, CellLimits or None
+        The slices without the cells that can never fail, and what was drawn.
+    """
+    new, of_batch = luck.of_batch(conditions, constants, new, sampled_cells)
+    new, limits = limits_of_batch(conditions, new, luck)
+    return new, of_batch, limits
 
 
 def limits_of_batch(

@@ -6,6 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.aging.margins import KINDS
 from mcage.aging.traps import TrapLaw
 from mcage.engines.tracked_cells import dvth_histogram
 from mcage.lifetime.degradation.base import Degradation
@@ -182,17 +183,21 @@ class FaultyEntries:
         Number of entries at the start and at the end of the life.
     epoch : float64[I, epochs]
         Number in each epoch; NaN after death.
+    new_by_margin : int64[I, 3]
+        Cells that aging has made faulty over the life, by margin; 0 where these are not told apart.
     """
 
     at_start: NDArray[np.int64]
     at_end: NDArray[np.int64]
     epoch: NDArray[np.float64]
+    new_by_margin: NDArray[np.int64]
 
     @classmethod
     def of(cls, fault_maps: NDArray[np.uint8], epochs: int) -> Self:
         """Instances with these fault maps, uint8[I, 256], that have not lived yet."""
         count = count_faulty(fault_maps)
-        return cls(count, count.copy(), np.full((len(count), epochs), np.nan))
+        no_faults = np.zeros((len(count), len(KINDS)), dtype=np.int64)
+        return cls(count, count.copy(), np.full((len(count), epochs), np.nan), no_faults)
 
 
 def count_faulty(fault_maps: NDArray[np.uint8]) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.aging.delay import delay_increase
+from mcage.aging.margins import VALUES
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.sampling import InstanceConstants
 from mcage.engines.interface import Engine
@@ -299,6 +300,11 @@ class _Simulation:
         worst = self.delay_end.worst_dvth(self.degradation, instances, moment)
         self.epoch_max_dvth[instances, epoch] = worst.T
         self.faulty_entries.at_end[instances] = count_faulty(last.fault_maps)
+        if self.batch.limits is not None:
+            faulty = new_faults.are_faulty_at(moment)
+            kind = self.batch.limits.limit[new_faults.places[faulty]] // VALUES
+            instance = instances[new_faults.cells.instance[faulty]]
+            np.add.at(self.faulty_entries.new_by_margin, (instance, kind), 1)
 
     def _solve_ends(self) -> None:
         """Solve for the moments of the ends that lie inside an epoch."""

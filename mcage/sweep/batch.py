@@ -11,7 +11,8 @@ from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.sampling import OF_SLICES
 from mcage.engines.programs.programs import PROGRAM_BATCH
 from mcage.lifetime.costs import Consumption, Meter
-from mcage.lifetime.degradation.stepwise import most_instances
+from mcage.lifetime.degradation.duty_tree import most_instances
+from mcage.lifetime.limits import CellLimits, luck_and_limits
 from mcage.lifetime.luck import BatchLuck, SliceLuck
 from mcage.lifetime.outcomes import LifeOutcomes
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
@@ -19,7 +20,7 @@ from mcage.random import stream_key
 from mcage.spec import SweepSpec
 from mcage.sweep.cases import PlannedCase
 from mcage.sweep.plan import SweepPlan, kernels_of_periods
-from mcage.sweep.variables import DRAW, DVTH_BIN_EDGES_MV, VARIABLES
+from mcage.sweep.variables import DRAW, DVTH_BIN_EDGES_MV, variables
 from mcage.variation import NewSlices, TailCells
 
 SAMPLED_CELLS = 128
@@ -135,6 +136,7 @@ OF_CASES: dict[str, Callable[[CaseResults], NDArray[Any]]] = {
     "epoch_peak_spilled_rows": lambda case: case.outcomes.spills.epoch_peak_rows,
     "faulty_entries_start": lambda case: case.outcomes.faulty_entries.at_start,
     "faulty_entries_end": lambda case: case.outcomes.faulty_entries.at_end,
+    "new_faults": lambda case: case.outcomes.faulty_entries.new_by_margin,
     "epoch_faulty_entries": lambda case: case.outcomes.faulty_entries.epoch,
     "energy_saving_nominal": lambda case: case.consumption.energy_saving_nominal,
 }
@@ -157,7 +159,9 @@ class _Batch:
         self._constants = plan.distributions.draw(spec.seed, instances, spec.life.epochs)
         self._luck = SliceLuck(spec.seed, instances, plan.geometry.cells)
         self._tails: dict[tuple[str, float], TailCells] = {}
-        self._new: dict[tuple[str, float, float, bool], tuple[NewSlices, BatchLuck | None]] = {}
+        self._new: dict[
+            tuple[str, float, float, bool], tuple[NewSlices, BatchLuck | None, CellLimits | None]
+        ] = {}
 
     def arrays(self) -> Arrays:
         plan = self._plan
@@ -188,7 +192,7 @@ class _Batch:
             variable.name: OF_CASES[variable.name](results)
             if variable.name in OF_CASES
             else carried[variable.name]
-            for variable in VARIABLES
+            for variable in variables(margins=self._plan.knows_margins)
             if "case" in variable.dims
         }
 
@@ -198,13 +202,14 @@ class _Batch:
         fractions = (
             None if distributions is None else distributions.draw(plan.spec.seed, self._instances)
         )
-        new, luck = self._new_slices(case)
+        new, luck, limits = self._new_slices(case)
         batch = SliceBatch(
             kernel_of_epoch=self._kernel_of_epoch,
             new=new,
             sampled_cells=self._sample,
             constants=replace(self._constants, time_fractions=fractions),
             luck=luck,
+            limits=limits,
         )
         outcomes = simulate_lifetimes(conditions, plan.engine, meter.fault_free, batch)
         return CaseResults(
@@ -213,17 +218,20 @@ class _Batch:
             time_fractions=self._time_fractions(case, fractions),
         )
 
-    def _new_slices(self, case: PlannedCase) -> tuple[NewSlices, BatchLuck | None]:
-        """The slices as manufactured, and the luck of their transistors.
+    def _new_slices(
+        self, case: PlannedCase
+    ) -> tuple[NewSlices, BatchLuck | None, CellLimits | None]:
+        """The slices as manufactured, the luck of their transistors and the limits of their cells.
 
-        Both are the same under all techniques.
+        All are the same under all techniques.
         """
         conditions = case.conditions
         vdd_volts, spread = conditions.environment.lowest_vdd_volts, conditions.spread_blocks
         key = case.case.scenario, conditions.floor_volts, vdd_volts, spread
         if key not in self._new:
             new = NewSlices.at(vdd_volts, self._tail(case), spread)
-            self._new[key] = self._luck.of_batch(conditions, self._constants, new, self._sample)
+            drawn = self._luck, conditions, self._constants
+            self._new[key] = luck_and_limits(*drawn, new, self._sample)
         return self._new[key]
 
     def _tail(self, case: PlannedCase) -> TailCells:

@@ -12,7 +12,7 @@ from mcage.results.header import INSTANCE, Header
 from mcage.results.quantity import Quantity
 from mcage.results.variable import Coordinate, Variable
 from mcage.spec.draws import check_key
-from mcage.sweep.variables import DRAW, DVTH_BIN_EDGES_MV, TRANSISTORS, VARIABLES, WRITE_KINDS
+from mcage.sweep.variables import DVTH_BIN_EDGES_MV, TRANSISTORS, WRITE_KINDS, variables
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,8 @@ class SweepHeader(Header):
         and of what nobody knows of another slice than that of the papers.
     draws : tuple of (str, str, tuple of float)
         Columns of the joint draws of constants: key of the spec, unit, and a value for each row.
+    margins : tuple of str
+        Margins of which cells fail, where they are told apart.
 
     Raises
     ------
@@ -73,6 +75,7 @@ class SweepHeader(Header):
     operating_points: int
     caveats: tuple[str, ...] = ()
     draws: tuple[tuple[str, str, tuple[float, ...]], ...] = ()
+    margins: tuple[str, ...] = ()
 
     command: ClassVar[str] = "mcage sweep --engine {engine}"
     table: ClassVar[str] = "mcage.report.tables.summary"
@@ -101,7 +104,7 @@ class SweepHeader(Header):
     @property
     def variables(self) -> tuple[Variable, ...]:
         """What a sweep computes."""
-        return (*VARIABLES, DRAW) if self.draws else VARIABLES
+        return variables(bool(self.draws), bool(self.margins))
 
     @property
     def quantities(self) -> Mapping[str, Quantity]:
@@ -116,13 +119,10 @@ class SweepHeader(Header):
         return self.epoch_edges_years[-1]
 
     def declaration(self) -> dict[str, Any]:
-        """The caveats, and the constants that are drawn with their units, where there are any."""
+        """The caveats, the constants that are drawn with their units, and the margins, if any."""
         units = {key: unit for key, unit, _ in self.draws}
-        return {
-            name: json.dumps(value)
-            for name, value in (("caveats", self.caveats), ("drawn_constants", units))
-            if value
-        }
+        declared = {"caveats": self.caveats, "drawn_constants": units, "margins": self.margins}
+        return {name: json.dumps(value) for name, value in declared.items() if value}
 
     @cached_property
     def coordinates(self) -> tuple[Coordinate, ...]:
@@ -146,7 +146,8 @@ class SweepHeader(Header):
         }
         contents |= {key: values for key, _, values in self.draws}
         contents["row"] = range(len(self.draws[0][2]) if self.draws else 0)
-        labels = _labels({key: unit for key, unit, _ in self.draws})
+        contents["margin"] = self.margins
+        labels = _labels({key: unit for key, unit, _ in self.draws}, bool(self.margins))
         return tuple(Coordinate(label, contents[label.name]) for label in labels)
 
     @classmethod
@@ -154,8 +155,8 @@ class SweepHeader(Header):
         cls, study: str, attributes: Mapping[str, Any]
     ) -> tuple[tuple[Variable, ...], tuple[Variable, ...]]:
         """Variables and coordinates of sweeps, with those of joint draws where there are any."""
-        drawn = _drawn(attributes)
-        return ((*VARIABLES, DRAW) if drawn else VARIABLES), _labels(drawn)
+        drawn, margins = _drawn(attributes), "margins" in attributes
+        return variables(bool(drawn), margins), _labels(drawn, margins)
 
     @classmethod
     def grid_fields(
@@ -172,6 +173,7 @@ class SweepHeader(Header):
             "operating_points": len(contents["operating_point"]),
             "caveats": json.loads(attributes.get("caveats", "[]")),
             "draws": [(key, unit, contents[key]) for key, unit in _drawn(attributes).items()],
+            "margins": contents.get("margin", ()),
         }
 
 
@@ -214,12 +216,13 @@ LABELS = (
 """The coordinates of a sweep, in the order of its files."""
 
 
-def _labels(drawn: Mapping[str, str]) -> tuple[Variable, ...]:
+def _labels(drawn: Mapping[str, str], margins: bool) -> tuple[Variable, ...]:
     """The coordinates of a sweep; with joint draws, also their rows and columns, by unit."""
+    labels = (*LABELS, _text("margin", "margin", "margin of a cell")) if margins else LABELS
     if not drawn:
-        return LABELS
+        return labels
     columns = (_number(key, "row", unit, f"{key} of the row") for key, unit in drawn.items())
-    return (*LABELS, _count("row", "row of the joint draws of constants"), *columns)
+    return (*labels, _count("row", "row of the joint draws of constants"), *columns)
 
 
 def _drawn(attributes: Mapping[str, Any]) -> dict[str, str]:

@@ -88,6 +88,9 @@ class SweepPlan:
         self.nbti = _nbti_model(spec.aging)
         self.distributions = _distributions(spec, self.nbti)
         self.cases = plan_cases(spec, self.nbti, self.distributions, self.geometry)
+        pbti = self.cases[0].conditions.pbti
+        if pbti is not None:
+            _check_repr("pbti", str(spec.aging.pbti), pbti.model)
         self.threads = min(usable_cores(), engine.threads or usable_cores())
         self._pool = ThreadPoolExecutor(self.threads)
         self._preparing = Lock()
@@ -110,6 +113,17 @@ class SweepPlan:
     def geometry(self) -> SliceGeometry:
         """The slice, that of all traces."""
         return self.traces[0].geometry
+
+    @property
+    def knows_margins(self) -> bool:
+        """Whether cells fail by margins that are told apart."""
+        return any(case.conditions.margins is not None for case in self.cases)
+
+    @property
+    def reprs_of_cells(self) -> tuple[str, ...]:
+        """All that decides when aged cells fail, as text, where it is not the default."""
+        conditions = self.cases[0].conditions
+        return tuple(repr(each) for each in (conditions.pbti, conditions.margins) if each)
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -309,14 +323,17 @@ def _check_weights(spec: SweepSpec) -> None:
 
 
 def _nbti_model(aging: Aging) -> NbtiModel:
-    name = aging.model
-    model = nbti_model(name, aging.constants)
+    model = nbti_model(aging.model, aging.constants)
+    _check_repr("model", aging.model, model)
+    return model
+
+
+def _check_repr(key: str, name: str, model: NbtiModel) -> None:
     if type(model).__repr__ is object.__repr__:
         raise UserError(
-            f"aging.model = {name!r}: its repr must tell its constants, so that results of others "
+            f"aging.{key} = {name!r}: its repr must tell its constants, so that results of others "
             "are not taken for its own: make it a dataclass"
         )
-    return model
 
 
 def _distributions(spec: SweepSpec, nbti: NbtiModel) -> InstanceDistributions:

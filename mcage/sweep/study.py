@@ -8,6 +8,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.aging.margins import KINDS
 from mcage.aging.nbti import constants
 from mcage.campaign.study import Study
 from mcage.concurrency import usable_cores
@@ -81,6 +82,7 @@ class Sweep:
                 *(trace.digest() for trace in plan.traces),
                 *(repr(case.technique) for case in plan.cases),
                 repr(plan.nbti),
+                *plan.reprs_of_cells,
             ),
             seed=spec.seed,
             instances=spec.instances,
@@ -91,6 +93,7 @@ class Sweep:
             epoch_edges_years=spec.epoch_edges_years,
             caveats=plan.caveats,
             draws=_columns(spec),
+            margins=KINDS if plan.knows_margins else (),
             engine=plan.engine.name,
             engine_reason=self._reason,
             device=device_of(plan.engine),

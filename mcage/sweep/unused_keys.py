@@ -119,12 +119,16 @@ _KEYS = (
         ),
     ),
     _of_techniques("life.spill_limit", lambda technique: technique.redirects, "spills to the LDS"),
-    _Key(
-        "life.vmin_coefficient",
-        lambda spec, _: _faults_grow(spec),
-        lambda spec: (
-            f"faults of mode {spec.faults.mode!r} do not grow; leave it out, or choose mode varius"
-        ),
+    *(
+        _Key(
+            name,
+            lambda spec, _: _faults_grow(spec),
+            lambda spec: (
+                f"faults of mode {spec.faults.mode!r} do not grow; leave it out, or choose mode "
+                "varius"
+            ),
+        )
+        for name in ("life.vmin_coefficient", "aging.pbti", "aging.vmin_model")
     ),
     _of_techniques(
         "faults.spread_blocks",

@@ -23,6 +23,15 @@ _EPOCH = ("case", "instance", "epoch")
 _DEAD = "in epochs after the end of life"
 _NO_LIFE = "where the life is zero (dead on arrival)"
 
+NEW_FAULTS = Variable(
+    "new_faults",
+    (*_LIFE, "margin"),
+    "int32",
+    "1",
+    "cells that aging has made faulty, by the margin that failed first",
+    "In sweeps whose aging.vmin_model knows margins.",
+)
+
 VARIABLES = (
     Variable(
         "workload",
@@ -269,3 +278,8 @@ DRAW = Variable(
     within="row",
 )
 """What a sweep with joint draws of constants computes besides."""
+
+
+def variables(drawn: bool = False, margins: bool = False) -> tuple[Variable, ...]:
+    """Variables of a sweep, with those of joint draws and of margins where there are any."""
+    return (*VARIABLES, *([DRAW] if drawn else []), *([NEW_FAULTS] if margins else []))

@@ -13,6 +13,7 @@ from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.fault_free import fault_free_replays
+from mcage.lifetime.limits import luck_and_limits
 from mcage.lifetime.luck import SliceLuck
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.replays.prepare import prepare
@@ -122,8 +123,8 @@ def lived(
     sampled = np.tile(np.array(sample, dtype=np.int64), (tail.instances, 1))
     new = NewSlices.at(given.environment.lowest_vdd_volts, tail, given.spread_blocks)
     luck = SliceLuck(1, np.arange(tail.instances), new.tail.geometry.cells)
-    new, of_batch = luck.of_batch(given, constants, new, sampled)
-    batch = SliceBatch(np.asarray(kernels), new, sampled, constants, of_batch)
+    new, of_batch, limits = luck_and_limits(luck, given, constants, new, sampled)
+    batch = SliceBatch(np.asarray(kernels), new, sampled, constants, of_batch, limits)
     return simulate_lifetimes(given, engine, shared, batch)
 
 

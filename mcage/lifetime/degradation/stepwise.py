@@ -27,15 +27,6 @@ from mcage.lifetime.degradation.duty_tree import (
 from mcage.lifetime.degradation.history import DutyIn, History
 from mcage.lifetime.degradation.worst_cell import worst_cells
 
-DUTY_BYTES = 256 << 20
-"""Memory for the duty cycles of the redirected slices of a batch, slice by slice."""
-
-
-def most_instances(epochs: int, cells: int) -> int:
-    """Size of a batch whose slices of so many cells may all be redirected, in so many epochs."""
-    of_slice = 2 * cells * np.dtype(np.uint32).itemsize
-    return max(1, DUTY_BYTES // (epochs * of_slice))
-
 
 @dataclass(frozen=True)
 class StepwiseCells(CellDegradation):

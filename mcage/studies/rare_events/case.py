@@ -12,12 +12,13 @@ from mcage.engines.interface import Engine
 from mcage.engines.programs.programs import PROGRAM_BATCH
 from mcage.errors import UserError
 from mcage.lifetime.conditions import LifeConditions
-from mcage.lifetime.degradation.stepwise import most_instances
+from mcage.lifetime.degradation.duty_tree import most_instances
 from mcage.lifetime.end_cause import EndCause
 from mcage.lifetime.fault_free import FaultFreeReplays
 from mcage.lifetime.feasibility import Feasibility
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.spec import SweepSpec
+from mcage.spec.sections import Aging
 from mcage.studies.rare_events.lives import LifeDistribution, Lives
 from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
 from mcage.studies.single_case import SingleCase
@@ -227,6 +228,12 @@ def rare_case(
             f"aging.nbti_spread_mv = {spec.aging.nbti_spread_mv:g}: the proposals for rare events "
             "know no transistors that shift differently when stressed alike; leave it out"
         )
+    for key in ("pbti", "vmin_model"):
+        if getattr(spec.aging, key) != Aging.model_fields[key].default:
+            raise UserError(
+                f"aging.{key} = {getattr(spec.aging, key)!r}: the proposals for rare events know "
+                "the shifts of T0 and T1 alone, of which the larger counts; leave it out"
+            )
     if not 0 <= age_years <= spec.life.horizon_years:
         raise UserError(
             f"age = {age_years:g} years, expected 0 ... {spec.life.horizon_years:g}, the horizon"
