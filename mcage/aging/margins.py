@@ -123,7 +123,7 @@ def _tables() -> MappingProxyType[str, Margins]:
     return MappingProxyType(
         {
             name: Margins(
-                coefficients=tuple(tuple(table[kind]["value"]) for kind in KINDS),  # type: ignore[misc]
+                coefficients=tuple(tuple(table[kind]["value"]) for kind in KINDS),
                 shares=tuple(table["shares"]["value"]),
             )
             for name, table in tomllib.loads(text).items()

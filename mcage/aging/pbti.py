@@ -9,9 +9,6 @@ from dataclasses import dataclass, replace
 
 from mcage.aging.nbti import NbtiModel, Transistors, nbti_model
 
-MOST = 10.0
-"""Largest ratio of PBTI to NBTI."""
-
 
 @dataclass(frozen=True)
 class Pbti:

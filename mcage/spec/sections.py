@@ -30,6 +30,9 @@ PAPER_GUARDBAND = 0.139
 LEAST_SPREAD_MV = 0.05
 """Least shift of a charged trap: below it, transistors shift alike for all that can be measured."""
 
+MOST_PBTI = 10.0
+"""Largest ratio of the shifts of pull-down transistors to those of a PMOS."""
+
 MOST_PERIODS = 1000
 """Largest number of periods of a life."""
 
@@ -152,6 +155,15 @@ def _numbers_or_calibrated(given: Any) -> dict[str, float | str]:
     return {name: value if value == "calibrated" else float(value) for name, value in given.items()}
 
 
+def _ratio_or_model(given: Any) -> float | str:
+    """Check a ratio; which models there are, their catalogue knows."""
+    if isinstance(given, str) and given:
+        return given
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= MOST_PBTI:
+        raise ValueError(f"must be a ratio, 0 ... {MOST_PBTI:g}, or the name of an NBTI model")
+    return float(given)
+
+
 class Aging(Section):
     """How the threshold voltages of transistors shift."""
 
@@ -165,7 +177,7 @@ class Aging(Section):
     nbti_spread_mv: Annotated[float, Field(ge=0, le=50)] = 0.0
     """Mean shift by a charged trap, eta, in mV: transistors that are stressed alike shift
     differently; 0: they shift alike."""
-    pbti: Annotated[float, Field(ge=0, le=10)] | Name = 0.0
+    pbti: Annotated[float | str, BeforeValidator(_ratio_or_model)] = 0.0
     """PBTI of the pull-down transistors: the ratio of their shifts to those of a PMOS under the
     same stress, or an NBTI model whose equations they follow; 0: they do not age."""
     vmin_model: Name = "larger"

@@ -59,6 +59,8 @@ FIELDS = {
         (-1.0, 10.5, "normal(1, 0.3)", *NO_NUMBERS),
     ),
     "aging.nbti_spread_mv": (1.5, (-0.1, 0.01, 51.0, *NO_NUMBERS)),
+    "aging.pbti": (0.5, ("", -0.1, 10.5, True, [], {}, NAN, INFINITE)),
+    "aging.vmin_model": ("margins", ("", 1, [], {}, True)),
     "aging.constants": (
         {"eta": 0.3, "amplitude": "calibrated"},
         (
@@ -408,6 +410,8 @@ FLAGS = {
     "--shift-factor": ("aging.shift_factor", "uniform(0.9,1.1)", "uniform(0.9, 1.1)"),
     "--nbti-spread": ("aging.nbti_spread_mv", "2", 2.0),
     "--delay-path": ("life.delay_path", "worst", "worst"),
+    "--pbti": ("aging.pbti", "finfet", "finfet"),
+    "--vmin-model": ("aging.vmin_model", "margins-low", "margins-low"),
     "--fault-mode": ("faults.mode", "table", "table"),
     "--nbti": ("aging.model", "planar", "planar"),
     "--spill-limit": ("life.spill_limit", "0.25", 0.25),

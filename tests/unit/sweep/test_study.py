@@ -17,7 +17,7 @@ from mcage.lifetime.outcomes import LifeEnd
 from mcage.results.header import header_class
 from mcage.results.reader import open_results
 from mcage.results.variable import Variable
-from mcage.sweep import batch, header
+from mcage.sweep import batch, variables
 from mcage.sweep.header import SweepHeader
 from mcage.sweep.variables import VARIABLES
 
@@ -74,8 +74,7 @@ def test_a_new_variable_takes_a_declaration_and_the_field_that_carries_it(
         return replace(outcomes, end=MoreOfEnds(end.seconds, end.cause, end.seconds / 2))
 
     monkeypatch.setattr(batch, "simulate_lifetimes", simulate_more)
-    for module in (batch, header):
-        monkeypatch.setattr(module, "VARIABLES", (*VARIABLES, half))
+    monkeypatch.setattr(variables, "VARIABLES", (*VARIABLES, half))
     out = run_campaign(sweep.study, tmp_path / "r.h5", 2)
     with open_results(out) as results:
         assert results["half_life_seconds"].attrs["long_name"] == "half of the life"
