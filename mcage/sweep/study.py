@@ -183,5 +183,5 @@ def _columns(spec: SweepSpec) -> tuple[tuple[str, str, tuple[float, ...]], ...]:
 
 def _plug_ins(spec: SweepSpec) -> set[str]:
     """Modules with user-defined techniques and models that a sweep names as module:NAME."""
-    names = (*spec.techniques, spec.aging.model)
+    names = (*spec.techniques, spec.aging.model, str(spec.aging.pbti))
     return plugin_modules(name for name in names if name not in TECHNIQUES)
