@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.aging.margins import LARGER
 from mcage.campaign.study import Study
 from mcage.concurrency import usable_cores
 from mcage.engines.interface import Engine
@@ -93,6 +94,11 @@ class Both:
             raise UserError(
                 f"sweep.aging.nbti_spread_mv = {eta:g}: margins of whole GPUs are those of mean "
                 "shifts; leave it out"
+            )
+        if (rule := spec.sweep.aging.vmin_model) != LARGER:
+            raise UserError(
+                f"sweep.aging.vmin_model = {rule!r}: lives of whole GPUs know the larger shift of "
+                "a cell alone; leave it out"
             )
         self.ages_years = spec.sweep_of(gpu(spec.gating.gpu).sms, _ANY_RANGES).epoch_edges_years[1:]
         self.gating = Gating(spec.gating_of(self.ages_years))
