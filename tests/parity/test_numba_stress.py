@@ -29,14 +29,22 @@ class AllCells(DenseStress):
     """Every cell summed up, from the engine's own cell times."""
 
     def _times(self, replay, fault_map, instance):
-        times = NUMBA.cell_times(replay, fault_map[None])
-        return times.ones[0], times.powered[0], times.period
+        asked = id(replay), fault_map.tobytes()
+        if asked not in KNOWN:
+            times = NUMBA.cell_times(replay, fault_map[None])
+            KNOWN[asked] = times.ones[0], times.powered[0], times.period
+        return KNOWN[asked]
+
+
+KNOWN = {}
+"""Cell times under the technique whose turn it is: tests live the same lives."""
 
 
 @pytest.fixture(scope="module", params=["gr-guard", "rrcd", "rrcd+pg", "rrcd+rc+rar"])
 def duties(request):
     replays = tuple(prepare(bundled_trace(kernel), TECHNIQUES[request.param]) for kernel in KERNELS)
-    return duties_of(replays)
+    yield duties_of(replays)
+    KNOWN.clear()
 
 
 def lives(duties, seed):

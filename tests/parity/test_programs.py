@@ -36,14 +36,16 @@ from mcage.traces import KERNELS, bundled_trace, first_generations
 from mcage.traces.transforms import released
 
 
-@pytest.fixture
-def shown(tmp_path, monkeypatch):
-    """Modules that docs/techniques.md shows in full."""
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """Modules that docs/techniques.md shows in full; each compiled program takes seconds."""
+    folder = tmp_path_factory.mktemp("shown")
     for name, code in shown_files("techniques.md").items():
-        (tmp_path / name).write_text(code)
-    monkeypatch.syspath_prepend(tmp_path)
+        (folder / name).write_text(code)
     names = ("least_worn", "swapping")
-    yield [importlib.import_module(name) for name in names]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        yield [importlib.import_module(name) for name in names]
     for name in names:
         del sys.modules[name]
 

@@ -1,11 +1,13 @@
 """Traces drawn from profiles: valid, the same for the same seed, and like the recorded ones."""
 
 import dataclasses
+import functools
 import json
 
 import numpy as np
 import pytest
 from small_traces import small_trace
+from tables import each
 
 from mcage.errors import UserError
 from mcage.geometry import NVIDIA
@@ -78,7 +80,12 @@ def test_approximate_traces_stay_approximate():
     )
 
 
-@pytest.mark.parametrize(
+@functools.cache
+def text_of_reduction():
+    return profile_text(characterize(bundled_trace("Reduction")))
+
+
+@each(
     ("change", "message"),
     [
         (lambda p: p.update(format="other"), "format = 'other'"),
@@ -93,7 +100,7 @@ def test_approximate_traces_stay_approximate():
     ],
 )
 def test_wrong_profiles_are_refused(change, message):
-    given = json.loads(profile_text(characterize(bundled_trace("Reduction"))))
+    given = json.loads(text_of_reduction())
     change(given)
     with pytest.raises(UserError, match=message) as error:
         parse_profile(json.dumps(given).encode(), "my.json")
