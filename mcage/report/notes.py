@@ -36,7 +36,7 @@ def note_on_shared_dies(path: Path, header: Header) -> str | None:
         differ = any(
             (scenario(case.scenario).sigma_die_volts if sigma_volts is None else sigma_volts) > 0
             for case in header.cases
-        )
+        ) or bool(header.draws)
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
     if slices == 1 or not differ:

@@ -116,7 +116,7 @@ class SweepSpec(StudySpec):
     @model_validator(mode="after")
     def _draws_make_sense(self) -> Self:
         if self.draws is not None:
-            check_draws(self.draws, self.life, self.aging)
+            check_draws(self.draws, self.life, self.aging, self.faults)
         return self
 
     @property

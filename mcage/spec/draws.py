@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError, field_validator
 from mcage.errors import UserError
 from mcage.files.inputs import MIB, UnreadableFileError, read_regular
 from mcage.plain_text import one_line, shortened
-from mcage.spec.sections import Aging, Life, Section
+from mcage.spec.sections import Aging, Faults, Life, Section
 
 OF_MODEL = "aging.constants."
 """Beginning of the keys of the constants of the NBTI model."""
@@ -30,6 +30,9 @@ DRAWN = {
     "life.vmin_coefficient": "1",
     "aging.vt0_volts": "V",
     "aging.shift_factor": "1",
+    "faults.mu_volts": "V",
+    "faults.sigma_systematic_volts": "V",
+    "faults.sigma_random_volts": "V",
 }
 """Keys of a spec that may be drawn jointly besides the constants of the model; units."""
 
@@ -45,6 +48,9 @@ _REASONS = {
     "aging.constants.time_exponent": "the exponent is that of the form of the model, which takes "
     "roots, and is the same in all instances",
     "aging.model": "instances of a sweep have the same model; compare sweeps",
+    "aging.nbti_spread_mv": "the luck of transistors is that of all instances of a case",
+    "faults.sigma_die_volts": "a die has a part of Vmin, and the same law for all dies",
+    "faults.phi": "the field of each row would have to be factorized",
     "life.temperature_swing_kelvin": "it is drawn for each epoch of an instance; give it a "
     "distribution",
 }
@@ -82,10 +88,14 @@ class Draws(Section):
         """Values of a row by key."""
         return {key: values[row] for key, values in self.columns.items()}
 
+    def named(self, table: str) -> tuple[str, ...]:
+        """Names of the columns whose keys are in a table of the spec, such as ``faults.``."""
+        return tuple(key.removeprefix(table) for key in self.columns if key.startswith(table))
+
     @property
     def of_model(self) -> tuple[str, ...]:
         """Names of the constants of the NBTI model among the columns."""
-        return tuple(key.removeprefix(OF_MODEL) for key in self.columns if key.startswith(OF_MODEL))
+        return self.named(OF_MODEL)
 
     def bounds(self, key: str) -> tuple[float, float] | None:
         """Least and greatest value of a column; None if there is none of that key."""
@@ -203,19 +213,20 @@ def _numbers(where: str, keys: list[str], row: list[str]) -> list[float]:
     return numbers
 
 
-_SECTIONS: Mapping[str, type[Section]] = {"life": Life, "aging": Aging}
+_SECTIONS: Mapping[str, type[Section]] = {"life": Life, "aging": Aging, "faults": Faults}
 
 
-def check_draws(draws: Draws, life: Life, aging: Aging) -> None:
+def check_draws(draws: Draws, life: Life, aging: Aging, faults: Faults) -> None:
     """Refuse draws out of range, and constants that the spec gives as well.
 
-    The ranges of the constants of a model are those of the model, which refuses others.
+    The ranges of the constants of a model, and of the law of Vmin, are those of these, which refuse
+    others.
 
     Parameters
     ----------
     draws : Draws
         The table.
-    life, aging : Section
+    life, aging, faults : Section
         Sections of the spec.
 
     Raises
@@ -229,7 +240,7 @@ def check_draws(draws: Draws, life: Life, aging: Aging) -> None:
         table, _, name = key.partition(".")
         if key.startswith(OF_MODEL):
             continue
-        section = {"life": life, "aging": aging}[table]
+        section = {"life": life, "aging": aging, "faults": faults}[table]
         kind = _SECTIONS[table]
         if getattr(section, name) != getattr(kind(), name):
             given.add(key)

@@ -239,8 +239,8 @@ class _Batch:
         name, floor_volts = case.case.scenario, case.conditions.floor_volts
         lowest = name, self._plan.lowest_floor_volts[name]
         if lowest not in self._tails:
-            self._tails[lowest] = case.faults.sample(
-                self._plan.spec.seed, self._instances, lowest[1]
+            self._tails[lowest] = case.sample(
+                self._plan.spec.seed, self._instances, self._constants.row, lowest[1]
             )
         if (name, floor_volts) not in self._tails:
             self._tails[name, floor_volts] = _above(self._tails[lowest], floor_volts)

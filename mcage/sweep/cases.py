@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mcage.aging.delay_path import DelayPath, NbtiSpread
 from mcage.aging.environment import Environment, OperatingPoint, environment
 from mcage.aging.margins import margins
@@ -16,7 +19,10 @@ from mcage.spec import Case, SweepSpec
 from mcage.sweep.header import CaseName
 from mcage.techniques import Technique, technique
 from mcage.traces.transforms import HELD
-from mcage.variation import FaultModel, fault_model, scenario
+from mcage.variation import FaultModel, Scenario, TailCells, fault_model, scenario
+
+OF_FAULTS = "faults."
+"""Beginning of the keys of the law of Vmin."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +39,40 @@ class PlannedCase:
         The model that its dies are drawn from.
     conditions : LifeConditions
         What the lives of all its instances have in common.
+    faults_of_rows : tuple of FaultModel
+        Where joint draws of constants change the law of Vmin: the model of each row; else empty.
     """
 
     case: Case
     technique: Technique
     faults: FaultModel
     conditions: LifeConditions
+    faults_of_rows: tuple[FaultModel, ...] = ()
+
+    def sample(
+        self,
+        seed: int,
+        instances: NDArray[np.int64],
+        rows: NDArray[np.int64] | None,
+        floor_volts: float,
+    ) -> TailCells:
+        """Cells of instances that matter; see `FaultModel.sample`.
+
+        Parameters
+        ----------
+        seed, instances, floor_volts
+            As of `FaultModel.sample`.
+        rows : int64[I], optional
+            Row of each in the joint draws of constants, if there are any.
+        """
+        if not self.faults_of_rows or rows is None or not len(rows):
+            return self.faults.sample(seed, instances, floor_volts)
+        together = [np.flatnonzero(rows == row) for row in np.unique(rows)]
+        tails = [
+            self.faults_of_rows[rows[places[0]]].sample(seed, instances[places], floor_volts)
+            for places in together
+        ]
+        return TailCells.interleaved(tails, together)
 
     @property
     def name(self) -> CaseName:
@@ -71,7 +105,23 @@ def plan_cases(
         A technique, a scenario or an environment is unknown, or a case contradicts itself.
     """
     cases = spec.cases({name: scenario(name).vdd_volts for name in spec.scenarios})
-    return tuple(_planned(spec, case, nbti, distributions, geometry) for case in cases)
+    of_rows = {
+        (case.scenario, case.scenario_vdd_volts): _faults_of_rows(
+            spec, geometry, case.scenario, case.scenario_vdd_volts
+        )
+        for case in dict.fromkeys(replace(case, technique="", environment="") for case in cases)
+    }
+    return tuple(
+        _planned(
+            spec,
+            case,
+            nbti,
+            distributions,
+            geometry,
+            of_rows[case.scenario, case.scenario_vdd_volts],
+        )
+        for case in cases
+    )
 
 
 def _planned(
@@ -80,10 +130,12 @@ def _planned(
     nbti: NbtiModel,
     distributions: InstanceDistributions,
     geometry: SliceGeometry,
+    faults_of_rows: tuple[FaultModel, ...],
 ) -> PlannedCase:
     # The keys of [faults] bear the names of the parameters.
     faults = fault_model(case.scenario, geometry=geometry, **spec.faults.model_dump())
-    faults.check_vdd(case.scenario_vdd_volts)
+    if not faults_of_rows:
+        faults.check_vdd(case.scenario_vdd_volts)
     # Temperatures that differ are drawn by instance; the environment is given the middle one.
     temperature_kelvin = distributions.temperature_kelvin.at(0.5)
     points, fractions = operating_points(spec, case, temperature_kelvin)
@@ -113,6 +165,7 @@ def _planned(
             pbti=Pbti.of(spec.aging.pbti, nbti),
             margins=margins(spec.aging.vmin_model),
         ),
+        faults_of_rows=faults_of_rows,
     )
 
 
@@ -128,6 +181,38 @@ def nbti_spread(spec: SweepSpec, geometry: SliceGeometry) -> NbtiSpread | None:
     if spec.aging.nbti_spread_mv == 0:
         return None
     return NbtiSpread(TrapLaw(spec.aging.nbti_spread_mv / 1e3), path)
+
+
+def _faults_of_rows(
+    spec: SweepSpec, geometry: SliceGeometry, scenario_name: str, vdd_volts: float
+) -> tuple[FaultModel, ...]:
+    """Fault models of the rows of joint draws; empty where all rows have the same."""
+    draws = spec.draws
+    names = () if draws is None else draws.named(OF_FAULTS)
+    if draws is None or not names:
+        return ()
+    models: list[FaultModel] = []
+    # A slice has no more reliable entries with a higher mu: of rows that differ in nothing else,
+    # the row with the highest is looked at, which takes a twentieth of a second.
+    worst: dict[Scenario, int] = {}
+    for row in range(draws.rows):
+        given = {name: draws.columns[OF_FAULTS + name][row] for name in names}
+        try:
+            fields = spec.faults.model_dump() | given
+            models.append(fault_model(scenario_name, geometry=geometry, **fields))
+        except UserError as error:
+            raise UserError(f"{draws.place(row)}: {error}") from error
+        vmin = models[-1].scenario
+        others = replace(vmin, mu_volts=0.0)
+        before = worst.setdefault(others, row)
+        if vmin.mu_volts > models[before].scenario.mu_volts:
+            worst[others] = row
+    for row in worst.values():
+        try:
+            models[row].check_vdd(vdd_volts)
+        except UserError as error:
+            raise UserError(f"{draws.place(row)}: {error}") from error
+    return tuple(models)
 
 
 def _check_threshold(spec: SweepSpec, points: Environment, highest_vt0_volts: float) -> None:

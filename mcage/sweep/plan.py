@@ -28,7 +28,7 @@ from mcage.spec import SweepSpec
 from mcage.spec.draws import OF_MODEL, Draws
 from mcage.spec.sections import Aging, Geometry, Workload
 from mcage.spec.workload_mix import draw_kernels
-from mcage.sweep.cases import plan_cases
+from mcage.sweep.cases import OF_FAULTS, plan_cases
 from mcage.sweep.kernels import kernels_of
 from mcage.techniques import Technique
 from mcage.traces import Trace, first_generations
@@ -104,7 +104,8 @@ class SweepPlan:
             case.conditions.check_model()
         for case in self.cases:  # refuses a floor that the fault model says nothing about
             no_instance = np.empty(0, np.int64)
-            case.faults.sample(self.spec.seed, no_instance, case.conditions.floor_volts)
+            for faults in case.faults_of_rows or (case.faults,):
+                faults.sample(self.spec.seed, no_instance, case.conditions.floor_volts)
         for case in self.cases:  # refuses windows that do not fit in turn, or cannot be packed
             if case.technique.may_lack_room:
                 self._prepared(case.technique, self.traces)
@@ -357,7 +358,7 @@ def _draws(spec: SweepSpec, nbti: NbtiModel) -> ConstantDraws | None:
     of_slices = {
         key.partition(".")[2]: values
         for key, values in columns.items()
-        if not key.startswith(OF_MODEL)
+        if not key.startswith((OF_MODEL, OF_FAULTS))
     }
     of_model: dict[str, NDArray[np.float64]] = {}
     if draws.of_model:

@@ -30,7 +30,7 @@ def stopping_rule(spec: SweepSpec) -> StoppingRule | None:
         (scenario(name).sigma_die_volts if sigma_volts is None else sigma_volts) > 0
         for name in spec.scenarios
     )
-    if slices > 1 and dies_differ:
+    if slices > 1 and (dies_differ or spec.draws is not None):
         raise UserError(
             f"stopping.rel_ci = {spec.stopping.rel_ci:g}: {slices} slices share each die, and dies "
             "differ: slices are not independent, and their intervals too narrow to stop by; leave "

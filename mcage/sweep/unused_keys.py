@@ -79,6 +79,8 @@ def _largest(spec: SweepSpec, name: str) -> float:
     values = (
         [getattr(scenario(label), name) for label in spec.scenarios] if value is None else [value]
     )
+    drawn = None if spec.draws is None else spec.draws.bounds(f"faults.{name}")
+    values = values if drawn is None else [drawn[1]]
     return float(max(values))
 
 

@@ -77,6 +77,29 @@ class TailCells:
             geometry=geometry,
         )
 
+    @classmethod
+    def interleaved(
+        cls, parts: Sequence["TailCells"], places: Sequence[NDArray[np.int64]]
+    ) -> "TailCells":
+        """Cells of all instances from those of parts, by the places of the instances of each.
+
+        Parameters
+        ----------
+        parts : sequence of TailCells
+            At least one.
+        places : sequence of int64[I]
+            Positions that the instances of each part get; every position once.
+        """
+        owner = np.concatenate([to[part.instance] for part, to in zip(parts, places, strict=True)])
+        order = np.argsort(owner, kind="stable")
+        count = np.bincount(owner, minlength=sum(map(len, places)))
+        return cls(
+            offsets=np.concatenate([[0], np.cumsum(count)]),
+            cell=np.concatenate([part.cell for part in parts])[order],
+            vmin_volts=np.concatenate([part.vmin_volts for part in parts])[order],
+            geometry=parts[0].geometry,
+        )
+
     def at(self, places: NDArray[np.int64], instances: NDArray[np.int64]) -> "TailCells":
         """Cells at selected places, all of selected instances; both in rising order."""
         offsets = np.searchsorted(places, self.offsets)[instances]

@@ -72,6 +72,15 @@ CASES = {
             "aging": {"nbti_spread_mv": 1.5},
         },
     ),
+    "faults of each row": (
+        {
+            "faults.mu_volts": (0.14, 0.15, 0.13),
+            "faults.sigma_random_volts": (0.06, 0.055, 0.062),
+            "faults.sigma_systematic_volts": (0.02, 0.03, 0.025),
+            "life.vmin_coefficient": (1.0, 0.7, 0.9),
+        },
+        {"techniques": ["rrcd"], "environments": ["dvfs"]},
+    ),
     "facelift, fitted again for each row": (
         {"aging.constants.field_volts_per_nm": (0.2, 0.25, 0.18)},
         {

@@ -36,6 +36,8 @@ BAD_FILES = {
 BAD_MODELS = {
     "aging.constants.eta\n0.3\n1.5\n": "line 3: aging.constants.eta = 1.5: must be 0 ... 1",
     "aging.constants.xi1\n0.3\n": "line 2: aging.constants.xi1: NBTI model 'facelift' has no such",
+    "faults.mu_volts\n0.14\n0.5\n": r"draws.csv: line 3: vdd = 0.\d+ V: every entry of a slice",
+    "faults.sigma_random_volts\n-1\n": "line 2: scenario 'common': sigma_random_volts = -1",
     "aging.constants.vt0_volts\n1.0\n": "must exceed|must stay below|threshold",
 }
 
