@@ -137,8 +137,9 @@ class SweepPlan:
             life = self.spec.life
             caveats.append(
                 f"a charged trap shifts by {eta:g} mV (assumed): dVth is that of the worst "
-                f"transistor, and the guardband of {life.delay_guardband:.1%}, which is that of "
-                f"mean shifts, is restated for delay_path {life.delay_path}"
+                "transistor, or an upper bound where few carry most of the stress; the guardband "
+                f"of {life.delay_guardband:.1%}, which is that of mean shifts, is restated for "
+                f"delay_path {life.delay_path}"
             )
         return tuple(caveats)
 
