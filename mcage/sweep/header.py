@@ -233,7 +233,10 @@ def _drawn(attributes: Mapping[str, Any]) -> dict[str, str]:
     ValueError
         The attribute does not tell.
     """
-    drawn = json.loads(attributes.get("drawn_constants", "{}"))
+    try:
+        drawn = json.loads(attributes.get("drawn_constants", "{}"))
+    except (TypeError, RecursionError) as error:
+        raise ValueError("attribute drawn_constants: is no JSON") from error
     if not isinstance(drawn, dict) or not all(isinstance(unit, str) for unit in drawn.values()):
         raise ValueError("attribute drawn_constants: names no constants")
     for key in drawn:

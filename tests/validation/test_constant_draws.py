@@ -12,6 +12,7 @@ from mcage.aging.draws import ConstantDraws
 from mcage.engines.select import select_engine
 from mcage.results.reader import open_results, read_header
 from mcage.spec import SweepSpec
+from mcage.sweep.header import SweepHeader
 from mcage.sweep.run import run_sweep
 from mcage.sweep.study import Sweep
 
@@ -165,3 +166,11 @@ def test_a_file_of_draws_goes_on_and_holds_the_table(tmp_path, command):
     shift = case["by_draw"]["max_dvth_mv"]
     assert shift["lot"]["value"] > 10
     assert shift["band"] == {"value": None, "lower": None, "upper": None}
+
+
+@pytest.mark.parametrize(
+    "text", [3, "", "[" * 100_000, "[]", '{"life.activity": 1}', '{"life_years": "1"}']
+)
+def test_columns_that_no_sweep_has_declared(text):
+    with pytest.raises(ValueError, match=r"drawn|line 1|Expecting"):
+        SweepHeader.declared("sweep", {"drawn_constants": text})
