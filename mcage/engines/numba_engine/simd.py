@@ -20,6 +20,9 @@ with some left to work with."""
 FIRST_BITS = (1 << AT_ONCE) - 1
 """The first `AT_ONCE` bits of a word."""
 
+PARTS = 4
+"""Parts of 16 components that may count for cycles of their own."""
+
 TOGETHER = 8
 """Tracked cells that are summed together."""
 
@@ -109,6 +112,21 @@ def _sum_planes_anew(
 
 
 @intrinsic
+def _sum_planes_in_parts(
+    typing_context: Any,
+    planes: Any,
+    rows: Any,
+    cycles: Any,
+    begin: Any,
+    end: Any,
+    first: Any,
+    sums: Any,
+) -> Any:
+    """`sum_planes` with cycles for each of the `PARTS` of the components."""
+    return _summing(planes, rows, cycles, sums, AT_ONCE, parts=PARTS)
+
+
+@intrinsic
 def _sum_plane(
     typing_context: Any,
     planes: Any,
@@ -124,7 +142,7 @@ def _sum_plane(
 
 
 def _summing(
-    planes: Any, rows: Any, cycles: Any, sums: Any, at_once: int, anew: bool = False
+    planes: Any, rows: Any, cycles: Any, sums: Any, at_once: int, anew: bool = False, parts: int = 1
 ) -> Any:
     """Signature and code of a sum over several columns."""
     long = types.int64
@@ -149,10 +167,10 @@ def _summing(
         with cgutils.for_range_slice(builder, begin, end, _WORD(1), inc=True) as (index, _):
             row = builder.zext(builder.load(builder.gep(row_at, [index])), _WORD)
             word_at = builder.gep(start, [builder.mul(row, columns)])
-            each = builder.load(builder.gep(cycles_at, [index]))
+            each = components.load_in_parts(cycles_at, index, parts)
             for column, total in enumerate(totals):
                 word = builder.load(builder.gep(word_at, [_WORD(column)]))
-                builder.store(components.add_where(builder.load(total), word, each), total)
+                builder.store(components.add_each(builder.load(total), word, each), total)
         for place, total in zip(places, totals, strict=True):
             components.store(builder.load(total), place)
         return context.get_dummy_value()
@@ -337,11 +355,23 @@ class _Components:
     def store(self, value: Any, place: Any) -> None:
         self._builder.store(value, place, align=self._bytes)
 
+    def load_in_parts(self, items: Any, index: Any, parts: int) -> Any:
+        """Vector of ``parts`` items from ``index * parts`` on, each in 64 / parts components."""
+        vector = ir.VectorType(self._item, parts)
+        first = self._builder.gep(items, [self._builder.mul(index, _WORD(parts))])
+        loaded = self.load(self._builder.bitcast(first, vector.as_pointer()))
+        lanes = [component * parts // COMPONENTS for component in range(COMPONENTS)]
+        places = ir.Constant(ir.VectorType(ir.IntType(32), COMPONENTS), lanes)
+        return self._builder.shuffle_vector(loaded, ir.Constant(vector, ir.Undefined), places)
+
+    def add_each(self, total: Any, word: Any, each: Any) -> Any:
+        """Vector with what is in ``each`` more in every component of ``word``."""
+        chosen = self._builder.bitcast(word, ir.VectorType(ir.IntType(1), COMPONENTS))
+        return self._builder.add(total, self._builder.select(chosen, each, self.nothing))
+
     def add_where(self, total: Any, word: Any, cycles: Any) -> Any:
         """Vector with ``cycles`` more in every component of ``word``."""
-        chosen = self._builder.bitcast(word, ir.VectorType(ir.IntType(1), COMPONENTS))
-        each = _everywhere(self._builder, cycles, self.type)
-        return self._builder.add(total, self._builder.select(chosen, each, self.nothing))
+        return self.add_each(total, word, _everywhere(self._builder, cycles, self.type))
 
 
 lowest_bit = cast(Callable[[Any], int], _lowest_bit)
@@ -361,6 +391,10 @@ begin <= i < end and the `AT_ONCE` columns from ``first`` on."""
 
 sum_planes_anew = cast(Callable[..., None], _sum_planes_anew)
 """`sum_planes_anew(planes, rows, cycles, begin, end, first, sums)`: the same from zero on."""
+
+sum_planes_in_parts = cast(Callable[..., None], _sum_planes_in_parts)
+"""`sum_planes_in_parts(planes, rows, cycles, begin, end, first, sums)`: `sum_planes` where part p
+of the components, 16 p ... 16 p + 15, counts for ``cycles[i, p]``; T[n, 4]."""
 
 sum_plane = cast(Callable[..., None], _sum_plane)
 """`sum_plane(planes, rows, cycles, begin, end, column, sums)`: the same for one column."""

@@ -15,7 +15,13 @@ from mcage.engines.numba_engine.placement.contents import (
 )
 from mcage.engines.numba_engine.programs.compiling import answers_that_are_no_integers, in_words
 from mcage.engines.numba_engine.programs.machine import machine_of, new_slice
-from mcage.engines.numba_engine.programs.times import Stored, times_of_slice
+from mcage.engines.numba_engine.programs.times import (
+    Stored,
+    first_words,
+    new_shown,
+    times_of_slice,
+)
+from mcage.engines.numba_engine.simd import COMPONENTS, PARTS
 from mcage.engines.programs.runner import (
     FINE,
     Arrivals,
@@ -25,6 +31,7 @@ from mcage.engines.programs.runner import (
     breach,
 )
 from mcage.errors import UserError
+from mcage.geometry import SliceGeometry
 from mcage.replays.prepare import ProgrammedReplay
 from mcage.techniques.programs import Entries
 
@@ -73,9 +80,11 @@ class NumbaProgramRunner(ProgramRunner):
         entries, components = geometry.entries, geometry.components
         ones = np.zeros((entries, components, BITS), dtype=np.int64)
         powered = np.zeros_like(ones)
-        order = np.argsort(arrivals.entry, kind="stable")
-        first = np.searchsorted(arrivals.entry[order], np.arange(entries + 1))
-        most = int(np.diff(first).max(initial=0))
+        order = np.argsort(arrivals.entry.astype(np.uint16), kind="stable")
+        in_entry = np.bincount(arrivals.entry, minlength=entries)
+        first, most = np.append(0, np.cumsum(in_entry)), int(in_entry.max())
+        partial = arrivals.entry[self._stored.mask[arrivals.write] >= FIRST_PARTIAL]
+        merged = int(np.bincount(partial, minlength=1).max())
         cycles = np.zeros(0, np.uint32 if orbit_cycles < 1 << 32 else np.int64)
         times_of_slice(
             self._stored,
@@ -83,6 +92,7 @@ class NumbaProgramRunner(ProgramRunner):
             first,
             np.int64(orbit_cycles),
             new_events(most, 1, cycles),
+            new_shown(self._stored, most, merged, cycles),
             new_times(cycles),
             ones,
             powered,
@@ -100,7 +110,34 @@ def _stored(replay: ProgrammedReplay) -> Stored:
     mask[mask > 0] += FIRST_PARTIAL - 1
     mask[stored_values.is_record] = RECORD
     contents = contents_of(schedule, planes, [by_bit(stored_values.masks[1:])])
-    return Stored(contents, image, mask, replay.technique.gates_released, replay.geometry.blocks)
+    geometry = replay.geometry
+    words, mask_words = (
+        _first_words(of_bits, geometry) for of_bits in (contents.planes, contents.masks)
+    )
+    return Stored(
+        contents,
+        image,
+        mask,
+        replay.technique.gates_released,
+        geometry.blocks,
+        words,
+        mask_words,
+        _block_of_part(geometry),
+    )
+
+
+def _first_words(planes: NDArray[np.uint64], geometry: SliceGeometry) -> NDArray[np.uint64]:
+    """See `Stored.words`."""
+    words = np.empty((len(planes), geometry.blocks), dtype=np.uint64)
+    first_words(planes, geometry.block_components, words)
+    return words
+
+
+def _block_of_part(geometry: SliceGeometry) -> NDArray[np.int64]:
+    """See `Stored.block_of_part`."""
+    component = np.arange(PARTS) * (COMPONENTS // PARTS) % geometry.components
+    whole = geometry.block_components >= COMPONENTS // PARTS
+    return component // geometry.block_components if whole else np.full(PARTS, -1)
 
 
 def _read_only(array: Integers) -> Integers:
