@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.interface import Engine, fault_free_maps
-from mcage.engines.programs.runner import Arrivals
 from mcage.engines.stress import FaultFreeDuties
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import GCN, SliceGeometry
@@ -137,11 +136,10 @@ def ask_passes(engine: Engine, replay: ProgrammedReplay, fault_maps: NDArray[np.
     integers: dict[str, NDArray[np.int64]] = {}
     for number, fault_map in enumerate(fault_maps):
         records = [runner.run_pass(fault_map, state) for _ in range(_PASSES)]
-        arrivals = Arrivals.joined(records, replay.cycles)
-        ones, powered = runner.cell_times(arrivals, _PASSES)
+        ones, powered = runner.cell_times(records)
         told = {
             "events": np.stack([record.counters for record in records]),
-            "places": np.stack(arrivals),
+            "places": np.concatenate([record.arrivals for record in records]),
             "what is learnt": state.copy(),
             "cycles at '1'": ones,
             "cycles powered": powered,

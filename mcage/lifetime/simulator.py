@@ -202,6 +202,8 @@ class _Simulation:
     def _begin(self, running: NDArray[np.int64], epoch: int, start: float) -> FaultMapReplays:
         """Let instances begin an epoch; those whose kernel cannot run end there."""
         kernel = self.kernel_of_epoch[running, epoch]
+        if self.learnt:
+            self.learnt.begin(running, kernel, self.entries.maps[running])
         first = self.feasibility.replay(
             running, kernel, self.entries.maps[running], self.last.of(running)
         )

@@ -111,12 +111,12 @@ def test_moving_values_about_loses_no_time(engine):
     for replay in replays:
         runner, state = engine.program_runner(replay), np.zeros(sum(replay.lengths), np.int64)
         record = runner.run_pass(demanding_maps(1)[0], state)
-        assert record.counters[:4].sum() == len(record.arrivals.cycle)
-        ones, powered = runner.cell_times(record.arrivals, 1)
+        assert record.counters[:4].sum() == len(record.arrivals)
+        ones, powered = runner.cell_times([record])
         totals.append((ones.sum(), powered.sum()))
-        assert len(record.arrivals.cycle) >= trace.writes
+        assert len(record.arrivals) >= trace.writes
     assert totals[0] == totals[1]
-    assert len(record.arrivals.cycle) > trace.writes  # some are swaps
+    assert len(record.arrivals) > trace.writes  # some are swaps
 
 
 def test_least_worn_in_the_long_run(shown):

@@ -1,6 +1,6 @@
 """Placement programs in the reference engine: run as Python, and checked at each step."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 
 from mcage.engines.numpy_engine.cell_times import Occupants, cell_times, make_imprints
 from mcage.engines.programs.runner import (
+    ARRIVAL,
     COUNTERS,
+    CYCLE,
     FINE,
     KEPT,
     LDS,
@@ -18,13 +20,14 @@ from mcage.engines.programs.runner import (
     NO_ENTRY,
     NOT_SOUND,
     PEAK,
+    PLACE,
     REGULAR,
     ROW_CYCLES,
     TAKEN,
     TO_FAULTY,
     TO_RELIABLE,
+    UNTIL,
     WAKEUPS,
-    Arrivals,
     Integers,
     PassRecord,
     ProgramRunner,
@@ -47,7 +50,7 @@ from mcage.techniques.programs import (
     in_block,
     in_entry,
 )
-from mcage.techniques.programs.answers import entries_swapped
+from mcage.techniques.programs.answers import PLACES, entries_swapped
 from mcage.traces.model import ALLOC, READ, WRITE
 
 
@@ -64,21 +67,24 @@ class NumpyProgramRunner(ProgramRunner):
         """See `ProgramRunner.run_pass`."""
         return _Pass(self.replay, fault_map, state).run()
 
-    def cell_times(self, arrivals: Arrivals, passes: int) -> tuple[Integers, Integers]:
+    def cell_times(self, passes: Sequence[PassRecord]) -> tuple[Integers, Integers]:
         """See `ProgramRunner.cell_times`; the passes are an orbit of their own."""
-        geometry = self.replay.geometry
+        geometry, cycles = self.replay.geometry, self.replay.cycles
         ones = np.zeros((geometry.entries, geometry.entry_bits), dtype=np.int64)
         powered = np.zeros_like(ones)
-        orbit_cycles = passes * self.replay.cycles
-        for entry in np.unique(arrivals.entry).tolist():
-            here = np.flatnonzero(arrivals.entry == entry)
-            when = arrivals.cycle[here]
-            until = np.append(when[1:], when[0] + orbit_cycles)
-            if self.replay.technique.gates_released:
-                until = arrivals.until[here]
-            occupants = Occupants(
-                arrivals.write[here], arrivals.block[here], until - when, np.zeros_like(here)
-            )
+        arrivals = np.concatenate([record.arrivals.astype(np.int64) for record in passes])
+        shift = cycles * np.repeat(
+            np.arange(len(passes)), [len(record.arrivals) for record in passes]
+        )
+        arrivals[:, [CYCLE, UNTIL]] += shift[:, None]
+        entry_met, block = np.divmod(arrivals[:, PLACE], PLACES)
+        block[block == WHOLE] = 0
+        for entry in np.unique(entry_met).tolist():
+            here = np.flatnonzero(entry_met == entry)
+            when, until, write, _ = arrivals[here].T
+            if not self.replay.technique.gates_released:
+                until = np.append(when[1:], when[0] + len(passes) * cycles)
+            occupants = Occupants(write, block[here], until - when, np.zeros_like(here))
             ones[entry], powered[entry] = cell_times(self._imprints, occupants)
         return ones, powered
 
@@ -120,8 +126,9 @@ class _Pass:
         if (self.free != self.sound).any():
             entry = int(np.flatnonzero(self.free != self.sound)[0])
             raise breach(self.replay, self.replay.cycles, NOWHERE, entry, KEPT, NOWHERE)
-        columns = np.array(self.arrivals, dtype=np.int64).reshape(-1, 5).T
-        return PassRecord(self.counters, Arrivals(*columns))
+        arrivals = np.array(self.arrivals, dtype=np.int32).reshape(-1, len(ARRIVAL))
+        order = np.argsort(arrivals[:, PLACE] // PLACES, kind="stable")
+        return PassRecord(self.counters, arrivals[order])
 
     def ask(self, name: str, cycle: int, subject: Window | Value) -> int:
         """Answer of a function of the program, all of whose errors are its own."""
@@ -229,8 +236,7 @@ class _Pass:
             raise breach(self.replay, when, row, entry, problem, place)
         self.free[entry] &= ~self.blocks_of(place)
         self.home[row], self.write[row], self.arrival[row] = place, write, len(self.arrivals)
-        end = int(self.told.end[write])
-        self.arrivals.append([when, write, entry, block if in_block else 0, end])
+        self.arrivals.append([when, int(self.told.end[write]), write, place])
         taken = [self.blocks_of(home) for home in self.living_in(entry).values()]
         if sum(taken) != self.sound[entry] & ~self.free[entry]:
             raise breach(self.replay, when, row, entry, TAKEN, place)
@@ -254,7 +260,7 @@ class _Pass:
             self.home[mover] = NOWHERE
         for mover, place in sorted(moving.items()):
             other = pair[entry_of(place) == pair[0]]
-            self.arrivals[self.arrival[mover]][-1] = when
+            self.arrivals[self.arrival[mover]][UNTIL] = when
             self.settle(mover, int(self.write[mover]), in_block(other, block_of(place)), when)
             self.count_redirection(other)
 

@@ -6,6 +6,7 @@ therefore that of the passes that were run, not of all passes of a life.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from mcage.engines.programs.programs import Programs
 from mcage.engines.programs.runner import Integers
 from mcage.engines.stress import DenseStress, FaultFreeDuties, SliceTimes
 from mcage.engines.tracked_cells import TrackedCells
+from mcage.errors import UserError
 from mcage.replays.outcome import CellTimes, Counters
 from mcage.replays.prepare import PreparedReplay, ProgrammedReplay
 
@@ -56,6 +58,22 @@ class Learnt:
     ) -> Counters:
         """Events of instances, each on a kernel of `replays` and a fault map."""
         return self._programs.count(replays, kernel, fault_maps, self.states_of(instances))
+
+    def begin(
+        self,
+        instances: NDArray[np.int64],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+    ) -> None:
+        """Let instances begin an epoch: their long runs are worked out, whose events are counted.
+
+        What is wrong with a long run is said when its times are asked for.
+        """
+        each = zip(instances.tolist(), kernel.tolist(), fault_maps, strict=True)
+        with suppress(UserError):
+            for instance, number, fault_map in each:
+                state = self._states[instance]
+                self._programs.long_run(self._replays[number], fault_map, state)
 
     def cell_times(
         self,

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from mcage.engines.programs.runner import (
     PEAK,
-    Arrivals,
     Integers,
     PassRecord,
     ProgramRunner,
@@ -24,6 +23,10 @@ from mcage.errors import UserError
 
 FEWEST_PASSES = 32
 """Passes before which nothing counts as settled: a program may wait long before it acts."""
+
+
+CountedEvents = tuple[Integers, int]
+"""Events, int64[8], of so many passes that stand for the long run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +41,15 @@ class LongRun:
         Cycles of each cell at '1' and powered in these passes.
     state : int64[words]
         What the program keeps at their end.
+    events : CountedEvents
+        Events, as `counted_events` counts them.
     """
 
     passes: int
     ones: NDArray[np.unsignedinteger]
     powered: NDArray[np.unsignedinteger]
     state: Integers
+    events: CountedEvents
 
 
 def long_run(runner: ProgramRunner, fault_map: NDArray[np.uint8], state: Integers) -> LongRun:
@@ -63,29 +69,23 @@ def long_run(runner: ProgramRunner, fault_map: NDArray[np.uint8], state: Integer
     UserError
         The program fails, or its duties do not settle.
     """
-    program, state = runner.replay.program, state.copy()
-    if not len(state):
-        return _summed(runner, [runner.run_pass(fault_map, state)], state)
-    after = {state.tobytes(): 0}
-    records: list[PassRecord] = []
-    before: LongRun | None = None
-    change = 1.0
-    while len(records) < program.most_passes:
-        group = max(1, len(records))
-        for _ in range(group):
-            records.append(runner.run_pass(fault_map, state))
-            first = after.setdefault(state.tobytes(), len(records))
-            if first < len(records):
-                return _summed(runner, records[first:], state)
-        result = _summed(runner, records[-group:], state)
+    program, passes = runner.replay.program, _Passes(runner, fault_map, state)
+    before, change = None, 1.0
+    while len(passes.records) < program.most_passes:
+        group = max(1, len(passes.records))
+        if passes.go_on(group):
+            return passes.long_run()
+        if 2 * len(passes.records) < min(FEWEST_PASSES, program.most_passes):
+            continue  # too early for these duties to be compared
+        result = passes.long_run(latest=group)
         if before is not None:
             change = _change(result, before, runner.replay.cycles)
-            if change <= program.tolerance and len(records) >= FEWEST_PASSES:
+            if change <= program.tolerance and len(passes.records) >= FEWEST_PASSES:
                 return result
         before = result
     raise UserError(
         f"technique {runner.replay.technique.name!r}: its duties have not settled on trace "
-        f"{runner.replay.schedule.trace.name!r} after {len(records)} passes: they still "
+        f"{runner.replay.schedule.trace.name!r} after {len(passes.records)} passes: they still "
         f"change by {change:.3g}; its program may set most_passes (now {program.most_passes}) or "
         f"tolerance (now {program.tolerance:g})"
     )
@@ -93,8 +93,8 @@ def long_run(runner: ProgramRunner, fault_map: NDArray[np.uint8], state: Integer
 
 def counted_events(
     runner: ProgramRunner, fault_map: NDArray[np.uint8], state: Integers
-) -> tuple[Integers, int]:
-    """Events, int64[8], of so many passes that stand for the long run.
+) -> CountedEvents:
+    """Events of the long run, and of how many passes they are.
 
     Events settle sooner than duties: those of the second half of `FEWEST_PASSES` are taken, or the
     passes that repeat.
@@ -104,22 +104,59 @@ def counted_events(
     runner, fault_map, state
         As for `long_run`.
     """
-    state, records = state.copy(), []
-    after = {state.tobytes(): 0}
-    for number in range(1, FEWEST_PASSES + 1):
-        records.append(runner.run_pass(fault_map, state).counters)
-        first = after.setdefault(state.tobytes(), number)
-        if first < number:
-            return _sum_of(records[first:]), number - first
-    return _sum_of(records[FEWEST_PASSES // 2 :]), FEWEST_PASSES - FEWEST_PASSES // 2
+    passes = _Passes(runner, fault_map, state, keep=False)
+    passes.go_on(FEWEST_PASSES)
+    return passes.events
 
 
-def _summed(runner: ProgramRunner, records: list[PassRecord], state: Integers) -> LongRun:
-    arrivals = Arrivals.joined(records, runner.replay.cycles)
-    times = runner.cell_times(arrivals, len(records))
-    narrow = np.min_scalar_type(len(records) * runner.replay.cycles)
-    ones, powered = (cycles.astype(narrow) for cycles in times)
-    return LongRun(len(records), ones, powered, state.copy())
+class _Passes:
+    """Passes of a program on a fault map, from a state on, until one ends as an earlier one did.
+
+    `records` are those of all passes so far, unless they are not to be kept.
+    """
+
+    def __init__(
+        self,
+        runner: ProgramRunner,
+        fault_map: NDArray[np.uint8],
+        state: Integers,
+        keep: bool = True,
+    ) -> None:
+        self.records: list[PassRecord] = []
+        self._runner, self._fault_map, self._keep = runner, fault_map, keep
+        self._state, self._after = state.copy(), {state.tobytes(): 0}
+        self._counters: list[Integers] = []
+        self._repeats_from: int | None = None
+
+    def go_on(self, passes: int) -> bool:
+        """Run so many more passes, unless they repeat; whether they do."""
+        for _ in range(passes):
+            record = self._runner.run_pass(self._fault_map, self._state)
+            self._counters.append(record.counters)
+            if self._keep:
+                self.records.append(record)
+            number = len(self._counters)
+            first = self._after.setdefault(self._state.tobytes(), number)
+            if first < number:
+                self._repeats_from = first
+                return True
+        return False
+
+    @property
+    def events(self) -> CountedEvents:
+        """See `counted_events`."""
+        last = min(len(self._counters), FEWEST_PASSES)
+        first = last // 2
+        if self._repeats_from is not None and len(self._counters) <= FEWEST_PASSES:
+            first = self._repeats_from
+        return _sum_of(self._counters[first:last]), last - first
+
+    def long_run(self, latest: int = 0) -> LongRun:
+        """The long run for which the latest passes stand; by default those that repeat."""
+        records = self.records[-latest or self._repeats_from :]
+        narrow = np.min_scalar_type(len(records) * self._runner.replay.cycles)
+        ones, powered = (cycles.astype(narrow) for cycles in self._runner.cell_times(records))
+        return LongRun(len(records), ones, powered, self._state.copy(), self.events)
 
 
 def _sum_of(counters: list[Integers]) -> Integers:

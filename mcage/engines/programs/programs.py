@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.concurrency import usable_cores
-from mcage.engines.programs.long_run import LongRun, counted_events, long_run
+from mcage.engines.programs.long_run import CountedEvents, LongRun, counted_events, long_run
 from mcage.engines.programs.runner import COUNTERS, Integers, ProgramRunner
 from mcage.replays.outcome import CellTimes, Counters
 from mcage.replays.prepare import PreparedReplay, ProgrammedReplay
@@ -64,6 +64,14 @@ class Programs:
         key = replay, fault_map.tobytes(), known.tobytes()
         return self._runs.of(key, lambda: long_run(runner, fault_map, known))
 
+    def _events(
+        self, replay: PreparedReplay, fault_map: NDArray[np.uint8], state: Integers | None
+    ) -> CountedEvents:
+        """Events of a slice."""
+        runner, known = self._begun(replay, state)
+        run = self._runs.known((replay, fault_map.tobytes(), known.tobytes()))
+        return run.events if run else counted_events(runner, fault_map, known)
+
     def _begun(
         self, replay: PreparedReplay, state: Integers | None
     ) -> tuple[ProgramRunner, Integers]:
@@ -79,12 +87,14 @@ class Programs:
         fault_maps: NDArray[np.uint8],
         states: Integers | None = None,
     ) -> Counters:
-        """Events of instances that run the kernels ``kernel`` int64[n]; see `counted_events`."""
+        """Events of instances that run the kernels ``kernel`` int64[n]; see `counted_events`.
+
+        Those of a long run that is kept are known.
+        """
         counted, passes = np.zeros((len(kernel), COUNTERS), np.int64), np.ones_like(kernel)
         for place, number in enumerate(kernel.tolist()):
             state = None if states is None else states[place]
-            begun = self._begun(replays[number], state)
-            counted[place], passes[place] = counted_events(begun[0], fault_maps[place], begun[1])
+            counted[place], passes[place] = self._events(replays[number], fault_maps[place], state)
         return Counters(passes, *counted.T)
 
     def cell_times(
@@ -114,12 +124,18 @@ class _Recent(Generic[Value]):
         self._kept: OrderedDict[Hashable, Value] = OrderedDict()
         self._lock = Lock()
 
-    def of(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """Return the value of a key, made anew if it is not kept any more."""
+    def known(self, key: Hashable) -> Value | None:
+        """Return the value of a key; None if it is not kept any more."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
-                return self._kept[key]
+            return self._kept.get(key)
+
+    def of(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """Return the value of a key, made anew if it is not kept any more."""
+        value = self.known(key)
+        if value is not None:
+            return value
         value = make()
         with self._lock:
             self._kept[key] = value

@@ -1,8 +1,8 @@
 """What an engine does for placement programs: run them for some passes, and sum up cell times."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,38 +30,11 @@ PROBLEMS = (
 """What may be wrong with an answer."""
 
 
-class Arrivals(NamedTuple):
-    """Values that come to a place of the slice, in the order of time: by a write, or by a swap.
-
-    Attributes
-    ----------
-    cycle : int64[n]
-        When, from the start of the first pass.
-    write : int64[n]
-        The write that the value is of.
-    entry, block : int64[n]
-        Where it comes to; block 0 if it takes the whole entry.
-    until : int64[n]
-        When the value is gone from there: replaced, released, or moved by a swap.
-    """
-
-    cycle: Integers
-    write: Integers
-    entry: Integers
-    block: Integers
-    until: Integers
-
-    @classmethod
-    def joined(cls, parts: "list[PassRecord]", cycles: int) -> Self:
-        """Arrivals of passes of so many cycles, one after another."""
-        shifted = [(part.arrivals, number * cycles) for number, part in enumerate(parts)]
-        return cls(
-            np.concatenate([arrivals.cycle + shift for arrivals, shift in shifted]),
-            np.concatenate([arrivals.write for arrivals, _ in shifted]),
-            np.concatenate([arrivals.entry for arrivals, _ in shifted]),
-            np.concatenate([arrivals.block for arrivals, _ in shifted]),
-            np.concatenate([arrivals.until + shift for arrivals, shift in shifted]),
-        )
+ARRIVAL = ("cycle", "until", "write", "place")
+CYCLE, UNTIL, WRITE_OF, PLACE = range(len(ARRIVAL))
+"""Columns of arrivals, which are values that come to a place of the slice, by a write or by a swap:
+when, from the start of the pass; when the value is gone from there, as it is replaced, released or
+swapped; the write that it is of; and the place, as programs answer it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +45,12 @@ class PassRecord:
     ----------
     counters : int64[8]
         Counted events; of the spilled rows the most at once.
-    arrivals : Arrivals
-        Where values lived.
+    arrivals : int32[n, 4]
+        Where values lived: entry after entry, in the order of time in each.
     """
 
     counters: Integers
-    arrivals: Arrivals
+    arrivals: NDArray[np.int32]
 
 
 class ProgramRunner(ABC):
@@ -110,7 +83,7 @@ class ProgramRunner(ABC):
         """
 
     @abstractmethod
-    def cell_times(self, arrivals: Arrivals, passes: int) -> tuple[Integers, Integers]:
+    def cell_times(self, passes: Sequence[PassRecord]) -> tuple[Integers, Integers]:
         """Cycles of each cell at '1' and powered in passes that repeat: int64[entries, bits]."""
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.programs.compiling import compiled_functions, machine_code
 from mcage.engines.programs.runner import (
+    CYCLE,
     FINE,
     LDS,
     LDS_READS,
@@ -17,12 +18,15 @@ from mcage.engines.programs.runner import (
     NO_ENTRY,
     NOT_SOUND,
     PEAK,
+    PLACE,
     REGULAR,
     ROW_CYCLES,
     TAKEN,
     TO_FAULTY,
     TO_RELIABLE,
+    UNTIL,
     WAKEUPS,
+    WRITE_OF,
     Integers,
 )
 from mcage.techniques.programs import (
@@ -148,11 +152,10 @@ def _settle(
     state.write[row] = write
     number = state.arrived[0]
     state.arrival[row] = number
-    arrivals.cycle[number] = when
-    arrivals.write[number] = write
-    arrivals.entry[number] = entry
-    arrivals.block[number] = block if in_block else 0
-    arrivals.until[number] = told.end[write]
+    arrivals[number, CYCLE] = when
+    arrivals[number, UNTIL] = told.end[write]
+    arrivals[number, WRITE_OF] = write
+    arrivals[number, PLACE] = place
     state.arrived[0] = number + 1
     return True
 
@@ -185,7 +188,7 @@ def _swap(
                 state.free[entry] |= _blocks_of(place, all_blocks)
                 continue
             other = second if entry == first else first
-            arrivals.until[state.arrival[mover]] = when
+            arrivals[state.arrival[mover], UNTIL] = when
             target = other * PLACES + place % PLACES
             if not _settle(
                 state, arrivals, told, mover, state.write[mover], target, when, all_blocks

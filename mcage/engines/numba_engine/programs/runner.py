@@ -1,8 +1,12 @@
 """Placement programs in the Numba engine: passes of a slice, and the times of its cells."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.concurrency import FreeList
 from mcage.engines.numba_engine.cell_times import new_times
 from mcage.engines.numba_engine.events import new_events
 from mcage.engines.numba_engine.placement.contents import (
@@ -14,17 +18,20 @@ from mcage.engines.numba_engine.placement.contents import (
     planes_of,
 )
 from mcage.engines.numba_engine.programs.compiling import answers_that_are_no_integers, in_words
-from mcage.engines.numba_engine.programs.machine import machine_of, new_slice
+from mcage.engines.numba_engine.programs.machine import SliceState, machine_of, new_slice
 from mcage.engines.numba_engine.programs.times import (
     Stored,
     first_words,
     new_shown,
-    times_of_slice,
+    sort_by_entry,
+    times_of_entries,
 )
 from mcage.engines.numba_engine.simd import COMPONENTS, PARTS
 from mcage.engines.programs.runner import (
+    ARRIVAL,
     FINE,
-    Arrivals,
+    PLACE,
+    WRITE_OF,
     Integers,
     PassRecord,
     ProgramRunner,
@@ -34,6 +41,28 @@ from mcage.errors import UserError
 from mcage.geometry import SliceGeometry
 from mcage.replays.prepare import ProgrammedReplay
 from mcage.techniques.programs import Entries
+from mcage.techniques.programs.answers import PLACES
+
+_TOGETHER = 1 << 18
+"""Arrivals whose entries are worked out together: 4 MB of them."""
+
+
+class _Memory(NamedTuple):
+    """Memory for a pass of a slice.
+
+    Attributes
+    ----------
+    slice_ : SliceState
+        The slice.
+    arrivals : int32[most arrivals, 4]
+        Arrivals in the order of time.
+    first : int64[entries + 1]
+        First arrival of each entry.
+    """
+
+    slice_: SliceState
+    arrivals: NDArray[np.int32]
+    first: NDArray[np.int64]
 
 
 class NumbaProgramRunner(ProgramRunner):
@@ -43,21 +72,31 @@ class NumbaProgramRunner(ProgramRunner):
         super().__init__(replay)
         told = replay.told
         self._machine, self._functions = machine_of(replay.program)
+        self._memory = FreeList(self._new_memory)
         self._told = told._replace(words=_read_only(told.words))
         swaps = replay.program.defines("allocate") + replay.program.defines("release")
         self._most = len(told.cycle) + swaps * len(told.base) * 2 * replay.geometry.blocks
         self._stored = _stored(replay)
+        self._has_partial = bool((self._stored.mask >= FIRST_PARTIAL).any())
+
+    def _new_memory(self) -> "_Memory":
+        entries = self.replay.geometry.entries
+        return _Memory(
+            new_slice(entries),
+            np.empty((self._most, len(ARRIVAL)), np.int32),
+            np.empty(entries + 1, np.int64),
+        )
 
     def run_pass(self, fault_map: NDArray[np.uint8], state: Integers) -> PassRecord:
         """See `ProgramRunner.run_pass`."""
-        replay, slice_ = self.replay, new_slice(self.replay.geometry.entries)
+        replay, memory = self.replay, self._memory.take()
+        slice_, arrivals = memory.slice_, memory.arrivals
         seen = Entries(
             _read_only(slice_.unusable),
             _read_only(slice_.free),
             replay.geometry.all_blocks,
             _read_only(slice_.home),
         )
-        arrivals = Arrivals(*(np.empty(self._most, dtype=np.int64) for _ in range(5)))
         kept = replay.program.state_in(state, replay.lengths)
         try:
             self._machine(self._told, slice_, kept, seen, fault_map, arrivals)
@@ -71,33 +110,59 @@ class NumbaProgramRunner(ProgramRunner):
         problem, cycle, row, entry, answer = slice_.breach.tolist()
         if problem != FINE:
             raise breach(replay, cycle, row, entry, problem, answer)
-        arrived = slice(int(slice_.arrived[0]))
-        return PassRecord(slice_.counters, Arrivals(*(column[arrived] for column in arrivals)))
+        arrivals = arrivals[: int(slice_.arrived[0])]
+        record = PassRecord(slice_.counters.copy(), np.empty_like(arrivals))
+        sort_by_entry(arrivals, memory.first, record.arrivals)
+        self._memory.give_back(memory)
+        return record
 
-    def cell_times(self, arrivals: Arrivals, passes: int) -> tuple[Integers, Integers]:
-        """See `ProgramRunner.cell_times`."""
-        geometry, orbit_cycles = self.replay.geometry, passes * self.replay.cycles
+    def cell_times(self, passes: Sequence[PassRecord]) -> tuple[Integers, Integers]:
+        """See `ProgramRunner.cell_times`. So many entries at a time that they stay in the cache."""
+        geometry, orbit_cycles = self.replay.geometry, len(passes) * self.replay.cycles
         entries, components = geometry.entries, geometry.components
         ones = np.zeros((entries, components, BITS), dtype=np.int64)
         powered = np.zeros_like(ones)
-        order = np.argsort(arrivals.entry.astype(np.uint16), kind="stable")
-        in_entry = np.bincount(arrivals.entry, minlength=entries)
-        first, most = np.append(0, np.cumsum(in_entry)), int(in_entry.max())
-        partial = arrivals.entry[self._stored.mask[arrivals.write] >= FIRST_PARTIAL]
-        merged = int(np.bincount(partial, minlength=1).max())
+        first = np.stack([_first_of_entries(record.arrivals, entries) for record in passes])
+        in_entry, merged = np.diff(first).sum(axis=0), self._most_merged(passes)
         cycles = np.zeros(0, np.uint32 if orbit_cycles < 1 << 32 else np.int64)
-        times_of_slice(
-            self._stored,
-            Arrivals(*(column[order] for column in arrivals)),
-            first,
-            np.int64(orbit_cycles),
-            new_events(most, 1, cycles),
-            new_shown(self._stored, most, merged, cycles),
+        workspaces = (
+            new_events(int(in_entry.max()), 1, cycles),
+            new_shown(self._stored, int(in_entry.max()), merged, cycles),
             new_times(cycles),
-            ones,
-            powered,
         )
+        for part in np.array_split(np.arange(entries), -(-int(in_entry.sum()) // _TOGETHER) or 1):
+            begin, end = int(part[0]), int(part[-1]) + 1
+            of_part = [
+                record.arrivals[bounds[begin] : bounds[end]]
+                for record, bounds in zip(passes, first, strict=True)
+            ]
+            starts = np.cumsum([0, *map(len, of_part)])[:-1]
+            times_of_entries(
+                self._stored,
+                np.concatenate(of_part),
+                first[:, begin : end + 1] - first[:, begin, None] + starts[:, None],
+                self.replay.cycles,
+                *workspaces,
+                ones[begin:end],
+                powered[begin:end],
+            )
         return ones.reshape(entries, -1), powered.reshape(entries, -1)
+
+    def _most_merged(self, passes: Sequence[PassRecord]) -> int:
+        """Most writes of some lanes that come to an entry."""
+        if not self._has_partial:
+            return 0
+        entries = self.replay.geometry.entries
+        merged = np.zeros(entries, np.int64)
+        for record in passes:
+            partial = self._stored.mask[record.arrivals[:, WRITE_OF]] >= FIRST_PARTIAL
+            merged += np.bincount(record.arrivals[partial, PLACE] // PLACES, minlength=entries)
+        return int(merged.max())
+
+
+def _first_of_entries(arrivals: NDArray[np.int32], entries: int) -> NDArray[np.int64]:
+    """Where the arrivals of each entry begin, and the end of the last: int64[entries + 1]."""
+    return np.searchsorted(arrivals[:, PLACE] // PLACES, np.arange(entries + 1))
 
 
 def _stored(replay: ProgrammedReplay) -> Stored:

@@ -29,6 +29,8 @@ from mcage.engines.numba_engine.simd import (
     sum_components,
     sum_planes_in_parts,
 )
+from mcage.engines.programs.runner import CYCLE, PLACE, UNTIL, WRITE_OF
+from mcage.techniques.programs.answers import PLACES
 
 _OF_PART = COMPONENTS // PARTS
 _TILE = 128
@@ -126,57 +128,80 @@ def first_words(planes: NDArray[np.uint64], components: int, words: NDArray[np.u
 
 
 @compiled
-def times_of_slice(
+def sort_by_entry(
+    arrivals: NDArray[np.int32], first: NDArray[np.int64], in_order: NDArray[np.int32]
+) -> None:
+    """Sort arrivals, int32[n, 4], by entry: first[entry], int64[entries + 1], is where each begins.
+
+    Those of an entry stay in the order in which they are.
+    """
+    first[:] = 0
+    for i in range(len(arrivals)):
+        first[arrivals[i, PLACE] // PLACES + 1] += 1
+    for entry in range(1, len(first)):
+        first[entry] += first[entry - 1]
+    for i in range(len(arrivals)):
+        entry = arrivals[i, PLACE] // PLACES
+        for column in range(arrivals.shape[1]):
+            in_order[first[entry], column] = arrivals[i, column]
+        first[entry] += 1
+    for entry in range(len(first) - 1, 0, -1):
+        first[entry] = first[entry - 1]
+    first[0] = 0
+
+
+@compiled
+def times_of_entries(
     stored: Stored,
-    arrivals: Any,
+    arrivals: NDArray[np.int32],
     first: NDArray[np.int64],
-    orbit_cycles: np.int64,
+    cycles: int,
     events: Any,
     shown: Shown,
     times: Any,
     ones: NDArray[np.int64],
     powered: NDArray[np.int64],
 ) -> None:
-    """Add the cycles of all cells at '1' and powered: int64[entries, components, 32].
+    """Add the cycles of all cells of some entries at '1' and powered: int64[n, components, 32].
 
     Parameters
     ----------
     stored : Stored
         What writes store.
-    arrivals : Arrivals
-        Values that come to the entries, entry after entry.
-    first : int64[entries + 1]
-        First arrival of each entry.
-    orbit_cycles : int64
-        Cycles after which all of it repeats.
+    arrivals : int32[arrivals, 4]
+        Values that come to the entries, pass after pass, and in each entry after entry.
+    first : int64[passes, n + 1]
+        First arrival of each entry in each pass, and the end of the last.
+    cycles : int
+        Cycles of a pass.
     events, shown, times : Events, Shown, Times
         Workspaces.
-    ones, powered : int64[entries, components, 32]
+    ones, powered : int64[n, components, 32]
         Added to.
     """
-    for entry in range(len(first) - 1):
-        begin, end = first[entry], first[entry + 1]
-        if begin == end:
+    for entry in range(len(ones)):
+        records, whole, merged = False, False, 0
+        for pass_ in range(len(first)):
+            for i in range(first[pass_, entry], first[pass_, entry + 1]):
+                mask = stored.mask[arrivals[i, WRITE_OF]]
+                records |= mask == RECORD
+                whole |= mask == WHOLE
+                merged += mask >= FIRST_PARTIAL
+        if not (records or whole or merged):
             continue
         clear(times, ALL_BITS)
-        records, whole, merged = False, False, 0
-        for i in range(begin, end):
-            mask = stored.mask[arrivals.write[i]]
-            records |= mask == RECORD
-            whole |= mask == WHOLE
-            merged += mask >= FIRST_PARTIAL
         if whole and (not records or stored.block_of_part[0] >= 0):
             contents = 0
             for block in range(stored.blocks if records else 1):
                 of_block = block if records else WHOLE_ENTRY
-                _gather(stored, arrivals, begin, end, orbit_cycles, of_block, events)
+                _gather(stored, arrivals, first, entry, cycles, of_block, events)
                 contents = _show(stored, events, entry, block, records, contents, shown, times)
             _sum_up(stored, contents, merged, shown, times)
             if records:
                 _put_words(stored, shown, times)
         else:
             for block in range(stored.blocks) if records else range(WHOLE_ENTRY, WHOLE_ENTRY + 1):
-                all_ = _gather(stored, arrivals, begin, end, orbit_cycles, block, events)
+                all_ = _gather(stored, arrivals, first, entry, cycles, block, events)
                 plane_times(stored.contents, events, all_, ALL_BITS, block, times)
         hand_over(times, 1, ones[entry], powered[entry])
 
@@ -185,34 +210,35 @@ def times_of_slice(
 def _gather(
     stored: Any,
     arrivals: Any,
-    begin: int,
-    end: int,
-    orbit_cycles: np.int64,
+    first: Any,
+    entry: int,
+    cycles: int,
     block: int,
     events: Any,
 ) -> bool:
     """List what an entry, or a block of it, receives; whether all of it writes all components."""
     count, whole = 0, True
     previous = first_start = np.int64(0)
-    for i in range(begin, end):
-        write, when = arrivals.write[i], arrivals.cycle[i]
-        mask = stored.mask[write]
-        if mask == RECORD and arrivals.block[i] != block:
-            continue
-        whole &= mask == WHOLE
-        events.image[count] = stored.image[write]
-        events.mask[count] = mask
-        events.regions[count] = ALL_REGIONS
-        if stored.gated:
-            events.held[count] = arrivals.until[i] - when
-        elif count:
-            events.held[count - 1] = when - previous
-        else:
-            first_start = when
-        previous = when
-        count += 1
+    for pass_ in range(len(first)):
+        for i in range(first[pass_, entry], first[pass_, entry + 1]):
+            write, mask = arrivals[i, WRITE_OF], stored.mask[arrivals[i, WRITE_OF]]
+            if mask == RECORD and arrivals[i, PLACE] % PLACES != block:
+                continue
+            whole &= mask == WHOLE
+            events.image[count] = stored.image[write]
+            events.mask[count] = mask
+            events.regions[count] = ALL_REGIONS
+            when = pass_ * cycles + np.int64(arrivals[i, CYCLE])
+            if stored.gated:
+                events.held[count] = arrivals[i, UNTIL] - arrivals[i, CYCLE]
+            elif count:
+                events.held[count - 1] = when - previous
+            else:
+                first_start = when
+            previous = when
+            count += 1
     if count and not stored.gated:
-        events.held[count - 1] = first_start + orbit_cycles - previous
+        events.held[count - 1] = first_start + len(first) * cycles - previous
     events.orbits[1] = count
     return whole
 
