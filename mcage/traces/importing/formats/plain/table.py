@@ -2,13 +2,13 @@
 
 import csv
 from array import array
-from binascii import unhexlify
 from collections.abc import Sequence
 from typing import NoReturn
 
 from mcage.plain_text import shown
 from mcage.traces.importing.formats.format import Format
 from mcage.traces.importing.formats.plain.events import PlainEvents
+from mcage.traces.importing.formats.plain.rows import READ, Columns, rows_of
 from mcage.traces.importing.limits import Options
 from mcage.traces.importing.recording import Recording
 from mcage.traces.importing.sources import Source
@@ -24,6 +24,9 @@ _EVENTS = (b"alloc", b"write", b"read", b"release")
 _ACCESSES = (b"write", b"read")
 _CYCLE, _ID, _OTHER = 1 << 62, 1 << 32, 1 << 16
 """Numbers are below these: cycles; launches, work-groups and wavefronts; all others."""
+
+_SPACES = [" " * (count - 1) for count in range(65)]
+"""What stands between the values of so many lanes."""
 
 _MOST_COMMENTS = 100
 _MOST_MASKS = 1 << 12
@@ -61,22 +64,47 @@ class _Table:
         self.events = PlainEvents(recording, self.fail)
 
     def read(self) -> None:
-        for number, text in self.source.lines(unfinished=True):
-            self.line = number
-            if text[:1] == b"#":
-                self.comment(text)
-            elif not text or text.isspace():
-                continue
-            elif not self.columns:
-                self.header(text)
-            else:
-                self.row(self.fields(text))
+        for first, block in self.source.blocks(unfinished=True):
+            self.line, begin = first, 0
+            while not self.columns and begin < len(block):
+                end = block.index(b"\n", begin)
+                self.alone(block[begin:end])
+                self.line, begin = self.line + 1, end + 1
+            if begin < len(block):
+                self.rows(block[begin:] if begin else block)
         if not self.columns:
             self.source.refuse(f"has no line with the names of the columns: {', '.join(REQUIRED)}")
         self.events.end()
 
     def fail(self, why: str) -> NoReturn:
         self.source.fail(self.line, why)
+
+    def alone(self, text: bytes) -> None:
+        """Read a line by itself."""
+        if text[:1] == b"#":
+            self.comment(text)
+        elif not text or text.isspace():
+            return
+        elif not self.columns:
+            self.header(text)
+        else:
+            self.row(self.fields(text))
+
+    def rows(self, block: bytes) -> None:
+        """Read whole lines, of which the line at hand is the first."""
+        rows = rows_of(block, self.plain, len(self.columns))
+        text, access, recording = block.decode("latin-1"), self.events.access, self.recording
+        for self.line, (begin, end, event) in enumerate(rows.line, self.line):  # noqa: B020
+            if not event:
+                self.alone(block[begin:end])
+                continue
+            time, register, begin, end = next(rows.access)
+            window = access(block[begin:end], time, register)
+            if event == READ:
+                recording.read(window, time, register)
+            else:
+                begin, end, first, last = next(rows.content)
+                self.write(block[begin:end], text[first:last], window, time, register)
 
     def comment(self, text: bytes) -> None:
         """``# lanes: 32`` says how wide registers are; any other pair is kept as a version.
@@ -105,10 +133,7 @@ class _Table:
         if not self.recording.lanes:
             self.fail("no line '# lanes: 32' or '# lanes: 64' before the names of the columns")
         self.columns = {name: number for number, name in enumerate(names)}
-        self.cycle, self.event, self.window = (self.columns[name] for name in REQUIRED)
-        self.register, self.lanes, self.values = (
-            self.columns.get(name, -1) for name in ("register", "lanes", "values")
-        )
+        self.plain = Columns(*(self.columns.get(name, -1) for name in Columns._fields))
         self.masks = {b"": (1 << self.recording.lanes) - 1}
 
     def fields(self, text: bytes) -> list[bytes]:
@@ -124,24 +149,20 @@ class _Table:
         if len(fields) != len(self.columns):
             self.fail(f"has {len(fields)} columns, the names above are {len(self.columns)}")
         fields.append(b"")
-        if fields[self.event] not in _EVENTS:
+        if fields[self.plain.event] not in _EVENTS:
             fields = [content.strip() for content in fields]
         return fields
 
     def row(self, fields: list[bytes]) -> None:
-        event, name = fields[self.event], fields[self.window]
-        cycle = fields[self.cycle]
-        # Numbers of the two hot columns are read here, without a call, where nothing is strange.
-        time = int(cycle) if cycle.isdigit() and len(cycle) < 19 else self.number(cycle, _CYCLE)
+        plain = self.plain
+        event, name = fields[plain.event], fields[plain.window]
+        time = self.number(fields[plain.cycle], _CYCLE)
         if event in _ACCESSES:
-            text = fields[self.register]
-            if text.isdigit() and len(text) < 4:
-                register = int(text)
-            else:
-                register = self.number(text, _OTHER, "register")
+            register = self.number(fields[plain.register], _OTHER, "register")
             window = self.events.access(name, time, register)
             if event == b"write":
-                self.write(fields[self.lanes], fields[self.values], window, time, register)
+                values = fields[plain.values].decode("latin-1")
+                self.write(fields[plain.lanes], values, window, time, register)
             else:
                 self.recording.read(window, time, register)
         elif event == b"alloc":
@@ -163,7 +184,7 @@ class _Table:
         place = Place(given("unit"), given("part") or 0)
         self.events.alloc(name, time, size, origin, place, given("entry"))
 
-    def write(self, lanes: bytes, text: bytes, window: Window, time: int, register: int) -> None:
+    def write(self, lanes: bytes, text: str, window: Window, time: int, register: int) -> None:
         mask = self.masks.get(lanes)
         if mask is None:
             mask = self.hexadecimal(lanes, "lanes", self.recording.lanes)
@@ -172,9 +193,9 @@ class _Table:
             if len(self.masks) < _MOST_MASKS:
                 self.masks[lanes] = mask
         count = mask.bit_count()
-        if len(text) == 9 * count - 1:
+        if len(text) == 9 * count - 1 and text[8::9] == _SPACES[count]:
             try:
-                packed = unhexlify(text.replace(b" ", b""))
+                packed = bytes.fromhex(text)
             except ValueError:
                 packed = b""
             if len(packed) == 4 * count:
@@ -182,7 +203,9 @@ class _Table:
                 values.byteswap()
                 self.recording.write(window, time, register, mask, values)
                 return
-        numbers = [self.hexadecimal(number, "values", 32) for number in text.split()]
+        numbers = [
+            self.hexadecimal(number, "values", 32) for number in text.encode("latin-1").split()
+        ]
         if len(numbers) == 1:
             numbers *= count
         if len(numbers) != count:
