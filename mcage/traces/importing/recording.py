@@ -71,7 +71,7 @@ class Recording:
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
-        self.lanes = 0
+        self.lanes = self._every_lane = 0
         self.period = 1
         self.granularity = 1
         self.windows: list[Window] = []
@@ -94,7 +94,7 @@ class Recording:
         """Say how many lanes a register has, before the first window."""
         if lanes not in (32, 64) or self.lanes not in (0, lanes):
             raise ValueError(f"{lanes} lanes after {self.lanes}")
-        self.lanes = lanes
+        self.lanes, self._every_lane = lanes, (1 << lanes) - 1
 
     def open_window(
         self,
@@ -331,14 +331,12 @@ class Recording:
     def _store(
         self, window: Window, time: int, register: int, lanes: int, values: "Values"
     ) -> tuple[bytes, bytes]:
-        packed = bytes(values)
-        if len(packed) != 4 * lanes.bit_count() or lanes >> self.lanes:
-            raise ValueError(f"{len(packed)} bytes for the lanes {lanes:#x}")
-        whole = packed
-        if len(packed) < 4 * self.lanes:
-            content = bytearray(window.contents.get(register) or bytes(4 * self.lanes))
-            np.frombuffer(content, "<u4")[_numbers(lanes)] = np.frombuffer(packed, "<u4")
-            whole = bytes(content)
+        whole = packed = bytes(values)
+        if lanes != self._every_lane or len(packed) != 4 * self.lanes:
+            if len(packed) != 4 * lanes.bit_count() or lanes >> self.lanes:
+                raise ValueError(f"{len(packed)} bytes for the lanes {lanes:#x}")
+            before = window.contents.get(register) or bytes(4 * self.lanes)
+            whole = _overwritten(before, lanes, packed)
         window.contents[register] = whole
         row = self._rows.setdefault(whole, len(self._rows))
         self._keep(
@@ -368,6 +366,22 @@ def _holds(content: bytes, lanes: int, packed: bytes) -> bool:
     if len(packed) == len(content):
         return content == packed
     return np.frombuffer(content, "<u4")[_numbers(lanes)].tobytes() == packed
+
+
+def _overwritten(content: bytes, lanes: int, packed: bytes) -> bytes:
+    """Content of a register after a write of some lanes."""
+    first, end = _span(lanes)
+    if len(packed) == end - first:
+        return content[:first] + packed + content[end:]
+    whole = bytearray(content)
+    np.frombuffer(whole, "<u4")[_numbers(lanes)] = np.frombuffer(packed, "<u4")
+    return bytes(whole)
+
+
+@lru_cache(4096)
+def _span(lanes: int) -> tuple[int, int]:
+    """Bytes from the first lane of a mask to the end of the last."""
+    return 4 * ((lanes & -lanes).bit_length() - 1), 4 * lanes.bit_length()
 
 
 @lru_cache(4096)

@@ -11,7 +11,7 @@ from mcage.errors import UserError
 from mcage.files.inputs import MIB, open_regular
 from mcage.plain_text import shown_path
 
-BLOCK_BYTES = MIB
+BLOCK_BYTES = MIB // 4
 """Uncompressed text that is read at once."""
 
 LONGEST_LINE = 4 * MIB

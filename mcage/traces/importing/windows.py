@@ -65,25 +65,24 @@ class Counted:
         self.most_register = -1
         self._all: Any = blake2b(digest_size=12)
         self._states: Any = blake2b(digest_size=12)
-        self._registers: Any = blake2b(digest_size=12)
+        self._registers = bytearray()
         self._exact: Any = None  # that of all writes, until one is not exact
         self._digests: dict[str, str] = {}
 
     def write(self, register: int, lanes: int, packed: bytes, content: bytes, exact: bool) -> None:
         """Count a write: the values of its lanes, and what the whole register holds after it."""
         written = _HEAD_OF_WRITE.pack(register, lanes) + packed
-        number = bytes((register,))
         self.writes += 1
         self.exact_writes += exact
-        self.lane_writes += lanes.bit_count()
-        self.partial_writes += lanes.bit_count() * 4 < len(content)
+        self.lane_writes += len(packed) // 4
+        self.partial_writes += len(packed) < len(content)
         if self._exact is not None and exact:
             self._exact.update(written)
         elif self._exact is None and not exact:
             self._exact = self._all.copy()
         self._all.update(written)
-        self._states.update(number + content)
-        self._registers.update(number)
+        self._states.update(written[:1] + content)
+        self._registers.append(register)
 
     def facts(self) -> dict[str, Any]:
         """Numbers and digests by name."""
@@ -95,11 +94,13 @@ class Counted:
         """Keep the digests only as text, which is smaller."""
         if self._digests:
             return
-        digests = (self._all, self._exact or self._all, self._states, self._registers)
+        registers = blake2b(self._registers, digest_size=12)
+        digests = (self._all, self._exact or self._all, self._states, registers)
         names = ("digest", "digest_of_exact", "state_digest", "registers_written")
         texts = (digest.hexdigest() for digest in digests)
         self._digests = dict(zip(names, texts, strict=True))
-        self._all = self._exact = self._states = self._registers = None
+        self._all = self._exact = self._states = None
+        self._registers = bytearray()
 
 
 @dataclass(eq=False, slots=True)

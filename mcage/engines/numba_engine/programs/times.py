@@ -179,6 +179,7 @@ def times_of_entries(
     ones, powered : int64[n, components, 32]
         Added to.
     """
+    shown.met[:] = 0  # of the entries before, whose numbers are the same
     for entry in range(len(ones)):
         records, whole, merged = False, False, 0
         for pass_ in range(len(first)):

@@ -69,6 +69,24 @@ def test_windows_without_allocations_last_from_first_to_last_access(tmp_path):
     assert trace.geometry.components == 32
 
 
+def test_strange_lines_are_read_as_all_others(recorded, tmp_path):
+    """Spaces, quotes, comments and empty lines take another way through the importer."""
+    head, _, rows = plain_table(recorded).partition("\n0,")
+    lines = ("0," + rows).splitlines()
+    for place in range(0, len(lines), 3):
+        cycle, event, rest = lines[place].split(",", 2)
+        lines[place] = f"{cycle} , {event},{rest}" if place % 2 else f'{cycle},"{event}",{rest}'
+    lines.insert(2, "\n# a note: 1,write,w0,")
+    result = table(tmp_path, "\n".join(lines), head + "\n")
+    assert_same_events(only_trace(result, tmp_path), recorded)
+
+
+def test_digits_belong_to_the_value_that_they_stand_with(tmp_path):
+    values = ["00000001"] * 30
+    rows = f"0,write,a,0,,{' '.join(['0000005', '000000006', *values])},\n"
+    assert only_trace(table(tmp_path, rows), tmp_path).values[0, :3].tolist() == [5, 6, 1]
+
+
 def test_values_are_one_for_all_lanes_or_one_for_each(tmp_path):
     result = table(tmp_path, "0,write,a,0,,0xdeadbeef,\n1,write,a,0,5,1 2,\n")
     trace = only_trace(result, tmp_path)

@@ -99,7 +99,8 @@ def _events(block: bytes, begin: Places, end: Places) -> Places:
     head, tail = (fours[np.minimum(begin + shift, last)] for shift in (0, 1))
     read = (length == len(b"read")) & (head == _number(b"read"))
     write = (length == len(b"write")) & (head == _number(b"writ")) & (tail == _number(b"rite"))
-    return READ * read + WRITE * write
+    named: Places = READ * read + WRITE * write
+    return named
 
 
 def _number(four: bytes) -> int:

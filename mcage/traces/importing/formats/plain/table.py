@@ -60,7 +60,7 @@ class _Table:
         self.source, self.recording = source, recording
         self.line = 0
         self.columns: dict[str, int] = {}
-        self.masks: dict[bytes, int] = {}
+        self.masks: dict[bytes, tuple[int, int]] = {}
         self.events = PlainEvents(recording, self.fail)
 
     def read(self) -> None:
@@ -134,7 +134,7 @@ class _Table:
             self.fail("no line '# lanes: 32' or '# lanes: 64' before the names of the columns")
         self.columns = {name: number for number, name in enumerate(names)}
         self.plain = Columns(*(self.columns.get(name, -1) for name in Columns._fields))
-        self.masks = {b"": (1 << self.recording.lanes) - 1}
+        self.masks = {b"": ((1 << self.recording.lanes) - 1, self.recording.lanes)}
 
     def fields(self, text: bytes) -> list[bytes]:
         """Fields of a row, and an empty one at the end for the columns that the file lacks."""
@@ -185,14 +185,7 @@ class _Table:
         self.events.alloc(name, time, size, origin, place, given("entry"))
 
     def write(self, lanes: bytes, text: str, window: Window, time: int, register: int) -> None:
-        mask = self.masks.get(lanes)
-        if mask is None:
-            mask = self.hexadecimal(lanes, "lanes", self.recording.lanes)
-            if not mask:
-                self.fail("a write without lanes; leave it out")
-            if len(self.masks) < _MOST_MASKS:
-                self.masks[lanes] = mask
-        count = mask.bit_count()
+        mask, count = self.masks.get(lanes) or self.mask(lanes)
         if len(text) == 9 * count - 1 and text[8::9] == _SPACES[count]:
             try:
                 packed = bytes.fromhex(text)
@@ -211,6 +204,15 @@ class _Table:
         if len(numbers) != count:
             self.fail(f"has {len(numbers)} values for {count} lanes")
         self.recording.write(window, time, register, mask, array("I", numbers))
+
+    def mask(self, lanes: bytes) -> tuple[int, int]:
+        """A set of lanes, and how many they are."""
+        mask = self.hexadecimal(lanes, "lanes", self.recording.lanes)
+        if not mask:
+            self.fail("a write without lanes; leave it out")
+        if len(self.masks) < _MOST_MASKS:
+            self.masks[lanes] = mask, mask.bit_count()
+        return mask, mask.bit_count()
 
     def number(self, text: bytes, largest: int, column: str = "cycle") -> int:
         if text.isdigit() and len(text) < 20:
