@@ -138,7 +138,7 @@ def test_an_excerpt_of_a_real_trace(name):
 
 @pytest.mark.parametrize(
     ("kernel", "slots", "generations"),
-    [("RadixSort", 2, 2), ("BlackScholes", 4, 1), ("Reduction", 16, 2)],
+    [("RadixSort", 1, 1), ("BlackScholes", 4, 1), ("Reduction", 16, 2)],
 )
 def test_longer_excerpts(kernel, slots, generations):
     """Two kernels, few large windows, and sixteen slots; too much for kernels on the host."""

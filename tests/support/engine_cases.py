@@ -96,13 +96,15 @@ def with_full_masks(trace):
 
 
 def with_first_slots(trace, slots):
-    """The same trace, but only the windows of its first slots."""
+    """The same trace, but only the windows of its first slots, and the values that they write."""
     kept_event = trace.slot < slots
     kept_window = kept_event[trace.alloc_event]
     columns = {c.attribute: getattr(trace, c.attribute)[kept_event] for c in EVENT_COLUMNS}
     columns |= {c.attribute: getattr(trace, c.attribute)[kept_window] for c in ALLOC_COLUMNS}
     columns["alloc_event"] = np.flatnonzero(columns["kind"] == ALLOC).astype(np.uint32)
-    return dataclasses.replace(trace, **columns)
+    (_, *used), places = np.unique(columns["value"], return_inverse=True)  # -1 but for writes
+    columns["value"] = (places - 1).astype(trace.value.dtype)
+    return dataclasses.replace(trace, values=trace.values[used], **columns)
 
 
 def rotation_comes_back(trace):
