@@ -80,17 +80,19 @@ def _mark() -> Path:
 def compile_all() -> None:
     """Compile what lives of redirected slices need, in an order in which neither process waits.
 
-    Where registers live is asked for first of all, and comes last here.
+    Where registers live is asked for first of all, and comes last here. What lives need besides is
+    many short functions, for which processes have no locks: it is here early, before the first
+    process asks for it.
     """
     engine, trace = NumbaEngine(), first_generations(bundled_trace(KERNEL), 1)
     rotating, other = (prepare(trace, TECHNIQUES[technique]) for technique in REDIRECTING)
-    for step in later_steps(engine, rotating):
+    search, *steps = later_steps(engine, rotating)[1:]
+    search()
+    Sweep(SweepSpec.from_mapping(FEW_LIVES), engine).compute(0, FEW_LIVES["instances"])
+    for step in (*steps, *later_steps(engine, other)):
         step()
     assert isinstance(rotating, RedirectedReplay)
     engine.compile_cell_times(rotating)
-    Sweep(SweepSpec.from_mapping(FEW_LIVES), engine).compute(0, FEW_LIVES["instances"])
-    for step in later_steps(engine, other):
-        step()
     engine.count(rotating, fault_free_maps())
     _mark().touch()
 
