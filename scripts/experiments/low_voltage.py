@@ -2,13 +2,13 @@
 
     python scripts/experiments/low_voltage.py results
 
-Computes the sweeps that are not in the folder yet (an hour on two cores), then writes
-`results/low-voltage/*.csv`, `docs/figures/low-voltage-*.png`, and the tables of
+Computes the sweeps that are not in the folder yet (three quarters of an hour on two cores), then
+writes `results/low-voltage/*.csv`, `docs/figures/low-voltage-*.png`, and the tables of
 `docs/low-voltage.md`, which stand between comments there: for the scenarios of the paper, and for
 the slope that was measured. `--slope` and `--only-further` select some of it. `--further` adds a
 column of other physics to the last table, such as
 
-    --further "growth 2:life.vmin_coefficient=2.0"
+    --further "spread 2 mV:aging.nbti_spread_mv=2.0"
 """
 
 import argparse
@@ -81,11 +81,14 @@ class Slope:
         Low voltages of the energies.
     mark : str
         What files, figures and tables bear in addition.
+    releases : tuple of str
+        Ways to release windows.
     """
 
     scenarios: tuple[str, ...]
     low_volts: tuple[float, ...]
     mark: str
+    releases: tuple[str, ...]
 
     def table(self, name: str) -> str:
         """Name of a table of the page."""
@@ -98,12 +101,16 @@ class Slope:
 
 SLOPES = {
     "published": Slope(
-        PUBLISHED, (*(round(0.39 + 0.01 * step, 3) for step in range(20)), 0.6, 0.65, 0.7), ""
+        PUBLISHED,
+        (*(round(0.39 + 0.01 * step, 3) for step in range(20)), 0.6, 0.65, 0.7),
+        "",
+        RELEASES,
     ),
     "measured": Slope(
         ("measured",),
         (*(round(0.50 + 0.01 * step, 3) for step in range(13)), 0.65, 0.7),
         "measured",
+        ("wavefront",),
     ),
 }
 
@@ -147,7 +154,7 @@ def show_slope(slope: Slope, folder: Path, instances: int, energy_instances: int
             workload={"release": release},
             life={"vmin_coefficient": coefficient},
         )
-        for release in RELEASES
+        for release in slope.releases
         for aging, coefficient in AGING.items()
     }
     voltages = swept(
@@ -156,7 +163,7 @@ def show_slope(slope: Slope, folder: Path, instances: int, energy_instances: int
         scenarios=[slope.scenarios[0]],
         vdd_volts=list(slope.low_volts),
     )
-    lines = [line for release in RELEASES for line in life_lines(release, survival)]
+    lines = [line for release in slope.releases for line in life_lines(release, survival)]
     points = list(energy_points(voltages))
     write_csv(CSV / f"{slope.file('lives')}.csv", [_row(line) for line in lines])
     write_csv(CSV / f"{slope.file('energy')}.csv", [_row(point) for point in points])
@@ -165,7 +172,9 @@ def show_slope(slope: Slope, folder: Path, instances: int, energy_instances: int
         save(picture, FIGURES / f"{slope.file('low-voltage-life')}.png")
         picture = energy_figure(slope, points)
         save(picture, FIGURES / f"{slope.file('low-voltage-energy')}.png")
-    tables = {slope.table(f"lives {release}"): life_table(lines, release) for release in RELEASES}
+    tables = {
+        slope.table(f"lives {release}"): life_table(lines, release) for release in slope.releases
+    }
     tables[slope.table("equal energy")] = energy_table(points)
     bring_up_to_date(PAGE, tables)
 
@@ -386,15 +395,12 @@ def energy_table(points: list[EnergyPoint]) -> str:
 
 
 def survival_figure(slope: Slope, survival: dict[tuple[str, str], Path]) -> Figure:
-    """Curves with aging, and dotted without: a row for each way to release windows.
-
-    Of a single scenario, they stand side by side.
-    """
-    wide = len(slope.scenarios) > 1
-    figure = Figure(figsize=(7.8, 5.6 if wide else 3.2), layout="constrained")
-    shape = (len(RELEASES), len(slope.scenarios)) if wide else (1, len(RELEASES))
-    grid = figure.subplots(*shape, sharex=True, sharey=True, squeeze=False)
-    for axes_of_row, release in zip(grid if wide else grid.T, RELEASES, strict=True):
+    """Curves with aging, and dotted without: a row for each way to release windows."""
+    rows, columns = len(slope.releases), len(slope.scenarios)
+    size = (7.8, 2.8 * rows) if columns > 1 else (5.6, 3.4)
+    figure = Figure(figsize=size, layout="constrained")
+    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    for axes_of_row, release in zip(grid, slope.releases, strict=True):
         aged, without_growth = (_lives(survival[release, aging]) for aging in AGING)
         for axes, (setting, cases) in zip(axes_of_row, aged.items(), strict=True):
             draw_survival(axes, cases, COLOURS)

@@ -5,7 +5,17 @@ import math
 import re
 
 import pytest
-from low_voltage import CSV, PAGE, REFERENCE, EnergyPoint, LifeLine, energy_table, life_table
+from low_voltage import (
+    CSV,
+    PAGE,
+    REFERENCE,
+    SLOPES,
+    EnergyPoint,
+    LifeLine,
+    energy_table,
+    further_physics,
+    life_table,
+)
 
 from mcage.stats.estimates import Estimate
 
@@ -81,14 +91,48 @@ def test_lives_by_hand():
     assert "rrcd+pg" not in life_table([line], "work-group")
 
 
-@pytest.mark.parametrize("release", ["work-group", "wavefront"])
-def test_the_page_shows_the_committed_lives(release):
+def test_other_physics_of_an_option():
+    given = "two things:life.vmin_coefficient=2.0, faults.arrays = '64x256',life.epochs=12"
+    sections = {"life": {"vmin_coefficient": 2.0, "epochs": 12}, "faults": {"arrays": "64x256"}}
+    assert further_physics(given) == ("two things", sections)
+
+
+def shown_on_the_page(name):
     page = PAGE.read_text(encoding="utf-8")
-    table = re.search(rf"<!-- lives {release} -->\n(.*?)<!-- end", page, re.DOTALL)[1]
-    shown = [line.strip("|").split("|") for line in table.splitlines()[2:]]
-    with (CSV / "lives.csv").open(encoding="utf-8", newline="") as file:
-        lines = [line for line in csv.DictReader(file) if line["release"] == release]
-    assert len(shown) == len(lines) == 21
+    table = re.search(rf"<!-- {name} -->\n(.*?)<!-- end", page, re.DOTALL)[1]
+    return [line.strip("|").split("|") for line in table.splitlines()[2:]]
+
+
+def committed(name):
+    with (CSV / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return [*csv.DictReader(file)]
+
+
+def test_the_page_shows_the_committed_years_of_other_physics():
+    lines = committed("further")
+    physics = [*dict.fromkeys(line["physics"] for line in lines)]
+    shown = shown_on_the_page("further")
+    assert len(lines) == len(shown) * len(physics)
+    assert physics[:3] == ["as above", "growth 0", "growth 2"]
+    for name, technique, *years in ([cell.strip() for cell in row] for row in shown):
+        for which, text in zip(physics, years, strict=True):
+            (line,) = [
+                line
+                for line in lines
+                if (line["physics"], line["scenario"]) == (which, name)
+                and technique == f"`{line['technique']}`"
+            ]
+            assert float(text.split("±")[0]) == pytest.approx(float(line["years_value"]), abs=0.06)
+
+
+@pytest.mark.parametrize(
+    ("slope", "release"),
+    [(slope, release) for slope in SLOPES.values() for release in slope.releases],
+)
+def test_the_page_shows_the_committed_lives(slope, release):
+    shown = shown_on_the_page(slope.table(f"lives {release}"))
+    lines = [line for line in committed(slope.file("lives")) if line["release"] == release]
+    assert len(shown) == len(lines) == 7 * len(slope.scenarios)
     for cells_shown, line in zip(shown, lines, strict=True):
         setting, technique, *_, reach, years, lost, more = (cell.strip() for cell in cells_shown)
         assert setting == f"{line['scenario']} {float(line['vdd_volts']):g} V"
