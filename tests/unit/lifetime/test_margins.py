@@ -25,6 +25,7 @@ from mcage.aging.pbti import Pbti
 from mcage.aging.traps import TrapLaw
 from mcage.lifetime.end_cause import EndCause
 from mcage.lifetime.limits import CellLimits
+from mcage.lifetime.luck import SliceLuck
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.techniques import TECHNIQUES
 from mcage.variation import NewSlices
@@ -134,3 +135,8 @@ def test_traps_of_pull_downs_are_their_own():
     # With forty weak cells, two are unlucky enough to fail sooner than all of them do alike.
     assert lucky.end.seconds[0] < 0.8 * alike.end.seconds[0]
     assert lucky.end.seconds.tolist() == again.end.seconds.tolist()
+    scores = SliceLuck(1, np.array([4]), 3000).scores_of_cells(
+        np.zeros(3000, np.int64), np.arange(3000), True
+    )
+    assert abs(np.corrcoef(scores) - np.eye(4)).max() < 0.08
+    assert abs(scores.std(axis=1) - 1).max() < 0.05
