@@ -1,13 +1,15 @@
-"""Do traces drawn from a profile replay like the recorded ones?
+"""Are traces drawn from a profile like the recorded ones, and do they replay like them?
 
-For each bundled trace and each technique: its profile, a trace drawn from it, and both replayed on
-the same fault maps at a low Vdd. Prints by trace the largest difference among the techniques.
+For each bundled trace: its profile, and a trace drawn from it by each seed. Prints by trace the
+largest difference of each kind of statistic (of shares; of other numbers relative to them; of
+levels relative to their mean), or, of replays on the same fault maps at a low Vdd, the largest
+among the techniques.
 
-    python scripts/validation/check_synthesis.py [--seeds N] [--details] [trace ...]
+    python scripts/validation/check_synthesis.py [--seeds N] [--statistics | --details] [trace ...]
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from mcage.studies.single_replay import replay
 from mcage.techniques import TECHNIQUES, Technique
 from mcage.traces import KERNELS, Trace, open_trace
 from mcage.traces.profiles.characterizing.characterize import characterize
+from mcage.traces.profiles.profile import Profile
 from mcage.traces.profiles.synthesizing.synthesize import synthesize
 from mcage.variation.fault_map import fault_map
 from mcage.variation.fault_model import fault_model
@@ -34,6 +37,55 @@ QUANTITIES = {
     "regular": "writes that stay in their home, share of all writes",
     "slowdown": "slowdown",
 }
+
+
+STATISTICS = (
+    "windows.lifetime_cycles",
+    "windows.allocation_interval_cycles",
+    "concurrency",
+    "rates",
+    "patterns",
+    "patterns.warped_compression",
+    "divergence",
+    "bits.ones",
+    "bits.neighbours_differ",
+    "bits.value_before_differs",
+    "lifetimes.write_to_next_write_cycles",
+    "lifetimes.write_to_last_read_cycles",
+    "lifetimes.reads_per_value",
+)
+"""Keys of the statistics of a profile; a longer key takes what it names from a shorter one."""
+
+
+def of_statistics(recorded: Profile, seed: int) -> dict[str, float]:
+    """Largest difference of a drawn trace from its profile, by the keys of `STATISTICS`."""
+    before, after = (
+        dict(numbers_of(each.statistics))
+        for each in (recorded, characterize(synthesize(recorded, seed)))
+    )
+    largest = dict.fromkeys(STATISTICS, 0.0)
+    for names, numbers in before.items():
+        apart = np.abs(after[names] - numbers).max() / max(np.abs(numbers).mean(), 1)
+        if key := key_of(names, STATISTICS):
+            largest[key] = max(largest[key], float(apart))
+    return largest
+
+
+def numbers_of(
+    statistics: dict[str, Any], before: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], NDArray[np.float64]]]:
+    """Every list of numbers of the statistics, by the names that lead to it."""
+    for key, value in statistics.items():
+        if isinstance(value, dict):
+            yield from numbers_of(value, (*before, key))
+        else:
+            yield (*before, key), np.atleast_1d(np.asarray(value, float))
+
+
+def key_of(names: tuple[str, ...], keys: Container[str]) -> str | None:
+    """The longest of the keys that leads to a number; patterns are left out for bits."""
+    names = ("bits", names[2]) if names[0] == "bits" else names
+    return next((key for key in (".".join(names[:2]), names[0]) if key in keys), None)
 
 
 def fault_maps(trace: Trace) -> NDArray[np.uint8]:
@@ -87,25 +139,35 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("traces", nargs="*", default=list(KERNELS))
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--statistics", action="store_true", help="instead of replays")
     parser.add_argument("--details", action="store_true", help="print each technique, too")
     given = parser.parse_args()
-    print(f"{'':32}" + "".join(f"{key:>12}" for key in QUANTITIES))
-    worst = dict.fromkeys(QUANTITIES, 0.0)
+    keys = STATISTICS if given.statistics else tuple(QUANTITIES)
+    print(f"{'':22}" + "".join(f"{key.rpartition('.')[2][:11]:>12}" for key in keys))
+    worst = dict.fromkeys(keys, 0.0)
     for name in given.traces:
-        largest = dict.fromkeys(QUANTITIES, 0.0)
-        for seed in range(given.seeds):
-            for technique, apart in differences(open_trace(name), seed):
-                if given.details:
-                    _print(f"  {technique}", apart)
-                for key in QUANTITIES:
-                    largest[key] = max(largest[key], apart[key], -apart[key])
+        largest = dict.fromkeys(keys, 0.0)
+        for apart in _apart(open_trace(name), given):
+            largest = {key: max(largest[key], apart[key], -apart[key]) for key in keys}
         _print(name, largest)
-        worst = {key: max(worst[key], largest[key]) for key in QUANTITIES}
+        worst = {key: max(worst[key], largest[key]) for key in keys}
     _print("largest", worst)
 
 
+def _apart(recorded: Trace, given: argparse.Namespace) -> Iterator[dict[str, float]]:
+    profile = characterize(recorded) if given.statistics else None
+    for seed in range(given.seeds):
+        if profile is not None:
+            yield of_statistics(profile, seed)
+            continue
+        for technique, apart in differences(recorded, seed):
+            if given.details:
+                _print(f"  {technique}", apart)
+            yield apart
+
+
 def _print(name: str, numbers: dict[str, float]) -> None:
-    print(f"{name:32}" + "".join(f"{number:12.4f}" for number in numbers.values()), flush=True)
+    print(f"{name:22}" + "".join(f"{number:12.4f}" for number in numbers.values()), flush=True)
 
 
 if __name__ == "__main__":

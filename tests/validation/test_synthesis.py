@@ -7,13 +7,13 @@ from mcage.traces import bundled_trace
 
 TECHNIQUES = ("baseline", "rc", "wc", "argo", "gr-guard", "rrcd", "rrcd+rc+rar")
 BOUNDS = {
-    "zero": 0.1,
-    "one": 0.15,
-    "dvth": 0.15,
-    "spilled": 0.05,
-    "redirected": 0.1,
-    "regular": 0.1,
-    "slowdown": 0.05,
+    "zero": 0.06,
+    "one": 0.1,
+    "dvth": 0.08,
+    "spilled": 0.02,
+    "redirected": 0.02,
+    "regular": 0.02,
+    "slowdown": 0.02,
 }
 
 

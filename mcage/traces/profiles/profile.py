@@ -15,26 +15,47 @@ from mcage.files.inputs import MIB, UnreadableFileError, read_regular
 from mcage.geometry import COMPONENT_BITS, SliceGeometry
 from mcage.plain_text import shown, shown_path
 
-FORMAT: Literal["mcage profile 1"] = "mcage profile 1"
+FORMAT: Literal["mcage profile 2"] = "mcage profile 2"
 MOST_BYTES = 64 * MIB
 """Largest file of a profile."""
 
 _XZ = b"\xfd7zXZ"
 
-STEPS = 10
-"""Writes of a register in a window that are told apart by their number; the others are `LATER`,
-but for the last."""
-BEFORE, LATER, LAST = 0, STEPS + 1, STEPS + 2
+BEFORE, LAST = 0, 255
+"""Steps of what a register holds before its first write, and of its last write in a window."""
 
-Pattern = Literal["none", "constant", "single-delta", "double-delta", "other"]
-PATTERNS: tuple[Pattern, ...] = ("constant", "single-delta", "double-delta", "other", "none")
-"""Names of patterns by their codes; the last is of what no write has left."""
+Pattern = Literal[
+    "none", "constant", "single-delta", "double-delta", "byte-deltas", "two-byte-deltas", "other"
+]
+PATTERNS: tuple[Pattern, ...] = (
+    "constant",
+    "single-delta",
+    "double-delta",
+    "byte-deltas",
+    "two-byte-deltas",
+    "other",
+    "none",
+)
+"""Names of patterns by their codes; the last is of what no write has left. The patterns of a trace
+that are not regular are told apart by the width of their differences from lane 0."""
+REGULAR = 3
+"""Number of patterns that are compressible: the first ones."""
 
 Share = Annotated[float, Field(ge=0, le=1)]
-Bits = Annotated[tuple[Share, ...], Field(min_length=COMPONENT_BITS, max_length=COMPONENT_BITS)]
+Bits = (
+    Share
+    | Annotated[tuple[Share, ...], Field(min_length=COMPONENT_BITS, max_length=COMPONENT_BITS)]
+)
+Signed = Annotated[float, Field(ge=-1, le=1)]
+SignedBits = (
+    Signed
+    | Annotated[tuple[Signed, ...], Field(min_length=COMPONENT_BITS, max_length=COMPONENT_BITS)]
+)
+"""A number for each bit, the least significant first; one number stands for 32 equal ones."""
 Numbers = Annotated[tuple[Annotated[float, Field(ge=0, le=2**31)], ...], Field(min_length=1)]
 Shares = Annotated[tuple[Share, ...], Field(min_length=1)]
 Count = Annotated[int, Field(ge=0, le=2**31)]
+Length = Annotated[int, Field(ge=1, le=2**31)]
 
 
 class Part(BaseModel):
@@ -44,36 +65,55 @@ class Part(BaseModel):
 
 
 class Contents(Part):
-    """What registers hold after writes of a kind; a bit's plane is that bit in all lanes."""
+    """What registers hold after writes of a kind.
+
+    A bit's plane is that bit in all lanes that were written (in lane 0 of a regular content). It is
+    '0', '1' or mixed. What it becomes depends on what it was in the value before of the register.
+    """
 
     deltas: tuple[
         tuple[Annotated[int, Field(ge=-1, le=31)], Annotated[int, Field(ge=-1, le=31)], Share], ...
     ] = ()
-    """Exponents of delta_e and delta_b, -1 for a delta of 0, with their share; of compressible
-    patterns."""
-    narrow: tuple[Share, Share] = (0.0, 0.0)
-    """Share of contents whose differences from lane 0 fit a signed byte, and two; of others."""
+    """Exponents of delta_e and delta_b, -1 for a delta of 0, with their share; of regular
+    contents."""
+    same: Share = 0.0
+    """Share of values that equal the one before, of those that share its pattern."""
+    same_deltas: Share = 0.0
+    """Share of the other values that have its deltas, likewise; of regular contents."""
     first_block: Share = 0.0
-    """Share of contents whose first block is compressible, though they are not; of others."""
-    ones: Bits
-    """Probability that a plane that is the same in all lanes is '1'; of a compressible pattern,
-    that lane 0 has '1'."""
-    uniform: Bits
-    """Share of planes that are the same in all lanes; of others."""
-    mixed_ones: Bits
-    """Share of lanes with '1' in the other planes."""
-    neighbours: Bits
+    """Share of contents whose first block is compressible, though they are not."""
+    first: tuple[Bits, Bits] = (0.0, 0.0)
+    """Shares of planes that are '1', and mixed, in the first value of a window."""
+    after: tuple[Bits, Bits] = (0.0, 0.0)
+    """The same in later values."""
+    was_zero: tuple[Bits, Bits] | None = None
+    """The same of planes that were '0'; by default as in `after`."""
+    was_one: tuple[Bits, Bits] | None = None
+    """The same of planes that were '1'."""
+    was_mixed: tuple[Bits, Bits] | None = None
+    """The same of planes that were mixed."""
+    kept: Bits = 0.0
+    """Share of planes that were mixed and stay as they are in every lane."""
+    inverted: Bits = 0.0
+    """Share of planes that were mixed and are inverted in every lane."""
+    mixed_ones: Bits = 0.0
+    """Share of lanes with '1' in planes that become mixed."""
+    neighbours: Bits = 0.0
     """Share of neighbouring lanes that differ in these planes."""
-    kept: Bits
-    """Share of planes that are as after the value before of the same kind."""
+    linked: SignedBits = 0.0
+    """Share of lanes that keep their bit in the other planes that were mixed and still are;
+    negative if they invert it."""
+    again_ones: Bits | None = None
+    """Share of '1' in the other lanes of these planes; by default `mixed_ones`."""
+    again_neighbours: Bits | None = None
+    """Share of neighbours among these lanes that differ; by default `neighbours`."""
 
 
 class Value(Part):
     """Values of a register that were written in the same step, with one pattern and lane mask."""
 
     step: Annotated[int, Field(ge=BEFORE, le=LAST)]
-    """Number of the write in its window; 11 for later ones, 12 for the last of more than ten, 0
-    for what the register holds before its first write."""
+    """Step of the write; 0 of what the register holds before its first write, 255 of the last."""
     pattern: Pattern
     lanes: Annotated[int, Field(ge=0)]
     """Index into the lane masks of the kernel."""
@@ -81,12 +121,13 @@ class Value(Part):
     """Values in the trace."""
     then: dict[int, Share]
     """Shares of the values that follow: index into the values of the register, and share."""
-    held: Numbers
-    """Time to the next write, as a share of that from first to last write: levels."""
-    reads: Numbers
-    """Reads: levels."""
-    last_read: Numbers
-    """Time to the last read, as a share of that to the next write or the end: levels."""
+    lives: Annotated[
+        tuple[tuple[Share, Annotated[float, Field(ge=0, le=2**31)], Share], ...],
+        Field(min_length=1),
+    ]
+    """Equal parts of the values by the length of their lives, the mean of each: time to the next
+    write as a share of that from first to last write; reads; time to the last read as a share of
+    that to the next write or the end."""
     other_reads: Numbers
     """Times to other reads, as shares of that to the last one: levels."""
     contents: Contents | None = None
@@ -97,10 +138,12 @@ class Register(Part):
 
     writes: Numbers
     """Writes in a window: levels."""
-    first_write: Numbers
-    """Time of the first write, as a share of the window's active time: levels."""
-    last_write: Numbers
-    """Time of the last write, likewise."""
+    written: Annotated[tuple[tuple[Share, Share], ...], Field(min_length=1)]
+    """Equal parts of the windows by the time between the first and the last write, the mean of
+    each: times of both, as shares of the window's active time."""
+    steps: tuple[tuple[Length, Length], ...] = ()
+    """Writes of a window but the last, in their order: so many in turn belong to so many steps that
+    repeat; the steps are numbered from 1."""
     values: Annotated[tuple[Value, ...], Field(min_length=1)]
 
 
@@ -126,10 +169,9 @@ class KernelProfile(Part):
     """Cycles from the begin of a launch to an allocation of fresh entries: levels."""
     following: Numbers
     """Cycles from the release of the entries to their next allocation: levels."""
-    together: bool
-    """Whether the windows of a work-group are released together."""
-    tail: Numbers
-    """Cycles from the last access of a window, or of a work-group, to its release: levels."""
+    tail: Numbers | None = None
+    """Cycles from the last access of a window to its release: levels; none where the windows of a
+    work-group are released together."""
     lane_masks: Annotated[tuple[str, ...], Field(min_length=1)]
     """Lanes of writes, hexadecimal; the first is that of all lanes."""
     roles: Annotated[tuple[Role, ...], Field(min_length=1)]
@@ -147,12 +189,17 @@ class Launch(Part):
     work-groups in the order of their allocation."""
     deviation: Numbers
     """The same for a work-group, relative to that mean: levels."""
+    tail: Numbers
+    """Cycles from the last access of a work-group to its release: means as of `active`."""
+    apart: Numbers | None = None
+    """Cycles between the releases of work-groups that others follow, in their order: levels; none
+    where many are not released in the order of their allocation."""
 
 
 class Profile(Part):
     """What a trace is like."""
 
-    format: Literal["mcage profile 1"]
+    format: Literal["mcage profile 2"]
     name: str
     source: dict[str, Any]
     geometry: dict[str, int]

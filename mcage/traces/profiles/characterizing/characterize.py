@@ -1,5 +1,6 @@
 """The profile of a trace."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,9 +8,10 @@ from numpy.typing import NDArray
 
 from mcage.traces.model import Trace
 from mcage.traces.patterns import classify
-from mcage.traces.profiles.characterizing.registers import Seen, register_of
+from mcage.traces.profiles.characterizing.contents import widths_of
+from mcage.traces.profiles.characterizing.registers import Seen, features_of, register_of
 from mcage.traces.profiles.characterizing.statistics import statistics_of
-from mcage.traces.profiles.characterizing.values import Values, values_of
+from mcage.traces.profiles.characterizing.values import values_of
 from mcage.traces.profiles.characterizing.windows import (
     Windows,
     launches_of,
@@ -34,7 +36,21 @@ def characterize(trace: Trace) -> Profile:
     """
     summary = summarize_trace(trace)
     windows, values = windows_of(trace), values_of(trace)
-    code = np.where(values.row < 0, -1, classify(trace.values).code[values.row].astype(np.int64))
+    patterns = classify(trace.values)
+    code = np.where(values.row < 0, -1, patterns.code[values.row].astype(np.int64))
+    widths = widths_of(trace.values, patterns.code)
+    of_values = np.where(values.row < 0, -1, widths[values.row])
+    seen = Seen(
+        values=values,
+        contents=trace.values,
+        geometry=trace.geometry,
+        patterns=patterns,
+        code=of_values,
+        features=features_of(values, trace.values, patterns, of_values, trace.geometry.all_lanes),
+        lanes=np.zeros(len(values.row), np.int64),
+        begin=windows.begin,
+        active=windows.active,
+    )
     return Profile(
         format=FORMAT,
         name=trace.name,
@@ -42,20 +58,18 @@ def characterize(trace: Trace) -> Profile:
         geometry=trace.geometry.described(),
         statistics=statistics_of(trace, summary, windows, values, code),
         kernels=tuple(
-            _kernel(trace, number, windows, values, code) for number in range(len(trace.kernels))
+            _kernel(trace, number, windows, seen) for number in range(len(trace.kernels))
         ),
         launches=launches_of(windows),
         rest=trace.cycles - int(trace.cycle[-1]),
     )
 
 
-def _kernel(
-    trace: Trace, number: int, windows: Windows, values: Values, code: NDArray[np.int64]
-) -> KernelProfile:
-    kernel = trace.kernels[number]
+def _kernel(trace: Trace, number: int, windows: Windows, seen: Seen) -> KernelProfile:
+    kernel, values = trace.kernels[number], seen.values
     of_kernel = windows.kernel[values.window] == number
     masks, lanes = _lanes(values.mask, of_kernel, trace.geometry.all_lanes)
-    seen = Seen(values, trace.values, trace.geometry, code, lanes, windows.begin, windows.active)
+    seen = replace(seen, lanes=lanes)
     members = windows.kernel == number
     roles = []
     for role in np.unique(windows.role[members]):

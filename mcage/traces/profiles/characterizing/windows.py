@@ -13,6 +13,9 @@ from mcage.traces.transforms import last_accesses, release_cycles
 ROLES = 4
 """Most roles of windows by the places of their wavefronts in their work-groups."""
 
+_MOSTLY = 0.9
+"""Share of neighbouring work-groups above which a launch counts as released in turn."""
+
 
 @dataclass(frozen=True, eq=False)
 class Windows:
@@ -122,8 +125,12 @@ def launches_of(windows: Windows) -> tuple[Launch, ...]:
         groups, first = np.unique(windows.group[members], return_index=True)
         in_order = groups[np.argsort(first, kind="stable")]
         active = _longest(windows.active, windows.group)[in_order].astype(np.float64)
-        trend = trend_of(active)
+        trend = trend_of(active, MANY)
         deviation = active / np.maximum(along(trend, len(active)), 1)
+        ends = _longest(windows.end, windows.group)[in_order]
+        followed = len(groups) - len(np.unique(windows.group[members & windows.fresh]))
+        in_turn = followed > 1 and np.mean(np.diff(ends) >= 0) > _MOSTLY
+        tail = _longest(windows.end - windows.begin, windows.group)[in_order] - active
         launches.append(
             Launch(
                 kernel=int(windows.kernel[members][0]),
@@ -131,6 +138,10 @@ def launches_of(windows: Windows) -> tuple[Launch, ...]:
                 gap=max(int(windows.begin[members].min()) - ended, 0),
                 active=tuple(trend),
                 deviation=tuple(levels_of(deviation, MANY)),
+                tail=tuple(trend_of(tail, MANY)),
+                apart=tuple(levels_of(np.diff(np.sort(ends)[:followed]), MANY))
+                if in_turn
+                else None,
             )
         )
         ended = max(ended, int(windows.end[members].max()))
@@ -146,19 +157,17 @@ def times_of(windows: Windows, kernel: int) -> dict[str, object]:
     fresh = windows.fresh[members]
     ends = windows.end[members]
     earliest = np.full(len(sizes), np.iinfo(np.int64).max)
-    latest, quiet = np.zeros(len(sizes), np.int64), np.zeros(len(sizes), np.int64)
+    latest = np.zeros(len(sizes), np.int64)
     np.minimum.at(earliest, group, ends)
     np.maximum.at(latest, group, ends)
     last = (windows.begin + windows.active)[members]
-    np.maximum.at(quiet, group, last)
     together = bool((earliest == latest).all())
     return {
         "wavefronts": tuple(levels_of(sizes, MANY)),
         "open_windows": _most_open(windows.begin[members], ends),
         "first": tuple(levels_of(delay[fresh], MANY)),
         "following": tuple(levels_of(delay[~fresh], MANY)),
-        "together": together,
-        "tail": tuple(levels_of(latest - quiet if together else ends - last, MANY)),
+        "tail": None if together else tuple(levels_of(ends - last, MANY)),
     }
 
 

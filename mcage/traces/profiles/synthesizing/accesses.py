@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.traces.profiles.characterizing.steps import step_of_writes
 from mcage.traces.profiles.levels import chosen, drawn, spread
-from mcage.traces.profiles.profile import BEFORE, LAST, LATER, STEPS, Register, Value
+from mcage.traces.profiles.profile import BEFORE, LAST, Register, Value
 from mcage.traces.profiles.synthesizing.dispatch import whole
 
 
@@ -54,13 +55,14 @@ def accesses_of(
     is_value = number <= writes[:, None]
     window, number = np.nonzero(is_value)
     kind = kinds[is_value]
-    begin = _begins(register, writes, kind, is_value, random) * active[window]
+    lives = _lives(register, writes, kinds, is_value, random)
+    begin = _begins(register, writes, is_value, lives, random) * active[window]
     cycle = np.rint(begin).astype(np.int64)
     following = np.append(cycle[1:], 0)
     final = number == writes[window]
     end = np.where(final, active[window], following)
     latest = np.where(final, end, np.maximum(end - 1, cycle))
-    value, read_cycle = _reads(register, kind, cycle, end - cycle, random)
+    value, read_cycle = _reads(register, kind, cycle, end - cycle, lives, random)
     written = number > 0
     return Accesses(
         window=window[written],
@@ -78,28 +80,16 @@ def _kinds(
     """Kind of each value of each window: int64[windows, most writes + 1]."""
     most = int(writes.max(initial=0))
     kinds = np.zeros((len(writes), most + 1), np.int64)
+    steps = step_of_writes(register.steps, most)
     for number in range(1, most + 1):
-        for step in _steps(number, most):
-            members = np.flatnonzero(_step_is(step, number, writes))
+        for step, is_step in ((steps[number], writes > number), (LAST, writes == number)):
+            members = np.flatnonzero(is_step)
             for before in np.unique(kinds[members, number - 1]):
                 followers = members[kinds[members, number - 1] == before]
-                indices, shares = _followers(register.values, int(before), step)
+                indices, shares = _followers(register.values, int(before), int(step))
                 picked = chosen(shares, spread(random, len(followers)))
                 kinds[followers, number] = np.asarray(indices)[picked]
     return kinds
-
-
-def _steps(number: int, most: int) -> tuple[int, ...]:
-    """Steps that the writes of a number may be."""
-    if number <= STEPS:
-        return (number,)
-    return (LATER, LAST) if number < most else (LAST,)
-
-
-def _step_is(step: int, number: int, writes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    if step == LATER:
-        return writes > number
-    return writes == number if step == LAST else writes >= number
 
 
 def _followers(values: tuple[Value, ...], before: int, step: int) -> tuple[list[int], list[float]]:
@@ -120,22 +110,18 @@ def _followers(values: tuple[Value, ...], before: int, step: int) -> tuple[list[
 def _begins(
     register: Register,
     writes: NDArray[np.int64],
-    kind: NDArray[np.int64],
     is_value: NDArray[np.bool_],
+    lives: NDArray[np.float64],
     random: np.random.Generator,
 ) -> NDArray[np.float64]:
     """Time of each value's write, as a share of its window's active time; 0 of value 0."""
     windows = len(writes)
-    first = drawn(register.first_write, spread(random, windows))
-    last = drawn(register.last_write, spread(random, windows))
-    single = writes == 1
-    first, last = np.where(single, last, np.minimum(first, last)), np.maximum(first, last)
-    held = np.zeros(len(kind))
-    for index, value in enumerate(register.values):
-        members = np.flatnonzero(kind == index)
-        held[members] = drawn(value.held, spread(random, len(members)))
+    parts = np.array(register.written)
+    of_windows = parts[(spread(random, windows) * len(parts)).astype(np.int64)]
+    first, last = of_windows.min(axis=1), of_windows.max(axis=1)
+    first = np.where(writes == 1, last, first)
     times = np.zeros(is_value.shape)
-    times[is_value] = held
+    times[is_value] = lives[:, 0]
     number = np.arange(is_value.shape[1])
     times[(number == 0) | (number >= writes[:, None])] = 0
     until = np.cumsum(times, axis=1)
@@ -147,7 +133,39 @@ def _begins(
     total = np.where(even, np.maximum(writes - 1, 1), until[:, -1])
     at = first[:, None] + (last - first)[:, None] * np.minimum(before / total[:, None], 1)
     at[:, 0] = 0
-    return at[is_value]
+    of_values: NDArray[np.float64] = at[is_value]
+    return of_values
+
+
+def _lives(
+    register: Register,
+    writes: NDArray[np.int64],
+    kinds: NDArray[np.int64],
+    is_value: NDArray[np.bool_],
+    random: np.random.Generator,
+) -> NDArray[np.float64]:
+    """Time to the next write, reads and time to the last read, as in `Value.lives`: [values, 3].
+
+    The times of a window between its first and last write add up to all of that time, so long ones
+    go to windows where there were short ones before.
+    """
+    parts = [np.array(value.lives) for value in register.values]
+    lives = np.zeros((*kinds.shape, 3))
+    elapsed = np.zeros(len(kinds))
+    for number in range(kinds.shape[1]):
+        for final in (False, True):
+            here = is_value[:, number] & ((writes == number) == final)
+            for kind in np.unique(kinds[here, number]):
+                members = np.flatnonzero(here & (kinds[:, number] == kind))
+                members = members[
+                    np.argsort(-elapsed[members] + 1e-9 * random.random(len(members)))
+                ]
+                places = (np.sort(spread(random, len(members))) * len(parts[kind])).astype(np.int64)
+                lives[members, number] = parts[kind][places]
+        if number:
+            elapsed += lives[:, number, 0]
+    of_values: NDArray[np.float64] = lives[is_value]
+    return of_values
 
 
 def _reads(
@@ -155,17 +173,17 @@ def _reads(
     kind: NDArray[np.int64],
     begin: NDArray[np.int64],
     life: NDArray[np.int64],
+    lives: NDArray[np.float64],
     random: np.random.Generator,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Value and cycle of each read."""
+    counts = whole(lives[:, 1], random)
+    last_reads = np.rint(life * lives[:, 2])
     read_values, cycles = [], []
     for index, value in enumerate(register.values):
-        members = np.flatnonzero(kind == index)
-        count = whole(drawn(value.reads, spread(random, len(members))), random)
-        members, count = members[count > 0], count[count > 0]
-        share = drawn(value.last_read, spread(random, len(members)))
-        last = np.rint(life[members] * share)
-        earlier = np.repeat(np.arange(len(members)), count - 1)
+        members = np.flatnonzero((kind == index) & (counts > 0))
+        last = last_reads[members]
+        earlier = np.repeat(np.arange(len(members)), counts[members] - 1)
         share = drawn(value.other_reads, spread(random, len(earlier)))
         read_values += [members, members[earlier]]
         cycles += [begin[members] + last, begin[members[earlier]] + np.rint(last[earlier] * share)]

@@ -1,203 +1,267 @@
-"""Contents of registers, drawn bit by bit: planes that are the same in all lanes, and others."""
+"""Contents of registers, write by write: what the planes of bits become from value to value."""
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcage.geometry import COMPONENT_BITS, SliceGeometry
-from mcage.traces.patterns import GROUP, OTHER, classify, first_block_fits
-from mcage.traces.profiles.levels import chosen, spread
-from mcage.traces.profiles.profile import Contents
+from mcage.traces.patterns import GROUP, classify, first_block_fits
+from mcage.traces.profiles.characterizing.contents import bits_of, states_of, widths_of
+from mcage.traces.profiles.profile import PATTERNS, REGULAR, Contents, Value
+from mcage.traces.profiles.synthesizing.lanes import bernoulli, linked_lanes, word
 
-_BIT = np.arange(COMPONENT_BITS, dtype=np.uint32)
-_STEPS_OF_PROBABILITY = 12
-"""Bits of a probability: one in 4096."""
+_FIRST, _ZERO, _ONE, _MIXED = range(4)
+_STATES = ("first", "was_zero", "was_one", "was_mixed")
+_OF_LANES = {
+    "mixed_ones": "mixed_ones",
+    "neighbours": "neighbours",
+    "linked": "linked",
+    "again_ones": "mixed_ones",
+    "again_neighbours": "neighbours",
+}
+"""Keys of what lanes are drawn by, and those that stand in for missing ones."""
+_BECOMES_ONE, _BECOMES_MIXED, _STAYS, _INVERTS = range(1, 5)
+_BYTE, _TWO_BYTES = PATTERNS.index("byte-deltas"), PATTERNS.index("two-byte-deltas")
+_BITS_OF_WIDTH = np.array([32, 32, 32, 8, 16, 32])
+
+
+@dataclass(frozen=True, eq=False)
+class Writes:
+    """Writes to registers, each register of each window in a row, in the order of time: [n] each.
+
+    Attributes
+    ----------
+    kind : int64
+        Index into the kinds of values.
+    number : int64
+        Number of the write in its window.
+    lanes : uint64
+        Lanes that are written.
+    """
+
+    kind: NDArray[np.int64]
+    number: NDArray[np.int64]
+    lanes: NDArray[np.uint64]
 
 
 def contents_drawn(
-    contents: Contents,
-    pattern: str,
-    window: NDArray[np.int64],
-    geometry: SliceGeometry,
-    random: np.random.Generator,
+    kinds: Sequence[Value], writes: Writes, geometry: SliceGeometry, random: np.random.Generator
 ) -> NDArray[np.uint32]:
-    """Draw contents of a kind: uint32[n, components].
+    """Draw the contents of registers: uint32[n, components].
 
     Parameters
     ----------
-    contents : Contents
-        What they are like.
-    pattern : str
-        Their pattern.
-    window : int64[n]
-        Their windows, in order.
+    kinds : sequence of Value
+        Kinds of values.
+    writes : Writes
+        What is written when.
     geometry : SliceGeometry
         The slice.
     random : Generator
         Where random numbers come from.
     """
-    count = len(window)
-    starts = np.diff(window, prepend=-1) != 0
-    source, complement = _kept(contents, starts, random)
-    base = _planes(np.array(contents.ones), count, random)
-    if pattern != "other":
-        base = _from_sources(base[:, None], source) ^ complement[:, None]
-        return _regular(base, contents, geometry, random)
-    values = np.repeat(base[:, None], geometry.components, axis=1)
-    uniform = np.array(contents.uniform)
-    if (uniform < 1).any():
-        mixed = ~_planes(uniform, count, random)
-        mixed = np.where(mixed == 0, np.uint32(1 << int(uniform.argmin())), mixed)
-        values = np.where(
-            mixed[:, None],
-            values & ~mixed[:, None]
-            | _lanes(contents, count, geometry.components, random) & mixed[:, None],
-            values,
+    tables = _Tables(kinds)
+    count = len(writes.kind)
+    values = np.zeros((count, geometry.components), np.uint32)
+    lane = np.arange(geometry.components, dtype=np.uint64)
+    by_number = np.argsort(writes.number, kind="stable")
+    edges = np.flatnonzero(np.diff(writes.number[by_number], prepend=-1, append=-1))
+    deltas = np.zeros((count, 2), np.int64)
+    for start, end in pairwise(edges.tolist()):
+        rows = by_number[start:end]
+        first = int(writes.number[rows[0]]) == 1
+        lanes = (writes.lanes[rows, None] >> lane & np.uint64(1)).astype(np.bool_)
+        if first:
+            lanes[:] = True
+        before = np.zeros_like(values[rows]) if first else values[rows - 1]
+        pattern = tables.pattern[writes.kind[rows]]
+        alike = np.zeros(len(rows), np.bool_)
+        if not first:
+            alike = pattern == tables.pattern[writes.kind[rows - 1]]
+        step = _Step(tables, writes.kind[rows], before, lanes, first, alike, random)
+        values[rows], deltas[rows] = step.drawn(deltas[rows - 1], geometry)
+    return values
+
+
+class _Tables:
+    """Numbers of all kinds, by kind."""
+
+    def __init__(self, kinds: Sequence[Value]) -> None:
+        nothing = Contents()
+        contents = [kind.contents or nothing for kind in kinds]
+        self.pattern = np.array([PATTERNS.index(kind.pattern) for kind in kinds])
+        self.same = np.array([each.same for each in contents])
+        self.same_deltas = np.array([each.same_deltas for each in contents])
+        self.first_block = np.array([each.first_block for each in contents])
+        self.lanes = {
+            name: _by_bit(
+                [
+                    getattr(each, default if getattr(each, name) is None else name)
+                    for each in contents
+                ]
+            )
+            for name, default in _OF_LANES.items()
+        }
+        # Upper ends of the outcomes: '0' above them all, then '1', mixed, kept, inverted.
+        self.ends = np.zeros((len(kinds), len(_STATES), COMPONENT_BITS, 4))
+        for state, name in enumerate(_STATES):
+            ones, mixed = (
+                _by_bit([(getattr(each, name) or each.after)[place] for each in contents])
+                for place in (0, 1)
+            )
+            stays, inverts = np.zeros_like(mixed), np.zeros_like(mixed)
+            if state == _MIXED:
+                stays = np.minimum(_by_bit([each.kept for each in contents]), mixed)
+                inverts = _by_bit([each.inverted for each in contents])
+                inverts = np.minimum(inverts, mixed - stays)
+            outcomes = np.stack([ones, mixed - stays - inverts, stays, inverts], axis=-1)
+            self.ends[:, state] = np.cumsum(outcomes, axis=-1)
+        self.deltas = [each.deltas or ((-1, -1, 1.0),) for each in contents]
+
+
+def _by_bit(numbers: "list[float | tuple[float, ...]]") -> NDArray[np.float64]:
+    return np.array([np.broadcast_to(each, COMPONENT_BITS) for each in numbers], np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """Writes of one number: the kind, the content before and the lanes of each."""
+
+    tables: _Tables
+    kind: NDArray[np.int64]
+    before: NDArray[np.uint32]
+    lanes: NDArray[np.bool_]
+    first: bool
+    alike: NDArray[np.bool_]
+    random: np.random.Generator
+
+    def drawn(
+        self, deltas_before: NDArray[np.int64], geometry: SliceGeometry
+    ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """Contents, and the exponents of their deltas where they are regular."""
+        values, deltas = self.before.copy(), deltas_before.copy()
+        spread = _spread(self.random, self.kind, 2)
+        changes = ~(self.alike & (spread[:, 0] < self.tables.same[self.kind]))
+        regular = self.tables.pattern[self.kind] < REGULAR
+        rows = np.flatnonzero(changes & regular)
+        if len(rows):
+            keeps = self.alike[rows] & (spread[rows, 1] < self.tables.same_deltas[self.kind[rows]])
+            fresh = self._deltas(rows)
+            deltas[rows] = np.where(keeps[:, None], deltas_before[rows], fresh)
+            base = self._planes(rows, self.before[rows, :1], np.ones((len(rows), 1), np.bool_))
+            values[rows] = _regular(base, deltas[rows], geometry.components)
+        rows = np.flatnonzero(changes & ~regular)
+        if len(rows):
+            lanes = self.lanes[rows]
+            planes = self._planes(rows, self.before[rows], lanes)
+            merged = np.where(lanes, planes, self.before[rows])
+            values[rows] = self._shaped(rows, merged, geometry)
+        return values, deltas
+
+    def _deltas(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        spread = _spread(self.random, self.kind[rows], 1)[:, 0]
+        deltas = np.empty((len(rows), 2), np.int64)
+        for kind in np.unique(self.kind[rows]):
+            members = self.kind[rows] == kind
+            table = np.array(self.tables.deltas[kind])
+            upper = np.cumsum(table[:, 2])
+            picked = np.searchsorted(upper / upper[-1], spread[members], side="right")
+            deltas[members] = table[np.minimum(picked, len(table) - 1), :2]
+        return deltas
+
+    def _planes(
+        self, rows: NDArray[np.int64], before: NDArray[np.uint32], lanes: NDArray[np.bool_]
+    ) -> NDArray[np.uint32]:
+        """What the planes of some writes become, from what they were in the written lanes."""
+        kind = self.kind[rows]
+        zeros, ones, mixed = states_of(before, lanes)
+        state = bits_of(ones) * _ONE + bits_of(zeros) * _ZERO + bits_of(mixed) * _MIXED
+        if self.first:
+            state = np.full_like(state, _FIRST)
+        bit = np.arange(COMPONENT_BITS)
+        ends = self.tables.ends[kind[:, None], state, bit]
+        spread = _spread(self.random, kind, COMPONENT_BITS)
+        below = spread[..., None] < ends
+        outcome = np.where(below.any(axis=-1), below.argmax(axis=-1) + 1, 0)
+        result = word(outcome == _BECOMES_ONE)[:, None] | np.zeros_like(before)
+        result |= word(outcome == _STAYS)[:, None] & before
+        result |= word(outcome == _INVERTS)[:, None] & ~before
+        anew = word(outcome == _BECOMES_MIXED)
+        some_anew = np.flatnonzero(anew)
+        if len(some_anew):
+            drawn = self._mixed_lanes(kind[some_anew], before[some_anew], mixed[some_anew])
+            result[some_anew] |= drawn & anew[some_anew, None]
+        return result
+
+    def _mixed_lanes(
+        self, kind: NDArray[np.int64], before: NDArray[np.uint32], mixed: NDArray[np.uint32]
+    ) -> NDArray[np.uint32]:
+        """Planes that are mixed anew, some lanes as before in those that were mixed."""
+        lanes = before.shape[1]
+        ones, neighbours, linked, again_ones, again_neighbours = (
+            self.tables.lanes[name][kind] for name in _OF_LANES
         )
-    values = _from_sources(values, source) ^ complement[:, None]
-    return _shaped(values, contents, geometry, random)
+        again = bits_of(mixed).astype(np.bool_) & ~self.first
+        drawn = linked_lanes(
+            np.where(again, again_ones, ones),
+            np.where(again, again_neighbours, neighbours),
+            lanes,
+            self.random,
+        )
+        linked = np.where(again, linked, 0)
+        if not linked.any():
+            return drawn
+        keeps = bernoulli(np.abs(linked), lanes, self.random)
+        return drawn & ~keeps | (before ^ word(linked < 0)[:, None]) & keeps
 
-
-def _kept(
-    contents: Contents, starts: NDArray[np.bool_], random: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """Where each plane of each content comes from, [n, 32], and the planes that are inverted.
-
-    A plane is that of the content before more often than two draws agree by chance, or, such as
-    the lowest bit of a counter, less often: it is then inverted.
-    """
-    ones, uniform = np.array(contents.ones), np.array(contents.uniform)
-    alike = uniform**2 * (ones**2 + (1 - ones) ** 2)
-    copied = np.clip((np.array(contents.kept) - alike) / np.maximum(1 - alike, 1e-9), -1, 1)
-    index = np.arange(len(starts))[:, None]
-    varies = alike < 1
-    taken = np.zeros((len(starts), COMPONENT_BITS), np.bool_)
-    taken[:, varies] = _spread_columns(random, len(starts), int(varies.sum())) < np.abs(
-        copied[varies]
-    )
-    taken &= ~starts[:, None]
-    source = np.maximum.accumulate(np.where(taken, 0, index), axis=0)
-    inverted = np.cumsum(taken & (copied < 0), axis=0)
-    parity = (inverted - np.take_along_axis(inverted, source, axis=0)) & 1
-    complement = _word(parity)
-    return source, complement
-
-
-def _from_sources(values: NDArray[np.uint32], source: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """Contents with each plane taken from the content that it comes from."""
-    itself = np.arange(len(values))
-    result = values.copy()
-    for bit in range(COMPONENT_BITS):
-        from_other = np.flatnonzero(source[:, bit] != itself)
-        if len(from_other):
-            plane = np.uint32(1 << bit)
-            taken = values[source[from_other, bit]] & plane
-            result[from_other] = result[from_other] & ~plane | taken
-    return result
-
-
-def _word(bits: NDArray[Any]) -> NDArray[np.uint32]:
-    """Words of bits, the least significant first: [..., 32] to [...]."""
-    return np.bitwise_or.reduce(bits.astype(np.uint32) << _BIT, axis=-1)  # type: ignore[no-any-return]
-
-
-def _planes(
-    shares: NDArray[np.float64], count: int, random: np.random.Generator
-) -> NDArray[np.uint32]:
-    """Words whose bits are 1 in these shares of them, [count]: 32 shares."""
-    words = np.full(count, _word(shares >= 1))
-    varying = np.flatnonzero((shares > 0) & (shares < 1))
-    bits = _spread_columns(random, count, len(varying)) < shares[varying]
-    for bit, column in zip(varying, bits.T, strict=True):
-        words |= column.astype(np.uint32) << np.uint32(bit)
-    return words
-
-
-def _spread_columns(random: np.random.Generator, count: int, columns: int) -> NDArray[np.float64]:
-    """Numbers between 0 and 1, [count, columns]: in each column one in each of equal parts."""
-    order = np.argsort(random.random((count, columns)), axis=0)
-    return (order + random.random((count, columns))) / max(count, 1)
+    def _shaped(
+        self, rows: NDArray[np.int64], values: NDArray[np.uint32], geometry: SliceGeometry
+    ) -> NDArray[np.uint32]:
+        """Contents with differences as narrow as their patterns say, and regular first blocks."""
+        kind, lanes = self.kind[rows], self.lanes[rows]
+        pattern = self.tables.pattern[kind]
+        base = values[:, :1]
+        shift = (32 - _BITS_OF_WIDTH[pattern]).astype(np.uint32)[:, None]
+        difference = ((values - base) << shift).view(np.int32) >> shift.view(np.int32)
+        values = np.where(lanes, base + difference.view(np.uint32), values)
+        first = geometry.block_components
+        wanted = self.tables.first_block[kind]
+        if first < geometry.components and wanted.any():
+            chosen = _spread(self.random, kind, 1)[:, 0] < wanted
+            fitting = np.flatnonzero(chosen & lanes[:, :first].all(axis=1))
+            irregular = fitting[~first_block_fits(values[fitting], geometry, None)]
+            values[irregular, :first] = values[irregular, :1]
+        # By chance too regular, or too narrow: a bit of the last lane makes it what it is to be.
+        is_now = widths_of(values, classify(values).code)
+        bit = np.select([pattern == _BYTE, pattern == _TWO_BYTES], [0, 10], 20)
+        wrong = np.flatnonzero(is_now < pattern)
+        last = lanes.shape[1] - 1 - lanes[wrong, ::-1].argmax(axis=1)
+        values[wrong, last] ^= np.uint32(1) << bit[wrong].astype(np.uint32)
+        return values
 
 
 def _regular(
-    base: NDArray[np.uint32],
-    contents: Contents,
-    geometry: SliceGeometry,
-    random: np.random.Generator,
+    base: NDArray[np.uint32], exponents: NDArray[np.int64], components: int
 ) -> NDArray[np.uint32]:
-    """Contents of a compressible pattern from their lane 0, [n, 1]."""
-    if not contents.deltas:
-        return np.repeat(base, geometry.components, axis=1)
-    picked = chosen([share for _, _, share in contents.deltas], spread(random, len(base)))
-    exponents = np.array([pair[:2] for pair in contents.deltas])
-    deltas = np.where(exponents < 0, 0, 1 << np.maximum(exponents, 0)).astype(np.uint32)[picked]
-    components = np.arange(geometry.components, dtype=np.uint32)
-    group, lane = components // np.uint32(GROUP), components % np.uint32(GROUP)
+    """Regular contents from their lane 0, [n, 1], and the exponents of their deltas, [n, 2]."""
+    deltas = np.where(exponents < 0, 0, 1 << np.maximum(exponents, 0)).astype(np.uint32)
+    place = np.arange(components, dtype=np.uint32)
+    group, lane = place // np.uint32(GROUP), place % np.uint32(GROUP)
     regular: NDArray[np.uint32] = base + deltas[:, :1] * lane + deltas[:, 1:] * group
     return regular
 
 
-def _lanes(
-    contents: Contents, count: int, components: int, random: np.random.Generator
-) -> NDArray[np.uint32]:
-    """Contents whose bits differ from lane to lane, [count, components]."""
-    ones = np.array(contents.mixed_ones)
-    by_chance = 2 * ones * (1 - ones)
-    alike = 1 - np.array(contents.neighbours) / np.maximum(by_chance, 1e-9)
-    alike = np.clip(np.where(by_chance > 0, alike, 0), -1, 1)
-    lanes = bernoulli(ones, (count, components), random)
-    if not alike.any():
-        return lanes
-    linked = bernoulli(np.abs(alike), (count, components), random)
-    inverted = _word(alike < 0)
-    for lane in range(1, components):
-        link = linked[:, lane]
-        lanes[:, lane] = lanes[:, lane] & ~link | (lanes[:, lane - 1] ^ inverted) & link
-    return lanes
-
-
-def bernoulli(
-    shares: NDArray[np.float64], shape: tuple[int, ...], random: np.random.Generator
-) -> NDArray[np.uint32]:
-    """Words whose bits are 1 with these probabilities, each by itself.
-
-    The binary digits of the probabilities are gone through from the last: a random bit that meets a
-    digit 1 by OR and 0 by AND halves what it meets, and adds a half for a 1.
-    """
-    whole = np.rint(shares * (1 << _STEPS_OF_PROBABILITY)).astype(np.int64)
-    words = np.zeros(shape, np.uint32)
-    for step in range(_STEPS_OF_PROBABILITY):
-        digit = _word(whole >> step & 1)
-        if digit or words.any():
-            fair = random.integers(0, 1 << 32, shape, np.uint32)
-            words = words & fair | digit & (words | fair)
-    always = _word(whole >> _STEPS_OF_PROBABILITY)
-    return np.asarray(words | always)
-
-
-def _shaped(
-    values: NDArray[np.uint32],
-    contents: Contents,
-    geometry: SliceGeometry,
-    random: np.random.Generator,
-) -> NDArray[np.uint32]:
-    """Contents with narrow differences and regular first blocks in their shares."""
-    one_byte, two_bytes = contents.narrow
-    wide = max(1 - one_byte - two_bytes, 0.0)
-    width = np.array([8, 16, 32])[
-        chosen([one_byte, two_bytes, max(wide, 1e-12)], spread(random, len(values)))
-    ]
-    shift = (32 - width).astype(np.uint32)[:, None]
-    base = values[:, :1]
-    difference = ((values - base) << shift).view(np.int32) >> shift.view(np.int32)
-    values = base + difference.view(np.uint32)
-    first = geometry.block_components
-    if first < geometry.components and contents.first_block > 0:
-        fitting = np.flatnonzero(spread(random, len(values)) < contents.first_block)
-        regular = first_block_fits(values[fitting], geometry, None)
-        values[fitting[~regular], :first] = values[fitting[~regular], :1]
-    # By chance regular: one bit of the last lane makes it other, as its pattern says.
-    accident = np.flatnonzero(classify(values).code != OTHER)
-    values[accident, -1] ^= np.uint32(1)
-    return values
+def _spread(
+    random: np.random.Generator, kind: NDArray[np.int64], columns: int
+) -> NDArray[np.float64]:
+    """Numbers between 0 and 1, [n, columns]: of each kind, one in each of equal parts."""
+    order = np.argsort(kind[:, None] + random.random((len(kind), columns)), axis=0)
+    _, first, count = np.unique(np.sort(kind), return_index=True, return_counts=True)
+    starts, counts = np.repeat(first, count), np.repeat(count, count)
+    of_place = (np.arange(len(kind)) - starts)[:, None] + random.random((len(kind), columns))
+    numbers = np.empty((len(kind), columns))
+    np.put_along_axis(numbers, order, of_place / counts[:, None], axis=0)
+    return numbers

@@ -8,7 +8,10 @@ from numpy.typing import NDArray
 
 from mcage.traces.profiles.characterizing.windows import role_of
 from mcage.traces.profiles.levels import along, drawn, spread
-from mcage.traces.profiles.profile import KernelProfile, Profile
+from mcage.traces.profiles.profile import KernelProfile, Launch, Profile
+
+_CHOICE = 64
+"""Intervals among which a work-group chooses."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +67,9 @@ def dispatched(
     ]
     for number, (launch, groups) in enumerate(zip(profile.launches, work_groups, strict=True)):
         begin = ended + max(launch.gap, 1) if launches else launch.gap
-        deviation = drawn(launch.deviation, spread(random, groups))
-        active = along(launch.active, groups) * deviation
-        columns = draws[launch.kernel].launch(begin, active)
+        kernel = profile.kernels[launch.kernel]
+        at_once = int(kernel.open_windows / np.mean(kernel.wavefronts))
+        columns = draws[launch.kernel].launch(begin, _Lasting(launch, groups, at_once, random))
         same = np.full((2, columns.shape[1]), [[launch.kernel], [number]])
         launches.append(np.concatenate((same, columns)))
         ended = int(columns[-1].max())
@@ -95,21 +98,23 @@ class _Draws:
         for number, of_role in enumerate(kernel.roles):
             members = np.flatnonzero(role == number)
             self._share[members] = drawn(of_role.active, spread(random, len(members)))
-        tails = drawn(kernel.tail, spread(random, len(role)))
-        self._tail = np.rint(tails).astype(np.int64)
+        self._tail = None
+        if kernel.tail is not None:
+            tails = drawn(kernel.tail, spread(random, len(role)))
+            self._tail = np.rint(tails).astype(np.int64)
 
-    def launch(self, begin: int, active_of: NDArray[np.float64]) -> NDArray[np.int64]:
+    def launch(self, begin: int, lasting: "_Lasting") -> NDArray[np.int64]:
         """Dispatch the next work-groups: group, role, slot, begin, active and end of windows.
 
         Parameters
         ----------
         begin : int
             Cycle in which the launch begins.
-        active_of : float64[work-groups]
-            Cycles from the allocation of each work-group to its last access.
+        lasting : _Lasting
+            How long the work-groups last.
         """
-        these = np.arange(self._done, self._done + len(active_of))
-        self._done += len(active_of)
+        these = np.arange(self._done, self._done + lasting.groups)
+        self._done += lasting.groups
         fresh_delays = iter(np.sort(self._first[these]).tolist())
         free = [(begin, 0, slot) for slot in range(self._most)]
         rows: list[tuple[int, ...]] = []
@@ -120,11 +125,13 @@ class _Draws:
             delay = max(int(self._following[group]), 1) if used else next(fresh_delays)
             at = ready + delay
             share = self._share[windows] / self._share[windows].max(initial=1e-9)
-            active = np.rint(active_of[number] * share).astype(np.int64)
+            active_of, tail_of = lasting.group(number, at)
+            active = np.rint(active_of * share).astype(np.int64)
             last = at + active
-            ends = last + self._tail[windows]
-            if self._kernel.together:
-                ends = np.full(len(windows), last.max() + self._tail[windows[0]])
+            if self._tail is None:
+                ends = np.full(len(windows), last.max() + tail_of)
+            else:
+                ends = last + self._tail[windows]
             ends = np.maximum(ends, at + 1)
             slots = sorted(slot for _, _, slot in taken)
             roles = self._role[windows].tolist()
@@ -133,6 +140,49 @@ class _Draws:
                 rows.append((number, role, slot, at, until, end))
                 heapq.heappush(free, (end, 1, slot))
         return np.array(rows, np.int64).T
+
+
+class _Lasting:
+    """How long the work-groups of a launch last: a trend, and deviations of each from it.
+
+    Work-groups wait for the same memory, so that they are released in turn, at more equal times
+    than durations that know nothing of one another would give. Where a launch does so, a work-group
+    takes one of the next few of the intervals between releases that were drawn: the one that comes
+    closest to the duration that was drawn for it.
+    """
+
+    def __init__(
+        self, launch: Launch, groups: int, at_once: int, random: np.random.Generator
+    ) -> None:
+        self.groups = groups
+        deviation = drawn(launch.deviation, spread(random, groups))
+        self._active = along(launch.active, groups) * deviation
+        self._tail = along(launch.tail, groups)
+        self._latest: float | None = None
+        self._apart: list[float] = []
+        if launch.apart is not None:
+            followed = max(groups - at_once, 1)
+            self._apart = drawn(launch.apart, spread(random, followed - 1)).tolist()
+
+    def group(self, number: int, begin: int) -> tuple[float, int]:
+        """Cycles to the last access of the work-group that begins, and from there to its release.
+
+        Parameters
+        ----------
+        number : int
+            Number of the work-group in its launch; they begin in this order.
+        begin : int
+            Cycle of its allocation.
+        """
+        active, tail = float(self._active[number]), float(self._tail[number])
+        end = begin + active + tail
+        if self._apart and self._latest is not None:
+            wanted = end - self._latest
+            few = range(min(_CHOICE, len(self._apart)))
+            nearest = min(few, key=lambda place: abs(self._apart[place] - wanted))
+            end = max(self._latest + self._apart.pop(nearest), begin + tail + 1)
+        self._latest = end
+        return end - begin - tail, round(tail)
 
 
 def whole(numbers: NDArray[np.float64], random: np.random.Generator) -> NDArray[np.int64]:

@@ -4,11 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.errors import UserError
-from mcage.geometry import SliceGeometry
 from mcage.traces.model import ALLOC, READ, RELEASE, WRITE, Kernel, Trace
-from mcage.traces.profiles.profile import Profile, Register
+from mcage.traces.profiles.profile import Profile, Register, Value
 from mcage.traces.profiles.synthesizing.accesses import Accesses, accesses_of
-from mcage.traces.profiles.synthesizing.contents import contents_drawn
+from mcage.traces.profiles.synthesizing.contents import Writes, contents_drawn
 from mcage.traces.profiles.synthesizing.dispatch import Dispatched, dispatched
 from mcage.traces.validation import MOST_CYCLES
 
@@ -54,11 +53,15 @@ def synthesize(
             members = np.flatnonzero((placed.kernel == number) & (placed.role == role))
             if not len(members):
                 continue
-            for reg, register in enumerate(of_role.registers):
-                accesses = accesses_of(register, placed.active[members], random)
-                lanes = masks[[value.lanes for value in register.values]][accesses.kind]
-                contents.append(_contents(register, accesses, lanes, profile.slice, random))
-                parts += _events(accesses, lanes, reg, members, placed)
+            of_registers = [
+                accesses_of(register, placed.active[members], random)
+                for register in of_role.registers
+            ]
+            kinds, writes = _writes(of_role.registers, of_registers, masks)
+            contents.append(contents_drawn(kinds, writes, profile.slice, random))
+            edges = np.cumsum([len(accesses.kind) for accesses in of_registers])[:-1]
+            for reg, lanes in enumerate(np.split(writes.lanes, edges)):
+                parts += _events(of_registers[reg], lanes, reg, members, placed)
     return _trace(profile, seed, placed, parts, np.concatenate(contents))
 
 
@@ -111,31 +114,18 @@ def _events(
     return parts
 
 
-def _contents(
-    register: Register,
-    accesses: Accesses,
-    lanes: NDArray[np.uint64],
-    geometry: SliceGeometry,
-    random: np.random.Generator,
-) -> NDArray[np.uint32]:
-    """Contents after the writes of a register: uint32[writes, components]."""
-    result = np.empty((len(accesses.kind), geometry.components), np.uint32)
-    for index, value in enumerate(register.values):
-        members = np.flatnonzero(accesses.kind == index)
-        if len(members) and value.contents is not None:
-            result[members] = contents_drawn(
-                value.contents, value.pattern, accesses.window[members], geometry, random
-            )
-    if (lanes == geometry.all_lanes).all():
-        return result
-    lane = np.arange(geometry.components, dtype=np.uint64)
-    written = (lanes[:, None] >> lane & np.uint64(1)).astype(np.bool_)
-    # A register whose content is regular after a divergent write held it before.
-    regular = np.array([value.pattern != "other" for value in register.values])
-    written &= ~(regular[accesses.kind] & (lanes != geometry.all_lanes))[:, None]
-    written[accesses.number == 1] = True
-    source = np.where(written, np.arange(len(written))[:, None], 0)
-    return np.take_along_axis(result, np.maximum.accumulate(source, axis=0), axis=0)
+def _writes(
+    registers: tuple[Register, ...], accesses: list[Accesses], masks: NDArray[np.uint64]
+) -> tuple[list[Value], Writes]:
+    """Kinds of values of all registers of a role, and the writes of them."""
+    kinds = [value for register in registers for value in register.values]
+    starts = np.cumsum([0, *(len(register.values) for register in registers)])
+    kind = np.concatenate(
+        [each.kind + start for each, start in zip(accesses, starts[:-1], strict=True)]
+    )
+    number = np.concatenate([each.number for each in accesses])
+    lanes = masks[[value.lanes for value in kinds]][kind]
+    return kinds, Writes(kind, number, lanes)
 
 
 def _trace(
