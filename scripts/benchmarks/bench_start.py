@@ -84,9 +84,8 @@ def _run(path: Path, kept: Path) -> dict[str, float]:
     environment = dict(os.environ) | {"MCAGE_CACHE": str(kept), "PYTHONPATH": str(path)}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
-    answer = subprocess.run(
-        [sys.executable, "-c", STEPS], env=environment, check=True, capture_output=True, text=True
-    )
+    command = [sys.executable, "-P", "-c", STEPS]  # not from the folder that happens to be here
+    answer = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     wall = time.perf_counter() - start
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     steps: dict[str, float] = json.loads(answer.stdout)
