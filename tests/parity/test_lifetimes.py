@@ -5,10 +5,12 @@ import random
 import numpy as np
 import pytest
 from engine_cases import cuda_engine, seeded_fault_maps
-from life_cases import NUMBA, NUMPY, YEAR, arrays_of, lived, shared_replays, tail_of
+from life_cases import MODEL, NUMBA, NUMPY, YEAR, arrays_of, lived, shared_replays, tail_of
 from trace_strategies import SPILLING, random_trace
 
 from mcage.aging.delay_path import DelayPath, NbtiSpread
+from mcage.aging.margins import margins
+from mcage.aging.pbti import Pbti
 from mcage.aging.traps import TrapLaw
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.tracked_cells import TrackedCells
@@ -21,6 +23,7 @@ def spread_of(path):
     return NbtiSpread(TrapLaw(2e-3), DelayPath.of(path, GCN.cells))
 
 
+BY_MARGINS = {"margins": margins("margins"), "pbti": Pbti.of(0.3, MODEL)}
 REDIRECTING = [name for name, technique in TECHNIQUES.items() if technique.redirects]
 TRACES = tuple(random_trace(random.Random(seed), **SPILLING) for seed in (11, 12))
 LENGTHS = (0.7 * YEAR, 2.1 * YEAR, 0.4 * YEAR, 1.3 * YEAR, 0.2 * YEAR)
@@ -141,12 +144,12 @@ def test_an_instance_does_not_depend_on_its_batch(technique):
     [
         ("disable", {}),
         ("rrcd+pg", {}),
-        ("rrcd", {"spread": spread_of("worst"), "delay_guardband": 0.13}),
+        ("rrcd", {"spread": spread_of("worst"), "delay_guardband": 0.13, **BY_MARGINS}),
         ("rrcd+rc+rar", {"spread": spread_of("word"), "delay_guardband": 0.03}),
     ],
 )
 def test_engines_live_the_same_lives(technique, changes):
-    """Also where transistors differ that are stressed alike."""
+    """Also where transistors differ that are stressed alike, and cells fail by a margin."""
     kernels = np.stack([random_kernels(one) for one in (1, 7, 12)])
     tail = tail_of(*(random_tail(one) for one in (1, 7, 12)))
     engines = [NUMPY, NUMBA, *([cuda_engine()] if technique == "rrcd" else [])]

@@ -15,7 +15,6 @@ from mcage.engines.numba_engine.placement.redirect import WHOLE_ENTRY
 from mcage.engines.numba_engine.placement.residencies import END, EVER, PARTIAL, WRITES_END
 from mcage.engines.numba_engine.simd import (
     AT_ONCE,
-    COMPONENTS,
     FIRST_BITS,
     add_where,
     lowest_bit,
@@ -24,6 +23,7 @@ from mcage.engines.numba_engine.simd import (
     sum_plane,
     sum_planes,
 )
+from mcage.engines.numba_engine.vectors import COMPONENTS
 
 AT_ONCE_BITS = np.uint64(FIRST_BITS)
 ALL_BITS = np.uint64(0xFFFF_FFFF)

@@ -12,7 +12,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-COMPONENTS = 64
+from mcage.engines.numba_engine.vectors import WORD, Components, everywhere, variable
+
 AT_ONCE = 4
 """Planes that are summed together: 64 sums of 32 bits each just fit into 32 vectors of 512 bits,
 with some left to work with."""
@@ -26,7 +27,6 @@ PARTS = 4
 TOGETHER = 8
 """Tracked cells that are summed together."""
 
-_WORD = ir.IntType(64)
 _READ, _KEEP, _DATA = 0, 3, 1
 
 
@@ -47,10 +47,10 @@ def _with_bit(typing_context: Any, words: Any, row: Any, bit: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         words, row, bit = arguments
-        components = _Components(context, builder, signature.args[0])
-        bits = _everywhere(builder, builder.shl(bit.type(1), bit), components.type)
+        components = Components(context, builder, signature.args[0])
+        bits = everywhere(builder, builder.shl(bit.type(1), bit), components.type)
         chosen = builder.and_(components.load(components.at(words, row)), bits)
-        return builder.bitcast(builder.icmp_unsigned("!=", chosen, components.nothing), _WORD)
+        return builder.bitcast(builder.icmp_unsigned("!=", chosen, components.nothing), WORD)
 
     return signature, generate
 
@@ -67,9 +67,9 @@ def _sum_components(
         words, cycles, count, sums, row = arguments
         word_at = context.make_array(word_type)(context, builder, words).data
         cycles_at = context.make_array(cycles_type)(context, builder, cycles).data
-        components = _Components(context, builder, sums_type)
+        components = Components(context, builder, sums_type)
         place = components.at(sums, row)
-        total = _variable(builder, components.type)
+        total = variable(builder, components.type)
         builder.store(components.load(place), total)
         with cgutils.for_range(builder, count) as loop:
             word = builder.load(builder.gep(word_at, [loop.index]))
@@ -156,20 +156,20 @@ def _summing(
         start = builder.gep(view.data, [first])
         row_at = context.make_array(rows_type)(context, builder, rows).data
         cycles_at = context.make_array(cycles_type)(context, builder, cycles).data
-        components = _Components(context, builder, sums_type)
+        components = Components(context, builder, sums_type)
         places, totals = [], []
         for column in range(at_once):
-            place = components.at(sums, builder.add(first, _WORD(column)))
-            total = _variable(builder, components.type)
+            place = components.at(sums, builder.add(first, WORD(column)))
+            total = variable(builder, components.type)
             builder.store(components.nothing if anew else components.load(place), total)
             places.append(place)
             totals.append(total)
-        with cgutils.for_range_slice(builder, begin, end, _WORD(1), inc=True) as (index, _):
-            row = builder.zext(builder.load(builder.gep(row_at, [index])), _WORD)
+        with cgutils.for_range_slice(builder, begin, end, WORD(1), inc=True) as (index, _):
+            row = builder.zext(builder.load(builder.gep(row_at, [index])), WORD)
             word_at = builder.gep(start, [builder.mul(row, columns)])
             each = components.load_in_parts(cycles_at, index, parts)
             for column, total in enumerate(totals):
-                word = builder.load(builder.gep(word_at, [_WORD(column)]))
+                word = builder.load(builder.gep(word_at, [WORD(column)]))
                 builder.store(components.add_each(builder.load(total), word, each), total)
         for place, total in zip(places, totals, strict=True):
             components.store(builder.load(total), place)
@@ -185,7 +185,7 @@ def _add_where(typing_context: Any, sums: Any, row: Any, word: Any, cycles: Any)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         sums, row, word, cycles = arguments
-        components = _Components(context, builder, signature.args[0])
+        components = Components(context, builder, signature.args[0])
         place = components.at(sums, row)
         components.store(components.add_where(components.load(place), word, cycles), place)
         return context.get_dummy_value()
@@ -200,8 +200,8 @@ def _add_row(typing_context: Any, sums: Any, row: Any, added: Any, added_row: An
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         sums, row, added, added_row = arguments
-        components = _Components(context, builder, signature.args[0])
-        source = _Components(context, builder, signature.args[2])
+        components = Components(context, builder, signature.args[0])
+        source = Components(context, builder, signature.args[2])
         place = components.at(sums, row)
         more = source.load(source.at(added, added_row))
         components.store(builder.add(components.load(place), more), place)
@@ -219,8 +219,8 @@ def _add_row_where(
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         sums, row, added, added_row, word, cycles = arguments
-        components = _Components(context, builder, signature.args[0])
-        source = _Components(context, builder, signature.args[2])
+        components = Components(context, builder, signature.args[0])
+        source = Components(context, builder, signature.args[2])
         place = components.at(sums, row)
         total = builder.add(components.load(place), source.load(source.at(added, added_row)))
         components.store(components.add_where(total, word, cycles), place)
@@ -252,12 +252,12 @@ def _sum_cells(
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         types_of = signature.args
         planes, rows, cycles, begin, end, shift, columns, components, sums, group = arguments
-        vector = ir.VectorType(_WORD, TOGETHER)
+        vector = ir.VectorType(WORD, TOGETHER)
         view = context.make_array(types_of[0])(context, builder, planes)
         width = builder.extract_value(view.shape, 1)
         row_at = context.make_array(types_of[1])(context, builder, rows).data
         cycles_at = context.make_array(types_of[2])(context, builder, cycles).data
-        first = builder.mul(group, _WORD(TOGETHER))
+        first = builder.mul(group, WORD(TOGETHER))
 
         def of_group(array: Any, array_type: Any) -> Any:
             data = context.make_array(array_type)(context, builder, array).data
@@ -266,12 +266,12 @@ def _sum_cells(
         column = builder.load(of_group(columns, types_of[6]), align=8)
         component = builder.load(of_group(components, types_of[7]), align=8)
         place = of_group(sums, types_of[8])
-        total = _variable(builder, vector)
+        total = variable(builder, vector)
         builder.store(builder.load(place, align=8), total)
-        shifts = _everywhere(builder, shift, vector)
+        shifts = everywhere(builder, shift, vector)
         lowest = ir.Constant(vector, [1] * TOGETHER)
-        with cgutils.for_range_slice(builder, begin, end, _WORD(1), inc=True) as (index, _):
-            row = builder.zext(builder.load(builder.gep(row_at, [index])), _WORD)
+        with cgutils.for_range_slice(builder, begin, end, WORD(1), inc=True) as (index, _):
+            row = builder.zext(builder.load(builder.gep(row_at, [index])), WORD)
             start = builder.gep(view.data, [builder.mul(row, width)])
             words = ir.Constant(vector, ir.Undefined)
             for which in range(TOGETHER):
@@ -280,11 +280,11 @@ def _sum_cells(
                 words = builder.insert_element(words, builder.load(word_at), position)
             bits = builder.and_(builder.lshr(builder.shl(words, shifts), component), lowest)
             each = builder.load(builder.gep(cycles_at, [index]))
-            if each.type != _WORD:
-                each = builder.zext(each, _WORD)
+            if each.type != WORD:
+                each = builder.zext(each, WORD)
             lit = builder.icmp_unsigned("!=", bits, ir.Constant(vector, [0] * TOGETHER))
             more = builder.select(
-                lit, _everywhere(builder, each, vector), ir.Constant(vector, [0] * TOGETHER)
+                lit, everywhere(builder, each, vector), ir.Constant(vector, [0] * TOGETHER)
             )
             builder.store(builder.add(builder.load(total), more), total)
         builder.store(builder.load(total), place, align=8)
@@ -317,61 +317,6 @@ def _prefetch(typing_context: Any, array: Any, row: Any, column: Any) -> Any:
         return context.get_dummy_value()
 
     return signature, generate
-
-
-def _everywhere(builder: Any, value: Any, vector: Any) -> Any:
-    """Vector with the same value in all elements."""
-    zero = ir.Constant(ir.IntType(32), 0)
-    alone = builder.insert_element(ir.Constant(vector, ir.Undefined), value, zero)
-    nowhere = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
-    return builder.shuffle_vector(alone, ir.Constant(vector, ir.Undefined), nowhere)
-
-
-def _variable(builder: Any, value_type: Any) -> Any:
-    """Place on the stack, which a compiler turns into registers."""
-    return cgutils.alloca_once(builder, value_type)  # type: ignore[no-untyped-call]
-
-
-class _Components:
-    """Rows of 64 integers of a C-contiguous array as single values."""
-
-    def __init__(self, context: Any, builder: Any, array_type: Any) -> None:
-        self._context, self._builder, self._array_type = context, builder, array_type
-        self._item = context.get_value_type(array_type.dtype)
-        self._bytes = array_type.dtype.bitwidth // 8
-        self.type = ir.VectorType(self._item, COMPONENTS)
-        self.nothing = ir.Constant(self.type, [0] * COMPONENTS)
-
-    def at(self, array: Any, row: Any) -> Any:
-        """Address of a row."""
-        view = self._context.make_array(self._array_type)(self._context, self._builder, array)
-        data = view.data
-        first = self._builder.gep(data, [self._builder.mul(row, _WORD(COMPONENTS))])
-        return self._builder.bitcast(first, self.type.as_pointer())
-
-    def load(self, place: Any) -> Any:
-        return self._builder.load(place, align=self._bytes)
-
-    def store(self, value: Any, place: Any) -> None:
-        self._builder.store(value, place, align=self._bytes)
-
-    def load_in_parts(self, items: Any, index: Any, parts: int) -> Any:
-        """Vector of ``parts`` items from ``index * parts`` on, each in 64 / parts components."""
-        vector = ir.VectorType(self._item, parts)
-        first = self._builder.gep(items, [self._builder.mul(index, _WORD(parts))])
-        loaded = self.load(self._builder.bitcast(first, vector.as_pointer()))
-        lanes = [component * parts // COMPONENTS for component in range(COMPONENTS)]
-        places = ir.Constant(ir.VectorType(ir.IntType(32), COMPONENTS), lanes)
-        return self._builder.shuffle_vector(loaded, ir.Constant(vector, ir.Undefined), places)
-
-    def add_each(self, total: Any, word: Any, each: Any) -> Any:
-        """Vector with what is in ``each`` more in every component of ``word``."""
-        chosen = self._builder.bitcast(word, ir.VectorType(ir.IntType(1), COMPONENTS))
-        return self._builder.add(total, self._builder.select(chosen, each, self.nothing))
-
-    def add_where(self, total: Any, word: Any, cycles: Any) -> Any:
-        """Vector with ``cycles`` more in every component of ``word``."""
-        return self.add_each(total, word, _everywhere(self._builder, cycles, self.type))
 
 
 lowest_bit = cast(Callable[[Any], int], _lowest_bit)

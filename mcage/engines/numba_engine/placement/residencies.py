@@ -24,7 +24,8 @@ from mcage.engines.numba_engine.placement.contents import (
     planes_of,
 )
 from mcage.engines.numba_engine.placement.operations import KINDS, Operations, operations_of
-from mcage.engines.numba_engine.simd import AT_ONCE, COMPONENTS, sum_planes
+from mcage.engines.numba_engine.simd import AT_ONCE, sum_planes
+from mcage.engines.numba_engine.vectors import COMPONENTS
 from mcage.errors import UserError
 from mcage.replays.prepare import PreparedReplay, RedirectedReplay
 

@@ -26,7 +26,8 @@ from mcage.engines.numba_engine.programs.times import (
     sort_by_entry,
     times_of_entries,
 )
-from mcage.engines.numba_engine.simd import COMPONENTS, PARTS
+from mcage.engines.numba_engine.simd import PARTS
+from mcage.engines.numba_engine.vectors import COMPONENTS
 from mcage.engines.programs.runner import (
     ARRIVAL,
     FINE,

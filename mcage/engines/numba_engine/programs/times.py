@@ -22,13 +22,8 @@ from mcage.engines.numba_engine.placement.contents import (
     Contents,
 )
 from mcage.engines.numba_engine.placement.redirect import WHOLE_ENTRY
-from mcage.engines.numba_engine.simd import (
-    AT_ONCE,
-    COMPONENTS,
-    PARTS,
-    sum_components,
-    sum_planes_in_parts,
-)
+from mcage.engines.numba_engine.simd import AT_ONCE, PARTS, sum_components, sum_planes_in_parts
+from mcage.engines.numba_engine.vectors import COMPONENTS
 from mcage.engines.programs.runner import CYCLE, PLACE, UNTIL, WRITE_OF
 from mcage.techniques.programs.answers import PLACES
 

@@ -16,7 +16,8 @@ from mcage.engines.numba_engine.placement.contents import ALL_COMPONENTS, BITS
 from mcage.engines.numba_engine.placement.packing import begin_of, block_of, is_late, residency_of
 from mcage.engines.numba_engine.placement.redirect import LDS, WHOLE_ENTRY
 from mcage.engines.numba_engine.placement.residencies import END, LAST
-from mcage.engines.numba_engine.simd import COMPONENTS, add_row, add_row_where, add_where, prefetch
+from mcage.engines.numba_engine.simd import add_row, add_row_where, add_where, prefetch
+from mcage.engines.numba_engine.vectors import COMPONENTS
 
 BLOCKS = WHOLE_ENTRY
 """Blocks of an entry for which there is room; where it has fewer, the others hold no record."""

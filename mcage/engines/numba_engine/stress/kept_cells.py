@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.jit import inlined, inner
 from mcage.engines.numba_engine.placement.contents import BITS
-from mcage.engines.numba_engine.simd import COMPONENTS
 from mcage.engines.numba_engine.stress.open_bits import BIT
+from mcage.engines.numba_engine.vectors import COMPONENTS
 
 _KEPT = 256
 """Bits of entries whose cells are kept, for each instance of a batch on average."""

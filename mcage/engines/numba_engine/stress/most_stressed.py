@@ -21,7 +21,6 @@ from mcage.engines.numba_engine.events import Events
 from mcage.engines.numba_engine.jit import compiled, inner
 from mcage.engines.numba_engine.placement.contents import BITS
 from mcage.engines.numba_engine.placement.residencies import Residencies
-from mcage.engines.numba_engine.simd import COMPONENTS
 from mcage.engines.numba_engine.stress.epoch_log import EpochLog, occupants_in
 from mcage.engines.numba_engine.stress.kept_cells import (
     Cells,
@@ -36,6 +35,7 @@ from mcage.engines.numba_engine.stress.kept_cells import (
     tighten,
 )
 from mcage.engines.numba_engine.stress.open_bits import BIT, OpenBits, add_open, take_over
+from mcage.engines.numba_engine.vectors import COMPONENTS
 
 ALONE, OPEN_UP, FINISH = range(3)
 """Steps of the search, see `look`."""

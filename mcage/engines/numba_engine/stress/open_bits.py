@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mcage.engines.numba_engine.aligned import aligned_zeros
 from mcage.engines.numba_engine.jit import inlined, inner
 from mcage.engines.numba_engine.placement.contents import BITS
-from mcage.engines.numba_engine.simd import COMPONENTS
+from mcage.engines.numba_engine.vectors import COMPONENTS
 
 SIDE_BY_SIDE = 16
 """Instances that are worked on at a time."""

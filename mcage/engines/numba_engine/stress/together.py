@@ -18,7 +18,6 @@ from mcage.engines.numba_engine.placement.redirect import index
 from mcage.engines.numba_engine.placement.residencies import END, EVER, PARTIAL, Residencies
 from mcage.engines.numba_engine.simd import (
     AT_ONCE,
-    COMPONENTS,
     FIRST_BITS,
     add_row,
     lowest_bit,
@@ -41,6 +40,7 @@ from mcage.engines.numba_engine.stress.open_bits import (
 )
 from mcage.engines.numba_engine.stress.tracked_cells import work_out_entry
 from mcage.engines.numba_engine.stress.tracked_groups import Tracking
+from mcage.engines.numba_engine.vectors import COMPONENTS
 
 _FIRST_BITS = np.uint64(FIRST_BITS)
 

@@ -19,10 +19,11 @@ from mcage.engines.numba_engine.placement.residencies import (
     WRITES_END,
     Residencies,
 )
-from mcage.engines.numba_engine.simd import COMPONENTS, TOGETHER, sum_cells
+from mcage.engines.numba_engine.simd import TOGETHER, sum_cells
 from mcage.engines.numba_engine.stress.epoch_log import EpochLog, occupants_in
 from mcage.engines.numba_engine.stress.open_bits import IN_ROW
 from mcage.engines.numba_engine.stress.tracked_groups import Tracking
+from mcage.engines.numba_engine.vectors import COMPONENTS
 
 _TOGETHER = 1024
 """Residencies that instances go through side by side: what they write fits the second-level

@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.placement.contents import BITS, CODE_BITS
 from mcage.engines.numba_engine.placement.redirect import WHOLE_ENTRY
-from mcage.engines.numba_engine.simd import COMPONENTS, TOGETHER
+from mcage.engines.numba_engine.simd import TOGETHER
 from mcage.engines.numba_engine.stress.open_bits import IN_ROW
+from mcage.engines.numba_engine.vectors import COMPONENTS
 from mcage.engines.tracked_cells import TrackedCells
 from mcage.geometry import SliceGeometry
 
