@@ -54,17 +54,21 @@ list_failing(const Shift *shifts, const double *ages, const int *instance_of, co
     const double age = ages[instance];
     if (age < 0) return;
     const Shift &shift = *shifts;
-    const double coefficient = coefficients[instance * coefficient_stride];
-    double seconds[4];
-    bool fails = false;
+    double seconds[4], dvth[2];
 #pragma unroll
     for (int which = 0; which < 2; which++) {
         const long long at = static_cast<long long>(which) * tracked + i;
         seconds[which] = before[at];
         seconds[2 + which] = now[at];
         const double busy = between(seconds[which], seconds[2 + which], 1.0);
-        const double grown = __dmul_rn(coefficient, shift_of(shift, instance, busy, age));
-        fails |= __dadd_rn(vmin[static_cast<long long>(which) * tail + i], grown) > lowest_vdd;
+        dvth[which] = shift_of(shift, instance, busy, age);
+    }
+    const double coefficient = coefficients[instance * coefficient_stride];
+    bool fails = false;
+#pragma unroll
+    for (int which = 0; which < 2; which++) {
+        const double start = vmin[static_cast<long long>(which) * tail + i];
+        fails |= __dadd_rn(start, __dmul_rn(coefficient, dvth[which])) > lowest_vdd;
     }
     if (!fails) return;
     unsigned long long *row = found + WORDS * (1 + atomicAdd(found, 1ull));
