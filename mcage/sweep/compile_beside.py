@@ -59,7 +59,7 @@ def compiling_beside() -> Iterator[None]:
         return
     path = os.pathsep.join([str(PACKAGE.parent), *filter(None, sys.path)])
     process = subprocess.Popen(
-        [sys.executable, "-m", MODULE],
+        [sys.executable, "-P", "-m", MODULE],  # not from the folder that happens to be here
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
