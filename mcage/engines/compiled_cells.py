@@ -204,6 +204,22 @@ def _dvth(busy: float, age: float, rates: _Rates, instance: int) -> float:
 
 
 @compiled
+def _dvth_within(
+    before: NDArray[np.float64],
+    after: NDArray[np.float64],
+    kind: int,
+    cell: int,
+    part: float,
+    age: float,
+    rates: _Rates,
+    instance: int,
+) -> float:
+    """Shift in volts of a transistor of a cell when a part of an epoch has passed."""
+    begun = before[kind, cell]
+    return _dvth(begun + (after[kind, cell] - begun) * part, age, rates, instance)
+
+
+@compiled
 def _fails(
     vmin: NDArray[np.float64],
     before: NDArray[np.float64],
@@ -219,9 +235,7 @@ def _fails(
     coefficients, lowest_vdd = limits
     coefficient, fails = _of(coefficients, instance), False
     for kind in range(2):
-        begun = before[kind, cell]
-        busy = begun + (after[kind, cell] - begun) * part
-        shift = _dvth(busy, age, rates, instance)
+        shift = _dvth_within(before, after, kind, cell, part, age, rates, instance)
         fails |= vmin[kind, cell] + coefficient * shift > lowest_vdd
     return fails
 
@@ -290,9 +304,9 @@ def _shift_sampled(
         for number in range(sampled):
             cell = first + owner * sampled + number
             for kind in range(2):
-                begun = before[kind, cell]
-                busy = begun + (now[kind, cell] - begun) * part[place]
-                volts[kind, place, number] = _dvth(busy, age[place], rates, owner)
+                volts[kind, place, number] = _dvth_within(
+                    before, now, kind, cell, part[place], age[place], rates, owner
+                )
 
 
 @compiled
@@ -313,7 +327,5 @@ def _count(
         owner = instances[place]
         for cell in range(first + owner * sampled, first + (owner + 1) * sampled):
             for kind in range(2):
-                begun = before[kind, cell]
-                busy = begun + (now[kind, cell] - begun) * part[place]
-                shift = _dvth(busy, age[place], rates, owner)
+                shift = _dvth_within(before, now, kind, cell, part[place], age[place], rates, owner)
                 counts[kind, int(min(BINS_PER_VOLT * shift, float(last)))] += 1

@@ -57,7 +57,7 @@ class DelayEnd:
         moment: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """Shifts of the paths that decide the delay of n instances then: float64[n]."""
-        worst = degradation.worst_dvth(instances, moment)
+        worst = self.worst_dvth(degradation, instances, moment)
         largest: NDArray[np.float64] = np.maximum(worst[0], worst[1])
         return largest
 
@@ -121,9 +121,7 @@ class DelayEndByLuck(DelayEnd):
     ) -> NDArray[np.float64]:
         """See `DelayEnd.path_dvth`."""
         if self._spread.path.each_transistor:
-            worst = self.worst_dvth(degradation, instances, moment)
-            largest: NDArray[np.float64] = np.maximum(worst[0], worst[1])
-            return largest
+            return super().path_dvth(degradation, instances, moment)
         most_stressed = degradation.worst_dvth(instances, moment).max(axis=0)
         return self._spread.of_path.shift(most_stressed, self._luck.path[instances])
 

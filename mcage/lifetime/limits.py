@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from mcage.aging.sampling import InstanceConstants
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.luck import BatchLuck, SliceLuck
-from mcage.random import stream_key
 from mcage.variation import NewSlices
 
 
@@ -73,14 +72,11 @@ def limits_of_batch(
     NewSlices, CellLimits or None
         The slices without the cells that can never fail by their limits, and the limits.
     """
-    from mcage.philox import numbers_at  # Numba takes long to import
-
     margins, tail = conditions.margins, new.tail
     if margins is None:
         return new, None
     owner, cell = tail.instance, tail.cell.astype(np.int64)
-    key = np.tile(stream_key(luck.seed, "margins"), (len(luck.instances), 1))
-    limit = margins.limits_at(numbers_at(key, luck.instances, owner, cell))
+    limit = margins.limits_at(luck.numbers("margins", owner, cell))
     scores = None
     if conditions.spread is not None:
         scores = luck.scores_of_cells(owner, cell, conditions.pbti is not None)

@@ -84,6 +84,14 @@ class SliceLuck:
         steps = np.log1p(-uniform) / (transistors - np.arange(count))
         return chosen, -np.expm1(np.cumsum(steps, axis=1))
 
+    @cached_property
+    def _listed(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The unluckiest among the transistors of all instances, in rising order, and ranks."""
+        chosen, ranks = self._unluckiest
+        listed = (np.arange(len(chosen))[:, None] * 2 * self.cells + chosen).ravel()
+        order = np.argsort(listed)
+        return listed[order], ranks.ravel()[order]
+
     @property
     def unlucky_cells(self) -> NDArray[np.int64]:
         """Cells of the unluckiest transistors: int64[I, k]."""
@@ -106,23 +114,40 @@ class SliceLuck:
         -------
         float64[2, n]
         """
-        from mcage.philox import numbers_at  # Numba takes long to import
-
-        chosen, ranks = self._unluckiest
-        key = np.tile(stream_key(self.seed, "traps"), (len(self.instances), 1))
         transistor = 2 * cell + np.arange(2)[:, None]
         owners = np.broadcast_to(owner, transistor.shape)
-        uniform = numbers_at(key, self.instances, owners.ravel(), transistor.ravel())
-        last = ranks[owners, -1]
+        uniform = self.numbers("traps", owners.ravel(), transistor.ravel())
+        last = self._unluckiest[1][owners, -1]
         rank = last + (1 - last) * uniform.reshape(transistor.shape)
         # Of the unluckiest, the ranks are known.
+        listed, ranks = self._listed
         sought = (owners * 2 * self.cells + transistor).ravel()
-        listed = (np.arange(len(chosen))[:, None] * 2 * self.cells + chosen).ravel()
-        order = np.argsort(listed)
-        place = np.minimum(np.searchsorted(listed[order], sought), len(order) - 1)
-        known = listed[order[place]] == sought
-        rank.reshape(-1)[known] = ranks.ravel()[order[place[known]]]
+        place = np.minimum(np.searchsorted(listed, sought), len(listed) - 1)
+        known = listed[place] == sought
+        rank.reshape(-1)[known] = ranks[place[known]]
         return scores_of(rank)
+
+    def numbers(
+        self, name: str, owner: NDArray[np.int64], place: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Uniform numbers for a use of such a name.
+
+        Parameters
+        ----------
+        name : str
+            What the numbers are for.
+        owner, place : int64[n]
+            Position of the instance of each number, 0 ... I-1, and place in its stream.
+
+        Returns
+        -------
+        float64[n]
+            0 <= number < 1.
+        """
+        from mcage.philox import numbers_at  # Numba takes long to import
+
+        keys = np.tile(stream_key(self.seed, name), (len(self.instances), 1))
+        return numbers_at(keys, self.instances, owner, place)
 
     def scores_of_cells(
         self, owner: NDArray[np.int64], cell: NDArray[np.int64], pull_downs: bool
@@ -134,13 +159,11 @@ class SliceLuck:
         float64[2, n] or float64[4, n]
             T0 and T1, then N0 and N1 if asked for: these have traps of their own.
         """
-        from mcage.philox import numbers_at  # Numba takes long to import
-
         scores = self.scores(owner, cell)
         if not pull_downs:
             return scores
-        key = np.tile(stream_key(self.seed, "traps.pull_downs"), (len(self.instances), 1))
-        uniform = [numbers_at(key, self.instances, owner, 2 * cell + which) for which in range(2)]
+        name = "traps.pull_downs"
+        uniform = [self.numbers(name, owner, 2 * cell + which) for which in range(2)]
         return np.concatenate([scores, scores_of(1 - np.stack(uniform))])
 
     def path_scores(self, spread: NbtiSpread) -> NDArray[np.float64]:
