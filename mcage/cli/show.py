@@ -85,7 +85,7 @@ def show(
     if figure is not None:
         if slices_per_chip is not None:
             raise UserError("--figure draws lives of slices, not of chips: leave out one of them")
-        from mcage.report.figures import draw_survival_of_file
+        from mcage.report.figures.survival import draw_survival_of_file
 
         draw_survival_of_file(file, figure)
     if slices_per_chip is not None:

@@ -1,13 +1,17 @@
 """Cases of a results file: the names that select them, and their lives."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import xarray as xr
 
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
+from mcage.plain_text import visible
 from mcage.stats.survival import CaseLives
+
+Numbers = TypeVar("Numbers")
 
 CAUSES = {
     cause: cause.name.lower().replace("_", " ")
@@ -53,6 +57,47 @@ class Setting:
         # A label is made of the three names and the voltages.
         voltages = str(case["case"].item()).removeprefix(f"{technique} {environment} {scenario} ")
         return cls(environment, scenario, voltages)
+
+    @property
+    def title(self) -> str:
+        """The setting in words."""
+        return visible(f"{self.environment} {self.voltages}, {self.scenario}")
+
+
+@dataclass(frozen=True)
+class Named(Generic[Numbers]):
+    """A case by its names, with what a figure shows of it.
+
+    Parameters
+    ----------
+    label : str
+        Label of the case, as in the file.
+    technique : str
+        Its technique, as a figure may show it.
+    setting : Setting
+        What it shares with cases of other techniques.
+    numbers : any
+        What is shown of it.
+    """
+
+    label: str
+    technique: str
+    setting: Setting
+    numbers: Numbers
+
+    @classmethod
+    def of(cls, case: xr.Dataset, numbers: Numbers) -> "Named[Numbers]":
+        """Name a case of a results file."""
+        technique = visible(str(case["technique"].item()))
+        return cls(str(case["case"].item()), technique, Setting.of(case), numbers)
+
+
+def by_setting(cases: Iterable[Named[Numbers]]) -> dict[Setting, list[Named[Numbers]]]:
+    """Cases by what they share but for their technique, in the order of the file."""
+    settings: dict[Setting, list[Named[Numbers]]] = {}
+    for case in cases:
+        settings.setdefault(case.setting, []).append(case)
+    return settings
 
 
 def labels_of(results: xr.Dataset) -> list[str]:

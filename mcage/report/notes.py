@@ -13,6 +13,25 @@ RANGES = 8
 """Ranges of missing instances that are named."""
 
 
+def slices_that_depend(header: Header) -> int:
+    """Number of successive slices that are not independent of one another; 1 if all are.
+
+    Raises
+    ------
+    UserError
+        Its spec is not one of a sweep.
+    """
+    if not isinstance(header, SweepHeader):
+        return 1
+    faults = faults_of(header.spec_toml)
+    sigma_volts = faults.sigma_die_volts
+    differ = any(
+        (scenario(case.scenario).sigma_die_volts if sigma_volts is None else sigma_volts) > 0
+        for case in header.cases
+    ) or bool(header.draws)
+    return faults.slices_per_chip if differ else 1
+
+
 def note_on_shared_dies(path: Path, header: Header) -> str | None:
     """Warning under a table of slices that are not independent; None if they are.
 
@@ -28,18 +47,11 @@ def note_on_shared_dies(path: Path, header: Header) -> str | None:
     UserError
         Its spec is not one of a sweep.
     """
-    if not isinstance(header, SweepHeader):
-        return None
     try:
-        faults = faults_of(header.spec_toml)
-        slices, sigma_volts = faults.slices_per_chip, faults.sigma_die_volts
-        differ = any(
-            (scenario(case.scenario).sigma_die_volts if sigma_volts is None else sigma_volts) > 0
-            for case in header.cases
-        ) or bool(header.draws)
+        slices = slices_that_depend(header)
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
-    if slices == 1 or not differ:
+    if slices == 1:
         return None
     return (
         f"WARNING: {slices} slices share each die, and dies differ: slices are not independent, so "

@@ -18,9 +18,9 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
-from readme_figure import COLOURS, GREY, STYLE
 
 from mcage.engines.select import select_engine
+from mcage.report.figures.style import GREY, LOOKS, STYLE
 from mcage.spec import SweepSpec
 from mcage.studies.rare_events import failure_probability
 
@@ -149,7 +149,7 @@ def draw_curve(axes: plt.Axes, technique: str, rows: list[Row], age_years: float
         volts,
         middle,
         (middle - lower, upper - middle),
-        color=COLOURS[technique],
+        color=LOOKS[technique].colour,
         label=technique,
         marker="o",
         markersize=6 if technique in OVER_OTHERS else 3,

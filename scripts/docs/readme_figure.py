@@ -23,14 +23,14 @@ from mcage.aging.delay import dvth_at_delay
 from mcage.aging.environment import DVFS_HIGH_VDD_VOLTS, NOMINAL_VDD_VOLTS
 from mcage.aging.nbti import facelift
 from mcage.lifetime.end_cause import EndCause
-from mcage.report.cases import lives_of
-from mcage.report.figures import COLOURS, STYLE, draw_survival
+from mcage.report.cases import Named
+from mcage.report.figures.sheet import line_of
+from mcage.report.figures.style import GREY, LOOKS, STYLE
+from mcage.report.figures.survival import draw_panel, numbers_of
 from mcage.results.reader import open_results
 from mcage.spec import SweepSpec
 
 DEFAULT_OUT = Path("docs/figures/lifetimes.png")
-
-GREY = "#666666"
 
 
 def main() -> None:
@@ -54,8 +54,17 @@ def main() -> None:
 
 def draw_low_voltage(axes: Axes, cases: dict[str, xr.Dataset]) -> None:
     """Kaplan-Meier curves with their 95 % bands; techniques that never work by name."""
-    draw_survival(axes, {name: lives_of(case) for name, case in cases.items()}, COLOURS)
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 0.06))
+    named = [Named.of(case, numbers_of(case)) for case in cases.values()]
+    draw_panel(axes, named, LOOKS, "lives")
+    never = [case.technique for case in named if case.numbers.never_works]
+    words = f"{', '.join(never)}:\ndead on arrival"
+    axes.text(0.97, 0.97, words, transform=axes.transAxes, ha="right", va="top")
+    handles = {
+        case.technique: line_of(LOOKS[case.technique])
+        for case in named
+        if not case.numbers.never_works
+    }
+    axes.legend(list(handles.values()), list(handles), loc="lower right", bbox_to_anchor=(1, 0.06))
     axes.text(0.15, 3, "steps: the next kernel starts", color=GREY)
     low_volts = float(next(iter(cases.values()))["vdd_volts"])
     axes.set_title(f"under DVFS ({DVFS_HIGH_VDD_VOLTS:g} V and {low_volts:g} V)")
@@ -68,7 +77,9 @@ def draw_shifts(axes: Axes, cases: dict[str, xr.Dataset], limit_mv: float) -> No
         worst = case["max_dvth_mv"].max("transistor").values
         counts, _ = np.histogram(worst, bins)
         height = 0.8 * counts / counts.max()
-        axes.stairs(height + row, bins, baseline=row, fill=True, color=COLOURS[name], alpha=0.85)
+        axes.stairs(
+            height + row, bins, baseline=row, fill=True, color=LOOKS[name].colour, alpha=0.85
+        )
         axes.axhline(row, color=GREY, linewidth=0.4)
         axes.text(0.6, row + 0.94, f"{name}\n{_age_in_words(case)}", va="top", linespacing=1.4)
     axes.axvline(limit_mv, color=GREY, linewidth=0.8, linestyle=(0, (4, 2)))

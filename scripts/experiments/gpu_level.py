@@ -36,7 +36,8 @@ from mcage.gpu.gating.spec import GatingSpec
 from mcage.gpu.gating.study import Gating
 from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.gpu.heterogeneity.study import Heterogeneity
-from mcage.report.figures import STYLE, save
+from mcage.report.figures.figure import save
+from mcage.report.figures.style import STYLE
 from mcage.results.reader import open_results
 from mcage.stats.paired import compare_means
 from mcage.stats.survival import kaplan_meier, life_quantile

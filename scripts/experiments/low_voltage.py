@@ -30,17 +30,11 @@ from doc_tables import bring_up_to_date, markdown
 from matplotlib.figure import Figure
 
 from mcage.campaign.progress.choice import progress_on_stderr
-from mcage.report.cases import Setting, lives_of
-from mcage.report.figures import (
-    COLOURS,
-    STYLE,
-    draw_curve,
-    draw_survival,
-    in_words,
-    name_curves,
-    save,
-    settings_of,
-)
+from mcage.report.cases import Named, Setting, by_setting, lives_of
+from mcage.report.figures.figure import save
+from mcage.report.figures.sheet import line_of
+from mcage.report.figures.style import LOOKS, STYLE
+from mcage.report.figures.survival import curve_of, draw_panel
 from mcage.results.reader import open_results
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import Estimate, mean, proportion
@@ -295,7 +289,12 @@ def life_lines(release: str, survival: dict[tuple[str, str], Path]) -> Iterator[
 
 def _lives(path: Path) -> dict[Setting, dict[str, CaseLives]]:
     with open_results(path) as results:
-        return settings_of(results)
+        cases = (results.isel(case=place) for place in range(results.sizes["case"]))
+        settings = by_setting([Named.of(case, lives_of(case)) for case in cases])
+    return {
+        setting: {case.technique: case.numbers for case in named}
+        for setting, named in settings.items()
+    }
 
 
 def life_table(lines: list[LifeLine], release: str) -> str:
@@ -403,13 +402,23 @@ def survival_figure(slope: Slope, survival: dict[tuple[str, str], Path]) -> Figu
     for axes_of_row, release in zip(grid, slope.releases, strict=True):
         aged, without_growth = (_lives(survival[release, aging]) for aging in AGING)
         for axes, (setting, cases) in zip(axes_of_row, aged.items(), strict=True):
-            draw_survival(axes, cases, COLOURS)
+            named = [Named(name, name, setting, curve_of(of)) for name, of in cases.items()]
+            draw_panel(axes, named, LOOKS, "lives")
             for name, lives in without_growth[setting].items():
                 if lives.years.any():
-                    draw_curve(axes, lives, COLOURS[name], linestyle=":", linewidth=0.9)
-            axes.set_title(f"{in_words(setting)}\nreleased by {release}")
+                    curve = curve_of(lives)
+                    axes.step(
+                        curve.years,
+                        100 * curve.alive,
+                        where="post",
+                        color=LOOKS[name].colour,
+                        linestyle=":",
+                        linewidth=0.9,
+                    )
+            axes.set_title(f"{setting.title}\nreleased by {release}")
             axes.label_outer()
-    name_curves(figure)
+    handles = [line_of(LOOKS[name]) for name in TECHNIQUES]
+    figure.legend(handles, TECHNIQUES, loc="outside lower center", ncols=4)
     figure.suptitle("Slices whose low-voltage mode is usable; dotted: without aging", fontsize=9.5)
     return figure
 
@@ -424,7 +433,7 @@ def energy_figure(slope: Slope, points: list[EnergyPoint]) -> Figure:
         years = [point.years.value for point in selected]
         errors = [(p.years.upper - p.years.lower) / 2 for p in selected]
         axes.errorbar(
-            saving, years, errors, color=COLOURS[name], label=name, marker="o", ms=2.5, lw=1.0
+            saving, years, errors, color=LOOKS[name].colour, label=name, marker="o", ms=2.5, lw=1.0
         )
     axes.set(xlabel="energy saved over a conventional slice at nominal Vdd (%)", ylim=(0, 10.3))
     axes.set_ylabel("years lived up to 10")

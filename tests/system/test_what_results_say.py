@@ -11,7 +11,7 @@ from sweep_cases import small_spec, small_sweep
 from mcage.campaign.precision import campaign_precision
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
-from mcage.report.figures import in_words, settings_of
+from mcage.report.cases import Named, by_setting
 from mcage.report.tables.comparison import compare
 from mcage.report.tables.summary import summarize_file
 from mcage.results.header import StoppingRule
@@ -91,7 +91,8 @@ def test_file_table_and_figure_say_the_voltages(mixed, tmp_path, command):
     with open_results(path) as results:
         assert results["vdd_volts"].values.tolist() == [1.0, 0.45, 0.5, 0.6]
         assert results["highest_vdd_volts"].values.tolist() == [1.0, 0.8, 0.9, 0.8]
-        assert [in_words(setting) for setting in settings_of(results)] == [
+        cases = (results.isel(case=place) for place in range(results.sizes["case"]))
+        assert [setting.title for setting in by_setting(Named.of(case, 0) for case in cases)] == [
             "nominal 1 V, common",
             "dvfs 0.8/0.45 V, common",
             "custom 0.5/0.9/0.7 V, common",

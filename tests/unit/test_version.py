@@ -86,7 +86,7 @@ def test_kernels_and_constants_enter_the_digest_and_what_prints_does_not():
         ("kernels/select.cu", True),
         ("data/variation.toml", True),
         ("cli/show.py", False),
-        ("report/figures.py", False),
+        ("report/figures/survival.py", False),
     ],
 )
 def test_the_digest_follows_the_sources(name, matters, tmp_path, monkeypatch):

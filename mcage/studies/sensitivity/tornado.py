@@ -7,7 +7,8 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mcage.report.figures import STYLE, save
+from mcage.report.figures.figure import save
+from mcage.report.figures.style import STYLE
 from mcage.studies.sensitivity.one_at_a_time import Bar, Effect, OneAtATime
 from mcage.studies.sensitivity.sobol import Sobol
 from mcage.studies.sensitivity.tables import setting

@@ -1,0 +1,95 @@
+"""The figures of each study, in the order in which a report shows them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import xarray as xr
+
+from mcage.plain_text import visible
+from mcage.report.cases import Named
+from mcage.report.figures import survival
+from mcage.report.figures.figure import AbsentFigure, ReportFigure
+from mcage.report.figures.sheet import Sheet
+from mcage.report.notes import note_on_absent, note_on_caveats, slices_that_depend
+from mcage.results.header import Header
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A figure, or a group of figures, of sweeps.
+
+    Parameters
+    ----------
+    variables : tuple of str
+        Variables of the file that it needs.
+    numbers : callable
+        What it shows of a case, whose variables have been read.
+    draw : callable
+        Draws the figures from what they show of all cases, and yields them one by one.
+    """
+
+    variables: tuple[str, ...]
+    numbers: Callable[[xr.Dataset], Any]
+    draw: Callable[[Sequence[Named[Any]], Sheet], Iterator[ReportFigure | AbsentFigure]]
+
+
+KINDS = (Kind(survival.VARIABLES, survival.numbers_of, survival.draw),)
+"""Figures of a sweep."""
+
+
+def figures_of(
+    header: Header, results: xr.Dataset, width_mm: float
+) -> Iterator[ReportFigure | AbsentFigure]:
+    """Draw the figures of a results file, one by one.
+
+    Every variable is read once, case by case; what is kept of a case does not grow with the number
+    of instances, but for the steps of its survival curve.
+
+    Parameters
+    ----------
+    header : Header
+        Header of the file.
+    results : xarray.Dataset
+        As `mcage.results.reader.open_results` returns it.
+    width_mm : float
+        Width of the figures, such as those of `mcage.report.figures.style.WIDTHS_MM`.
+
+    Yields
+    ------
+    ReportFigure or AbsentFigure
+        A figure that is laid out, or why it cannot be drawn.
+
+    Raises
+    ------
+    UserError
+        The spec in the file is not one of its study.
+    """
+    sheet = sheet_of(header, width_mm)
+    if header.study == "sweep":
+        yield from _figures_of_sweep(results, sheet)
+
+
+def sheet_of(header: Header, width_mm: float) -> Sheet:
+    """Sheet of a width for the figures of a file, with what must be said of its results."""
+    caveats = [note_on_caveats(header), note_on_absent(header), header.stopped]
+    if (slices := slices_that_depend(header)) > 1:
+        caveats.append(
+            f"WARNING: {slices} slices share each die, and dies differ: slices are not "
+            "independent, so that intervals are too narrow"
+        )
+    unit = "instances per case" if header.study == "sweep" else "instances"
+    population = f"{header.holds:,} {unit}"
+    return Sheet(width_mm, population, tuple(visible(line) for line in caveats if line))
+
+
+def _figures_of_sweep(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure | AbsentFigure]:
+    needed = {name for kind in KINDS for name in kind.variables}
+    shown = results.drop_vars([name for name in results.data_vars if name not in needed])
+    numbers: list[list[Named[Any]]] = [[] for _ in KINDS]
+    for place in range(results.sizes["case"]):
+        case = shown.isel(case=place).load()
+        for kind, of_cases in zip(KINDS, numbers, strict=True):
+            of_cases.append(Named.of(case, kind.numbers(case)))
+    for kind, of_cases in zip(KINDS, numbers, strict=True):
+        yield from kind.draw(of_cases, sheet)

@@ -1,0 +1,185 @@
+"""The sheet that figures are drawn on: its width, its panels, its legend and what stands below."""
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+
+from mcage.report.figures.style import GREY, MM_PER_INCH, SMALL, Look, inches
+
+Item = TypeVar("Item")
+
+POINTS_PER_INCH = 72
+EM = 0.56
+"""Mean width of a letter, in sizes of its font."""
+
+HEAD_MM = 14.0
+"""Height of title, legend and the label of the lowest axes."""
+
+MOST_MM = 235.0
+"""Height of the text of a page, which no figure exceeds."""
+
+LINE = 1.3
+"""Distance of two lines, in sizes of their font."""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What all figures of a file have in common.
+
+    Parameters
+    ----------
+    width_mm : float
+        Width of each figure.
+    population : str
+        How many instances each number is of, in words.
+    caveats : tuple of str
+        What must be said wherever results of the file are shown.
+    """
+
+    width_mm: float
+    population: str
+    caveats: tuple[str, ...] = ()
+
+    def columns(self, panels: int, narrowest_mm: float = 55.0) -> int:
+        """Number of panels beside each other, of so many."""
+        most = max(1, int(self.width_mm // narrowest_mm))
+        rows = -(-panels // most)
+        return min(most, -(-panels // rows))
+
+    def letters(self, points: float) -> int:
+        """Number of letters of a size that a line takes."""
+        return int(self.width_mm / MM_PER_INCH * POINTS_PER_INCH / (EM * points))
+
+    def pages(
+        self, name: str, panels: Sequence[Item], height_mm: float, narrowest_mm: float = 55.0
+    ) -> Iterator[tuple[str, str, Sequence[Item]]]:
+        """Share panels of a height out among pages that are no higher than those of a paper.
+
+        Returns
+        -------
+        iterator of (str, str, sequence)
+            Name of the page, which part of the figure it is in words (empty if it is all of it),
+            and its panels.
+        """
+        rows = max(1, int((MOST_MM - HEAD_MM) // height_mm))
+        size = rows * self.columns(len(panels), narrowest_mm)
+        count = -(-len(panels) // size)
+        size = -(-len(panels) // count)  # pages of equal size
+        for page in range(count):
+            part = panels[page * size : (page + 1) * size]
+            if count == 1:
+                yield name, "", part
+            else:
+                yield f"{name}-{page + 1}", f", page {page + 1} of {count}", part
+
+    def grid(
+        self, panels: int, height_mm: float, narrowest_mm: float = 55.0, share: bool = True
+    ) -> tuple[Figure, list[Axes]]:
+        """Return a new figure with axes for so many panels of a height.
+
+        Parameters
+        ----------
+        panels : int
+            Number of panels.
+        height_mm : float
+            Height of a panel with its title and labels.
+        narrowest_mm : float
+            Smallest width of a panel.
+        share : bool
+            Whether all panels have the same axes.
+        """
+        columns = self.columns(panels, narrowest_mm)
+        rows = -(-panels // columns)
+        size = inches(self.width_mm), inches(HEAD_MM + height_mm * rows)
+        figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(wspace=0.06))
+        drawn = figure.subplots(rows, columns, squeeze=False, sharex=share, sharey=share)
+        axes = list(drawn.flat)
+        for spare in axes[panels:]:
+            spare.remove()
+        for number, panel in enumerate(axes[:panels]):
+            # An axis is named where no other panel below or beside it has the same.
+            panel.xaxis.set_tick_params(labelbottom=True)
+            panel.yaxis.set_tick_params(labelleft=not share or number % columns == 0)
+        return figure, axes[:panels]
+
+    def wrapped(self, notes: Sequence[str], panels: int, narrowest_mm: float = 55.0) -> str:
+        """Sentences in lines that are as long as a panel is wide, of so many panels."""
+        letters = self.letters(SMALL) // self.columns(panels, narrowest_mm) - 10
+        return "\n".join(line for note in notes for line in textwrap.wrap(note, letters))
+
+    def finish(
+        self, figure: Figure, title: str, legend: Mapping[str, Artist] | None = None
+    ) -> None:
+        """Add title, legend and caveats, and lay the figure out once and for all."""
+        words = textwrap.fill(title, self.letters(8.5))
+        figure.suptitle(words, x=0.01, horizontalalignment="left")
+        if self.caveats:
+            text = "\n".join(textwrap.fill(line, self.letters(SMALL)) for line in self.caveats)
+            figure.supxlabel(text, fontsize=SMALL, x=0.01, horizontalalignment="left")
+        if legend:
+            longest = max(map(len, legend)) + 9  # as many letters as a handle takes
+            columns = max(1, min(len(legend), self.letters(6.5) // longest))
+            figure.legend(
+                list(legend.values()), list(legend), loc="outside lower center", ncols=columns
+            )
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+
+
+def heads(grid: Sequence[Axes], titles: Sequence[str], notes: Sequence[str]) -> None:
+    """Write the title of each panel, and below it what cannot be seen in the panel.
+
+    Parameters
+    ----------
+    grid : sequence of matplotlib.axes.Axes
+        The panels of a figure.
+    titles, notes : sequence of str
+        Their titles, and their notes as `Sheet.wrapped` returns them.
+    """
+    for axes, title, note in zip(grid, titles, notes, strict=True):
+        row = (other for other, at in zip(notes, grid, strict=True) if _row(at) == _row(axes))
+        height = 3 + LINE * SMALL * max(map(lines_of, row))
+        axes.set_title(title, pad=height + 1)
+        if note:
+            below = axes.annotate(
+                note,
+                (0, 1),
+                (0, height),
+                xycoords="axes fraction",
+                textcoords="offset points",
+                verticalalignment="top",
+                fontsize=SMALL,
+                color=GREY,
+            )
+            below.set_in_layout(False)  # the title makes room for it
+
+
+def lines_of(text: str) -> int:
+    """Number of lines of a text; none of an empty one."""
+    return text.count("\n") + 1 if text else 0
+
+
+def _row(axes: Axes) -> int:
+    place = axes.get_subplotspec()
+    assert place is not None
+    return int(place.rowspan.start)
+
+
+def line_of(look: Look) -> Artist:
+    """Handle of a curve in a legend."""
+    return Line2D(
+        [], [], color=look.colour, linestyle=look.linestyle, marker=look.marker, markersize=4
+    )
+
+
+def listed(names: Sequence[str]) -> str:
+    """Write names as a list in words."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last

@@ -1,0 +1,158 @@
+"""Do survival figures show the lives in a file, and say what they do not show?"""
+
+import fake_campaign
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from tables import each
+from typer.testing import CliRunner
+
+from mcage.campaign.run import run_campaign
+from mcage.campaign.study import Study
+from mcage.cli.main import app
+from mcage.errors import UserError
+from mcage.lifetime.end_cause import EndCause
+from mcage.report.cases import Named, Setting
+from mcage.report.figures.catalogue import sheet_of
+from mcage.report.figures.style import LOOKS, looks_of
+from mcage.report.figures.survival import (
+    coinciding,
+    curve_of,
+    draw,
+    draw_panel,
+    draw_survival_of_file,
+)
+from mcage.stats.survival import CaseLives
+
+NOMINAL = Setting("nominal", "common", "1 V")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    out = tmp_path_factory.mktemp("results") / "r.h5"
+    return run_campaign(Study(fake_campaign.CAMPAIGN, fake_campaign.compute), out, 50)
+
+
+def case(technique, *years, horizon=10.0, setting=NOMINAL):
+    died = np.array(years) < horizon
+    cause = np.where(died, EndCause.DELAY, EndCause.CENSORED)
+    lives = CaseLives("case", np.array(years, dtype=float), died, cause, horizon)
+    return Named(f"{technique} {setting.title}", technique, setting, curve_of(lives))
+
+
+def drawn(*cases):
+    axes = Figure().subplots()
+    series = draw_panel(axes, cases, looks_of(case.technique for case in cases), "lives")
+    return axes, series
+
+
+def figure_of(*cases, width_mm=180.0):
+    (page,) = draw(cases, sheet_of(fake_campaign.CAMPAIGN, width_mm))
+    return page
+
+
+def test_a_curve_by_hand():
+    axes, (series,) = drawn(case("rrcd", 0, 2, 2, 10))
+    line, _ = axes.get_lines()
+    assert line.get_drawstyle() == "steps-post"
+    assert to_hex(line.get_color()).upper() == LOOKS["rrcd"].colour
+    for years, alive in (line.get_data(), (series.x, series.y)):
+        assert years.tolist() == [0, 0, 2, 10]
+        assert alive.tolist() == [100, 75, 25, 25]
+    assert (series.case, series.label, series.kind) == ("rrcd nominal 1 V, common", "rrcd", "step")
+
+
+def test_who_never_dies_stays_at_all_slices():
+    _, (series,) = drawn(case("rrcd", 10, 10))
+    assert (series.x.tolist(), series.y.tolist()) == ([0, 10], [100, 100])
+
+
+def test_numbers_at_risk_stand_below():
+    page = figure_of(case("rrcd", 0, 1, 2, 3, 10, 10))
+    texts = [text.get_text() for text in page.panels[0].axes.texts]
+    row = texts.index("rrcd")
+    assert texts[row + 1 : row + 7] == ["6", "4", "2", "2", "2", "2"], "at 0, 2, ... 10 years"
+
+
+def test_who_never_works_is_named_and_not_drawn():
+    page = figure_of(case("baseline", *[0] * 100), case("rrcd", 1, 10))
+    (panel,) = page.panels
+    assert [series.label for series in panel.series] == ["rrcd"]
+    note = "not drawn, 100 % dead on arrival: baseline"
+    assert note in [text.get_text() for text in panel.axes.texts]
+    assert "shortest with baseline (0 years)" in page.alt
+
+
+def test_curves_that_coincide_are_named_and_share_their_line():
+    cases = case("rrcd", 1, 4), case("wc", 2, 4), case("baseline", 4, 1)
+    assert coinciding(cases) == [["rrcd", "baseline"]]
+    page = figure_of(*cases)
+    (panel,) = page.panels
+    assert "same curve: rrcd = baseline" in [text.get_text() for text in panel.axes.texts]
+    first, second = (
+        next(line for line in panel.axes.get_lines() if line.get_gid() == series.gid)
+        for series in panel.series
+        if series.label != "wc"
+    )
+    assert first._unscaled_dash_pattern == (0.0, (4.0, 4.0))
+    assert second._unscaled_dash_pattern == (4.0, (4.0, 4.0)), "in the gaps of the first"
+
+
+def test_the_alternative_text_says_who_lives_longest():
+    page = figure_of(case("rrcd", 1, 10), case("wc", 2, 4), case("rc", 3, 3))
+    assert page.alt == (
+        "nominal 1 V, common: slices live longest with rrcd (in the mean 5.5 of 10 years), "
+        "shortest with wc and rc (3 years)."
+    )
+
+
+def test_many_settings_take_several_pages():
+    settings = [Setting("dvfs", "common", f"0.8/0.{number} V") for number in range(40, 60)]
+    cases = [case("rrcd", 1, 10, setting=setting) for setting in settings]
+    pages = list(draw(cases, sheet_of(fake_campaign.CAMPAIGN, 85.0)))
+    assert [page.name for page in pages] == [f"survival-{n}" for n in range(1, len(pages) + 1)]
+    assert [panel.title for page in pages for panel in page.panels] == [
+        setting.title for setting in settings
+    ]
+    assert all(page.figure.get_figheight() * 25.4 < 250 for page in pages)
+    gids = [series.gid for page in pages for panel in page.panels for series in panel.series]
+    assert len(set(gids)) == len(gids)
+
+
+def test_the_suffix_chooses_the_format(results, tmp_path):
+    for suffix, begins in (("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")):
+        path = tmp_path / f"lives.{suffix}"
+        draw_survival_of_file(results, path)
+        once = path.read_bytes()
+        assert once.startswith(begins)
+        draw_survival_of_file(results, path)
+        assert path.read_bytes() == once, "the same file from the same results"
+
+
+@each(
+    ("name", "message"),
+    [
+        ("lives.gif", "its name must end in .png, .pdf or .svg"),
+        ("lives", "its name must end in .png, .pdf or .svg"),
+        ("nowhere/lives.png", "there is no folder"),
+    ],
+)
+def test_a_figure_that_cannot_be_written_is_refused(results, tmp_path, name, message):
+    with pytest.raises(UserError, match=message):
+        draw_survival_of_file(results, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_draws_and_prints(results, tmp_path):
+    path = tmp_path / "lives.png"
+    shown = CliRunner().invoke(app, ["show", str(results), "--figure", str(path)])
+    assert shown.exit_code == 0
+    assert "median life" in shown.stdout
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_chips_have_no_figure(results, tmp_path):
+    options = ["--figure", str(tmp_path / "lives.png"), "--slices-per-chip", "2"]
+    with pytest.raises(UserError, match="not of chips"):
+        CliRunner().invoke(app, ["show", str(results), *options], catch_exceptions=False)
