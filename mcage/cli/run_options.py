@@ -196,6 +196,7 @@ def run_study(
 
     from mcage.campaign.progress.choice import progress_on_stderr
     from mcage.report.console import console
+    from mcage.report.tables.terminal import print_table
     from mcage.results.reader import read_header
     from mcage.stats.wording import plain
 
@@ -210,7 +211,7 @@ def run_study(
     if json:
         typer.echo(dumps(plain(summaries), indent=2, allow_nan=False))
     else:
-        table.print_summaries(summaries, console())
+        print_table(table.table_of(summaries), console())
         typer.echo(visible(str(path)))
     if header.stopped:
         typer.echo(visible(header.stopped), err=json)

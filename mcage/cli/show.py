@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -56,6 +57,12 @@ def show(
             help="Also draw the fraction of working slices against age: .png, .pdf or .svg.",
         ),
     ] = None,
+    wide: Annotated[
+        bool,
+        typer.Option(
+            "--wide", help="Print all columns, also those for which the terminal has no room."
+        ),
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Show for each case lives, threshold shifts, spills, slowdown, energy and causes of death."""
@@ -113,7 +120,7 @@ def show(
 
         _show(summarize_fits_of_file(file), print_fits, json)
     elif others:
-        _show_all(files, json)
+        _show_all(files, wide, json)
     else:
         from importlib import import_module
 
@@ -123,9 +130,9 @@ def show(
         table = import_module(header.table)
         summaries = table.summarize_file(file)
         if getattr(header, "draws", ()):
-            _show_with_draws(file, summaries, table.print_summaries, json)
+            _show_with_draws(file, summaries, _printed_by(table, wide), json)
         else:
-            _show(summaries, table.print_summaries, json)
+            _show(summaries, _printed_by(table, wide), json)
     _print_notes(files, json)
 
 
@@ -151,14 +158,14 @@ def _show_with_draws(
     _show(by_draw, print_draws, json)
 
 
-def _show_all(files: list[Path], json: bool) -> None:
+def _show_all(files: list[Path], wide: bool, json: bool) -> None:
     """Show the summaries of several files of the same study: of sweeps in one table."""
     from importlib import import_module
     from json import dumps
 
     from mcage.errors import UserError
-    from mcage.plain_text import visible
     from mcage.report.console import console
+    from mcage.report.tables.terminal import print_table
     from mcage.results.reader import read_header
     from mcage.stats.wording import plain
 
@@ -171,13 +178,16 @@ def _show_all(files: list[Path], json: bool) -> None:
     if json:
         listed = [{"file": str(path)} | plain(summary) for path, summary in summaries]
         typer.echo(dumps(listed, indent=2, allow_nan=False))
-    elif studies[files[0]].study == "sweep":
-        paths, cases = zip(*summaries, strict=True)
-        table.print_summaries(cases, console(), paths)
     else:
-        for path in files:
-            typer.echo(visible(f"{path}:"))
-            table.print_summaries([s for place, s in summaries if place == path], console())
+        paths, cases = zip(*summaries, strict=True)
+        print_table(table.table_of(cases, paths), console(), wide=wide)
+
+
+def _printed_by(table: ModuleType, wide: bool) -> Callable[[list[Shown], "Console"], None]:
+    """Function that prints summaries as the table of a study."""
+    from mcage.report.tables.terminal import print_table
+
+    return lambda summaries, console: print_table(table.table_of(summaries), console, wide=wide)
 
 
 def _print_notes(files: list[Path], json: bool) -> None:

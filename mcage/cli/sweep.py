@@ -80,10 +80,11 @@ def _run(spec: "SweepSpec", run: SweepRunOptions) -> None:
     from mcage.report.console import console
     from mcage.report.notes import note_on_caveats, note_on_shared_dies
     from mcage.report.tables.draws import print_draws, summarize_draws_of_file
-    from mcage.report.tables.summary import print_summaries, summarize_file
+    from mcage.report.tables.summary import summarize_file, table_of
+    from mcage.report.tables.terminal import print_table
     from mcage.results.reader import read_header
 
-    print_summaries(summarize_file(path), console())
+    print_table(table_of(summarize_file(path)), console())
     header = read_header(path)
     if getattr(header, "draws", ()):
         print_draws(summarize_draws_of_file(path), console())

@@ -1,5 +1,6 @@
 """The terminal that tables are printed on."""
 
+import os
 from typing import Any
 
 from rich.console import Console
@@ -25,6 +26,11 @@ class PlainConsole(Console):
 
 
 def console() -> PlainConsole:
-    """Make a console for the terminal; a file or a pipe gets the width of the widest table."""
+    """Make a console for the terminal.
+
+    A file or a pipe gets the width of the widest table, unless the variable COLUMNS says how wide
+    its reader is.
+    """
     terminal = PlainConsole()
-    return terminal if terminal.is_terminal else PlainConsole(width=WIDTH_WITHOUT_TERMINAL)
+    known = terminal.is_terminal or os.environ.get("COLUMNS", "").isdigit()
+    return terminal if known else PlainConsole(width=WIDTH_WITHOUT_TERMINAL)

@@ -22,7 +22,7 @@ from doc_tables import bring_up_to_date, markdown
 from matplotlib.axes import Axes
 from readme_figure import GREY, STYLE
 
-from mcage.report.tables.heterogeneity import summarize_file
+from mcage.report.tables.gpu.heterogeneity import summarize_file
 from mcage.results.reader import open_results
 
 ROOT = Path(__file__).parents[2]
@@ -74,7 +74,8 @@ def lines(path: Path) -> list[list[str]]:
                 )
             ),
         ]
-        for order in summarize_file(path).orders
+        for reading in summarize_file(path)
+        for order in reading.orders
     ]
 
 

@@ -57,7 +57,7 @@ class BothHeader(DeclaredHeader):
     """A study of both levels as its files know it."""
 
     command: ClassVar[str] = "mcage gpu both --engine {engine}"
-    table: ClassVar[str] = "mcage.report.tables.gpu_both"
+    table: ClassVar[str] = "mcage.report.tables.gpu.both"
 
 
 class Both:

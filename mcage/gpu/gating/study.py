@@ -45,7 +45,7 @@ class GatingHeader(DeclaredHeader):
     """A study of SM gating as its files know it."""
 
     command: ClassVar[str] = "mcage gpu gating"
-    table: ClassVar[str] = "mcage.report.tables.gpu_lives"
+    table: ClassVar[str] = "mcage.report.tables.gpu.lives"
 
 
 class Gating:

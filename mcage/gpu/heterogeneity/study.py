@@ -44,7 +44,7 @@ class HeterogeneityHeader(DeclaredHeader):
     """A study of heterogeneous structures as its files know it."""
 
     command: ClassVar[str] = "mcage gpu heterogeneity"
-    table: ClassVar[str] = "mcage.report.tables.heterogeneity"
+    table: ClassVar[str] = "mcage.report.tables.gpu.heterogeneity"
 
 
 class Heterogeneity:

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
+from mcage.report.tables.table import ResultTable, estimates, file_column, names, numbers
 from mcage.results.quantity import mean_of
 from mcage.results.reader import open_results, read_header
 from mcage.stats.estimates import CONFIDENCE, Estimate
@@ -72,26 +70,25 @@ def summarize_file(path: Path) -> list[VariableSummary]:
     return summaries
 
 
-def print_summaries(summaries: Sequence[VariableSummary], console: Console) -> None:
-    """Print the table.
+def table_of(summaries: Sequence[VariableSummary], files: Sequence[Path] = ()) -> ResultTable:
+    """Table of the variables, of several files where their paths are given.
 
     Parameters
     ----------
     summaries : sequence of VariableSummary
-        At least one.
-    console : rich.console.Console
-        Where to.
+        Of one study, at least one.
+    files : sequence of Path
+        The file of each of them, where there are several files.
     """
-    table = Table(
+    return ResultTable(
         title=summaries[0].study,
         caption=f"means over instances, {CONFIDENCE:.0%} intervals",
-        box=box.SIMPLE_HEAD,
+        columns=(
+            *file_column(files),
+            names("variable", "variable", [row.variable for row in summaries]),
+            names("of", "of", [row.label for row in summaries]),
+            names("unit", "unit", [row.units for row in summaries]),
+            numbers("instances", "instances", [row.instances for row in summaries], primary=True),
+            estimates("mean", "mean", [row.mean for row in summaries], plus_minus, primary=True),
+        ),
     )
-    for heading in ("variable", "of", "unit"):
-        table.add_column(heading)
-    for heading in ("instances", "mean"):
-        table.add_column(heading, justify="right")
-    for summary in summaries:
-        texts = (summary.variable, summary.label, summary.units, str(summary.instances))
-        table.add_row(*texts, plus_minus(summary.mean))
-    console.print(table)

@@ -6,27 +6,34 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from mcage.costs import load_costs
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
-from mcage.plain_text import visible
 from mcage.report.cases import CAUSES, Setting
 from mcage.report.recorded_spec import costs_of
+from mcage.report.tables.table import (
+    Column,
+    ResultTable,
+    ages,
+    estimates,
+    file_column,
+    names,
+    numbers,
+    remarks,
+    span,
+)
 from mcage.results.reader import open_results
 from mcage.stats.estimates import CONFIDENCE, Estimate, mean, proportion
 from mcage.stats.survival import life_quantile
-from mcage.stats.wording import DASH, life, percent, plus_minus
+from mcage.stats.wording import DASH, percent, plus_minus
 from mcage.sweep.variables import TRANSISTORS
 
 __all__ = [
     "CaseSummary",
-    "print_summaries",
     "summarize",
     "summarize_file",
+    "table_of",
 ]
 
 
@@ -167,17 +174,13 @@ def summarize_file(path: Path) -> list[CaseSummary]:
             raise UserError(f"{path}: {error}") from error
 
 
-def print_summaries(
-    summaries: Sequence[CaseSummary], console: Console, files: Sequence[Path] = ()
-) -> None:
-    """Print the table; its title says what all cases have in common.
+def table_of(summaries: Sequence[CaseSummary], files: Sequence[Path] = ()) -> ResultTable:
+    """Table of the cases; its title says what all of them have in common.
 
     Parameters
     ----------
     summaries : sequence of CaseSummary
         Cases, at least one.
-    console : rich.console.Console
-        Console to print on.
     files : sequence of Path
         The file of each case, where there are several files.
 
@@ -190,64 +193,96 @@ def print_summaries(
     if len(nominal_vdds) > 1:
         raise UserError(f"technologies of {' and '.join(nominal_vdds)} need tables of their own")
     (nominal_vdd,) = nominal_vdds
-    first = summaries[0]
-    several_scenarios = len({summary.scenario for summary in summaries}) > 1
-    instances = _range([summary.instances for summary in summaries])
-    horizon = _range([summary.horizon_years for summary in summaries])
-    in_common = [f"{instances} instances per case", f"horizon {horizon} years"]
-    if not several_scenarios:
-        in_common.append(f"scenario {first.scenario}")
-    table = Table(
-        title=", ".join(in_common),
+    instances = span([summary.instances for summary in summaries])
+    horizon = span([summary.horizon_years for summary in summaries])
+    return ResultTable(
+        title=f"{instances} instances per case, horizon {horizon} years",
         caption=f"{CONFIDENCE:.0%} intervals; dVth to energy saving: means over the slices that "
-        "worked at all, which are not dead on arrival\ndVth: of the slice's worst cell; slowdown: "
-        "against a conventional slice; energy saving: against one at the same voltages, and at "
-        f"the technology's nominal {nominal_vdd}",
-        box=box.SIMPLE_HEAD,
+        "worked at all, which are not dead on arrival; dVth: of the slice's worst cell; slowdown: "
+        "against a conventional slice; energy saving: against one at the same voltages, and at the "
+        f"technology's nominal {nominal_vdd}",
+        columns=(*file_column(files), *_cases(summaries), *_quantities(summaries, nominal_vdd)),
     )
-    if files:
-        table.add_column("file")
-    for heading in ("technique", "environment", *(["scenario"] if several_scenarios else [])):
-        table.add_column(heading)
-    for heading in ("B10 life\n[years]", "median life\n[years]"):
-        table.add_column(heading, justify="right")
-    for heading in ("reach the\nhorizon", "dead on\narrival"):
-        table.add_column(heading, justify="right")
-    for name in TRANSISTORS:
-        table.add_column(f"dVth {name}\n[mV]", justify="right")
-    for heading in ("spill rate\n[%]", "slowdown\n[%]"):
-        table.add_column(heading, justify="right")
-    for vdd in ("same Vdd", nominal_vdd):
-        table.add_column(f"energy saving\nvs. slice at\n{vdd} [%]", justify="right")
-    table.add_column("lives end by")
-    for place, summary in enumerate(summaries):
-        table.add_row(
-            *([visible(str(files[place]))] if files else []),
-            summary.technique,
-            f"{summary.environment} {summary.voltages}",
-            *([summary.scenario] if several_scenarios else []),
-            life(summary.b10_life_years, summary.horizon_years),
-            life(summary.median_life_years, summary.horizon_years),
-            percent(summary.censored_share.value),
-            percent(summary.dead_on_arrival.value),
-            *(plus_minus(summary.max_dvth_mv[name]) for name in TRANSISTORS),
-            *(
-                plus_minus(share, 100.0)
-                for share in (
-                    summary.spill_rate,
-                    summary.slowdown,
-                    summary.energy_saving,
-                    summary.energy_saving_nominal,
-                )
-            ),
-            _causes(summary),
-        )
-    console.print(table)
 
 
-def _range(numbers: Sequence[float]) -> str:
-    low, high = min(numbers), max(numbers)
-    return f"{low:.10g}" if low == high else f"{low:.10g} to {high:.10g}"
+def _cases(summaries: Sequence[CaseSummary]) -> tuple[Column, ...]:
+    """Columns that say which case a line is."""
+    environments = [f"{s.environment} {s.voltages}" for s in summaries]
+    return (
+        names("technique", "technique", [s.technique for s in summaries]),
+        names("", "environment", environments, groups=True),
+        names("environment", "", [s.environment for s in summaries]),
+        names("scenario", "scenario", [s.scenario for s in summaries], groups=True),
+        numbers("vdd_volts", "", [s.vdd_volts for s in summaries]),
+        numbers("highest_vdd_volts", "", [s.highest_vdd_volts for s in summaries]),
+        numbers("instances", "", [s.instances for s in summaries]),
+        numbers("worked", "", [s.worked for s in summaries]),
+        numbers("horizon_years", "", [s.horizon_years for s in summaries]),
+    )
+
+
+def _quantities(summaries: Sequence[CaseSummary], nominal_vdd: str) -> tuple[Column, ...]:
+    """Columns of estimates."""
+    horizons = [summary.horizon_years for summary in summaries]
+
+    def share(of: Estimate) -> str:
+        return percent(of.value)
+
+    def in_percent(of: Estimate) -> str:
+        return plus_minus(of, 100.0)
+
+    def of(name: str) -> list[Estimate]:
+        return [getattr(summary, name) for summary in summaries]
+
+    return (
+        ages("b10_life_years", "B10 life\n[years]", of("b10_life_years"), horizons),
+        ages(
+            "median_life_years",
+            "median life\n[years]",
+            of("median_life_years"),
+            horizons,
+            primary=True,
+        ),
+        estimates("censored_share", "reach the\nhorizon", of("censored_share"), share),
+        estimates(
+            "dead_on_arrival", "dead on\narrival", of("dead_on_arrival"), share, primary=True
+        ),
+        *(
+            estimates(
+                f"max_dvth_{name.lower()}_mv",
+                f"dVth {name}\n[mV]",
+                [s.max_dvth_mv[name] for s in summaries],
+                plus_minus,
+                primary=not place,
+            )
+            for place, name in enumerate(TRANSISTORS)
+        ),
+        estimates("spill_rate", "spill rate\n[%]", of("spill_rate"), in_percent),
+        estimates("slowdown", "slowdown\n[%]", of("slowdown"), in_percent),
+        estimates(
+            "energy_saving",
+            "energy saving\nvs. slice at\nsame Vdd [%]",
+            of("energy_saving"),
+            in_percent,
+        ),
+        estimates(
+            "energy_saving_nominal",
+            f"energy saving\nvs. slice at\n{nominal_vdd} [%]",
+            of("energy_saving_nominal"),
+            in_percent,
+            primary=True,
+        ),
+        remarks("lives end by", [_causes(summary) for summary in summaries]),
+        *(
+            estimates(
+                f"ended_by_{cause.replace(' ', '_')}",
+                "",
+                [s.end_cause_share[cause] for s in summaries],
+                share,
+            )
+            for cause in CAUSES.values()
+        ),
+    )
 
 
 def _causes(summary: CaseSummary) -> str:

@@ -10,7 +10,7 @@ from mcage.campaign.run import run_campaign
 from mcage.errors import UserError
 from mcage.gpu.gating.spec import GatingSpec
 from mcage.gpu.gating.study import study_of_header
-from mcage.report.tables.gpu_lives import summarize_file
+from mcage.report.tables.gpu.lives import summarize_file
 
 
 def study(**fields):

@@ -13,7 +13,7 @@ from mcage.gpu.heterogeneity.parts import parts
 from mcage.gpu.heterogeneity.scheduler import READINGS, TwoStage
 from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.gpu.heterogeneity.study import Heterogeneity, study_of_header
-from mcage.report.tables.heterogeneity import summarize_file
+from mcage.report.tables.gpu.heterogeneity import summarize_file
 
 BASELINE, PROPOSAL, DUPLICATION = range(3)
 
@@ -164,7 +164,7 @@ def test_efficiency_and_the_order():
 
 def test_the_table_says_what_the_file_holds(tmp_path):
     path = run_campaign(study().study, tmp_path / "r.h5", 100)
-    summaries = summarize_file(path)
+    (summaries,) = summarize_file(path)
     with xr.open_dataset(path, engine="h5netcdf") as results:
         efficiency = results["efficiency"].values[0]
         holds = results["order_holds"].values[0]

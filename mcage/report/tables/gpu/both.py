@@ -4,14 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
+from mcage.report.tables.table import (
+    ResultTable,
+    ages,
+    estimates,
+    file_column,
+    names,
+    numbers,
+    span,
+)
 from mcage.results.reader import open_results
 from mcage.stats.estimates import CONFIDENCE, Estimate, mean
 from mcage.stats.survival import life_quantile
-from mcage.stats.wording import DASH, life, plus_minus
+from mcage.stats.wording import plus_minus
 
 
 @dataclass(frozen=True)
@@ -99,49 +104,79 @@ def summarize_file(path: Path) -> list[BothSummary]:
     ]
 
 
-def print_summaries(summaries: Sequence[BothSummary], console: Console) -> None:
-    """Print the table."""
+def table_of(summaries: Sequence[BothSummary], files: Sequence[Path] = ()) -> ResultTable:
+    """Table of policies and techniques, of several files where their paths are given."""
+    horizons = [row.horizon_years for row in summaries]
+    instances = [row.instances for row in summaries]
+    # What the others save is against the first line of the same file.
+    firsts = [
+        next(row for row, of in zip(summaries, _files(summaries, files), strict=True) if of == file)
+        for file in _files(summaries, files)
+    ]
+    pairs = list(zip(summaries, firsts, strict=True))
+
+    def in_percent(of: Estimate) -> str:
+        return plus_minus(of, 100)
+
+    def of(name: str) -> list[Estimate]:
+        return [getattr(row, name) for row in summaries]
+
     first = summaries[0]
-    horizon = first.horizon_years
-    table = Table(
-        title=f"{first.instances:,} GPUs, {horizon:g} years",
+    return ResultTable(
+        title=f"{span(instances)} GPUs, {span(horizons)} years",
         caption=f"{CONFIDENCE:.0%} intervals; saved: of the largest shift of a cell, against "
         f"{first.policy} with {first.technique}; lives: medians, years",
-        box=box.SIMPLE_HEAD,
+        columns=(
+            *file_column(files),
+            names("policy", "policy", [row.policy for row in summaries], groups=True),
+            names("technique", "technique", [row.technique for row in summaries]),
+            names("levels", "levels", [_levels(row, first) for row, first in pairs]),
+            numbers("instances", "", instances),
+            numbers("horizon_years", "", horizons),
+            estimates("mean_share", "SM is on\n[%]", of("share"), _short_percent),
+            estimates(
+                "max_dvth_mv", "max. dVth\n[mV]", of("max_dvth_mv"), plus_minus, primary=True
+            ),
+            estimates(
+                "saved",
+                "saved\n[%]",
+                [row.saved if row is not first else None for row, first in pairs],
+                in_percent,
+                primary=True,
+            ),
+            estimates(
+                "saved_if_independent",
+                "if independent\n[%]",
+                [
+                    row.independent if _levels(row, first) == "both" else None
+                    for row, first in pairs
+                ],
+                in_percent,
+            ),
+            estimates("cell_margin", "margin of\ncells [%]", of("cell_margin"), in_percent),
+            estimates("logic_margin", "margin of\nlogic [%]", of("logic_margin"), in_percent),
+            ages(
+                "median_cell_life_years", "life: cells'\ndelay [years]", of("cell_life"), horizons
+            ),
+            ages("median_fault_life_years", "faults\n[years]", of("fault_life"), horizons),
+            ages("median_logic_life_years", "logic\n[years]", of("logic_life"), horizons),
+            ages(
+                "median_life_years",
+                "life: GPU\n[years]",
+                of("median_life"),
+                horizons,
+                primary=True,
+            ),
+        ),
     )
-    for heading in ("policy", "technique", "levels"):
-        table.add_column(heading)
-    for heading in (
-        "SM is on, %",
-        "max. dVth, mV",
-        "saved, %",
-        "if independent, %",
-        "margin of cells, %",
-        "of logic, %",
-        "life: cells' delay",
-        "faults",
-        "logic",
-        "GPU",
-    ):
-        table.add_column(heading, justify="right")
-    for row in summaries:
-        is_both = row.policy != first.policy and row.technique != first.technique
-        table.add_row(
-            row.policy,
-            row.technique,
-            _levels(row, first),
-            f"{100 * row.share.value:.3g}",
-            plus_minus(row.max_dvth_mv),
-            plus_minus(row.saved, 100) if row is not first else DASH,
-            plus_minus(row.independent, 100) if is_both else DASH,
-            plus_minus(row.cell_margin, 100),
-            plus_minus(row.logic_margin, 100),
-            life(row.cell_life, horizon),
-            life(row.fault_life, horizon),
-            life(row.logic_life, horizon),
-            life(row.median_life, horizon),
-        )
-    console.print(table)
+
+
+def _files(summaries: Sequence[BothSummary], files: Sequence[Path]) -> Sequence[Path]:
+    return files or [Path()] * len(summaries)
+
+
+def _short_percent(share: Estimate) -> str:
+    return f"{100 * share.value:.3g}"
 
 
 def _levels(row: BothSummary, first: BothSummary) -> str:

@@ -5,14 +5,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
+from mcage.report.tables.table import (
+    ResultTable,
+    ages,
+    estimates,
+    file_column,
+    names,
+    numbers,
+    span,
+)
 from mcage.results.reader import open_results
 from mcage.stats.estimates import CONFIDENCE, Estimate, mean, proportion
 from mcage.stats.survival import life_quantile
-from mcage.stats.wording import life, plus_minus, with_bounds
+from mcage.stats.wording import plus_minus, with_bounds
 
 HIGH_QUANTILE = 0.99
 
@@ -88,34 +94,50 @@ def summarize_file(path: Path) -> list[GpuSummary]:
     return summaries
 
 
-def print_summaries(summaries: Sequence[GpuSummary], console: Console) -> None:
-    """Print the table."""
-    horizon = summaries[0].horizon_years
-    table = Table(
-        title=f"{summaries[0].instances:,} GPUs, {horizon:g} years",
-        caption=f"{CONFIDENCE:.0%} intervals; margin: delay over that of the slowest new SM",
-        box=box.SIMPLE_HEAD,
+def table_of(summaries: Sequence[GpuSummary], files: Sequence[Path] = ()) -> ResultTable:
+    """Table of the policies, of several files where their paths are given."""
+    horizons = [row.horizon_years for row in summaries]
+    instances = [row.instances for row in summaries]
+
+    def in_percent(of: Estimate) -> str:
+        return plus_minus(of, 100)
+
+    def bounds_in_percent(of: Estimate) -> str:
+        return with_bounds(of, 100)
+
+    def of(name: str) -> list[Estimate]:
+        return [getattr(row, name) for row in summaries]
+
+    return ResultTable(
+        title=f"{span(instances)} GPUs, {span(horizons)} years",
+        caption=f"{CONFIDENCE:.0%} intervals; margin: delay at the horizon over that of the "
+        "slowest new SM, less 1: what half of the GPUs, and 99 % of them, need; max. dVth: of an "
+        "SM at the horizon",
+        columns=(
+            *file_column(files),
+            names("policy", "policy", [row.policy for row in summaries]),
+            numbers("instances", "", instances),
+            numbers("horizon_years", "", horizons),
+            estimates(
+                "median_margin",
+                "median\nmargin [%]",
+                of("median_margin"),
+                bounds_in_percent,
+                primary=True,
+            ),
+            estimates("high_margin", "margin of\n99 % [%]", of("high_margin"), bounds_in_percent),
+            ages(
+                "median_life_years",
+                "median life\n[years]",
+                of("median_life"),
+                horizons,
+                primary=True,
+            ),
+            estimates("alive", "alive\n[%]", of("alive"), in_percent),
+            estimates(
+                "max_dvth_mv", "max. dVth\n[mV]", of("max_dvth_mv"), plus_minus, primary=True
+            ),
+            estimates("slowdown", "slowdown\n[%]", of("slowdown"), in_percent),
+            estimates("sm_power_w", "SMs\n[W]", of("sm_power_w"), plus_minus),
+        ),
     )
-    table.add_column("policy")
-    for heading in (
-        "median margin, %",
-        "99 % of GPUs, %",
-        "median life, years",
-        "alive, %",
-        "max. dVth, mV",
-        "slowdown, %",
-        "SMs, W",
-    ):
-        table.add_column(heading, justify="right")
-    for row in summaries:
-        table.add_row(
-            row.policy,
-            with_bounds(row.median_margin, 100),
-            with_bounds(row.high_margin, 100),
-            life(row.median_life, horizon),
-            plus_minus(row.alive, 100),
-            plus_minus(row.max_dvth_mv),
-            plus_minus(row.slowdown, 100),
-            plus_minus(row.sm_power_w),
-        )
-    console.print(table)

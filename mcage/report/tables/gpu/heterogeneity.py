@@ -1,20 +1,27 @@
 """The tables of a study of heterogeneous structures: each design, and where the order holds."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
+from mcage.report.tables.table import (
+    Column,
+    ResultTable,
+    estimates,
+    file_column,
+    names,
+    numbers,
+    remarks,
+    span,
+)
 from mcage.results.reader import open_results
 from mcage.stats.estimates import CONFIDENCE, Estimate, mean, proportion
-from mcage.stats.wording import DASH, plus_minus, with_bounds
+from mcage.stats.wording import plus_minus, with_bounds
 
 FIELDS = ("swapped", "common")
 FILLS = ("ignored", "counted")
@@ -82,15 +89,26 @@ class OrderSummary:
 
 
 @dataclass(frozen=True)
-class Summaries:
-    """Both tables."""
+class ReadingSummary:
+    """What both tables say about a reading.
 
+    Parameters
+    ----------
+    reading : str
+        Which.
+    designs : list of DesignSummary
+        Its designs.
+    orders : list of OrderSummary
+        Each kind of its draws, and all of them if there are several kinds.
+    """
+
+    reading: str
     designs: list[DesignSummary]
     orders: list[OrderSummary]
 
 
-def summarize_file(path: Path) -> Summaries:
-    """Summaries of a file.
+def summarize_file(path: Path) -> list[ReadingSummary]:
+    """Summaries of all readings, in the order of the file.
 
     Raises
     ------
@@ -98,18 +116,19 @@ def summarize_file(path: Path) -> Summaries:
         The file is missing, foreign, damaged or of a newer mcage.
     """
     with open_results(path) as results:
-        readings = [str(name) for name in results["reading"].values.tolist()]
-        designs = [
-            _design(results.isel(reading=place, design=row), reading, str(name))
-            for place, reading in enumerate(readings)
-            for row, name in enumerate(results["design"].values.tolist())
+        return [
+            _summarize(results.isel(reading=place), str(reading))
+            for place, reading in enumerate(results["reading"].values.tolist())
         ]
-        orders = [
-            order
-            for place, reading in enumerate(readings)
-            for order in _orders(results.isel(reading=place), reading)
-        ]
-    return Summaries(designs, orders)
+
+
+def _summarize(results: xr.Dataset, reading: str) -> ReadingSummary:
+    designs = enumerate(results["design"].values.tolist())
+    return ReadingSummary(
+        reading=reading,
+        designs=[_design(results.isel(design=row), reading, str(name)) for row, name in designs],
+        orders=_orders(results, reading),
+    )
 
 
 def _design(of_design: xr.Dataset, reading: str, name: str) -> DesignSummary:
@@ -164,62 +183,76 @@ def _share(holds: NDArray[Any]) -> Estimate:
     return proportion(int(np.count_nonzero(holds)), len(holds))
 
 
-def print_summaries(summaries: Summaries, console: Console) -> None:
-    """Print both tables."""
-    console.print(_design_table(summaries.designs))
-    console.print(_order_table(summaries.orders))
+def table_of(summaries: Sequence[ReadingSummary], files: Sequence[Path] = ()) -> ResultTable:
+    """Table of the designs, and below it that of the order, of several files where given."""
+    designs = [row for summary in summaries for row in summary.designs]
+    orders = [row for summary in summaries for row in summary.orders]
+    pairs = list(zip(files, summaries, strict=True)) if files else []
+    of_designs = [file for file, summary in pairs for _ in summary.designs]
+    of_orders = [file for file, summary in pairs for _ in summary.orders]
+    return replace(_design_table(designs, of_designs), below=(_order_table(orders, of_orders),))
 
 
-def _design_table(designs: Sequence[DesignSummary]) -> Table:
-    table = Table(
-        title=f"{designs[0].instances:,} draws",
+def _design_table(designs: Sequence[DesignSummary], files: Sequence[Path]) -> ResultTable:
+    def of(name: str) -> list[Estimate]:
+        return [getattr(row, name) for row in designs]
+
+    instances = [row.instances for row in designs]
+    low, high = ([row.range[end] for row in designs] for end in (0, 1))
+    ranges = [f"{row.range[0]:.3f} ... {row.range[1]:.3f}" for row in designs]
+    return ResultTable(
+        title=f"{span(instances)} draws",
         caption=f"{CONFIDENCE:.0%} intervals of means; efficiency: (D (1 + delay increase))^3 P "
         "over the baseline's, less is better; break-even: D^3 P at which it is 1",
-        box=box.SIMPLE_HEAD,
+        columns=(
+            *file_column(files),
+            names("reading", "reading", [row.reading for row in designs], groups=True),
+            names("design", "design", [row.design for row in designs]),
+            numbers("instances", "", instances),
+            estimates("scheduler_delay", "scheduler\n[%]", of("scheduler_delay"), _percent),
+            estimates("l2_delay", "L2\n[%]", of("l2_delay"), _percent),
+            estimates("break_even", "break-even\nD^3 P", of("break_even"), plus_minus),
+            estimates("efficiency", "efficiency", of("efficiency"), plus_minus, primary=True),
+            remarks("5 ... 95 %\nof the draws", ranges, primary=True),
+            numbers("efficiency_5_percent", "", low),
+            numbers("efficiency_95_percent", "", high),
+            estimates(
+                "better",
+                "better than\nbaseline [%]",
+                [None if row.design == "baseline" else row.better for row in designs],
+                _bounds,
+                primary=True,
+            ),
+        ),
     )
-    for heading in ("reading", "design"):
-        table.add_column(heading)
-    for heading in (
-        "scheduler, %",
-        "L2, %",
-        "break-even D^3 P",
-        "efficiency",
-        "5 ... 95 %",
-        "better, %",
-    ):
-        table.add_column(heading, justify="right")
-    for row in designs:
-        table.add_row(
-            row.reading,
-            row.design,
-            plus_minus(row.scheduler_delay, 100),
-            plus_minus(row.l2_delay, 100),
-            plus_minus(row.break_even),
-            plus_minus(row.efficiency),
-            f"{row.range[0]:.3f} ... {row.range[1]:.3f}",
-            DASH if row.design == "baseline" else with_bounds(row.better, 100),
+
+
+def _order_table(orders: Sequence[OrderSummary], files: Sequence[Path]) -> ResultTable:
+    def shares(name: str, heading: str, *, primary: bool = True) -> Column:
+        return estimates(
+            name, heading, [getattr(row, name) for row in orders], _bounds, primary=primary
         )
-    return table
 
-
-def _order_table(orders: Sequence[OrderSummary]) -> Table:
-    table = Table(
+    return ResultTable(
         title="proposal < baseline < duplication",
         caption="% of the draws; planar limits: a planar part sets the delay of the proposal",
-        box=box.SIMPLE_HEAD,
+        columns=(
+            *file_column(files),
+            names("reading", "reading", [row.reading for row in orders], groups=True),
+            names("fields", "fields", [row.fields for row in orders]),
+            names("fills", "fills", [row.fills for row in orders]),
+            numbers("instances", "draws", [row.instances for row in orders]),
+            shares("holds", "holds"),
+            shares("proposal_better", "proposal\nbetter"),
+            shares("duplication_worse", "duplication\nworse"),
+            shares("planar_limits", "planar\nlimits", primary=False),
+        ),
     )
-    for heading in ("reading", "fields", "fills"):
-        table.add_column(heading)
-    for heading in (
-        "draws",
-        "holds",
-        "proposal better",
-        "duplication worse",
-        "planar limits",
-    ):
-        table.add_column(heading, justify="right")
-    for row in orders:
-        shares = (row.holds, row.proposal_better, row.duplication_worse, row.planar_limits)
-        texts = (row.reading, row.fields, row.fills, f"{row.instances:,}")
-        table.add_row(*texts, *(with_bounds(share, 100) for share in shares))
-    return table
+
+
+def _percent(of: Estimate) -> str:
+    return plus_minus(of, 100)
+
+
+def _bounds(of: Estimate) -> str:
+    return with_bounds(of, 100)

@@ -1,0 +1,1 @@
+"""Tables of studies of whole GPUs."""

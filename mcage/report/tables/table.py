@@ -1,0 +1,220 @@
+"""A table of results: columns of cells, which terminals, CSV files and pages draw alike."""
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import starmap
+from pathlib import Path
+from typing import Literal
+
+from mcage.plain_text import visible
+from mcage.stats.estimates import Estimate
+from mcage.stats.wording import DASH, life
+
+Number = float | int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table, for people and for programs.
+
+    Parameters
+    ----------
+    text : str
+        As people read it, often in percent, with its interval.
+    value : float, int, str or None
+        The same in the unit of the column's key: infinity for an age beyond the horizon, NaN where
+        nothing is known, None where the cell does not apply.
+    lower, upper : float, optional
+        Bounds of its interval, NaN where the sample gives none; None if it has no interval.
+    """
+
+    text: str
+    value: Number | str | None
+    lower: float | None = None
+    upper: float | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Parameters
+    ----------
+    key : str
+        Name for programs, with the unit, such as ``b10_life_years``; fractions have no unit. Empty
+        if the column is for people alone.
+    heading : str
+        Name for people, in one line or more, with the unit; empty if the column is for programs
+        alone.
+    cells : tuple of Cell
+        A cell for each line of the table.
+    primary : bool
+        Whether the column belongs to those that a narrow table shows.
+    justify : str
+        ``left`` or ``right``.
+    groups : bool
+        Whether the column says what several lines have in common, such as their environment: a
+        narrow table says it once above these lines, and if all lines have it, in the title.
+    """
+
+    key: str
+    heading: str
+    cells: tuple[Cell, ...]
+    primary: bool = False
+    justify: Literal["left", "right"] = "right"
+    groups: bool = False
+
+    @property
+    def name(self) -> str:
+        """Heading in one line."""
+        return " ".join(self.heading.split())
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether a cell has an interval, be it unknown."""
+        return any(cell.lower is not None for cell in self.cells)
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """A table of results.
+
+    Parameters
+    ----------
+    title : str
+        What all lines have in common, such as their population.
+    caption : str
+        What the columns mean, and what their intervals are.
+    columns : tuple of Column
+        Columns of equally many cells.
+    below : tuple of ResultTable
+        Further tables of the same study, which stand below this table.
+
+    Raises
+    ------
+    ValueError
+        Columns differ in their number of cells, or have the same key.
+    """
+
+    title: str
+    caption: str
+    columns: tuple[Column, ...]
+    below: tuple["ResultTable", ...] = ()
+
+    def __post_init__(self) -> None:
+        if len({len(column.cells) for column in self.columns}) != 1:
+            raise ValueError("columns of a table have equally many cells")
+        keys = [column.key for column in self.columns if column.key]
+        if len(set(keys)) < len(keys):
+            raise ValueError("columns of a table have keys of their own")
+
+    @property
+    def lines(self) -> int:
+        """Number of lines."""
+        return len(self.columns[0].cells)
+
+    @property
+    def shown(self) -> tuple[Column, ...]:
+        """Columns for people."""
+        return tuple(column for column in self.columns if column.heading)
+
+
+def names(key: str, heading: str, texts: Sequence[str], *, groups: bool = False) -> Column:
+    """Column of names, which says of what a line is."""
+    cells = tuple(Cell(text, text) for text in texts)
+    return Column(key, heading, cells, primary=True, justify="left", groups=groups)
+
+
+def remarks(heading: str, texts: Sequence[str], *, primary: bool = False) -> Column:
+    """Column of words for people alone."""
+    cells = tuple(Cell(text, None) for text in texts)
+    return Column("", heading, cells, primary=primary, justify="left")
+
+
+def numbers(
+    key: str,
+    heading: str,
+    values: Sequence[Number],
+    write: Callable[[Number], str] = "{:,}".format,
+    *,
+    primary: bool = False,
+) -> Column:
+    """Column of numbers without an interval, such as counts."""
+    cells = tuple(Cell(write(value), value) for value in values)
+    return Column(key, heading, cells, primary=primary)
+
+
+def estimates(
+    key: str,
+    heading: str,
+    estimated: Sequence[Estimate | None],
+    write: Callable[[Estimate], str],
+    *,
+    primary: bool = False,
+) -> Column:
+    """Column of estimates; None where a line has none."""
+    cells = tuple(
+        Cell(DASH, None) if estimate is None else Cell(write(estimate), *vars(estimate).values())
+        for estimate in estimated
+    )
+    return Column(key, heading, cells, primary=primary)
+
+
+def ages(
+    key: str,
+    heading: str,
+    estimated: Sequence[Estimate],
+    horizons_years: Sequence[float],
+    *,
+    primary: bool = False,
+) -> Column:
+    """Column of ages in years, some of which lie beyond the horizon of their line."""
+    cells = tuple(
+        Cell(life(age, horizon), *vars(age).values())
+        for age, horizon in zip(estimated, horizons_years, strict=True)
+    )
+    return Column(key, heading, cells, primary=primary)
+
+
+def span(values: Sequence[Number]) -> str:
+    """Write the lowest and the highest of some numbers, or the only one."""
+    low, high = (f"{value:.10g}" for value in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"
+
+
+def file_column(files: Sequence[Path]) -> tuple[Column, ...]:
+    """Column that says of which file each line is; none if there is a single file."""
+    return (names("file", "file", [visible(str(path)) for path in files]),) if files else ()
+
+
+def csv_of(table: ResultTable) -> str:
+    """Table in CSV: a line of keys, then a line for each line of the table.
+
+    An estimate has columns of its own for its bounds, ``KEY_lower`` and ``KEY_upper``. Unknown
+    numbers are empty, ages beyond the horizon are ``inf``.
+    """
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    columns = [column for column in table.columns if column.key]
+    writer.writerow(key for column in columns for key in _keys(column))
+    for line in range(table.lines):
+        cells = ((column.cells[line], column.has_intervals) for column in columns)
+        writer.writerow(field for fields in starmap(_fields, cells) for field in fields)
+    return file.getvalue()
+
+
+def _keys(column: Column) -> Iterator[str]:
+    yield column.key
+    if column.has_intervals:
+        yield from (f"{column.key}_{bound}" for bound in ("lower", "upper"))
+
+
+def _fields(cell: Cell, with_bounds: bool) -> Iterator[str]:
+    for content in (cell.value, cell.lower, cell.upper) if with_bounds else (cell.value,):
+        if isinstance(content, str):
+            yield visible(content)
+        else:
+            yield "" if content is None or math.isnan(content) else repr(content)
