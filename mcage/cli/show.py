@@ -1,6 +1,7 @@
 """``mcage show``: the tables of a results file."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -11,6 +12,19 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Shown = TypeVar("Shown")
+
+
+@dataclass(frozen=True)
+class FormOptions:
+    """How tables are printed."""
+
+    wide: Annotated[
+        bool,
+        typer.Option(
+            "--wide", help="Print all columns, also those for which the terminal has no room."
+        ),
+    ] = False
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False
 
 
 def show(
@@ -57,17 +71,12 @@ def show(
             help="Also draw the fraction of working slices against age: .png, .pdf or .svg.",
         ),
     ] = None,
-    wide: Annotated[
-        bool,
-        typer.Option(
-            "--wide", help="Print all columns, also those for which the terminal has no room."
-        ),
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    form: FormOptions = FormOptions(),
 ) -> None:
     """Show for each case lives, threshold shifts, spills, slowdown, energy and causes of death."""
     from mcage.errors import UserError
 
+    wide, json = form.wide, form.json
     if (compare is not None) + causes + fit + (slices_per_chip is not None) > 1:
         raise UserError(
             "--compare, --causes, --fit and --slices-per-chip show different tables: "
