@@ -20,6 +20,7 @@ from mcage.cli import (
     nbti,
     rare,
     replay,
+    report,
     reproduce,
     sensitivity,
     show,
@@ -79,6 +80,7 @@ def _options(
 for command in (
     sweep.sweep,
     show.show,
+    report.report,
     replay.replay,
     rare.rare,
     sensitivity.sensitivity,

@@ -1,0 +1,350 @@
+"""The folder of a report: its page, and each figure as PDF and PNG with its numbers as CSV.
+
+The folder is made beside its place and gets its name when all of it is on the disk. It lists what
+it holds in a file of its own, so that a later report replaces what mcage has written and nothing
+else.
+"""
+
+import csv
+import fcntl
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from mcage.errors import UserError
+from mcage.files.atomic import flush_folder
+from mcage.plain_text import shown_path, visible
+from mcage.report.figures.catalogue import figures_of
+from mcage.report.figures.figure import AbsentFigure, ReportFigure, save
+from mcage.report.figures.style import WIDTHS_MM
+from mcage.report.notes import (
+    note_on_absent,
+    note_on_caveats,
+    note_on_code,
+    note_on_shared_dies,
+)
+from mcage.report.page.assumptions import assumptions_of
+from mcage.report.page.page import Shown, Source, Study, cases_of, page_of
+from mcage.report.page.svg import page_figure
+from mcage.report.page.words import words_of
+from mcage.report.tables.table import ResultTable, csv_of
+from mcage.results.header import Header
+from mcage.results.reader import open_results, read_header
+
+PAGE = "index.html"
+CONTENTS = "contents.json"
+FILETYPE = "mcage report"
+TABLE = "table.csv"
+
+_, WIDTH_MM = WIDTHS_MM
+FORMATS = ("pdf", "png")
+
+_TEMPORARY = re.compile(r"\.mcage-(?P<destination>[0-9a-f]{12})-[0-9a-f]{16}\.report")
+
+
+def write_report(paths: Sequence[Path], folder: Path) -> None:
+    """Write the report of results files: a page, and its figures, tables and specs as files.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Results files, at least one. Files of the same study stand side by side.
+    folder : Path
+        A folder that is not there yet, is empty, or holds a report and nothing else; a report is
+        replaced when the new one is complete.
+
+    Raises
+    ------
+    UserError
+        A file is given twice, missing, foreign or damaged; files cannot share a table; the folder
+        holds something else, or cannot be written.
+    """
+    _refuse_twice(paths)
+    headers = {path: read_header(path) for path in paths}
+    with _whole_folder(folder) as place:
+        names = _names_of(paths)
+        by_study: dict[str, list[Path]] = {}
+        for path in paths:
+            by_study.setdefault(headers[path].study, []).append(path)
+        report = _Report(place, headers, names)
+        studies = [report.study(together) for together in by_study.values()]
+        (place / PAGE).write_text(page_of(studies), encoding="utf-8")
+
+
+def _refuse_twice(paths: Sequence[Path]) -> None:
+    seen: dict[Path, Path] = {}
+    for path in paths:
+        if (real := path.resolve()) in seen:
+            raise UserError(f"{shown_path(path)} and {shown_path(seen[real])} are the same file")
+        seen[real] = path
+
+
+def _names_of(paths: Sequence[Path]) -> dict[Path, str]:
+    """Name of each results file in the folder: that of the file, unless another has it."""
+    names: dict[Path, str] = {}
+    for path in paths:
+        stem = _plain(path.name.removesuffix(".h5")) or "results"
+        name, number = stem, 2
+        while name in names.values():
+            name, number = f"{stem}-{number}", number + 1
+        names[path] = name
+    return names
+
+
+def _plain(name: str) -> str:
+    """Name that every file system and every link takes."""
+    return re.sub(r"[^A-Za-z0-9.+_-]", "_", name).strip(".")
+
+
+class _Report:
+    """A report that is being written.
+
+    Parameters
+    ----------
+    place : Path
+        Its folder.
+    headers : mapping of Path to Header
+        Its results files.
+    names : mapping of Path to str
+        Name of each of them in the folder.
+    """
+
+    def __init__(
+        self, place: Path, headers: Mapping[Path, Header], names: Mapping[Path, str]
+    ) -> None:
+        self._place = place
+        self._headers = headers
+        self._names = names
+        self._number = list(headers).index
+        alike = len({path.name for path in headers}) < len(headers)
+        self._shown = {path: str(path) if alike else path.name for path in headers}
+
+    def study(self, paths: Sequence[Path]) -> Study:
+        """Write the files of a study, and return its section of the page."""
+        rows: dict[str, list[Shown]] = {}
+        sources = []
+        for path in paths:
+            self._folder(path).mkdir(exist_ok=True)
+            spec = self._folder(path) / f"{self._names[path]}.toml"
+            spec.write_text(self._headers[path].spec_toml, encoding="utf-8")
+            with open_results(path) as results:
+                try:
+                    sources.append(self._source(path, results, spec.name))
+                except UserError as error:
+                    raise UserError(f"{path}: {error}") from error
+                for shown in self._figures(path, results):
+                    rows.setdefault(shown.name, []).append(shown)
+        table, cases = self._table(paths)
+        study = self._headers[paths[0]].study
+        single = len({header.study for header in self._headers.values()}) == 1
+        link = TABLE if single else f"{_plain(study)}-{TABLE}"
+        (self._place / link).write_text(csv_of(table), encoding="utf-8")
+        return Study(study, tuple(sources), table, link, cases, tuple(map(tuple, rows.values())))
+
+    def _source(self, path: Path, results: xr.Dataset, spec_name: str) -> Source:
+        """What the page says about a results file."""
+        header = self._headers[path]
+        notes = (
+            note_on_caveats(header),
+            note_on_absent(header),
+            header.stopped,
+            note_on_shared_dies(path, header),
+            note_on_code(header),
+        )
+        return Source(
+            name=self._shown[path],
+            header=header,
+            words=words_of(header, results),
+            assumptions=assumptions_of(header),
+            notes=tuple(note for note in notes if note),
+            spec_name=spec_name,
+        )
+
+    def _folder(self, path: Path) -> Path:
+        """Where the files of a results file lie: a folder for each, if there are several."""
+        return self._place / self._names[path] if len(self._headers) > 1 else self._place
+
+    def _table(self, paths: Sequence[Path]) -> tuple[ResultTable, tuple[str, ...]]:
+        """Table of all cases, and of each of its lines the case, with the number of its file."""
+        module = import_module(self._headers[paths[0]].table)
+        pairs = [(path, row) for path in paths for row in module.summarize_file(path)]
+        files = [Path(self._shown[path]) for path, _ in pairs] if len(paths) > 1 else []
+        table: ResultTable = module.table_of([row for _, row in pairs], files)
+        cases = [
+            f"{self._number(path)} {label}"
+            for path in paths
+            for label in cases_of(
+                self._headers[path], module.table_of([row for of, row in pairs if of == path])
+            )
+        ]
+        return table, tuple(cases)
+
+    def _figures(self, path: Path, results: xr.Dataset) -> Iterator[Shown]:
+        """Write the figures of a results file, and yield them for the page."""
+        number = self._number(path)
+        file = self._shown[path] if len(self._headers) > 1 else ""
+        for figure in figures_of(self._headers[path], results, WIDTH_MM):
+            if isinstance(figure, AbsentFigure):
+                yield Shown(figure.name, figure.title, figure.reason, number, file)
+                continue
+            links = tuple(self._write(figure, self._folder(path)))
+            drawing = page_figure(figure, f"f{number}")
+            yield Shown(figure.name, figure.title, figure.caption, number, file, drawing, links)
+
+    def _write(self, figure: ReportFigure, folder: Path) -> Iterator[tuple[str, str]]:
+        """Write a figure and its numbers, and yield the format and the path of each file."""
+        for form in FORMATS:
+            save(figure.figure, folder / f"{figure.name}.{form}")
+            yield (
+                form.upper(),
+                (folder / f"{figure.name}.{form}").relative_to(self._place).as_posix(),
+            )
+        numbers = folder / f"{figure.name}.csv"
+        with numbers.open("w", newline="", encoding="utf-8") as stream:
+            csv.writer(stream, lineterminator="\n").writerows(_numbers_of(figure))
+        yield "numbers (CSV)", numbers.relative_to(self._place).as_posix()
+
+
+def _numbers_of(figure: ReportFigure) -> Iterator[Sequence[object]]:
+    """Lines of a CSV file with all that a figure shows."""
+    yield "panel", "x_axis", "y_axis", "series", "case", "x", "y", "lower", "upper"
+    for panel in figure.panels:
+        for series in panel.series:
+            names = (panel.title, panel.x_label, panel.y_label, series.label, series.case)
+            words = [visible(name) for name in names]
+            unknown = np.full(len(series.x), np.nan)
+            bounds = (unknown if bound is None else bound for bound in (series.lower, series.upper))
+            for numbers in zip(series.x, series.y, *bounds, strict=True):
+                yield *words, *("" if np.isnan(number) else number for number in numbers)
+
+
+# ---- the folder, whole or not at all --------------------------------------------------------
+
+
+@contextmanager
+def _whole_folder(folder: Path) -> Iterator[Path]:
+    """Give a new folder to write in; it appears as ``folder`` when the block succeeds.
+
+    Raises
+    ------
+    UserError
+        The folder cannot be written, or holds what is not of a report.
+    """
+    place = Path(os.path.realpath(folder)) if folder.is_symlink() else folder.absolute()
+    try:
+        _check(folder, place)
+        _remove_abandoned(place)
+        beside, lock = _new_folder(place)
+        try:
+            yield beside
+            _write_contents(beside)
+            _check(folder, place)
+            _give_name(beside, place)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+            os.close(lock)
+        flush_folder(place.parent)
+    except OSError as error:
+        raise UserError(f"cannot write {shown_path(folder)}: {error.strerror or error}") from error
+
+
+def _check(folder: Path, place: Path) -> None:
+    """Refuse a folder that holds anything but a report.
+
+    Raises
+    ------
+    UserError
+        There is such a thing, or no folder to make it in.
+    """
+    if not place.parent.is_dir():
+        raise UserError(
+            f"cannot write {shown_path(folder)}: there is no folder {shown_path(place.parent)}"
+        )
+    if not os.path.lexists(place):
+        return
+    if not place.is_dir():
+        raise UserError(f"cannot write {shown_path(folder)}: a file of this name is there already")
+    listed = _contents(place)
+    for path in sorted(place.rglob("*")):
+        name = path.relative_to(place).as_posix()
+        if path.is_symlink() or (not path.is_dir() and name not in listed):
+            raise UserError(
+                f"cannot write {shown_path(folder)}: it holds {name}, which is not of a report; "
+                "give another folder"
+            )
+
+
+def _contents(place: Path) -> set[str]:
+    """Files that a report says it has written; none where there is no report."""
+    try:
+        listed = json.loads((place / CONTENTS).read_text(encoding="utf-8"))
+        if listed["filetype"] == FILETYPE:
+            return {CONTENTS, *map(str, listed["files"])}
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        pass
+    return set()
+
+
+def _write_contents(folder: Path) -> None:
+    """List what the folder holds, and bring all of it to the disk."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    names = [path.relative_to(folder).as_posix() for path in files]
+    contents = folder / CONTENTS
+    contents.write_text(json.dumps({"filetype": FILETYPE, "files": names}, indent=1))
+    for path in (*files, contents):
+        flush_folder(path)
+    for path in (folder, *(path for path in folder.rglob("*") if path.is_dir())):
+        flush_folder(path)
+
+
+def _give_name(beside: Path, place: Path) -> None:
+    """Put the new folder in the place of the old one, which goes only then."""
+    if not place.exists():
+        os.rename(beside, place)
+        return
+    old, lock = _new_folder(place)
+    try:
+        os.rename(place, old)  # over an empty folder
+        os.rename(beside, place)
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        os.close(lock)
+
+
+def _new_folder(place: Path) -> tuple[Path, int]:
+    """New folder beside a place, and its descriptor, which holds a lock on it."""
+    path = place.with_name(f".mcage-{_digest(place)}-{secrets.token_hex(8)}.report")
+    path.mkdir()
+    descriptor = os.open(path, os.O_RDONLY)
+    with suppress(OSError):  # a file system without locks
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return path, descriptor
+
+
+def _remove_abandoned(place: Path) -> None:
+    """Remove the folders that killed processes have left for this place."""
+    for path in place.parent.iterdir():
+        match = _TEMPORARY.fullmatch(path.name)
+        if not match or match["destination"] != _digest(place) or path.is_symlink():
+            continue
+        with suppress(OSError):
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path)
+            finally:
+                os.close(descriptor)
+
+
+def _digest(place: Path) -> str:
+    return hashlib.blake2b(os.fsencode(place.name), digest_size=6).hexdigest()

@@ -1,0 +1,310 @@
+"""A figure as SVG inside a page: small, coloured by the page, and with the numbers behind it.
+
+Matplotlib draws; what it writes is made smaller, every colour becomes a variable that the page
+may set, and every name becomes unique in the page.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+from xml.etree import ElementTree
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from mcage.plain_text import visible
+from mcage.report.figures.figure import Panel, ReportFigure, Series
+from mcage.report.figures.style import in_style
+from mcage.stats.estimates import Floats
+
+POINTS_PER_INCH = 72
+GRID = 200
+"""Ages at most at which a page knows the curves of a panel."""
+
+DIGITS = 4
+"""Digits of a number in a page."""
+
+STEPS_PER_POINT = 10
+"""Positions that a long path may have along a point (1/72 inch)."""
+
+LONG_PATH = 12
+"""Points of a path above which it is written shorter."""
+
+_SVG = "{http://www.w3.org/2000/svg}"
+_LINK = "{http://www.w3.org/1999/xlink}href"
+_COLOUR = re.compile(r"#[0-9a-f]{6}\b")
+_REFERENCE = re.compile(r"url\(#([^)]+)\)")
+_NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
+_POINT = re.compile(r"([ML]) (\S+) (\S+)")
+_FONT = re.compile(r"font: ([^;']*?)([\d.]+px)[^;]*")
+_LEGEND = "legend-entry-"
+
+
+@dataclass(frozen=True)
+class PageFigure:
+    """A figure as a page holds it.
+
+    Parameters
+    ----------
+    svg : str
+        Markup.
+    colours : frozenset of str
+        Colours in it, as rrggbb; the markup takes each from the variable ``--c-rrggbb``.
+    panels : list of dict
+        Of each panel where its axes lie, their limits and labels, and the numbers of its series,
+        as JSON; empty if the figure shows no series.
+    """
+
+    svg: str
+    colours: frozenset[str]
+    panels: list[dict[str, Any]]
+
+
+@in_style
+def page_figure(figure: ReportFigure, prefix: str) -> PageFigure:
+    """Make a figure ready for a page.
+
+    Parameters
+    ----------
+    figure : ReportFigure
+        The figure.
+    prefix : str
+        What all names in the markup begin with: letters, digits, hyphens.
+    """
+    labels = _mark_legends(figure.figure)
+    stream = BytesIO()
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
+        figure.figure.savefig(stream, format="svg", metadata={"Date": None})
+    root = ElementTree.fromstring(stream.getvalue())
+    kept = {gid for panel in figure.panels for series in panel.series for gid in _names(series)}
+    colours: set[str] = set()
+    _simplify(root, prefix, kept, labels, colours)
+    for name in ("width", "height", "version"):
+        root.attrib.pop(name, None)
+    root.attrib |= {"role": "img", "aria-label": figure.alt}
+    panels = [_panel(panel, figure.figure, prefix) for panel in figure.panels if panel.series]
+    return PageFigure(ElementTree.tostring(root, "unicode"), frozenset(colours), panels)
+
+
+def _names(series: Series) -> tuple[str, ...]:
+    return (series.gid, f"{series.gid}-band", f"{series.gid}-marks")
+
+
+def _mark_legends(figure: Figure) -> dict[str, str]:
+    """Give the entries of all legends names, and return the label of each name."""
+    legends = [*figure.legends, *(axes.get_legend() for axes in figure.axes)]
+    labels: dict[str, str] = {}
+    for legend in filter(None, legends):
+        for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
+            for artist in (handle, text):
+                if artist is not None:
+                    name = f"{_LEGEND}{len(labels)}"
+                    artist.set_gid(name)
+                    labels[name] = text.get_text()
+    return labels
+
+
+# ---- markup ---------------------------------------------------------------------------------
+
+
+def _simplify(
+    root: ElementTree.Element,
+    prefix: str,
+    kept: set[str],
+    labels: dict[str, str],
+    colours: set[str],
+) -> None:
+    """Shorten the markup in place, and collect its colours."""
+    referred = _references(root)
+    for parent in root.iter():
+        for child in list(parent):
+            if child.tag in (f"{_SVG}metadata", f"{_SVG}style"):
+                parent.remove(child)
+    for element in root.iter():
+        element.tag = element.tag.removeprefix(_SVG)
+        element.text, element.tail = (element.text or "").strip() or None, None
+        name = element.attrib.pop("id", "")
+        if name in labels:
+            element.set("data-legend", labels[name])
+        elif name in kept or name in referred:
+            element.set("id", f"{prefix}-{name}")
+        if link := element.attrib.pop(_LINK, ""):
+            element.set("href", f"#{prefix}-{link[1:]}" if link.startswith("#") else link)
+        for key, value in element.attrib.items():
+            if key not in ("data-legend", "href", "id"):
+                element.set(key, _attribute(key, value, prefix, colours))
+
+
+def _references(root: ElementTree.Element) -> set[str]:
+    """Names that the markup refers to."""
+    names = set()
+    for element in root.iter():
+        for value in element.attrib.values():
+            names |= set(_REFERENCE.findall(value))
+        names.add(element.get(_LINK, "").removeprefix("#"))
+    return names
+
+
+def _attribute(key: str, value: str, prefix: str, colours: set[str]) -> str:
+    if key == "d":
+        return _path(value)
+    value = _REFERENCE.sub(rf"url(#{prefix}-\1)", value)
+    if key == "style":
+        value = _FONT.sub(r"font-size: \2", value) if "font: " in value else value
+        value = value.replace(": ", ":").replace("; ", ";")
+        colours |= {colour[1:] for colour in _COLOUR.findall(value)}
+        return _COLOUR.sub(lambda match: f"var(--c-{match[0][1:]},{match[0]})", value)
+    if key in ("x", "y", "width", "height", "transform", "points"):
+        return _NUMBER.sub(_short, value)
+    return value
+
+
+def _short(match: re.Match[str]) -> str:
+    return f"{float(match[0]):.2f}".rstrip("0").rstrip(".")
+
+
+def _path(description: str) -> str:
+    """Path with two decimals; if it is a long polygon, by steps from point to point."""
+    commands = description.split()
+    letters = {command for command in commands if command.isalpha()}
+    if letters <= {"M", "L", "z"} and len(commands) > 3 * LONG_PATH:
+        parts = (part for part in re.split(r"(?=M)", description) if part.strip())
+        return "".join(map(_polygon, parts))
+    return _NUMBER.sub(_short, " ".join(commands))
+
+
+def _polygon(description: str) -> str:
+    """One line of a path, in whole steps, without points on a straight way."""
+    points = np.array([(float(x), float(y)) for _, x, y in _POINT.findall(description)])
+    whole = np.rint(points * STEPS_PER_POINT).astype(int)
+    moves = np.diff(whole, axis=0)
+    moves = moves[np.any(moves != 0, axis=1)]
+    written = ["M{} {}".format(*map(_tenths, whole[0].tolist()))]
+    for across, down in _joined(moves.tolist()):
+        if not down:
+            written.append(f"h{_tenths(across)}")
+        elif not across:
+            written.append(f"v{_tenths(down)}")
+        else:
+            written.append(f"l{_tenths(across)} {_tenths(down)}")
+    return "".join(written) + ("z" if "z" in description else "")
+
+
+def _joined(moves: list[list[int]]) -> Iterator[tuple[int, int]]:
+    """Moves with neighbours joined that go the same way along an axis."""
+    before = (0, 0)
+    for across, down in moves:
+        level = not down and not before[1] and across * before[0] > 0
+        upright = not across and not before[0] and down * before[1] > 0
+        if level or upright:
+            before = (before[0] + across, before[1] + down)
+            continue
+        if before != (0, 0):
+            yield before
+        before = (across, down)
+    if before != (0, 0):
+        yield before
+
+
+def _tenths(steps: int) -> str:
+    return f"{steps / STEPS_PER_POINT:g}"
+
+
+# ---- numbers --------------------------------------------------------------------------------
+
+
+def _panel(panel: Panel, figure: Figure, prefix: str) -> dict[str, Any]:
+    """Where a panel lies in the SVG, in its units, and what it shows."""
+    axes = panel.axes
+    width, height = figure.get_size_inches() * POINTS_PER_INCH
+    place = axes.get_position()
+    grid = _common_grid(panel.series)
+    return {
+        "title": panel.title,
+        "box": [
+            round(number, 1)
+            for number in (
+                place.x0 * width,
+                (1 - place.y1) * height,
+                place.x1 * width,
+                (1 - place.y0) * height,
+            )
+        ],
+        "x": _axis(axes, axes.xaxis, axes.get_xlim(), panel.x_label),
+        "y": _axis(axes, axes.yaxis, axes.get_ylim(), panel.y_label),
+        "ages": _numbers(grid),
+        "series": [_series(series, grid, prefix) for series in panel.series],
+    }
+
+
+def _axis(axes: Axes, axis: Axis, limits: tuple[float, float], label: str) -> dict[str, Any]:
+    known: dict[str, Any] = {"label": label, "limits": _numbers(np.array(limits))}
+    if axis.get_scale() == "log":
+        known["log"] = True
+    if names := _category_names(axis):
+        known["names"] = names
+    return known
+
+
+def _category_names(axis: Axis) -> dict[str, str]:
+    """Names of places along an axis that has words instead of numbers."""
+    texts: list[Text] = axis.get_ticklabels()
+    words = [text.get_text() for text in texts]
+    if not any(re.search(r"[A-Za-z]{2}", word) for word in words):
+        return {}
+    return {f"{at:g}": word for at, word in zip(axis.get_ticklocs(), words, strict=True)}
+
+
+def _common_grid(series: tuple[Series, ...]) -> Floats:
+    """Where all step curves of a panel are known: at each step, or at even distances."""
+    steps = [one_of.x for one_of in series if one_of.kind == "step" and one_of.x.size]
+    if not steps:
+        return np.empty(0)
+    places = np.unique(np.concatenate(steps))
+    places = places[np.isfinite(places)]
+    if places.size <= GRID:
+        return places
+    return np.linspace(places[0], places[-1], GRID + 1)
+
+
+def _series(series: Series, grid: Floats, prefix: str) -> dict[str, Any]:
+    """Numbers of a series; those of a step curve at the places of the grid."""
+    known: dict[str, Any] = {
+        "id": f"{prefix}-{series.gid}",
+        "label": visible(series.label),
+        "case": visible(series.case),
+        "kind": series.kind,
+    }
+    columns = {"y": series.y, "lower": series.lower, "upper": series.upper}
+    if series.kind == "step":
+        last = np.searchsorted(series.x, grid, side="right") - 1
+        before = last < 0
+        for name, column in columns.items():
+            if column is not None:
+                at_grid = np.where(before, np.nan, np.asarray(column, float)[np.maximum(last, 0)])
+                known[name] = _numbers(at_grid)
+        return known
+    chosen = np.unique(np.linspace(0, series.x.size - 1, min(series.x.size, GRID)).astype(int))
+    known["x"] = _numbers(series.x[chosen])
+    for name, column in columns.items():
+        if column is not None:
+            known[name] = _numbers(np.asarray(column, float)[chosen])
+    return known
+
+
+def _numbers(values: Floats) -> list[float | int | None]:
+    """Numbers as JSON has them; null where there is none."""
+    return [_number(value) for value in np.asarray(values, float).tolist()]
+
+
+def _number(value: float) -> float | int | None:
+    if not np.isfinite(value):
+        return None
+    rounded = float(f"{value:.{DIGITS}g}")
+    return int(rounded) if rounded.is_integer() else rounded

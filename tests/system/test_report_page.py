@@ -1,0 +1,282 @@
+"""The page of a report in a real browser: what readers see, do and hear, and that none fetches."""
+
+import csv
+import shutil
+from dataclasses import replace
+
+import fake_campaign
+import numpy as np
+import pytest
+from sweep_cases import small_spec
+
+from mcage.lifetime.end_cause import EndCause
+from mcage.report.folder import PAGE, write_report
+from mcage.results.conform import conforming
+from mcage.results.writer import write_results
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright to run a browser with")
+
+EVIL = "</script><script>document.title='taken'</script><img src=x onerror=alert(1)>"
+"""A name that takes the page over if it is not escaped."""
+
+INSTANCES = 40
+PHONE = {"width": 390, "height": 844}
+DESKTOP = {"width": 1280, "height": 900}
+OPENING_MS = 5000
+"""Far more than it takes; `scripts/benchmarks/bench_report.py` measures."""
+
+
+def chromium_path():
+    """Chromium of the system; empty where there is none."""
+    return shutil.which("chromium") or shutil.which("chromium-browser") or ""
+
+
+pytestmark = pytest.mark.skipif(not chromium_path(), reason="no chromium to open pages with")
+
+
+def write_sweep(path):
+    """Three cases: one that never works, one that dies, one that outlives the horizon."""
+    techniques = ("baseline", EVIL, "rrcd")
+    cases = tuple(
+        replace(case, technique=technique, label=case.label.replace(case.technique, technique, 1))
+        for case, technique in zip(fake_campaign.CAMPAIGN.cases, techniques, strict=True)
+    )
+    header = fake_campaign.campaign(
+        instances=INSTANCES,
+        cases=cases,
+        spec_toml=small_spec(techniques=list(techniques)).to_toml(),
+        caveats=(f"a trace of {EVIL}",),
+    )
+    arrays = fake_campaign.compute(0, INSTANCES)
+    arrays["life_years"][0], arrays["end_cause"][0] = 0.0, EndCause.FAULTY_ENTRY
+    arrays["life_years"][2], arrays["end_cause"][2] = 10.0, EndCause.CENSORED
+    for variable in header.variables:
+        if variable.missing and variable.dims[:2] == ("case", "instance"):
+            arrays[variable.name][0] = np.nan
+    write_results(path, header, [conforming(header, arrays, INSTANCES)])
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """The folder of a report."""
+    folder = tmp_path_factory.mktemp("report")
+    write_sweep(folder / "r.h5")
+    write_report([folder / "r.h5"], folder / "report")
+    return folder / "report"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium_path(), args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(browser, report):
+    """Opens the page; its console must stay silent, and it must ask for nothing."""
+    contexts, said, asked = [], [], []
+
+    def open_page(viewport=None, **options):
+        contexts.append(browser.new_context(viewport=viewport or DESKTOP, **options))
+        page = contexts[-1].new_page()
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("dialog", lambda dialog: said.append(dialog.message))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((report / PAGE).as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not said
+    assert asked == [(report / PAGE).as_uri()] * len(contexts)
+
+
+def column(page, heading):
+    """Texts of a column of the table, in the order of the page."""
+    place = [name.split("\n")[0] for name in page.locator("#t1 thead button").all_inner_texts()]
+    cells = page.locator(f"#t1 tbody tr:visible > :nth-child({place.index(heading) + 1})")
+    return cells.all_inner_texts()
+
+
+def test_names_of_a_file_stay_words(opened):
+    page = opened()
+    assert page.title() == "r.h5 – mcage report"
+    assert EVIL in column(page, "technique")
+    assert page.locator("img").count() == 0
+    assert page.locator("script:not([type])").count() == 1
+    assert f"a trace of {EVIL}" in page.locator(".note").first.inner_text()
+
+
+def test_the_summary_says_what_lives_and_on_what_it_rests(opened):
+    page = opened()
+    words = page.locator("#summary").inner_text()
+    assert "The lives of 40 register-file slices in 3 cases" in words
+    assert "nominal 1 V, common:" in words
+    assert "die of a faulty entry with baseline (100 %)" in words
+    assert "rrcd" in words
+    for term in ("Aging", "End of life", "Faults", "Workload", "Left out", "Intervals"):
+        assert page.locator("#summary dt", has_text=term).count() == 1
+    assert "mcage sweep --engine numba r.toml --out r.h5" in page.locator("#repeat").inner_text()
+    assert "@software{mcage" in page.locator("#cite").inner_text()
+
+
+def test_columns_sort_by_their_numbers(opened):
+    page = opened()
+    head = page.locator("#t1 thead th", has_text="median life")
+    assert head.get_attribute("aria-sort") == "none"
+    head.locator("button").click()
+    rising = column(page, "median life")
+    assert rising[0].startswith("0.00")
+    assert rising[-1] == "> 10"
+    assert head.get_attribute("aria-sort") == "ascending"
+    head.locator("button").press("Enter")
+    assert column(page, "median life") == rising[::-1]
+    assert head.get_attribute("aria-sort") == "descending"
+    of_dash = page.locator("#t1 thead th button", has_text="dVth T0")
+    for _ in range(2):  # what nobody knows is last both ways
+        of_dash.click()
+        assert column(page, "dVth T0")[-1] == "–"
+    assert page.locator("#t1 [aria-sort=ascending], #t1 [aria-sort=descending]").count() == 1
+
+
+def test_the_filter_hides_rows_and_curves(opened):
+    page = opened()
+    said = page.locator("#t1 output")
+    assert said.inner_text() == "3 of 3 cases"
+    curves = page.locator("#f0-survival-1-1, #f0-survival-2-1")
+    before = curves.count()
+    page.get_by_label("Filter by text").fill("RRCD dvfs")
+    assert said.inner_text() == "1 of 3 cases"
+    assert column(page, "technique") == ["rrcd"]
+    page.locator("figure").first.scroll_into_view_if_needed()
+    assert page.locator("figure .off").count() > 0
+    page.get_by_role("button", name="Show all").click()
+    assert said.inner_text() == "3 of 3 cases"
+    assert page.locator("figure .off").count() == 0
+    page.get_by_label("environment").select_option("nominal")
+    assert said.inner_text() == "2 of 3 cases"
+    page.get_by_label("technique").select_option("rrcd")
+    assert said.inner_text() == "0 of 3 cases"
+    assert before == curves.count()
+
+
+def values_at(report, label, age):
+    """What the CSV file of the survival curves says of a series at an age."""
+    with (report / "survival.csv").open(encoding="utf-8") as stream:
+        rows = [row for row in csv.DictReader(stream) if row["series"] == label]
+    return [float(row["y"]) for row in rows if float(row["x"]) <= age][-1]
+
+
+def test_figures_answer_to_the_pointer(opened, report):
+    page = opened()
+    plot = page.locator("#figure-1-survival .plot")
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 0.35 * box["height"])
+    head = plot.locator(".readout strong").inner_text()
+    age = float(head.split()[1])
+    assert 0 < age < 10
+    assert head.endswith("years")
+    label, value = plot.locator(".readout .hot span, .readout .hot b").all_inner_texts()
+    assert label == EVIL
+    assert float(value.split()[0]) == pytest.approx(values_at(report, EVIL, age), rel=1e-3)
+    assert plot.locator("svg .hot").count() > 0
+    page.mouse.move(5, 5)
+    assert not plot.locator(".readout").is_visible()
+    assert plot.locator("svg .hot").count() == 0
+
+
+def test_figures_answer_to_the_keyboard(opened):
+    page = opened()
+    plot = page.locator("#figure-1-survival .plot")
+    page.locator("#figures").scroll_into_view_if_needed()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if plot.evaluate("plot => plot === document.activeElement"):
+            break
+    voice = plot.locator("[aria-live]")
+    first = voice.inner_text()
+    assert EVIL in first
+    page.keyboard.press("ArrowRight")
+    second = voice.inner_text()
+    assert second != first
+    page.keyboard.press("Home")
+    assert " 0 years" in voice.inner_text()
+    page.keyboard.press("PageDown")
+    assert "rrcd 100" in voice.inner_text()
+    page.keyboard.press("Escape")
+    assert not plot.locator(".readout").is_visible()
+
+
+def test_figures_have_words_and_files(opened, report):
+    page = opened()
+    figures = page.locator("figure")
+    assert figures.count() >= 1
+    for figure in figures.all():
+        assert len(figure.locator("svg[role=img]").get_attribute("aria-label")) > 20
+        assert len(figure.locator("figcaption").inner_text()) > 40
+    for link in page.locator("main a[href]:not([href^='#'])").all():
+        assert (report / link.get_attribute("href")).is_file()
+    details = page.locator("#figure-1-survival .numbers")
+    details.locator("summary").click()
+    assert details.locator("tbody tr").count() > 5
+
+
+def test_a_phone_shows_all_without_scrolling_sideways(opened):
+    page = opened(PHONE, is_mobile=True, has_touch=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert page.evaluate(
+        "[...document.querySelectorAll('main > section > *')]"
+        ".every(part => part.getBoundingClientRect().right <= innerWidth + 1)"
+    )
+    box = page.locator("#t1 .box")
+    box.evaluate("box => box.scrollLeft = 300")
+    assert page.locator("#t1 tbody th").first.bounding_box()["x"] >= 0
+
+
+def lightness(page, selector, style):
+    """Mean of red, green and blue, 0 to 255, of a style of an element."""
+    colour = page.locator(selector).first.evaluate(f"part => getComputedStyle(part).{style}")
+    return np.mean([float(part) for part in colour.split("(")[1].split(")")[0].split(",")[:3]])
+
+
+def test_dark_pages_are_dark_and_figures_too(opened):
+    page = opened(color_scheme="dark")
+    assert lightness(page, "body", "backgroundColor") < 60
+    assert lightness(page, "body", "color") > 180
+    assert lightness(page, "figure svg text", "fill") > 180
+    theme = page.locator("#theme")
+    theme.click()
+    assert lightness(page, "body", "backgroundColor") > 240
+    assert lightness(page, "figure svg text", "fill") < 60
+
+
+def test_print_has_all_content_and_no_controls(opened):
+    page = opened(color_scheme="dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert lightness(page, "body", "backgroundColor") > 240
+    for control in ("nav", "form", "#theme", ".numbers"):
+        assert not page.locator(control).first.is_visible()
+    assert page.locator("#t1 tbody tr").count() == 3
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator(".spec pre").is_visible()
+    assert len(page.pdf()) > 10_000
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_barriers_that_axe_knows(opened, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    page = opened(color_scheme=scheme)
+    wrong = axe.Axe().run(page).response["violations"]
+    assert [(rule["id"], rule["nodes"][0]["html"][:200]) for rule in wrong] == []
+
+
+def test_the_page_is_small_and_opens_at_once(opened, report):
+    assert (report / PAGE).stat().st_size < 1_000_000
+    page = opened()
+    navigation = "performance.getEntriesByType('navigation')[0]"
+    assert page.evaluate(f"{navigation}.loadEventEnd") < OPENING_MS
