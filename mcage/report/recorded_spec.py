@@ -1,12 +1,19 @@
-"""Parts of the spec that a results file holds as text."""
+"""The spec that a results file holds as text: parts of it, and the plan that it makes again."""
 
 import tomllib
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel
 
 from mcage.errors import UserError
+from mcage.plugins import is_plugin
+from mcage.spec import SweepSpec
 from mcage.spec.sections import Costs, Faults
+from mcage.sweep.header import SweepHeader
+from mcage.version import running_code
+
+if TYPE_CHECKING:
+    from mcage.sweep.plan import SweepPlan
 
 Part = TypeVar("Part", bound=BaseModel)
 
@@ -31,6 +38,33 @@ def costs_of(spec_toml: str) -> Costs:
         The text is not the spec of a sweep.
     """
     return _part(spec_toml, "costs", Costs)
+
+
+def plan_of(header: SweepHeader) -> "SweepPlan":
+    """Plan of the sweep of a results file, to replay its kernels and to draw its dies again.
+
+    No module of a user is imported because a file names it.
+
+    Raises
+    ------
+    UserError
+        The plan would not be that of the file: its code was another, it has plug-ins, or its
+        traces are not at hand or are others by now.
+    """
+    from mcage.engines.select import select_engine
+    from mcage.sweep.study import Sweep
+
+    if not all(running_code().computes_as(code) for code in header.codes):
+        raise UserError("the file was computed by other code than this")
+    spec = SweepSpec.from_mapping(tomllib.loads(header.spec_toml))
+    named = [*spec.techniques, spec.aging.model, str(spec.aging.pbti)]
+    if plugins := [name for name in named if is_plugin(name)]:
+        raise UserError(f"it needs user-defined code, {plugins[0]}, which no report imports")
+    engine, _ = select_engine("numba", None)
+    sweep = Sweep(spec, engine)
+    if sweep.header.spec_digest != header.spec_digest:
+        raise UserError("its traces are others by now")
+    return sweep.plan
 
 
 def _part(spec_toml: str, name: str, model: type[Part]) -> Part:

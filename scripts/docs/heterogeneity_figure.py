@@ -20,8 +20,8 @@ import numpy as np
 import xarray as xr
 from doc_tables import bring_up_to_date, markdown
 from matplotlib.axes import Axes
-from readme_figure import GREY, STYLE
 
+from mcage.report.figures.style import GREY, STYLE
 from mcage.report.tables.gpu.heterogeneity import summarize_file
 from mcage.results.reader import open_results
 

@@ -6,13 +6,16 @@ from typing import Any
 
 import xarray as xr
 
+from mcage.errors import UserError
 from mcage.plain_text import visible
 from mcage.report.cases import Named
-from mcage.report.figures import survival
+from mcage.report.figures import causes, duty, energy, fault_maps, shifts, survival, writes
 from mcage.report.figures.figure import AbsentFigure, ReportFigure
 from mcage.report.figures.sheet import Sheet
 from mcage.report.notes import note_on_absent, note_on_caveats, slices_that_depend
+from mcage.report.recorded_spec import plan_of
 from mcage.results.header import Header
+from mcage.sweep.header import SweepHeader
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,21 @@ class Kind:
     draw: Callable[[Sequence[Named[Any]], Sheet], Iterator[ReportFigure | AbsentFigure]]
 
 
-KINDS = (Kind(survival.VARIABLES, survival.numbers_of, survival.draw),)
-"""Figures of a sweep."""
+KINDS = (
+    Kind(survival.VARIABLES, survival.numbers_of, survival.draw),
+    Kind(causes.VARIABLES, causes.numbers_of, causes.draw),
+    Kind(shifts.VARIABLES, shifts.numbers_of, shifts.draw),
+    Kind(writes.VARIABLES, writes.numbers_of, writes.draw),
+    Kind(energy.VARIABLES, energy.numbers_of, energy.draw),
+)
+"""Figures of a sweep, of what its file holds."""
+
+REPLAYED = {
+    "duty-bits": "Duty cycles by bit of a register",
+    "duty-registers": "Longest duty cycles by register",
+    "fault-maps": "Fault maps of a new slice",
+}
+"""Names and titles of the figures that need the kernels and the dies of the spec again."""
 
 
 def figures_of(
@@ -66,8 +82,9 @@ def figures_of(
         The spec in the file is not one of its study.
     """
     sheet = sheet_of(header, width_mm)
-    if header.study == "sweep":
+    if isinstance(header, SweepHeader):
         yield from _figures_of_sweep(results, sheet)
+        yield from _replayed_figures(header, results, sheet)
 
 
 def sheet_of(header: Header, width_mm: float) -> Sheet:
@@ -93,3 +110,17 @@ def _figures_of_sweep(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigur
             of_cases.append(Named.of(case, kind.numbers(case)))
     for kind, of_cases in zip(KINDS, numbers, strict=True):
         yield from kind.draw(of_cases, sheet)
+
+
+def _replayed_figures(
+    header: SweepHeader, results: xr.Dataset, sheet: Sheet
+) -> Iterator[ReportFigure | AbsentFigure]:
+    """Figures that need the traces and the code of the sweep, or why they cannot be drawn."""
+    try:
+        plan = plan_of(header)
+        row = int(results["draw"].values[0]) if header.draws else None
+        yield from duty.draw(plan, sheet)
+        yield from fault_maps.draw(plan, header.ids[0], row, sheet)
+    except UserError as error:
+        for name, title in REPLAYED.items():
+            yield AbsentFigure(name, title, f"It cannot be drawn again: {visible(str(error))}.")

@@ -40,6 +40,8 @@ class Series:
         How they are drawn.
     lower, upper : ndarray of float [point], optional
         Bounds of the interval of ``y``; NaN where there is none.
+    x_lower, x_upper : ndarray of float [point], optional
+        Bounds of the interval of ``x``, as of horizontal bars.
     """
 
     gid: str
@@ -50,6 +52,8 @@ class Series:
     kind: Literal["step", "line", "points", "bars"]
     lower: Floats | None = None
     upper: Floats | None = None
+    x_lower: Floats | None = None
+    x_upper: Floats | None = None
 
     def thinned(self) -> "Series":
         """Return the series without points of a step curve that nobody would see.

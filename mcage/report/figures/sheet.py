@@ -11,7 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
+from mcage.plain_text import shown
 from mcage.report.figures.style import GREY, MM_PER_INCH, SMALL, Look, inches
+from mcage.stats.estimates import CONFIDENCE
 
 Item = TypeVar("Item")
 
@@ -19,14 +21,29 @@ POINTS_PER_INCH = 72
 EM = 0.56
 """Mean width of a letter, in sizes of its font."""
 
+AXIS_MM = (38.0, 62.0)
+"""Smallest and largest height of the axes of a panel."""
+
 HEAD_MM = 14.0
 """Height of title, legend and the label of the lowest axes."""
 
 MOST_MM = 235.0
 """Height of the text of a page, which no figure exceeds."""
 
+LONGEST_NAME = 18
+"""Letters of a name beside a row."""
+
+PERCENT = f"{100 * CONFIDENCE:g} %"
+"""Probability of all intervals, in words."""
+
 LINE = 1.3
 """Distance of two lines, in sizes of their font."""
+
+LINE_MM = LINE * SMALL * MM_PER_INCH / POINTS_PER_INCH
+"""Distance of two lines of the smallest text."""
+
+LABELS_MM = 16.0
+"""Height of the title and of the labels of a panel."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +64,20 @@ class Sheet:
     population: str
     caveats: tuple[str, ...] = ()
 
+    def captioned(self, caption: str) -> str:
+        """Caption with the population, and what must be said."""
+        return " ".join([f"{self.population}.", caption, *self.caveats])
+
     def columns(self, panels: int, narrowest_mm: float = 55.0) -> int:
         """Number of panels beside each other, of so many."""
         most = max(1, int(self.width_mm // narrowest_mm))
         rows = -(-panels // most)
         return min(most, -(-panels // rows))
+
+    def axis_mm(self, panels: int, narrowest_mm: float = 55.0) -> float:
+        """Height of the axes of such a panel, by its width."""
+        low, high = AXIS_MM
+        return min(high, max(low, 0.6 * self.width_mm / self.columns(panels, narrowest_mm)))
 
     def letters(self, points: float) -> int:
         """Number of letters of a size that a line takes."""
@@ -146,7 +172,7 @@ def heads(grid: Sequence[Axes], titles: Sequence[str], notes: Sequence[str]) -> 
     for axes, title, note in zip(grid, titles, notes, strict=True):
         row = (other for other, at in zip(notes, grid, strict=True) if _row(at) == _row(axes))
         height = 3 + LINE * SMALL * max(map(lines_of, row))
-        axes.set_title(title, pad=height + 1)
+        axes.set_title(title, pad=height + 3)
         if note:
             below = axes.annotate(
                 note,
@@ -170,6 +196,28 @@ def _row(axes: Axes) -> int:
     place = axes.get_subplotspec()
     assert place is not None
     return int(place.rowspan.start)
+
+
+def name_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Name the rows of a panel, of which the first is above."""
+    axes.set_yticks(range(len(names)), [shown(name, LONGEST_NAME) for name in names])
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+
+
+def say_in_rows(axes: Axes, rows: Sequence[int], words: str = "no slice works") -> None:
+    """Write into rows of a panel why they are empty."""
+    for row in rows:
+        axes.annotate(
+            words,
+            (0, row),
+            (4, 0),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            verticalalignment="center",
+            fontsize=SMALL,
+            color=GREY,
+        )
 
 
 def line_of(look: Look) -> Artist:

@@ -1,0 +1,310 @@
+"""Panels of curves: each told apart from the others, also where curves coincide."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from mcage.plain_text import shown
+from mcage.report.figures.figure import Panel, ReportFigure, Series
+from mcage.report.figures.sheet import (
+    LABELS_MM,
+    LINE,
+    LINE_MM,
+    Sheet,
+    heads,
+    line_of,
+    lines_of,
+)
+from mcage.report.figures.style import SMALL, Look, in_style, looks_of
+from mcage.stats.estimates import Floats
+
+MARKS = 4
+"""Markers of a step curve."""
+
+LONGEST_NAME = 16
+"""Letters of a name beside a row of numbers."""
+
+DASH_LENGTH = 4.0
+"""Dashes of curves that coincide, in widths of the line."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A curve of a panel.
+
+    Parameters
+    ----------
+    name : str
+        Whose it is, such as a technique.
+    x, y : ndarray of float [point]
+        Its points; of a step curve, ``y`` holds from its ``x`` to the next.
+    lower, upper : ndarray of float [point], optional
+        Bounds of its band; NaN where there is none.
+    case : str
+        Label of the case; empty where it is of no single case.
+    """
+
+    name: str
+    x: Floats
+    y: Floats
+    lower: Floats | None = None
+    upper: Floats | None = None
+    case: str = ""
+
+    def coincides_with(self, other: "Curve") -> bool:
+        """Whether both curves are the same over the whole range."""
+        return np.array_equal(self.x, other.x) and np.array_equal(self.y, other.y, equal_nan=True)
+
+
+@dataclass(frozen=True)
+class CurvePanel:
+    """What a panel shows.
+
+    Parameters
+    ----------
+    title : str
+        Title.
+    curves : tuple of Curve
+        Its curves.
+    notes : tuple of str
+        What cannot be seen in it.
+    alt : str
+        What can be seen in it, as a sentence.
+    rows : tuple of (str, tuple of float, tuple of int)
+        Names, places on the axis and numbers that stand there below it.
+    """
+
+    title: str
+    curves: tuple[Curve, ...]
+    notes: tuple[str, ...] = ()
+    alt: str = ""
+    rows: tuple[tuple[str, tuple[float, ...], tuple[int, ...]], ...] = ()
+
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        """Notes, and which curves coincide."""
+        alike = (f"same curve: {' = '.join(names)}" for names in coinciding(self.curves))
+        return (*alike, *self.notes)
+
+
+@dataclass(frozen=True)
+class CurveFigure:
+    """What all panels of a figure have in common.
+
+    Parameters
+    ----------
+    name, title, caption : str
+        As of `ReportFigure`; the sheet's caveats follow the caption.
+    x_label, y_label : str
+        Labels of the axes with their units.
+    kind : {'step', 'line'}
+        How curves are drawn.
+    x_limits, y_limits : tuple of float, optional
+        Ends of the axes.
+    x_scale : {'linear', 'log'}
+        Scale of the axis.
+    shares_axes : bool
+        Whether all panels have the same axes.
+    rows_title : str
+        What the numbers below the axis are.
+    """
+
+    name: str
+    title: str
+    caption: str
+    x_label: str
+    y_label: str
+    kind: Literal["step", "line"] = "step"
+    x_limits: tuple[float, float] | None = None
+    y_limits: tuple[float, float] | None = None
+    x_scale: Literal["linear", "log"] = "linear"
+    shares_axes: bool = True
+    rows_title: str = ""
+
+    def pages(
+        self, panels: Sequence[CurvePanel], sheet: Sheet, looks: Mapping[str, Look] | None = None
+    ) -> Iterator[ReportFigure]:
+        """Draw panels on as many pages as they need.
+
+        Parameters
+        ----------
+        panels : sequence of CurvePanel
+            At least one.
+        sheet : Sheet
+            What they are drawn on.
+        looks : mapping of str to Look, optional
+            Look of each name; by default those of `looks_of`.
+        """
+        if looks is None:
+            looks = looks_of(curve.name for panel in panels for curve in panel.curves)
+        height_mm = _height_mm(panels, sheet)
+        for name, part, of_page in sheet.pages(self.name, panels, height_mm):
+            yield self.page(name, part, of_page, sheet, looks)
+
+    @in_style
+    def page(
+        self,
+        name: str,
+        part: str,
+        panels: Sequence[CurvePanel],
+        sheet: Sheet,
+        looks: Mapping[str, Look],
+    ) -> ReportFigure:
+        """Draw panels on a page; ``part`` says which part of the figure it is."""
+        height_mm = _height_mm(panels, sheet)
+        figure, grid = sheet.grid(len(panels), height_mm, share=self.shares_axes)
+        drawn = []
+        for number, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
+            self._prepare(axes)
+            gid = f"{name}-{number + 1}"
+            series = draw_curves(axes, panel.curves, looks, gid, self.kind)
+            _write_rows(axes, panel.rows, self.rows_title)
+            drawn.append(Panel(axes, panel.title, self.x_label, self.y_label, series))
+        notes = [sheet.wrapped(panel.all_notes, len(panels)) for panel in panels]
+        heads(grid, [panel.title for panel in panels], notes)
+        names = {series.label for panel in drawn for series in panel.series}
+        handles = {name: line_of(look) for name, look in looks.items() if name in names}
+        title = f"{self.title}{part}"
+        sheet.finish(figure, f"{title}: {sheet.population}", handles)
+        alt = " ".join(filter(None, (panel.alt for panel in panels)))
+        return ReportFigure(name, title, sheet.captioned(self.caption), alt, figure, tuple(drawn))
+
+    def _prepare(self, axes: Axes) -> None:
+        axes.set(xlabel=self.x_label, xscale=self.x_scale)
+        if self.x_limits:
+            axes.set_xlim(self.x_limits)
+        if self.y_limits:
+            axes.set_ylim(self.y_limits)
+        if self.x_scale == "log":  # words instead of mathematics
+            axes.xaxis.set_major_formatter("{x:g}")
+            axes.xaxis.set_minor_formatter("")
+        place = axes.get_subplotspec()
+        if place is None or place.is_first_col() or not self.shares_axes:
+            axes.set_ylabel(self.y_label)
+
+
+def draw_curves(
+    axes: Axes,
+    curves: Sequence[Curve],
+    looks: Mapping[str, Look],
+    gid: str,
+    kind: Literal["step", "line"] = "step",
+) -> tuple[Series, ...]:
+    """Draw curves with their bands; curves that coincide share the line, each in its own dashes.
+
+    Parameters
+    ----------
+    axes : Axes
+        Axes to draw on.
+    curves : sequence of Curve
+        The curves.
+    looks : mapping of str to Look
+        Looks by name.
+    gid : str
+        Beginning of the names of artists.
+    kind : {'step', 'line'}
+        How they are drawn.
+    """
+    drawn = []
+    for place, curve in enumerate(curves):
+        series = Series(
+            f"{gid}-{place + 1}",
+            curve.name,
+            curve.case,
+            curve.x,
+            curve.y,
+            kind,
+            curve.lower,
+            curve.upper,
+        )
+        look = looks[curve.name]
+        style: dict[str, Any] = {"color": look.colour, "linestyle": look.linestyle}
+        alike = [other for other in curves if other.coincides_with(curve)]
+        if len(alike) > 1:
+            turn = next(turn for turn, other in enumerate(alike) if other is curve)
+            gaps = DASH_LENGTH * (len(alike) - 1)
+            style["linestyle"] = (DASH_LENGTH * turn, (DASH_LENGTH, gaps))
+        _draw_line(axes, series, style)
+        _draw_marks(axes, series, look, (place + 0.5) / len(curves))
+        drawn.append(series)
+    return tuple(drawn)
+
+
+def coinciding(curves: Sequence[Curve]) -> list[list[str]]:
+    """Names of curves that are the same over the whole range, in groups of two or more."""
+    groups: list[list[Curve]] = []
+    for curve in curves:
+        for group in groups:
+            if group[0].coincides_with(curve):
+                group.append(curve)
+                break
+        else:
+            groups.append([curve])
+    return [[curve.name for curve in group] for group in groups if len(group) > 1]
+
+
+def _draw_line(axes: Axes, series: Series, style: Mapping[str, Any]) -> None:
+    """Draw a curve with its band, as far as it can be seen."""
+    seen = series.thinned()
+    where = "post" if series.kind == "step" else None
+    drawstyle = "steps-post" if where else "default"
+    (line,) = axes.plot(seen.x, seen.y, drawstyle=drawstyle, **style)
+    line.set_gid(series.gid)
+    if seen.lower is not None and seen.upper is not None:
+        band = axes.fill_between(
+            seen.x,
+            seen.lower,
+            seen.upper,
+            step="post" if where else None,
+            color=style["color"],
+            alpha=0.2,
+            linewidth=0,
+        )
+        band.set_gid(f"{series.gid}-band")
+
+
+def _draw_marks(axes: Axes, series: Series, look: Look, phase: float) -> None:
+    """Mark the points of a line; mark steps at places of their own, beside those of others."""
+    if series.kind == "line":
+        places, heights = series.x, series.y
+    else:
+        low, high = axes.get_xlim() if axes.get_autoscalex_on() is False else series.x[[0, -1]]
+        turns = (np.arange(MARKS) + phase) / MARKS
+        is_log = axes.get_xscale() == "log"
+        places = low * (high / low) ** turns if is_log else low + (high - low) * turns
+        step = np.searchsorted(series.x, places, side="right") - 1
+        seen = (step >= 0) & (places <= series.x[-1])
+        places, heights = places[seen], series.y[step[seen]]
+        # On the axis, markers would hide its numbers.
+        places, heights = places[heights > 0], heights[heights > 0]
+    (marks,) = axes.plot(places, heights, look.marker, color=look.colour, clip_on=False)
+    marks.set_gid(f"{series.gid}-marks")
+    marks.set_in_layout(False)
+
+
+def _write_rows(
+    axes: Axes, rows: Sequence[tuple[str, Sequence[float], Sequence[int]]], title: str
+) -> None:
+    """Write rows of numbers below the axes."""
+    if not rows:
+        return
+    below: dict[str, Any] = {"textcoords": "offset points", "fontsize": SMALL, "va": "top"}
+    digits = max(len(str(number)) for _, _, numbers in rows for number in numbers)
+    left = -SMALL * (0.33 * digits + 0.7)
+    for row, (name, places, numbers) in enumerate([(title, (), ()), *rows]):
+        height = -24 - LINE * SMALL * row
+        name = shown(name, LONGEST_NAME)
+        axes.annotate(name, (0, 0), (left, height), xycoords="axes fraction", ha="right", **below)
+        for place, number in zip(places, numbers, strict=True):
+            at = ("data", "axes fraction")
+            axes.annotate(f"{number}", (place, 0), (0, height), xycoords=at, ha="center", **below)
+
+
+def _height_mm(panels: Sequence[CurvePanel], sheet: Sheet) -> float:
+    """Height of a panel with its title, notes and rows."""
+    notes = max(lines_of(sheet.wrapped(panel.all_notes, len(panels))) for panel in panels)
+    rows = max(len(panel.rows) for panel in panels)
+    return sheet.axis_mm(len(panels)) + LABELS_MM + LINE_MM * (notes + rows + 1)

@@ -1,0 +1,237 @@
+"""Energy against life: what a technique saves at a voltage, and how long its slices live."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from mcage.costs import load_costs
+from mcage.report.cases import Named
+from mcage.report.figures.figure import AbsentFigure, Panel, ReportFigure, Series
+from mcage.report.figures.sheet import LABELS_MM, LINE_MM, PERCENT, Sheet, heads, lines_of, listed
+from mcage.report.figures.style import GREY, SMALL, Look, in_style, looks_of
+from mcage.report.recorded_spec import costs_of
+from mcage.stats.estimates import Estimate, mean
+
+VARIABLES = ("life_years", "energy_saving_nominal")
+NAME = "energy-life"
+TITLE = f"Energy saving and life, {PERCENT} intervals"
+Y_LABEL = "mean life up to the horizon (years)"
+NARROWEST_MM = 80.0
+
+Fill = Literal["full", "none", "left", "right", "top", "bottom"]
+FILLS: tuple[Fill, ...] = ("full", "none", "left", "right", "top", "bottom")
+"""How markers are filled, by environment."""
+
+
+@dataclass(frozen=True)
+class Worth:
+    """Energy and life of a case.
+
+    Parameters
+    ----------
+    saving : Estimate
+        Mean energy saving over a conventional slice at the technology's nominal Vdd, %, over the
+        slices that worked at all.
+    years : Estimate
+        Mean life up to the horizon over all slices.
+    worked : int
+        Slices that worked at all.
+    nominal_vdd_volts : float
+        Nominal Vdd of the technology.
+    """
+
+    saving: Estimate
+    years: Estimate
+    worked: int
+    nominal_vdd_volts: float
+
+
+def numbers_of(case: xr.Dataset) -> Worth:
+    """Numbers that the figure shows of a case of a results file.
+
+    Raises
+    ------
+    UserError
+        The spec in the file is not that of a sweep.
+    """
+    saving = 100 * case["energy_saving_nominal"].values
+    technology = load_costs().technology(costs_of(case.attrs["spec"]).technology)
+    return Worth(
+        saving=mean(saving),
+        years=mean(case["life_years"].values),
+        worked=int(np.count_nonzero(~np.isnan(saving))),
+        nominal_vdd_volts=technology.nominal_vdd_volts,
+    )
+
+
+def draw(cases: Sequence[Named[Worth]], sheet: Sheet) -> Iterator[ReportFigure | AbsentFigure]:
+    """Draw a point for each case, a panel for each scenario."""
+    scenarios: dict[str, list[Named[Worth]]] = {}
+    for case in cases:
+        scenarios.setdefault(case.setting.scenario, []).append(case)
+    items = [item for item in scenarios.items() if any(c.numbers.worked for c in item[1])]
+    if not items:
+        yield AbsentFigure(NAME, TITLE, "No slice of any case has a known energy.")
+        return
+    looks = looks_of(case.technique for case in cases)
+    environments = dict.fromkeys(case.setting.environment for case in cases)
+    fills = {name: FILLS[place % len(FILLS)] for place, name in enumerate(environments)}
+    for name, part, of_page in sheet.pages(NAME, items, _height_mm(items, sheet), NARROWEST_MM):
+        yield _page(name, part, of_page, looks, fills, sheet)
+
+
+@in_style
+def _page(
+    name: str,
+    part: str,
+    scenarios: Sequence[tuple[str, Sequence[Named[Worth]]]],
+    looks: Mapping[str, Look],
+    fills: Mapping[str, Fill],
+    sheet: Sheet,
+) -> ReportFigure:
+    height_mm = _height_mm(scenarios, sheet)
+    figure, grid = sheet.grid(len(scenarios), height_mm, NARROWEST_MM, share=False)
+    nominal = scenarios[0][1][0].numbers.nominal_vdd_volts
+    x_label = f"energy saved over a conventional slice at {nominal:g} V (% of its energy)"
+    panels, alts = [], []
+    for number, (axes, (scenario, cases)) in enumerate(zip(grid, scenarios, strict=True)):
+        drawn = [case for case in cases if case.numbers.worked]
+        series = _draw_points(axes, drawn, looks, fills, f"{name}-{number + 1}")
+        front = pareto(drawn)
+        _draw_front(axes, front)
+        horizon = max(case.numbers.years.value for case in drawn)
+        axes.set(xlabel=x_label, ylabel=Y_LABEL, ylim=(-0.04 * horizon, 1.12 * horizon))
+        axes.margins(x=0.12)
+        panels.append(Panel(axes, scenario, x_label, Y_LABEL, series))
+        best = listed([f"{case.technique} ({case.setting.voltages})" for case in front])
+        alts.append(f"{scenario}: no other case saves more and lives longer than {best}.")
+    titles = [f"scenario {scenario}" for scenario, _ in scenarios]
+    notes = [sheet.wrapped(_notes(of), len(scenarios), NARROWEST_MM) for _, of in scenarios]
+    heads(grid, titles, notes)
+    sheet.finish(figure, f"{TITLE}{part}: {sheet.population}", _legend(scenarios, looks, fills))
+    caption = sheet.captioned(
+        f"Mean life up to the horizon, over all slices, against the mean energy saved over a "
+        f"conventional slice that does the same work at {nominal:g} V, over the slices that worked "
+        f"at all; both with {PERCENT} intervals (Student). Points of a technique in an "
+        "environment are joined. The grey line is the Pareto front: no other case of the panel "
+        "both saves more and lives longer. Slices that die early have done other work than those "
+        "that live long, and their savings are those of their lives."
+    )
+    return ReportFigure(name, TITLE + part, caption, " ".join(alts), figure, tuple(panels))
+
+
+def _draw_points(
+    axes: Axes,
+    cases: Sequence[Named[Worth]],
+    looks: Mapping[str, Look],
+    fills: Mapping[str, Fill],
+    gid: str,
+) -> tuple[Series, ...]:
+    groups: dict[tuple[str, str], list[Named[Worth]]] = {}
+    for case in cases:
+        groups.setdefault((case.technique, case.setting.environment), []).append(case)
+    for (technique, _), of_group in groups.items():
+        of_group.sort(key=lambda case: case.numbers.saving.value)
+        x = [case.numbers.saving.value for case in of_group]
+        y = [case.numbers.years.value for case in of_group]
+        look = looks[technique]
+        axes.plot(x, y, color=look.colour, linestyle=look.linestyle, linewidth=0.6, alpha=0.7)
+    series = []
+    for place, case in enumerate(cases):
+        look = looks[case.technique]
+        saving, years = case.numbers.saving, case.numbers.years
+        error: dict[str, Any] = {"color": look.colour, "linewidth": 0.8}
+        axes.plot((saving.lower, saving.upper), (years.value,) * 2, **error)
+        axes.plot((saving.value,) * 2, (years.lower, years.upper), **error)
+        (point,) = axes.plot(
+            saving.value,
+            years.value,
+            look.marker,
+            color=look.colour,
+            fillstyle=fills[case.setting.environment],
+            markerfacecoloralt="white",
+            markersize=5,
+        )
+        name = f"{gid}-{place + 1}"
+        point.set_gid(name)
+        bounds = [
+            np.array([bound]) for bound in (years.lower, years.upper, saving.lower, saving.upper)
+        ]
+        at = np.array([saving.value]), np.array([years.value])
+        label = f"{case.technique}, {case.setting.environment} {case.setting.voltages}"
+        series.append(Series(name, label, case.label, *at, "points", *bounds))
+    return tuple(series)
+
+
+def pareto(cases: Sequence[Named[Worth]]) -> list[Named[Worth]]:
+    """Cases of which no other saves at least as much and lives at least as long, by saving."""
+    front: list[Named[Worth]] = []
+    for case in sorted(
+        cases, key=lambda c: (c.numbers.saving.value, c.numbers.years.value), reverse=True
+    ):
+        if not front or case.numbers.years.value > front[-1].numbers.years.value:
+            front.append(case)
+    return front[::-1]
+
+
+def _draw_front(axes: Axes, front: Sequence[Named[Worth]]) -> None:
+    x = [case.numbers.saving.value for case in front]
+    y = [case.numbers.years.value for case in front]
+    axes.step(x, y, where="pre", color=GREY, linewidth=2.2, alpha=0.35, zorder=0.5)
+    for case in front:
+        axes.annotate(
+            case.setting.voltages,
+            (case.numbers.saving.value, case.numbers.years.value),
+            (0, 5),
+            textcoords="offset points",
+            ha="center",
+            fontsize=SMALL,
+        )
+
+
+def _legend(
+    scenarios: Sequence[tuple[str, Sequence[Named[Worth]]]],
+    looks: Mapping[str, Look],
+    fills: Mapping[str, Fill],
+) -> dict[str, Artist]:
+    drawn = [case for _, cases in scenarios for case in cases if case.numbers.worked]
+    names = {case.technique for case in drawn}
+    handles: dict[str, Artist] = {
+        name: Line2D([], [], color=look.colour, linestyle="none", marker=look.marker)
+        for name, look in looks.items()
+        if name in names
+    }
+    environments = {case.setting.environment for case in drawn}
+    for name, fill in fills.items():
+        if name in environments and len(environments) > 1:
+            handles[f"environment {name}"] = Line2D(
+                *([], []),
+                color=GREY,
+                linestyle="none",
+                marker="o",
+                fillstyle=fill,
+                markerfacecoloralt="white",
+            )
+    return handles
+
+
+def _notes(cases: Sequence[Named[Worth]]) -> tuple[str, ...]:
+    never = [
+        f"{case.technique} ({case.setting.voltages})" for case in cases if not case.numbers.worked
+    ]
+    return (f"no slice works: {listed(never)}",) if never else ()
+
+
+def _height_mm(scenarios: Sequence[tuple[str, Sequence[Named[Worth]]]], sheet: Sheet) -> float:
+    notes = [sheet.wrapped(_notes(of), len(scenarios), NARROWEST_MM) for _, of in scenarios]
+    return (
+        sheet.axis_mm(len(scenarios), NARROWEST_MM)
+        + LABELS_MM
+        + LINE_MM * max(map(lines_of, notes))
+    )

@@ -1,0 +1,179 @@
+"""Fault maps of a sampled slice, at the low voltages of each scenario."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from mcage.report.figures.figure import AbsentFigure, Panel, ReportFigure, Series
+from mcage.report.figures.sheet import Sheet, heads
+from mcage.report.figures.style import in_style
+from mcage.sweep.plan import SweepPlan
+from mcage.variation import TailCells, fault_map, faulty_bits
+
+NAME = "fault-maps"
+TITLE = "Fault maps of a new slice"
+X_LABEL = "bit of the entry"
+Y_LABEL = "entry of the slice"
+PANEL_MM = 66.0
+
+MANY = 3000
+"""Faulty cells above which they are drawn as pixels, so that files stay small."""
+
+COLOURS = {"repaired": "#0072B2", "faulty": "#000000", "unusable": "#F3C9A9"}
+
+
+@dataclass(frozen=True)
+class FaultMap:
+    """Faults of one slice.
+
+    Parameters
+    ----------
+    title : str
+        Scenario and supply voltage.
+    cells : TailCells
+        The faulty cells.
+    bits : int16[entries]
+        Faulty bits of each entry.
+    blocks : uint8[entries]
+        Unusable blocks of each entry, a bit each.
+    """
+
+    title: str
+    cells: TailCells
+    bits: NDArray[np.int16]
+    blocks: NDArray[np.uint8]
+
+
+def draw(
+    plan: SweepPlan, instance: int, row: int | None, sheet: Sheet
+) -> Iterator[ReportFigure | AbsentFigure]:
+    """Draw the faults of an instance: a panel for each scenario and supply voltage with faults.
+
+    Parameters
+    ----------
+    plan : SweepPlan
+        Plan of the sweep.
+    instance : int
+        Id of the instance.
+    row : int, optional
+        Its row in the joint draws of constants, if there are any.
+    sheet : Sheet
+        What figures are drawn on.
+    """
+    maps = _sampled(plan, instance, row)
+    faulty = [drawn for drawn in maps if drawn.cells.cell.size]
+    if not faulty:
+        yield AbsentFigure(
+            NAME, TITLE, f"Instance {instance} has no faulty bit at any supply voltage of the file."
+        )
+        return
+    without = [drawn.title for drawn in maps if not drawn.cells.cell.size]
+    sample = Sheet(sheet.width_mm, f"instance {instance}", sheet.caveats)
+    for name, part, of_page in sample.pages(NAME, faulty, PANEL_MM):
+        yield _page(name, part, of_page, without, sample)
+
+
+def _sampled(plan: SweepPlan, instance: int, row: int | None) -> list[FaultMap]:
+    """Maps of all scenarios and lowest supply voltages, in the order of the file."""
+    spread = plan.spec.faults.spread_blocks
+    ids, rows = np.array([instance]), None if row is None else np.array([row])
+    cases = {(case.case.scenario, case.name.vdd_volts): case for case in plan.cases}
+    maps = []
+    for (scenario, volts), case in cases.items():
+        tail = case.sample(plan.spec.seed, ids, rows, volts)
+        above = tail.vmin_volts > volts
+        cells = TailCells.join([(tail.cell[above], tail.vmin_volts[above])], tail.geometry)
+        faulty = np.ones(cells.cell.size, dtype=bool)
+        bits = faulty_bits(cells, faulty)[0]
+        blocks = fault_map(cells, faulty, spread)[0]
+        maps.append(FaultMap(f"{scenario}, {volts:g} V", cells, bits, blocks))
+    return maps
+
+
+@in_style
+def _page(
+    name: str, part: str, maps: Sequence[FaultMap], without: Sequence[str], sheet: Sheet
+) -> ReportFigure:
+    figure, grid = sheet.grid(len(maps), PANEL_MM)
+    panels = []
+    for number, (axes, drawn) in enumerate(zip(grid, maps, strict=True)):
+        series = _draw_map(axes, drawn, f"{name}-{number + 1}")
+        if number % sheet.columns(len(maps)) == 0:
+            axes.set_ylabel(Y_LABEL)
+        panels.append(Panel(axes, drawn.title, X_LABEL, Y_LABEL, series))
+    counts = [
+        f"{drawn.cells.cell.size:,} faulty bits, {np.count_nonzero(drawn.bits > 1)} of "
+        f"{drawn.bits.size} entries faulty"
+        for drawn in maps
+    ]
+    notes = [sheet.wrapped([count], len(maps)) for count in counts]
+    heads(grid, [drawn.title for drawn in maps], notes)
+    handles = {
+        "faulty bit that is repaired": _dot("repaired"),
+        "faulty bit": _dot("faulty"),
+        "unusable block": Patch(color=COLOURS["unusable"]),
+    }
+    sheet.finish(figure, f"{TITLE}{part}: {sheet.population}", handles)
+    caption = (
+        "Cells of one sampled slice whose Vmin lies above the lowest supply voltage, before any "
+        "aging, and the blocks that are unusable for them; a single faulty bit of an entry is "
+        "repaired. Other instances have other maps."
+    )
+    if without:
+        caption += f" No bit is faulty at: {'; '.join(without)}."
+    alt = " ".join(f"{drawn.title}: {count}." for drawn, count in zip(maps, counts, strict=True))
+    return ReportFigure(name, TITLE + part, sheet.captioned(caption), alt, figure, tuple(panels))
+
+
+def _draw_map(axes: Axes, drawn: FaultMap, gid: str) -> tuple[Series, ...]:
+    geometry, cells = drawn.cells.geometry, drawn.cells
+    unusable = drawn.blocks[:, None] >> np.arange(geometry.blocks, dtype=np.uint8) & 1
+    axes.imshow(
+        unusable,
+        extent=(0, geometry.entry_bits, geometry.entries, 0),
+        aspect="auto",
+        cmap=ListedColormap(["white", COLOURS["unusable"]]),
+        vmin=0,
+        vmax=1,
+        interpolation="nearest",
+    )
+    repaired = drawn.blocks[cells.entry] == 0
+    series = []
+    for kind, which in (("repaired", repaired), ("faulty", ~repaired)):
+        x = (cells.cell[which] % geometry.entry_bits).astype(np.float64)
+        y = cells.entry[which].astype(np.float64)
+        (points,) = axes.plot(
+            x + 0.5,
+            y + 0.5,
+            linestyle="none",
+            rasterized=cells.cell.size > MANY,
+            **_mark(kind),
+        )
+        points.set_gid(f"{gid}-{kind}")
+        series.append(Series(f"{gid}-{kind}", f"{kind} bit", "", x, y, "points"))
+    axes.set(xlabel=X_LABEL, xticks=np.arange(geometry.blocks + 1) * geometry.block_bits)
+    axes.set_yticks(np.linspace(0, geometry.entries, 5))
+    return tuple(series)
+
+
+def _mark(kind: str) -> dict[str, Any]:
+    if kind == "repaired":
+        return {
+            "marker": "o",
+            "markersize": 2.2,
+            "color": COLOURS[kind],
+            "fillstyle": "none",
+            "markeredgewidth": 0.5,
+        }
+    return {"marker": ".", "markersize": 2, "color": COLOURS[kind]}
+
+
+def _dot(kind: str) -> Line2D:
+    return Line2D([], [], linestyle="none", **_mark(kind))

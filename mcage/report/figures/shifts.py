@@ -1,0 +1,310 @@
+"""Threshold shifts: their distributions among cells and among slices, and how they grow."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+
+from mcage.report.cases import Named, Setting, by_setting
+from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
+from mcage.report.figures.figure import AbsentFigure, Panel, ReportFigure, Series
+from mcage.report.figures.sheet import LABELS_MM, Sheet, heads, listed, name_rows, say_in_rows
+from mcage.report.figures.style import GREY, SMALL, Look, in_style, looks_of
+from mcage.stats.estimates import Floats
+from mcage.sweep.variables import DVTH_BIN_EDGES_MV, TRANSISTORS
+
+VARIABLES = ("max_dvth_mv", "epoch_max_dvth_mv", "dvth_histogram")
+
+QUANTILES = (0.05, 0.5, 0.95)
+ROW_MM = 9.0
+
+Settings = Sequence[tuple[Setting, Sequence[Named["Shifts"]]]]
+
+
+@dataclass(frozen=True)
+class Shifts:
+    """Threshold shifts of a case.
+
+    Parameters
+    ----------
+    of_cells : ndarray of float [transistor, bin]
+        Sampled cells by shift, % of those of the transistor; NaN if no slice worked.
+    of_slices : ndarray of float [bin]
+        Slices by the shift of their worst cell, % of those that worked; NaN if none worked.
+    median_mv : float
+        Median of the shift of a slice's worst cell; NaN if none worked.
+    years : ndarray of float [epoch]
+        Ends of the epochs.
+    by_age : ndarray of float [quantile, epoch]
+        Quantiles of the shift of the worst cell at the end of each epoch, mV, among the slices
+        that lived in it.
+    living : ndarray of int [epoch]
+        How many these are.
+    """
+
+    of_cells: Floats
+    of_slices: Floats
+    median_mv: float
+    years: Floats
+    by_age: Floats
+    living: np.ndarray[tuple[int], np.dtype[np.int64]]
+
+    @property
+    def worked(self) -> bool:
+        """Whether any slice worked."""
+        return not np.isnan(self.median_mv)
+
+
+def numbers_of(case: xr.Dataset) -> Shifts:
+    """Numbers that the figures show of a case of a results file."""
+    worst = case["max_dvth_mv"].max("transistor").values
+    worst = worst[~np.isnan(worst)]
+    cells = case["dvth_histogram"].transpose("transistor", "dvth_bin").values
+    counts, _ = np.histogram(np.minimum(worst, DVTH_BIN_EDGES_MV[-1]), DVTH_BIN_EDGES_MV)
+    of_epochs = case["epoch_max_dvth_mv"].max("transistor").transpose("epoch", "instance").values
+    living = [epoch[~np.isnan(epoch)] for epoch in of_epochs]
+    unknown = np.full(len(QUANTILES), np.nan)
+    with np.errstate(invalid="ignore"):
+        return Shifts(
+            of_cells=100 * cells / cells.sum(axis=1, keepdims=True),
+            of_slices=100 * counts / counts.sum(),
+            median_mv=float(np.median(worst)) if worst.size else np.nan,
+            years=case["epoch_end_years"].values,
+            by_age=np.stack(
+                [np.quantile(mv, QUANTILES) if mv.size else unknown for mv in living], axis=1
+            ),
+            living=np.array([mv.size for mv in living]),
+        )
+
+
+def draw(cases: Sequence[Named[Shifts]], sheet: Sheet) -> Iterator[ReportFigure | AbsentFigure]:
+    """Draw shifts of cells, of the worst cell of each slice, and those over time."""
+    looks = looks_of(case.technique for case in cases)
+    settings = [
+        item for item in by_setting(cases).items() if any(c.numbers.worked for c in item[1])
+    ]
+    if not settings:
+        for name, title in (("dvth-cells", CELLS.title), ("dvth-worst", SLICES.title)):
+            yield AbsentFigure(name, title, "No slice of any case works when it is new.")
+        return
+    for figure in (CELLS, SLICES):
+        yield from figure.pages(settings, sheet, looks)
+    yield from _by_age(settings, sheet, looks)
+
+
+@dataclass(frozen=True)
+class Ridges:
+    """A figure of histograms one below the other, a row for each technique.
+
+    Parameters
+    ----------
+    name, title, caption : str
+        As of `ReportFigure`.
+    x_label, y_label : str
+        Labels of the axes.
+    column : str
+        What stands to the right of each row.
+    """
+
+    name: Literal["dvth-cells", "dvth-worst"]
+    title: str
+    caption: str
+    x_label: str
+    y_label: str
+    column: str
+
+    def pages(
+        self, settings: Settings, sheet: Sheet, looks: Mapping[str, Look]
+    ) -> Iterator[ReportFigure]:
+        """Draw a panel for each setting, on as many pages as they need."""
+        height_mm = LABELS_MM + ROW_MM * max(len(cases) for _, cases in settings)
+        for name, part, of_page in sheet.pages(self.name, settings, height_mm, 75.0):
+            yield self._page(name, part, of_page, sheet, looks)
+
+    @in_style
+    def _page(
+        self, name: str, part: str, settings: Settings, sheet: Sheet, looks: Mapping[str, Look]
+    ) -> ReportFigure:
+        height_mm = LABELS_MM + ROW_MM * max(len(cases) for _, cases in settings)
+        figure, grid = sheet.grid(len(settings), height_mm, 75.0, share=False)
+        panels, alts = [], []
+        for number, (axes, (setting, cases)) in enumerate(zip(grid, settings, strict=True)):
+            series = self._draw(axes, cases, looks, f"{name}-{number + 1}")
+            if number % sheet.columns(len(settings), 75.0) == 0:
+                axes.set_ylabel(self.y_label)
+            panels.append(Panel(axes, setting.title, self.x_label, self.y_label, series))
+            alts.append(self._alt(setting, [case for case in cases if case.numbers.worked]))
+        heads(grid, [setting.title for setting, _ in settings], [""] * len(grid))
+        sheet.finish(figure, f"{self.title}{part}: {sheet.population}")
+        caption = sheet.captioned(self.caption)
+        return ReportFigure(name, self.title + part, caption, " ".join(alts), figure, (*panels,))
+
+    def _draw(
+        self, axes: Axes, cases: Sequence[Named[Shifts]], looks: Mapping[str, Look], gid: str
+    ) -> tuple[Series, ...]:
+        drawn: list[Series] = []
+        edges = DVTH_BIN_EDGES_MV
+        beside: dict[str, Any] = {
+            "xycoords": ("axes fraction", "data"),
+            "fontsize": SMALL,
+            "va": "center",
+        }
+        for row, case in enumerate(cases):
+            if not case.numbers.worked:
+                continue
+            look = looks[case.technique]
+            histograms = self._histograms(case.numbers)
+            # What cells that are hardly stressed would hide all others: the column says it.
+            tallest = max(float(part[self._first :].max()) for _, part, _ in histograms) or 1.0
+            for place, (suffix, percent, sign) in enumerate(histograms):
+                height = sign * self._height * np.minimum(percent / tallest, 1)
+                patch = axes.stairs(
+                    row + self._line - height,
+                    edges,
+                    baseline=row + self._line,
+                    fill=True,
+                    facecolor=look.colour if sign > 0 else "none",
+                    edgecolor=look.colour,
+                    hatch=None if sign > 0 else "//////",
+                    linewidth=0.4,
+                )
+                name = f"{gid}-{row + 1}-{place + 1}"
+                patch.set_gid(name)
+                middle = (edges[:-1] + edges[1:]) / 2
+                label = f"{case.technique}{suffix}"
+                drawn.append(Series(name, label, case.label, middle, percent, "bars"))
+            axes.axhline(row + self._line, color=GREY, linewidth=0.4)
+            words = self._words(case.numbers)
+            axes.annotate(words, (1.0, row), (4, 0), textcoords="offset points", **beside)
+        last = max(np.flatnonzero(series.y > 0).max() for series in drawn)
+        axes.set(xlim=(0, edges[last + 1] + 1), xlabel=self.x_label)
+        name_rows(axes, [case.technique for case in cases])
+        say_in_rows(axes, [row for row, case in enumerate(cases) if not case.numbers.worked])
+        axes.annotate(
+            self.column,
+            (1.0, 1.0),
+            (4, 3),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            fontsize=SMALL,
+            color=GREY,
+        )
+        return tuple(drawn)
+
+    @property
+    def _height(self) -> float:
+        """Height of the tallest bar, in rows."""
+        return 0.42 if self.name == "dvth-cells" else 0.85
+
+    @property
+    def _line(self) -> float:
+        """Place of the line of a row below its middle, in rows."""
+        return 0.0 if self.name == "dvth-cells" else 0.45
+
+    @property
+    def _first(self) -> int:
+        """First bin of which the largest one of a row is sought."""
+        return 1 if self.name == "dvth-cells" else 0
+
+    def _histograms(self, shifts: Shifts) -> list[tuple[str, Floats, int]]:
+        """Suffix of the label, shares, and whether they rise or fall from the line of the row."""
+        if self.name == "dvth-worst":
+            return [("", shifts.of_slices, 1)]
+        of_both = zip(TRANSISTORS, shifts.of_cells, (1, -1), strict=True)
+        return [(f" {name}", percent, sign) for name, percent, sign in of_both]
+
+    def _words(self, shifts: Shifts) -> str:
+        if self.name == "dvth-worst":
+            return f"{shifts.median_mv:.3g}"
+        return "\n".join(f"{percent:.3g} %" for percent in shifts.of_cells[:, 0])
+
+    def _alt(self, setting: Setting, cases: Sequence[Named[Shifts]]) -> str:
+        """Which technique has the smallest and which the largest shifts."""
+        if self.name == "dvth-worst":
+            what = "median shift of the worst cell"
+            values = {case.technique: case.numbers.median_mv for case in cases}
+            unit = " mV"
+        else:
+            what = "share of T0 transistors shifted by less than 1 mV"
+            values = {case.technique: float(case.numbers.of_cells[0, 0]) for case in cases}
+            unit = " %"
+        least, most = min(values, key=lambda n: values[n]), max(values, key=lambda n: values[n])
+        return (
+            f"{setting.title}: the {what} is smallest under {least} ({values[least]:.3g}{unit}) "
+            f"and largest under {most} ({values[most]:.3g}{unit})."
+        )
+
+
+CELLS = Ridges(
+    name="dvth-cells",
+    title="Threshold shifts of cells",
+    caption="Histograms of the NBTI threshold shifts of 128 random cells of each slice that worked "
+    "at all, at the end of its life or at the horizon, in bins of 1 mV: transistor T0 upwards "
+    "and filled, T1 downwards and hatched. Each row is scaled to its largest bin from 1 mV on; "
+    "the numbers beside it are the shares of T0 and of T1 below 1 mV, whose bars are cut.",
+    x_label="threshold shift of a sampled cell (mV)",
+    y_label="share of the cells (scaled to the row's largest)",
+    column="< 1 mV",
+)
+
+SLICES = Ridges(
+    name="dvth-worst",
+    title="Threshold shift of the worst cell of each slice",
+    caption="Histograms of the largest NBTI threshold shift of a slice, of both transistors, at "
+    "the end of its life or at the horizon, in bins of 1 mV, over the slices that worked at "
+    "all. Each row is scaled to its largest bin; the number beside it is its median in mV. Ages "
+    "differ where lives end early.",
+    x_label="threshold shift of the slice's worst cell (mV)",
+    y_label="share of the slices (scaled to the row's largest)",
+    column="median",
+)
+
+
+def _by_age(settings: Settings, sheet: Sheet, looks: Mapping[str, Look]) -> Iterator[ReportFigure]:
+    figure = CurveFigure(
+        name="dvth-age",
+        title="Threshold shift of the worst cell against age, medians, and 5 to 95 % of the slices",
+        caption="Largest NBTI threshold shift of a slice, of both transistors, at the end of each "
+        "epoch, or at death within it: median, and as a band the 5 % and 95 % quantiles of the "
+        "slices (no confidence interval). Slices count until the epoch in which they die; the "
+        "numbers below say how many these are, so that later ages are those of survivors.",
+        x_label="age (years)",
+        y_label="shift of the worst cell (mV)",
+        kind="line",
+        x_limits=(0.0, float(settings[0][1][0].numbers.years[-1])),
+        shares_axes=False,
+        rows_title="slices:",
+    )
+    panels = [_panel_by_age(setting, cases) for setting, cases in settings]
+    yield from figure.pages(panels, sheet, looks)
+
+
+def _panel_by_age(setting: Setting, cases: Sequence[Named[Shifts]]) -> CurvePanel:
+    worked = [case for case in cases if case.numbers.worked]
+    curves = tuple(_curve_by_age(case) for case in worked)
+    at_last = {curve.name: float(curve.y[-1]) for curve in curves if not np.isnan(curve.y[-1])}
+    alt = f"{setting.title}: no slice lives in the last epoch."
+    if at_last:
+        least, most = min(at_last, key=lambda n: at_last[n]), max(at_last, key=lambda n: at_last[n])
+        alt = (
+            f"{setting.title}: at the end, the median shift is smallest under {least} "
+            f"({at_last[least]:.3g} mV) and largest under {most} ({at_last[most]:.3g} mV)."
+        )
+    places = tuple(worked[0].numbers.years.tolist())
+    rows = tuple((c.technique, places, tuple(c.numbers.living.tolist())) for c in worked)
+    return CurvePanel(setting.title, curves, _notes(cases), alt, rows)
+
+
+def _curve_by_age(case: Named[Shifts]) -> Curve:
+    numbers = case.numbers
+    years = np.concatenate([[0.0], numbers.years])
+    low, middle, high = np.concatenate([np.zeros((3, 1)), numbers.by_age], axis=1)
+    return Curve(case.technique, years, middle, low, high, case.label)
+
+
+def _notes(cases: Sequence[Named[Shifts]]) -> tuple[str, ...]:
+    never = [case.technique for case in cases if not case.numbers.worked]
+    return (f"no slice works: {listed(never)}",) if never else ()
