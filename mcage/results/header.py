@@ -106,7 +106,7 @@ class Header(ABC):
     """Command line that computes the study, but for spec and output; empty where there is none."""
 
     table: ClassVar[str] = "mcage.report.tables.any_study"
-    """Module that makes the table of `mcage show`: `summarize_file` and `table_of`."""
+    """Module that makes the table of `mcage show`: `summarize`, `summarize_file` and `table_of`."""
 
     def __post_init__(self) -> None:
         if self.instances < 1:

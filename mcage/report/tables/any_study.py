@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import xarray as xr
 
 from mcage.report.tables.table import ResultTable, estimates, file_column, names, numbers
-from mcage.results.quantity import mean_of
-from mcage.results.reader import open_results, read_header
-from mcage.stats.estimates import CONFIDENCE, Estimate
+from mcage.results.header import OLDEST_STUDY
+from mcage.results.reader import open_results
+from mcage.stats.estimates import CONFIDENCE, Estimate, mean
 from mcage.stats.wording import plus_minus
 
 
@@ -39,35 +40,42 @@ class VariableSummary:
     mean: Estimate
 
 
+def summarize(results: xr.Dataset) -> list[VariableSummary]:
+    """Summarize all variables of numbers that each instance has, in the order of the file.
+
+    Parameters
+    ----------
+    results : xarray.Dataset
+        As `mcage.results.reader.open_results` returns it.
+    """
+    study = str(results.attrs.get("study", OLDEST_STUDY))
+    return [
+        VariableSummary(
+            study,
+            str(name),
+            " ".join(str(array[dim].values[i]) for dim, i in zip(others, place, strict=True)),
+            str(array.attrs.get("units", "1")),
+            int(np.count_nonzero(~np.isnan(values[place]))),
+            mean(values[place]),
+        )
+        for name, array in results.data_vars.items()
+        if "instance" in array.dims and "flag_values" not in array.attrs
+        for others in ([dim for dim in array.dims if dim != "instance"],)
+        for values in (array.transpose(*others, "instance").values,)
+        for place in np.ndindex(values.shape[:-1])
+    ]
+
+
 def summarize_file(path: Path) -> list[VariableSummary]:
-    """Summaries of all variables of numbers that each instance has, in the order of the file.
+    """Summarize the variables of a results file, as `summarize`.
 
     Raises
     ------
     UserError
         The file is missing, foreign, damaged or of a newer mcage.
     """
-    header = read_header(path)
-    summaries = []
     with open_results(path) as results:
-        for variable in header.variables:
-            if not variable.per_instance or variable.flags:
-                continue
-            values = results[variable.name].values
-            precisions = mean_of(variable).precisions(header, {variable.name: values})
-            counts = np.count_nonzero(~np.isnan(values), axis=variable.instance_axis).ravel()
-            for (label, precision), count in zip(precisions.items(), counts, strict=True):
-                summaries.append(
-                    VariableSummary(
-                        header.study,
-                        variable.name,
-                        label,
-                        variable.units,
-                        int(count),
-                        precision.estimate,
-                    )
-                )
-    return summaries
+        return summarize(results)
 
 
 def table_of(summaries: Sequence[VariableSummary], files: Sequence[Path] = ()) -> ResultTable:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import xarray as xr
+
 from mcage.report.tables.table import (
     ResultTable,
     ages,
@@ -62,16 +64,15 @@ class BothSummary:
     median_life: Estimate
 
 
-def summarize_file(path: Path) -> list[BothSummary]:
-    """Summaries of all policies and techniques, in the order of the file.
+def summarize(results: xr.Dataset) -> list[BothSummary]:
+    """Summarize all policies and techniques, in the order of the file.
 
-    Raises
-    ------
-    UserError
-        The file is missing, foreign, damaged or of a newer mcage.
+    Parameters
+    ----------
+    results : xarray.Dataset
+        As `mcage.results.reader.open_results` returns it.
     """
-    with open_results(path) as results:
-        values = {name: results[name].values for name in results.variables}
+    values = {name: results[name].values for name in results.variables}
     horizon = float(values["age"][-1])
     shifts = values["max_dvth_mv"][..., -1]
     left = shifts / shifts[0, 0]
@@ -102,6 +103,18 @@ def summarize_file(path: Path) -> list[BothSummary]:
         for p, policy in enumerate(values["policy"].tolist())
         for t, technique in enumerate(values["technique"].tolist())
     ]
+
+
+def summarize_file(path: Path) -> list[BothSummary]:
+    """Summarize the policies and techniques of a results file, as `summarize`.
+
+    Raises
+    ------
+    UserError
+        The file is missing, foreign, damaged or of a newer mcage.
+    """
+    with open_results(path) as results:
+        return summarize(results)
 
 
 def table_of(summaries: Sequence[BothSummary], files: Sequence[Path] = ()) -> ResultTable:

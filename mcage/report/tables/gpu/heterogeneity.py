@@ -107,8 +107,22 @@ class ReadingSummary:
     orders: list[OrderSummary]
 
 
+def summarize(results: xr.Dataset) -> list[ReadingSummary]:
+    """Summarize all readings, in the order of the file.
+
+    Parameters
+    ----------
+    results : xarray.Dataset
+        As `mcage.results.reader.open_results` returns it.
+    """
+    return [
+        _summarize(results.isel(reading=place), str(reading))
+        for place, reading in enumerate(results["reading"].values.tolist())
+    ]
+
+
 def summarize_file(path: Path) -> list[ReadingSummary]:
-    """Summaries of all readings, in the order of the file.
+    """Summarize the readings of a results file, as `summarize`.
 
     Raises
     ------
@@ -116,10 +130,7 @@ def summarize_file(path: Path) -> list[ReadingSummary]:
         The file is missing, foreign, damaged or of a newer mcage.
     """
     with open_results(path) as results:
-        return [
-            _summarize(results.isel(reading=place), str(reading))
-            for place, reading in enumerate(results["reading"].values.tolist())
-        ]
+        return summarize(results)
 
 
 def _summarize(results: xr.Dataset, reading: str) -> ReadingSummary:

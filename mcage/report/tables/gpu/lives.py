@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import xarray as xr
 
 from mcage.report.tables.table import (
     ResultTable,
@@ -61,37 +62,48 @@ class GpuSummary:
     sm_power_w: Estimate
 
 
+def summarize(results: xr.Dataset) -> list[GpuSummary]:
+    """Summarize all policies, in the order of the file.
+
+    Parameters
+    ----------
+    results : xarray.Dataset
+        As `mcage.results.reader.open_results` returns it.
+    """
+    summaries = []
+    ages = results["age"].values
+    for place, name in enumerate(results["policy"].values.tolist()):
+        of_policy = results.isel(policy=place)
+        margins = of_policy["margin_needed"].values[:, -1]
+        died = of_policy["end_cause"].values != 0
+        everywhere = np.ones(len(margins), np.bool_)
+        summaries.append(
+            GpuSummary(
+                policy=str(name),
+                instances=len(margins),
+                horizon_years=float(ages[-1]),
+                median_margin=life_quantile(margins, everywhere, 0.5),
+                high_margin=life_quantile(margins, everywhere, HIGH_QUANTILE),
+                median_life=life_quantile(of_policy["life_years"].values, died, 0.5),
+                alive=proportion(int((~died).sum()), len(died)),
+                max_dvth_mv=mean(of_policy["max_dvth_mv"].values[:, -1]),
+                slowdown=mean(of_policy["slowdown"].values),
+                sm_power_w=mean(of_policy["sm_power_w"].values),
+            )
+        )
+    return summaries
+
+
 def summarize_file(path: Path) -> list[GpuSummary]:
-    """Summaries of all policies, in the order of the file.
+    """Summarize the policies of a results file, as `summarize`.
 
     Raises
     ------
     UserError
         The file is missing, foreign, damaged or of a newer mcage.
     """
-    summaries = []
     with open_results(path) as results:
-        ages = results["age"].values
-        for place, name in enumerate(results["policy"].values.tolist()):
-            of_policy = results.isel(policy=place)
-            margins = of_policy["margin_needed"].values[:, -1]
-            died = of_policy["end_cause"].values != 0
-            everywhere = np.ones(len(margins), np.bool_)
-            summaries.append(
-                GpuSummary(
-                    policy=str(name),
-                    instances=len(margins),
-                    horizon_years=float(ages[-1]),
-                    median_margin=life_quantile(margins, everywhere, 0.5),
-                    high_margin=life_quantile(margins, everywhere, HIGH_QUANTILE),
-                    median_life=life_quantile(of_policy["life_years"].values, died, 0.5),
-                    alive=proportion(int((~died).sum()), len(died)),
-                    max_dvth_mv=mean(of_policy["max_dvth_mv"].values[:, -1]),
-                    slowdown=mean(of_policy["slowdown"].values),
-                    sm_power_w=mean(of_policy["sm_power_w"].values),
-                )
-            )
-    return summaries
+        return summarize(results)
 
 
 def table_of(summaries: Sequence[GpuSummary], files: Sequence[Path] = ()) -> ResultTable:
