@@ -1,37 +1,89 @@
 """mcage: Monte Carlo aging and fault analyzer for GPU register files.
 
+A sweep, and its results as an `xarray.Dataset`::
+
+    import mcage
+
+    spec = mcage.SweepSpec(techniques=["baseline", "rrcd"], instances=1000)
+    results = mcage.open_results(mcage.run_sweep(spec, "results.h5"))
+    results.mcage.summary()
+
 The names of the public interface are loaded when they are first used, so that importing the
 package costs nothing.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # what `_HOMES` says, for editors and type checkers
+    from mcage.analysis import Analysis as Analysis
+    from mcage.analysis import Results as Results
+    from mcage.analysis import open_results as open_results
+    from mcage.errors import UserError as UserError
+    from mcage.lifetime.end_cause import EndCause as EndCause
+    from mcage.spec import SweepSpec as SweepSpec
+    from mcage.stats.competing_risks import cumulative_incidence as cumulative_incidence
+    from mcage.stats.estimates import Estimate as Estimate
+    from mcage.stats.paired import compare_means as compare_means
+    from mcage.stats.survival import kaplan_meier as kaplan_meier
+    from mcage.stats.survival import life_quantile as life_quantile
+    from mcage.studies.rare_events import RareEstimate as RareEstimate
+    from mcage.studies.rare_events import failure_probability as failure_probability
+    from mcage.studies.single_replay import replay as replay
+    from mcage.sweep.run import run_sweep as run_sweep
+    from mcage.techniques import TECHNIQUES as TECHNIQUES
+    from mcage.techniques import Gating as Gating
+    from mcage.techniques import Placement as Placement
+    from mcage.techniques import Storage as Storage
+    from mcage.techniques import Technique as Technique
+    from mcage.techniques import technique as technique
+    from mcage.techniques.programs import PlacementProgram as PlacementProgram
+    from mcage.traces import KERNELS as KERNELS
+    from mcage.traces import Trace as Trace
+    from mcage.traces import load_trace as load_trace
+    from mcage.traces import open_trace as open_trace
+    from mcage.traces import save_trace as save_trace
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Analysis": "mcage.analysis",
+    "EndCause": "mcage.lifetime.end_cause",
+    "Estimate": "mcage.stats.estimates",
     "Gating": "mcage.techniques",
+    "KERNELS": "mcage.traces",
     "Placement": "mcage.techniques",
     "PlacementProgram": "mcage.techniques.programs",
+    "RareEstimate": "mcage.studies.rare_events",
+    "Results": "mcage.analysis",
     "Storage": "mcage.techniques",
     "SweepSpec": "mcage.spec",
+    "TECHNIQUES": "mcage.techniques",
     "Technique": "mcage.techniques",
     "Trace": "mcage.traces",
+    "UserError": "mcage.errors",
+    "compare_means": "mcage.stats.paired",
+    "cumulative_incidence": "mcage.stats.competing_risks",
+    "failure_probability": "mcage.studies.rare_events",
+    "kaplan_meier": "mcage.stats.survival",
+    "life_quantile": "mcage.stats.survival",
     "load_trace": "mcage.traces",
-    "open_results": "mcage.results.reader",
+    "open_results": "mcage.analysis",
     "open_trace": "mcage.traces",
     "replay": "mcage.studies.single_replay",
     "run_sweep": "mcage.sweep.run",
     "save_trace": "mcage.traces",
+    "technique": "mcage.techniques",
 }
 
 __all__ = ["__version__", *_HOMES]
 
+if not TYPE_CHECKING:  # a checker would take it for a promise of any name
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'mcage' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'mcage' has no attribute {name!r}")
+        return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -27,6 +27,7 @@ SOURCES = (".py", ".cu", ".cuh", ".toml")
 """What decides results: code, kernels, constants. Traces enter the digest of the spec."""
 
 ONLY_ASK_AND_PRINT = (
+    "analysis",
     "cli",
     "report",
     "stats",

@@ -47,6 +47,17 @@ def select_engine(
     return _whatever_answers(threads)
 
 
+def engine_of(engine: Engine | str) -> Engine:
+    """Engine itself, or the engine of a name as `select_engine` takes it.
+
+    Raises
+    ------
+    UserError
+        As `select_engine`.
+    """
+    return select_engine(engine)[0] if isinstance(engine, str) else engine
+
+
 def _cuda(devices: Sequence[int] | None, threads: int) -> Engine:
     """The engine on all of the devices that are asked for."""
     from mcage.engines.cuda_engine.devices.opening import open_devices

@@ -5,7 +5,7 @@ it enters, and past this border all values are trusted.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Unpack
 
 from pydantic import Field, field_validator, model_validator
 
@@ -28,6 +28,9 @@ from mcage.spec.sections import (
 )
 from mcage.spec.study_spec import StudySpec
 
+if TYPE_CHECKING:
+    from mcage.spec.python_fields import SweepFields
+
 
 @dataclass(frozen=True)
 class Case:
@@ -44,13 +47,20 @@ class Case:
 class SweepSpec(StudySpec):
     """Everything that decides the results of a sweep.
 
+    Keys that are left out keep their defaults. Where a list is needed, a single name or number
+    stands for a list of one: ``SweepSpec(techniques="rrcd", vdd_volts=[0.42, 0.45])``.
+
     Raises
     ------
     UserError
-        From `from_mapping`, `from_toml`: one line that names the key, the value and what is right.
+        One line that names the key, the value and what is right.
     """
 
     command: ClassVar[str] = "sweep"
+
+    if TYPE_CHECKING:
+
+        def __init__(self, **fields: Unpack[SweepFields]) -> None: ...
 
     instances: Annotated[int, Field(ge=1, le=10**9)] = 10_000
     """Sampled lives of a slice, in every case."""

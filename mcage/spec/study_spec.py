@@ -3,12 +3,13 @@
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 import tomli_w
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from mcage.errors import UserError
+from mcage.spec.python_fields import plain_fields
 from mcage.spec.refusals import first_problem
 from mcage.spec.sections import Section
 from mcage.spec.toml_files import check_plain, read_toml
@@ -17,13 +18,37 @@ EXTENT = ("instances", "stopping")
 """Keys that say how many instances are computed, and decide none of them."""
 
 
-class StudySpec(Section):
+if TYPE_CHECKING:  # where it has no public name
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(Section)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(Field,))
+class _OfPython(ModelMetaclass):
+    """Checks what is typed in Python as if it stood in TOML, by the same rules and words."""
+
+    if not TYPE_CHECKING:
+
+        def __call__(spec, /, **fields):  # noqa: N805
+            return spec.from_mapping(plain_fields(fields, spec), spec.__name__)
+
+
+class StudySpec(Section, metaclass=_OfPython):
     """Everything that decides the results of a study.
+
+    In Python, `SweepSpec(techniques=["rrcd"], life={"horizon_years": 5})` takes what TOML takes,
+    and sections as objects; see `mcage.spec.python_fields`.
 
     Attributes
     ----------
     command : str
         How messages call a spec that comes from no file.
+
+    Raises
+    ------
+    UserError
+        As `from_mapping`.
     """
 
     command: ClassVar[str]

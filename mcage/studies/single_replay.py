@@ -1,6 +1,7 @@
 """`mcage.replay` and what `mcage replay` prints: a steady pass of a trace under a technique."""
 
 import math
+import os
 from dataclasses import fields
 from io import BytesIO
 from pathlib import Path
@@ -21,7 +22,7 @@ from mcage.costs import (
     slowdown,
 )
 from mcage.engines.interface import Engine, fault_free_maps
-from mcage.engines.select import select_engine
+from mcage.engines.select import engine_of
 from mcage.errors import UserError
 from mcage.files.inputs import MIB, UnreadableFileError, read_regular
 from mcage.geometry import SliceGeometry
@@ -29,7 +30,8 @@ from mcage.plain_text import shortened
 from mcage.replays.outcome import Counters
 from mcage.replays.prepare import PackedReplay, PreparedReplay, ProgrammedReplay, prepare
 from mcage.techniques import Technique
-from mcage.traces import Trace
+from mcage.techniques import technique as named_technique
+from mcage.traces import Trace, open_trace
 from mcage.traces.transforms import WAVEFRONT, released
 
 BATCH = 16
@@ -114,11 +116,11 @@ def _array(path: Path, content: bytes, geometry: SliceGeometry) -> NDArray[np.ui
 
 
 def replay(
-    trace: Trace,
-    technique: Technique,
+    trace: Trace | str | os.PathLike[str],
+    technique: Technique | str,
     fault_maps: NDArray[np.uint8] | None = None,
     delta_limit: int | None = 64,
-    engine: Engine | None = None,
+    engine: Engine | str = "auto",
     technology: str = "28nm",
     vdd_volts: float | None = None,
     release: str = WAVEFRONT,
@@ -127,14 +129,16 @@ def replay(
 
     Parameters
     ----------
-    trace, technique : Trace, Technique
-        The kernel that runs, and the technique of the register file.
+    trace : Trace, str or path
+        The kernel that runs: a trace, the name of a bundled one, or the path of a trace file.
+    technique : Technique or str
+        The technique of the register file: a name as of `mcage.technique`, or the value itself.
     fault_maps : uint8[instances, 256], optional
         Bit b set: block b of that entry is unusable. None: a single instance without faults.
     delta_limit : int or None
         Largest delta of a compressible value: 64 as published, None for any power of two.
-    engine : Engine, optional
-        By default the engine that `mcage.engines.select` chooses.
+    engine : Engine or str
+        An engine or its name; ``auto`` is the engine that `mcage.engines.select` chooses.
     technology : str
         Constants of energy and slowdown, ``28nm`` or ``32nm``.
     vdd_volts : float, optional
@@ -153,13 +157,20 @@ def replay(
     Raises
     ------
     UserError
-        There is no such technology or release, the Vdd is out of range, the engine does not
-        implement a policy of the technique, or the technique cannot run the trace.
+        There is no such trace, technique, engine, technology or release, the Vdd is out of range,
+        the engine does not implement a policy of the technique, or the technique cannot run the
+        trace.
+
+    Examples
+    --------
+    ``mcage.replay("Reduction", "rrcd")["longest_zero_duty"]``
     """
     costs = load_costs()
     costs.technology(technology).slice_at(vdd_volts)  # refuses both before anything is replayed
+    trace = trace if isinstance(trace, Trace) else open_trace(trace)
+    technique = named_technique(technique) if isinstance(technique, str) else technique
     maps = fault_free_maps(geometry=trace.geometry) if fault_maps is None else fault_maps
-    engine = engine or select_engine()[0]
+    engine = engine_of(engine)
     engine.check(technique)
     prepared = prepare(released(trace, release), technique, delta_limit)
     schedule = prepared.schedule

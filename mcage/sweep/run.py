@@ -1,5 +1,6 @@
 """`mcage.run_sweep`: a sweep into one results file."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -21,7 +22,7 @@ from mcage.sweep.unused_keys import refuse_unused
 
 def run_sweep(
     spec: SweepSpec,
-    out_path: Path,
+    out_path: str | os.PathLike[str],
     engine: str = "auto",
     shard_size: int | None = None,
     progress: Progress | None = None,
@@ -35,7 +36,7 @@ def run_sweep(
     ----------
     spec : SweepSpec
         What to compute.
-    out_path : Path
+    out_path : str or path
         Results file.
     engine : str
         ``auto``, or an engine's name.
@@ -55,7 +56,8 @@ def run_sweep(
     Returns
     -------
     Path
-        ``out_path``.
+        ``out_path``: `mcage.open_results` opens it. The results are not opened here, since that
+        reads the whole file once, and a script that only computes need not wait for it.
 
     Raises
     ------
@@ -63,11 +65,12 @@ def run_sweep(
         The spec makes no sense, or ``out_path`` cannot be written, holds something else, or was
         begun by other code.
     """
+    path = Path(out_path)
     refuse_unused(spec)
-    place_of(out_path, BESIDE)
+    place_of(path, BESIDE)
     progress = progress or progress_in_notebooks()
     with sweep_study(spec, engine, devices, progress, executor) as study:
-        return run_campaign(study, out_path, shard_size, progress, executor, accept_other_code)
+        return run_campaign(study, path, shard_size, progress, executor, accept_other_code)
 
 
 @contextmanager

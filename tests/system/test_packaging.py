@@ -89,6 +89,7 @@ def test_the_source_archive_makes_the_same_wheel(built):
     assert {"mcage/docs/aging.md", "mcage/kernels/walk.cu", "mcage/data/references.toml"} <= set(
         ours
     )
+    assert "mcage/py.typed" in ours  # or type checkers take every name for Any
     assert "mcage/commit.txt" in ours or not (ROOT / ".git").exists()
 
 

@@ -12,6 +12,7 @@ from places import ROOT
 from trace_strategies import alloc, pattern, read, release, trace_of, write
 from typer.testing import CliRunner
 
+import mcage
 from mcage.cli import main
 from mcage.costs import (
     CONVENTIONAL,
@@ -141,6 +142,21 @@ def test_numbers_by_hand(engine, trace_file, three_maps):
     assert report["mov_writes"] == report["mispredicted_writes"] == 0
     assert report["compressible_write_share"] == 0.5
     assert (report["window_size"], report["concurrent_windows"], report["cycles"]) == (2, 1, 100)
+
+
+def test_in_python_traces_and_techniques_go_by_name_or_by_value(trace_file):
+    report = run_json(trace_file, "--technique", "rrcd", "--engine", "numpy")
+    assert mcage.replay(trace_file, "rrcd", engine="numpy") == report
+    assert mcage.replay(Path(trace_file), "rrcd", engine="numpy") == report
+    by_value = open_trace(trace_file), TECHNIQUES["rrcd"]
+    assert mcage.replay(*by_value, engine=NumpyEngine()) == report
+    for words, message in (
+        (("nothing.h5", "rrcd"), "no trace 'nothing.h5': neither a file nor"),
+        ((trace_file, "rrdc"), "technique 'rrdc' is unknown; choose from baseline"),
+        ((trace_file, "rrcd", None, 64, "numby"), "engine 'numby' is unknown; choose from auto"),
+    ):
+        with pytest.raises(mcage.UserError, match=message):
+            mcage.replay(*words)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -38,6 +38,7 @@ LAYERS = (
     {"sweep"},
     {"gpu"},
     {"report"},
+    {"analysis"},
     {"studies"},
     {"cli"},
 )

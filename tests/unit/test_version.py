@@ -36,9 +36,17 @@ def modules():
 
 
 def imported(path, known):
-    """Modules of the package that a source imports, wherever in it, and their packages."""
+    """Modules of the package that a source imports, wherever in it, and their packages.
+
+    What `mcage` names for type checkers alone is imported by none that computes.
+    """
     names = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    tree = ast.parse(path.read_text())
+    if path == PACKAGE / "__init__.py":
+        for_checkers = [n for n in tree.body if ast.unparse(n).startswith("if TYPE_CHECKING:")]
+        assert len(for_checkers) == 1
+        tree.body.remove(for_checkers[0])
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

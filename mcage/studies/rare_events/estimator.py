@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mcage.campaign.progress import Progress, Silent
 from mcage.engines.interface import Engine
+from mcage.engines.select import engine_of
 from mcage.errors import UserError
 from mcage.spec import SweepSpec
 from mcage.studies.rare_events.case import WeightedLives, rare_case
@@ -25,7 +26,7 @@ def failure_probability(
     age_years: float,
     instances: int = INSTANCES,
     *,
-    engine: Engine,
+    engine: Engine | str = "auto",
     progress: Progress | None = None,
 ) -> RareEstimate:
     """Probability that a slice of a case is dead by an age, by importance sampling.
@@ -38,8 +39,8 @@ def failure_probability(
         The age in years, 0 ... horizon of the spec; 0: dead on arrival.
     instances : int
         Number of slices to draw, 2 or more.
-    engine : Engine
-        Engine that computes their lives.
+    engine : Engine or str
+        Engine that computes their lives, or its name.
     progress : Progress, optional
         Where progress is reported; nowhere by default.
 
@@ -61,6 +62,7 @@ def failure_probability(
     if instances < 2:
         raise UserError(f"instances = {instances}, expected 2 or more")
     progress = progress or Silent()
+    engine = engine_of(engine)
     case = rare_case(spec, age_years, engine)
     progress.say(f"engine {engine.name}; {case.label}, age {age_years:g} years")
     sampler = sampler_for(case)

@@ -1,0 +1,269 @@
+"""`results.mcage`: statistics, tables and figures of the results of a study."""
+
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+
+import pandas as pd
+import xarray as xr
+
+from mcage.analysis import frames
+from mcage.analysis.cube import cube_of
+from mcage.analysis.grid import (
+    GridCase,
+    cases_of,
+    header_of,
+    study_of,
+    warn_of_dependence,
+    with_grid,
+)
+from mcage.analysis.lives_table import MOST_BYTES, parts_of_lives, table_of_lives
+from mcage.errors import UserError
+from mcage.report.cases import find_case
+from mcage.report.figures.catalogue import sheet_of
+from mcage.report.notes import note_on_code
+from mcage.stats.estimates import CONFIDENCE
+
+
+@xr.register_dataset_accessor("mcage")  # type: ignore[no-untyped-call]
+class Analysis:
+    """Statistics, tables and figures of results, under ``results.mcage``.
+
+    Every method computes of what is left after ``sel`` and ``isel`` of cases and instances. Tables
+    are data frames of pandas; the columns ``NAME_lower`` and ``NAME_upper`` are the bounds of the
+    interval of ``NAME``, NaN where the sample gives none. An age beyond the horizon is infinite.
+
+    Parameters
+    ----------
+    results : xarray.Dataset
+        What `mcage.open_results` returns, or a part or a copy of it.
+    """
+
+    def __init__(self, results: xr.Dataset) -> None:
+        self._results = results
+
+    def __repr__(self) -> str:
+        methods = ", ".join(name for name in dir(type(self)) if not name.startswith("_"))
+        return f"Analysis of the study {study_of(self._results)!r}: {methods}"
+
+    def notes(self) -> list[str]:
+        """What must be said wherever these results are shown.
+
+        Caveats, instances that a partial file lacks, where a stopping rule has ended the sweep,
+        slices that are not independent, and codes that computed them if they are not this one.
+        """
+        header = header_of(self._results)
+        return [*sheet_of(header, 180.0).caveats, *filter(None, [note_on_code(header)])]
+
+    # ---- cases -----------------------------------------------------------------------------
+
+    def case(self, name: str) -> xr.Dataset:
+        """Results of the only case that a name means.
+
+        Parameters
+        ----------
+        name : str
+            Its label, or the beginning of it: ``"rrcd dvfs"``. Of whole GPUs, its policy, or
+            policy and technique.
+
+        Raises
+        ------
+        UserError
+            No case has that name, or several have.
+        """
+        return self._case(name).results
+
+    def cube(self, *dims: str) -> xr.Dataset:
+        """Results with technique, environment and scenario as dimensions instead of ``case``.
+
+        Values are read when they are needed, as before. Where no case has a combination, numbers
+        are NaN; integers are therefore floats if a combination is missing, and only then. The
+        supply voltage is a dimension if it is needed to tell cases apart, otherwise a coordinate.
+
+        Parameters
+        ----------
+        *dims : str
+            Dimensions to make of the cases, in this order, among ``technique``, ``environment``,
+            ``scenario`` and ``vdd_volts``.
+
+        Raises
+        ------
+        UserError
+            There are no cases, or the dimensions do not tell them apart.
+        """
+        return cube_of(self._results, dims)
+
+    # ---- tables ----------------------------------------------------------------------------
+
+    def summary(self, table: int = 0) -> pd.DataFrame:
+        """The table of `mcage show`: a line for each case, with the keys of ``--csv``.
+
+        Parameters
+        ----------
+        table : int
+            Which table, of a study that has several one below the other.
+
+        Raises
+        ------
+        UserError
+            There is no such table, or a dimension other than cases and instances has been cut.
+        """
+        results = with_grid(self._results)
+        header = header_of(results)
+        warn_of_dependence(header)
+        module = import_module(header.table)
+        whole = module.table_of(module.summarize(results))
+        tables = (whole, *whole.below)
+        if not 0 <= table < len(tables):
+            raise UserError(f"table {table}: this study has the tables 0 ... {len(tables) - 1}")
+        frame = frames.table_frame(tables[table])
+        if "case" in results.coords:
+            frame.insert(0, "case", results["case"].values)
+        return frame
+
+    def survival(
+        self, ages_years: Sequence[float] | None = None, confidence: float = CONFIDENCE
+    ) -> pd.DataFrame:
+        """Kaplan-Meier curves with their log-log bands, and the numbers at risk.
+
+        Parameters
+        ----------
+        ages_years : sequence of float, optional
+            Ages; by default 0, each age at which an instance dies, and the horizon.
+        confidence : float
+            Probability that the band covers at each age.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A line for each case and age: ``survival``, the share alive after that age, with its
+            bounds, and ``at_risk``, the number alive just before it. Bounds are NaN where nobody
+            is left.
+
+        Raises
+        ------
+        UserError
+            The study simulates no lives, or an age lies beyond the horizon.
+        """
+        return frames.survival_frame(self._results, ages_years, confidence)
+
+    def life_quantile(self, share: float = 0.5, confidence: float = CONFIDENCE) -> pd.DataFrame:
+        """Age at which a share of the instances are dead, ``life_years``, by case.
+
+        Parameters
+        ----------
+        share : float
+            Between 0 and 1; 0.5 for the median life.
+        confidence : float
+            Probability that the interval covers; it assumes no distribution.
+
+        Raises
+        ------
+        UserError
+            As `survival`; or the share is out of range.
+        """
+        return frames.quantile_frame(self._results, "life_years", share, confidence)
+
+    def b10(self, confidence: float = CONFIDENCE) -> pd.DataFrame:
+        """Age at which a tenth of the instances are dead, ``b10_life_years``, by case."""
+        return frames.quantile_frame(self._results, "b10_life_years", 0.1, confidence)
+
+    def rmst(self, age_years: float | None = None, confidence: float = CONFIDENCE) -> pd.DataFrame:
+        """Restricted mean survival time: mean years lived up to an age, ``rmst_years``, by case.
+
+        Parameters
+        ----------
+        age_years : float, optional
+            The age; by default the horizon.
+        confidence : float
+            Probability that the interval covers.
+
+        Raises
+        ------
+        UserError
+            As `survival`.
+        """
+        return frames.rmst_frame(self._results, age_years, confidence)
+
+    def causes(
+        self, ages_years: Sequence[float] | None = None, confidence: float = CONFIDENCE
+    ) -> pd.DataFrame:
+        """Cumulative incidence of each cause of death, while the others compete, by case and age.
+
+        Parameters
+        ----------
+        ages_years : sequence of float, optional
+            Ages; by default 0 and the ends of the epochs, or the ages of the file.
+        confidence : float
+            Probability that the band covers at each age.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A line for each case, cause and age: ``share`` of all instances that have died of the
+            cause up to and including that age; of the cause ``alive``, the share that is left.
+
+        Raises
+        ------
+        UserError
+            As `survival`.
+        """
+        return frames.causes_frame(self._results, ages_years, confidence)
+
+    def histogram(self) -> pd.DataFrame:
+        """Sampled cells by threshold shift: a line for each case, transistor and bin.
+
+        The last bin also counts the cells above it. The histogram is of all instances of the file
+        that worked at all, whichever instances have been selected.
+
+        Raises
+        ------
+        UserError
+            The study counts no cells.
+        """
+        return frames.histogram_frame(self._results)
+
+    def to_pandas(
+        self, variables: Sequence[str] | None = None, most_bytes: int = MOST_BYTES
+    ) -> pd.DataFrame:
+        """Lives as a table: a row for each case and instance.
+
+        Parameters
+        ----------
+        variables : sequence of str, optional
+            Variables of each instance; by default all but those that have a value for each epoch
+            or age. A further dimension makes a column for each of its places:
+            ``max_dvth_mv_T0``, ``max_dvth_mv_T1``. Labels and causes of death are categories.
+        most_bytes : int
+            Largest size of the table; by default 1 GiB. While it is made, the largest variable is
+            in memory once more.
+
+        Raises
+        ------
+        UserError
+            There is no such variable, or the table would be larger; the message says by how much,
+            and what to do.
+        """
+        return table_of_lives(self._results, variables, most_bytes)
+
+    def iter_pandas(
+        self, instances: int = 2048, variables: Sequence[str] | None = None
+    ) -> Iterator[pd.DataFrame]:
+        """The rows of `to_pandas` in parts, for results that do not fit into memory.
+
+        Parameters
+        ----------
+        instances : int
+            Instances of a part; a part holds them in all cases.
+        variables : sequence of str, optional
+            As of `to_pandas`.
+
+        Raises
+        ------
+        UserError
+            There is no such variable, or the number is not positive.
+        """
+        return parts_of_lives(self._results, variables, instances)
+
+    def _case(self, name: str) -> GridCase:
+        cases = list(cases_of(self._results))
+        return cases[find_case([case.name for case in cases], name)]

@@ -1,0 +1,202 @@
+"""What the statistics of `mcage.stats` say of results, as data frames of pandas."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from mcage.analysis.grid import ages_of, cases_of, causes_in, header_of, lives_in, study_of
+from mcage.errors import UserError
+from mcage.report.tables.table import ResultTable
+from mcage.stats.competing_risks import cumulative_incidence
+from mcage.stats.estimates import Estimate, Floats, mean
+from mcage.stats.survival import CaseLives, kaplan_meier, life_quantile
+
+Row = dict[str, Any]
+
+
+def table_frame(table: ResultTable) -> pd.DataFrame:
+    """Columns of a table under their keys, each estimate followed by its bounds."""
+    columns: dict[str, list[Any]] = {}
+    for column in table.columns:
+        if not column.key:
+            continue
+        columns[column.key] = [cell.value for cell in column.cells]
+        if column.has_intervals:
+            for bound in ("lower", "upper"):
+                columns[f"{column.key}_{bound}"] = [getattr(cell, bound) for cell in column.cells]
+    return pd.DataFrame(columns)
+
+
+def bounds(name: str, estimate: Estimate) -> Row:
+    """An estimate as three columns."""
+    return {
+        name: estimate.value,
+        f"{name}_lower": estimate.lower,
+        f"{name}_upper": estimate.upper,
+    }
+
+
+def per_case(results: xr.Dataset, columns: Callable[[CaseLives], Row]) -> pd.DataFrame:
+    """A line for each case: its labels, its instances, and what follows from its lives."""
+    rows = [
+        {**case.labels, "instances": lives.years.size, **columns(lives)}
+        for case, lives in lives_in(results)
+    ]
+    return pd.DataFrame(rows)
+
+
+def quantile_frame(results: xr.Dataset, name: str, share: float, confidence: float) -> pd.DataFrame:
+    """Ages at which a share of the instances are dead.
+
+    Raises
+    ------
+    UserError
+        The share is not between 0 and 1.
+    """
+    if not 0 < share < 1:
+        raise UserError(f"share = {share}: must lie between 0 and 1, both excluded")
+    _check(confidence)
+    return per_case(
+        results,
+        lambda lives: bounds(name, life_quantile(lives.years, lives.died, share, confidence)),
+    )
+
+
+def rmst_frame(results: xr.Dataset, age_years: float | None, confidence: float) -> pd.DataFrame:
+    """Mean lives up to an age, by default the horizon.
+
+    Raises
+    ------
+    UserError
+        The age lies beyond the horizon.
+    """
+    _check(confidence)
+
+    def row(lives: CaseLives) -> Row:
+        age = lives.horizon_years if age_years is None else age_years
+        _check_age(age, lives)
+        lived = mean(np.minimum(lives.years, age), confidence)
+        return {"age_years": age, **bounds("rmst_years", lived)}
+
+    return per_case(results, row)
+
+
+def survival_frame(
+    results: xr.Dataset, ages_years: Sequence[float] | None, confidence: float
+) -> pd.DataFrame:
+    """Kaplan-Meier curves: a line for each case and each age at which the curve steps."""
+    _check(confidence)
+
+    def curve(lives: CaseLives) -> pd.DataFrame:
+        steps = kaplan_meier(lives.years, lives.died, confidence)
+        default = np.unique([0.0, *steps.years, lives.horizon_years])
+        ages = _ages(ages_years, default, lives)
+        step = np.searchsorted(steps.years, ages, side="right")
+        return pd.DataFrame(
+            {
+                "age_years": ages,
+                "survival": np.concatenate([[1.0], steps.survival])[step],
+                "survival_lower": np.concatenate([[1.0], steps.lower])[step],
+                "survival_upper": np.concatenate([[1.0], steps.upper])[step],
+                "at_risk": lives.years.size - np.searchsorted(np.sort(lives.years), ages),
+            }
+        )
+
+    return _stacked((case.labels, curve(lives)) for case, lives in lives_in(results))
+
+
+def causes_frame(
+    results: xr.Dataset, ages_years: Sequence[float] | None, confidence: float
+) -> pd.DataFrame:
+    """Cumulative incidence: a line for each case, cause and age."""
+    _check(confidence)
+    causes = causes_in(results) if "end_cause" in results else {}
+
+    def curves(lives: CaseLives) -> pd.DataFrame:
+        ages = _ages(ages_years, np.unique([0.0, *ages_of(header_of(results))]), lives)
+
+        def dead(of_cause: Any) -> Row:
+            curve = cumulative_incidence(lives.years, lives.died, of_cause, ages, confidence)
+            return {"share": curve.share, "share_lower": curve.lower, "share_upper": curve.upper}
+
+        parts = [
+            {"age_years": ages, "cause": name, **dead(lives.cause == number)}
+            for number, name in causes.items()
+        ]
+        ended = dead(lives.died)
+        alive = {
+            "share": 1 - ended["share"],
+            "share_lower": 1 - ended["share_upper"],
+            "share_upper": 1 - ended["share_lower"],
+        }
+        parts.append({"age_years": ages, "cause": "alive", **alive})
+        return pd.concat([pd.DataFrame(part) for part in parts], ignore_index=True)
+
+    return _stacked((case.labels, curves(lives)) for case, lives in lives_in(results))
+
+
+def histogram_frame(results: xr.Dataset) -> pd.DataFrame:
+    """Counts of sampled cells: a line for each case, transistor and bin.
+
+    Raises
+    ------
+    UserError
+        There is no histogram, or instances have been selected, of which it does not know.
+    """
+    name = "dvth_histogram"
+    if name not in results:
+        raise UserError(f"there is no {name} in these results of the study {study_of(results)!r}")
+    of_all, left = header_of(results).holds, results.sizes.get("instance", 1)
+    if left != of_all:
+        raise UserError(
+            f"{name} counts cells of all {of_all:,} instances, and {left:,} are selected: take it "
+            "before you select instances"
+        )
+
+    def counts(case: xr.Dataset) -> pd.DataFrame:
+        tables = [
+            pd.DataFrame(
+                {
+                    "transistor": str(of_one["transistor"].item()),
+                    "dvth_lower_mv": case["dvth_bin_lower_mv"].values,
+                    "dvth_upper_mv": case["dvth_bin_upper_mv"].values,
+                    "cells": of_one.values,
+                    "share": of_one.values / max(1, int(of_one.sum())),
+                }
+            )
+            for of_one in case[name]
+        ]
+        return pd.concat(tables, ignore_index=True)
+
+    return _stacked((case.labels, counts(case.results)) for case in cases_of(results))
+
+
+def _stacked(parts: Iterable[tuple[Row, pd.DataFrame]]) -> pd.DataFrame:
+    """Frames of cases below each other, with the labels of their case in the first columns."""
+    frames = [frame.assign(**labels)[[*labels, *frame.columns]] for labels, frame in parts]
+    return pd.concat(frames, ignore_index=True)
+
+
+def _ages(given: Sequence[float] | None, default: Floats, lives: CaseLives) -> Floats:
+    if given is None:
+        return default
+    ages = np.atleast_1d(np.asarray(given, np.float64))
+    for age in ages.tolist():
+        _check_age(age, lives)
+    return ages
+
+
+def _check_age(age: float, lives: CaseLives) -> None:
+    if not 0 <= age <= lives.horizon_years:
+        raise UserError(
+            f"age {age:g} years: lives are simulated from 0 to {lives.horizon_years:g} years, and "
+            "nothing is known beyond"
+        )
+
+
+def _check(confidence: float) -> None:
+    if not 0 < confidence < 1:
+        raise UserError(f"confidence = {confidence}: must lie between 0 and 1, both excluded")

@@ -1,0 +1,185 @@
+"""The cases of any study, and their lives: what the methods of `Analysis` go through."""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from mcage.errors import UserError
+from mcage.lifetime.end_cause import EndCause
+from mcage.report.notes import slices_that_depend
+from mcage.results.header import OLDEST_STUDY, Header, header_class
+from mcage.results.reader import read_header
+from mcage.stats.estimates import Floats
+from mcage.stats.survival import CaseLives
+
+GRID = {
+    "sweep": ("case",),
+    "gpu-gating": ("policy",),
+    "gpu-both": ("policy", "technique"),
+    "gpu-heterogeneity": ("reading", "design"),
+}
+"""Dimensions along which the studies of mcage compare; another study has none."""
+
+READ_BY_PLACE = ("gpu-both", "gpu-heterogeneity")
+"""Studies whose tables compare with the first case, or know cases by their places."""
+
+
+class DependentSlicesWarning(UserWarning):
+    """Slices share dies, so that intervals are too narrow."""
+
+
+@dataclass(frozen=True)
+class GridCase:
+    """One case of a study.
+
+    Parameters
+    ----------
+    labels : dict
+        Its coordinates by name: of a sweep the label and its parts, of whole GPUs the policy.
+    results : xarray.Dataset
+        Its results, without the dimensions of the grid.
+    """
+
+    labels: dict[str, Any]
+    results: xr.Dataset
+
+    @property
+    def name(self) -> str:
+        """How a user calls it: the label, or the values of its coordinates."""
+        return str(self.labels.get("case", " ".join(map(str, self.labels.values()))))
+
+
+def study_of(results: xr.Dataset) -> str:
+    """Name of the study that computed results."""
+    return str(results.attrs.get("study", OLDEST_STUDY))
+
+
+def header_of(results: xr.Dataset) -> Header:
+    """Header of the file that results come from, also if they have been copied since.
+
+    Raises
+    ------
+    UserError
+        The attributes of a results file are gone.
+    """
+    campaign = results.attrs.get("campaign")
+    if campaign is not None:
+        text = campaign.decode() if isinstance(campaign, bytes) else str(campaign)
+        try:
+            return header_class(study_of(results)).from_json(text)
+        except ValueError as error:
+            raise UserError(f"attribute campaign: {error}") from error
+    source = results.encoding.get("source")
+    if source is None or "filetype" not in results.attrs:
+        raise UserError(
+            "these are not the results of mcage any more: the attributes of the file are gone; "
+            "keep them (`xarray.set_options(keep_attrs=True)`), or use what open_results returns"
+        )
+    return read_header(source)
+
+
+def warn_of_dependence(header: Header) -> None:
+    """Warn where slices share dies that differ: intervals take them for independent."""
+    if (slices := slices_that_depend(header)) > 1:
+        warnings.warn(
+            f"{slices} slices share each die, and dies differ: slices are not independent, so that "
+            "intervals are too narrow",
+            DependentSlicesWarning,
+            stacklevel=4,
+        )
+
+
+def grid_of(results: xr.Dataset) -> tuple[str, ...]:
+    """Dimensions along which the cases of a study lie."""
+    return GRID.get(study_of(results), ())
+
+
+def with_grid(results: xr.Dataset) -> xr.Dataset:
+    """Results with all dimensions of their grid: a case that was selected is a grid of one.
+
+    Raises
+    ------
+    UserError
+        There are no instances or cases, or a dimension of a life has been cut.
+    """
+    grid = grid_of(results)
+    header = header_of(results)
+    for dim in (*grid, "instance"):
+        if dim not in results.dims and dim in results.coords:
+            along = [c.variable.name for c in header.coordinates if c.variable.dims == (dim,)]
+            of_it = {name: results[name].expand_dims(dim).variable for name in along}
+            results = results.drop_vars(along).expand_dims(dim, axis=0).assign_coords(of_it)
+        if not results.sizes.get(dim):
+            raise UserError(f"there is no {dim} in these results: select at least one")
+    study = study_of(results)
+    for coordinate in header.coordinates:
+        name = coordinate.variable.name
+        if coordinate.variable.dims != (name,) or name == "instance" or name not in results.coords:
+            continue
+        left, whole = results[name].size, len(coordinate.values)
+        if left != whole and (name not in grid or study in READ_BY_PLACE):
+            raise UserError(
+                f"{left} of {whole} of the dimension {name!r} are left: select only cases and "
+                "instances before statistics are computed"
+            )
+    return results
+
+
+def ages_of(header: Header) -> Floats:
+    """Ages at which results are given, years; the last of them is the horizon."""
+    contents = {coordinate.variable.name: coordinate.values for coordinate in header.coordinates}
+    ages = contents.get("epoch_end_years", contents.get("age"))
+    if ages is None:
+        raise UserError(f"the study {header.study!r} does not say to what age it simulates")
+    return np.asarray(ages, np.float64)
+
+
+def cases_of(results: xr.Dataset) -> Iterator[GridCase]:
+    """All cases, in the order of the file.
+
+    Raises
+    ------
+    UserError
+        As `with_grid`.
+    """
+    results = with_grid(results)
+    grid = grid_of(results)
+    names = [str(n) for n, c in results.coords.items() if c.dims and set(c.dims) <= set(grid)]
+    for place in np.ndindex(*(results.sizes[dim] for dim in grid)):
+        case = results.isel(dict(zip(grid, place, strict=True)))
+        first = sorted(names, key=lambda name: name not in grid)
+        yield GridCase({name: case[name].item() for name in first}, case)
+
+
+def lives_in(results: xr.Dataset) -> Iterator[tuple[GridCase, CaseLives]]:
+    """All cases with their lives, in the order of the file.
+
+    Raises
+    ------
+    UserError
+        As `with_grid`; or the study simulates no lives.
+    """
+    if missing := {"life_years", "end_cause"} - set(results.data_vars):
+        raise UserError(
+            f"there is no {min(missing)} in these results of the study {study_of(results)!r}, "
+            "and so no life: summary() and to_pandas() show what there is"
+        )
+    header = header_of(results)
+    warn_of_dependence(header)
+    horizon = float(ages_of(header)[-1])
+    for case in cases_of(results[["life_years", "end_cause"]]):
+        cause = case.results["end_cause"].values
+        years = case.results["life_years"].values
+        yield case, CaseLives(case.name, years, cause != EndCause.CENSORED, cause, horizon)
+
+
+def causes_in(results: xr.Dataset) -> dict[int, str]:
+    """Names of the causes of death of a study by their numbers, without that of the censored."""
+    described = results["end_cause"].attrs
+    names = str(described["flag_meanings"]).split()
+    numbers = np.atleast_1d(described["flag_values"]).tolist()
+    return {n: name for n, name in zip(numbers, names, strict=True) if n != EndCause.CENSORED}

@@ -1,0 +1,201 @@
+"""What `results.mcage` computes, against statistics of the arrays themselves and `mcage show`."""
+
+import json
+import lzma
+from pathlib import Path
+
+import lifelines
+import numpy as np
+import pandas as pd
+import pytest
+import sweep_cases
+import xarray
+from fake_campaign import HORIZON_YEARS, campaign, compute
+from gpu_cases import gating
+from result_files import write
+from tables import each
+
+import mcage
+from mcage.analysis.grid import DependentSlicesWarning
+from mcage.campaign.run import run_campaign
+from mcage.report.tables.summary import summarize_file, table_of
+from mcage.report.tables.table import csv_of
+from mcage.results.conform import conforming
+from mcage.results.writer import write_results
+from mcage.stats.competing_risks import cumulative_incidence
+from mcage.stats.estimates import mean
+from mcage.stats.survival import life_quantile
+
+INSTANCES = 120
+LABELS = [case.label for case in campaign().cases]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("results") / "r.h5"
+    write(path, (INSTANCES,))
+    return path
+
+
+@pytest.fixture(scope="module")
+def results(path):
+    with mcage.open_results(path) as results:
+        yield results
+
+
+@pytest.fixture(scope="module")
+def of_gpus(tmp_path_factory):
+    path = tmp_path_factory.mktemp("gpus") / "g.h5"
+    run_campaign(gating(instances=6, policies=["default", "round-robin"]).study, path)
+    with mcage.open_results(path) as results:
+        yield results
+
+
+def lives(case):
+    years = compute(0, INSTANCES)["life_years"][case]
+    return years, years < HORIZON_YEARS
+
+
+def test_the_summary_has_the_keys_and_numbers_of_csv(results, path, tmp_path):
+    frame = results.mcage.summary()
+    assert frame["case"].tolist() == LABELS
+    table = tmp_path / "table.csv"
+    table.write_text(csv_of(table_of(summarize_file(path))))
+    pd.testing.assert_frame_equal(frame.drop(columns="case"), pd.read_csv(table))
+
+
+def test_survival_is_that_of_lifelines(results):
+    frame = results.mcage.survival()
+    for place, label in enumerate(LABELS):
+        years, died = lives(place)
+        curve = frame[frame["case"] == label]
+        fit = lifelines.KaplanMeierFitter().fit(years, died)
+        assert np.allclose(fit.predict(curve["age_years"]), curve["survival"])
+        at_risk = [np.count_nonzero(years >= age) for age in curve["age_years"]]
+        assert curve["at_risk"].tolist() == at_risk
+        assert curve["age_years"].iloc[[0, -1]].tolist() == [0, HORIZON_YEARS]
+        inner = curve[(curve["survival"] < 1) & (curve["survival"] > 0)]
+        assert (inner["survival_lower"] < inner["survival"]).all()
+        assert (inner["survival_upper"] > inner["survival"]).all()
+    at = results.mcage.survival([2.5, 0])
+    assert at["age_years"].tolist() == [2.5, 0] * len(LABELS)
+    assert at["survival"][0] == pytest.approx(np.mean(lives(0)[0] > 2.5))
+
+
+def test_ages_means_and_causes_are_those_of_the_statistics(results):
+    b10, median, rmst = results.mcage.b10(), results.mcage.life_quantile(), results.mcage.rmst(4)
+    causes = results.mcage.causes([1, 5])
+    for place, label in enumerate(LABELS):
+        years, died = lives(place)
+        for frame, name, expected in (
+            (b10, "b10_life_years", life_quantile(years, died, 0.1)),
+            (median, "life_years", life_quantile(years, died)),
+            (rmst, "rmst_years", mean(np.minimum(years, 4))),
+        ):
+            row = frame.set_index("case").loc[label]
+            found = [row[name], row[f"{name}_lower"], row[f"{name}_upper"]]
+            assert np.allclose(found, [expected.value, expected.lower, expected.upper])
+            assert row["instances"] == INSTANCES
+        delay = causes[(causes["case"] == label) & (causes["cause"] == "delay")]
+        curve = cumulative_incidence(years, died, died, np.array([1.0, 5.0]))
+        assert np.array_equal(delay["share"], curve.share)
+        assert np.array_equal(delay["share_upper"], curve.upper)
+    shares = causes.groupby(["case", "age_years"])["share"].sum()
+    assert np.allclose(shares, 1)
+
+
+def test_confidence_is_that_which_is_asked_for(results):
+    narrow, wide = (results.mcage.b10(confidence=c) for c in (0.5, 0.99))
+    width = [f["b10_life_years_upper"] - f["b10_life_years_lower"] for f in (narrow, wide)]
+    assert (width[0] < width[1]).all()
+
+
+def test_selections_are_what_is_computed(results):
+    case = results.mcage.case("rrcd dvfs")
+    assert case["case"].item() == LABELS[2]
+    assert case.mcage.b10()["case"].tolist() == LABELS[2:]
+    assert results.sel(technique="rrcd").mcage.summary()["case"].tolist() == LABELS[1:]
+    some = results.isel(instance=slice(0, 50)).mcage.rmst()
+    assert some["instances"].tolist() == [50] * 3
+    assert some["rmst_years"][0] == pytest.approx(lives(0)[0][:50].mean())
+
+
+def test_the_histogram_is_the_file_s(results):
+    frame = results.mcage.histogram()
+    cells = results["dvth_histogram"]
+    assert frame["cells"].sum() == cells.sum()
+    t1 = frame[(frame["case"] == LABELS[2]) & (frame["transistor"] == "T1")]
+    assert np.array_equal(t1["cells"], cells.isel(case=2, transistor=1))
+    assert t1["dvth_lower_mv"].tolist() == cells["dvth_bin_lower_mv"].values.tolist()
+    assert t1["share"].sum() == pytest.approx(1)
+
+
+@each(
+    "ask, message",
+    [
+        (lambda r: r.mcage.survival([11]), "age 11 years: lives are simulated from 0 to 10"),
+        (lambda r: r.mcage.rmst(-1), "age -1 years"),
+        (lambda r: r.mcage.life_quantile(1), "share = 1: must lie between 0 and 1"),
+        (lambda r: r.mcage.b10(confidence=95), "confidence = 95: must lie between 0 and 1"),
+        (lambda r: r.mcage.case("rrcd"), "case 'rrcd' may be 'rrcd nominal common 1 V', 'rrcd d"),
+        (lambda r: r.mcage.summary(1), "table 1: this study has the tables 0 ... 0"),
+        (lambda r: r.isel(epoch=[0]).mcage.summary(), "1 of 5 of the dimension 'epoch' are left"),
+        (lambda r: r.isel(epoch=0).mcage.summary(), "1 of 5 of the dimension 'epoch' are left"),
+        (lambda r: r.isel(instance=slice(0, 0)).mcage.b10(), "there is no instance"),
+        (lambda r: r.isel(instance=[1]).mcage.histogram(), "counts cells of all 120 instances"),
+        (lambda r: r[["spill_rate"]].mcage.b10(), "there is no end_cause in these results"),
+        (lambda r: r.drop_attrs().mcage.b10(), "the attributes of the file are gone"),
+    ],
+)
+def test_what_cannot_be_computed_is_said(results, ask, message):
+    with pytest.raises(mcage.UserError, match=message.replace("(", r"\(")):
+        ask(results)
+
+
+def test_slices_that_share_dies_give_a_warning(tmp_path):
+    shared = campaign(
+        instances=30, spec_toml="[faults]\nslices_per_chip = 5\nsigma_die_volts = 0.01\n"
+    )
+    write_results(tmp_path / "r.h5", shared, [conforming(shared, compute(0, 30), 30)])
+    with mcage.open_results(tmp_path / "r.h5") as results:
+        for ask in (results.mcage.summary, results.mcage.rmst, results.mcage.survival):
+            with pytest.warns(DependentSlicesWarning, match="5 slices share each die"):
+                ask()
+        assert "5 slices share each die" in " ".join(results.mcage.notes())
+
+
+def test_results_of_schema_6_and_copies_are_analysed(results, tmp_path):
+    folder = Path(sweep_cases.__file__).parent / "data/schemas"
+    old = tmp_path / "old.h5"
+    old.write_bytes(lzma.decompress((folder / "6.h5.xz").read_bytes()))
+    with mcage.open_results(old) as opened:
+        assert opened.mcage.b10()["b10_life_years"].round(2).tolist() == [3.0, 3.0]
+    results.to_netcdf(tmp_path / "copy.nc")
+    with xarray.open_dataset(tmp_path / "copy.nc") as copy:
+        pd.testing.assert_frame_equal(copy.mcage.summary(), results.mcage.summary())
+        pd.testing.assert_frame_equal(copy.mcage.survival(), results.mcage.survival())
+
+
+# ---- whole GPUs --------------------------------------------------------------------------------
+
+
+def test_lives_of_gpus_are_told_by_policy(of_gpus):
+    summary = of_gpus.mcage.summary()
+    assert summary["policy"].tolist() == ["default", "round-robin"]
+    years, died = of_gpus["life_years"].values, of_gpus["end_cause"].values != 0
+    median = of_gpus.mcage.life_quantile()
+    for place, policy in enumerate(summary["policy"]):
+        expected = life_quantile(years[place], died[place])
+        assert median["life_years"][place] == summary["median_life_years"][place] == expected.value
+        assert of_gpus.mcage.case(policy)["policy"].item() == policy
+    assert set(of_gpus.mcage.causes()["cause"]) == {"delay", "alive"}
+    assert of_gpus.mcage.survival()["age_years"].max() == 10
+    assert of_gpus.sel(policy="default").mcage.rmst()["policy"].tolist() == ["default"]
+    with pytest.raises(mcage.UserError, match="no dvth_histogram in these results of the study"):
+        of_gpus.mcage.histogram()
+    with pytest.raises(mcage.UserError, match="these results have none"):
+        of_gpus.mcage.cube()
+
+
+def test_the_campaign_in_the_attributes_is_the_header(results):
+    assert json.loads(results.attrs["campaign"])["instances"] == INSTANCES
