@@ -80,8 +80,7 @@ def draw(cases: Sequence[Named[Worth]], sheet: Sheet) -> Iterator[ReportFigure |
         yield AbsentFigure(NAME, TITLE, "No slice of any case has a known energy.")
         return
     looks = looks_of(case.technique for case in cases)
-    environments = dict.fromkeys(case.setting.environment for case in cases)
-    fills = {name: FILLS[place % len(FILLS)] for place, name in enumerate(environments)}
+    fills = fills_of(cases)
     for name, part, of_page in sheet.pages(NAME, items, _height_mm(items, sheet), NARROWEST_MM):
         yield _page(name, part, of_page, looks, fills, sheet)
 
@@ -98,23 +97,18 @@ def _page(
     height_mm = _height_mm(scenarios, sheet)
     figure, grid = sheet.grid(len(scenarios), height_mm, NARROWEST_MM, share=False)
     nominal = scenarios[0][1][0].numbers.nominal_vdd_volts
-    x_label = f"energy saved over a conventional slice at {nominal:g} V (% of its energy)"
     panels, alts = [], []
     for number, (axes, (scenario, cases)) in enumerate(zip(grid, scenarios, strict=True)):
-        drawn = [case for case in cases if case.numbers.worked]
-        series = _draw_points(axes, drawn, looks, fills, f"{name}-{number + 1}")
-        front = pareto(drawn)
-        _draw_front(axes, front)
-        horizon = max(case.numbers.years.value for case in drawn)
-        axes.set(xlabel=x_label, ylabel=Y_LABEL, ylim=(-0.04 * horizon, 1.12 * horizon))
-        axes.margins(x=0.12)
-        panels.append(Panel(axes, scenario, x_label, Y_LABEL, series))
+        series = draw_panel(axes, cases, looks, fills, f"{name}-{number + 1}")
+        panels.append(Panel(axes, scenario, axes.get_xlabel(), Y_LABEL, series))
+        front = pareto([case for case in cases if case.numbers.worked])
         best = listed([f"{case.technique} ({case.setting.voltages})" for case in front])
         alts.append(f"{scenario}: no other case saves more and lives longer than {best}.")
     titles = [f"scenario {scenario}" for scenario, _ in scenarios]
     notes = [sheet.wrapped(_notes(of), len(scenarios), NARROWEST_MM) for _, of in scenarios]
     heads(grid, titles, notes)
-    sheet.finish(figure, f"{TITLE}{part}: {sheet.population}", _legend(scenarios, looks, fills))
+    drawn = [case for _, cases in scenarios for case in cases]
+    sheet.finish(figure, f"{TITLE}{part}: {sheet.population}", legend_of(drawn, looks, fills))
     caption = sheet.captioned(
         f"Mean life up to the horizon, over all slices, against the mean energy saved over a "
         f"conventional slice that does the same work at {nominal:g} V, over the slices that worked "
@@ -124,6 +118,48 @@ def _page(
         "that live long, and their savings are those of their lives."
     )
     return ReportFigure(name, TITLE + part, caption, " ".join(alts), figure, tuple(panels))
+
+
+def fills_of(cases: Sequence[Named[Worth]]) -> dict[str, Fill]:
+    """How markers are filled, by environment, in the order of the file."""
+    environments = dict.fromkeys(case.setting.environment for case in cases)
+    return {name: FILLS[place % len(FILLS)] for place, name in enumerate(environments)}
+
+
+def draw_panel(
+    axes: Axes,
+    cases: Sequence[Named[Worth]],
+    looks: Mapping[str, Look],
+    fills: Mapping[str, Fill],
+    gid: str,
+) -> tuple[Series, ...]:
+    """Draw the cases of a scenario, of which a slice worked at all, and their Pareto front.
+
+    Parameters
+    ----------
+    axes : Axes
+        Axes to draw on.
+    cases : sequence of Named
+        Energies and lives.
+    looks : mapping of str to Look
+        Looks by technique.
+    fills : mapping of str to str
+        How markers are filled, by environment.
+    gid : str
+        Beginning of the names of artists.
+    """
+    drawn = [case for case in cases if case.numbers.worked]
+    series = _draw_points(axes, drawn, looks, fills, gid)
+    _draw_front(axes, pareto(drawn))
+    nominal = drawn[0].numbers.nominal_vdd_volts
+    horizon = max(case.numbers.years.value for case in drawn)
+    axes.set(
+        xlabel=f"energy saved over a conventional slice at {nominal:g} V (% of its energy)",
+        ylabel=Y_LABEL,
+        ylim=(-0.04 * horizon, 1.12 * horizon),
+    )
+    axes.margins(x=0.12)
+    return series
 
 
 def _draw_points(
@@ -195,12 +231,11 @@ def _draw_front(axes: Axes, front: Sequence[Named[Worth]]) -> None:
         )
 
 
-def _legend(
-    scenarios: Sequence[tuple[str, Sequence[Named[Worth]]]],
-    looks: Mapping[str, Look],
-    fills: Mapping[str, Fill],
+def legend_of(
+    cases: Sequence[Named[Worth]], looks: Mapping[str, Look], fills: Mapping[str, Fill]
 ) -> dict[str, Artist]:
-    drawn = [case for _, cases in scenarios for case in cases if case.numbers.worked]
+    """Handles of a legend by their words: techniques, and environments if there are several."""
+    drawn = [case for case in cases if case.numbers.worked]
     names = {case.technique for case in drawn}
     handles: dict[str, Artist] = {
         name: Line2D([], [], color=look.colour, linestyle="none", marker=look.marker)

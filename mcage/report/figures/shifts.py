@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from mcage.report.cases import Named, Setting, by_setting
-from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
+from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel, draw_curves
 from mcage.report.figures.figure import AbsentFigure, Panel, ReportFigure, Series
 from mcage.report.figures.sheet import LABELS_MM, Sheet, heads, listed, name_rows, say_in_rows
 from mcage.report.figures.style import GREY, SMALL, Look, in_style, looks_of
@@ -20,6 +20,9 @@ VARIABLES = ("max_dvth_mv", "epoch_max_dvth_mv", "dvth_histogram")
 
 QUANTILES = (0.05, 0.5, 0.95)
 ROW_MM = 9.0
+
+AGE_LABEL = "age (years)"
+WORST_LABEL = "shift of the worst cell (mV)"
 
 Settings = Sequence[tuple[Setting, Sequence[Named["Shifts"]]]]
 
@@ -132,7 +135,7 @@ class Ridges:
         figure, grid = sheet.grid(len(settings), height_mm, 75.0, share=False)
         panels, alts = [], []
         for number, (axes, (setting, cases)) in enumerate(zip(grid, settings, strict=True)):
-            series = self._draw(axes, cases, looks, f"{name}-{number + 1}")
+            series = self.draw_panel(axes, cases, looks, f"{name}-{number + 1}")
             if number % sheet.columns(len(settings), 75.0) == 0:
                 axes.set_ylabel(self.y_label)
             panels.append(Panel(axes, setting.title, self.x_label, self.y_label, series))
@@ -142,9 +145,10 @@ class Ridges:
         caption = sheet.captioned(self.caption)
         return ReportFigure(name, self.title + part, caption, " ".join(alts), figure, (*panels,))
 
-    def _draw(
+    def draw_panel(
         self, axes: Axes, cases: Sequence[Named[Shifts]], looks: Mapping[str, Look], gid: str
     ) -> tuple[Series, ...]:
+        """Draw the rows of a setting of which a slice worked; ``gid`` begins names of artists."""
         drawn: list[Series] = []
         edges = DVTH_BIN_EDGES_MV
         beside: dict[str, Any] = {
@@ -271,8 +275,8 @@ def _by_age(settings: Settings, sheet: Sheet, looks: Mapping[str, Look]) -> Iter
         "epoch, or at death within it: median, and as a band the 5 % and 95 % quantiles of the "
         "slices (no confidence interval). Slices count until the epoch in which they die; the "
         "numbers below say how many these are, so that later ages are those of survivors.",
-        x_label="age (years)",
-        y_label="shift of the worst cell (mV)",
+        x_label=AGE_LABEL,
+        y_label=WORST_LABEL,
         kind="line",
         x_limits=(0.0, float(settings[0][1][0].numbers.years[-1])),
         shares_axes=False,
@@ -280,6 +284,15 @@ def _by_age(settings: Settings, sheet: Sheet, looks: Mapping[str, Look]) -> Iter
     )
     panels = [_panel_by_age(setting, cases) for setting, cases in settings]
     yield from figure.pages(panels, sheet, looks)
+
+
+def draw_panel_by_age(
+    axes: Axes, cases: Sequence[Named[Shifts]], looks: Mapping[str, Look], gid: str
+) -> tuple[Series, ...]:
+    """Draw the shifts of a setting against age into axes of a figure of one's own."""
+    axes.set(xlabel=AGE_LABEL, ylabel=WORST_LABEL)
+    curves = _panel_by_age(cases[0].setting, cases).curves
+    return draw_curves(axes, curves, looks, gid, "line")
 
 
 def _panel_by_age(setting: Setting, cases: Sequence[Named[Shifts]]) -> CurvePanel:
