@@ -62,6 +62,12 @@ def die(deaths, times):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def pi_after_deaths(instances, deaths, times):
+    """A campaign that ends so many processes before it is made."""
+    die(Path(deaths), times)
+    return pi_by_darts(instances)
+
+
 def pi_by_darts(instances, darts=1000, rel_ci=None, **more):
     """A campaign of so many instances."""
     spec = "".join(f"{key} = {value!r}\n" for key, value in {"darts": darts, **more}.items())

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 
 import darts
 import pytest
@@ -108,6 +109,16 @@ def test_a_shard_that_ends_all_workers_is_named(place, tmp_path, request):
         path for path in shard_folder(out).iterdir() if path.name not in ("lock", "status.json")
     ]
     assert all(path.suffix == ".h5" for path in left)
+
+
+@pytest.mark.parametrize("place", ["processes", "cluster"])
+def test_workers_that_die_while_they_prepare_are_replaced(place, tmp_path, request):
+    executor = request.getfixturevalue(place)
+    deaths = str(tmp_path / "deaths")
+    study = executor.study(partial(darts.pi_after_deaths, INSTANCES, deaths, 1))
+    assert study.header == make().header
+    with pytest.raises(UserError, match="3 workers have died while they prepared the study "):
+        executor.study(partial(darts.pi_after_deaths, INSTANCES, deaths, 100))
 
 
 def deadly(folder, times):

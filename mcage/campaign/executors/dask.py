@@ -79,10 +79,24 @@ class Dask:
 
     def study(self, make: Callable[[], Study]) -> Study:
         """As `Executor.study`."""
-        self._wait_for_workers()
-        study, _ = self._result(self._begin(partial(described, make)))
-        assert isinstance(study, Study)
-        return study
+        from distributed import KilledWorker
+
+        deaths = 0
+        while True:
+            self._wait_for_workers()
+            try:
+                study, _ = self._result(self._begin(partial(described, make)))
+            except KilledWorker as killed:
+                deaths += killed.allowed_failures + 1
+                if deaths >= TRIES:
+                    raise given_up(None, deaths, "as Dask says") from killed
+                self._say(
+                    f"warning: {killed.last_worker.address} has died while it prepared the study, "
+                    "which is prepared again"
+                )
+            else:
+                assert isinstance(study, Study)
+                return study
 
     def run(self, study: Study, tasks: Iterable[ShardTask]) -> Generator[MadeShard, None, None]:
         """As `Executor.run`.

@@ -91,20 +91,21 @@ def timed(task: ShardTask) -> float:
     return time.monotonic() - begin
 
 
-def given_up(task: ShardTask, workers: int, last: str) -> UserError:
+def given_up(task: ShardTask | None, workers: int, last: str) -> UserError:
     """Error that names a shard with which so many workers have died.
 
     Parameters
     ----------
-    task : ShardTask
-        The shard.
+    task : ShardTask, optional
+        The shard; without it, the study that they prepared.
     workers : int
         How many have died.
     last : str
         How the last has died, in words.
     """
+    work = f"with instances {in_words(task.instances)}" if task else "while they prepared the study"
     return UserError(
-        f"{workers} workers have died with instances {in_words(task.instances)} ({last}): "
+        f"{workers} workers have died {work} ({last}): "
         "finished shards are kept, and the same command tries again"
     )
 

@@ -78,8 +78,11 @@ class Processes:
         ------
         Exception
             As the function does.
+        UserError
+            The function has ended `TRIES` workers.
         """
         worker = self._crew[0]
+        deaths = 0
         while True:
             worker.start()
             try:
@@ -87,8 +90,12 @@ class Processes:
                     worker.receive()
                 worker.send(function)
                 _, answer = worker.receive()
-            except EOFError:
-                self._say(f"{worker.name} has died ({worker.end()}) and is replaced")
+            except EOFError as death:
+                deaths += worker.ready  # otherwise it was not at work yet
+                last = worker.end()
+                if deaths == TRIES:
+                    raise given_up(None, deaths, last) from death
+                self._say(f"{worker.name} has died ({last}) and is replaced")
                 continue
             if isinstance(answer, Failed):
                 raise answer.error
