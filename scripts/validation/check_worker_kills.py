@@ -33,7 +33,11 @@ STUDIES = {
 PLACES = {"processes": "--processes 2", "Dask": "--local-cluster 2"}
 SHARE_OF_CLIENTS = 0.25
 SECONDS_TO_FOLLOW = 20.0
-ENDS_OF_KILLS = ("workers have died w", "Dask workers do not start")
+ENDS_OF_KILLS = (
+    "workers have died with instances",
+    "workers have died while they prepared",
+    "Dask workers do not start",
+)
 """Words of a command that gives up, because too many of its workers have been killed."""
 
 
