@@ -11,6 +11,7 @@ from mcage.plain_text import visible
 from mcage.report.cases import Named
 from mcage.report.figures import causes, duty, energy, fault_maps, shifts, survival, writes
 from mcage.report.figures.figure import AbsentFigure, ReportFigure
+from mcage.report.figures.other_studies import any_study, both, gating, heterogeneity
 from mcage.report.figures.sheet import Sheet
 from mcage.report.notes import note_on_absent, note_on_caveats, slices_that_depend
 from mcage.report.recorded_spec import plan_of
@@ -45,6 +46,21 @@ KINDS = (
     Kind(energy.VARIABLES, energy.numbers_of, energy.draw),
 )
 """Figures of a sweep, of what its file holds."""
+
+OTHER_STUDIES: dict[str, Callable[[xr.Dataset, Sheet], Iterator[ReportFigure | AbsentFigure]]] = {
+    "gpu-gating": gating.draw,
+    "gpu-both": both.draw,
+    "gpu-heterogeneity": heterogeneity.draw,
+}
+"""What draws the figures of studies that ship with mcage."""
+
+INSTANCES = {
+    "sweep": "instances per case",
+    "gpu-gating": "GPUs",
+    "gpu-both": "GPUs",
+    "gpu-heterogeneity": "draws",
+}
+"""What the instances of a study are."""
 
 REPLAYED = {
     "duty-bits": "Duty cycles by bit of a register",
@@ -85,6 +101,10 @@ def figures_of(
     if isinstance(header, SweepHeader):
         yield from _figures_of_sweep(results, sheet)
         yield from _replayed_figures(header, results, sheet)
+    elif header.study in OTHER_STUDIES:
+        yield from OTHER_STUDIES[header.study](results, sheet)
+    else:
+        yield from any_study.draw(header, results, sheet)
 
 
 def sheet_of(header: Header, width_mm: float) -> Sheet:
@@ -95,8 +115,7 @@ def sheet_of(header: Header, width_mm: float) -> Sheet:
             f"WARNING: {slices} slices share each die, and dies differ: slices are not "
             "independent, so that intervals are too narrow"
         )
-    unit = "instances per case" if header.study == "sweep" else "instances"
-    population = f"{header.holds:,} {unit}"
+    population = f"{header.holds:,} {INSTANCES.get(header.study, 'instances')}"
     return Sheet(width_mm, population, tuple(visible(line) for line in caveats if line))
 
 

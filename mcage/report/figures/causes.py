@@ -1,6 +1,6 @@
 """Causes of death in time: the share of the slices that each cause has ended by each age."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,8 @@ from mcage.report.figures.figure import AbsentFigure, ReportFigure
 from mcage.report.figures.sheet import PERCENT, Sheet, listed
 from mcage.report.figures.style import looks_of
 from mcage.stats.competing_risks import Incidence, cumulative_incidence
+from mcage.stats.estimates import Floats
+from mcage.stats.survival import CaseLives
 
 VARIABLES = ("life_years", "end_cause")
 NAME = "causes"
@@ -40,12 +42,27 @@ class Causes:
 
 def numbers_of(case: xr.Dataset) -> Causes:
     """Numbers that the figure shows of a case of a results file."""
-    lives = lives_of(case)
+    numbers = {int(cause): name for cause, name in CAUSES.items()}
+    return causes_of(lives_of(case), numbers, case["epoch_end_years"].values)
+
+
+def causes_of(lives: CaseLives, names: Mapping[int, str], ages: Floats) -> Causes:
+    """Causes of death of lives.
+
+    Parameters
+    ----------
+    lives : CaseLives
+        The lives.
+    names : mapping of int to str
+        Causes in words, by number.
+    ages : ndarray of float [age]
+        Ages, years, at which shares are computed besides those of a grid.
+    """
     even = np.linspace(0.0, lives.horizon_years, AGES + 1)
-    ages = np.unique(np.concatenate([even, case["epoch_end_years"].values]))
+    grid = np.unique(np.concatenate([even, ages]))
     dead_by = {
-        name: cumulative_incidence(lives.years, lives.died, lives.cause == cause, ages)
-        for cause, name in CAUSES.items()
+        name: cumulative_incidence(lives.years, lives.died, lives.cause == cause, grid)
+        for cause, name in names.items()
         if (lives.cause == cause).any()
     }
     return Causes(dead_by, lives.horizon_years)
@@ -53,13 +70,25 @@ def numbers_of(case: xr.Dataset) -> Causes:
 
 def draw(cases: Sequence[Named[Causes]], sheet: Sheet) -> Iterator[ReportFigure | AbsentFigure]:
     """Draw cumulative incidences: a panel for each setting and each cause that occurs in it."""
-    horizon = max(case.numbers.horizon_years for case in cases)
     panels = [
-        _panel(f"{setting.title}: {cause}", cause, of_setting)
+        panel
         for setting, of_setting in by_setting(cases).items()
-        for cause in CAUSES.values()
-        if any(cause in case.numbers.dead_by for case in of_setting)
+        for panel in panels_of(f"{setting.title}: ", of_setting)
     ]
+    yield from pages(panels, cases, sheet, "slices")
+
+
+def panels_of(title: str, cases: Sequence[Named[Causes]]) -> list[CurvePanel]:
+    """A panel for each cause that ends a life of the cases; its title begins with the given one."""
+    names = dict.fromkeys(cause for case in cases for cause in case.numbers.dead_by)
+    return [_panel(f"{title}{cause}", cause, cases) for cause in names]
+
+
+def pages(
+    panels: Sequence[CurvePanel], cases: Sequence[Named[Causes]], sheet: Sheet, what: str
+) -> Iterator[ReportFigure | AbsentFigure]:
+    """Draw the panels of all cases; ``what`` is what lives."""
+    horizon = max(case.numbers.horizon_years for case in cases)
     if not panels:
         reason = f"No life ends before the horizon of {horizon:g} years."
         yield AbsentFigure(NAME, TITLE, reason)
@@ -67,12 +96,12 @@ def draw(cases: Sequence[Named[Causes]], sheet: Sheet) -> Iterator[ReportFigure 
     figure = CurveFigure(
         name=NAME,
         title=TITLE,
-        caption="Share of all slices that a cause has ended by each age, while the other causes "
-        f"compete (Aalen-Johansen), with pointwise {PERCENT} bands after Wilson. Slices "
-        "that are dead on arrival have died at age 0. Causes that end no life of a panel's "
-        "setting have no panel, and techniques of which the cause ends none have no curve.",
+        caption=f"Share of all {what} that a cause has ended by each age, while the other causes "
+        f"compete (Aalen-Johansen), with pointwise {PERCENT} bands after Wilson. Who is dead on "
+        "arrival has died at age 0. Causes that end no life have no panel, and cases of which a "
+        "cause ends none have no curve.",
         x_label="age (years)",
-        y_label="dead of the cause (% of all slices)",
+        y_label=f"dead of the cause (% of all {what})",
         x_limits=(0.0, horizon),
         y_limits=(0.0, 103.0),
     )

@@ -18,14 +18,20 @@ from mcage.report.figures.sheet import (
     line_of,
     lines_of,
 )
-from mcage.report.figures.style import SMALL, Look, in_style, looks_of
+from mcage.report.figures.style import GREY, SMALL, Look, in_style, looks_of
 from mcage.stats.estimates import Floats
 
 MARKS = 4
 """Markers of a step curve."""
 
-LONGEST_NAME = 16
+LONGEST_NAME = 22
 """Letters of a name beside a row of numbers."""
+
+SHORT_NAME = 16
+"""Letters of names that leave room for narrow panels."""
+
+NARROW_MM, WIDE_MM = 55.0, 80.0
+"""Smallest widths of a panel, with short and with longer names beside rows of numbers."""
 
 DASH_LENGTH = 4.0
 """Dashes of curves that coincide, in widths of the line."""
@@ -110,6 +116,8 @@ class CurveFigure:
         Whether all panels have the same axes.
     rows_title : str
         What the numbers below the axis are.
+    x_mark : float, optional
+        Place of a thin line across the axes.
     """
 
     name: str
@@ -123,6 +131,7 @@ class CurveFigure:
     x_scale: Literal["linear", "log"] = "linear"
     shares_axes: bool = True
     rows_title: str = ""
+    x_mark: float | None = None
 
     def pages(
         self, panels: Sequence[CurvePanel], sheet: Sheet, looks: Mapping[str, Look] | None = None
@@ -140,8 +149,8 @@ class CurveFigure:
         """
         if looks is None:
             looks = looks_of(curve.name for panel in panels for curve in panel.curves)
-        height_mm = _height_mm(panels, sheet)
-        for name, part, of_page in sheet.pages(self.name, panels, height_mm):
+        height_mm, narrowest_mm = _height_mm(panels, sheet), _narrowest_mm(panels)
+        for name, part, of_page in sheet.pages(self.name, panels, height_mm, narrowest_mm):
             yield self.page(name, part, of_page, sheet, looks)
 
     @in_style
@@ -154,16 +163,20 @@ class CurveFigure:
         looks: Mapping[str, Look],
     ) -> ReportFigure:
         """Draw panels on a page; ``part`` says which part of the figure it is."""
-        height_mm = _height_mm(panels, sheet)
-        figure, grid = sheet.grid(len(panels), height_mm, share=self.shares_axes)
+        height_mm, narrowest_mm = _height_mm(panels, sheet), _narrowest_mm(panels)
+        figure, grid = sheet.grid(len(panels), height_mm, narrowest_mm, self.shares_axes)
         drawn = []
         for number, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
             self._prepare(axes)
+            axes.set_xlabel(sheet.label(self.x_label, len(panels), narrowest_mm))
+            place = axes.get_subplotspec()
+            if place is None or place.is_first_col() or not self.shares_axes:
+                axes.set_ylabel(sheet.upright(self.y_label, len(panels), narrowest_mm))
             gid = f"{name}-{number + 1}"
             series = draw_curves(axes, panel.curves, looks, gid, self.kind)
             _write_rows(axes, panel.rows, self.rows_title)
             drawn.append(Panel(axes, panel.title, self.x_label, self.y_label, series))
-        notes = [sheet.wrapped(panel.all_notes, len(panels)) for panel in panels]
+        notes = _wrapped_notes(panels, sheet)
         heads(grid, [panel.title for panel in panels], notes)
         names = {series.label for panel in drawn for series in panel.series}
         handles = {name: line_of(look) for name, look in looks.items() if name in names}
@@ -173,17 +186,16 @@ class CurveFigure:
         return ReportFigure(name, title, sheet.captioned(self.caption), alt, figure, tuple(drawn))
 
     def _prepare(self, axes: Axes) -> None:
-        axes.set(xlabel=self.x_label, xscale=self.x_scale)
+        axes.set_xscale(self.x_scale)
         if self.x_limits:
             axes.set_xlim(self.x_limits)
         if self.y_limits:
             axes.set_ylim(self.y_limits)
+        if self.x_mark is not None:
+            axes.axvline(self.x_mark, color=GREY, linewidth=0.6)
         if self.x_scale == "log":  # words instead of mathematics
             axes.xaxis.set_major_formatter("{x:g}")
             axes.xaxis.set_minor_formatter("")
-        place = axes.get_subplotspec()
-        if place is None or place.is_first_col() or not self.shares_axes:
-            axes.set_ylabel(self.y_label)
 
 
 def draw_curves(
@@ -267,9 +279,15 @@ def _draw_line(axes: Axes, series: Series, style: Mapping[str, Any]) -> None:
 
 
 def _draw_marks(axes: Axes, series: Series, look: Look, phase: float) -> None:
-    """Mark the points of a line; mark steps at places of their own, beside those of others."""
+    """Mark the points of a line; mark steps at places of their own, beside those of others.
+
+    Steps that rise from 0 to 100 % are marked at heights: they may rise anywhere.
+    """
     if series.kind == "line":
         places, heights = series.x, series.y
+    elif series.y[0] == 0 and series.y[-1] == 100:
+        heights = 100 * (np.arange(MARKS) + phase) / MARKS
+        places = series.x[np.searchsorted(series.y, heights)]
     else:
         low, high = axes.get_xlim() if axes.get_autoscalex_on() is False else series.x[[0, -1]]
         turns = (np.arange(MARKS) + phase) / MARKS
@@ -305,6 +323,24 @@ def _write_rows(
 
 def _height_mm(panels: Sequence[CurvePanel], sheet: Sheet) -> float:
     """Height of a panel with its title, notes and rows."""
-    notes = max(lines_of(sheet.wrapped(panel.all_notes, len(panels))) for panel in panels)
+    notes = max(map(lines_of, _wrapped_notes(panels, sheet)))
     rows = max(len(panel.rows) for panel in panels)
-    return sheet.axis_mm(len(panels)) + LABELS_MM + LINE_MM * (notes + rows + 1)
+    axis_mm = sheet.axis_mm(len(panels), _narrowest_mm(panels))
+    return axis_mm + LABELS_MM + LINE_MM * (notes + rows + 1)
+
+
+def _wrapped_notes(panels: Sequence[CurvePanel], sheet: Sheet) -> list[str]:
+    beside = max(10, min(LONGEST_NAME, _longest_name(panels)) + 4)
+    return [
+        sheet.wrapped(panel.all_notes, len(panels), _narrowest_mm(panels), beside)
+        for panel in panels
+    ]
+
+
+def _narrowest_mm(panels: Sequence[CurvePanel]) -> float:
+    """Smallest width of a panel, which long names beside rows of numbers would make too narrow."""
+    return NARROW_MM if _longest_name(panels) <= SHORT_NAME else WIDE_MM
+
+
+def _longest_name(panels: Sequence[CurvePanel]) -> int:
+    return max((len(name) for panel in panels for name, _, _ in panel.rows), default=0)

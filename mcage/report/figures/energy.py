@@ -101,6 +101,7 @@ def _page(
     for number, (axes, (scenario, cases)) in enumerate(zip(grid, scenarios, strict=True)):
         series = draw_panel(axes, cases, looks, fills, f"{name}-{number + 1}")
         panels.append(Panel(axes, scenario, axes.get_xlabel(), Y_LABEL, series))
+        axes.set_xlabel(sheet.label(axes.get_xlabel(), len(grid), NARROWEST_MM))
         front = pareto([case for case in cases if case.numbers.worked])
         best = listed([f"{case.technique} ({case.setting.voltages})" for case in front])
         alts.append(f"{scenario}: no other case saves more and lives longer than {best}.")

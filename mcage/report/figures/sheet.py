@@ -12,7 +12,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
 from mcage.plain_text import shown
-from mcage.report.figures.style import GREY, MM_PER_INCH, SMALL, Look, inches
+from mcage.report.figures.style import GREY, LABEL, MM_PER_INCH, SMALL, Look, inches
 from mcage.stats.estimates import CONFIDENCE
 
 Item = TypeVar("Item")
@@ -30,7 +30,7 @@ HEAD_MM = 14.0
 MOST_MM = 235.0
 """Height of the text of a page, which no figure exceeds."""
 
-LONGEST_NAME = 18
+LONGEST_NAME = 30
 """Letters of a name beside a row."""
 
 PERCENT = f"{100 * CONFIDENCE:g} %"
@@ -81,7 +81,18 @@ class Sheet:
 
     def letters(self, points: float) -> int:
         """Number of letters of a size that a line takes."""
-        return int(self.width_mm / MM_PER_INCH * POINTS_PER_INCH / (EM * points))
+        return _letters(self.width_mm, points)
+
+    def label(
+        self, words: str, panels: int, narrowest_mm: float = 55.0, share: float = 0.75
+    ) -> str:
+        """Label of a horizontal axis, in lines as long as the axes: a share of a panel's width."""
+        width_mm = share * self.width_mm / self.columns(panels, narrowest_mm)
+        return textwrap.fill(words, _letters(width_mm, LABEL))
+
+    def upright(self, words: str, panels: int, narrowest_mm: float = 55.0) -> str:
+        """Label of a vertical axis in lines that are no longer than the axes of a panel."""
+        return textwrap.fill(words, _letters(self.axis_mm(panels, narrowest_mm), LABEL))
 
     def pages(
         self, name: str, panels: Sequence[Item], height_mm: float, narrowest_mm: float = 55.0
@@ -135,9 +146,11 @@ class Sheet:
             panel.yaxis.set_tick_params(labelleft=not share or number % columns == 0)
         return figure, axes[:panels]
 
-    def wrapped(self, notes: Sequence[str], panels: int, narrowest_mm: float = 55.0) -> str:
-        """Sentences in lines that are as long as a panel is wide, of so many panels."""
-        letters = self.letters(SMALL) // self.columns(panels, narrowest_mm) - 10
+    def wrapped(
+        self, notes: Sequence[str], panels: int, narrowest_mm: float = 55.0, beside: int = 10
+    ) -> str:
+        """Sentences in lines as long as the axes; ``beside`` are letters to the left of these."""
+        letters = self.letters(SMALL) // self.columns(panels, narrowest_mm) - beside
         return "\n".join(line for note in notes for line in textwrap.wrap(note, letters))
 
     def finish(
@@ -172,7 +185,7 @@ def heads(grid: Sequence[Axes], titles: Sequence[str], notes: Sequence[str]) -> 
     for axes, title, note in zip(grid, titles, notes, strict=True):
         row = (other for other, at in zip(notes, grid, strict=True) if _row(at) == _row(axes))
         height = 3 + LINE * SMALL * max(map(lines_of, row))
-        axes.set_title(title, pad=height + 3)
+        axes.set_title(title or (" " if note else ""), pad=height + 3)
         if note:
             below = axes.annotate(
                 note,
@@ -190,6 +203,10 @@ def heads(grid: Sequence[Axes], titles: Sequence[str], notes: Sequence[str]) -> 
 def lines_of(text: str) -> int:
     """Number of lines of a text; none of an empty one."""
     return text.count("\n") + 1 if text else 0
+
+
+def _letters(millimetres: float, points: float) -> int:
+    return int(millimetres / MM_PER_INCH * POINTS_PER_INCH / (EM * points))
 
 
 def _row(axes: Axes) -> int:
@@ -225,6 +242,11 @@ def line_of(look: Look) -> Artist:
     return Line2D(
         [], [], color=look.colour, linestyle=look.linestyle, marker=look.marker, markersize=4
     )
+
+
+def said_of(title: str, words: str) -> str:
+    """Sentence about a panel, which begins with its title if it has one."""
+    return f"{title}: {words}" if title else f"{words[0].upper()}{words[1:]}"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -1,5 +1,6 @@
 """Threshold shifts: their distributions among cells and among slices, and how they grow."""
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -136,8 +137,9 @@ class Ridges:
         panels, alts = [], []
         for number, (axes, (setting, cases)) in enumerate(zip(grid, settings, strict=True)):
             series = self.draw_panel(axes, cases, looks, f"{name}-{number + 1}")
+            axes.set_xlabel(sheet.label(self.x_label, len(grid), 75.0))
             if number % sheet.columns(len(settings), 75.0) == 0:
-                axes.set_ylabel(self.y_label)
+                axes.set_ylabel(textwrap.fill(self.y_label, 30))
             panels.append(Panel(axes, setting.title, self.x_label, self.y_label, series))
             alts.append(self._alt(setting, [case for case in cases if case.numbers.worked]))
         heads(grid, [setting.title for setting, _ in settings], [""] * len(grid))
@@ -184,7 +186,7 @@ class Ridges:
             words = self._words(case.numbers)
             axes.annotate(words, (1.0, row), (4, 0), textcoords="offset points", **beside)
         last = max(np.flatnonzero(series.y > 0).max() for series in drawn)
-        axes.set(xlim=(0, edges[last + 1] + 1), xlabel=self.x_label)
+        axes.set_xlim(0, edges[last + 1] + 1)
         name_rows(axes, [case.technique for case in cases])
         say_in_rows(axes, [row for row, case in enumerate(cases) if not case.numbers.worked])
         axes.annotate(

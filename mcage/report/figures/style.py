@@ -16,13 +16,16 @@ WIDTHS_MM = (85.0, 180.0)
 
 MM_PER_INCH = 25.4
 
+LABEL = 7.0
+"""Points of the labels of axes."""
+
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",  # which ships with Matplotlib: the same on every machine
     "font.size": 7,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.linewidth": 0.6,
-    "axes.labelsize": 7,
+    "axes.labelsize": LABEL,
     "axes.titlesize": 7.5,
     "axes.titlelocation": "left",
     "axes.titlepad": 5,

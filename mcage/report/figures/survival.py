@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from mcage.report.cases import Named, Setting, by_setting, lives_of
 from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel, draw_curves
 from mcage.report.figures.figure import ReportFigure, Series, check_figure_path, save
-from mcage.report.figures.sheet import PERCENT, Sheet, listed
+from mcage.report.figures.sheet import PERCENT, Sheet, listed, said_of
 from mcage.report.figures.style import Look, looks_of
 from mcage.results.reader import open_results, read_header
 from mcage.stats.estimates import Floats
@@ -116,7 +116,7 @@ def figure_of(cases: Sequence[Named[SurvivalCurve]], what: str = "slices") -> Cu
         )
     return CurveFigure(
         name="survival",
-        title=f"{what.capitalize()} that still work, {PERCENT} bands",
+        title=f"{what[0].upper()}{what[1:]} that still work, {PERCENT} bands",
         caption=" ".join(sentences),
         x_label=X_LABEL,
         y_label=f"{what} that still work (% of all)",
@@ -186,10 +186,12 @@ def _alt(title: str, cases: Sequence[Named[SurvivalCurve]]) -> str:
     worst = listed([name for name, mean in years.items() if mean == shortest])
     horizon = cases[0].numbers.years[-1]
     if longest == shortest:
-        return f"{title}: all live {longest:.3g} of {horizon:g} years in the mean ({best})."
-    return (
-        f"{title}: the longest mean life, up to {horizon:g} years, is that of {best} "
-        f"({longest:.3g} years), the shortest that of {worst} ({shortest:.3g} years)."
+        words = f"all live {longest:.3g} of {horizon:g} years in the mean ({best})."
+        return said_of(title, words)
+    return said_of(
+        title,
+        f"the longest mean life, up to {horizon:g} years, is that of {best} "
+        f"({longest:.3g} years), the shortest that of {worst} ({shortest:.3g} years).",
     )
 
 

@@ -191,7 +191,7 @@ def _page(name: str, part: str, settings: Settings, sheet: Sheet) -> ReportFigur
                     )
                 )
             left += width
-        axes.set(xlim=(0, 100), xlabel=x_label)
+        axes.set(xlim=(0, 100), xlabel=sheet.label(x_label, len(grid), 75.0))
         name_rows(axes, [case.technique for case in cases])
         say_in_rows(axes, [row for row, case in enumerate(cases) if not case.numbers.worked])
         panels.append(Panel(axes, setting.title, x_label, y_label, tuple(series)))

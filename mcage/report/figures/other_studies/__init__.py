@@ -1,0 +1,1 @@
+"""Figures of studies of whole GPUs, and of studies that a user has made."""

@@ -1,0 +1,212 @@
+"""Distributions over instances: by age, as cumulative shares, and as rows of quantiles."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mcage.report.figures.curves import Curve
+from mcage.report.figures.figure import Panel, ReportFigure, Series
+from mcage.report.figures.sheet import LABELS_MM, Sheet, heads, name_rows, said_of
+from mcage.report.figures.style import Look, in_style, looks_of
+from mcage.stats.estimates import Bools, Estimate, Floats, proportion, wilson
+
+QUANTILES = (0.05, 0.5, 0.95)
+BAND = "median, and 5 % to 95 % of"
+"""What curves and rows of quantiles show, before the name of the instances."""
+
+PLACES = 240
+"""Places at which cumulative shares of many instances are computed."""
+
+ROW_MM = 5.5
+NARROW_MM, WIDE_MM = 58.0, 80.0
+"""Smallest widths of a panel, with short and with longer names of rows."""
+
+SHORT_NAME = 14
+
+
+@dataclass(frozen=True)
+class Row:
+    """A point with a line through it.
+
+    Parameters
+    ----------
+    name : str
+        Whose it is.
+    value, lower, upper : float
+        The point and the ends of the line; NaN where there is none.
+    case : str
+        Label of the case; empty where it is of no single case.
+    """
+
+    name: str
+    value: float
+    lower: float
+    upper: float
+    case: str = ""
+
+
+@dataclass(frozen=True)
+class RowPanel:
+    """Rows with a common axis.
+
+    Parameters
+    ----------
+    title, x_label : str
+        Title, and label of the axis with its unit.
+    rows : tuple of Row
+        The rows, from above.
+    """
+
+    title: str
+    x_label: str
+    rows: tuple[Row, ...]
+
+    @property
+    def alt(self) -> str:
+        """Which row has the smallest and which the largest value."""
+        known = [row for row in self.rows if not np.isnan(row.value)]
+        if not known:
+            return said_of(self.title, "no value.")
+        least, most = min(known, key=lambda row: row.value), max(known, key=lambda row: row.value)
+        if least.value == most.value:
+            return said_of(self.title, f"{least.value:.4g} in all rows.")
+        return said_of(
+            self.title,
+            f"smallest for {least.name} ({least.value:.4g}), largest for {most.name} "
+            f"({most.value:.4g}).",
+        )
+
+
+@dataclass(frozen=True)
+class RowFigure:
+    """A figure of panels of rows.
+
+    Parameters
+    ----------
+    name, title, caption : str
+        As of `ReportFigure`; the sheet's caveats follow the caption.
+    """
+
+    name: str
+    title: str
+    caption: str
+
+    def pages(self, panels: Sequence[RowPanel], sheet: Sheet) -> Iterator[ReportFigure]:
+        """Draw panels on as many pages as they need."""
+        looks = looks_of(row.name for panel in panels for row in panel.rows)
+        height_mm, narrowest_mm = _height_mm(panels), _narrowest_mm(panels)
+        for name, part, of_page in sheet.pages(self.name, panels, height_mm, narrowest_mm):
+            yield self._page(name, part, of_page, sheet, looks)
+
+    @in_style
+    def _page(
+        self,
+        name: str,
+        part: str,
+        panels: Sequence[RowPanel],
+        sheet: Sheet,
+        looks: Mapping[str, Look],
+    ) -> ReportFigure:
+        narrowest_mm = _narrowest_mm(panels)
+        figure, grid = sheet.grid(len(panels), _height_mm(panels), narrowest_mm, share=False)
+        drawn = []
+        for number, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
+            series = []
+            for place, row in enumerate(panel.rows):
+                look = looks[row.name]
+                axes.plot((row.lower, row.upper), (place, place), color=look.colour, linewidth=1.4)
+                (point,) = axes.plot(row.value, place, look.marker, color=look.colour)
+                gid = f"{name}-{number + 1}-{place + 1}"
+                point.set_gid(gid)
+                values = (np.array([v]) for v in (row.value, row.lower, row.upper))
+                x, lower, upper = values
+                y = np.array([float(place)])
+                of_row = Series(
+                    gid, row.name, row.case, x, y, "points", x_lower=lower, x_upper=upper
+                )
+                series.append(of_row)
+            axes.set_xlabel(sheet.label(panel.x_label, len(panels), narrowest_mm, 0.6))
+            name_rows(axes, [row.name for row in panel.rows])
+            _widen(axes.get_xlim, axes.set_xlim)
+            drawn.append(Panel(axes, panel.title, panel.x_label, "", tuple(series)))
+        heads(grid, [panel.title for panel in panels], [""] * len(grid))
+        title = f"{self.title}{part}"
+        sheet.finish(figure, f"{title}: {sheet.population}")
+        alt = " ".join(panel.alt for panel in panels)
+        return ReportFigure(name, title, sheet.captioned(self.caption), alt, figure, tuple(drawn))
+
+
+def quantile_row(name: str, values: Floats, scale: float = 1.0, case: str = "") -> Row:
+    """Row of the quantiles of instances; missing values (NaN) do not count."""
+    known = values[~np.isnan(values)]
+    if not known.size:
+        return Row(name, np.nan, np.nan, np.nan, case)
+    lower, middle, upper = (scale * float(v) for v in np.quantile(known, QUANTILES))
+    return Row(name, middle, lower, upper, case)
+
+
+def estimate_row(name: str, estimate: Estimate, scale: float = 1.0, case: str = "") -> Row:
+    """Row of an estimate with its interval."""
+    return Row(name, scale * estimate.value, scale * estimate.lower, scale * estimate.upper, case)
+
+
+def share_row(name: str, which: Bools, case: str = "") -> Row:
+    """Row of the share of instances for which something holds, in percent, with its interval."""
+    if not which.size:
+        return Row(name, np.nan, np.nan, np.nan, case)
+    return estimate_row(name, proportion(int(which.sum()), which.size), 100.0, case)
+
+
+def quantile_curve(
+    name: str, ages: Floats, values: Floats, scale: float = 1.0, case: str = ""
+) -> Curve:
+    """Median over instances at each age, with the band of `QUANTILES`.
+
+    Parameters
+    ----------
+    name, case : str
+        As of `Curve`.
+    ages : ndarray of float [age]
+        Ages.
+    values : ndarray of float [instance, age]
+        Values; missing ones (NaN) do not count.
+    scale : float
+        Factor on the values.
+    """
+    rows = [quantile_row(name, of_age, scale) for of_age in values.T]
+    lower, middle, upper = np.array([(row.lower, row.value, row.upper) for row in rows]).T
+    return Curve(name, ages, middle, lower, upper, case)
+
+
+def share_curve(name: str, values: Floats, scale: float = 1.0, case: str = "") -> Curve:
+    """Share of the instances whose value is not larger, in percent, with Wilson's interval.
+
+    Its steps are the values themselves, or if they are many, places from the smallest to the
+    largest at equal distances.
+    """
+    ordered = np.sort(scale * values[~np.isnan(values)].astype(np.float64))
+    places = np.unique(ordered)
+    if places.size > PLACES:
+        places = np.linspace(places[0], places[-1], PLACES)
+    share = np.searchsorted(ordered, places, side="right") / max(1, ordered.size)
+    places, share = np.append(places[:1], places), np.append(0.0, share)
+    lower, upper = wilson(share, np.full(share.size, float(ordered.size)))
+    return Curve(name, places, 100 * share, 100 * lower, 100 * upper, case)
+
+
+def _widen(limits: Callable[[], tuple[float, float]], set_limits: Callable[..., object]) -> None:
+    """Let an axis on which all values are equal show more than rounding."""
+    low, high = limits()
+    middle = (low + high) / 2
+    if high - low < 0.02 * abs(middle):
+        set_limits(middle - 0.01 * abs(middle), middle + 0.01 * abs(middle))
+
+
+def _narrowest_mm(panels: Sequence[RowPanel]) -> float:
+    longest = max(len(row.name) for panel in panels for row in panel.rows)
+    return NARROW_MM if longest <= SHORT_NAME else WIDE_MM
+
+
+def _height_mm(panels: Sequence[RowPanel]) -> float:
+    return LABELS_MM + ROW_MM * max(len(panel.rows) for panel in panels)
