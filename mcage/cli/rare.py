@@ -11,6 +11,7 @@ from mcage.cli.spec_options import CASE
 from mcage.plain_text import visible
 
 if TYPE_CHECKING:
+    from mcage.stats.estimates import Estimate
     from mcage.studies.rare_events import RareEstimate
 
 DEFAULTS: dict[str, Any] = {
@@ -68,11 +69,18 @@ def _print_json(spec: Any, age_years: float, estimate: "RareEstimate") -> None:
     from dataclasses import asdict
     from math import isfinite
 
+    from mcage.stats.estimates import Estimate
+    from mcage.stats.rates import fit_of_share, in_ppm
+    from mcage.stats.wording import plain
+
     # JSON knows no infinity.
     values = {
         key: None if isinstance(value, float) and not isfinite(value) else value
         for key, value in asdict(estimate).items()
     }
+    share = Estimate(estimate.probability, estimate.lower, estimate.upper)
+    values["failed_ppm"] = plain(in_ppm(share))
+    values["mean_rate_fit"] = plain(fit_of_share(share, age_years)) if age_years > 0 else None
     case = spec.model_dump(mode="json", exclude_none=True, exclude={"instances"})
     typer.echo(json_module.dumps({"case": case, "age_years": age_years} | values, indent=2))
 
@@ -83,9 +91,24 @@ def _print_words(estimate: "RareEstimate", age_years: float) -> None:
         f"dead {when}: {estimate.probability:.3g} "
         f"({estimate.confidence:.0%} interval {estimate.lower:.3g} ... {estimate.upper:.3g})"
     )
+    from mcage.stats.estimates import Estimate
+    from mcage.stats.rates import fit_of_share, in_ppm
+
+    share = Estimate(estimate.probability, estimate.lower, estimate.upper)
+    typer.echo(f"of a million slices: {_with_bounds(in_ppm(share), 'ppm')}")
+    if age_years > 0:
+        rate = _with_bounds(fit_of_share(share, age_years), "FIT")
+        typer.echo(
+            f"mean failure rate until then: {rate}: failures in 1e9 hours of a slice, deaths on "
+            "arrival among them"
+        )
     typer.echo(
         f"{estimate.failures} of {estimate.instances} slices drawn were dead, worth "
         f"{estimate.effective_samples:.4g} of equal weight"
     )
     for warning in estimate.warnings:
         typer.echo(visible(f"warning: {warning}"), err=True)
+
+
+def _with_bounds(estimate: "Estimate", unit: str) -> str:
+    return f"{estimate.value:.3g} {unit} ({estimate.lower:.3g} ... {estimate.upper:.3g})"

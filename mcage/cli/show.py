@@ -1,30 +1,129 @@
 """``mcage show``: the tables of a results file."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from rich.console import Console
+from mcage.errors import UserError
 
-Shown = TypeVar("Shown")
+if TYPE_CHECKING:
+    from mcage.report.selection import Condition
+    from mcage.report.tables.table import ResultTable
+    from mcage.results.header import Header
+
+TABLES = "Other tables"
+FORM = "Lines, columns and form"
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """Which table is shown instead of that of the cases."""
+
+    compare: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="A B",
+            help="Compare two cases die by die; each is named by its label or its beginning, or "
+            "by its file. Whole files are compared by mcage compare.",
+            rich_help_panel=TABLES,
+        ),
+    ] = None
+    causes: Annotated[
+        bool,
+        typer.Option(
+            "--causes",
+            help="Show by age what fraction of the slices each cause of death has ended.",
+            rich_help_panel=TABLES,
+        ),
+    ] = False
+    fit: Annotated[
+        bool,
+        typer.Option(
+            "--fit",
+            help="Fit Weibull and lognormal distributions, and say whether lives follow them.",
+            rich_help_panel=TABLES,
+        ),
+    ] = False
+    rate_at: Annotated[
+        list[float] | None,
+        typer.Option(
+            metavar="YEARS",
+            help="Show how many slices have failed by that age, in ppm, and their mean failure "
+            "rate until then, in FIT. May be given several times.",
+            rich_help_panel=TABLES,
+        ),
+    ] = None
+    slices_per_chip: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Show the lives of chips of N successive slices.",
+            rich_help_panel=TABLES,
+        ),
+    ] = None
+    spare_slices: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Number of dead slices that such a chip tolerates. Default: 0.",
+            rich_help_panel=TABLES,
+        ),
+    ] = None
+
+    @property
+    def given(self) -> list[str]:
+        """Options of which each asks for a table of its own."""
+        asked = {
+            "--compare": self.compare is not None,
+            "--causes": self.causes,
+            "--fit": self.fit,
+            "--rate-at": bool(self.rate_at),
+            "--slices-per-chip": self.slices_per_chip is not None,
+        }
+        return [name for name, is_given in asked.items() if is_given]
 
 
 @dataclass(frozen=True)
 class FormOptions:
-    """How tables are printed."""
+    """Which lines and columns a table has, and its form."""
 
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="Show only what fulfils this, such as technique=rrcd,baseline or 'vdd>0.42': by "
+            "technique, environment, scenario, vdd; of GPUs by policy, technique, reading, "
+            "design. May be given several times; all must hold.",
+            rich_help_panel=FORM,
+        ),
+    ] = None
+    sort: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Order lines by a column, named as --csv heads it (or by the beginning of that "
+            "name); -COLUMN: the largest first.",
+            rich_help_panel=FORM,
+        ),
+    ] = None
     wide: Annotated[
         bool,
         typer.Option(
-            "--wide", help="Print all columns, also those for which the terminal has no room."
+            "--wide",
+            help="Print all columns, also those for which the terminal has no room.",
+            rich_help_panel=FORM,
         ),
     ] = False
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False
+    csv: Annotated[
+        bool, typer.Option("--csv", help="Print CSV instead of a table.", rich_help_panel=FORM)
+    ] = False
+    json: Annotated[
+        bool, typer.Option("--json", help="Print JSON instead of a table.", rich_help_panel=FORM)
+    ] = False
 
 
 def show(
@@ -32,38 +131,8 @@ def show(
         list[Path],
         typer.Argument(metavar="FILE...", help="Results files, such as those of one case each."),
     ],
-    compare: Annotated[
-        tuple[str, str] | None,
-        typer.Option(
-            metavar="A B",
-            help="Compare two cases die by die; each is named by its label or its beginning, or "
-            "by its file.",
-        ),
-    ] = None,
-    causes: Annotated[
-        bool,
-        typer.Option(
-            "--causes",
-            help="Show by age what fraction of the slices each cause of death has ended.",
-        ),
-    ] = False,
-    fit: Annotated[
-        bool,
-        typer.Option(
-            "--fit",
-            help="Fit Weibull and lognormal distributions, and say whether lives follow them.",
-        ),
-    ] = False,
-    slices_per_chip: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Show the lives of chips of N successive slices."),
-    ] = None,
-    spare_slices: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="Number of dead slices that such a chip tolerates. Default: 0."
-        ),
-    ] = None,
+    which: TableOptions,
+    form: FormOptions,
     figure: Annotated[
         Path | None,
         typer.Option(
@@ -71,135 +140,190 @@ def show(
             help="Also draw the fraction of working slices against age: .png, .pdf or .svg.",
         ),
     ] = None,
-    form: FormOptions = FormOptions(),
 ) -> None:
     """Show for each case lives, threshold shifts, spills, slowdown, energy and causes of death."""
-    from mcage.errors import UserError
+    from mcage.report.selection import Condition
+    from mcage.results.reader import read_header
 
-    wide, json = form.wide, form.json
-    if (compare is not None) + causes + fit + (slices_per_chip is not None) > 1:
-        raise UserError(
-            "--compare, --causes, --fit and --slices-per-chip show different tables: "
-            "give one of them"
-        )
-    if spare_slices is not None and slices_per_chip is None:
-        raise UserError(
-            f"--spare-slices {spare_slices}: only chips have spare slices; give the number of "
-            "slices of a chip with --slices-per-chip, too"
-        )
-    options = {
-        "--causes": causes,
-        "--fit": fit,
-        "--slices-per-chip": slices_per_chip,
-        "--figure": figure,
-    }
-    file, *others = files
-    if others and (given := _given(options)):
-        raise UserError(f"{given[0]} is for one file: leave out {others[0]}")
-    for path in files:
-        _require_study(path, {"--compare": compare, **options})
+    _check_options(which, form)
+    where = [Condition.parse(text) for text in form.where or ()]
+    headers = {path: read_header(path) for path in files}
+    _check_studies(headers, [*which.given, *(["--figure"] if figure is not None else [])])
     if figure is not None:
-        if slices_per_chip is not None:
+        if which.slices_per_chip is not None:
             raise UserError("--figure draws lives of slices, not of chips: leave out one of them")
+        if len(files) > 1:
+            raise UserError(f"--figure is for one file: leave out {files[1]}")
         from mcage.report.figures.survival import draw_survival_of_file
 
-        draw_survival_of_file(file, figure)
-    if slices_per_chip is not None:
-        from mcage.report.tables.chips import print_chips, summarize_chips_of_file
-
-        _show(summarize_chips_of_file(file, slices_per_chip, spare_slices or 0), print_chips, json)
-        return
-    if compare:
-        from mcage.report.tables.comparison import (
-            compare_in_file,
-            compare_in_files,
-            print_comparison,
-        )
-
-        comparison = (
-            compare_in_files(files, *compare) if others else compare_in_file(file, *compare)
-        )
-        _show(comparison, print_comparison, json)
-    elif causes:
-        from mcage.report.tables.causes import print_causes, summarize_causes_of_file
-
-        _show(summarize_causes_of_file(file), print_causes, json)
-    elif fit:
-        from mcage.report.tables.fits import print_fits, summarize_fits_of_file
-
-        _show(summarize_fits_of_file(file), print_fits, json)
-    elif others:
-        _show_all(files, wide, json)
+        draw_survival_of_file(files[0], figure, where)
+    if which.compare:
+        _show_comparison(files, which.compare, form)
+    elif which.given:
+        _show_lines(files, *_other_table(which), where, form)
     else:
-        from importlib import import_module
-
-        from mcage.results.reader import read_header
-
-        header = read_header(file)
-        table = import_module(header.table)
-        summaries = table.summarize_file(file)
-        if getattr(header, "draws", ()):
-            _show_with_draws(file, summaries, _printed_by(table, wide), json)
-        else:
-            _show(summaries, _printed_by(table, wide), json)
-    _print_notes(files, json)
+        _show_cases(headers, where, form)
+    if which.slices_per_chip is None:
+        _print_notes(files, to_stderr=form.json or form.csv)
 
 
-def _show_with_draws(
-    file: Path,
-    summaries: list[Shown],
-    print_table: Callable[[list[Shown], "Console"], None],
-    json: bool,
+def _check_options(which: TableOptions, form: FormOptions) -> None:
+    """Refuse options that contradict each other."""
+    if len(which.given) > 1:
+        first, *others = which.given
+        raise UserError(
+            f"{first} and {' and '.join(others)} show different tables: give one of them"
+        )
+    if which.spare_slices is not None and which.slices_per_chip is None:
+        raise UserError(
+            f"--spare-slices {which.spare_slices}: only chips have spare slices; give the number "
+            "of slices of a chip with --slices-per-chip, too"
+        )
+    if form.csv and form.json:
+        raise UserError("--csv and --json are two forms: give one of them")
+    if form.json and form.sort is not None:
+        raise UserError("--sort orders the lines of a table or of CSV: leave out --json")
+    if which.compare and form.where:
+        raise UserError("--where selects lines of a table of cases; --compare names its cases")
+
+
+def _check_studies(headers: Mapping[Path, "Header"], given: Sequence[str]) -> None:
+    """Refuse files of different studies, and options of sweeps where another study wrote."""
+    from mcage.plain_text import shown
+
+    first, *_ = headers
+    for path, header in headers.items():
+        if header.study != headers[first].study:
+            raise UserError(f"{path} holds another study than {first}: show it for itself")
+        if given and header.study != "sweep":
+            raise UserError(
+                f"{given[0]} is for sweeps; {path} holds the study {shown(header.study)}"
+            )
+
+
+def _other_table(
+    which: TableOptions,
+) -> tuple[Callable[..., Sequence[Any]], Callable[..., "ResultTable"]]:
+    """What summarizes a file, and the function that makes the table of it."""
+    from mcage.report.tables import causes, chips, fits, rates
+
+    if which.causes:
+        return causes.summarize_causes_of_file, causes.table_of
+    if which.fit:
+        return fits.summarize_fits_of_file, fits.table_of
+    if which.rate_at:
+        ages = which.rate_at
+        return partial(rates.summarize_rates_of_file, ages_years=ages), rates.table_of
+    count, spare = which.slices_per_chip, which.spare_slices or 0
+    summarize = partial(chips.summarize_chips_of_file, slices_per_chip=count, spare_slices=spare)
+    return summarize, chips.table_of
+
+
+def _show_lines(
+    files: Sequence[Path],
+    summarize: Callable[..., Sequence[Any]],
+    table_of: Callable[..., "ResultTable"],
+    where: Sequence["Condition"],
+    form: FormOptions,
 ) -> None:
-    """Show summaries and, of each case, what the lot and what the constants make uncertain."""
-    from mcage.report.tables.draws import print_draws, summarize_draws_of_file
+    """Show the cases of all files in one table."""
     from mcage.stats.wording import plain
 
-    by_draw = summarize_draws_of_file(file)
-    if json:
-        both = [
-            plain(case) | {"by_draw": plain(of)}
-            for case, of in zip(summaries, by_draw, strict=True)
-        ]
-        _show(both, lambda *_: None, json)
+    lines = [(path, summary) for path in files for summary in summarize(path, where=where)]
+    if form.json:
+        _print_json([_with_file(path, plain(summary), files) for path, summary in lines])
         return
-    _show(summaries, print_table, json)
-    _show(by_draw, print_draws, json)
+    paths, summaries = zip(*lines, strict=True)
+    print_in_form(table_of(summaries, paths if len(files) > 1 else ()), form)
 
 
-def _show_all(files: list[Path], wide: bool, json: bool) -> None:
-    """Show the summaries of several files of the same study: of sweeps in one table."""
+def _show_cases(
+    headers: Mapping[Path, "Header"], where: Sequence["Condition"], form: FormOptions
+) -> None:
+    """Show the cases of all files, and what their lots and their constants make uncertain."""
     from importlib import import_module
+
+    from mcage.report.tables import draws
+    from mcage.stats.wording import plain
+
+    files = list(headers)
+    module = import_module(headers[files[0]].table)
+    lines = [(path, summary) for path in files for summary in module.summarize_file(path, where)]
+    drawn = [
+        (path, summary)
+        for path, header in headers.items()
+        if getattr(header, "draws", ())
+        for summary in draws.summarize_draws_of_file(path, where)
+    ]
+    if form.json:
+        by_draw = {(path, of.label): {"by_draw": plain(of)} for path, of in drawn}
+        _print_json(
+            [
+                _with_file(path, plain(of), files)
+                | by_draw.get((path, getattr(of, "label", "")), {})
+                for path, of in lines
+            ]
+        )
+        return
+    several = len(files) > 1
+    paths, summaries = zip(*lines, strict=True)
+    table = module.table_of(summaries, paths if several else ())
+    if drawn:
+        paths, summaries = zip(*drawn, strict=True)
+        below = draws.table_of(summaries, paths if several else ())
+        table = replace(table, below=(*table.below, below))
+    print_in_form(table, form)
+
+
+def _show_comparison(files: Sequence[Path], names: tuple[str, str], form: FormOptions) -> None:
+    """Show two cases die by die."""
+    from mcage.report.comparison import compare_in_file, compare_in_files
+    from mcage.report.tables.comparison import table_of
+    from mcage.stats.wording import plain
+
+    compared = (
+        compare_in_files(files, *names) if len(files) > 1 else compare_in_file(files[0], *names)
+    )
+    if form.json:
+        _print_json(plain(compared))
+        return
+    print_in_form(table_of(compared), form)
+
+
+def print_in_form(table: "ResultTable", form: FormOptions) -> None:
+    """Print a table for people or as CSV, as the options say.
+
+    Raises
+    ------
+    UserError
+        There is no column to sort by.
+    """
+    from mcage.report.console import console
+    from mcage.report.tables.table import csv_of, sorted_by
+    from mcage.report.tables.terminal import print_table
+
+    if form.sort is not None:
+        table = sorted_by(table, form.sort)
+    if not form.csv:
+        print_table(table, console(), wide=form.wide)
+        return
+    typer.echo(csv_of(table), nl=False)
+    for below in table.below:
+        typer.echo(f"not in this CSV, but in --json: {below.title}", err=True)
+
+
+def _with_file(path: Path, fields: dict[str, Any], files: Sequence[Path]) -> dict[str, Any]:
+    """Fields of a summary, with its file where there are several."""
+    return ({"file": str(path)} if len(files) > 1 else {}) | fields
+
+
+def _print_json(content: Any) -> None:
     from json import dumps
 
-    from mcage.errors import UserError
-    from mcage.report.console import console
-    from mcage.report.tables.terminal import print_table
-    from mcage.results.reader import read_header
-    from mcage.stats.wording import plain
-
-    studies = {path: read_header(path) for path in files}
-    for path, header in studies.items():
-        if header.study != studies[files[0]].study:
-            raise UserError(f"{path} holds another study than {files[0]}: show it for itself")
-    table = import_module(studies[files[0]].table)
-    summaries = [(path, summary) for path in files for summary in table.summarize_file(path)]
-    if json:
-        listed = [{"file": str(path)} | plain(summary) for path, summary in summaries]
-        typer.echo(dumps(listed, indent=2, allow_nan=False))
-    else:
-        paths, cases = zip(*summaries, strict=True)
-        print_table(table.table_of(cases, paths), console(), wide=wide)
+    typer.echo(dumps(content, indent=2, allow_nan=False))
 
 
-def _printed_by(table: ModuleType, wide: bool) -> Callable[[list[Shown], "Console"], None]:
-    """Function that prints summaries as the table of a study."""
-    from mcage.report.tables.terminal import print_table
-
-    return lambda summaries, console: print_table(table.table_of(summaries), console, wide=wide)
-
-
-def _print_notes(files: list[Path], json: bool) -> None:
+def _print_notes(files: list[Path], *, to_stderr: bool) -> None:
     """Print what must be known of the files; of several, with their names."""
     from mcage.plain_text import visible
     from mcage.report.notes import (
@@ -222,31 +346,4 @@ def _print_notes(files: list[Path], json: bool) -> None:
         for note in notes:
             if note:
                 name = f"{file}: " if len(files) > 1 else ""
-                typer.echo(visible(name + note), err=json)
-
-
-def _given(options: Mapping[str, object]) -> list[str]:
-    return [name for name, value in options.items() if value not in (None, False)]
-
-
-def _require_study(file: Path, options: Mapping[str, object]) -> None:
-    """Refuse options that ask for tables and figures of sweeps where another study wrote."""
-    from mcage.errors import UserError
-    from mcage.plain_text import shown
-    from mcage.results.reader import read_header
-
-    given = _given(options)
-    if given and (study := read_header(file).study) != "sweep":
-        raise UserError(f"{given[0]} is for sweeps; {file} holds the study {shown(study)}")
-
-
-def _show(what: Shown, print_table: Callable[[Shown, "Console"], None], json: bool) -> None:
-    from json import dumps
-
-    from mcage.report.console import console
-    from mcage.stats.wording import plain
-
-    if json:
-        typer.echo(dumps(plain(what), indent=2, allow_nan=False))
-    else:
-        print_table(what, console())
+                typer.echo(visible(name + note), err=to_stderr)

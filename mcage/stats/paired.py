@@ -20,6 +20,8 @@ from mcage.stats.estimates import (
     variance,
 )
 
+UNKNOWN = Estimate(math.nan, math.nan, math.nan)
+
 
 @dataclass(frozen=True)
 class PairedMeans:
@@ -111,6 +113,68 @@ def compare_means(first: Floats, second: Floats, confidence: float = CONFIDENCE)
     )
 
 
+@dataclass(frozen=True)
+class ApartMeans:
+    """Means of a quantity over two samples of dies that have nothing to do with each other.
+
+    Parameters
+    ----------
+    first_dies, second_dies : int
+        Number of dies of each sample.
+    first, second : Estimate
+        Means.
+    difference : Estimate
+        First minus second.
+    ratio : Estimate
+        First over second.
+    """
+
+    first_dies: int
+    second_dies: int
+    first: Estimate
+    second: Estimate
+    difference: Estimate
+    ratio: Estimate
+
+
+def compare_apart(first: Floats, second: Floats, confidence: float = CONFIDENCE) -> ApartMeans:
+    """Means of a quantity over two independent samples, their difference and ratio.
+
+    Parameters
+    ----------
+    first, second : ndarray of float [instance]
+        Values in the same unit, of samples that may differ in size. Missing values (NaN) do not
+        count.
+    confidence : float
+        Probability that each interval covers, 0 ... 1.
+
+    Notes
+    -----
+    The difference has Welch's interval, the ratio Fieller's with the same degrees of freedom.
+
+    References
+    ----------
+    Welch, Biometrika 34 (1947). Fieller, J. R. Stat. Soc. B 16 (1954).
+    """
+    from scipy.special import stdtrit
+
+    first, second = (of[~np.isnan(of)].astype(np.float64) for of in (first, second))
+    means = mean(first, confidence), mean(second, confidence)
+    values = means[0].value, means[1].value
+    difference = Estimate(values[0] - values[1], math.nan, math.nan)
+    ratio = Estimate(values[0] / values[1] if values[1] else math.nan, math.nan, math.nan)
+    if min(first.size, second.size) > 1:
+        errors = variance(first) / first.size, variance(second) / second.size
+        total = sum(errors)
+        parts = (e * e / (of.size - 1) for e, of in zip(errors, (first, second), strict=True))
+        freedom = total * total / sum(parts) if total > 0.0 else math.inf
+        half = float(stdtrit(freedom, (1.0 + confidence) / 2.0)) * math.sqrt(total)
+        difference = Estimate(difference.value, difference.value - half, difference.value + half)
+        if values[1]:
+            ratio = _fieller(values, (errors[0], 0.0, errors[1]), freedom, confidence)
+    return ApartMeans(first.size, second.size, *means, difference, ratio)
+
+
 def ratio_of_means(first: Floats, second: Floats, confidence: float = CONFIDENCE) -> Estimate:
     """Mean of ``first`` over mean of ``second`` with Fieller's interval for paired samples.
 
@@ -130,16 +194,27 @@ def ratio_of_means(first: Floats, second: Floats, confidence: float = CONFIDENCE
     ----------
     Fieller, J. R. Stat. Soc. B 16 (1954).
     """
-    from scipy.special import stdtrit
-
     count = first.size
     if not count or not second.mean():
-        return Estimate(math.nan, math.nan, math.nan)
-    m1, m2 = float(first.mean()), float(second.mean())
+        return UNKNOWN
+    means = float(first.mean()), float(second.mean())
     if count < 2:
-        return Estimate(m1 / m2, math.nan, math.nan)
+        return Estimate(means[0] / means[1], math.nan, math.nan)
     (v11, v12), (_, v22) = np.cov(first, second) / count
-    q = float(stdtrit(count - 1, (1.0 + confidence) / 2.0)) ** 2
+    return _fieller(means, (v11, v12, v22), count - 1, confidence)
+
+
+def _fieller(
+    means: tuple[float, float],
+    covariance: tuple[float, float, float],
+    freedom: float,
+    confidence: float,
+) -> Estimate:
+    """Ratio of two means of which the covariance is estimated with some degrees of freedom."""
+    from scipy.special import stdtrit
+
+    (m1, m2), (v11, v12, v22) = means, covariance
+    q = float(stdtrit(freedom, (1.0 + confidence) / 2.0)) ** 2
     # The ratios r for which the mean of first - r * second does not differ from zero:
     # a * r**2 - 2 * b * r + c <= 0.
     a, b, c = m2 * m2 - q * v22, m1 * m2 - q * v12, m1 * m1 - q * v11
@@ -187,13 +262,12 @@ def outliving(
     def share(dies: int) -> Estimate:
         return proportion(dies, count, confidence)
 
-    nothing = Estimate(math.nan, math.nan, math.nan)
     return Outliving(
         first=share(wins),
         second=share(losses),
         together=share(ties),
         unknown=share(count - decided - ties),
-        first_of_decided=proportion(wins, decided, confidence) if decided else nothing,
+        first_of_decided=proportion(wins, decided, confidence) if decided else UNKNOWN,
         p_value=float(binomtest(wins, decided).pvalue) if decided else 1.0,
     )
 

@@ -22,10 +22,10 @@ from mcage.campaign.shards import read_owner, read_shard
 from mcage.errors import UserError
 from mcage.files import foreign_hdf5
 from mcage.files.checksum import DamagedFileError
+from mcage.report.comparison import compare_in_file
 from mcage.report.notes import note_on_shared_dies
 from mcage.report.tables.causes import summarize_causes_of_file
 from mcage.report.tables.chips import summarize_chips_of_file
-from mcage.report.tables.comparison import compare_in_file
 from mcage.report.tables.fits import summarize_fits_of_file
 from mcage.report.tables.summary import summarize_file
 from mcage.traces.storage import load_trace

@@ -270,7 +270,7 @@ def test_own_technique_sweeps(output, tmp_path):
 
 def headings_and_cases(table):
     """Words of the headings, and the first word of each line below them."""
-    above, below = re.split(r"^─+ *$", table, flags=re.M)
+    above, below = re.split(r"^ *─+ *$", table, flags=re.M)
     cases = below.split("95% intervals")[0]
     return set(above.split("scenario common")[1].split()), re.findall(r"^ *(\S+)", cases, re.M)
 

@@ -38,6 +38,13 @@ def test_words_and_numbers_agree(command):
     assert estimate["lower"] < estimate["probability"] < estimate["upper"] < 1e-5
     assert f"dead on arrival: {estimate['probability']:.3g} " in words
     assert f"{estimate['failures']} of 300 slices" in words
+    assert f"of a million slices: {1e6 * estimate['probability']:.3g} ppm (" in words
+    assert estimate["failed_ppm"]["upper"] == pytest.approx(1e6 * estimate["upper"])
+    assert "FIT" not in words, "there is no rate without an age"
+    assert estimate["mean_rate_fit"] is None
+    code, words, _ = command(*CASE, *QUICK, "--age", 0.5, "--json")
+    rate, share = json.loads(words)["mean_rate_fit"]["value"], json.loads(words)["probability"]
+    assert rate == pytest.approx(share * 1e9 / 4380, rel=1e-3)
 
 
 def test_few_failures_are_warned_of(command):

@@ -18,7 +18,8 @@ from mcage.cli.main import app
 from mcage.errors import UserError
 from mcage.report.cases import find_case
 from mcage.report.console import WIDTH_WITHOUT_TERMINAL, PlainConsole
-from mcage.report.tables.causes import CauseSummary, print_causes
+from mcage.report.tables.causes import CauseSummary
+from mcage.report.tables.causes import table_of as causes_table
 from mcage.report.tables.summary import CaseSummary, summarize_file, table_of
 from mcage.report.tables.terminal import print_table
 from mcage.stats.estimates import Estimate
@@ -262,7 +263,7 @@ def test_the_comparison_is_printed(path):
     text = shown(path, "--compare", "rrcd nominal", "rrcd dvfs common 0.8/0.419 V").stdout
     for words in ("A: rrcd nominal", "B: rrcd dvfs", "100 dies", "RMST up to the horizon [years]"):
         assert words in text
-    for words in ("dVth T1 at equal age [mV]", "A lives longer", "sign test p = "):
+    for words in ("dVth T1 at equal age [mV]", "A lives", "longer [%]", "sign test"):
         assert words in text
     assert "NaN" not in text
     assert "nan" not in text
@@ -324,11 +325,12 @@ def test_a_cause_that_ends_no_life_of_a_case_is_a_dash():
         return CauseSummary(label, 10, (0.0, 10.0), causes, nobody)
 
     stream = io.StringIO()
-    print_causes([case("first", 0.5), case("other", 0.0)], PlainConsole(file=stream, width=120))
+    table = causes_table([case("first", 0.5), case("other", 0.0)])
+    print_table(table, PlainConsole(file=stream, width=120))
     first, second = stream.getvalue().split("other", 1)
     assert "faulty" not in first
     assert "50 [0, 100]" in first
-    assert "–" in second.splitlines()[0]
+    assert "–" in second.splitlines()[1]
 
 
 def test_fits_say_their_verdict(path):
@@ -345,7 +347,55 @@ def test_fits_say_their_verdict(path):
     assert "not rejected at 5 %" in text
 
 
-def test_the_three_tables_are_not_mixed(path):
+def test_failures_are_counted_by_age(path, arrays):
+    cases = from_json(path, "--rate-at", 3, "--rate-at", 10, "--where", "technique=rrcd")
+    assert [case["label"].split()[0] for case in cases] == ["rrcd", "rrcd"]
+    for place, case in enumerate(cases, 1):
+        lives = arrays["life_years"][place]
+        for rate, age in zip(case["rates"], (3, 10), strict=True):
+            dead = ((lives <= age) & (lives < 10)).mean()
+            assert rate["failed_ppm"]["value"] == pytest.approx(1e6 * dead)
+    text = shown(path, "--rate-at", 3).stdout
+    assert "[FIT]" in text
+    assert "of a single slice, not of a GPU" in " ".join(text.split())
+    for age in (0, 11, -1):
+        result = shown(path, "--rate-at", age)
+        assert "above 0 and within the horizon of 10 years" in str(result.exception)
+
+
+def test_lines_are_selected_and_sorted(path):
+    def cases(*arguments):
+        lines = shown(path, "--csv", *arguments).stdout.splitlines()
+        return [line.split(",")[:2] for line in lines[1:]]
+
+    baseline, nominal, dvfs = ["baseline", "nominal"], ["rrcd", "nominal"], ["rrcd", "dvfs"]
+    assert cases() == [baseline, nominal, dvfs]
+    assert cases("--where", "technique=rrcd", "--where", "vdd<0.5") == [dvfs]
+    assert cases("--sort", "environment") == [dvfs, baseline, nominal]
+    assert cases("--sort=-vdd_volts", "--where", "technique=rrcd") == [nominal, dvfs]
+    assert [case["environment"] for case in from_json(path, "--where", "vdd=0.419")] == ["dvfs"]
+    refusals = {
+        ("--where", "scenario=x"): "values of scenario: common",
+        ("--sort", "x"): "no such columns",
+        ("--sort", "vdd_volts", "--json"): "leave out --json",
+        ("--csv", "--json"): "give one of them",
+        ("--where", "vdd=1", "--compare", "a", "b"): "--compare names its cases",
+    }
+    for arguments, words in refusals.items():
+        assert words in str(shown(path, *arguments).exception), arguments
+
+
+def test_pipes_get_all_columns_unless_told_how_wide_they_are(path, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert "lives end by" in shown(path).stdout.split("─")[0]
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow = shown(path).stdout
+    assert "--wide shows all columns" in " ".join(narrow.split())
+    assert max(len(line) for line in narrow.splitlines() if "digest" not in line) <= 80
+    assert "lives end by" in shown(path, "--wide").stdout.split("─")[0]
+
+
+def test_the_tables_are_not_mixed(path):
     result = shown(path, "--causes", "--fit")
     assert isinstance(result.exception, UserError)
     assert "give one of them" in str(result.exception)

@@ -12,7 +12,7 @@ from mcage.campaign.precision import campaign_precision
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.report.cases import Named, by_setting
-from mcage.report.tables.comparison import compare
+from mcage.report.comparison import compare
 from mcage.report.tables.summary import summarize_file
 from mcage.results.header import StoppingRule
 from mcage.results.reader import open_results, read_header
@@ -100,7 +100,11 @@ def test_file_table_and_figure_say_the_voltages(mixed, tmp_path, command):
         ]
     code, shown, _ = command("show", path)
     assert code == 0
-    rows = [re.split(r"  +", line.strip())[:2] for line in shown.splitlines() if " rrcd " in line]
+    rows = [
+        re.split(r"  +", line.strip())[:2]
+        for line in shown.splitlines()
+        if line.startswith("rrcd ")
+    ]
     assert rows == [
         ["rrcd", "nominal 1 V"],
         ["rrcd", "dvfs 0.8/0.45 V"],

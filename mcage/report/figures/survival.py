@@ -15,6 +15,7 @@ from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel, draw_cur
 from mcage.report.figures.figure import ReportFigure, Series, check_figure_path, save
 from mcage.report.figures.sheet import PERCENT, Sheet, listed, said_of
 from mcage.report.figures.style import Look, looks_of
+from mcage.report.selection import Condition, selected_cases
 from mcage.results.reader import open_results, read_header
 from mcage.stats.estimates import Floats
 from mcage.stats.survival import CaseLives, kaplan_meier
@@ -195,8 +196,8 @@ def _alt(title: str, cases: Sequence[Named[SurvivalCurve]]) -> str:
     )
 
 
-def draw_survival_of_file(results_path: Path, path: Path) -> None:
-    """Draw survival curves of all cases of a results file, with a panel for each setting.
+def draw_survival_of_file(results_path: Path, path: Path, where: Sequence[Condition] = ()) -> None:
+    """Draw survival curves of the cases of a results file, with a panel for each setting.
 
     Parameters
     ----------
@@ -204,6 +205,8 @@ def draw_survival_of_file(results_path: Path, path: Path) -> None:
         Results file.
     path : Path
         Figure: .png, .pdf or .svg.
+    where : sequence of Condition
+        What the cases must fulfil.
 
     Raises
     ------
@@ -215,7 +218,8 @@ def draw_survival_of_file(results_path: Path, path: Path) -> None:
     check_figure_path(path)
     header = read_header(results_path)
     with open_results(results_path) as results:
-        of_file = (results.isel(case=place) for place in range(results.sizes["case"]))
+        chosen = selected_cases(results, where)
+        of_file = (chosen.isel(case=place) for place in range(chosen.sizes["case"]))
         cases = [Named.of(case, numbers_of(case)) for case in of_file]
     settings: dict[Setting, list[Named[SurvivalCurve]]] = by_setting(cases)
     looks = looks_of(case.technique for case in cases)

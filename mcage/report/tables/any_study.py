@@ -7,11 +7,15 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
+from mcage.report.selection import Condition, selected
 from mcage.report.tables.table import ResultTable, estimates, file_column, names, numbers
 from mcage.results.header import OLDEST_STUDY
 from mcage.results.reader import open_results
 from mcage.stats.estimates import CONFIDENCE, Estimate, mean
 from mcage.stats.wording import plus_minus
+
+KEYS = ("variable",)
+"""What lines are selected by."""
 
 
 @dataclass(frozen=True)
@@ -66,16 +70,16 @@ def summarize(results: xr.Dataset) -> list[VariableSummary]:
     ]
 
 
-def summarize_file(path: Path) -> list[VariableSummary]:
-    """Summarize the variables of a results file, as `summarize`.
+def summarize_file(path: Path, where: Sequence[Condition] = ()) -> list[VariableSummary]:
+    """Summaries of the variables that fulfil all conditions, in the order of the file.
 
     Raises
     ------
     UserError
-        The file is missing, foreign, damaged or of a newer mcage.
+        The file is missing, foreign, damaged or of a newer mcage; or nothing fulfils them.
     """
     with open_results(path) as results:
-        return summarize(results)
+        return selected(summarize(results), where, KEYS, path)
 
 
 def table_of(summaries: Sequence[VariableSummary], files: Sequence[Path] = ()) -> ResultTable:

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from mcage.report.cases import CAUSES, lives_of
-from mcage.results.reader import open_results
+from mcage.report.selection import Condition, summarized
+from mcage.report.tables.table import ResultTable, estimates, file_column, names, numbers, span
 from mcage.stats.competing_risks import cumulative_incidence
 from mcage.stats.estimates import CONFIDENCE, Bools, Estimate, Floats
 from mcage.stats.survival import CaseLives
@@ -52,16 +50,15 @@ def summarize_causes(results: xr.Dataset) -> list[CauseSummary]:
     ]
 
 
-def summarize_causes_of_file(path: Path) -> list[CauseSummary]:
-    """Summarize the causes of death in a results file, as `summarize_causes`.
+def summarize_causes_of_file(path: Path, where: Sequence[Condition] = ()) -> list[CauseSummary]:
+    """Summarize the causes of death in the cases of a results file that fulfil all conditions.
 
     Raises
     ------
     UserError
-        The file is missing, foreign, damaged or of a newer mcage.
+        As `mcage.report.selection.summarized`.
     """
-    with open_results(path) as results:
-        return summarize_causes(results)
+    return summarized(path, summarize_causes, where)
 
 
 def _summarize_case(lives: CaseLives, years: Floats) -> CauseSummary:
@@ -79,33 +76,57 @@ def _summarize_case(lives: CaseLives, years: Floats) -> CauseSummary:
     )
 
 
-def print_causes(summaries: Sequence[CauseSummary], console: Console) -> None:
-    """Print the table; causes that end no life in the whole file have no column."""
+def table_of(summaries: Sequence[CauseSummary], files: Sequence[Path] = ()) -> ResultTable:
+    """Table with a line for each case and age, of several files where their paths are given.
+
+    Causes that end no life in all cases have no column.
+    """
+    lines = [(summary, place) for summary in summaries for place in range(len(summary.years))]
     causes = [
         name
         for name in CAUSES.values()
         if any(_if_any(summary.dead_by[name]) for summary in summaries)
     ]
-    table = Table(
-        title=f"{summaries[0].instances} instances per case",
+    pairs = zip(files, summaries, strict=True) if files else ()
+    return ResultTable(
+        title=f"{span([summary.instances for summary in summaries])} instances per case",
         caption=f"Percent of all slices, up to and including that age; {CONFIDENCE:.0%} intervals; "
         f"{DASH}: ends no life of the case",
-        box=box.SIMPLE_HEAD,
+        columns=(
+            *file_column([file for file, summary in pairs for _ in summary.years]),
+            names("case", "case", [summary.label for summary, _ in lines], groups=True),
+            numbers(
+                "age_years",
+                "age\n[years]",
+                [summary.years[place] for summary, place in lines],
+                "{:g}".format,
+                primary=True,
+            ),
+            *(
+                estimates(
+                    f"dead_by_{name.replace(' ', '_')}",
+                    f"dead by\n{name} [%]",
+                    [
+                        summary.dead_by[name][place] if _if_any(summary.dead_by[name]) else None
+                        for summary, place in lines
+                    ],
+                    _in_percent,
+                )
+                for name in causes
+            ),
+            estimates(
+                "alive",
+                "alive\n[%]",
+                [summary.alive[place] for summary, place in lines],
+                _in_percent,
+                primary=True,
+            ),
+        ),
     )
-    table.add_column("case")
-    table.add_column("age\n[years]", justify="right")
-    for heading in (*(f"dead by\n{name}" for name in causes), "alive"):
-        table.add_column(heading, justify="right")
-    for summary in summaries:
-        for place, age in enumerate(summary.years):
-            columns = (*(_if_any(summary.dead_by[name]) for name in causes), summary.alive)
-            table.add_row(
-                "" if place else summary.label,
-                f"{age:g}",
-                *(with_bounds(column[place], 100.0) if column else DASH for column in columns),
-                end_section=age == summary.years[-1],
-            )
-    console.print(table)
+
+
+def _in_percent(share: Estimate) -> str:
+    return with_bounds(share, 100.0)
 
 
 def _if_any(shares: list[Estimate]) -> list[Estimate]:

@@ -2,22 +2,30 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from mcage.errors import UserError
 from mcage.report.cases import CAUSES, lives_of
 from mcage.report.recorded_spec import faults_of
-from mcage.results.reader import open_results
+from mcage.report.selection import Condition, summarized
+from mcage.report.tables.summary import causes_of_death
+from mcage.report.tables.table import (
+    ResultTable,
+    ages,
+    estimates,
+    file_column,
+    names,
+    numbers,
+    span,
+)
 from mcage.stats.chips import chip_lives
 from mcage.stats.estimates import CONFIDENCE, Estimate, proportion
 from mcage.stats.survival import CaseLives, life_quantile
-from mcage.stats.wording import DASH, life, percent
+from mcage.stats.wording import percent
 from mcage.variation import scenario
 
 
@@ -100,20 +108,20 @@ def summarize_chips(
 
 
 def summarize_chips_of_file(
-    path: Path, slices_per_chip: int | None = None, spare_slices: int = 0
+    path: Path,
+    slices_per_chip: int | None = None,
+    spare_slices: int = 0,
+    where: Sequence[Condition] = (),
 ) -> list[ChipSummary]:
-    """Summarize the lives of chips in a results file, as `summarize_chips`.
+    """Summarize the lives of chips in the cases of a results file that fulfil all conditions.
 
     Raises
     ------
     UserError
-        As `summarize_chips`; or the file is missing, foreign, damaged or of a newer mcage.
+        As `summarize_chips` and `mcage.report.selection.summarized`.
     """
-    with open_results(path) as results:
-        try:
-            return summarize_chips(results, slices_per_chip, spare_slices)
-        except UserError as error:
-            raise UserError(f"{path}: {error}") from error
+    summarize = partial(summarize_chips, slices_per_chip=slices_per_chip, spare_slices=spare_slices)
+    return summarized(path, summarize, where)
 
 
 def _summarize_case(slices: CaseLives, slices_per_chip: int, spare_slices: int) -> ChipSummary:
@@ -136,32 +144,50 @@ def _summarize_case(slices: CaseLives, slices_per_chip: int, spare_slices: int) 
     )
 
 
-def print_chips(summaries: Sequence[ChipSummary], console: Console) -> None:
-    """Print the table; its title says how many slices an incomplete last chip has."""
+def table_of(summaries: Sequence[ChipSummary], files: Sequence[Path] = ()) -> ResultTable:
+    """Table of the cases, of several files where their paths are given.
+
+    Its title says how many slices an incomplete last chip has.
+    """
     first = summaries[0]
-    title = f"{first.chips} chips of {first.slices_per_chip} slices, {first.spare_slices} to spare"
-    if first.slices_left_out:
-        title += f"; {first.slices_left_out} slices of an incomplete chip left out"
-    table = Table(
-        title=f"{title}\nhorizon {first.horizon_years:g} years",
-        caption=f"{CONFIDENCE:.0%} intervals over chips",
-        box=box.SIMPLE_HEAD,
+    horizons = [summary.horizon_years for summary in summaries]
+    title = (
+        f"{span([s.chips for s in summaries])} chips of {first.slices_per_chip} slices, "
+        f"{first.spare_slices} to spare"
     )
-    table.add_column("case")
-    for heading in ("B10 life\n[years]", "median life\n[years]", "reach the\nhorizon"):
-        table.add_column(heading, justify="right")
-    table.add_column("lives end by")
-    for summary in summaries:
-        table.add_row(
-            summary.label,
-            life(summary.b10_life_years, summary.horizon_years),
-            life(summary.median_life_years, summary.horizon_years),
-            percent(summary.censored_share.value),
-            _causes(summary),
-        )
-    console.print(table)
-
-
-def _causes(summary: ChipSummary) -> str:
-    causes = sorted(summary.end_cause_share.items(), key=lambda item: -item[1].value)
-    return ", ".join(f"{name} {percent(s.value)}" for name, s in causes if s.value > 0) or DASH
+    if any(summary.slices_left_out for summary in summaries):
+        left_out = span([summary.slices_left_out for summary in summaries])
+        title += f"; {left_out} slices of an incomplete chip left out"
+    return ResultTable(
+        title=f"{title}; horizon {span(horizons)} years",
+        caption=f"{CONFIDENCE:.0%} intervals over chips",
+        columns=(
+            *file_column(files),
+            names("case", "case", [summary.label for summary in summaries]),
+            numbers("slices_per_chip", "", [summary.slices_per_chip for summary in summaries]),
+            numbers("spare_slices", "", [summary.spare_slices for summary in summaries]),
+            numbers("chips", "", [summary.chips for summary in summaries]),
+            numbers("horizon_years", "", horizons),
+            ages(
+                "b10_life_years",
+                "B10 life\n[years]",
+                [s.b10_life_years for s in summaries],
+                horizons,
+                primary=True,
+            ),
+            ages(
+                "median_life_years",
+                "median life\n[years]",
+                [summary.median_life_years for summary in summaries],
+                horizons,
+                primary=True,
+            ),
+            estimates(
+                "censored_share",
+                "reach the\nhorizon",
+                [summary.censored_share for summary in summaries],
+                lambda share: percent(share.value),
+            ),
+            *causes_of_death([summary.end_cause_share for summary in summaries]),
+        ),
+    )

@@ -1,277 +1,197 @@
-"""The table of a comparison: two cases of a sweep die by die, and what one gains over the other."""
+"""The table of a comparison: a line for each quantity of two cases, and what one gains."""
 
-from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import xarray as xr
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
-from mcage.errors import UserError
-from mcage.report.cases import find_case, labels_of, lives_of
-from mcage.results.reader import open_results
-from mcage.stats.estimates import CONFIDENCE, Estimate, Floats
-from mcage.stats.paired import Outliving, PairedMeans, compare_means, outliving
-from mcage.stats.wording import DASH, with_bounds
-from mcage.sweep.variables import TRANSISTORS
+from mcage.report.comparison import Comparison
+from mcage.report.tables.table import (
+    Cell,
+    Column,
+    ResultTable,
+    estimates,
+    file_column,
+    names,
+    numbers,
+)
+from mcage.stats.estimates import CONFIDENCE, Estimate
+from mcage.stats.paired import ApartMeans, Outliving, PairedMeans
+from mcage.stats.wording import DASH, plus_minus, with_bounds
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Differences between two cases on the same dies.
-
-    Lives are compared on all dies. Quantities that only a working slice has are compared on the
-    dies that worked at all in both cases.
+class Line:
+    """A quantity under two cases.
 
     Parameters
     ----------
-    first, second : str
-        Labels of the cases.
-    instances : int
-        Dies.
-    horizon_years : float
-        End of the simulated time.
-    life_to_horizon_years : PairedMeans
-        Years lived up to the horizon; their mean is the restricted mean survival time (RMST).
-    outliving : Outliving
-        How often each case outlives the other.
-    max_dvth_mv : dict of str to PairedMeans
-        By transistor: largest threshold shift of the slice at the end of its life or at the
-        horizon, mV; at different ages where lives differ.
-    max_dvth_mv_at_equal_age : dict of str to PairedMeans
-        The same at the end of the last epoch that the die survives in both cases.
-    spill_rate : PairedMeans
-        Share of register writes that go to the LDS.
-    energy_saving_nominal : PairedMeans
-        Energy saved over a conventional slice at the technology's nominal Vdd, as a fraction of the
-        energy of that slice.
+    key, name : str
+        Its name for programs and for people, with the unit.
+    means : PairedMeans or ApartMeans
+        Its means.
+    scale : float
+        What the name's unit is made by, such as 100 for percent of a fraction.
     """
 
-    first: str
-    second: str
-    instances: int
-    horizon_years: float
-    life_to_horizon_years: PairedMeans
-    outliving: Outliving
-    max_dvth_mv: dict[str, PairedMeans]
-    max_dvth_mv_at_equal_age: dict[str, PairedMeans]
-    spill_rate: PairedMeans
-    energy_saving_nominal: PairedMeans
+    key: str
+    name: str
+    means: PairedMeans | ApartMeans
+    scale: float = 1.0
 
 
-def compare(results: xr.Dataset, first: str, second: str) -> Comparison:
-    """Compare two cases of a results file.
+@dataclass(frozen=True)
+class Pair:
+    """Two cases as lines of a table.
 
     Parameters
     ----------
-    results : xarray.Dataset
-        As `mcage.results.reader.open_results` returns it.
-    first, second : str
-        Cases: labels, or beginnings of labels that mean a single case each.
-
-    Raises
-    ------
-    UserError
-        A name means no case or several, or both mean the same.
+    case : str
+        What both are called; empty if the title says it.
+    lines : sequence of Line
+        Their quantities.
+    outliving : Outliving, optional
+        How often each outlives the other, where they have the same dies.
+    file : Path, optional
+        File of the second, where several files are compared with the first.
     """
-    labels = labels_of(results)
-    places = find_case(labels, first), find_case(labels, second)
-    if places[0] == places[1]:
-        raise UserError(f"{first!r} and {second!r} are both {labels[places[0]]!r}: two are needed")
-    case, other = (results.isel(case=place) for place in places)
-    return _compared(case, other)
+
+    case: str
+    lines: Sequence[Line]
+    outliving: Outliving | None = None
+    file: Path | None = None
 
 
-def _compared(case: xr.Dataset, other: xr.Dataset) -> Comparison:
-    """Compare two cases of the same dies and epochs."""
-    lives, other_lives = lives_of(case), lives_of(other)
-
-    def both(name: str) -> tuple[Floats, Floats]:
-        return case[name].values, other[name].values
-
-    ends = np.asarray(case["epoch_end_years"].values)
-    lived_under_both = np.minimum(lives.years, other_lives.years)
-    aged = [_at_age(dvth, ends, lived_under_both) for dvth in both("epoch_max_dvth_mv")]
-    dvth = both("max_dvth_mv")
-    return Comparison(
-        first=lives.label,
-        second=other_lives.label,
-        instances=lives.years.size,
-        horizon_years=lives.horizon_years,
-        life_to_horizon_years=compare_means(lives.years, other_lives.years),
-        outliving=outliving(lives.years, lives.died, other_lives.years, other_lives.died),
-        max_dvth_mv={
-            name: compare_means(dvth[0][:, i], dvth[1][:, i]) for i, name in enumerate(TRANSISTORS)
-        },
-        max_dvth_mv_at_equal_age={
-            name: compare_means(aged[0][:, i], aged[1][:, i]) for i, name in enumerate(TRANSISTORS)
-        },
-        spill_rate=compare_means(*both("spill_rate")),
-        energy_saving_nominal=compare_means(*both("energy_saving_nominal")),
-    )
-
-
-def compare_in_file(path: Path, first: str, second: str) -> Comparison:
-    """Compare two cases of a results file, as `compare`.
-
-    Raises
-    ------
-    UserError
-        Also if the file is missing, foreign, damaged or of a newer mcage.
-    """
-    with open_results(path) as results:
-        try:
-            return compare(results, first, second)
-        except UserError as error:
-            raise UserError(f"{path}: {error}") from error
-
-
-def compare_in_files(paths: Sequence[Path], first: str, second: str) -> Comparison:
-    """Compare two cases of several files on the dies that both files hold.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        Results files of sweeps.
-    first, second : str
-        Cases: labels or their beginnings, also after the name of a file, or that name alone if the
-        file has a single case.
-
-    Raises
-    ------
-    UserError
-        As `compare`; or the dies, epochs or horizons of the two are not the same, or a file cannot
-        be read.
-    """
-    with ExitStack() as files:
-        cases = [
-            (path, results.isel(case=place))
-            for path in paths
-            for results in (files.enter_context(open_results(path)),)
-            for place in range(results.sizes["case"])
-        ]
-        labels = [str(case["case"].item()) for _, case in cases]
-        names = [
-            label if labels.count(label) == 1 else f"{label} of {path}"
-            for label, (path, _) in zip(labels, cases, strict=True)
-        ]
-        places = [_find(paths, cases, names, name) for name in (first, second)]
-        if places[0] == places[1]:
-            raise UserError(
-                f"{first!r} and {second!r} are both {names[places[0]]!r}: two are needed"
-            )
-        (path, case), (other_path, other) = (cases[place] for place in places)
-        if path != other_path:
-            _require_same_dies(path, case, other_path, other)
-            common, *indices = np.intersect1d(
-                case["instance"], other["instance"], assume_unique=True, return_indices=True
-            )
-            if not common.size:
-                raise UserError(f"{path} and {other_path} hold no instance in common")
-            case, other = (
-                each.isel(instance=index)
-                for each, index in zip((case, other), indices, strict=True)
-            )
-        compared = _compared(case, other)
-    return replace(compared, first=names[places[0]], second=names[places[1]])
-
-
-def _find(
-    paths: Sequence[Path], cases: Sequence[tuple[Path, xr.Dataset]], names: Sequence[str], name: str
-) -> int:
-    """Place of the case that a name means, of which the file may be the first word."""
-    if any(f"{name} ".startswith(f"{path} ") for path in paths):
-        return find_case([f"{path} {case['case'].item()}" for path, case in cases], name)
-    return find_case(names, name)
-
-
-def _require_same_dies(path: Path, case: xr.Dataset, other_path: Path, other: xr.Dataset) -> None:
-    """Refuse cases of which an instance of the same id is not the same die at the same ages."""
-    seeds = case.attrs["seed"], other.attrs["seed"]
-    if seeds[0] != seeds[1]:
-        raise UserError(
-            f"{path} has seed {seeds[0]} and {other_path} seed {seeds[1]}: their dies differ, and "
-            "cannot be compared die by die"
-        )
-    if not np.array_equal(case["epoch_end_years"], other["epoch_end_years"]):
-        raise UserError(
-            f"{path} and {other_path} have different epochs: compare sweeps of the same horizon, "
-            "epochs and workload periods"
-        )
-
-
-def _at_age(epoch_values: Floats, ends_years: Floats, age_years: Floats) -> Floats:
-    """Values at the last end of an epoch that is not after an age: [instance, transistor].
-
-    NaN where no epoch ends before.
-    """
-    epoch = np.searchsorted(ends_years, age_years, side="right") - 1
-    values: Floats = epoch_values[np.arange(epoch.size), np.maximum(epoch, 0)]
-    return np.where(epoch[:, None] >= 0, values, np.nan)
-
-
-def print_comparison(comparison: Comparison, console: Console) -> None:
-    """Print a line for each quantity, and how often each case outlives the other."""
-    table = Table(
-        title=f"A: {comparison.first}\nB: {comparison.second}\n"
-        f"{comparison.instances} dies, horizon {comparison.horizon_years:g} years",
-        caption=f"{CONFIDENCE:.0%} intervals, die by die; dVth, spill rate, energy: on dies that "
-        "worked at all under A and B; common dies: as many times more dies would be needed if A "
-        "and B had dies of their own",
-        box=box.SIMPLE_HEAD,
-    )
-    table.add_column("mean over dies")
-    for heading in ("dies", "A", "B", "A - B", "A / B", "common dies"):
-        table.add_column(heading, justify="right")
-    for name, means, scale in _rows(comparison):
-        gain = means.variance_reduction
-        table.add_row(
-            name,
-            str(means.dies),
-            with_bounds(means.first, scale),
-            with_bounds(means.second, scale),
-            with_bounds(means.difference, scale),
-            with_bounds(means.ratio),
-            DASH if np.isnan(gain) else f"× {gain:.3g}",
-        )
-    console.print(table)
-
-    lives = comparison.outliving
-    shares = Table(box=box.SIMPLE_HEAD)
-    shares.add_column("share of the dies")
-    shares.add_column("[%]", justify="right")
-    for name, share in (
-        ("A lives longer", lives.first),
-        ("B lives longer", lives.second),
-        ("dead at the same age", lives.together),
-        ("both reach the horizon", lives.unknown),
-    ):
-        shares.add_row(name, with_bounds(share, 100.0))
-    console.print(shares)
-    console.print(_sign_test(lives), markup=False, highlight=False)
-
-
-def _rows(comparison: Comparison) -> list[tuple[str, PairedMeans, float]]:
+def lines_of(comparison: Comparison) -> list[Line]:
+    """Quantities of two cases of sweeps."""
     ends = comparison.max_dvth_mv.items()
     aged = comparison.max_dvth_mv_at_equal_age.items()
+    rmst, saving = comparison.life_to_horizon_years, comparison.energy_saving_nominal
     return [
-        ("RMST up to the horizon [years]", comparison.life_to_horizon_years, 1.0),
-        *((f"dVth {name} at the end of life [mV]", means, 1.0) for name, means in ends),
-        *((f"dVth {name} at equal age [mV]", means, 1.0) for name, means in aged),
-        ("spill rate [%]", comparison.spill_rate, 100.0),
-        ("energy saving vs. nominal Vdd [%]", comparison.energy_saving_nominal, 100.0),
+        Line("life_to_horizon_years", "RMST up to the horizon [years]", rmst),
+        *(
+            Line(f"max_dvth_{name.lower()}_mv", f"dVth {name} at the end of life [mV]", means)
+            for name, means in ends
+        ),
+        *(
+            Line(
+                f"max_dvth_{name.lower()}_mv_at_equal_age", f"dVth {name} at equal age [mV]", means
+            )
+            for name, means in aged
+        ),
+        Line("spill_rate", "spill rate [%]", comparison.spill_rate, 100.0),
+        Line("energy_saving_nominal", "energy saving vs. nominal Vdd [%]", saving, 100.0),
     ]
 
 
-def _sign_test(lives: Outliving) -> str:
-    share: Estimate = lives.first_of_decided
-    if np.isnan(share.value):
-        return "No die tells which lives longer."
+def table_of(comparison: Comparison) -> ResultTable:
+    """Table of two cases of sweeps: a line for each quantity, and how often each outlives."""
+    return pairs_table(
+        f"A: {comparison.first}\nB: {comparison.second}\n"
+        f"{comparison.instances} dies, horizon {comparison.horizon_years:g} years",
+        [Pair("", lines_of(comparison), comparison.outliving)],
+        "dVth, spill rate, energy: on dies that worked at all under A and B",
+    )
+
+
+def pairs_table(title: str, pairs: Sequence[Pair], note: str = "") -> ResultTable:
+    """Table with a line for each quantity of some pairs of cases.
+
+    Parameters
+    ----------
+    title : str
+        What A and B are.
+    pairs : sequence of Pair
+        Pairs that have a line at least.
+    note : str
+        What must be known of the quantities.
+    """
+    lines = [(pair, line) for pair in pairs for line in pair.lines]
+    caption = f"{CONFIDENCE:.0%} intervals"
+    if any(isinstance(line.means, PairedMeans) for _, line in lines):
+        caption += (
+            ", die by die; common dies: as many times more dies would be needed if A and B had "
+            "dies of their own"
+        )
+    of_lives = [pair for pair in pairs if pair.outliving is not None]
+    return ResultTable(
+        title=title,
+        caption=f"{caption}; {note}" if note else caption,
+        columns=(
+            *_columns_of([pair for pair, _ in lines]),
+            names("quantity", "mean over dies", [line.name for _, line in lines]),
+            Column("dies", "dies", tuple(_dies(line.means) for _, line in lines)),
+            *(
+                _column(key, heading, [line for _, line in lines], plus_minus)
+                for key, heading in (("a", "A"), ("b", "B"), ("difference", "A - B"))
+            ),
+            _column("ratio", "A / B", [line for _, line in lines], with_bounds),
+            Column(
+                "variance_reduction",
+                "common\ndies",
+                tuple(_gain(line.means) for _, line in lines),
+            ),
+        ),
+        below=(_lives_table(of_lives),) if of_lives else (),
+    )
+
+
+def _columns_of(pairs: Sequence[Pair]) -> tuple[Column, ...]:
+    """Columns that say which pair a line is of, if there are several pairs."""
+    files = [pair.file for pair in pairs if pair.file is not None]
+    labels = [pair.case for pair in pairs]
     return (
-        f"Of the dies on which one lives longer, it is A on {with_bounds(share, 100.0)} %; "
-        f"sign test p = {lives.p_value:.2g}."
+        *(file_column(files) if len(set(files)) > 1 else ()),
+        *((names("case", "case", labels, groups=True),) if any(labels) else ()),
+    )
+
+
+def _column(
+    key: str, heading: str, lines: Sequence[Line], write: Callable[[Estimate, float], str]
+) -> Column:
+    """Column of estimates, each in the unit of its line."""
+    attribute = {"a": "first", "b": "second"}.get(key, key)
+    cells = []
+    for line in lines:
+        estimate: Estimate = getattr(line.means, attribute)
+        scale = 1.0 if key == "ratio" else line.scale
+        cells.append(Cell(write(estimate, scale), *vars(estimate).values()))
+    return Column(key, heading, tuple(cells), primary=key != "ratio")
+
+
+def _dies(means: PairedMeans | ApartMeans) -> Cell:
+    if isinstance(means, PairedMeans):
+        return Cell(str(means.dies), means.dies)
+    text = f"{means.first_dies} and {means.second_dies}"
+    return Cell(text, text)
+
+
+def _gain(means: PairedMeans | ApartMeans) -> Cell:
+    if isinstance(means, ApartMeans) or np.isnan(means.variance_reduction):
+        return Cell(DASH, None)
+    return Cell(f"× {means.variance_reduction:.3g}", means.variance_reduction)
+
+
+def _lives_table(pairs: Sequence[Pair]) -> ResultTable:
+    """Table of how often each case outlives the other."""
+    lives = [pair.outliving for pair in pairs if pair.outliving is not None]
+
+    def shares(name: str, heading: str, *, primary: bool = False) -> Column:
+        values = [getattr(of, name) for of in lives]
+        return estimates(name, heading, values, lambda of: with_bounds(of, 100.0), primary=primary)
+
+    return ResultTable(
+        title="Share of the dies",
+        caption="p: sign test of the dies on which one lives longer; small if A and B can "
+        "hardly be equally good",
+        columns=(
+            *_columns_of(pairs),
+            shares("first", "A lives\nlonger [%]", primary=True),
+            shares("second", "B lives\nlonger [%]", primary=True),
+            shares("together", "dead at the\nsame age [%]"),
+            shares("unknown", "both reach the\nhorizon [%]"),
+            shares("first_of_decided", "A, where one\nlives longer [%]"),
+            numbers("p_value", "p", [of.p_value for of in lives], "{:.2g}".format, primary=True),
+        ),
     )

@@ -6,13 +6,20 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from mcage.errors import UserError
 from mcage.report.cases import lives_of
-from mcage.results.reader import open_results
+from mcage.report.selection import Condition, summarized
+from mcage.report.tables.table import (
+    Cell,
+    Column,
+    ResultTable,
+    ages,
+    estimates,
+    file_column,
+    names,
+    span,
+)
 from mcage.stats.estimates import CONFIDENCE, Estimate
 from mcage.stats.nested import (
     FEWEST_DRAWS,
@@ -21,7 +28,7 @@ from mcage.stats.nested import (
     quantile_by_draw,
     share_of_constants,
 )
-from mcage.stats.wording import DASH, life, percent, with_bounds
+from mcage.stats.wording import DASH, percent, with_bounds
 
 
 @dataclass(frozen=True)
@@ -91,25 +98,22 @@ def _summarize_case(case: xr.Dataset, draw: np.ndarray) -> DrawsSummary:
     )
 
 
-def summarize_draws_of_file(path: Path) -> list[DrawsSummary]:
-    """Summarize the cases of a results file.
+def summarize_draws_of_file(path: Path, where: Sequence[Condition] = ()) -> list[DrawsSummary]:
+    """Summarize the cases of a results file that fulfil all conditions.
 
     Raises
     ------
     UserError
-        As `summarize_draws`; or the file cannot be read.
+        As `summarize_draws` and `mcage.report.selection.summarized`.
     """
-    with open_results(path) as results:
-        try:
-            return summarize_draws(results)
-        except UserError as error:
-            raise UserError(f"{path}: {error}") from error
+    return summarized(path, summarize_draws, where)
 
 
-def print_draws(summaries: Sequence[DrawsSummary], console: Console) -> None:
-    """Print the table."""
+def table_of(summaries: Sequence[DrawsSummary], files: Sequence[Path] = ()) -> ResultTable:
+    """Table of the cases, of several files where their paths are given."""
     first = summaries[0]
-    each = first.instances / first.draws
+    horizons = [summary.horizon_years for summary in summaries]
+    per_draw = first.instances / first.draws
     caption = (
         f"lot: {CONFIDENCE:.0%} intervals, what another seed may change; constants: band in which "
         f"{CONFIDENCE:.0%} of further draws lie, without the lot\nshare: of the variance of life "
@@ -117,29 +121,57 @@ def print_draws(summaries: Sequence[DrawsSummary], console: Console) -> None:
     )
     if first.draws < FEWEST_DRAWS:
         caption += f"\nfewer than {FEWEST_DRAWS} draws give no band"
-    if each < 2:
+    if per_draw < 2:
         caption += "\nlot and constants cannot be told apart without two slices of a draw"
-    table = Table(
-        title=f"{first.draws} draws of constants, {each:.3g} slices of each\n"
-        f"horizon {first.horizon_years:g} years",
+    medians = [summary.median_life_years for summary in summaries]
+    return ResultTable(
+        title=f"{first.draws} draws of constants, {per_draw:.3g} slices of each, horizon "
+        f"{span(horizons)} years",
         caption=caption,
-        box=box.SIMPLE_HEAD,
+        columns=(
+            *file_column(files),
+            names("case", "case", [summary.label for summary in summaries]),
+            ages(
+                "median_life_years_lot",
+                "median life\n[years]\nlot",
+                [m.lot for m in medians],
+                horizons,
+            ),
+            Column(
+                "median_life_years_constants",
+                "median life\n[years]\nconstants",
+                tuple(
+                    Cell(_band(of.band, horizon), *vars(of.band).values())
+                    for of, horizon in zip(medians, horizons, strict=True)
+                ),
+            ),
+            *_means(
+                "life_to_horizon_years",
+                "life to horizon\n[years]",
+                [summary.life_to_horizon_years for summary in summaries],
+                primary=True,
+            ),
+            *_means("max_dvth_mv", "largest dVth\n[mV]", [s.max_dvth_mv for s in summaries]),
+            estimates(
+                "share_of_constants",
+                "share of\nconstants",
+                [summary.share_of_life for summary in summaries],
+                _share,
+                primary=True,
+            ),
+        ),
     )
-    table.add_column("case")
-    for quantity in ("median life\n[years]", "life to horizon\n[years]", "largest dVth\n[mV]"):
-        for part in ("lot", "constants"):
-            table.add_column(f"{quantity}\n{part}", justify="right")
-    table.add_column("share of\nconstants", justify="right")
-    for case in summaries:
-        horizon, means = case.horizon_years, (case.life_to_horizon_years, case.max_dvth_mv)
-        table.add_row(
-            case.label,
-            life(case.median_life_years.lot, horizon),
-            _band(case.median_life_years.band, horizon),
-            *(text for mean in means for text in (with_bounds(mean.lot), _band(mean.band))),
-            _share(case.share_of_life),
-        )
-    console.print(table)
+
+
+def _means(
+    key: str, heading: str, parts: Sequence[Decomposition], *, primary: bool = False
+) -> tuple[Column, Column]:
+    """Columns of a mean: of the lot, and of the constants."""
+    lots, bands = ([getattr(of, name) for of in parts] for name in ("lot", "band"))
+    return (
+        estimates(f"{key}_lot", f"{heading}\nlot", lots, with_bounds, primary=primary),
+        estimates(f"{key}_constants", f"{heading}\nconstants", bands, _band, primary=primary),
+    )
 
 
 def _band(band: Estimate, horizon_years: float = np.inf) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -12,6 +13,7 @@ from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
 from mcage.report.cases import CAUSES, Setting
 from mcage.report.recorded_spec import costs_of
+from mcage.report.selection import Condition, summarized
 from mcage.report.tables.table import (
     Column,
     ResultTable,
@@ -23,7 +25,6 @@ from mcage.report.tables.table import (
     remarks,
     span,
 )
-from mcage.results.reader import open_results
 from mcage.stats.estimates import CONFIDENCE, Estimate, mean, proportion
 from mcage.stats.survival import life_quantile
 from mcage.stats.wording import DASH, percent, plus_minus
@@ -159,19 +160,15 @@ def _summarize_case(case: xr.Dataset, nominal_vdd_volts: float) -> CaseSummary:
     )
 
 
-def summarize_file(path: Path) -> list[CaseSummary]:
-    """Summarize the cases of a results file.
+def summarize_file(path: Path, where: Sequence[Condition] = ()) -> list[CaseSummary]:
+    """Summarize the cases of a results file that fulfil all conditions.
 
     Raises
     ------
     UserError
-        The file is missing, foreign, damaged or of a newer mcage.
+        As `mcage.report.selection.summarized`.
     """
-    with open_results(path) as results:
-        try:
-            return summarize(results)
-        except UserError as error:
-            raise UserError(f"{path}: {error}") from error
+    return summarized(path, summarize, where)
 
 
 def table_of(summaries: Sequence[CaseSummary], files: Sequence[Path] = ()) -> ResultTable:
@@ -231,7 +228,7 @@ def _quantities(summaries: Sequence[CaseSummary], nominal_vdd: str) -> tuple[Col
     def in_percent(of: Estimate) -> str:
         return plus_minus(of, 100.0)
 
-    def of(name: str) -> list[Estimate]:
+    def of(name: str) -> list[Any]:
         return [getattr(summary, name) for summary in summaries]
 
     return (
@@ -272,19 +269,32 @@ def _quantities(summaries: Sequence[CaseSummary], nominal_vdd: str) -> tuple[Col
             in_percent,
             primary=True,
         ),
-        remarks("lives end by", [_causes(summary) for summary in summaries]),
+        *causes_of_death(of("end_cause_share")),
+    )
+
+
+def causes_of_death(shares: Sequence[dict[str, Estimate]]) -> tuple[Column, ...]:
+    """Columns of the causes of death: in words, and the share of each for programs.
+
+    Parameters
+    ----------
+    shares : sequence of dict of str to Estimate
+        For each line, the share of all lives by cause of death.
+    """
+    return (
+        remarks("lives end by", [_in_words(by_cause) for by_cause in shares]),
         *(
             estimates(
                 f"ended_by_{cause.replace(' ', '_')}",
                 "",
-                [s.end_cause_share[cause] for s in summaries],
-                share,
+                [by_cause[cause] for by_cause in shares],
+                lambda share: percent(share.value),
             )
             for cause in CAUSES.values()
         ),
     )
 
 
-def _causes(summary: CaseSummary) -> str:
-    causes = sorted(summary.end_cause_share.items(), key=lambda item: -item[1].value)
+def _in_words(shares: dict[str, Estimate]) -> str:
+    causes = sorted(shares.items(), key=lambda item: -item[1].value)
     return ", ".join(f"{name} {percent(s.value)}" for name, s in causes if s.value > 0) or DASH

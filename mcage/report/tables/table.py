@@ -4,12 +4,13 @@ import csv
 import io
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import starmap
 from pathlib import Path
 from typing import Literal
 
-from mcage.plain_text import visible
+from mcage.errors import UserError
+from mcage.plain_text import shown, visible
 from mcage.stats.estimates import Estimate
 from mcage.stats.wording import DASH, life
 
@@ -56,8 +57,9 @@ class Column:
     justify : str
         ``left`` or ``right``.
     groups : bool
-        Whether the column says what several lines have in common, such as their environment: a
-        narrow table says it once above these lines, and if all lines have it, in the title.
+        Whether the column says what several lines have in common, such as their environment. It is
+        said once above these lines where the table is narrow or begins with this column, and in
+        the title if all lines have it.
     """
 
     key: str
@@ -120,6 +122,51 @@ class ResultTable:
     def shown(self) -> tuple[Column, ...]:
         """Columns for people."""
         return tuple(column for column in self.columns if column.heading)
+
+
+def sorted_by(table: ResultTable, key: str) -> ResultTable:
+    """Table with its lines in the order of a column; unknown values come last.
+
+    Parameters
+    ----------
+    table : ResultTable
+        What is below it stays as it is.
+    key : str
+        Key of a column or its beginning, if only one key begins so; after a minus sign for falling
+        order.
+
+    Raises
+    ------
+    UserError
+        No column has this key, or several may be meant.
+    """
+    falling, name = key.startswith("-"), key.removeprefix("-")
+    columns = {column.key: column for column in table.columns if column.key}
+    meant = [name] if name in columns else [other for other in columns if other.startswith(name)]
+    if len(meant) != 1:
+        raise UserError(
+            f"--sort {shown(key)}: the table has {'several' if meant else 'no'} such columns; "
+            f"they are {', '.join(meant or columns)}"
+        )
+    values = [cell.value for cell in columns[meant[0]].cells]
+    known = [line for line, value in enumerate(values) if not _is_unknown(value)]
+    known.sort(key=lambda line: _rank(values[line]), reverse=falling)
+    order = known + [line for line, value in enumerate(values) if _is_unknown(value)]
+    return replace(
+        table,
+        columns=tuple(
+            replace(column, cells=tuple(column.cells[line] for line in order))
+            for column in table.columns
+        ),
+    )
+
+
+def _is_unknown(value: Number | str | None) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _rank(value: Number | str | None) -> tuple[str, Number]:
+    return (value.casefold(), 0) if isinstance(value, str) else ("", value or 0)
 
 
 def names(key: str, heading: str, texts: Sequence[str], *, groups: bool = False) -> Column:
@@ -187,7 +234,8 @@ def span(values: Sequence[Number]) -> str:
 
 def file_column(files: Sequence[Path]) -> tuple[Column, ...]:
     """Column that says of which file each line is; none if there is a single file."""
-    return (names("file", "file", [visible(str(path)) for path in files]),) if files else ()
+    texts = [visible(str(path)) for path in files]
+    return (names("file", "file", texts, groups=True),) if files else ()
 
 
 def csv_of(table: ResultTable) -> str:

@@ -1,11 +1,13 @@
 """Tables of results in a terminal: as many columns as fit, and never a part of a number."""
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import groupby, takewhile
 
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 
 from mcage.plain_text import visible_lines
@@ -24,7 +26,8 @@ TEXT_WIDTH = 80
 def print_table(table: ResultTable, console: Console, *, wide: bool = False) -> None:
     """Print a table and those below it, as the width of the console allows.
 
-    Columns are left out until the others fit, and the caption says which. Words of names are
+    Columns that group lines and come first, such as the case of several ages, stand above their
+    lines. Columns are left out until the others fit, and the caption says which. Words of names are
     wrapped rather than a number left out that matters. Where not even a single number has room,
     each line of the table becomes a list.
 
@@ -46,35 +49,64 @@ def print_table(table: ResultTable, console: Console, *, wide: bool = False) -> 
 def _print(table: ResultTable, console: Console, wide: bool) -> None:
     common = [column for column in table.shown if column.groups and _is_common(column)]
     columns = [column for column in table.shown if column not in common]
-    title = ", ".join([table.title, *(f"{column.name} {_first(column)}" for column in common)])
-    if wide or _width(columns) <= console.width:
-        room = max(_width(columns), min(console.width, TEXT_WIDTH))
-        _print_whole(title, _drawn(columns, wrapped=False), table.caption, console, room)
-        return
-    groups = [column for column in columns if column.groups]
-    chosen = _fitting([column for column in columns if column not in groups], groups, console.width)
+    title = ", ".join([table.title, *(f"{of.name} {of.cells[0].text}" for of in common)])
+    groups = list(takewhile(_groups_lines, columns))
+    chosen = columns[len(groups) :]
+    width = max(_width(chosen, groups), min(console.width, TEXT_WIDTH))
+    if not wide and width > console.width:
+        width = console.width
+        groups = [column for column in columns if column.groups]
+        chosen = _fitting([column for column in columns if not column.groups], groups, width)
     if not chosen:
-        console.print(title)
-        for line in range(table.lines):
-            for place, column in enumerate(columns):
-                text = f"{column.name}: {column.cells[line].text}"
-                console.print(text if not place else INDENT + text, soft_wrap=True)
-        console.print(table.caption)
+        _print_list(title, columns, table.caption, console)
         return
-    gone = [column.name for column in columns if column not in (*chosen, *groups)]
     caption = table.caption
-    if gone:
+    if gone := [column.name for column in columns if column not in (*chosen, *groups)]:
         caption += f"\nToo wide for this terminal: {', '.join(gone)}. --wide shows all columns."
-    _print_whole(title, _drawn(chosen, groups, wrapped=True), caption, console, console.width)
-
-
-def _print_whole(title: str, table: Table, caption: str, console: Console, width: int) -> None:
-    """Print a table between its title and its caption, on a console as wide as it needs."""
     before, console.width = console.width, width
     try:
-        console.print(title, table, "", caption, sep="\n")
+        console.print(title)
+        _print_lines(chosen, groups, console)
+        console.print("", caption, sep="\n")
     finally:
         console.width = before
+
+
+def _print_list(title: str, columns: Sequence[Column], caption: str, console: Console) -> None:
+    """Print each line of a table as lines of their own."""
+    console.print(title)
+    for line in range(len(columns[0].cells)):
+        for place, column in enumerate(columns):
+            text = f"{column.name}: {column.cells[line].text}"
+            console.print(INDENT + text if place else text, soft_wrap=True)
+    console.print(caption)
+
+
+def _print_lines(columns: Sequence[Column], groups: Sequence[Column], console: Console) -> None:
+    """Print headings and lines; the name of each group of lines stands above them."""
+    widths = _widths(columns, console.width - len(INDENT) * bool(groups))
+
+    def drawn(lines: Iterable[int], *, headings: bool) -> Padding:
+        table = Table(
+            box=box.SIMPLE_HEAD,
+            padding=(0, GAP - 1, 0, 0),
+            pad_edge=False,
+            show_edge=False,
+            show_header=headings,
+        )
+        for column, width in zip(columns, widths, strict=True):
+            table.add_column(visible_lines(column.heading), justify=column.justify, width=width)
+        for line in lines:
+            table.add_row(*(column.cells[line].text for column in columns))
+        return Padding(table, (0, 0, 0, len(INDENT) * bool(groups)), expand=False)
+
+    all_lines = range(len(columns[0].cells))
+    if not groups:
+        console.print(drawn(all_lines, headings=True))
+        return
+    console.print(drawn((), headings=True))
+    for number, (name, lines) in enumerate(groupby(all_lines, partial(_group, groups))):
+        console.print(*[""] * bool(number), name, drawn(lines, headings=False), sep="\n")
 
 
 def _fitting(columns: list[Column], groups: list[Column], width: int) -> list[Column]:
@@ -82,76 +114,64 @@ def _fitting(columns: list[Column], groups: list[Column], width: int) -> list[Co
 
     Without any number there is no table.
     """
-    chosen = [column for column in columns if column.primary]
-    while chosen and _narrowest(chosen, groups) > width:
+    primary = [column for column in columns if column.primary]
+    chosen = list(primary)
+    while chosen and _width(chosen, groups, narrowest=True) > width:
         chosen.pop()
     if all(column.justify == "left" for column in chosen):
         return []
-    for column in columns:
+    for column in columns if chosen == primary else ():
         more = [other for other in columns if other in chosen or other is column]
         if _width(more, groups) <= width:
             chosen = more
     return chosen
 
 
-def _drawn(columns: Sequence[Column], groups: Sequence[Column] = (), *, wrapped: bool) -> Table:
-    """Table of some columns; groups of lines have a heading of their own."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    for column in columns:
-        wraps = wrapped and column.justify == "left"
-        table.add_column(
-            visible_lines(column.heading),
-            justify=column.justify,
-            min_width=_longest_word([column]) if wraps else _width([column]),
-            no_wrap=not wraps,
-        )
-    for group, lines in groupby(range(len(columns[0].cells)), lambda line: _group(groups, line)):
-        if groups:
-            table.add_row(group)
-        for line in lines:
-            first, *others = (column.cells[line].text for column in columns)
-            table.add_row(INDENT + first if groups else first, *others)
-        if groups:
-            table.add_section()
-    return table
-
-
 def _group(groups: Sequence[Column], line: int) -> str:
-    return "\n".join(column.cells[line].text for column in groups)
+    return ", ".join(column.cells[line].text for column in groups)
+
+
+def _groups_lines(column: Column) -> bool:
+    """Whether there are fewer groups of lines than lines."""
+    return column.groups and len(list(groupby(column.cells))) < len(column.cells)
 
 
 def _is_common(column: Column) -> bool:
     return len({cell.text for cell in column.cells}) == 1
 
 
-def _first(column: Column) -> str:
-    return column.cells[0].text
+def _widths(columns: Sequence[Column], room: int) -> list[int]:
+    """Width of each column: that of its longest line, or less where words can be wrapped."""
+    widths = [_natural(column) for column in columns]
+    least = [_least(column) for column in columns]
+    while sum(widths) + GAP * (len(widths) - 1) > room:
+        place = max(range(len(widths)), key=lambda of: (widths[of] > least[of], widths[of]))
+        if widths[place] == least[place]:
+            break
+        widths[place] -= 1
+    return widths
+
+
+def _width(
+    columns: Sequence[Column], groups: Sequence[Column] = (), *, narrowest: bool = False
+) -> int:
+    """Width of a table in which no line is wrapped, or at most words are."""
+    widths = [(_least if narrowest else _natural)(column) for column in columns]
+    return sum(widths) + GAP * (len(widths) - 1) + len(INDENT) * bool(groups)
+
+
+def _natural(column: Column) -> int:
+    return max(cell_len(line) for line in _lines(column))
+
+
+def _least(column: Column) -> int:
+    """Width that a column needs: words of texts may be wrapped, numbers not."""
+    if column.justify == "right":
+        return _natural(column)
+    words = (word for line in _lines(column) for word in line.split())
+    return max(map(cell_len, words), default=0)
 
 
 def _lines(column: Column) -> Iterator[str]:
     for text in (column.heading, *(cell.text for cell in column.cells)):
         yield from visible_lines(text).split("\n")
-
-
-def _width(columns: Sequence[Column], groups: Sequence[Column] = ()) -> int:
-    """Width in which no line of a cell is wrapped."""
-    widths = [max(map(cell_len, _lines(column))) for column in columns]
-    if groups and widths:
-        widths[0] = max(widths[0] + len(INDENT), *(_width([group]) for group in groups))
-    return sum(widths) + GAP * (len(widths) - 1)
-
-
-def _narrowest(columns: Sequence[Column], groups: Sequence[Column]) -> int:
-    """Width in which at most words are wrapped."""
-    widths = [
-        _longest_word([column]) if column.justify == "left" else _width([column])
-        for column in columns
-    ]
-    if groups and widths:
-        widths[0] = max(widths[0] + len(INDENT), _longest_word(groups))
-    return sum(widths) + GAP * (len(widths) - 1)
-
-
-def _longest_word(columns: Sequence[Column]) -> int:
-    words = (word for column in columns for line in _lines(column) for word in line.split())
-    return max(map(cell_len, words), default=0)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import xarray as xr
 
+from mcage.report.selection import Condition, selected
 from mcage.report.tables.table import (
     ResultTable,
     ages,
@@ -19,6 +20,9 @@ from mcage.results.reader import open_results
 from mcage.stats.estimates import CONFIDENCE, Estimate, mean
 from mcage.stats.survival import life_quantile
 from mcage.stats.wording import plus_minus
+
+KEYS = ("policy", "technique")
+"""What lines are selected by."""
 
 
 @dataclass(frozen=True)
@@ -105,16 +109,16 @@ def summarize(results: xr.Dataset) -> list[BothSummary]:
     ]
 
 
-def summarize_file(path: Path) -> list[BothSummary]:
-    """Summarize the policies and techniques of a results file, as `summarize`.
+def summarize_file(path: Path, where: Sequence[Condition] = ()) -> list[BothSummary]:
+    """Summaries of the policies and techniques that fulfil all conditions, in the file's order.
 
     Raises
     ------
     UserError
-        The file is missing, foreign, damaged or of a newer mcage.
+        The file is missing, foreign, damaged or of a newer mcage; or nothing fulfils them.
     """
     with open_results(path) as results:
-        return summarize(results)
+        return selected(summarize(results), where, KEYS, path)
 
 
 def table_of(summaries: Sequence[BothSummary], files: Sequence[Path] = ()) -> ResultTable:

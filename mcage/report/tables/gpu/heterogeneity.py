@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mcage.report.selection import Condition, selected
 from mcage.report.tables.table import (
     Column,
     ResultTable,
@@ -22,6 +23,9 @@ from mcage.report.tables.table import (
 from mcage.results.reader import open_results
 from mcage.stats.estimates import CONFIDENCE, Estimate, mean, proportion
 from mcage.stats.wording import plus_minus, with_bounds
+
+KEYS = ("reading", "design")
+"""What lines are selected by."""
 
 FIELDS = ("swapped", "common")
 FILLS = ("ignored", "counted")
@@ -121,16 +125,23 @@ def summarize(results: xr.Dataset) -> list[ReadingSummary]:
     ]
 
 
-def summarize_file(path: Path) -> list[ReadingSummary]:
-    """Summarize the readings of a results file, as `summarize`.
+def summarize_file(path: Path, where: Sequence[Condition] = ()) -> list[ReadingSummary]:
+    """Summaries of the readings and designs that fulfil all conditions, in the order of the file.
 
     Raises
     ------
     UserError
-        The file is missing, foreign, damaged or of a newer mcage.
+        The file is missing, foreign, damaged or of a newer mcage; or nothing fulfils them.
     """
     with open_results(path) as results:
-        return summarize(results)
+        readings = summarize(results)
+    rows = [row for reading in readings for row in reading.designs]
+    wanted = selected(rows, where, KEYS, path)
+    of_readings = [
+        replace(reading, designs=[row for row in reading.designs if row in wanted])
+        for reading in readings
+    ]
+    return [reading for reading in of_readings if reading.designs]
 
 
 def _summarize(results: xr.Dataset, reading: str) -> ReadingSummary:

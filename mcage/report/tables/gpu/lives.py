@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
+from mcage.report.selection import Condition, selected
 from mcage.report.tables.table import (
     ResultTable,
     ages,
@@ -22,6 +23,9 @@ from mcage.stats.survival import life_quantile
 from mcage.stats.wording import plus_minus, with_bounds
 
 HIGH_QUANTILE = 0.99
+
+KEYS = ("policy",)
+"""What lines are selected by."""
 
 
 @dataclass(frozen=True)
@@ -94,16 +98,16 @@ def summarize(results: xr.Dataset) -> list[GpuSummary]:
     return summaries
 
 
-def summarize_file(path: Path) -> list[GpuSummary]:
-    """Summarize the policies of a results file, as `summarize`.
+def summarize_file(path: Path, where: Sequence[Condition] = ()) -> list[GpuSummary]:
+    """Summaries of the policies that fulfil all conditions, in the order of the file.
 
     Raises
     ------
     UserError
-        The file is missing, foreign, damaged or of a newer mcage.
+        The file is missing, foreign, damaged or of a newer mcage; or nothing fulfils them.
     """
     with open_results(path) as results:
-        return summarize(results)
+        return selected(summarize(results), where, KEYS, path)
 
 
 def table_of(summaries: Sequence[GpuSummary], files: Sequence[Path] = ()) -> ResultTable:

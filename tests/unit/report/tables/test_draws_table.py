@@ -9,7 +9,8 @@ import xarray as xr
 
 from mcage.errors import UserError
 from mcage.report.console import PlainConsole
-from mcage.report.tables.draws import print_draws, summarize_draws
+from mcage.report.tables.draws import summarize_draws, table_of
+from mcage.report.tables.terminal import print_table
 
 HORIZON = 10.0
 
@@ -35,7 +36,7 @@ def results_of(draws, slices):
 
 def shown(results):
     out = io.StringIO()
-    print_draws(summarize_draws(results), PlainConsole(file=out, width=200))
+    print_table(table_of(summarize_draws(results)), PlainConsole(file=out, width=200))
     return out.getvalue()
 
 

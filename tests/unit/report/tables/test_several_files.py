@@ -70,6 +70,9 @@ def test_the_table_names_the_files(files, monkeypatch):
         ["1.h5", "rrcd", "nominal"],
         ["2.h5", "rrcd", "dvfs"],
     ]
+    causes = show("0.h5", "1.h5", "--causes").stdout.splitlines()
+    for file, label in (("0.h5", "baseline nominal"), ("1.h5", "rrcd nominal")):
+        assert any(line.startswith(f"{file}, {label}") for line in causes)
     assert "30 instances per case, horizon 10 years" in printed
 
 
@@ -134,7 +137,7 @@ def test_what_cannot_be_put_together_is_refused(files, tmp_path):
     edges = tuple(2 * edge for edge in fake_campaign.CAMPAIGN.epoch_edges_years)
     longer = write(tmp_path / "longer.h5", [RRCD], epoch_edges_years=edges)
     refused("have different epochs", baseline, longer, "--compare", "baseline", "rrcd")
-    refused(r"--fit is for one file: leave out .*2?1\.h5", baseline, rrcd, "--fit")
+    refused(r"--figure is for one file: leave out .*1\.h5", baseline, rrcd, "--figure", "x.png")
     refused("two are needed", baseline, rrcd, "--compare", "rrcd", "rrcd")
     refused("no case 'x'", baseline, rrcd, "--compare", "rrcd", "x")
 
@@ -147,8 +150,8 @@ def test_files_of_other_studies(tmp_path):
     )
     listed = json.loads(show(pi, more, "--json").stdout)
     assert [(row["file"], row["instances"]) for row in listed] == [(str(pi), 20), (str(more), 40)]
-    printed = show(pi, more).stdout
-    assert printed.index(f"{pi}:") < printed.index(f"{more}:")
+    printed = show(pi, more, "--csv").stdout.splitlines()
+    assert [line.split(",")[0] for line in printed] == ["file", str(pi), str(more)]
     sweep = run_campaign(
         Study(fake_campaign.campaign(instances=6), fake_campaign.compute), tmp_path / "s.h5", 9
     )
