@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from typing import overload
 
 import pandas as pd
 import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from mcage.analysis import frames
+from mcage.analysis import frames, plots
 from mcage.analysis.cube import cube_of
 from mcage.analysis.grid import (
     GridCase,
@@ -263,6 +266,82 @@ class Analysis:
             There is no such variable, or the number is not positive.
         """
         return parts_of_lives(self._results, variables, instances)
+
+    # ---- figures ---------------------------------------------------------------------------
+
+    @overload
+    def plot_survival(self, axes: None = None, width_mm: float = ...) -> Figure: ...
+    @overload
+    def plot_survival(self, axes: Axes, width_mm: float = ...) -> Axes: ...
+    def plot_survival(self, axes: Axes | None = None, width_mm: float = 180.0) -> Figure | Axes:
+        """Share of the slices that still work, against age: the figure of `mcage report`.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes, optional
+            Axes to draw the cases of one environment, scenario and Vdd on; by default a figure
+            with a panel for each of these, numbers at risk and notes.
+        width_mm : float
+            Width of that figure: 85 for a column of a paper, 180 for a page.
+
+        Returns
+        -------
+        matplotlib.figure.Figure or matplotlib.axes.Axes
+            The figure, or the axes; ``axes.legend()`` names the techniques. Axes say neither the
+            population nor which cases have no curve: say so beside them.
+
+        Raises
+        ------
+        UserError
+            These are not results of a sweep, there is nothing to draw, or axes or a page cannot
+            hold all cases.
+        """
+        return plots.draw_survival(self._results, axes, width_mm)
+
+    @overload
+    def plot_dvth(
+        self, what: plots.Shift = ..., axes: None = None, width_mm: float = ...
+    ) -> Figure: ...
+    @overload
+    def plot_dvth(self, what: plots.Shift, axes: Axes, width_mm: float = ...) -> Axes: ...
+    def plot_dvth(
+        self, what: plots.Shift = "worst", axes: Axes | None = None, width_mm: float = 180.0
+    ) -> Figure | Axes:
+        """Threshold shifts: a figure of `mcage report`.
+
+        Parameters
+        ----------
+        what : {'worst', 'cells', 'age'}
+            Histograms of the worst cell of each slice, or of sampled cells; or how the shift of
+            the worst cell grows with age.
+        axes, width_mm
+            As of `plot_survival`.
+
+        Raises
+        ------
+        UserError
+            As `plot_survival`.
+        """
+        return plots.draw_shifts(self._results, what, axes, width_mm)
+
+    @overload
+    def plot_pareto(self, axes: None = None, width_mm: float = ...) -> Figure: ...
+    @overload
+    def plot_pareto(self, axes: Axes, width_mm: float = ...) -> Axes: ...
+    def plot_pareto(self, axes: Axes | None = None, width_mm: float = 180.0) -> Figure | Axes:
+        """Energy saved against mean life, with the cases that no other one beats in both.
+
+        Parameters
+        ----------
+        axes, width_mm
+            As of `plot_survival`; axes hold the cases of one scenario.
+
+        Raises
+        ------
+        UserError
+            As `plot_survival`.
+        """
+        return plots.draw_pareto(self._results, axes, width_mm)
 
     def _case(self, name: str) -> GridCase:
         cases = list(cases_of(self._results))

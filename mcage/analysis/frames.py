@@ -7,7 +7,14 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from mcage.analysis.grid import ages_of, cases_of, causes_in, header_of, lives_in, study_of
+from mcage.analysis.grid import (
+    ages_of,
+    cases_of,
+    causes_in,
+    header_of,
+    lives_in,
+    whole_histogram,
+)
 from mcage.errors import UserError
 from mcage.report.tables.table import ResultTable
 from mcage.stats.competing_risks import cumulative_incidence
@@ -144,17 +151,9 @@ def histogram_frame(results: xr.Dataset) -> pd.DataFrame:
     Raises
     ------
     UserError
-        There is no histogram, or instances have been selected, of which it does not know.
+        As `mcage.analysis.grid.whole_histogram`.
     """
-    name = "dvth_histogram"
-    if name not in results:
-        raise UserError(f"there is no {name} in these results of the study {study_of(results)!r}")
-    of_all, left = header_of(results).holds, results.sizes.get("instance", 1)
-    if left != of_all:
-        raise UserError(
-            f"{name} counts cells of all {of_all:,} instances, and {left:,} are selected: take it "
-            "before you select instances"
-        )
+    name = str(whole_histogram(results).name)
 
     def counts(case: xr.Dataset) -> pd.DataFrame:
         tables = [

@@ -177,6 +177,26 @@ def lives_in(results: xr.Dataset) -> Iterator[tuple[GridCase, CaseLives]]:
         yield case, CaseLives(case.name, years, cause != EndCause.CENSORED, cause, horizon)
 
 
+def whole_histogram(results: xr.Dataset) -> xr.DataArray:
+    """The histogram of the shifts of sampled cells.
+
+    Raises
+    ------
+    UserError
+        There is none, or instances have been selected, of which it does not know.
+    """
+    name = "dvth_histogram"
+    if name not in results:
+        raise UserError(f"there is no {name} in these results of the study {study_of(results)!r}")
+    of_all, left = header_of(results).holds, results.sizes.get("instance", 1)
+    if left != of_all:
+        raise UserError(
+            f"{name} counts cells of all {of_all:,} instances, and {left:,} are selected: take it "
+            "before you select instances"
+        )
+    return results[name]
+
+
 def causes_in(results: xr.Dataset) -> dict[int, str]:
     """Names of the causes of death of a study by their numbers, without that of the censored."""
     described = results["end_cause"].attrs

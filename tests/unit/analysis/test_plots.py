@@ -1,0 +1,105 @@
+"""Figures from a dataset: whole, as in a report, and in axes of a user."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from gpu_cases import gating
+from result_files import write
+from tables import each
+
+import mcage
+from mcage.campaign.run import run_campaign
+from mcage.report.figures.survival import curve_of
+from mcage.stats.survival import CaseLives
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    path = tmp_path_factory.mktemp("results") / "r.h5"
+    write(path, (60,))
+    with mcage.open_results(path) as results:
+        yield results
+
+
+@pytest.fixture
+def axes():
+    figure, axes = plt.subplots()
+    yield axes
+    plt.close(figure)
+
+
+def words(figure):
+    return " ".join(" ".join(text.get_text() for text in figure.findobj(plt.Text)).split())
+
+
+def test_a_whole_figure_says_its_population(results):
+    figure = results.isel(instance=slice(0, 40)).mcage.plot_survival(width_mm=85.0)
+    assert figure.get_size_inches()[0] == pytest.approx(85 / 25.4)
+    said = words(figure)
+    for word in ("40 instances per case", "at risk", "nominal 1 V, common", "dvfs 0.8/0.419 V"):
+        assert word in said
+
+
+def test_axes_of_a_user_show_the_curves_of_the_report(results, axes):
+    nominal = results.sel(environment="nominal")
+    assert nominal.mcage.plot_survival(axes) is axes
+    names = [text.get_text() for text in axes.legend().get_texts()]
+    assert names == ["baseline", "rrcd"]
+    years = results["life_years"].values[0]
+    curve = curve_of(CaseLives("", years, years < 10, np.ones(60, int), 10.0))
+    (line,) = (line for line in axes.lines if line.get_gid() == "survival-1")
+    assert np.array_equal(line.get_ydata(), 100 * curve.alive)
+    assert axes.get_ylabel() == "slices that still work (% of all)"
+
+
+@each(
+    "draw, drawn",
+    [
+        (lambda r, a: r.sel(environment="nominal").mcage.plot_dvth("worst", a), 2),
+        (lambda r, a: r.sel(environment="nominal").mcage.plot_dvth("cells", a), 4),
+        (lambda r, a: r.sel(environment="nominal").mcage.plot_dvth("age", a), 2),
+        (lambda r, a: r.mcage.plot_pareto(a), 3),
+    ],
+)
+def test_every_figure_can_be_drawn_both_ways(results, draw, drawn):
+    figure, axes = plt.subplots()
+    try:
+        assert draw(results, axes) is axes
+        assert len(axes.legend().get_texts()) == drawn
+    finally:
+        plt.close(figure)
+
+
+def test_shifts_have_figures_of_their_own(results):
+    assert "the slice's worst cell (mV)" in words(results.mcage.plot_dvth())
+
+
+def test_energy_has_a_figure_of_its_own(results):
+    assert "60 instances per case" in words(results.mcage.plot_pareto())
+
+
+@each(
+    "draw, message",
+    [
+        (lambda r, a: r.mcage.plot_survival(a), "these cases are of 2 settings"),
+        (lambda r, a: r.mcage.plot_dvth("worst", a), "these cases are of 2 settings"),
+        (lambda r, a: r.mcage.plot_dvth("all"), "what = 'all': must be one of worst, cells, age"),
+        (lambda r, a: r.mcage.plot_pareto(width_mm=4), "width_mm = 4: must be 40 ... 1000 mm"),
+        (lambda r, a: r[["life_years"]].mcage.plot_survival(), "this figure needs end_cause"),
+        (lambda r, a: r.isel(instance=[3]).mcage.plot_dvth("cells"), "all 60 instances, and 1"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said(results, draw, message):
+    figure, axes = plt.subplots()
+    with pytest.raises(mcage.UserError, match=message):
+        draw(results, axes)
+    plt.close(figure)
+
+
+def test_figures_of_sweeps_are_of_sweeps(tmp_path):
+    run_campaign(gating(instances=2, policies=["default"]).study, tmp_path / "g.h5")
+    with (
+        mcage.open_results(tmp_path / "g.h5") as results,
+        pytest.raises(mcage.UserError, match="results of the study 'gpu-gating': mcage report"),
+    ):
+        results.mcage.plot_survival()
