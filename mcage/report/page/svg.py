@@ -148,7 +148,7 @@ def _references(root: ElementTree.Element) -> set[str]:
         for value in element.attrib.values():
             names |= set(_REFERENCE.findall(value))
         names.add(element.get(_LINK, "").removeprefix("#"))
-    return names
+    return names - {""}
 
 
 def _attribute(key: str, value: str, prefix: str, colours: set[str]) -> str:
@@ -176,7 +176,7 @@ def _path(description: str) -> str:
     if letters <= {"M", "L", "z"} and len(commands) > 3 * LONG_PATH:
         parts = (part for part in re.split(r"(?=M)", description) if part.strip())
         return "".join(map(_polygon, parts))
-    return _NUMBER.sub(_short, " ".join(commands))
+    return re.sub(r" ?([A-Za-z]) ?", r"\1", _NUMBER.sub(_short, " ".join(commands)))
 
 
 def _polygon(description: str) -> str:

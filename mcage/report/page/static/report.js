@@ -207,8 +207,14 @@ class Chart {
     return at.matrixTransform(this.svg.getScreenCTM().inverse());
   }
 
-  /** Show what is nearest to the pointer. */
+  /** Show what is nearest to the pointer; of an entry of the legend, all of its curves. */
   move(event) {
+    const entry = event.target.closest("[data-legend]");
+    if (entry) {
+      this.clear();
+      const named = (series) => series.label === entry.dataset.legend;
+      return this.light(...this.panels.flatMap((panel) => panel.series.filter(named)));
+    }
     const { x, y } = this.point(event);
     const inside = ({ box }) => x >= box[0] - 3 && x <= box[2] + 3 && y >= box[1] - 3 && y <= box[3] + 3;
     const panel = this.panels.findIndex(inside);
@@ -294,11 +300,13 @@ class Chart {
     this.say(`${head}: ${placed(panel.x, x)}, ${panel.y.label} ${written(value)}`);
   }
 
-  light(series) {
-    this.hot = series;
+  /** Let series stand out, or none. */
+  light(...series) {
+    const parts = series.flatMap((one) => one?.parts ?? []);
+    this.hot = series[0] ?? null;
     for (const part of this.svg.querySelectorAll(".hot")) part.classList.remove("hot");
-    this.svg.classList.toggle("lit", Boolean(series));
-    for (const part of series?.parts ?? []) part.classList.add("hot");
+    this.svg.classList.toggle("lit", parts.length > 0);
+    for (const part of parts) part.classList.add("hot");
   }
 
   cross(path) {
@@ -448,7 +456,7 @@ function written([value, lower, upper]) {
 function colourOf(part) {
   const shape = part.querySelector("path, use, rect, line, polygon") ?? part;
   const style = getComputedStyle(shape);
-  const plain = (colour) => colour && colour !== "none" && !/, 0\)$/.test(colour);
+  const plain = (colour) => colour && colour !== "none" && !/^rgba\(.*, 0\)$/.test(colour);
   return [style.stroke, style.fill].find(plain);
 }
 
