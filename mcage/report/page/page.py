@@ -205,6 +205,7 @@ def page_of(studies: Sequence[Study]) -> str:
         title=", ".join(source.name for source in sources),
         bibtex="\n\n".join([mcage_bibtex(), *papers]),
         style=Markup(_static("report.css")),
+        classes={name: rule for drawing in drawings for name, rule in drawing.styles.items()},
         dark=dark_colours(frozenset[str]().union(*(drawing.colours for drawing in drawings))),
         script=Markup(script),
         script_hash=_hash(script),

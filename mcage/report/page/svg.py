@@ -4,8 +4,9 @@ Matplotlib draws; what it writes is made smaller, every colour becomes a variabl
 may set, and every name becomes unique in the page.
 """
 
+import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
@@ -42,7 +43,8 @@ _COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 _POINT = re.compile(r"([ML]) (\S+) (\S+)")
-_FONT = re.compile(r"font: ([^;']*?)([\d.]+px)[^;]*")
+_FONT = re.compile(r"(.*?)([\d.]+px).*")
+_CIRCLE = re.compile(r"M[^MCz]*(?:C[^MCz]*){8}z")
 _LEGEND = "legend-entry-"
 
 
@@ -54,6 +56,8 @@ class PageFigure:
     ----------
     svg : str
         Markup.
+    styles : mapping of str to str
+        Declarations of its classes. A class of the same name is the same in all figures.
     colours : frozenset of str
         Colours in it, as rrggbb; the markup takes each from the variable ``--c-rrggbb``.
     panels : list of dict
@@ -62,6 +66,7 @@ class PageFigure:
     """
 
     svg: str
+    styles: Mapping[str, str]
     colours: frozenset[str]
     panels: list[dict[str, Any]]
 
@@ -83,13 +88,13 @@ def page_figure(figure: ReportFigure, prefix: str) -> PageFigure:
         figure.figure.savefig(stream, format="svg", metadata={"Date": None})
     root = ElementTree.fromstring(stream.getvalue())
     kept = {gid for panel in figure.panels for series in panel.series for gid in _names(series)}
-    colours: set[str] = set()
-    _simplify(root, prefix, kept, labels, colours)
+    markup = _Markup(root, prefix, kept, labels)
     for name in ("width", "height", "version"):
         root.attrib.pop(name, None)
     root.attrib |= {"role": "img", "aria-label": figure.alt}
     panels = [_panel(panel, figure.figure, prefix) for panel in figure.panels if panel.series]
-    return PageFigure(ElementTree.tostring(root, "unicode"), frozenset(colours), panels)
+    svg = ElementTree.tostring(root, "unicode")
+    return PageFigure(svg, markup.styles, frozenset(markup.colours), panels)
 
 
 def _names(series: Series) -> tuple[str, ...]:
@@ -113,32 +118,82 @@ def _mark_legends(figure: Figure) -> dict[str, str]:
 # ---- markup ---------------------------------------------------------------------------------
 
 
-def _simplify(
-    root: ElementTree.Element,
-    prefix: str,
-    kept: set[str],
-    labels: dict[str, str],
-    colours: set[str],
-) -> None:
-    """Shorten the markup in place, and collect its colours."""
-    referred = _references(root)
-    for parent in root.iter():
-        for child in list(parent):
-            if child.tag in (f"{_SVG}metadata", f"{_SVG}style"):
-                parent.remove(child)
-    for element in root.iter():
+class _Markup:
+    """Markup of a figure, which becomes shorter.
+
+    Parameters
+    ----------
+    root : Element
+        What Matplotlib has written.
+    prefix : str
+        What all names begin with.
+    kept : set of str
+        Names that stay, besides those that the markup refers to.
+    labels : mapping of str to str
+        Names of entries of legends, and what they stand for.
+    """
+
+    def __init__(
+        self,
+        root: ElementTree.Element,
+        prefix: str,
+        kept: set[str],
+        labels: Mapping[str, str],
+    ) -> None:
+        self.root = root
+        self.styles: dict[str, str] = {}
+        self.colours: set[str] = set()
+        self._prefix = prefix
+        self._labels = labels
+        self._kept = kept | _references(root)
+        for element in root.iter():
+            for child in list(element):
+                if child.tag in (f"{_SVG}metadata", f"{_SVG}style"):
+                    element.remove(child)
+        for element in root.iter():
+            self._shorten(element)
+        for pattern in root.iter("pattern"):
+            for path in pattern.iter("path"):
+                path.set("d", _CIRCLE.sub(_circle, path.get("d", "")))
+        _lift(root)
+
+    def _shorten(self, element: ElementTree.Element) -> None:
         element.tag = element.tag.removeprefix(_SVG)
         element.text, element.tail = (element.text or "").strip() or None, None
-        name = element.attrib.pop("id", "")
-        if name in labels:
-            element.set("data-legend", labels[name])
-        elif name in kept or name in referred:
-            element.set("id", f"{prefix}-{name}")
-        if link := element.attrib.pop(_LINK, ""):
-            element.set("href", f"#{prefix}-{link[1:]}" if link.startswith("#") else link)
-        for key, value in element.attrib.items():
-            if key not in ("data-legend", "href", "id"):
-                element.set(key, _attribute(key, value, prefix, colours))
+        given = dict(element.attrib)
+        element.attrib.clear()
+        name = given.pop("id", "")
+        if name in self._labels:
+            element.set("data-legend", self._labels[name])
+        elif name in self._kept:
+            element.set("id", f"{self._prefix}-{name}")
+        if link := given.pop(_LINK, ""):
+            element.set("href", f"#{self._prefix}-{link[1:]}" if link.startswith("#") else link)
+        if fill := given.pop("fill", ""):
+            given["style"] = f"fill: {fill}; {given.get('style', '')}"
+        for key, value in given.items():
+            value = _REFERENCE.sub(rf"url(#{self._prefix}-\1)", value)
+            if key == "style":
+                self._set_style(element, value)
+            elif key == "d":
+                element.set(key, _path(value))
+            elif key in ("x", "y", "width", "height", "transform", "points"):
+                if not value.startswith("rotate(-0 "):
+                    element.set(key, _NUMBER.sub(_short, value))
+            else:
+                element.set(key, value)
+
+    def _set_style(self, element: ElementTree.Element, style: str) -> None:
+        """Give a style the class of all that look alike; one that names other parts stays."""
+        style = ";".join(_declarations(style))
+        self.colours |= {colour[1:] for colour in _COLOUR.findall(style)}
+        style = _COLOUR.sub(lambda match: f"var(--c-{match[0][1:]},{match[0]})", style)
+        if "url(" in style:
+            element.set("style", style)
+            return
+        name = f"s{hashlib.blake2b(style.encode(), digest_size=4).hexdigest()}"
+        self.styles[name] = style
+        element.set("class", name)
 
 
 def _references(root: ElementTree.Element) -> set[str]:
@@ -151,18 +206,34 @@ def _references(root: ElementTree.Element) -> set[str]:
     return names - {""}
 
 
-def _attribute(key: str, value: str, prefix: str, colours: set[str]) -> str:
-    if key == "d":
-        return _path(value)
-    value = _REFERENCE.sub(rf"url(#{prefix}-\1)", value)
-    if key == "style":
-        value = _FONT.sub(r"font-size: \2", value) if "font: " in value else value
-        value = value.replace(": ", ":").replace("; ", ";")
-        colours |= {colour[1:] for colour in _COLOUR.findall(value)}
-        return _COLOUR.sub(lambda match: f"var(--c-{match[0][1:]},{match[0]})", value)
-    if key in ("x", "y", "width", "height", "transform", "points"):
-        return _NUMBER.sub(_short, value)
-    return value
+def _lift(element: ElementTree.Element) -> None:
+    """Put what lies in groups without a name in the place of these groups."""
+    children = []
+    for child in element:
+        _lift(child)
+        children += list(child) if child.tag == "g" and not child.attrib else [child]
+    element[:] = children
+
+
+def _declarations(style: str) -> Iterator[str]:
+    """Declarations of a style without the family of a font, which the page chooses."""
+    for declaration in filter(None, map(str.strip, style.split(";"))):
+        name, _, value = (part.strip() for part in declaration.partition(":"))
+        if name == "font" and (match := _FONT.fullmatch(value)):
+            if re.search("bold|[6-9]00", match[1]):
+                yield "font-weight:bold"
+            yield f"font-size:{match[2]}"
+        elif name != "font-family":
+            yield f"{name}:{value}"
+
+
+def _circle(match: re.Match[str]) -> str:
+    """A closed ring of curves as the circle that it is."""
+    numbers = np.array([float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", match[0])])
+    x, y = numbers[::2], numbers[1::2]
+    radius = (y.max() - y.min()) / 2
+    at = f"M{x.mean():.4g} {y.max():.4g}"
+    return f"{at}a{radius:.2g} {radius:.2g} 0 1 0 .01 0z"
 
 
 def _short(match: re.Match[str]) -> str:
@@ -262,10 +333,15 @@ def _category_names(axis: Axis) -> dict[str, str]:
 
 
 def _common_grid(series: tuple[Series, ...]) -> Floats:
-    """Where all step curves of a panel are known: at each step, or at even distances."""
-    steps = [one_of.x for one_of in series if one_of.kind == "step" and one_of.x.size]
+    """Where all step curves of a panel are known: at each step, or at even distances.
+
+    Without step curves, the places that all series share, if these are few; else none.
+    """
+    steps = [curve.x for curve in series if curve.kind == "step" and curve.x.size]
     if not steps:
-        return np.empty(0)
+        first = np.asarray(series[0].x, float)
+        shared = all(np.array_equal(curve.x, first) for curve in series)
+        return first if shared and first.size <= GRID else np.empty(0)
     places = np.unique(np.concatenate(steps))
     places = places[np.isfinite(places)]
     if places.size <= GRID:
@@ -291,7 +367,8 @@ def _series(series: Series, grid: Floats, prefix: str) -> dict[str, Any]:
                 known[name] = _numbers(at_grid)
         return known
     chosen = np.unique(np.linspace(0, series.x.size - 1, min(series.x.size, GRID)).astype(int))
-    known["x"] = _numbers(series.x[chosen])
+    if not np.array_equal(series.x, grid):
+        known["x"] = _numbers(series.x[chosen])
     for name, column in columns.items():
         if column is not None:
             known[name] = _numbers(np.asarray(column, float)[chosen])
