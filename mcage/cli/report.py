@@ -1,9 +1,17 @@
 """``mcage report``: figures, tables and a page of results files, in a folder."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+
+class Width(StrEnum):
+    """Width of the figures in mm: a column, or a page, of a paper."""
+
+    COLUMN = "85"
+    PAGE = "180"
 
 
 def report(
@@ -22,10 +30,17 @@ def report(
             "CSV. A report that is there already is replaced, and nothing else is.",
         ),
     ],
+    width: Annotated[
+        Width,
+        typer.Option(
+            metavar="MM",
+            help="Width of the figures in mm: 85, a column of a paper, or 180, its page.",
+        ),
+    ] = Width.PAGE,
 ) -> None:
     """Write a page with summary, table and figures that needs no network, and all figures."""
     from mcage.plain_text import visible
     from mcage.report.folder import PAGE, write_report
 
-    write_report(files, out)
+    write_report(files, out, float(width))
     typer.echo(visible(f"{out / PAGE} is the page; figures, numbers and specs lie beside it"))

@@ -46,13 +46,12 @@ CONTENTS = "contents.json"
 FILETYPE = "mcage report"
 TABLE = "table.csv"
 
-_, WIDTH_MM = WIDTHS_MM
 FORMATS = ("pdf", "png")
 
 _TEMPORARY = re.compile(r"\.mcage-(?P<destination>[0-9a-f]{12})-[0-9a-f]{16}\.report")
 
 
-def write_report(paths: Sequence[Path], folder: Path) -> None:
+def write_report(paths: Sequence[Path], folder: Path, width_mm: float = WIDTHS_MM[-1]) -> None:
     """Write the report of results files: a page, and its figures, tables and specs as files.
 
     Parameters
@@ -62,6 +61,8 @@ def write_report(paths: Sequence[Path], folder: Path) -> None:
     folder : Path
         A folder that is not there yet, is empty, or holds a report and nothing else; a report is
         replaced when the new one is complete.
+    width_mm : float
+        Width of the figures, one of `mcage.report.figures.style.WIDTHS_MM`.
 
     Raises
     ------
@@ -76,7 +77,7 @@ def write_report(paths: Sequence[Path], folder: Path) -> None:
         by_study: dict[str, list[Path]] = {}
         for path in paths:
             by_study.setdefault(headers[path].study, []).append(path)
-        report = _Report(place, headers, names)
+        report = _Report(place, headers, names, width_mm)
         studies = [report.study(together) for together in by_study.values()]
         (place / PAGE).write_text(page_of(studies), encoding="utf-8")
 
@@ -117,11 +118,18 @@ class _Report:
         Its results files.
     names : mapping of Path to str
         Name of each of them in the folder.
+    width_mm : float
+        Width of the figures.
     """
 
     def __init__(
-        self, place: Path, headers: Mapping[Path, Header], names: Mapping[Path, str]
+        self,
+        place: Path,
+        headers: Mapping[Path, Header],
+        names: Mapping[Path, str],
+        width_mm: float,
     ) -> None:
+        self._width_mm = width_mm
         self._place = place
         self._headers = headers
         self._names = names
@@ -193,7 +201,7 @@ class _Report:
         """Write the figures of a results file, and yield them for the page."""
         number = self._number(path)
         file = self._shown[path] if len(self._headers) > 1 else ""
-        for figure in figures_of(self._headers[path], results, WIDTH_MM):
+        for figure in figures_of(self._headers[path], results, self._width_mm):
             if isinstance(figure, AbsentFigure):
                 yield Shown(figure.name, figure.title, figure.reason, number, file)
                 continue

@@ -252,7 +252,7 @@ CELLS = Ridges(
     "and filled, T1 downwards and hatched. Each row is scaled to its largest bin from 1 mV on; "
     "the numbers beside it are the shares of T0 and of T1 below 1 mV, whose bars are cut.",
     x_label="threshold shift of a sampled cell (mV)",
-    y_label="share of the cells (scaled to the row's largest)",
+    y_label="% of the cells (scaled to the row's largest)",
     column="< 1 mV",
 )
 
@@ -264,7 +264,7 @@ SLICES = Ridges(
     "all. Each row is scaled to its largest bin; the number beside it is its median in mV. Ages "
     "differ where lives end early.",
     x_label="threshold shift of the slice's worst cell (mV)",
-    y_label="share of the slices (scaled to the row's largest)",
+    y_label="% of the slices (scaled to the row's largest)",
     column="median",
 )
 

@@ -25,6 +25,7 @@ from mcage.report.figures.style import in_style
 from mcage.stats.estimates import Floats
 
 POINTS_PER_INCH = 72
+NARROW_INCHES = 5.0
 GRID = 200
 """Ages at most at which a page knows the curves of a panel."""
 
@@ -63,12 +64,15 @@ class PageFigure:
     panels : list of dict
         Of each panel where its axes lie, their limits and labels, and the numbers of its series,
         as JSON; empty if the figure shows no series.
+    narrow : bool
+        Whether a phone shows all of it.
     """
 
     svg: str
     styles: Mapping[str, str]
     colours: frozenset[str]
     panels: list[dict[str, Any]]
+    narrow: bool
 
 
 @in_style
@@ -94,7 +98,8 @@ def page_figure(figure: ReportFigure, prefix: str) -> PageFigure:
     root.attrib |= {"role": "img", "aria-label": figure.alt}
     panels = [_panel(panel, figure.figure, prefix) for panel in figure.panels if panel.series]
     svg = ElementTree.tostring(root, "unicode")
-    return PageFigure(svg, markup.styles, frozenset(markup.colours), panels)
+    narrow = figure.figure.get_figwidth() < NARROW_INCHES
+    return PageFigure(svg, markup.styles, frozenset(markup.colours), panels, narrow)
 
 
 def _names(series: Series) -> tuple[str, ...]:
@@ -295,7 +300,7 @@ def _panel(panel: Panel, figure: Figure, prefix: str) -> dict[str, Any]:
     axes = panel.axes
     width, height = figure.get_size_inches() * POINTS_PER_INCH
     place = axes.get_position()
-    grid = _common_grid(panel.series)
+    grid = _common_grid(panel.series, axes.get_xscale() == "log")
     return {
         "title": panel.title,
         "box": [
@@ -332,7 +337,7 @@ def _category_names(axis: Axis) -> dict[str, str]:
     return {f"{at:g}": word for at, word in zip(axis.get_ticklocs(), words, strict=True)}
 
 
-def _common_grid(series: tuple[Series, ...]) -> Floats:
+def _common_grid(series: tuple[Series, ...], logarithmic: bool) -> Floats:
     """Where all step curves of a panel are known: at each step, or at even distances.
 
     Without step curves, the places that all series share, if these are few; else none.
@@ -346,7 +351,8 @@ def _common_grid(series: tuple[Series, ...]) -> Floats:
     places = places[np.isfinite(places)]
     if places.size <= GRID:
         return places
-    return np.linspace(places[0], places[-1], GRID + 1)
+    spaced = np.geomspace if logarithmic and places[0] > 0 else np.linspace
+    return spaced(places[0], places[-1], GRID + 1)
 
 
 def _series(series: Series, grid: Floats, prefix: str) -> dict[str, Any]:

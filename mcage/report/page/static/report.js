@@ -127,8 +127,11 @@ class Chart {
     this.panel = 0;
     this.left = new Set();
     for (const panel of panels) {
-      // Bars that lie: their names stand along the other axis.
-      panel.lies = Boolean(panel.y.names) && !panel.x.names;
+      // Bars in rows with names: they lie, or each row has its histogram.
+      const rows = Boolean(panel.y.names) && !panel.x.names;
+      const known = (series) => series.y.every((y) => y === null || String(y) in panel.y.names);
+      panel.lies = rows && panel.series.every(known);
+      panel.ridges = rows && !panel.lies;
       for (const series of panel.series) {
         series.parts = ["", "-band", "-marks"]
           .map((end) => document.getElementById(series.id + end))
@@ -220,10 +223,12 @@ class Chart {
     const panel = this.panels.findIndex(inside);
     if (panel < 0) return this.clear();
     this.panel = panel;
-    this.near(x, y);
+    const part = event.target.closest(".curve");
+    const bar = (series) => series.kind === "bars" && series.parts.includes(part);
+    this.near(x, y, part && this.panels[panel].series.find(bar));
   }
 
-  near(x, y) {
+  near(x, y, under) {
     const panel = this.panels[this.panel];
     const series = this.seen(panel);
     if (series.some((one) => one.kind === "points")) {
@@ -240,18 +245,17 @@ class Chart {
     }
     const name = panel.lies ? "y" : "x";
     const wanted = this.from(panel, name, panel.lies ? y : x);
-    const place = this.nearest(panel.places, wanted);
-    const hot = this.closest(panel, series, place, panel.lies ? x : y);
+    const far = (place) => Math.abs(this.at(panel, name, place) - this.at(panel, name, wanted));
+    const place = panel.places.reduce((a, b) => (far(b) < far(a) ? b : a), panel.places[0]);
+    const hot = under ?? this.closest(panel, series, place, panel.lies ? x : y);
     return this.show(panel, place, hot);
   }
 
-  nearest(places, wanted) {
-    let best = places[0];
-    for (const place of places) if (Math.abs(place - wanted) < Math.abs(best - wanted)) best = place;
-    return best;
-  }
-
   closest(panel, series, place, at) {
+    if (panel.ridges) {
+      const row = panel.y.names[String(Math.round(this.from(panel, "y", at)))];
+      return series.find((each) => each.label === row || each.label.startsWith(`${row} `)) ?? null;
+    }
     const name = panel.lies ? "x" : "y";
     let best = null;
     for (const each of series) {
@@ -276,13 +280,15 @@ class Chart {
       const value = this.value(panel, series, place);
       if (value) rows.push([series, value]);
     }
-    rows.sort((a, b) => (b[1][0] ?? -Infinity) - (a[1][0] ?? -Infinity));
+    if (rows.every(([series]) => series.kind !== "bars")) {
+      rows.sort((a, b) => (b[1][0] ?? -Infinity) - (a[1][0] ?? -Infinity));
+    }
     const axis = panel.lies ? panel.y : panel.x;
     const head = placed(axis, place);
     this.read(panel, head, rows, hot);
     const of = rows.find(([series]) => series === hot);
     this.say(of ? `${head}: ${hot.label} ${written(of[1])}` : head);
-    this.dot(of && panel, ...(panel.lies ? [of?.[1][0], place] : [place, of?.[1][0]]));
+    this.dot(of && hot.kind !== "bars" && panel, ...(panel.lies ? [of?.[1][0], place] : [place, of?.[1][0]]));
   }
 
   showPoint(panel, series, index) {
@@ -294,7 +300,7 @@ class Chart {
     const value = [y, series.lower?.[index], series.upper?.[index]];
     const head = series.case || series.label;
     this.read(panel, head, [], series, [
-      placed(panel.x, x),
+      `${panel.x.label}: ${said(panel.x, x)}`,
       `${panel.y.label}: ${panel.y.names ? said(panel.y, y) : written(value)}`,
     ]);
     this.say(`${head}: ${placed(panel.x, x)}, ${panel.y.label} ${written(value)}`);
@@ -327,6 +333,8 @@ class Chart {
   read(panel, head, rows, hot, lines = []) {
     this.box ??= made("div", "", this.plot, "readout");
     this.box.replaceChildren(made("strong", head));
+    const label = panel.lies ? panel.x.label : panel.y.label;
+    if (label && rows.length) made("small", label, this.box);
     this.box.hidden = false;
     for (const [series, value] of rows) {
       const line = made("p", "", this.box, series === hot ? "hot" : "");
@@ -335,7 +343,7 @@ class Chart {
       made("span", series.label, line);
       made("b", written(value), line);
     }
-    for (const line of lines) made("p", line, this.box);
+    for (const line of lines) made("div", line, this.box);
     const scale = this.svg.getBoundingClientRect().width / this.svg.viewBox.baseVal.width;
     const middle = (panel.box[0] + panel.box[2]) / 2;
     const at = lines.length || panel.lies
@@ -378,8 +386,8 @@ class Chart {
     }
     if (!series.length) return undefined;
     const hot = series.includes(this.hot) ? this.hot : series[0];
-    const along = panel.lies ? ["ArrowDown", "ArrowUp"] : ["ArrowLeft", "ArrowRight"];
-    const across = panel.lies ? ["ArrowLeft", "ArrowRight"] : ["ArrowDown", "ArrowUp"];
+    const along = panel.lies ? ["ArrowUp", "ArrowDown"] : ["ArrowLeft", "ArrowRight"];
+    const across = panel.lies ? ["ArrowRight", "ArrowLeft"] : ["ArrowDown", "ArrowUp"];
     const sideways = along.indexOf(event.key);
     const upwards = across.indexOf(event.key);
     if (points) {
@@ -390,6 +398,9 @@ class Chart {
         return this.showPoint(panel, hot, (this.place + (sideways ? 1 : -1) + count) % count);
       }
       return this.showPoint(panel, turn(series, hot, sideways ? 1 : -1), 0);
+    }
+    if (upwards >= 0 && hot.kind === "bars") {
+      return this.show(panel, this.place, turn(series, hot, upwards ? -1 : 1));
     }
     if (upwards >= 0) {
       const value = (each) => this.value(panel, each, this.place)?.[0] ?? -Infinity;
@@ -434,7 +445,7 @@ class Chart {
         : panel.series.flatMap((one) =>
             one.x.map((x, i) => [
               one.label, said(panel.x, x),
-              panel.y.names ? said(panel.y, one.y[i]) : written([one.y[i], one.lower?.[i], one.upper?.[i]]),
+              panel.lies ? said(panel.y, one.y[i]) : written([one.y[i], one.lower?.[i], one.upper?.[i]]),
             ]));
       for (const cells of rows) {
         const row = made("tr", "", body);
