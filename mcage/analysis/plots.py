@@ -128,9 +128,21 @@ def _figure(drawn: Iterator[ReportFigure | AbsentFigure], name: str) -> Figure:
     (page,) = pages
     if isinstance(page, AbsentFigure):
         raise UserError(f"{page.title}: cannot be drawn. {page.reason}")
-    if "IPython" in sys.modules:  # notebooks show figures once it has been imported
-        import matplotlib.pyplot  # noqa: F401
+    _let_notebooks_show_figures()
     return page.figure
+
+
+def _let_notebooks_show_figures() -> None:
+    """Do what Matplotlib does when its first figure is made by pyplot, which these are not."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is None:
+        return
+    try:
+        shell.display_formatter.formatters["image/png"].lookup_by_type(Figure)
+    except KeyError:
+        from IPython.core.pylabtools import select_figure_formats
+
+        select_figure_formats(shell, {"png"})  # type: ignore[no-untyped-call]
 
 
 def _require_alike(

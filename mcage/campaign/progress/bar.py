@@ -1,4 +1,4 @@
-"""Progress as a bar, on a terminal or in a notebook."""
+"""Progress as a bar on a terminal."""
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
@@ -56,9 +56,3 @@ class Bar:
 def bar_on_stderr() -> Bar:
     """Bar on stderr, which need not be a terminal."""
     return Bar(Console(stderr=True))
-
-
-def bar_in_notebook() -> Bar | None:
-    """Bar below the cell of a notebook; None where this is no notebook."""
-    console = Console()
-    return Bar(console) if console.is_jupyter else None

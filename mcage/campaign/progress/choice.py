@@ -41,6 +41,10 @@ def progress_in_notebooks() -> Progress:
     """Progress of a function that a notebook calls: a bar below its cell; elsewhere nothing."""
     if "IPython" not in sys.modules:
         return Silent()
-    from mcage.campaign.progress.bar import bar_in_notebook
+    from rich.console import Console
 
-    return bar_in_notebook() or Silent()
+    if not Console().is_jupyter:
+        return Silent()
+    from mcage.campaign.progress.notebook import NotebookBar
+
+    return NotebookBar()

@@ -12,6 +12,7 @@ from mcage.campaign.progress import Silent
 from mcage.campaign.progress.bar import Bar
 from mcage.campaign.progress.choice import progress_in_notebooks, progress_on_stderr
 from mcage.campaign.progress.lines import JsonLines, Lines
+from mcage.campaign.progress.notebook import NotebookBar
 from mcage.campaign.progress.pace import Pace, duration
 
 
@@ -142,7 +143,42 @@ def test_a_bar_in_notebooks_only(monkeypatch):
     shell = type("ZMQInteractiveShell", (), {})()
     monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
     monkeypatch.setattr("builtins.get_ipython", lambda: shell, raising=False)
-    assert type(progress_in_notebooks()) is Bar
+    assert type(progress_in_notebooks()) is NotebookBar
+
+
+def test_the_bar_of_a_notebook_is_one_output_that_is_replaced(capsys):
+    shown, clock = [], Clock()
+
+    class Output:
+        def update(self, content, raw):
+            assert raw
+            shown.append(content)
+
+    def show(content):
+        shown.append(content)
+        return Output()
+
+    bar = NotebookBar(show, clock)
+    bar.say("engine <numba>")
+    bar.start(total=2000, done=500)
+    for _ in range(3):
+        clock.now += 10.0
+        bar.advance(500)
+    bar.finish()
+    assert capsys.readouterr().out == "engine <numba>\n"
+    assert [content["text/plain"] for content in shown] == [
+        "500/2,000 instances, preparing the first ones",
+        "1,000/2,000 instances, 50 instances/s, 20 s left",
+        "1,500/2,000 instances, 50 instances/s, 10 s left",
+        "2,000/2,000 instances, 50 instances/s, 0 s left",
+        "2,000/2,000 instances, 30 s",
+    ]
+    assert '<progress value="2000" max="2000"' in shown[-1]["text/html"]
+
+
+def test_a_bar_that_was_never_shown_ends_in_silence():
+    bar = NotebookBar(lambda content: pytest.fail(f"shows {content}"))
+    bar.finish()
 
 
 def test_durations():
