@@ -13,6 +13,7 @@ import typer
 
 from mcage.cli import (
     cite,
+    compare,
     docs,
     doctor,
     faults,
@@ -80,6 +81,7 @@ def _options(
 for command in (
     sweep.sweep,
     show.show,
+    compare.compare,
     report.report,
     replay.replay,
     rare.rare,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mcage.cli.table_form import FormOptions, check_form, print_in_form, print_json, print_notes
 from mcage.errors import UserError
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from mcage.results.header import Header
 
 TABLES = "Other tables"
-FORM = "Lines, columns and form"
 
 
 @dataclass(frozen=True)
@@ -87,45 +87,6 @@ class TableOptions:
         return [name for name, is_given in asked.items() if is_given]
 
 
-@dataclass(frozen=True)
-class FormOptions:
-    """Which lines and columns a table has, and its form."""
-
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="Show only what fulfils this, such as technique=rrcd,baseline or 'vdd>0.42': by "
-            "technique, environment, scenario, vdd; of GPUs by policy, technique, reading, "
-            "design. May be given several times; all must hold.",
-            rich_help_panel=FORM,
-        ),
-    ] = None
-    sort: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Order lines by a column, named as --csv heads it (or by the beginning of that "
-            "name); -COLUMN: the largest first.",
-            rich_help_panel=FORM,
-        ),
-    ] = None
-    wide: Annotated[
-        bool,
-        typer.Option(
-            "--wide",
-            help="Print all columns, also those for which the terminal has no room.",
-            rich_help_panel=FORM,
-        ),
-    ] = False
-    csv: Annotated[
-        bool, typer.Option("--csv", help="Print CSV instead of a table.", rich_help_panel=FORM)
-    ] = False
-    json: Annotated[
-        bool, typer.Option("--json", help="Print JSON instead of a table.", rich_help_panel=FORM)
-    ] = False
-
-
 def show(
     files: Annotated[
         list[Path],
@@ -164,7 +125,7 @@ def show(
     else:
         _show_cases(headers, where, form)
     if which.slices_per_chip is None:
-        _print_notes(files, to_stderr=form.json or form.csv)
+        print_notes(files, to_stderr=form.json or form.csv)
 
 
 def _check_options(which: TableOptions, form: FormOptions) -> None:
@@ -179,10 +140,7 @@ def _check_options(which: TableOptions, form: FormOptions) -> None:
             f"--spare-slices {which.spare_slices}: only chips have spare slices; give the number "
             "of slices of a chip with --slices-per-chip, too"
         )
-    if form.csv and form.json:
-        raise UserError("--csv and --json are two forms: give one of them")
-    if form.json and form.sort is not None:
-        raise UserError("--sort orders the lines of a table or of CSV: leave out --json")
+    check_form(form)
     if which.compare and form.where:
         raise UserError("--where selects lines of a table of cases; --compare names its cases")
 
@@ -231,7 +189,7 @@ def _show_lines(
 
     lines = [(path, summary) for path in files for summary in summarize(path, where=where)]
     if form.json:
-        _print_json([_with_file(path, plain(summary), files) for path, summary in lines])
+        print_json([_with_file(path, plain(summary), files) for path, summary in lines])
         return
     paths, summaries = zip(*lines, strict=True)
     print_in_form(table_of(summaries, paths if len(files) > 1 else ()), form)
@@ -257,7 +215,7 @@ def _show_cases(
     ]
     if form.json:
         by_draw = {(path, of.label): {"by_draw": plain(of)} for path, of in drawn}
-        _print_json(
+        print_json(
             [
                 _with_file(path, plain(of), files)
                 | by_draw.get((path, getattr(of, "label", "")), {})
@@ -285,65 +243,11 @@ def _show_comparison(files: Sequence[Path], names: tuple[str, str], form: FormOp
         compare_in_files(files, *names) if len(files) > 1 else compare_in_file(files[0], *names)
     )
     if form.json:
-        _print_json(plain(compared))
+        print_json(plain(compared))
         return
     print_in_form(table_of(compared), form)
-
-
-def print_in_form(table: "ResultTable", form: FormOptions) -> None:
-    """Print a table for people or as CSV, as the options say.
-
-    Raises
-    ------
-    UserError
-        There is no column to sort by.
-    """
-    from mcage.report.console import console
-    from mcage.report.tables.table import csv_of, sorted_by
-    from mcage.report.tables.terminal import print_table
-
-    if form.sort is not None:
-        table = sorted_by(table, form.sort)
-    if not form.csv:
-        print_table(table, console(), wide=form.wide)
-        return
-    typer.echo(csv_of(table), nl=False)
-    for below in table.below:
-        typer.echo(f"not in this CSV, but in --json: {below.title}", err=True)
 
 
 def _with_file(path: Path, fields: dict[str, Any], files: Sequence[Path]) -> dict[str, Any]:
     """Fields of a summary, with its file where there are several."""
     return ({"file": str(path)} if len(files) > 1 else {}) | fields
-
-
-def _print_json(content: Any) -> None:
-    from json import dumps
-
-    typer.echo(dumps(content, indent=2, allow_nan=False))
-
-
-def _print_notes(files: list[Path], *, to_stderr: bool) -> None:
-    """Print what must be known of the files; of several, with their names."""
-    from mcage.plain_text import visible
-    from mcage.report.notes import (
-        note_on_absent,
-        note_on_caveats,
-        note_on_code,
-        note_on_shared_dies,
-    )
-    from mcage.results.reader import read_header
-
-    for file in files:
-        header = read_header(file)
-        notes = (
-            note_on_caveats(header),
-            note_on_absent(header),
-            header.stopped,
-            note_on_shared_dies(file, header),
-            note_on_code(header),
-        )
-        for note in notes:
-            if note:
-                name = f"{file}: " if len(files) > 1 else ""
-                typer.echo(visible(name + note), err=to_stderr)

@@ -83,7 +83,7 @@ def compare(results: xr.Dataset, first: str, second: str) -> Comparison:
 
 
 def compare_cases(case: xr.Dataset, other: xr.Dataset) -> Comparison:
-    """Compare two cases on the same dies."""
+    """Compare two cases on the same dies; shifts at equal age only if they have the same epochs."""
     lives, other_lives = lives_of(case), lives_of(other)
 
     def both(name: str) -> tuple[Floats, Floats]:
@@ -104,7 +104,9 @@ def compare_cases(case: xr.Dataset, other: xr.Dataset) -> Comparison:
             name: compare_means(dvth[0][:, i], dvth[1][:, i]) for i, name in enumerate(TRANSISTORS)
         },
         max_dvth_mv_at_equal_age={
-            name: compare_means(aged[0][:, i], aged[1][:, i]) for i, name in enumerate(TRANSISTORS)
+            name: compare_means(aged[0][:, i], aged[1][:, i])
+            for i, name in enumerate(TRANSISTORS)
+            if np.array_equal(ends, other["epoch_end_years"])
         },
         spill_rate=compare_means(*both("spill_rate")),
         energy_saving_nominal=compare_means(*both("energy_saving_nominal")),

@@ -20,6 +20,9 @@ from mcage.stats.estimates import (
     variance,
 )
 
+ROUNDING = 1e-9
+"""Difference of two means over the means that rounding of equal numbers can leave."""
+
 UNKNOWN = Estimate(math.nan, math.nan, math.nan)
 
 
@@ -169,6 +172,8 @@ def compare_apart(first: Floats, second: Floats, confidence: float = CONFIDENCE)
         parts = (e * e / (of.size - 1) for e, of in zip(errors, (first, second), strict=True))
         freedom = total * total / sum(parts) if total > 0.0 else math.inf
         half = float(stdtrit(freedom, (1.0 + confidence) / 2.0)) * math.sqrt(total)
+        if abs(difference.value) + half <= ROUNDING * max(map(abs, values)):
+            difference, half = Estimate(0.0, 0.0, 0.0), 0.0
         difference = Estimate(difference.value, difference.value - half, difference.value + half)
         if values[1]:
             ratio = _fieller(values, (errors[0], 0.0, errors[1]), freedom, confidence)

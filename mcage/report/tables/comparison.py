@@ -20,6 +20,23 @@ from mcage.stats.estimates import CONFIDENCE, Estimate
 from mcage.stats.paired import ApartMeans, Outliving, PairedMeans
 from mcage.stats.wording import DASH, plus_minus, with_bounds
 
+NOTE = "dVth, spill rate, energy: on dies that worked at all under A and B"
+"""What must be known of the quantities of sweeps."""
+
+NOTE_ON_STUDIES = "lives are counted up to the horizon"
+"""What must be known of the quantities of other studies."""
+
+QUANTITIES = {
+    "life_to_horizon_years": ("RMST up to the horizon [years]", 1.0),
+    "max_dvth_t0_mv": ("dVth T0 at the end of life [mV]", 1.0),
+    "max_dvth_t1_mv": ("dVth T1 at the end of life [mV]", 1.0),
+    "max_dvth_t0_mv_at_equal_age": ("dVth T0 at equal age [mV]", 1.0),
+    "max_dvth_t1_mv_at_equal_age": ("dVth T1 at equal age [mV]", 1.0),
+    "spill_rate": ("spill rate [%]", 100.0),
+    "energy_saving_nominal": ("energy saving vs. nominal Vdd [%]", 100.0),
+}
+"""Quantities of sweeps: name for people, and what makes a value that of the name's unit."""
+
 
 @dataclass(frozen=True)
 class Line:
@@ -29,16 +46,16 @@ class Line:
     ----------
     key, name : str
         Its name for programs and for people, with the unit.
+    scale : float
+        What makes a value that of the name's unit, such as 100 for percent of a fraction.
     means : PairedMeans or ApartMeans
         Its means.
-    scale : float
-        What the name's unit is made by, such as 100 for percent of a fraction.
     """
 
     key: str
     name: str
+    scale: float
     means: PairedMeans | ApartMeans
-    scale: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -65,24 +82,15 @@ class Pair:
 
 def lines_of(comparison: Comparison) -> list[Line]:
     """Quantities of two cases of sweeps."""
-    ends = comparison.max_dvth_mv.items()
-    aged = comparison.max_dvth_mv_at_equal_age.items()
-    rmst, saving = comparison.life_to_horizon_years, comparison.energy_saving_nominal
-    return [
-        Line("life_to_horizon_years", "RMST up to the horizon [years]", rmst),
-        *(
-            Line(f"max_dvth_{name.lower()}_mv", f"dVth {name} at the end of life [mV]", means)
-            for name, means in ends
-        ),
-        *(
-            Line(
-                f"max_dvth_{name.lower()}_mv_at_equal_age", f"dVth {name} at equal age [mV]", means
-            )
-            for name, means in aged
-        ),
-        Line("spill_rate", "spill rate [%]", comparison.spill_rate, 100.0),
-        Line("energy_saving_nominal", "energy saving vs. nominal Vdd [%]", saving, 100.0),
-    ]
+    ends, aged = comparison.max_dvth_mv, comparison.max_dvth_mv_at_equal_age
+    means = {
+        "life_to_horizon_years": comparison.life_to_horizon_years,
+        **{f"max_dvth_{name.lower()}_mv": of for name, of in ends.items()},
+        **{f"max_dvth_{name.lower()}_mv_at_equal_age": of for name, of in aged.items()},
+        "spill_rate": comparison.spill_rate,
+        "energy_saving_nominal": comparison.energy_saving_nominal,
+    }
+    return [Line(key, *QUANTITIES[key], of) for key, of in means.items()]
 
 
 def table_of(comparison: Comparison) -> ResultTable:
@@ -91,7 +99,7 @@ def table_of(comparison: Comparison) -> ResultTable:
         f"A: {comparison.first}\nB: {comparison.second}\n"
         f"{comparison.instances} dies, horizon {comparison.horizon_years:g} years",
         [Pair("", lines_of(comparison), comparison.outliving)],
-        "dVth, spill rate, energy: on dies that worked at all under A and B",
+        NOTE,
     )
 
 

@@ -49,7 +49,8 @@ def print_table(table: ResultTable, console: Console, *, wide: bool = False) -> 
 def _print(table: ResultTable, console: Console, wide: bool) -> None:
     common = [column for column in table.shown if column.groups and _is_common(column)]
     columns = [column for column in table.shown if column not in common]
-    title = ", ".join([table.title, *(f"{of.name} {of.cells[0].text}" for of in common)])
+    between = "\n" if "\n" in table.title else ", "
+    title = between.join([table.title, *(f"{of.name} {of.cells[0].text}" for of in common)])
     groups = list(takewhile(_groups_lines, columns))
     chosen = columns[len(groups) :]
     width = max(_width(chosen, groups), min(console.width, TEXT_WIDTH))

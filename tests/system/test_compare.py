@@ -1,0 +1,156 @@
+"""Does `mcage compare` pair what is the same, and refuse what nobody has said to be meant?"""
+
+import json
+
+import fake_campaign
+import numpy as np
+import pytest
+from tables import each
+from typer.testing import CliRunner
+
+from mcage.campaign.run import run_campaign
+from mcage.campaign.study import Study
+from mcage.cli.main import app
+from mcage.errors import UserError
+from mcage.results.conform import conforming
+from mcage.results.writer import write_results
+
+CASES = fake_campaign.CAMPAIGN.cases
+LABELS = [case.label for case in CASES]
+SPEC = "seed = 7\n[aging]\nmodel = 'facelift'\n[life]\nhorizon_years = 10.0\n"
+
+
+def write(path, *, cases=CASES, instances=40, shift=0.0, **fields):
+    """A file whose slices live longer by a shift, but not beyond the horizon."""
+    header = fake_campaign.campaign(
+        cases=cases, instances=instances, **{"spec_toml": SPEC} | fields
+    )
+    arrays = dict(fake_campaign.compute(0, instances))
+    arrays["life_years"] = np.minimum(arrays["life_years"] + shift, 10.0)
+    arrays["end_cause"] = np.where(arrays["life_years"] < 10.0, arrays["end_cause"], 0)
+    axes = {
+        v.name: v.dims.index("case") for v in fake_campaign.CAMPAIGN.variables if "case" in v.dims
+    }
+    places = [LABELS.index(case.label) for case in cases]
+    arrays = {
+        name: np.take(of, places, axes[name]) if name in axes else of for name, of in arrays.items()
+    }
+    write_results(path, header, [conforming(header, arrays, instances)])
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("compared")
+    write(folder / "a.h5")
+    write(folder / "longer.h5", shift=1.0, instances=30)
+    write(folder / "seed.h5", shift=1.0, instances=50, seed=8)
+    write(folder / "model.h5", spec_toml=SPEC.replace("facelift", "planar"), cases=CASES[1:])
+    write(folder / "other.h5", cases=CASES[:1])
+    return folder
+
+
+def compare(folder, *arguments):
+    given = [folder / text if str(text).endswith(".h5") else text for text in arguments]
+    return CliRunner().invoke(app, ["compare", *map(str, given)])
+
+
+def from_json(folder, *arguments):
+    result = compare(folder, *arguments, "--json")
+    assert result.exit_code == 0, result.exception
+    return json.loads(result.stdout)
+
+
+def test_the_same_dies_are_compared_one_by_one(folder):
+    (of,) = from_json(folder, "a.h5", "longer.h5")
+    assert of["paired"]
+    assert of["instances"] == [30, 30]
+    assert [pair["case"] for pair in of["pairs"]] == LABELS
+    lives = fake_campaign.compute(0, 40)["life_years"][:, :30]
+    for pair, years in zip(of["pairs"], lives, strict=True):
+        difference = pair["lines"]["life_to_horizon_years"]["difference"]
+        expected = years - np.minimum(years + 1, 10)
+        assert difference["value"] == pytest.approx(expected.mean())
+        half = difference["upper"] - difference["value"]
+        assert half == pytest.approx(2.045 * expected.std(ddof=1) / np.sqrt(30), rel=1e-3)
+        assert pair["outliving"]["first"]["value"] == 0
+        assert set(pair["lines"]) >= {"max_dvth_t0_mv_at_equal_age", "energy_saving_nominal"}
+
+
+def test_show_compare_says_the_same(folder):
+    (of,) = from_json(folder, "a.h5", "longer.h5")
+    names = [f"{folder / file} {LABELS[1]}" for file in ("a.h5", "longer.h5")]
+    files = [str(folder / file) for file in ("a.h5", "longer.h5")]
+    shown = CliRunner().invoke(app, ["show", *files, "--compare", *names, "--json"])
+    same = json.loads(shown.stdout)
+    pair = of["pairs"][1]
+    means = dict(pair["lines"]["life_to_horizon_years"])
+    del means["name"]
+    assert means == same["life_to_horizon_years"]
+    assert pair["outliving"] == same["outliving"]
+
+
+def test_other_dies_are_compared_by_their_means(folder):
+    (of,) = from_json(folder, "a.h5", "seed.h5", "--where", "technique=rrcd", "--where", "vdd<0.5")
+    assert not of["paired"]
+    assert of["instances"] == [40, 50]
+    (pair,) = of["pairs"]
+    assert pair["outliving"] is None
+    lives = [fake_campaign.compute(0, count)["life_years"][2] for count in (40, 50)]
+    lives[1] = np.minimum(lives[1] + 1, 10)
+    means = pair["lines"]["life_to_horizon_years"]
+    assert (means["first_dies"], means["second_dies"]) == (40, 50)
+    assert means["difference"]["value"] == pytest.approx(lives[0].mean() - lives[1].mean())
+    error = np.sqrt(sum(of.var(ddof=1) / of.size for of in lives))
+    half = means["difference"]["upper"] - means["difference"]["value"]
+    assert half == pytest.approx(1.99 * error, rel=5e-3)
+    text = compare(folder, "a.h5", "seed.h5").stdout
+    assert "not the same dies (seeds 7 and 8)" in text
+
+
+def test_differences_are_listed_and_cases_of_one_file_named(folder):
+    text = " ".join(compare(folder, "a.h5", "model.h5", "--allow", "aging.model").stdout.split())
+    assert "differs: aging.model ('facelift', 'planar')" in text
+    assert f"only in A: {LABELS[0]}" in text
+
+
+def test_several_files_stand_in_one_table(folder):
+    lines = compare(folder, "a.h5", "longer.h5", "seed.h5", "--csv").stdout.splitlines()
+    heading, *rows = [line.split(",") for line in lines]
+    assert heading[:4] == ["file", "case", "quantity", "dies"]
+    assert {row[0] for row in rows} == {str(folder / file) for file in ("longer.h5", "seed.h5")}
+    assert len(rows) == 3 * (7 + 5)
+
+
+@each(
+    ("arguments", "words"),
+    [
+        (("a.h5", "model.h5"), "aging.model .*if this is what you compare: --allow aging.model"),
+        (("model.h5", "other.h5", "--allow", "aging"), "have no case in common"),
+        (("a.h5",), "name them, too"),
+        (("a.h5", "longer.h5", "--where", "policy=x"), "the keys are technique"),
+        (("a.h5", "longer.h5", "--csv", "--json"), "give one of them"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(arguments, words, folder):
+    result = compare(folder, *arguments)
+    assert isinstance(result.exception, UserError)
+    assert result.stdout == ""
+    with pytest.raises(UserError, match=words):
+        raise result.exception
+
+
+def test_studies_of_other_kinds(tmp_path):
+    import darts
+
+    few, many = (
+        run_campaign(darts.pi_by_darts(count), tmp_path / f"{count}.h5", 50) for count in (20, 40)
+    )
+    (of,) = from_json(tmp_path, few, many)
+    assert of["paired"]
+    (pair,) = of["pairs"]
+    assert all(line["difference"]["value"] == 0 for line in pair["lines"].values())
+    sweep = run_campaign(
+        Study(fake_campaign.campaign(instances=6), fake_campaign.compute), tmp_path / "s.h5", 9
+    )
+    assert "different studies" in str(compare(tmp_path, few, sweep).exception)
