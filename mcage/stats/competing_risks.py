@@ -6,6 +6,9 @@ import numpy as np
 
 from mcage.stats.estimates import CONFIDENCE, Bools, Floats, wilson
 
+ROUNDING = 1e-12
+"""What rounding can leave of a share that is 1; of so many lives, one is more."""
+
 
 @dataclass(frozen=True)
 class Incidence:
@@ -73,6 +76,9 @@ def cumulative_incidence(
     step = np.searchsorted(times, years, side="right")
     share = risen[step]
     variance = np.array([_variance(k, risen, alive_before, deaths, of_this, at_risk) for k in step])
+    # Where the cause has ended all lives, rounding must not leave a share and a variance.
+    everything = share > 1.0 - ROUNDING
+    share[everything], variance[everything] = 1.0, 0.0
     observed = lives.size - np.array(
         [np.count_nonzero(~died & (lives < age)) for age in years], dtype=np.float64
     )

@@ -100,7 +100,7 @@ def figures_of(
     sheet = sheet_of(header, width_mm)
     if isinstance(header, SweepHeader):
         yield from _figures_of_sweep(results, sheet)
-        yield from _replayed_figures(header, results, sheet)
+        yield from replayed_figures(header, results, sheet)
     elif header.study in OTHER_STUDIES:
         yield from OTHER_STUDIES[header.study](results, sheet)
     else:
@@ -131,7 +131,7 @@ def _figures_of_sweep(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigur
         yield from kind.draw(of_cases, sheet)
 
 
-def _replayed_figures(
+def replayed_figures(
     header: SweepHeader, results: xr.Dataset, sheet: Sheet
 ) -> Iterator[ReportFigure | AbsentFigure]:
     """Figures that need the traces and the code of the sweep, or why they cannot be drawn."""

@@ -21,6 +21,12 @@ from mcage.report.figures.sheet import (
 from mcage.report.figures.style import GREY, SMALL, Look, in_style, looks_of
 from mcage.stats.estimates import Floats
 
+Kind = Literal["step", "line", "distribution"]
+"""How curves are drawn; a distribution is steps from 0 to 100 %."""
+
+FEW = 5
+"""Curves of a panel up to which bands are drawn strongly."""
+
 MARKS = 4
 """Markers of a step curve."""
 
@@ -106,7 +112,7 @@ class CurveFigure:
         As of `ReportFigure`; the sheet's caveats follow the caption.
     x_label, y_label : str
         Labels of the axes with their units.
-    kind : {'step', 'line'}
+    kind : {'step', 'line', 'distribution'}
         How curves are drawn.
     x_limits, y_limits : tuple of float, optional
         Ends of the axes.
@@ -125,7 +131,7 @@ class CurveFigure:
     caption: str
     x_label: str
     y_label: str
-    kind: Literal["step", "line"] = "step"
+    kind: Kind = "step"
     x_limits: tuple[float, float] | None = None
     y_limits: tuple[float, float] | None = None
     x_scale: Literal["linear", "log"] = "linear"
@@ -203,7 +209,7 @@ def draw_curves(
     curves: Sequence[Curve],
     looks: Mapping[str, Look],
     gid: str,
-    kind: Literal["step", "line"] = "step",
+    kind: Kind = "step",
 ) -> tuple[Series, ...]:
     """Draw curves with their bands; curves that coincide share the line, each in its own dashes.
 
@@ -217,7 +223,7 @@ def draw_curves(
         Looks by name.
     gid : str
         Beginning of the names of artists.
-    kind : {'step', 'line'}
+    kind : {'step', 'line', 'distribution'}
         How they are drawn.
     """
     drawn = []
@@ -228,7 +234,7 @@ def draw_curves(
             curve.case,
             curve.x,
             curve.y,
-            kind,
+            "line" if kind == "line" else "step",
             curve.lower,
             curve.upper,
         )
@@ -239,8 +245,8 @@ def draw_curves(
             turn = next(turn for turn, other in enumerate(alike) if other is curve)
             gaps = DASH_LENGTH * (len(alike) - 1)
             style["linestyle"] = (DASH_LENGTH * turn, (DASH_LENGTH, gaps))
-        _draw_line(axes, series, style)
-        _draw_marks(axes, series, look, (place + 0.5) / len(curves))
+        _draw_line(axes, series, style, 0.2 if len(curves) <= FEW else 0.1)
+        _draw_marks(axes, series, look, kind, (place + 0.5) / len(curves))
         drawn.append(series)
     return tuple(drawn)
 
@@ -258,8 +264,8 @@ def coinciding(curves: Sequence[Curve]) -> list[list[str]]:
     return [[curve.name for curve in group] for group in groups if len(group) > 1]
 
 
-def _draw_line(axes: Axes, series: Series, style: Mapping[str, Any]) -> None:
-    """Draw a curve with its band, as far as it can be seen."""
+def _draw_line(axes: Axes, series: Series, style: Mapping[str, Any], alpha: float) -> None:
+    """Draw a curve with its band of an opacity, as far as it can be seen."""
     seen = series.thinned()
     where = "post" if series.kind == "step" else None
     drawstyle = "steps-post" if where else "default"
@@ -272,20 +278,20 @@ def _draw_line(axes: Axes, series: Series, style: Mapping[str, Any]) -> None:
             seen.upper,
             step="post" if where else None,
             color=style["color"],
-            alpha=0.2,
+            alpha=alpha,
             linewidth=0,
         )
         band.set_gid(f"{series.gid}-band")
 
 
-def _draw_marks(axes: Axes, series: Series, look: Look, phase: float) -> None:
+def _draw_marks(axes: Axes, series: Series, look: Look, kind: Kind, phase: float) -> None:
     """Mark the points of a line; mark steps at places of their own, beside those of others.
 
-    Steps that rise from 0 to 100 % are marked at heights: they may rise anywhere.
+    Distributions, which rise from 0 to 100 % somewhere, are marked at heights.
     """
-    if series.kind == "line":
+    if kind == "line":
         places, heights = series.x, series.y
-    elif series.y[0] == 0 and series.y[-1] == 100:
+    elif kind == "distribution":
         heights = 100 * (np.arange(MARKS) + phase) / MARKS
         places = series.x[np.searchsorted(series.y, heights)]
     else:

@@ -24,6 +24,9 @@ TITLE = f"Energy saving and life, {PERCENT} intervals"
 Y_LABEL = "mean life up to the horizon (years)"
 NARROWEST_MM = 80.0
 
+ENOUGH = 0.5
+"""Share of the slices that must work when they are new for a case to be drawn."""
+
 Fill = Literal["full", "none", "left", "right", "top", "bottom"]
 FILLS: tuple[Fill, ...] = ("full", "none", "left", "right", "top", "bottom")
 """How markers are filled, by environment."""
@@ -40,16 +43,21 @@ class Worth:
         slices that worked at all.
     years : Estimate
         Mean life up to the horizon over all slices.
-    worked : int
-        Slices that worked at all.
+    worked : float
+        Share of the slices that worked at all.
     nominal_vdd_volts : float
         Nominal Vdd of the technology.
     """
 
     saving: Estimate
     years: Estimate
-    worked: int
+    worked: float
     nominal_vdd_volts: float
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether enough slices work for a mean over them to say what the case saves."""
+        return self.worked >= ENOUGH
 
 
 def numbers_of(case: xr.Dataset) -> Worth:
@@ -65,7 +73,7 @@ def numbers_of(case: xr.Dataset) -> Worth:
     return Worth(
         saving=mean(saving),
         years=mean(case["life_years"].values),
-        worked=int(np.count_nonzero(~np.isnan(saving))),
+        worked=float(np.mean(~np.isnan(saving))),
         nominal_vdd_volts=technology.nominal_vdd_volts,
     )
 
@@ -75,9 +83,9 @@ def draw(cases: Sequence[Named[Worth]], sheet: Sheet) -> Iterator[ReportFigure |
     scenarios: dict[str, list[Named[Worth]]] = {}
     for case in cases:
         scenarios.setdefault(case.setting.scenario, []).append(case)
-    items = [item for item in scenarios.items() if any(c.numbers.worked for c in item[1])]
+    items = [item for item in scenarios.items() if any(c.numbers.is_drawn for c in item[1])]
     if not items:
-        yield AbsentFigure(NAME, TITLE, "No slice of any case has a known energy.")
+        yield AbsentFigure(NAME, TITLE, "Of no case do half of the slices work when they are new.")
         return
     looks = looks_of(case.technique for case in cases)
     fills = fills_of(cases)
@@ -102,7 +110,7 @@ def _page(
         series = draw_panel(axes, cases, looks, fills, f"{name}-{number + 1}")
         panels.append(Panel(axes, scenario, axes.get_xlabel(), Y_LABEL, series))
         axes.set_xlabel(sheet.label(axes.get_xlabel(), len(grid), NARROWEST_MM))
-        front = pareto([case for case in cases if case.numbers.worked])
+        front = pareto([case for case in cases if case.numbers.is_drawn])
         best = listed([f"{case.technique} ({case.setting.voltages})" for case in front])
         alts.append(f"{scenario}: no other case saves more and lives longer than {best}.")
     titles = [f"scenario {scenario}" for scenario, _ in scenarios]
@@ -115,8 +123,9 @@ def _page(
         f"conventional slice that does the same work at {nominal:g} V, over the slices that worked "
         f"at all; both with {PERCENT} intervals (Student). Points of a technique in an "
         "environment are joined. The grey line is the Pareto front: no other case of the panel "
-        "both saves more and lives longer. Slices that die early have done other work than those "
-        "that live long, and their savings are those of their lives."
+        "both saves more and lives longer. Cases of which less than half of the slices work when "
+        "they are new are named instead of drawn. Slices that die early have done other work than "
+        "those that live long, and their savings are those of their lives."
     )
     return ReportFigure(name, TITLE + part, caption, " ".join(alts), figure, tuple(panels))
 
@@ -134,7 +143,7 @@ def draw_panel(
     fills: Mapping[str, Fill],
     gid: str,
 ) -> tuple[Series, ...]:
-    """Draw the cases of a scenario, of which a slice worked at all, and their Pareto front.
+    """Draw the cases of a scenario of which enough slices work, and their Pareto front.
 
     Parameters
     ----------
@@ -149,7 +158,7 @@ def draw_panel(
     gid : str
         Beginning of the names of artists.
     """
-    drawn = [case for case in cases if case.numbers.worked]
+    drawn = [case for case in cases if case.numbers.is_drawn]
     series = _draw_points(axes, drawn, looks, fills, gid)
     _draw_front(axes, pareto(drawn))
     nominal = drawn[0].numbers.nominal_vdd_volts
@@ -178,7 +187,7 @@ def _draw_points(
         x = [case.numbers.saving.value for case in of_group]
         y = [case.numbers.years.value for case in of_group]
         look = looks[technique]
-        axes.plot(x, y, color=look.colour, linestyle=look.linestyle, linewidth=0.6, alpha=0.7)
+        axes.plot(x, y, color=look.colour, linestyle=look.linestyle, linewidth=0.5, alpha=0.5)
     series = []
     for place, case in enumerate(cases):
         look = looks[case.technique]
@@ -221,13 +230,15 @@ def _draw_front(axes: Axes, front: Sequence[Named[Worth]]) -> None:
     x = [case.numbers.saving.value for case in front]
     y = [case.numbers.years.value for case in front]
     axes.step(x, y, where="pre", color=GREY, linewidth=2.2, alpha=0.35, zorder=0.5)
-    for case in front:
+    for place, case in enumerate(reversed(front)):
+        side = (-1) ** place  # above and below in turn, so that neighbours do not collide
         axes.annotate(
             case.setting.voltages,
             (case.numbers.saving.value, case.numbers.years.value),
-            (0, 5),
+            (0, 5 * side),
             textcoords="offset points",
             ha="center",
+            va="bottom" if side > 0 else "top",
             fontsize=SMALL,
         )
 
@@ -236,7 +247,7 @@ def legend_of(
     cases: Sequence[Named[Worth]], looks: Mapping[str, Look], fills: Mapping[str, Fill]
 ) -> dict[str, Artist]:
     """Handles of a legend by their words: techniques, and environments if there are several."""
-    drawn = [case for case in cases if case.numbers.worked]
+    drawn = [case for case in cases if case.numbers.is_drawn]
     names = {case.technique for case in drawn}
     handles: dict[str, Artist] = {
         name: Line2D([], [], color=look.colour, linestyle="none", marker=look.marker)
@@ -258,10 +269,15 @@ def legend_of(
 
 
 def _notes(cases: Sequence[Named[Worth]]) -> tuple[str, ...]:
-    never = [
-        f"{case.technique} ({case.setting.voltages})" for case in cases if not case.numbers.worked
-    ]
-    return (f"no slice works: {listed(never)}",) if never else ()
+    """Which cases are not drawn, by their voltages."""
+    never: dict[str, list[str]] = {}
+    for case in cases:
+        if not case.numbers.is_drawn:
+            never.setdefault(case.setting.voltages, []).append(case.technique)
+    return tuple(
+        f"not drawn at {voltages}, most slices dead on arrival: {listed(names)}"
+        for voltages, names in never.items()
+    )
 
 
 def _height_mm(scenarios: Sequence[tuple[str, Sequence[Named[Worth]]]], sheet: Sheet) -> float:

@@ -151,7 +151,9 @@ class Sheet:
     ) -> str:
         """Sentences in lines as long as the axes; ``beside`` are letters to the left of these."""
         letters = self.letters(SMALL) // self.columns(panels, narrowest_mm) - beside
-        return "\n".join(line for note in notes for line in textwrap.wrap(note, letters))
+        return "\n".join(
+            line for note in notes for line in textwrap.wrap(note, letters, break_on_hyphens=False)
+        )
 
     def finish(
         self, figure: Figure, title: str, legend: Mapping[str, Artist] | None = None

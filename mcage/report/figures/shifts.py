@@ -20,7 +20,7 @@ from mcage.sweep.variables import DVTH_BIN_EDGES_MV, TRANSISTORS
 VARIABLES = ("max_dvth_mv", "epoch_max_dvth_mv", "dvth_histogram")
 
 QUANTILES = (0.05, 0.5, 0.95)
-ROW_MM = 9.0
+ROW_MM = 8.5
 
 AGE_LABEL = "age (years)"
 WORST_LABEL = "shift of the worst cell (mV)"
@@ -186,7 +186,7 @@ class Ridges:
             words = self._words(case.numbers)
             axes.annotate(words, (1.0, row), (4, 0), textcoords="offset points", **beside)
         last = max(np.flatnonzero(series.y > 0).max() for series in drawn)
-        axes.set_xlim(0, edges[last + 1] + 1)
+        axes.set(xlim=(0, edges[last + 1] + 1), xlabel=self.x_label)
         name_rows(axes, [case.technique for case in cases])
         say_in_rows(axes, [row for row, case in enumerate(cases) if not case.numbers.worked])
         axes.annotate(

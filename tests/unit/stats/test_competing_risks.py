@@ -78,3 +78,13 @@ def test_who_is_lost_before_any_death_says_less():
     nobody = np.zeros(10, bool)
     curve = cumulative_incidence(years, nobody, nobody, np.array([0.4, 1.0]))
     assert curve.upper == pytest.approx([proportion(0, 10).upper, proportion(0, 5).upper])
+
+
+def test_where_a_cause_has_ended_all_lives_nothing_is_uncertain():
+    """However the shares of many ages have been rounded on the way."""
+    for count in range(2, 60):
+        years = np.arange(1.0, count + 1)
+        dead = np.ones(count, dtype=bool)
+        curve = cumulative_incidence(years, dead, dead, years[-1:] + 1)
+        assert (curve.share[0], curve.upper[0]) == (1.0, 1.0)
+        assert curve.lower[0] > 1 - 4 / (count + 4)

@@ -70,6 +70,7 @@ def _shares(
         f"pointwise {PERCENT} bands after Wilson. {_comment(variable)}",
         x_label=f"{_title(variable)}{_unit(variable)}",
         y_label="instances with at most this value (%)",
+        kind="distribution",
         y_limits=(0.0, 103.0),
     )
     yield from figure.pages(_panels(curves), sheet)

@@ -71,6 +71,7 @@ def _efficiency(
         "is 1 in every draw and has no curve.",
         x_label="efficiency over the baseline's (less is better)",
         y_label=Y_LABEL,
+        kind="distribution",
         x_limits=(min(lowest, 1.0), max(highest, 1.0)),
         y_limits=(0.0, 103.0),
         x_mark=1.0,
@@ -100,6 +101,7 @@ def _delays(
         f"{words}",
         x_label="delay increase (% of the new delay)",
         y_label=Y_LABEL,
+        kind="distribution",
         y_limits=(0.0, 103.0),
     ).pages(delays, sheet)
     yield from CurveFigure(
@@ -109,6 +111,7 @@ def _delays(
         f"baseline, {words} It needs no power.",
         x_label="D^3 P at break-even (over the baseline's)",
         y_label=Y_LABEL,
+        kind="distribution",
         y_limits=(0.0, 103.0),
     ).pages(breaks, sheet)
 

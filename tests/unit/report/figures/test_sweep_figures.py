@@ -1,0 +1,272 @@
+"""Do the figures of sweeps show what the file holds, and say what they cannot show?"""
+
+import re
+
+import fake_campaign
+import numpy as np
+import pytest
+from sweep_cases import small_spec
+
+from mcage.campaign.run import run_campaign
+from mcage.campaign.study import Study
+from mcage.engines.interface import fault_free_maps
+from mcage.lifetime.end_cause import EndCause
+from mcage.report.figures.catalogue import figures_of, replayed_figures, sheet_of
+from mcage.report.figures.energy import pareto
+from mcage.report.figures.figure import AbsentFigure, ReportFigure, save
+from mcage.report.figures.sheet import Sheet
+from mcage.report.figures.style import WIDTHS_MM
+from mcage.report.figures.writes import RATES
+from mcage.results.header import Code
+from mcage.results.reader import open_results, read_header
+from mcage.sweep.header import CaseName
+from mcage.sweep.run import run_sweep
+from mcage.version import running_code
+
+CASES = (
+    CaseName("baseline nominal common 1 V", "baseline", "nominal", "common", 1.0, 1.0),
+    CaseName("a:T nominal common 1 V", "a:T", "nominal", "common", 1.0, 1.0),
+    CaseName("b:T nominal common 1 V", "b:T", "nominal", "common", 1.0, 1.0),
+)
+"""Three techniques in a setting, two of them of a user."""
+
+CAVEAT = "lanes are approximate"
+
+
+def with_dead_slices(first, last):
+    """Lives of the fake campaign, of which the first technique never works."""
+    arrays = fake_campaign.compute(first, last)
+    arrays["life_years"][0], arrays["end_cause"][0] = 0.0, EndCause.FAULTY_ENTRY
+    arrays["dvth_histogram"][0] = 0
+    of_works = ("max_dvth_mv", "longest_duty", "write_share", "spill_rate", "delay_increase")
+    of_works += ("slowdown", "power_mw", "energy_saving", "conventional_power_mw")
+    of_works += ("energy_saving_nominal", "wakeups_per_write", "movs_per_write")
+    of_epochs = ("epoch_max_dvth_mv", "epoch_faulty_entries", "epoch_peak_spilled_rows")
+    for name in (*of_works, "mispredictions_per_write", *of_epochs):
+        arrays[name][0] = np.nan
+    arrays["peak_spilled_rows"][0] = 0
+    arrays["spill_rate"][2] = 0.0
+    arrays["energy_saving_nominal"][1:] = np.array([0.2, 0.1])[:, None]
+    return arrays
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    out = tmp_path_factory.mktemp("results") / "r.h5"
+    campaign = fake_campaign.campaign(cases=CASES, caveats=(CAVEAT,))
+    run_campaign(Study(campaign, with_dead_slices), out, 50)
+    with open_results(out) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def drawn(results):
+    header = fake_campaign.campaign(cases=CASES, caveats=(CAVEAT,))
+    return {figure.name: figure for figure in figures_of(header, results, WIDTHS_MM[1])}
+
+
+def series_of(figure, label, panel=0):
+    (series,) = (series for series in figure.panels[panel].series if series.label == label)
+    return series
+
+
+def test_figures_of_a_sweep(drawn):
+    figures = {name for name, figure in drawn.items() if isinstance(figure, ReportFigure)}
+    assert figures == {
+        *("survival", "causes", "dvth-cells", "dvth-worst", "dvth-age", "spills", "writes"),
+        "energy-life",
+    }
+    absent = {name: figure for name, figure in drawn.items() if isinstance(figure, AbsentFigure)}
+    assert set(absent) == {"duty-bits", "duty-registers", "fault-maps"}
+    assert all(figure.reason.endswith(".") for figure in absent.values())
+
+
+def test_each_figure_says_population_and_caveats_and_can_be_filtered(drawn):
+    gids = []
+    for figure in drawn.values():
+        if isinstance(figure, AbsentFigure):
+            continue
+        assert figure.caption.startswith("100 instances per case. ")
+        assert CAVEAT in figure.caption
+        assert CAVEAT in figure.figure._supxlabel.get_text()
+        assert "100 instances per case" in figure.figure._suptitle.get_text().replace("\n", " ")
+        assert "nan" not in figure.alt
+        assert len(figure.alt) > 40
+        width_mm = figure.figure.get_figwidth() * 25.4
+        assert width_mm == pytest.approx(180.0)
+        for panel in figure.panels:
+            assert panel.x_label
+            artists = {artist.get_gid() for artist in panel.axes.get_children()}
+            for series in panel.series:
+                assert series.gid in artists
+                assert series.case in [case.label for case in CASES]
+                assert re.fullmatch("[a-z0-9-]+", series.gid)
+                gids.append(series.gid)
+    assert len(set(gids)) == len(gids)
+
+
+def test_causes_are_shares_of_all_slices(drawn, results):
+    figure = drawn["causes"]
+    assert [panel.title for panel in figure.panels] == [
+        "nominal 1 V, common: faulty entry",
+        "nominal 1 V, common: delay",
+    ]
+    dead = series_of(figure, "a:T", panel=1)
+    lives = results["life_years"].values[1]
+    for years in (0.5, 3.0, 9.99):
+        at = np.searchsorted(dead.x, years, side="right") - 1
+        assert dead.y[at] == pytest.approx(100 * np.mean(lives <= dead.x[at]))
+        assert dead.lower[at] <= dead.y[at] <= dead.upper[at]
+    assert series_of(figure, "baseline").y.tolist() == [100.0] * 121
+    assert "ends none of: a:T and b:T" in [t.get_text() for t in figure.panels[0].axes.texts]
+
+
+def test_shifts_of_cells_and_slices(drawn, results):
+    histogram = results["dvth_histogram"].values[1]
+    for number, transistor in enumerate(("T0", "T1")):
+        shares = series_of(drawn["dvth-cells"], f"a:T {transistor}").y
+        assert np.allclose(shares, 100 * histogram[number] / histogram[number].sum())
+    worst = results["max_dvth_mv"].values[1].max(axis=1)
+    shares = series_of(drawn["dvth-worst"], "a:T")
+    counts = [np.sum((worst >= left) & (worst < left + 1)) for left in shares.x - 0.5]
+    assert np.allclose(shares.y, 100 * np.array(counts) / worst.size)
+    texts = [text.get_text() for text in drawn["dvth-worst"].panels[0].axes.texts]
+    assert "no slice works" in texts
+    assert f"{np.median(worst):.3g}" in texts
+
+
+def test_shifts_against_age_are_quantiles_of_those_that_live(drawn, results):
+    shifts = results["epoch_max_dvth_mv"].values[1].max(axis=-1)
+    series = series_of(drawn["dvth-age"], "a:T")
+    assert series.x.tolist() == [0, 2, 4, 6, 8, 10]
+    for part, quantile in ((series.lower, 0.05), (series.y, 0.5), (series.upper, 0.95)):
+        assert np.allclose(part[1:], np.nanquantile(shifts, quantile, axis=0))
+    texts = [text.get_text() for text in drawn["dvth-age"].panels[0].axes.texts]
+    living = (~np.isnan(shifts)).sum(axis=0).tolist()
+    row = texts.index("a:T")
+    assert texts[row + 1 : row + 6] == list(map(str, living))
+
+
+def test_spills_and_kinds_of_writes(drawn, results):
+    figure = drawn["spills"]
+    rates = results["spill_rate"].values[1]
+    series = series_of(figure, "a:T")
+    assert np.allclose(series.x, 100 * RATES)
+    assert np.allclose(series.y, [100 * np.mean(rates > rate) for rate in RATES])
+    texts = [text.get_text() for text in figure.panels[0].axes.texts]
+    assert "no slice spills: b:T\nno slice works: baseline" in texts
+    shares = results["write_share"].values[1]
+    spilled = series_of(drawn["writes"], "a:T: spilled to the LDS")
+    assert spilled.x == pytest.approx(100 * shares[:, 3].mean())
+    assert spilled.x_lower < spilled.x < spilled.x_upper
+    bars = drawn["writes"].panels[0].axes.patches
+    assert len({bar.get_hatch() for bar in bars}) == 4, "told apart in grey"
+
+
+def test_energy_and_life(drawn, results):
+    figure = drawn["energy-life"]
+    (panel,) = figure.panels
+    points = {series.label.split(",")[0]: series for series in panel.series}
+    assert set(points) == {"a:T", "b:T"}
+    assert points["a:T"].x == pytest.approx(20.0)
+    assert points["a:T"].y == pytest.approx(results["life_years"].values[1].mean())
+    assert "not drawn at 1 V, most slices dead on arrival: baseline" in [
+        text.get_text().replace("\n", " ") for text in panel.axes.texts
+    ]
+
+
+def test_the_front_holds_what_nothing_else_exceeds():
+    class Case:
+        def __init__(self, saving, years):
+            self.numbers = self
+            self.saving, self.years = Value(saving), Value(years)
+
+    class Value:
+        def __init__(self, value):
+            self.value = value
+
+    cases = [Case(1, 9), Case(2, 5), Case(3, 7), Case(4, 7), Case(0, 9), Case(5, 1)]
+    front = [(case.saving.value, case.years.value) for case in pareto(cases)]
+    assert front == [(1, 9), (4, 7), (5, 1)]
+
+
+def test_fonts_of_a_pdf_are_true_type(drawn, tmp_path):
+    path = tmp_path / "writes.pdf"
+    save(drawn["writes"].figure, path)
+    content = path.read_bytes()
+    assert b"/CIDFontType2" in content or b"/TrueType" in content
+    assert b"/Type3" not in content
+
+
+# ---- what is replayed and drawn again ------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    spec = small_spec(instances=2, techniques=["baseline", "rrcd"])
+    out = tmp_path_factory.mktemp("swept") / "r.h5"
+    return run_sweep(spec, out, "numba")
+
+
+def replayed(header, path):
+    with open_results(path) as results:
+        figures = replayed_figures(header, results, sheet_of(header, WIDTHS_MM[0]))
+        return {figure.name: figure for figure in figures}
+
+
+def test_duty_cycles_are_those_of_the_kernels(swept):
+    from mcage.report.recorded_spec import plan_of
+
+    header = read_header(swept)
+    figures = replayed(header, swept)
+    plan = plan_of(header)
+    of_bits, of_entries = [], []
+    for replay in plan.fault_free["rrcd"].replays:
+        times = plan.engine.cell_times(replay, fault_free_maps())
+        zeros, ones = (part[0].reshape(256, 64, 32) for part in (times.zeros, times.ones))
+        duty, used = zeros / np.max(times.period), (zeros > 0) | (ones > 0)
+        of_bits.append([duty[:, :, bit][used[:, :, bit]].mean() for bit in range(32)])
+        of_entries.append(duty.max(axis=(1, 2)))
+    bits = series_of(figures["duty-bits"], "rrcd")
+    assert np.allclose(bits.y[:-1], 100 * np.mean(of_bits, axis=0))
+    entries = series_of(figures["duty-registers"], "rrcd")
+    assert np.allclose(entries.y[:-1], 100 * np.mean(of_entries, axis=0))
+    assert figures["duty-bits"].panels[0].title == "'0' (stresses T0)"
+    assert figures["duty-bits"].caption.startswith("3 kernels, replayed without faults. ")
+
+
+def test_a_fault_map_is_that_of_an_instance(swept):
+    figure = replayed(read_header(swept), swept)["fault-maps"]
+    (panel,) = figure.panels
+    assert panel.title == "common, 0.419 V"
+    drawn = sum(series.x.size for series in panel.series)
+    with open_results(swept) as results:
+        low = results.sel(case="rrcd dvfs common 0.8/0.419 V")
+        entries = int(low["faulty_entries_start"].values[0])
+    bits, faulty = re.search(r"([\d,]+) faulty bits, (\d+) of 256", figure.alt).groups()
+    assert int(bits.replace(",", "")) == drawn > 0
+    assert int(faulty) == entries
+    assert "No bit is faulty at: common, 1 V." in figure.caption
+
+
+def test_other_code_is_not_replayed(swept):
+    from dataclasses import replace
+
+    header = read_header(swept)
+    here = running_code()
+    other = replace(header, codes=(Code(here.version, "0" * len(here.digest), ""),))
+    foreign = replace(header, spec_toml=header.spec_toml.replace('"rrcd"', '"os:path"'))
+    traces = replace(header, spec_digest="0" * 64)
+    for changed, reason in (
+        (other, "computed by other code"),
+        (foreign, "user-defined code, os:path"),
+        (traces, "traces are others"),
+    ):
+        for figure in replayed(changed, swept).values():
+            assert isinstance(figure, AbsentFigure)
+            assert reason in figure.reason
+
+
+def test_a_sheet_knows_its_columns():
+    assert [Sheet(180.0, "").columns(panels) for panels in (1, 2, 3, 4, 7)] == [1, 2, 3, 2, 3]
+    assert Sheet(85.0, "").columns(4) == 1
