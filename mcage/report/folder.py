@@ -225,14 +225,30 @@ class _Report:
 
 def _numbers_of(figure: ReportFigure) -> Iterator[Sequence[object]]:
     """Lines of a CSV file with all that a figure shows."""
-    yield "panel", "x_axis", "y_axis", "series", "case", "x", "y", "lower", "upper"
+    yield (
+        "panel",
+        "x_axis",
+        "y_axis",
+        "series",
+        "case",
+        "x",
+        "x_lower",
+        "x_upper",
+        "y",
+        "lower",
+        "upper",
+    )
     for panel in figure.panels:
         for series in panel.series:
             names = (panel.title, panel.x_label, panel.y_label, series.label, series.case)
             words = [visible(name) for name in names]
+            columns = (
+                *(series.x, series.x_lower, series.x_upper),
+                *(series.y, series.lower, series.upper),
+            )
             unknown = np.full(len(series.x), np.nan)
-            bounds = (unknown if bound is None else bound for bound in (series.lower, series.upper))
-            for numbers in zip(series.x, series.y, *bounds, strict=True):
+            known = (unknown if column is None else column for column in columns)
+            for numbers in zip(*known, strict=True):
                 yield *words, *("" if np.isnan(number) else number for number in numbers)
 
 

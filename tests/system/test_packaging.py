@@ -89,6 +89,8 @@ def test_the_source_archive_makes_the_same_wheel(built):
     assert {"mcage/docs/aging.md", "mcage/kernels/walk.cu", "mcage/data/references.toml"} <= set(
         ours
     )
+    page = ("templates/page.html.j2", "static/report.css", "static/report.js")
+    assert {f"mcage/report/page/{name}" for name in page} <= set(ours)
     assert "mcage/py.typed" in ours  # or type checkers take every name for Any
     assert "mcage/commit.txt" in ours or not (ROOT / ".git").exists()
 

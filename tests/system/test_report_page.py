@@ -226,7 +226,7 @@ def test_figures_have_words_and_files(opened, report):
         assert (report / link.get_attribute("href")).is_file()
     details = page.locator("#figure-1-survival .numbers")
     details.locator("summary").click()
-    assert details.locator("tbody tr").count() > 5
+    details.locator("tbody tr").nth(5).wait_for()
 
 
 def test_a_phone_shows_all_without_scrolling_sideways(opened):

@@ -37,7 +37,7 @@ def assumptions_of(header: Header) -> Assumptions:
     if header.study == "gpu-both":
         technique = spec["sweep"]
         return [
-            *_of_gating(spec["gating"]),
+            *_of_gating(spec["gating"], technique["aging"]["pbti"]),
             (
                 "Register files",
                 f"{spec['slices_per_sm']} slices stand for each SM; a slice has the faults of "
@@ -165,7 +165,7 @@ def _drawn(value: float | str) -> str:
     return str(Distribution.of(value)) if isinstance(value, str) else f"{value:g}"
 
 
-def _of_gating(spec: Mapping[str, Any]) -> Assumptions:
+def _of_gating(spec: Mapping[str, Any], pbti: object = 0) -> Assumptions:
     life, variation, temperature = spec["life"], spec["variation"], spec["temperature"]
     sigmas = ", ".join(
         f"{words} {variation[f'sigma_{name}_mv']:g} mV"
@@ -180,13 +180,15 @@ def _of_gating(spec: Mapping[str, Any]) -> Assumptions:
         if temperature["model"] == "fixed"
         else "from a thermal network of the GPU"
     )
+    spares = life["spare_sms"]
+    spare = f"More than {spares} SMs are" if spares else "An SM is"
     return [
         ("GPU", f"{spec['gpu']}; kernels {spec['workload']['kernels']}."),
         ("Aging", f"NBTI by the model {spec['aging']['model']}; stress while an SM is on."),
         (
             "End of life",
-            f"More than {life['spare_sms']} SMs are slower than the slowest new SM by more than "
-            f"the guardband of {_percent(life['delay_guardband'])}. Lives that reach the "
+            f"{spare} slower than the slowest new SM by more than the guardband of "
+            f"{_percent(life['delay_guardband'])}. Lives that reach the "
             "horizon are censored: they are longer, nobody knows how much.",
         ),
         ("Process variation", f"Standard deviations of the threshold voltage: {sigmas}."),
@@ -195,5 +197,5 @@ def _of_gating(spec: Mapping[str, Any]) -> Assumptions:
             "Execution time",
             f"The time model of the paper, reading {spec['time_model']['reading']}.",
         ),
-        ("Left out", f"PBTI, {LEFT_OUT}."),
+        ("Left out", f"{'PBTI, ' * (not pbti)}{LEFT_OUT}."),
     ]

@@ -107,8 +107,9 @@ function said(axis, value) {
 /** "age (years)" and 3.2 as "age 3.2 years"; words of a category stay alone. */
 function placed(axis, value) {
   if (axis.names) return said(axis, value);
-  const unit = /^(.*?)\s*\(([^)]*)\)$/.exec(axis.label);
-  return unit ? `${unit[1]} ${short(value)} ${unit[2]}` : `${axis.label} ${short(value)}`.trim();
+  const unit = /^(.*?)\s*\((\S{1,8})\)$/.exec(axis.label);
+  if (unit) return `${unit[1]} ${short(value)} ${unit[2]}`;
+  return axis.label ? `${axis.label}: ${short(value)}` : short(value);
 }
 
 function drawn(tag, parent, kind) {
@@ -297,13 +298,15 @@ class Chart {
     const [x, y] = [series.x[index], series.y[index]];
     this.cross("");
     this.dot(panel, x, y);
-    const value = [y, series.lower?.[index], series.upper?.[index]];
+    const across = [x, series.x_lower?.[index], series.x_upper?.[index]];
+    const up = [y, series.lower?.[index], series.upper?.[index]];
     const head = series.case || series.label;
-    this.read(panel, head, [], series, [
-      `${panel.x.label}: ${said(panel.x, x)}`,
-      `${panel.y.label}: ${panel.y.names ? said(panel.y, y) : written(value)}`,
-    ]);
-    this.say(`${head}: ${placed(panel.x, x)}, ${panel.y.label} ${written(value)}`);
+    const lines = [
+      `${panel.x.label}: ${panel.x.names ? said(panel.x, x) : written(across)}`,
+      ...(panel.y.names ? [] : [`${panel.y.label}: ${written(up)}`]),
+    ];
+    this.read(panel, head, [], series, lines);
+    this.say([head, ...lines].join(", "));
   }
 
   /** Let series stand out, or none. */
@@ -444,7 +447,8 @@ class Chart {
           ])
         : panel.series.flatMap((one) =>
             one.x.map((x, i) => [
-              one.label, said(panel.x, x),
+              one.label,
+              panel.x.names ? said(panel.x, x) : written([x, one.x_lower?.[i], one.x_upper?.[i]]),
               panel.lies ? said(panel.y, one.y[i]) : written([one.y[i], one.lower?.[i], one.upper?.[i]]),
             ]));
       for (const cells of rows) {
