@@ -2,33 +2,29 @@
 
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import overload
 
 import pandas as pd
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from mcage.analysis import frames, plots
+from mcage.analysis import frames, pairs
 from mcage.analysis.cube import cube_of
 from mcage.analysis.grid import (
-    GridCase,
-    cases_of,
+    case_named,
     header_of,
     study_of,
     warn_of_dependence,
     with_grid,
 )
 from mcage.analysis.lives_table import MOST_BYTES, parts_of_lives, table_of_lives
+from mcage.analysis.plots import Plots
 from mcage.errors import UserError
-from mcage.report.cases import find_case
 from mcage.report.figures.catalogue import sheet_of
 from mcage.report.notes import note_on_code
 from mcage.stats.estimates import CONFIDENCE
 
 
 @xr.register_dataset_accessor("mcage")  # type: ignore[no-untyped-call]
-class Analysis:
+class Analysis(Plots):
     """Statistics, tables and figures of results, under ``results.mcage``.
 
     Every method computes of what is left after ``sel`` and ``isel`` of cases and instances. Tables
@@ -40,9 +36,6 @@ class Analysis:
     results : xarray.Dataset
         What `mcage.open_results` returns, or a part or a copy of it.
     """
-
-    def __init__(self, results: xr.Dataset) -> None:
-        self._results = results
 
     def __repr__(self) -> str:
         methods = ", ".join(name for name in dir(type(self)) if not name.startswith("_"))
@@ -73,7 +66,7 @@ class Analysis:
         UserError
             No case has that name, or several have.
         """
-        return self._case(name).results
+        return case_named(self._results, name).results
 
     def cube(self, *dims: str) -> xr.Dataset:
         """Results with technique, environment and scenario as dimensions instead of ``case``.
@@ -187,6 +180,72 @@ class Analysis:
         """
         return frames.rmst_frame(self._results, age_years, confidence)
 
+    def paired(
+        self,
+        first: str,
+        second: str,
+        other: xr.Dataset | None = None,
+        allow: Sequence[str] = (),
+    ) -> pd.DataFrame:
+        """Differences between two cases, die by die: instance i is the same die in both.
+
+        Parameters
+        ----------
+        first, second : str
+            Cases, by the beginning of their labels; of whole GPUs, by policy or policy and
+            technique.
+        other : xarray.Dataset, optional
+            Results that the second case is of; by default these. Seeds must be equal; instances
+            that both have are compared.
+        allow : sequence of str
+            Keys in which the specs of both results may differ, such as ``aging.model``, or
+            sections. What tells cases and instances apart may differ anyway.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A line for each ``quantity``: ``dies`` that have it in both, the means ``first`` and
+            ``second``, ``difference`` (first minus second) and ``ratio``, each with its bounds,
+            and ``variance_reduction``: as many times more dies would be needed if both had dies
+            of their own. Quantities have the unit of their name; fractions have none. Of whole
+            GPUs, what is given by age is compared at the last one.
+
+        Raises
+        ------
+        UserError
+            A name means no case or several, both are the same case, or the two results are not
+            of the same dies, or of specs that differ in what has not been allowed.
+        """
+        return pairs.paired_frame(self._results, first, pairs.Second(second, other, allow))
+
+    def outliving(
+        self,
+        first: str,
+        second: str,
+        other: xr.Dataset | None = None,
+        allow: Sequence[str] = (),
+    ) -> pd.DataFrame:
+        """How often each of two cases keeps an instance alive for longer, and the sign test.
+
+        Parameters
+        ----------
+        first, second, other, allow
+            As of `paired`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line: the shares of the instances that live longer in the ``first`` and in the
+            ``second`` case, die at the same age ``together``, and are alive in both at the
+            horizon (``unknown``); ``first_of_decided``, and ``p_value`` of the sign test.
+
+        Raises
+        ------
+        UserError
+            As `paired`; or the study simulates no lives.
+        """
+        return pairs.outliving_frame(self._results, first, pairs.Second(second, other, allow))
+
     def causes(
         self, ages_years: Sequence[float] | None = None, confidence: float = CONFIDENCE
     ) -> pd.DataFrame:
@@ -266,83 +325,3 @@ class Analysis:
             There is no such variable, or the number is not positive.
         """
         return parts_of_lives(self._results, variables, instances)
-
-    # ---- figures ---------------------------------------------------------------------------
-
-    @overload
-    def plot_survival(self, axes: None = None, width_mm: float = ...) -> Figure: ...
-    @overload
-    def plot_survival(self, axes: Axes, width_mm: float = ...) -> Axes: ...
-    def plot_survival(self, axes: Axes | None = None, width_mm: float = 180.0) -> Figure | Axes:
-        """Share of the slices that still work, against age: the figure of `mcage report`.
-
-        Parameters
-        ----------
-        axes : matplotlib.axes.Axes, optional
-            Axes to draw the cases of one environment, scenario and Vdd on; by default a figure
-            with a panel for each of these, numbers at risk and notes.
-        width_mm : float
-            Width of that figure: 85 for a column of a paper, 180 for a page.
-
-        Returns
-        -------
-        matplotlib.figure.Figure or matplotlib.axes.Axes
-            The figure, or the axes; ``axes.legend()`` names the techniques. Axes say neither the
-            population nor which cases have no curve: say so beside them.
-
-        Raises
-        ------
-        UserError
-            These are not results of a sweep, there is nothing to draw, or axes or a page cannot
-            hold all cases.
-        """
-        return plots.draw_survival(self._results, axes, width_mm)
-
-    @overload
-    def plot_dvth(
-        self, what: plots.Shift = ..., axes: None = None, width_mm: float = ...
-    ) -> Figure: ...
-    @overload
-    def plot_dvth(self, what: plots.Shift, axes: Axes, width_mm: float = ...) -> Axes: ...
-    def plot_dvth(
-        self, what: plots.Shift = "worst", axes: Axes | None = None, width_mm: float = 180.0
-    ) -> Figure | Axes:
-        """Threshold shifts: a figure of `mcage report`.
-
-        Parameters
-        ----------
-        what : {'worst', 'cells', 'age'}
-            Histograms of the worst cell of each slice, or of sampled cells; or how the shift of
-            the worst cell grows with age.
-        axes, width_mm
-            As of `plot_survival`.
-
-        Raises
-        ------
-        UserError
-            As `plot_survival`.
-        """
-        return plots.draw_shifts(self._results, what, axes, width_mm)
-
-    @overload
-    def plot_pareto(self, axes: None = None, width_mm: float = ...) -> Figure: ...
-    @overload
-    def plot_pareto(self, axes: Axes, width_mm: float = ...) -> Axes: ...
-    def plot_pareto(self, axes: Axes | None = None, width_mm: float = 180.0) -> Figure | Axes:
-        """Energy saved against mean life, with the cases that no other one beats in both.
-
-        Parameters
-        ----------
-        axes, width_mm
-            As of `plot_survival`; axes hold the cases of one scenario.
-
-        Raises
-        ------
-        UserError
-            As `plot_survival`.
-        """
-        return plots.draw_pareto(self._results, axes, width_mm)
-
-    def _case(self, name: str) -> GridCase:
-        cases = list(cases_of(self._results))
-        return cases[find_case([case.name for case in cases], name)]

@@ -10,6 +10,7 @@ import xarray as xr
 
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
+from mcage.report.cases import find_case
 from mcage.report.notes import slices_that_depend
 from mcage.results.header import OLDEST_STUDY, Header, header_class
 from mcage.results.reader import read_header
@@ -42,10 +43,13 @@ class GridCase:
         Its coordinates by name: of a sweep the label and its parts, of whole GPUs the policy.
     results : xarray.Dataset
         Its results, without the dimensions of the grid.
+    compared : tuple of str
+        Variables of it that lie along the grid, and so differ from case to case.
     """
 
     labels: dict[str, Any]
     results: xr.Dataset
+    compared: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -149,10 +153,23 @@ def cases_of(results: xr.Dataset) -> Iterator[GridCase]:
     results = with_grid(results)
     grid = grid_of(results)
     names = [str(n) for n, c in results.coords.items() if c.dims and set(c.dims) <= set(grid)]
+    first = sorted(names, key=lambda name: name not in grid)
+    compared = tuple(str(n) for n, v in results.data_vars.items() if set(grid) & set(v.dims))
     for place in np.ndindex(*(results.sizes[dim] for dim in grid)):
         case = results.isel(dict(zip(grid, place, strict=True)))
-        first = sorted(names, key=lambda name: name not in grid)
-        yield GridCase({name: case[name].item() for name in first}, case)
+        yield GridCase({name: case[name].item() for name in first}, case, compared)
+
+
+def case_named(results: xr.Dataset, name: str) -> GridCase:
+    """The only case that a name means, as of `mcage.report.cases.find_case`.
+
+    Raises
+    ------
+    UserError
+        As `with_grid`; or no case has that name, or several have.
+    """
+    cases = list(cases_of(results))
+    return cases[find_case([case.name for case in cases], name)]
 
 
 def lives_in(results: xr.Dataset) -> Iterator[tuple[GridCase, CaseLives]]:

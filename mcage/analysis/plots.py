@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
 import xarray as xr
 from matplotlib.axes import Axes
@@ -26,6 +26,91 @@ NAMES: dict[Shift, str] = {"worst": "dvth-worst", "cells": "dvth-cells", "age": 
 
 LEAST_MM, MOST_MM = 40.0, 1000.0
 """Widths of figures."""
+
+
+class Plots:
+    """The figures of `Analysis`.
+
+    Parameters
+    ----------
+    results : xarray.Dataset
+        What is drawn.
+    """
+
+    def __init__(self, results: xr.Dataset) -> None:
+        self._results = results
+
+    @overload
+    def plot_survival(self, axes: None = None, width_mm: float = ...) -> Figure: ...
+    @overload
+    def plot_survival(self, axes: Axes, width_mm: float = ...) -> Axes: ...
+    def plot_survival(self, axes: Axes | None = None, width_mm: float = 180.0) -> Figure | Axes:
+        """Share of the slices that still work, against age: the figure of `mcage report`.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes, optional
+            Axes to draw the cases of one environment, scenario and Vdd on; by default a figure
+            with a panel for each of these, numbers at risk and notes.
+        width_mm : float
+            Width of that figure: 85 for a column of a paper, 180 for a page.
+
+        Returns
+        -------
+        matplotlib.figure.Figure or matplotlib.axes.Axes
+            The figure, or the axes; ``axes.legend()`` names the techniques. Axes say neither the
+            population nor which cases have no curve: say so beside them.
+
+        Raises
+        ------
+        UserError
+            These are not results of a sweep, there is nothing to draw, or axes or a page cannot
+            hold all cases.
+        """
+        return draw_survival(self._results, axes, width_mm)
+
+    @overload
+    def plot_dvth(self, what: Shift = ..., axes: None = None, width_mm: float = ...) -> Figure: ...
+    @overload
+    def plot_dvth(self, what: Shift, axes: Axes, width_mm: float = ...) -> Axes: ...
+    def plot_dvth(
+        self, what: Shift = "worst", axes: Axes | None = None, width_mm: float = 180.0
+    ) -> Figure | Axes:
+        """Threshold shifts: a figure of `mcage report`.
+
+        Parameters
+        ----------
+        what : {'worst', 'cells', 'age'}
+            Histograms of the worst cell of each slice, or of sampled cells; or how the shift of
+            the worst cell grows with age.
+        axes, width_mm
+            As of `plot_survival`.
+
+        Raises
+        ------
+        UserError
+            As `plot_survival`.
+        """
+        return draw_shifts(self._results, what, axes, width_mm)
+
+    @overload
+    def plot_pareto(self, axes: None = None, width_mm: float = ...) -> Figure: ...
+    @overload
+    def plot_pareto(self, axes: Axes, width_mm: float = ...) -> Axes: ...
+    def plot_pareto(self, axes: Axes | None = None, width_mm: float = 180.0) -> Figure | Axes:
+        """Energy saved against mean life, with the cases that no other one beats in both.
+
+        Parameters
+        ----------
+        axes, width_mm
+            As of `plot_survival`; axes hold the cases of one scenario.
+
+        Raises
+        ------
+        UserError
+            As `plot_survival`.
+        """
+        return draw_pareto(self._results, axes, width_mm)
 
 
 def draw_survival(results: xr.Dataset, axes: Axes | None, width_mm: float) -> Figure | Axes:

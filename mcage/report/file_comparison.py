@@ -208,14 +208,26 @@ def _values_of(case: xr.Dataset) -> dict[str, Floats]:
 
 
 def _study_pair(label: str, case: xr.Dataset, other: xr.Dataset, paired: bool) -> Pair:
-    """Compare all numbers that each instance has, those with ages at the last age."""
+    return Pair(label, study_lines(case, other, paired))
+
+
+def study_lines(case: xr.Dataset, other: xr.Dataset, paired: bool) -> list[Line]:
+    """Compare all numbers that each instance has, those with ages at the last age.
+
+    Parameters
+    ----------
+    case, other : xarray.Dataset
+        Numbers of two cases: [instance], or [instance, age].
+    paired : bool
+        Whether instances are compared one by one; they must be the same.
+    """
     lines = []
     for name, array in case.data_vars.items():
         if name in other:
             first, second = _at_last_age(array), _at_last_age(other[name])
             means = compare_means(first, second) if paired else compare_apart(first, second)
             lines.append(Line(str(name), _name_of(array), 1.0, means))
-    return Pair(label, lines)
+    return lines
 
 
 def _at_last_age(array: xr.DataArray) -> Floats:

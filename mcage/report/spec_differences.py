@@ -1,7 +1,7 @@
 """In what the specs of two results files differ, key by key."""
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,8 +62,16 @@ def spec_differences(first_toml: str, second_toml: str) -> list[Difference]:
     ]
 
 
+def options(keys: Sequence[str]) -> str:
+    """Options of `mcage compare` that allow keys to differ."""
+    return " ".join(f"--allow {shown(key)}" for key in keys)
+
+
 def refuse_unmeant(
-    differences: Sequence[Difference], allowed: Sequence[str], keys: Sequence[str]
+    differences: Sequence[Difference],
+    allowed: Sequence[str],
+    keys: Sequence[str],
+    asking: Callable[[Sequence[str]], str] = options,
 ) -> None:
     """Refuse differences that nobody has said to be meant.
 
@@ -75,6 +83,8 @@ def refuse_unmeant(
         Keys that may differ; a section such as ``aging`` stands for all keys in it.
     keys : sequence of str
         Keys of both specs.
+    asking : callable
+        Says how the user allows keys.
 
     Raises
     ------
@@ -83,7 +93,7 @@ def refuse_unmeant(
     """
     for key in allowed:
         if not any(_is_within(other, key) for other in keys):
-            raise UserError(f"--allow {shown(key)}: neither spec has such a key")
+            raise UserError(f"{asking([key])}: neither spec has such a key")
     hopeless = [of for of in differences if of.key in NEVER_ALLOWED]
     if hopeless:
         raise UserError(
@@ -92,10 +102,9 @@ def refuse_unmeant(
         )
     unmeant = [of for of in differences if not any(_is_within(of.key, key) for key in allowed)]
     if unmeant:
-        options = " ".join(f"--allow {shown(of.key)}" for of in unmeant)
         raise UserError(
             f"the specs differ in {', '.join(map(str, unmeant))}; if this is what you compare: "
-            f"{options}"
+            f"{asking([of.key for of in unmeant])}"
         )
 
 

@@ -128,7 +128,13 @@ def pairs_table(title: str, pairs: Sequence[Pair], note: str = "") -> ResultTabl
         caption=f"{caption}; {note}" if note else caption,
         columns=(
             *_columns_of([pair for pair, _ in lines]),
-            names("quantity", "mean over dies", [line.name for _, line in lines]),
+            Column(
+                "quantity",
+                "mean over dies",
+                tuple(Cell(line.name, line.key) for _, line in lines),
+                primary=True,
+                justify="left",
+            ),
             Column("dies", "dies", tuple(_dies(line.means) for _, line in lines)),
             *(
                 _column(key, heading, [line for _, line in lines], plus_minus)

@@ -265,4 +265,4 @@ def _fields(cell: Cell, with_bounds: bool) -> Iterator[str]:
         if isinstance(content, str):
             yield visible(content)
         else:
-            yield "" if content is None or math.isnan(content) else repr(content)
+            yield "" if content is None or math.isnan(content) else str(content)
