@@ -71,7 +71,7 @@ class Named(Generic[Numbers]):
     Parameters
     ----------
     label : str
-        Label of the case, as in the file.
+        Label of the case, as a figure may show it.
     technique : str
         Its technique, as a figure may show it.
     setting : Setting
@@ -89,7 +89,7 @@ class Named(Generic[Numbers]):
     def of(cls, case: xr.Dataset, numbers: Numbers) -> "Named[Numbers]":
         """Name a case of a results file."""
         technique = visible(str(case["technique"].item()))
-        return cls(str(case["case"].item()), technique, Setting.of(case), numbers)
+        return cls(visible(str(case["case"].item())), technique, Setting.of(case), numbers)
 
 
 def by_setting(cases: Iterable[Named[Numbers]]) -> dict[Setting, list[Named[Numbers]]]:

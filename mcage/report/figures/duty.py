@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from mcage.replays.most_stressed import DutyCycles
 from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
 from mcage.report.figures.figure import ReportFigure
-from mcage.report.figures.sheet import Sheet
+from mcage.report.figures.sheet import Sheet, extremes
 from mcage.report.figures.style import looks_of
 from mcage.stats.estimates import Floats
 from mcage.sweep.plan import SweepPlan
@@ -104,8 +104,4 @@ def _by_entry(of_state: DutyCycles, entries: int) -> NDArray[np.float64]:
 def _alt(title: str, curves: list[Curve]) -> str:
     """Which technique has the longest and the shortest duty cycle."""
     longest = {curve.name: float(curve.y.max()) for curve in curves}
-    most, least = max(longest, key=lambda n: longest[n]), min(longest, key=lambda n: longest[n])
-    return (
-        f"{title}: the largest value is that of {most} ({longest[most]:.3g} %), and it is lowest "
-        f"for {least} ({longest[least]:.3g} %)."
-    )
+    return extremes(title, "the largest value of a curve", longest, " %")

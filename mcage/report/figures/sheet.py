@@ -251,6 +251,37 @@ def said_of(title: str, words: str) -> str:
     return f"{title}: {words}" if title else f"{words[0].upper()}{words[1:]}"
 
 
+def extremes(title: str, what: str, values: Mapping[str, float], unit: str = "") -> str:
+    """Sentence about a panel: whose value is the smallest, and whose the largest.
+
+    Parameters
+    ----------
+    title : str
+        Title of the panel; empty if it has none.
+    what : str
+        What the values are, such as ``the median``.
+    values : mapping of str to float
+        Value of each name; those that are missing (NaN) do not count.
+    unit : str
+        Unit with the space before it.
+    """
+    of_text: dict[str, list[str]] = {}
+    for name, value in sorted(values.items(), key=lambda item: item[1]):
+        if value == value:
+            of_text.setdefault(f"{value:.3g}{unit}", []).append(name)
+    texts = list(of_text)
+    if not texts:
+        return said_of(title, f"{what} is not known.")
+    if len(texts) == 1:
+        return said_of(title, f"{what} is {texts[0]} for {listed(of_text[texts[0]])}.")
+    least, most = texts[0], texts[-1]
+    return said_of(
+        title,
+        f"{what} is smallest for {listed(of_text[least])} ({least}) and largest for "
+        f"{listed(of_text[most])} ({most}).",
+    )
+
+
 def listed(names: Sequence[str]) -> str:
     """Write names as a list in words."""
     *others, last = names

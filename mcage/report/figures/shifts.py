@@ -2,7 +2,7 @@
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +12,15 @@ from matplotlib.axes import Axes
 from mcage.report.cases import Named, Setting, by_setting
 from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel, draw_curves
 from mcage.report.figures.figure import AbsentFigure, Panel, ReportFigure, Series
-from mcage.report.figures.sheet import LABELS_MM, Sheet, heads, listed, name_rows, say_in_rows
+from mcage.report.figures.sheet import (
+    LABELS_MM,
+    Sheet,
+    extremes,
+    heads,
+    listed,
+    name_rows,
+    say_in_rows,
+)
 from mcage.report.figures.style import GREY, SMALL, Look, in_style, looks_of
 from mcage.stats.estimates import Floats
 from mcage.sweep.variables import DVTH_BIN_EDGES_MV, TRANSISTORS
@@ -22,6 +30,7 @@ VARIABLES = ("max_dvth_mv", "epoch_max_dvth_mv", "dvth_histogram")
 QUANTILES = (0.05, 0.5, 0.95)
 ROW_MM = 8.5
 
+AGE_TITLE = "Threshold shift of the worst cell against age, medians, and 5 to 95 % of the slices"
 AGE_LABEL = "age (years)"
 WORST_LABEL = "shift of the worst cell (mV)"
 
@@ -91,7 +100,8 @@ def draw(cases: Sequence[Named[Shifts]], sheet: Sheet) -> Iterator[ReportFigure 
         item for item in by_setting(cases).items() if any(c.numbers.worked for c in item[1])
     ]
     if not settings:
-        for name, title in (("dvth-cells", CELLS.title), ("dvth-worst", SLICES.title)):
+        of_age = ("dvth-age", AGE_TITLE)
+        for name, title in ((CELLS.name, CELLS.title), (SLICES.name, SLICES.title), of_age):
             yield AbsentFigure(name, title, "No slice of any case works when it is new.")
         return
     for figure in (CELLS, SLICES):
@@ -185,8 +195,9 @@ class Ridges:
             axes.axhline(row + self._line, color=GREY, linewidth=0.4)
             words = self._words(case.numbers)
             axes.annotate(words, (1.0, row), (4, 0), textcoords="offset points", **beside)
-        last = max(np.flatnonzero(series.y > 0).max() for series in drawn)
-        axes.set(xlim=(0, edges[last + 1] + 1), xlabel=self.x_label)
+        # Beyond the last transistor of all rows there is nothing to see.
+        bins = 1 + max(int(np.flatnonzero(series.y > 0).max()) for series in drawn)
+        axes.set(xlim=(0, edges[bins] + 1), xlabel=self.x_label)
         name_rows(axes, [case.technique for case in cases])
         say_in_rows(axes, [row for row, case in enumerate(cases) if not case.numbers.worked])
         axes.annotate(
@@ -198,7 +209,7 @@ class Ridges:
             fontsize=SMALL,
             color=GREY,
         )
-        return tuple(drawn)
+        return tuple(replace(series, x=series.x[:bins], y=series.y[:bins]) for series in drawn)
 
     @property
     def _height(self) -> float:
@@ -230,18 +241,14 @@ class Ridges:
     def _alt(self, setting: Setting, cases: Sequence[Named[Shifts]]) -> str:
         """Which technique has the smallest and which the largest shifts."""
         if self.name == "dvth-worst":
-            what = "median shift of the worst cell"
+            what = "the median shift of the worst cell"
             values = {case.technique: case.numbers.median_mv for case in cases}
             unit = " mV"
         else:
-            what = "share of T0 transistors shifted by less than 1 mV"
+            what = "the share of T0 transistors shifted by less than 1 mV"
             values = {case.technique: float(case.numbers.of_cells[0, 0]) for case in cases}
             unit = " %"
-        least, most = min(values, key=lambda n: values[n]), max(values, key=lambda n: values[n])
-        return (
-            f"{setting.title}: the {what} is smallest under {least} ({values[least]:.3g}{unit}) "
-            f"and largest under {most} ({values[most]:.3g}{unit})."
-        )
+        return extremes(setting.title, what, values, unit)
 
 
 CELLS = Ridges(
@@ -272,7 +279,7 @@ SLICES = Ridges(
 def _by_age(settings: Settings, sheet: Sheet, looks: Mapping[str, Look]) -> Iterator[ReportFigure]:
     figure = CurveFigure(
         name="dvth-age",
-        title="Threshold shift of the worst cell against age, medians, and 5 to 95 % of the slices",
+        title=AGE_TITLE,
         caption="Largest NBTI threshold shift of a slice, of both transistors, at the end of each "
         "epoch, or at death within it: median, and as a band the 5 % and 95 % quantiles of the "
         "slices (no confidence interval). Slices count until the epoch in which they die; the "
@@ -300,14 +307,8 @@ def draw_panel_by_age(
 def _panel_by_age(setting: Setting, cases: Sequence[Named[Shifts]]) -> CurvePanel:
     worked = [case for case in cases if case.numbers.worked]
     curves = tuple(_curve_by_age(case) for case in worked)
-    at_last = {curve.name: float(curve.y[-1]) for curve in curves if not np.isnan(curve.y[-1])}
-    alt = f"{setting.title}: no slice lives in the last epoch."
-    if at_last:
-        least, most = min(at_last, key=lambda n: at_last[n]), max(at_last, key=lambda n: at_last[n])
-        alt = (
-            f"{setting.title}: at the end, the median shift is smallest under {least} "
-            f"({at_last[least]:.3g} mV) and largest under {most} ({at_last[most]:.3g} mV)."
-        )
+    at_last = {curve.name: float(curve.y[-1]) for curve in curves}
+    alt = extremes(setting.title, "the median shift at the end", at_last, " mV")
     places = tuple(worked[0].numbers.years.tolist())
     rows = tuple((c.technique, places, tuple(c.numbers.living.tolist())) for c in worked)
     return CurvePanel(setting.title, curves, _notes(cases), alt, rows)

@@ -1,7 +1,7 @@
 """The share of slices that still work, against age: Kaplan-Meier curves and numbers at risk."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +12,14 @@ from matplotlib.ticker import MaxNLocator
 
 from mcage.report.cases import Named, Setting, by_setting, lives_of
 from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel, draw_curves
-from mcage.report.figures.figure import ReportFigure, Series, check_figure_path, save
-from mcage.report.figures.sheet import PERCENT, Sheet, listed, said_of
+from mcage.report.figures.figure import (
+    AbsentFigure,
+    ReportFigure,
+    Series,
+    check_figure_path,
+    save,
+)
+from mcage.report.figures.sheet import PERCENT, Sheet, extremes, listed
 from mcage.report.figures.style import Look, looks_of
 from mcage.report.selection import Condition, selected_cases
 from mcage.results.reader import open_results, read_header
@@ -93,11 +99,21 @@ def curve_of(lives: CaseLives) -> SurvivalCurve:
     )
 
 
-def draw(cases: Sequence[Named[SurvivalCurve]], sheet: Sheet) -> Iterator[ReportFigure]:
-    """Draw survival curves, a panel for each setting, on as many pages as they need."""
+def draw(
+    cases: Sequence[Named[SurvivalCurve]], sheet: Sheet
+) -> Iterator[ReportFigure | AbsentFigure]:
+    """Draw survival curves, a panel for each setting that works, on as many pages as they need."""
     looks = looks_of(case.technique for case in cases)
     panels = [panel_of(setting.title, of_it) for setting, of_it in by_setting(cases).items()]
-    yield from figure_of(cases).pages(panels, sheet, looks)
+    figure, works = figure_of(cases), [panel for panel in panels if panel.curves]
+    if not works:
+        reason = f"Of all cases more than {100 * NEVER_WORK:g} % are dead on arrival."
+        yield AbsentFigure(figure.name, figure.title, reason)
+        return
+    if never := [panel.title for panel in panels if not panel.curves]:
+        words = f"{figure.caption} None of the cases works in: {'; '.join(never)}."
+        figure = replace(figure, caption=words)
+    yield from figure.pages(works, sheet, looks)
 
 
 def figure_of(cases: Sequence[Named[SurvivalCurve]], what: str = "slices") -> CurveFigure:
@@ -182,18 +198,8 @@ def _notes(cases: Sequence[Named[SurvivalCurve]]) -> tuple[str, ...]:
 def _alt(title: str, cases: Sequence[Named[SurvivalCurve]]) -> str:
     """Which techniques live longest, and which shortest."""
     years = {case.technique: case.numbers.mean_years for case in cases}
-    longest, shortest = max(years.values()), min(years.values())
-    best = listed([name for name, mean in years.items() if mean == longest])
-    worst = listed([name for name, mean in years.items() if mean == shortest])
     horizon = cases[0].numbers.years[-1]
-    if longest == shortest:
-        words = f"all live {longest:.3g} of {horizon:g} years in the mean ({best})."
-        return said_of(title, words)
-    return said_of(
-        title,
-        f"the longest mean life, up to {horizon:g} years, is that of {best} "
-        f"({longest:.3g} years), the shortest that of {worst} ({shortest:.3g} years).",
-    )
+    return extremes(title, f"the mean life up to {horizon:g} years", years, " years")
 
 
 def draw_survival_of_file(results_path: Path, path: Path, where: Sequence[Condition] = ()) -> None:

@@ -14,17 +14,19 @@ from mcage.report.figures.sheet import (
     LABELS_MM,
     PERCENT,
     Sheet,
+    extremes,
     heads,
     listed,
     name_rows,
     say_in_rows,
 )
 from mcage.report.figures.style import HATCHES, Look, in_style, looks_of
-from mcage.stats.estimates import Estimate, Floats, mean, wilson
+from mcage.stats.estimates import Bools, Estimate, Floats, mean, wilson
 from mcage.sweep.variables import WRITE_KINDS
 
 VARIABLES = ("write_share", "spill_rate")
 
+STEP = 10 ** (1 / 60) - 1
 RATES = np.logspace(-8, 0, 8 * 60 + 1)
 """Spill rates at which the share of slices above them is computed."""
 
@@ -83,7 +85,8 @@ def draw(cases: Sequence[Named[Writes]], sheet: Sheet) -> Iterator[ReportFigure 
     yield from _spills(settings, sheet, looks_of(case.technique for case in cases))
     if not settings:
         yield AbsentFigure("writes", "Kinds of register writes", "No slice works when it is new.")
-    height_mm = _height_mm(settings) if settings else 0.0
+        return
+    height_mm = _height_mm(settings)
     for name, part, of_page in sheet.pages("writes", settings, height_mm, 75.0):
         yield _page(name, part, of_page, sheet)
 
@@ -98,7 +101,9 @@ def _spills(
         if any(case.numbers.spill_more[0] > 0 for case in cases)
     ]
     if not spilling:
-        reason = "No register write of any slice goes to the LDS."
+        reason = "No slice works when it is new."
+        if settings:
+            reason = "No register write of any slice goes to the LDS."
         yield AbsentFigure("spills", title, reason)
         return
     highest = max(
@@ -125,25 +130,34 @@ def _spills(
         y_limits=(0.0, 103.0),
         x_scale="log",
     )
-    yield from figure.pages([_panel_of_spills(*item) for item in spilling], sheet, looks)
+    shown = (highest / DECADES <= RATES * (1 + STEP)) & (highest >= RATES)
+    panels = [_panel_of_spills(setting, cases, shown) for setting, cases in spilling]
+    yield from figure.pages(panels, sheet, looks)
 
 
-def _panel_of_spills(setting: Setting, cases: Sequence[Named[Writes]]) -> CurvePanel:
-    shown_cases = [case for case in cases if case.numbers.spill_more[0] > 0]
+def _panel_of_spills(setting: Setting, cases: Sequence[Named[Writes]], shown: Bools) -> CurvePanel:
+    """Curves at the rates that the axis shows."""
+    spilling = [case for case in cases if case.numbers.spill_more[0] > 0]
     curves = []
-    for case in shown_cases:
-        share = case.numbers.spill_more
+    for case in spilling:
+        share = case.numbers.spill_more[shown]
         lower, upper = wilson(share, np.full(share.size, float(case.numbers.worked)))
         curves.append(
-            Curve(case.technique, 100 * RATES, 100 * share, 100 * lower, 100 * upper, case.label)
+            Curve(
+                case.technique,
+                100 * RATES[shown],
+                100 * share,
+                100 * lower,
+                100 * upper,
+                case.label,
+            )
         )
-    means = {case.technique: 100 * case.numbers.shares["lds"].value for case in shown_cases}
-    most = max(means, key=lambda name: means[name])
-    others = [c.technique for c in cases if c.numbers.worked and c not in shown_cases]
+    means = {case.technique: 100 * case.numbers.shares["lds"].value for case in spilling}
+    others = [c.technique for c in cases if c.numbers.worked and c not in spilling]
     never = [c.technique for c in cases if not c.numbers.worked]
     notes = [f"no slice spills: {listed(others)}"] if others else []
     notes += [f"no slice works: {listed(never)}"] if never else []
-    alt = f"{setting.title}: {most} spills most, {means[most]:.3g} % of the writes in the mean."
+    alt = extremes(setting.title, "the mean share of writes that spill", means, " %")
     return CurvePanel(setting.title, tuple(curves), tuple(notes), alt)
 
 
@@ -216,10 +230,7 @@ def _page(name: str, part: str, settings: Settings, sheet: Sheet) -> ReportFigur
 
 def _alt_of_writes(setting: Setting, cases: Sequence[Named[Writes]]) -> str:
     regular = {case.technique: 100 * case.numbers.shares["regular"].value for case in cases}
-    least = min(regular, key=lambda name: regular[name])
-    return (
-        f"{setting.title}: fewest writes stay in their home under {least}, {regular[least]:.3g} %."
-    )
+    return extremes(setting.title, "the share of writes that stay in their home", regular, " %")
 
 
 def _height_mm(settings: Settings) -> float:

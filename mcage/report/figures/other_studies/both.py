@@ -20,7 +20,7 @@ from mcage.report.figures.other_studies.distributions import (
     quantile_curve,
     quantile_row,
 )
-from mcage.report.figures.sheet import PERCENT, Sheet
+from mcage.report.figures.sheet import PERCENT, Sheet, extremes
 from mcage.report.figures.style import looks_of
 from mcage.stats.estimates import mean
 from mcage.stats.survival import CaseLives
@@ -68,15 +68,8 @@ def _by_age(results: xr.Dataset, pairs: list[Pair], sheet: Sheet) -> Iterator[Re
             quantile_curve(pair.name, ages, _of(results[variable], pair).T, scale, pair.label)
             for pair in pairs
         )
-        at_last = {curve.name: float(curve.y[-1]) for curve in curves if curve.y[-1] >= 0}
-        alt = ""
-        if at_last:
-            least = min(at_last, key=lambda name: at_last[name])
-            most = max(at_last, key=lambda name: at_last[name])
-            alt = (
-                f"{title}: at the end, the median is smallest with {least} "
-                f"({at_last[least]:.3g}) and largest with {most} ({at_last[most]:.3g})."
-            )
+        at_last = {curve.name: float(curve.y[-1]) for curve in curves}
+        alt = extremes(title, "the last median", at_last)
         return CurvePanel(title, curves, alt=alt)
 
     words = (

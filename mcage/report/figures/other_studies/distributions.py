@@ -7,7 +7,7 @@ import numpy as np
 
 from mcage.report.figures.curves import Curve
 from mcage.report.figures.figure import Panel, ReportFigure, Series
-from mcage.report.figures.sheet import LABELS_MM, Sheet, heads, name_rows, said_of
+from mcage.report.figures.sheet import LABELS_MM, Sheet, extremes, heads, name_rows
 from mcage.report.figures.style import Look, in_style, looks_of
 from mcage.stats.estimates import Bools, Estimate, Floats, proportion, wilson
 
@@ -65,17 +65,7 @@ class RowPanel:
     @property
     def alt(self) -> str:
         """Which row has the smallest and which the largest value."""
-        known = [row for row in self.rows if not np.isnan(row.value)]
-        if not known:
-            return said_of(self.title, "no value.")
-        least, most = min(known, key=lambda row: row.value), max(known, key=lambda row: row.value)
-        if least.value == most.value:
-            return said_of(self.title, f"{least.value:.4g} in all rows.")
-        return said_of(
-            self.title,
-            f"smallest for {least.name} ({least.value:.4g}), largest for {most.name} "
-            f"({most.value:.4g}).",
-        )
+        return extremes(self.title, "the value", {row.name: row.value for row in self.rows})
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from mcage.report.figures.other_studies.distributions import (
     quantile_curve,
     quantile_row,
 )
-from mcage.report.figures.sheet import Sheet
+from mcage.report.figures.sheet import Sheet, extremes
 from mcage.stats.survival import CaseLives
 
 BY_AGE = (
@@ -87,7 +87,9 @@ def draw(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure | AbsentFig
             kind="line",
             x_limits=(0.0, float(ages[-1])),
         )
-        yield from figure.pages([CurvePanel("", tuple(curves), alt=_alt(title, at_last))], sheet)
+        yield from figure.pages(
+            [CurvePanel("", tuple(curves), alt=extremes(title, "the last median", at_last))], sheet
+        )
     yield from _lives(results, policies, sheet)
     panels = [
         RowPanel(
@@ -116,11 +118,3 @@ def _lives(results: xr.Dataset, policies: list[str], sheet: Sheet) -> Iterator[R
         cases.append(Named(policy, policy, Setting("", "", ""), survival.curve_of(lives)))
     panel = survival.panel_of("", cases)
     yield from survival.figure_of(cases, "GPUs").pages([panel], sheet)
-
-
-def _alt(title: str, values: dict[str, float]) -> str:
-    least, most = min(values, key=lambda n: values[n]), max(values, key=lambda n: values[n])
-    return (
-        f"{title}: at the end, the median is smallest under {least} ({values[least]:.3g}) and "
-        f"largest under {most} ({values[most]:.3g})."
-    )

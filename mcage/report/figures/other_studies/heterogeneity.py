@@ -15,7 +15,7 @@ from mcage.report.figures.other_studies.distributions import (
     share_curve,
     share_row,
 )
-from mcage.report.figures.sheet import PERCENT, Sheet
+from mcage.report.figures.sheet import PERCENT, Sheet, extremes
 
 Y_LABEL = "draws with at most this value (%)"
 
@@ -130,12 +130,7 @@ def _of_designs(
 
 def _panel(title: str, curves: tuple[Curve, ...]) -> CurvePanel:
     medians = {curve.name: float(curve.x[np.searchsorted(curve.y, 50.0)]) for curve in curves}
-    least, most = min(medians, key=lambda n: medians[n]), max(medians, key=lambda n: medians[n])
-    alt = (
-        f"{title}: the median is smallest for {least} ({medians[least]:.3g}) and largest for "
-        f"{most} ({medians[most]:.3g})."
-    )
-    return CurvePanel(title, curves, alt=alt)
+    return CurvePanel(title, curves, alt=extremes(title, "the median", medians))
 
 
 def _order(results: xr.Dataset, readings: list[str], sheet: Sheet) -> Iterator[ReportFigure]:

@@ -41,7 +41,7 @@ def test_gating(tmp_path):
     assert np.allclose(series.y, 100 * np.median(margins, axis=0))
     assert np.allclose(series.lower, 100 * np.quantile(margins, 0.05, axis=0))
     assert series.case == "round-robin"
-    assert "smallest under round-robin" in figures["margin-age"].alt
+    assert "smallest for round-robin" in figures["margin-age"].alt
     assert "12 GPUs" in figures["margin-age"].caption
     alive = series_of(figures["survival"].panels[0])["default"]
     lives = results["life_years"].sel(policy="default").values

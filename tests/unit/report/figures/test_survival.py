@@ -80,7 +80,7 @@ def test_who_never_works_is_named_and_not_drawn():
     assert [series.label for series in panel.series] == ["rrcd"]
     note = "not drawn, 100 % dead on arrival: baseline"
     assert note in [text.get_text() for text in panel.axes.texts]
-    assert "the shortest that of baseline (0 years)" in page.alt
+    assert "smallest for baseline (0 years)" in page.alt
 
 
 def test_curves_that_coincide_are_named_and_share_their_line():
@@ -100,8 +100,8 @@ def test_curves_that_coincide_are_named_and_share_their_line():
 def test_the_alternative_text_says_who_lives_longest():
     page = figure_of(case("rrcd", 1, 10), case("wc", 2, 4), case("rc", 3, 3))
     assert page.alt == (
-        "nominal 1 V, common: the longest mean life, up to 10 years, is that of rrcd (5.5 years), "
-        "the shortest that of wc and rc (3 years)."
+        "nominal 1 V, common: the mean life up to 10 years is smallest for wc and rc (3 years) and "
+        "largest for rrcd (5.5 years)."
     )
 
 

@@ -151,8 +151,11 @@ def test_spills_and_kinds_of_writes(drawn, results):
     figure = drawn["spills"]
     rates = results["spill_rate"].values[1]
     series = series_of(figure, "a:T")
-    assert np.allclose(series.x, 100 * RATES)
-    assert np.allclose(series.y, [100 * np.mean(rates > rate) for rate in RATES])
+    low, high = figure.panels[0].axes.get_xlim()
+    assert high == pytest.approx(100 * RATES[np.searchsorted(RATES, rates.max())])
+    assert series.x[0] <= low
+    assert series.x[-1] == pytest.approx(high)
+    assert np.allclose(series.y, [100 * np.mean(100 * rates > rate) for rate in series.x])
     texts = [text.get_text() for text in figure.panels[0].axes.texts]
     assert "no slice spills: b:T\nno slice works: baseline" in texts
     shares = results["write_share"].values[1]
@@ -188,6 +191,40 @@ def test_the_front_holds_what_nothing_else_exceeds():
     cases = [Case(1, 9), Case(2, 5), Case(3, 7), Case(4, 7), Case(0, 9), Case(5, 1)]
     front = [(case.saving.value, case.years.value) for case in pareto(cases)]
     assert front == [(1, 9), (4, 7), (5, 1)]
+
+
+def nobody_works(first, last):
+    arrays = with_dead_slices(first, last)
+    for array in arrays.values():
+        if array.shape[:1] == (len(CASES),):
+            array[1:] = array[:1]
+    return arrays
+
+
+def all_live_on(first, last):
+    arrays = fake_campaign.compute(first, last)
+    arrays["life_years"][...], arrays["end_cause"][...] = fake_campaign.HORIZON_YEARS, 0
+    arrays["spill_rate"][...] = 0.0
+    return arrays
+
+
+@pytest.mark.parametrize(
+    ("compute", "absent"),
+    [
+        (
+            nobody_works,
+            {"survival", "dvth-cells", "dvth-worst", "dvth-age", "spills", "writes", "energy-life"},
+        ),
+        (all_live_on, {"causes", "spills"}),
+    ],
+)
+def test_what_cannot_be_drawn_is_said(compute, absent, tmp_path):
+    campaign = fake_campaign.campaign(cases=CASES, instances=1)
+    path = run_campaign(Study(campaign, compute), tmp_path / "r.h5", 50)
+    with open_results(path) as results:
+        figures = list(figures_of(read_header(path), results, WIDTHS_MM[0]))
+    reasons = {f.name: f.reason for f in figures if isinstance(f, AbsentFigure)}
+    assert set(reasons) == absent | {"duty-bits", "duty-registers", "fault-maps"}
 
 
 def test_fonts_of_a_pdf_are_true_type(drawn, tmp_path):
