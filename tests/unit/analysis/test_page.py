@@ -1,0 +1,60 @@
+"""The examples of the page on results in Python run, one after the other, as they stand."""
+
+import re
+from dataclasses import replace
+from itertools import product
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from fake_campaign import campaign, compute
+from places import ROOT
+
+from mcage.results.conform import conforming
+from mcage.results.writer import write_results
+
+INSTANCES = 40
+CASES = tuple(product(("baseline", "rrcd", "rrcd+rc+rar"), ("nominal", "dvfs")))
+
+
+def file_of_page(path):
+    """Results of a fake campaign of the cases that the page names."""
+    like = campaign().cases
+    of = {"nominal": like[1], "dvfs": like[2]}
+    cases = tuple(
+        replace(
+            of[environment],
+            technique=technique,
+            label=of[environment].label.replace("rrcd", technique),
+        )
+        for technique, environment in CASES
+    )
+    header = campaign(instances=INSTANCES, cases=cases)
+    arrays = {
+        variable.name: np.take(array, np.arange(len(cases)) % len(like), axis=0)
+        if variable.dims[0] == "case"
+        else array
+        for variable in header.variables
+        for array in (compute(0, INSTANCES)[variable.name],)
+    }
+    write_results(path, header, [conforming(header, arrays, INSTANCES)])
+
+
+def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
+    text = (ROOT / "docs/analysis.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 7
+    monkeypatch.chdir(tmp_path)
+    for name in ("results.h5", "other.h5"):
+        file_of_page(tmp_path / name)
+    names = {}
+    for code in blocks:
+        exec(compile(code, "analysis.md", "exec"), names)
+    assert names["low"].sizes["case"] == 1
+    assert names["several"].sizes["case"] == 2
+    assert names["life"].dims == ("technique", "instance")
+    assert names["changed"]["difference"].tolist() == pytest.approx([0] * 7)
+    assert (tmp_path / "survival.pdf").exists()
+    assert names["lives"].shape[0] == len(CASES) * INSTANCES
+    names["results"].close()
+    plt.close("all")
