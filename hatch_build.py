@@ -29,5 +29,5 @@ class PackageHook(BuildHookInterface):  # type: ignore[type-arg]
             added[str(file)] = f"mcage/{COMMIT_FILE}"
         if self.target_name == "wheel":
             added[str(root / "kernels")] = "mcage/kernels"
-            for page in sorted((root / "docs").glob("*.md")):
-                added[str(page)] = f"mcage/docs/{page.name}"
+            for page in sorted((root / "docs").rglob("*.md")):
+                added[str(page)] = f"mcage/{page.relative_to(root).as_posix()}"

@@ -125,7 +125,7 @@ def test_links_resolve(page):
 
 @each("page", PAGES)
 def test_files_named_exist(page):
-    """Paths in code type, such as `scripts/docs/readme_figure.py`, are there."""
+    """Paths in code type, such as `scripts/docs/gallery.py`, are there."""
     for code in INLINE_CODE.findall(prose(page)):
         if re.fullmatch(r"(?:mcage|engines|scripts|tests|docs|aging)/[\w./*-]+", code):
             base = ROOT if code.split("/")[0] not in ("engines", "aging") else ROOT / "mcage"

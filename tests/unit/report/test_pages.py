@@ -54,7 +54,8 @@ def test_list(command):
     code, out, err = command("docs")
     assert (code, err) == (0, "")
     assert "aging" in out
-    assert len(out.splitlines()) == len(list((ROOT / "docs").glob("*.md")))
+    pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
+    assert len(out.splitlines()) == len(pages - {"changelog.md"})  # which only includes a file
 
 
 @pytest.mark.parametrize("name", ["aging", "docs/aging.md", "aging.md"])
@@ -62,6 +63,22 @@ def test_page(command, name):
     code, out, _ = command("docs", name)
     assert code == 0
     assert out == (ROOT / "docs" / "aging.md").read_text(encoding="utf-8")
+
+
+@each("name", ["tutorials/first-sweep", "first-sweep", "docs/tutorials/first-sweep.md"])
+def test_tutorials_are_shown_without_directions_to_the_site(name):
+    text = page_text(name)
+    assert text.startswith("# A first sweep\n")
+    assert "```python\nimport mcage\n" in text
+    for direction in ("code-cell", "mystnb", "remove-cell", "assert"):
+        assert direction not in text
+
+
+def test_what_pages_show_is_left_as_it_is():
+    for path in (ROOT / "docs").glob("*.md"):
+        if path.stem not in ("index", "changelog"):
+            assert page_text(path.stem) == path.read_text(encoding="utf-8"), path
+    assert "toctree" not in page_text("index")
 
 
 @each("name", ["", "..", "../README", "figures/lifetimes", "x" * 1000])

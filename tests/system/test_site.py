@@ -1,0 +1,162 @@
+"""The documentation as a site: it is built, complete, and needs no network; its start works."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from places import ROOT, shown_files
+from tables import each
+
+import mcage
+
+DOCS = ROOT / "docs"
+TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
+FETCHED = {"src", "srcset", "poster", "data", "action"}
+"""Attributes whose addresses a browser fetches by itself; of links, only those of these kinds."""
+FETCHED_LINKS = {"stylesheet", "icon", "preload", "prefetch", "preconnect", "manifest"}
+
+
+class Page(HTMLParser):
+    """What a page of the site fetches, where it leads, and which places it has."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.fetched, self.links, self.ids, self.pictures = [], [], set(), []
+        self.text = path.read_text(encoding="utf-8")
+        self.feed(self.text)
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.ids.add(given.get("id"))
+        self.fetched += [given[name] for name in FETCHED & given.keys()]
+        if tag == "a":
+            self.links.append(given.get("href") or "")
+        if tag == "link" and FETCHED_LINKS & set(given.get("rel", "").split()):
+            self.fetched.append(given["href"])
+        if tag == "img":
+            self.pictures.append(given)
+
+
+def is_elsewhere(address):
+    return re.match(r"(?:\w+:)?//|(?:https?|ftp):", address) is not None
+
+
+def dead_links(pages, site):
+    """Links within the site that lead to no file, or to no place of a page."""
+    for path, page in pages.items():
+        for link in page.links:
+            if not link or re.match(r"\w+:", link):
+                continue
+            file, _, place = link.partition("#")
+            target = (path.parent / file).resolve() if file else path
+            if not target.is_file() or (place and place not in pages[target].ids):
+                yield f"{path.relative_to(site)}: {link}"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, built in a process of its own; the tutorials run in its course."""
+    folder = tmp_path_factory.mktemp("site")
+    line = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q"]
+    done = subprocess.run(
+        [*line, "-d", str(folder / "read"), str(DOCS), str(folder / "html")],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "html"
+
+
+def test_site(site):
+    """A single test, since workers that share the tests of a file would each build a site."""
+    pages = {path: Page(path) for path in site.rglob("*.html")}
+
+    fetched = {address for page in pages.values() for address in page.fetched}
+    styles = [path.read_text(encoding="utf-8") for path in site.rglob("*.css")]
+    fetched |= {address for style in styles for address in re.findall(r"url\(([^)]+)\)", style)}
+    assert fetched
+    assert not {address for address in fetched if is_elsewhere(address.strip("\"'"))}
+    assert not [path for path, page in pages.items() if "mathjax" in page.text.lower()]
+
+    assert not list(dead_links(pages, site))
+
+    index = pages[site / "index.html"]
+    sources = [path for kind in ("md", "rst") for path in DOCS.rglob(f"*.{kind}")]
+    assert len(sources) > 30
+    for source in sources:
+        page = source.relative_to(DOCS).with_suffix(".html")
+        assert page.name == "index.html" or str(page) in index.links, page
+
+    assert len(TUTORIALS) == 6
+    for tutorial in TUTORIALS:
+        page = pages[site / "tutorials" / f"{tutorial.stem}.html"]
+        cells = tutorial.read_text().count("```{code-cell}")
+        hidden = tutorial.read_text().count("[remove-cell]")
+        assert page.text.count('class="cell docutils container"') == cells - hidden, tutorial
+        figures = [p for p in page.pictures if "_images" in p["src"]]
+        assert figures, tutorial
+        assert all(len(picture["alt"].split()) > 5 for picture in figures), tutorial
+        assert 'class="cell_output' in page.text
+
+    names = {name for name in mcage.__all__ if not name.startswith("_")}
+    assert {f"mcage.{name}" for name in names} <= pages[site / "api.html"].ids
+    commands = pages[site / "commands.html"]
+    assert {"cmdoption-mcage-sweep-technique", "cmdoption-mcage-gpu-gating-policy"} <= commands.ids
+
+
+def test_checks_of_the_site_see_what_they_look_for(tmp_path):
+    (tmp_path / "a.html").write_text(
+        '<a href="#here">x</a><a href="b.html">x</a><p id="there">'
+        '<script src="//cdn.x/y.js"></script>'
+        '<link rel="stylesheet" href="https://fonts.x/y.css"><link rel="canonical" href="http://x">'
+    )
+    page = Page(tmp_path / "a.html")
+    assert [is_elsewhere(address) for address in page.fetched] == [True, True]
+    dead = list(dead_links({tmp_path / "a.html": page}, tmp_path))
+    assert dead == ["a.html: #here", "a.html: b.html"]
+
+
+def test_getting_started(command, tmp_path):
+    """Each command of the page, in order and in an empty folder, with few instances."""
+    page = (DOCS / "getting-started.md").read_text(encoding="utf-8")
+    for name, code in shown_files("getting-started.md").items():
+        (tmp_path / name).write_text(code)
+    blocks = re.findall(r"^```bash\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    ran = [shlex.split(line, comments=True) for block in blocks for line in block.splitlines()]
+    here = [line for line in ran if line[0] in ("mcage", "python")]
+    assert [line for line in ran if line not in here] == [
+        ["python3", "-m", "venv", ".venv"],
+        [".venv/bin/pip", "install", "."],
+        ["source", ".venv/bin/activate"],
+        ["mkdir", "-p", "results/first"],
+        ["cd", "results/first"],
+    ]
+    assert [line[1] for line in here] == [
+        *("sweep", "show", "report", "record.py", "trace", "trace", "sweep", "report")
+    ]
+    for program, *arguments in here:
+        if program == "python":
+            subprocess.run([sys.executable, *arguments], cwd=tmp_path, check=True)
+            continue
+        if "--instances" in arguments:
+            arguments[arguments.index("--instances") + 1] = "2"
+        if arguments == ["report", "sweep.h5", "--out", "sweep-report"]:
+            continue  # takes seconds, and differs from the last command by its names alone
+        code, out, said = command(*arguments)
+        assert code == 0, said
+        assert out
+    assert (tmp_path / "sum-report" / "survival.png").stat().st_size > 10_000
+
+
+@each("tutorial", TUTORIALS)
+def test_tutorials_hold_what_they_say(tutorial):
+    """Each has a list of what its numbers rest on, and says no number of a machine or a clock."""
+    text = tutorial.read_text(encoding="utf-8")
+    assert "\n## What to keep in mind\n" in text
+    assert Path(tutorial).stem in (DOCS / "index.md").read_text(encoding="utf-8")
