@@ -38,7 +38,8 @@ def reproduce(
     from mcage.report.console import PlainConsole
     from mcage.studies.reproduction.figures import check_figures, write_figures
     from mcage.studies.reproduction.gpu.age_table import print_ages
-    from mcage.studies.reproduction.gpu.plots import ages, check_plots, write_plots
+    from mcage.studies.reproduction.gpu.drawings import check_plots, write_plots
+    from mcage.studies.reproduction.gpu.plots import ages
     from mcage.studies.reproduction.kernel_replays import KernelReplays
     from mcage.studies.reproduction.published import GPU_PAPERS, PAPERS
     from mcage.studies.reproduction.table import (
@@ -66,7 +67,7 @@ def reproduce(
     rows += [] if paper in PAPERS else reproduce_gpus(paper)
     if out is not None:
         write_table(rows, out)
-        write_figures(study, out, paper)
+        write_figures(lambda plot: plot.table(study), out, paper)
         write_plots(out, paper)
     if json:
         typer.echo(to_json(rows))

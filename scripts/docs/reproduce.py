@@ -1,18 +1,20 @@
 """Compute the papers' figures anew: ``results/reproduce/``, and the tables of the documentation.
 
     python scripts/docs/reproduce.py
+    python scripts/docs/reproduce.py --drawings   # only the figures, from their CSV files
 
 `docs/reproduction.md` and the README hold the tables between comments; everything else in them is
 written by hand. Both ways to release windows are computed; files and figures are of the default.
 """
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from doc_tables import between, markdown
 
 from mcage.engines.select import select_engine
-from mcage.studies.reproduction.figures import write_figures
+from mcage.studies.reproduction.figures import from_csv, write_figures
 from mcage.studies.reproduction.kernel_replays import LIMITS, KernelReplays
 from mcage.studies.reproduction.published import MEAN, PAPERS
 from mcage.studies.reproduction.table import (
@@ -59,6 +61,9 @@ SHOWN = {
 
 
 def main() -> None:
+    if sys.argv[1:] == ["--drawings"]:
+        write_figures(lambda plot: from_csv(RESULTS / f"{plot.name}.csv"), RESULTS)
+        return
     engine = select_engine()[0]
     study = KernelReplays(engine)
     rows = reproduce(study)
@@ -66,7 +71,7 @@ def main() -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
     write_table(rows, RESULTS, TABLE)
     write_table(others, RESULTS, OTHER_TABLE)
-    write_figures(study, RESULTS)
+    write_figures(lambda plot: plot.table(study), RESULTS)
     PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), rows, others), encoding="utf-8")
     README.write_text(with_sample(README.read_text(encoding="utf-8"), rows), encoding="utf-8")
 

@@ -13,7 +13,8 @@ from typing import Any
 from doc_tables import between, markdown
 
 from mcage.studies.reproduction.gpu.age_table import AGE_HEADINGS, age_cells
-from mcage.studies.reproduction.gpu.plots import ages, write_plots
+from mcage.studies.reproduction.gpu.drawings import write_plots
+from mcage.studies.reproduction.gpu.plots import ages
 from mcage.studies.reproduction.published import GPU_PAPERS
 from mcage.studies.reproduction.table import (
     Row,

@@ -33,14 +33,20 @@ class Plot:
         The paper, a key of `PAPERS`, and the number of the figure there.
     title : str
         Title of the figure.
+    quantity : str
+        What its values are percent of.
     table : callable
         Computes its numbers from replays.
+    lowest : str
+        Part at the bottom of the stacks, if not the first.
     """
 
     paper: str
     number: int
     title: str
+    quantity: str
     table: Callable[[KernelReplays], Table]
+    lowest: str = ""
 
     @property
     def name(self) -> str:
@@ -233,39 +239,61 @@ def _limit_words(limit: int | None) -> str:
     return "no limit" if limit is None else f"limit {limit}"
 
 
+TIME = "share of the time [%]"
+ENERGY = "energy [% of the conventional slice's]"
+SLOWDOWN = "extra execution time [% of the conventional slice's]"
+
 PLOTS = (
-    Plot("000", 12, "Mean duty cycles by bit position", duty_of_bits),
-    Plot("000", 13, "Cell with the longest '0' of the slice", most_stressed(ZERO)),
+    Plot("000", 12, "Mean duty cycles by bit position", TIME, duty_of_bits),
+    Plot("000", 13, "Cell with the longest '0' of the slice", TIME, most_stressed(ZERO)),
     Plot(
         "000",
         14,
         "Cell with the longest '0' of each entry, BlackScholes",
+        TIME,
         most_stressed_of_entries(ZERO, "BlackScholes"),
     ),
     Plot(
         "000",
         15,
         "Cell with the longest '0' of each entry, DCT",
+        TIME,
         most_stressed_of_entries(ZERO, "DCT"),
     ),
-    Plot("000", 16, "Cell with the longest '1' of the slice", most_stressed(ONE)),
+    Plot("000", 16, "Cell with the longest '1' of the slice", TIME, most_stressed(ONE), "one"),
     Plot(
         "000",
         17,
         "Cell with the longest '1' of each entry, BlackScholes",
+        TIME,
         most_stressed_of_entries(ONE, "BlackScholes"),
+        "one",
     ),
     Plot(
         "000",
         18,
         "Cell with the longest '1' of each entry, DCT",
+        TIME,
         most_stressed_of_entries(ONE, "DCT"),
+        "one",
     ),
-    Plot("000", 19, "Largest threshold shift over the largest possible", normalised_dvth),
-    Plot("000", 20, "Slowdown", slowdowns("000")),
-    Plot("000", 21, "Energy over the conventional slice's", energies("000")),
-    Plot("002", 2, "Occupied entries, scenario common", occupied_entries),
-    Plot("002", 4, "Register writes under RRCD", kinds_of_writes),
-    Plot("002", 5, "Slowdown under RRCD", slowdowns("002")),
-    Plot("002", 6, "Energy over the conventional slice's under RRCD", energies("002")),
+    Plot(
+        "000",
+        19,
+        "Largest threshold shift of the slice after three years",
+        "shift [% of that of a cell that never changes]",
+        normalised_dvth,
+    ),
+    Plot("000", 20, "Slowdown", SLOWDOWN, slowdowns("000")),
+    Plot("000", 21, "Energy", ENERGY, energies("000")),
+    Plot(
+        "002",
+        2,
+        "Occupied entries, scenario common",
+        "share of all entries of the slice [%]",
+        occupied_entries,
+    ),
+    Plot("002", 4, "Register writes under RRCD", "share of the writes [%]", kinds_of_writes),
+    Plot("002", 5, "Slowdown under RRCD", SLOWDOWN, slowdowns("002")),
+    Plot("002", 6, "Energy under RRCD", ENERGY, energies("002")),
 )

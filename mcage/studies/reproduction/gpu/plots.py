@@ -1,26 +1,13 @@
-"""Figures of the papers on whole GPUs: the numbers behind them, and how they are drawn."""
+"""Figures of the papers on whole GPUs: the numbers behind them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
-from mcage.files.atomic import make_ready, whole_file
-from mcage.files.kinds import CSV, PNG
 from mcage.gpu.gating.policies import policy
 from mcage.gpu.gating.rounds import ROUND_SECONDS, ROUNDS
 from mcage.gpu.heterogeneity.designs import nbti_efficiency
-from mcage.studies.reproduction.figures import STYLE, as_csv
 from mcage.studies.reproduction.gpu import chen_2014, zhang_2015
 from mcage.studies.reproduction.gpu.by_age import mitigation_by_age
 from mcage.studies.reproduction.gpu.zhang_2015 import rows_by_name
@@ -33,8 +20,8 @@ none."""
 PAPER_COLUMN = "paper"
 """Column of printed values."""
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9")
-"""Okabe and Ito's, which the colour-blind tell apart."""
+PLACES = {"003-tables3-4": "Tables 3 and 4", "003-by-age": "Fig. 8 at 36 ms"}
+"""Places of printed values that are no single figure."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +32,8 @@ class GpuPlot:
     ----------
     name : str
         Name of its files, without suffix; it begins with the number of the paper.
-    title, unit : str
-        Title, and what the values are.
+    title, quantity : str
+        Title, and what the values are, with their unit.
     table : callable
         Returns its numbers.
     lines : bool
@@ -55,7 +42,7 @@ class GpuPlot:
 
     name: str
     title: str
-    unit: str
+    quantity: str
     table: Callable[[], Table]
     lines: bool = False
 
@@ -64,8 +51,13 @@ class GpuPlot:
         """Key of the paper."""
         return self.name.partition("-")[0]
 
+    @property
+    def place(self) -> str:
+        """Where in the paper its printed values stand."""
+        return PLACES.get(self.name) or f"Fig. {int(self.name[-2:])}"
 
-def _printed(metric: str, **keys: str) -> dict[str, float]:
+
+def printed_values(metric: str, **keys: str) -> dict[str, float]:
     """Printed values by kernel or benchmark, of a metric of either paper."""
     return {
         figure.kernel: figure.low
@@ -77,7 +69,7 @@ def _printed(metric: str, **keys: str) -> dict[str, float]:
 
 def mitigation_of_kernels() -> Table:
     """Mitigation of each kernel by the printed number of SMs, and the three printed values."""
-    printed = _printed("mitigation")
+    printed = printed_values("mitigation")
     values = {
         name: chen_2014.mitigation_percent(kernel.sms)
         for name, kernel in chen_2014.kernels().items()
@@ -106,7 +98,7 @@ def shifts_of_lu() -> Table:
 
 def mitigation_by_size() -> Table:
     """Mitigation by number of active SMs, beside what Tables 3 and 4 and Fig. 9 print."""
-    printed = _printed("mitigation")
+    printed = printed_values("mitigation")
     sized = chen_2014.kernels("chen-2014-sizes") | {"LU": chen_2014.kernels()["LU"]}
     return [
         {
@@ -169,13 +161,13 @@ def projected_ipc() -> Table:
 
 def efficiency_of_aging() -> Table:
     """NBTI efficiency at equal time and power, by the printed mean delays of the L2."""
-    delays = _printed("delay_increase", scenario="L2", technique="two-stage+planar-tags")
-    baseline = _printed("delay_increase", scenario="L2", technique="baseline")["mean"]
+    delays = printed_values("delay_increase", scenario="L2", technique="two-stage+planar-tags")
+    baseline = printed_values("delay_increase", scenario="L2", technique="baseline")["mean"]
     copies = 100 * zhang_2015.duplicated_l2_delay()
     rows = []
     for design, delay in (("two-stage+planar-tags", delays["mean"]), ("duplication", copies)):
         aging = nbti_efficiency(1, delay / 100, 1) / nbti_efficiency(1, baseline / 100, 1)
-        printed = _printed("nbti_efficiency", technique=design)["mean"]
+        printed = printed_values("nbti_efficiency", technique=design)["mean"]
         rows.append(
             {"design": design, "at equal time and power": 100 * float(aging), PAPER_COLUMN: printed}
         )
@@ -186,141 +178,58 @@ _READINGS = {"baseline": "baseline_pct"} | {
     reading: f"{reading}_pct" for reading in zhang_2015.READINGS
 }
 
+MITIGATION = "mitigation of\nthe largest shift [%]"
+
 PLOTS = (
     GpuPlot(
         "003-fig08",
         "Mitigation of the largest shift, 36 ms, bhardwaj",
-        "%",
+        MITIGATION,
         mitigation_of_kernels,
     ),
-    GpuPlot("003-fig09", "Shifts of LU, bhardwaj", "mV", shifts_of_lu, lines=True),
+    GpuPlot("003-fig09", "Shifts of LU, bhardwaj", "threshold shift of an SM [mV]", shifts_of_lu),
     GpuPlot(
         "003-tables3-4",
         "Mitigation by problem size, 36 ms, bhardwaj",
-        "%",
+        MITIGATION,
         mitigation_by_size,
     ),
     GpuPlot(
         "003-by-age",
         "Mean mitigation of the fourteen kernels by age and NBTI model",
-        "%",
+        MITIGATION,
         mitigation_over_ages,
         lines=True,
     ),
     GpuPlot(
         "004-fig07",
         "Delay increase of the scheduler after 7 years",
-        "%",
+        "increase over the\ndelay when new [%]",
         _of_benchmarks(_READINGS | {PAPER_COLUMN: "printed_pct"}),
     ),
     GpuPlot(
         "004-fig08",
         "Temperature drop of the scheduler",
-        "K",
+        "drop [K]",
         _of_benchmarks({"drop": "drop_K", PAPER_COLUMN: "printed_drop_K"}),
     ),
-    GpuPlot("004-fig10", "IPC with the two-stage scheduler, projected", "1", projected_ipc),
+    GpuPlot(
+        "004-fig10",
+        "IPC with the two-stage scheduler, projected",
+        "IPC [fraction\nof the baseline's]",
+        projected_ipc,
+    ),
     GpuPlot(
         "004-fig11",
         "Delay increase of the L2 data array after 7 years",
-        "%",
+        "increase over the\ndelay when new [%]",
         _of_benchmarks({"read after the tags": "l2_pct", PAPER_COLUMN: "printed_l2_pct"}),
     ),
     GpuPlot(
         "004-fig16",
-        "NBTI efficiency relative to the baseline",
-        "%",
+        "NBTI efficiency (less is better)",
+        "efficiency\n[% of the baseline's]",
         efficiency_of_aging,
     ),
 )
 """All figures, by paper."""
-
-
-def plots_of(paper: str | None) -> list[GpuPlot]:
-    """Figures of a paper on whole GPUs, or of both."""
-    return [plot for plot in PLOTS if paper in (None, plot.paper)]
-
-
-def check_plots(folder: Path, paper: str | None = None) -> None:
-    """Refuse a folder into which `write_plots` could not write.
-
-    Raises
-    ------
-    UserError
-        A file of another kind has the name of a figure or of its table, or nothing can be written
-        there.
-    """
-    for plot in plots_of(paper):
-        make_ready(folder / f"{plot.name}.csv", CSV)
-        make_ready(folder / f"{plot.name}.png", PNG)
-
-
-def write_plots(folder: Path, paper: str | None = None) -> None:
-    """Write the figures of a paper, or of both, as CSV and PNG into an existing folder.
-
-    Raises
-    ------
-    UserError
-        A file cannot be written.
-    """
-    for plot in plots_of(paper):
-        table = plot.table()
-        with whole_file(folder / f"{plot.name}.csv", CSV) as stream:
-            stream.write(as_csv(_rounded(table)).encode())
-        with whole_file(folder / f"{plot.name}.png", PNG) as stream, plt.rc_context(STYLE):
-            figure = draw(plot, table)
-            figure.savefig(stream, dpi=130, format="png", metadata={"Software": None})
-            plt.close(figure)
-
-
-def _rounded(table: Table) -> Table:
-    """Six digits: more than a figure shows."""
-    return [
-        {
-            key: float(f"{value:.6g}") if isinstance(value, float) else value
-            for key, value in row.items()
-        }
-        for row in table
-    ]
-
-
-def draw(plot: GpuPlot, table: Table) -> Figure:
-    """Draw a figure; printed values are black diamonds."""
-    figure, axes = plt.subplots(figsize=(7, 2.7), layout="constrained")
-    axis, *series = table[0]
-    (_draw_lines if plot.lines else _draw_bars)(axes, table, series)
-    axes.set_xlabel(axis if plot.lines else "")
-    axes.set_ylabel(plot.unit)
-    axes.set_title(f"{plot.title} ({GPU_PAPERS[plot.paper].split(',')[0]})")
-    if len(series) > 1:
-        axes.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=6)
-    return figure
-
-
-def _draw_bars(axes: Axes, table: Table, series: list[str]) -> None:
-    places = np.arange(len(table))
-    bars = [name for name in series if name != PAPER_COLUMN]
-    width = 0.8 / len(bars)
-    for number, name in enumerate(bars):
-        left = places + (number - (len(bars) - 1) / 2) * width
-        axes.bar(left, _column(table, name), 0.9 * width, color=COLOURS[number], label=name)
-    if PAPER_COLUMN in series:
-        printed = _column(table, PAPER_COLUMN)
-        axes.plot(places, printed, "D", color="black", markersize=4, label=PAPER_COLUMN)
-    labels = [next(iter(row.values())) for row in table]
-    axes.set_xticks(places, labels, rotation=25, ha="right", rotation_mode="anchor")
-
-
-def _draw_lines(axes: Axes, table: Table, series: list[str]) -> None:
-    along = np.array([next(iter(row.values())) for row in table])
-    for number, name in enumerate(series):
-        marker = "." if len(along) < 15 else ""
-        axes.plot(along, _column(table, name), marker=marker, color=COLOURS[number], label=name)
-    if along[-1] > 1e4 * along[0]:
-        axes.set_xscale("log")
-        axes.xaxis.set_major_formatter("{x:g}")
-    axes.set_ylim(bottom=0)
-
-
-def _column(table: Table, name: str) -> list[float]:
-    return [np.nan if row[name] is None else row[name] for row in table]
