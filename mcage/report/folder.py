@@ -13,10 +13,12 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import xarray as xr
@@ -37,6 +39,7 @@ from mcage.report.page.assumptions import assumptions_of
 from mcage.report.page.page import Shown, Source, Study, cases_of, page_of
 from mcage.report.page.svg import page_figure
 from mcage.report.page.words import words_of
+from mcage.report.tables import draws
 from mcage.report.tables.table import ResultTable, csv_of
 from mcage.results.header import Header
 from mcage.results.reader import open_results, read_header
@@ -44,7 +47,7 @@ from mcage.results.reader import open_results, read_header
 PAGE = "index.html"
 CONTENTS = "contents.json"
 FILETYPE = "mcage report"
-TABLE = "table.csv"
+TABLE = "table"
 
 FORMATS = ("pdf", "png")
 
@@ -155,9 +158,13 @@ class _Report:
         table, cases = self._table(paths)
         study = self._headers[paths[0]].study
         single = len({header.study for header in self._headers.values()}) == 1
-        link = TABLE if single else f"{_plain(study)}-{TABLE}"
-        (self._place / link).write_text(csv_of(table), encoding="utf-8")
-        return Study(study, tuple(sources), table, link, cases, tuple(map(tuple, rows.values())))
+        name = TABLE if single else f"{_plain(study)}-{TABLE}"
+        links = []
+        for number, part in enumerate((table, *table.below), 1):
+            links.append(f"{name}-{number}.csv" if number > 1 else f"{name}.csv")
+            (self._place / links[-1]).write_text(csv_of(part), encoding="utf-8")
+        figures = tuple(map(tuple, rows.values()))
+        return Study(study, tuple(sources), table, tuple(links), cases, figures)
 
     def _source(self, path: Path, results: xr.Dataset, spec_name: str) -> Source:
         """What the page says about a results file."""
@@ -184,10 +191,11 @@ class _Report:
 
     def _table(self, paths: Sequence[Path]) -> tuple[ResultTable, tuple[str, ...]]:
         """Table of all cases, and of each of its lines the case, with the number of its file."""
-        module = import_module(self._headers[paths[0]].table)
-        pairs = [(path, row) for path in paths for row in module.summarize_file(path)]
-        files = [Path(self._shown[path]) for path, _ in pairs] if len(paths) > 1 else []
-        table: ResultTable = module.table_of([row for _, row in pairs], files)
+        module, several = import_module(self._headers[paths[0]].table), len(paths) > 1
+        table, pairs = self._joined(module, module.summarize_file, paths, several)
+        if drawn := [path for path in paths if getattr(self._headers[path], "draws", ())]:
+            of_draws, _ = self._joined(draws, draws.summarize_draws_of_file, drawn, several)
+            table = replace(table, below=(*table.below, of_draws))
         cases = [
             f"{self._number(path)} {label}"
             for path in paths
@@ -196,6 +204,19 @@ class _Report:
             )
         ]
         return table, tuple(cases)
+
+    def _joined(
+        self,
+        module: ModuleType,
+        summarize: Callable[[Path], Sequence[object]],
+        paths: Sequence[Path],
+        several: bool,
+    ) -> tuple[ResultTable, list[tuple[Path, object]]]:
+        """Table of what files hold, with their names if asked for, and what it is made of."""
+        pairs = [(path, row) for path in paths for row in summarize(path)]
+        files = [Path(self._shown[path]) for path, _ in pairs] if several else []
+        table: ResultTable = module.table_of([row for _, row in pairs], files)
+        return table, pairs
 
     def _figures(self, path: Path, results: xr.Dataset) -> Iterator[Shown]:
         """Write the figures of a results file, and yield them for the page."""
@@ -296,6 +317,11 @@ def _check(folder: Path, place: Path) -> None:
         )
     if not os.path.lexists(place):
         return
+    if place in (Path.cwd(), *Path.cwd().parents):
+        raise UserError(
+            f"cannot write {shown_path(folder)}: it is the current folder, or above it; give a "
+            "folder of its own"
+        )
     if not place.is_dir():
         raise UserError(f"cannot write {shown_path(folder)}: a file of this name is there already")
     listed = _contents(place)

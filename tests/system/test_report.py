@@ -78,12 +78,15 @@ def test_a_report_replaces_a_report_and_nothing_else(tmp_path, pi):
     assert [path.name for path in tmp_path.iterdir()] == ["r"]
 
 
-def test_refusals(tmp_path, pi):
+def test_refusals(tmp_path, pi, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
     (tmp_path / "file").write_text("x")
     (tmp_path / "claims").mkdir()
     (tmp_path / "claims" / "contents.json").write_text('{"filetype": "another", "files": []}')
     for paths, out, words in (
         ([pi], tmp_path / "file", "a file of this name is there already"),
+        ([pi], tmp_path / "here", "is the current folder"),
         ([pi], tmp_path / "none" / "r", "there is no folder"),
         ([pi], tmp_path / "claims", "holds contents.json"),
         ([pi, pi.parent / ".." / pi.parent.name / "pi.h5"], tmp_path / "r", "are the same file"),
@@ -92,7 +95,7 @@ def test_refusals(tmp_path, pi):
     ):
         with pytest.raises(UserError, match=words):
             write_report(paths, out)
-    assert {path.name for path in tmp_path.iterdir()} == {"file", "claims"}
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "claims", "here"}
 
 
 def test_what_fails_leaves_the_old_report(tmp_path, pi, monkeypatch):

@@ -47,8 +47,9 @@ def write_sweep(path):
         cases=cases,
         spec_toml=small_spec(techniques=list(techniques)).to_toml(),
         caveats=(f"a trace of {EVIL}",),
+        draws=(("life.temperature_kelvin", "K", (340.0, 350.0)),),
     )
-    arrays = fake_campaign.compute(0, INSTANCES)
+    arrays = fake_campaign.compute(0, INSTANCES) | {"draw": np.arange(INSTANCES) % 2}
     arrays["life_years"][0], arrays["end_cause"][0] = 0.0, EndCause.FAULTY_ENTRY
     arrays["life_years"][2], arrays["end_cause"][2] = 10.0, EndCause.CENSORED
     for variable in header.variables:
@@ -112,6 +113,13 @@ def test_names_of_a_file_stay_words(opened):
     assert page.locator("img").count() == 0
     assert page.locator("script:not([type])").count() == 1
     assert f"a trace of {EVIL}" in page.locator(".note").first.inner_text()
+
+
+def test_all_tables_of_a_file_are_there(opened, report):
+    page = opened()
+    assert "2 draws of constants" in page.locator("#t1-1 caption").inner_text()
+    lines = (report / "table-2.csv").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 1 + page.locator("#t1-1 tbody tr").count() == 4
 
 
 def test_the_summary_says_what_lives_and_on_what_it_rests(opened):

@@ -133,8 +133,8 @@ class Study:
         Its files.
     table : ResultTable
         Its table.
-    table_link : str
-        Path of the same table as CSV in the folder.
+    table_links : tuple of str
+        Paths of the same as CSV in the folder: of the table, and of those below it.
     cases : tuple of str
         Number of the file and label of the case of each line of the table.
     figures : tuple of tuple of Shown
@@ -144,7 +144,7 @@ class Study:
     name: str
     sources: tuple[Source, ...]
     table: ResultTable
-    table_link: str
+    table_links: tuple[str, ...]
     cases: tuple[str, ...]
     figures: tuple[tuple[Shown, ...], ...]
 
