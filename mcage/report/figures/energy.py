@@ -202,7 +202,8 @@ def _draw_points(
             color=look.colour,
             fillstyle=fills[case.setting.environment],
             markerfacecoloralt="white",
-            markersize=5,
+            markersize=6,
+            markeredgewidth=0.8,
         )
         name = f"{gid}-{place + 1}"
         point.set_gid(name)
@@ -230,15 +231,13 @@ def _draw_front(axes: Axes, front: Sequence[Named[Worth]]) -> None:
     x = [case.numbers.saving.value for case in front]
     y = [case.numbers.years.value for case in front]
     axes.step(x, y, where="pre", color=GREY, linewidth=2.2, alpha=0.35, zorder=0.5)
-    for place, case in enumerate(reversed(front)):
-        side = (-1) ** place  # above and below in turn, so that neighbours do not collide
+    for case in front:
         axes.annotate(
             case.setting.voltages,
             (case.numbers.saving.value, case.numbers.years.value),
-            (0, 5 * side),
+            (-2, 4),  # to the left, where the front has no line that falls
             textcoords="offset points",
-            ha="center",
-            va="bottom" if side > 0 else "top",
+            ha="right",
             fontsize=SMALL,
         )
 
