@@ -12,6 +12,7 @@ from mcage.campaign.run import run_campaign
 from mcage.errors import UserError
 from mcage.report import folder as report_folder
 from mcage.report.folder import write_report
+from mcage.report.whole_folder import _digest
 from mcage.results.conform import conforming
 from mcage.results.writer import write_results
 
@@ -109,7 +110,7 @@ def test_what_fails_leaves_the_old_report(tmp_path, pi, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         write_report([pi], tmp_path / "r")
     assert names_in(tmp_path) == first
-    abandoned = tmp_path / f".mcage-{report_folder._digest(tmp_path / 'r')}-{'0' * 16}.report"
+    abandoned = tmp_path / f".mcage-{_digest(tmp_path / 'r')}-{'0' * 16}.report"
     abandoned.mkdir()
     (abandoned / "half").write_text("x")
     monkeypatch.undo()
