@@ -75,8 +75,8 @@ def figures_of(
 ) -> Iterator[ReportFigure | AbsentFigure]:
     """Draw the figures of a results file, one by one.
 
-    Every variable is read once, case by case; what is kept of a case does not grow with the number
-    of instances, but for the steps of its survival curve.
+    Every variable is read once, case by case. What is kept of a case does not grow with the number
+    of instances beyond `mcage.report.figures.survival.MOST_STEPS`.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def replayed_figures(
     """Figures that need the traces and the code of the sweep, or why they cannot be drawn."""
     try:
         plan = plan_of(header)
-        row = int(results["draw"].values[0]) if header.draws else None
+        row = int(results["draw"][0]) if header.draws else None
         yield from duty.draw(plan, sheet)
         yield from fault_maps.draw(plan, header.ids[0], row, sheet)
     except UserError as error:

@@ -1,5 +1,6 @@
 """A figure with its words and its numbers, and how it is written to a file."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -66,10 +67,7 @@ class Series:
         if self.kind != "step" or self.x.size < 2 / FINENESS:
             return self
         columns = [column for column in (self.y, self.lower, self.upper) if column is not None]
-        keep = np.zeros(self.x.size, dtype=bool)
-        keep[[0, -1]] = True
-        for column in columns:
-            keep |= _moves(column)
+        keep = kept_steps(columns, FINENESS)
         bounds = (None if bound is None else bound[keep] for bound in (self.lower, self.upper))
         lower, upper = bounds
         return replace(self, x=self.x[keep], y=self.y[keep], lower=lower, upper=upper)
@@ -169,14 +167,31 @@ def save(figure: Figure, path: Path) -> None:
         figure.savefig(stream, format=form, dpi=DOTS_PER_INCH, metadata=_UNDATED[form])
 
 
-def _moves(column: Floats) -> Bools:
+def kept_steps(columns: Sequence[Floats], fineness: float) -> Bools:
+    """Steps that a curve and its bounds need to be drawn, bool[step].
+
+    Parameters
+    ----------
+    columns : sequence of ndarray of float [step]
+        Heights and bounds; a bound is NaN where there is none.
+    fineness : float
+        Largest deviation, as a part of the range of a column.
+    """
+    keep = np.zeros(columns[0].size, dtype=bool)
+    keep[[0, -1]] = True
+    for column in columns:
+        keep |= _moves(column, fineness)
+    return keep
+
+
+def _moves(column: Floats, fineness: float) -> Bools:
     """Where a column has moved by more than the fineness since the last such point."""
     known = ~np.isnan(column)
     moves = np.zeros(column.size, dtype=bool)
     moves[1:] = known[1:] != known[:-1]
     if not known.any():
         return moves
-    step = FINENESS * max(float(np.ptp(column[known])), np.finfo(float).tiny)
+    step = fineness * max(float(np.ptp(column[known])), np.finfo(float).tiny)
     # Cells of a grid as wide as the fineness: a point stays where another cell begins.
     cells = np.floor(np.where(known, column, 0.0) / step)
     moves[1:] |= cells[1:] != cells[:-1]

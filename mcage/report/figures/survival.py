@@ -17,6 +17,7 @@ from mcage.report.figures.figure import (
     ReportFigure,
     Series,
     check_figure_path,
+    kept_steps,
     save,
 )
 from mcage.report.figures.sheet import PERCENT, Sheet, extremes, listed
@@ -30,6 +31,9 @@ VARIABLES = ("life_years", "end_cause")
 
 NEVER_WORK = 0.99
 """Share dead on arrival above which a case is named, not drawn: its curve lies on the axis."""
+
+MOST_STEPS = 20_000
+FINENESS = 1e-4
 
 X_LABEL = "age (years)"
 
@@ -79,19 +83,27 @@ def numbers_of(case: xr.Dataset) -> SurvivalCurve:
 
 
 def curve_of(lives: CaseLives) -> SurvivalCurve:
-    """Survival curve of lives, from age 0 to the horizon."""
+    """Survival curve of lives, from age 0 to the horizon.
+
+    Of more than `MOST_STEPS` steps, those are left out that change a share by less than `FINENESS`
+    of the range of the curve, so that a case of any number of instances takes the same memory.
+    """
     curve = kaplan_meier(lives.years, lives.died)
     alive, lower, upper = (
         np.concatenate([[1.0], part, part[-1:] if part.size else [1.0]])
         for part in (curve.survival, curve.lower, curve.upper)
     )
+    years = np.concatenate([[0.0], curve.years, [lives.horizon_years]])
+    keep = np.ones(years.size, dtype=bool)
+    if years.size > MOST_STEPS:
+        keep = kept_steps((alive, lower, upper), FINENESS)
     ages = np.array(MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(0.0, lives.horizon_years))
     ages = ages[(ages >= 0) & (ages <= lives.horizon_years)]
     return SurvivalCurve(
-        years=np.concatenate([[0.0], curve.years, [lives.horizon_years]]),
-        alive=alive,
-        lower=lower,
-        upper=upper,
+        years=years[keep],
+        alive=alive[keep],
+        lower=lower[keep],
+        upper=upper[keep],
         ages=ages,
         at_risk=lives.years.size - np.searchsorted(np.sort(lives.years), ages),
         dead_on_arrival=float(np.mean(lives.years == 0)),

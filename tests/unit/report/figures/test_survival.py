@@ -67,6 +67,16 @@ def test_who_never_dies_stays_at_all_slices():
     assert (series.x.tolist(), series.y.tolist()) == ([0, 10], [100, 100])
 
 
+def test_many_deaths_leave_the_curve_as_it_is_and_take_no_more_memory():
+    years = np.sort(np.random.default_rng(1).exponential(5.0, 200_000)).clip(max=10.0)
+    curve = case("rrcd", *years).numbers
+    assert 5_000 < curve.years.size < 30_000
+    ages = np.linspace(0, 10, 999)[1:-1]
+    alive = curve.alive[np.searchsorted(curve.years, ages, side="right") - 1]
+    exact = 1 - np.searchsorted(years, ages, side="right") / years.size
+    assert np.abs(alive - exact).max() < 2e-4
+
+
 def test_numbers_at_risk_stand_below():
     page = figure_of(case("rrcd", 0, 1, 2, 3, 10, 10))
     texts = [text.get_text() for text in page.panels[0].axes.texts]
