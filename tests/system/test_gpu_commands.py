@@ -85,12 +85,14 @@ def test_a_map_of_heterogeneous_structures(command):
     assert code == 0
     assert "proposal < baseline < duplication" in out
     summaries = json.loads(command("show", "r.h5", "--json")[1])
-    assert [row["design"] for row in summaries["designs"][:3]] == [
-        "baseline",
-        "two-stage+planar-tags",
-        "duplication",
-    ]
-    assert {row["reading"] for row in summaries["orders"]} == {"activity", "thermal"}
+    assert [of["reading"] for of in summaries] == ["activity", "thermal"]
+    designs = ["baseline", "two-stage+planar-tags", "duplication"]
+    assert [row["design"] for row in summaries[0]["designs"]] == designs
+    assert {row["reading"] for row in summaries[1]["orders"]} == {"thermal"}
+    chosen = ("--where", "design=duplication", "--where", "reading=thermal")
+    code, csv, said = command("show", "r.h5", "--csv", *chosen)
+    assert [line.split(",")[:2] for line in csv.splitlines()[1:]] == [["thermal", "duplication"]]
+    assert "not in this CSV, but in --json: proposal < baseline < duplication" in said
     assert command("show", "r.h5", "--fit")[0] == 2
 
 
