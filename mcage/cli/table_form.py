@@ -87,7 +87,7 @@ def print_in_form(table: "ResultTable", form: FormOptions) -> None:
         return
     typer.echo(csv_of(table), nl=False)
     for below in table.below:
-        typer.echo(f"not in this CSV, but in --json: {below.title}", err=True)
+        typer.echo(f"not in this CSV, but in --json and in mcage report: {below.title}", err=True)
 
 
 def print_json(content: Any) -> None:

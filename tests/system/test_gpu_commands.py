@@ -92,7 +92,10 @@ def test_a_map_of_heterogeneous_structures(command):
     chosen = ("--where", "design=duplication", "--where", "reading=thermal")
     code, csv, said = command("show", "r.h5", "--csv", *chosen)
     assert [line.split(",")[:2] for line in csv.splitlines()[1:]] == [["thermal", "duplication"]]
-    assert "not in this CSV, but in --json: proposal < baseline < duplication" in said
+    assert (
+        "not in this CSV, but in --json and in mcage report: proposal < baseline < duplication"
+        in said
+    )
     assert command("show", "r.h5", "--fit")[0] == 2
 
 
