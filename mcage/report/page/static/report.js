@@ -429,8 +429,7 @@ class Chart {
       const box = made("div", "", parent, "box");
       box.tabIndex = 0;
       box.setAttribute("role", "region");
-      const name = panel.title || panel.y.label || "numbers";
-      box.setAttribute("aria-label", name);
+      box.setAttribute("aria-label", `${this.plot.ariaLabel} ${panel.title}`.trim());
       const table = made("table", "", box);
       made("caption", panel.title, table);
       const head = made("tr", "", made("thead", "", table));
