@@ -196,6 +196,8 @@ def test_cubes_that_cannot_be(results, dims, message):
 def test_parts_of_a_cube_are_those_of_the_whole(results, place):
     whole = results.mcage.cube()["max_dvth_mv"].load()
     assert results.mcage.cube()["max_dvth_mv"].isel(place).identical(whole.isel(place))
+    if not whole.isel(place).size:
+        return
     turned = results.transpose("instance", ...).mcage.cube()["max_dvth_mv"]
     assert turned.isel(place).transpose(*whole.isel(place).dims).identical(whole.isel(place))
 
