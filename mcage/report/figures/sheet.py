@@ -1,5 +1,6 @@
 """The sheet that figures are drawn on: its width, its panels, its legend and what stands below."""
 
+import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -88,11 +89,11 @@ class Sheet:
     ) -> str:
         """Label of a horizontal axis, in lines as long as the axes: a share of a panel's width."""
         width_mm = share * self.width_mm / self.columns(panels, narrowest_mm)
-        return textwrap.fill(words, _letters(width_mm, LABEL))
+        return _filled(words, _letters(width_mm, LABEL))
 
     def upright(self, words: str, panels: int, narrowest_mm: float = 55.0) -> str:
         """Label of a vertical axis in lines that are no longer than the axes of a panel."""
-        return textwrap.fill(words, _letters(self.axis_mm(panels, narrowest_mm), LABEL))
+        return _filled(words, _letters(self.axis_mm(panels, narrowest_mm), LABEL))
 
     def pages(
         self, name: str, panels: Sequence[Item], height_mm: float, narrowest_mm: float = 55.0
@@ -209,6 +210,14 @@ def lines_of(text: str) -> int:
 
 def _letters(millimetres: float, points: float) -> int:
     return int(millimetres / MM_PER_INCH * POINTS_PER_INCH / (EM * points))
+
+
+def _filled(words: str, letters: int) -> str:
+    """Label in lines of so many letters; short units in brackets stay together."""
+    together = re.sub(
+        r"\([^)]{1,20}\)", lambda unit: unit[0].replace(" ", "\N{NO-BREAK SPACE}"), words
+    )
+    return textwrap.fill(together, letters)
 
 
 def _row(axes: Axes) -> int:

@@ -163,7 +163,8 @@ def _rows(results: xr.Dataset, pairs: list[Pair], sheet: Sheet) -> Iterator[Repo
             "GPUs without a cell that still works have no value."
         )
         title = f"What both levels save, {PERCENT} intervals"
-        yield from RowFigure("saved", title, caption).pages([panel], sheet)
+        looks = looks_of(pair.name for pair in pairs)
+        yield from RowFigure("saved", title, caption).pages([panel], sheet, looks)
     of_time = [
         RowPanel(
             title,

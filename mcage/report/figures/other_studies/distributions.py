@@ -82,9 +82,12 @@ class RowFigure:
     title: str
     caption: str
 
-    def pages(self, panels: Sequence[RowPanel], sheet: Sheet) -> Iterator[ReportFigure]:
-        """Draw panels on as many pages as they need."""
-        looks = looks_of(row.name for panel in panels for row in panel.rows)
+    def pages(
+        self, panels: Sequence[RowPanel], sheet: Sheet, looks: Mapping[str, Look] | None = None
+    ) -> Iterator[ReportFigure]:
+        """Draw panels on as many pages as they need, in the looks of `looks_of` by default."""
+        if looks is None:
+            looks = looks_of(row.name for panel in panels for row in panel.rows)
         height_mm, narrowest_mm = _height_mm(panels), _narrowest_mm(panels)
         for name, part, of_page in sheet.pages(self.name, panels, height_mm, narrowest_mm):
             yield self._page(name, part, of_page, sheet, looks)

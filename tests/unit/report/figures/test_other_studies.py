@@ -106,6 +106,15 @@ def test_both_levels():
     assert {name: float(series.x[0]) for name, series in saved.items()} == pytest.approx(
         {"default, rrcd": 50.0, "round-robin, baseline": 50.0, "round-robin, rrcd": 75.0}
     )
+    looks = {
+        (series.label, artist.get_color(), artist.get_marker())
+        for figure in (figures["saved"], figures["margin-age"])
+        for panel in figure.panels
+        for series in panel.series
+        for artist in panel.axes.get_lines()
+        if artist.get_gid() in (f"{series.gid}-marks", series.gid) and artist.get_marker() != "None"
+    }
+    assert len(looks) == 4, "a pair looks the same in all figures"
     assert [panel.title for panel in figures["causes"].panels] == ["cell delay"]
     assert figures["survival"].panels[0].title == "GPU, any cause"
     dead = series_of(figures["causes"].panels[0])
