@@ -83,7 +83,7 @@ def print_in_form(table: "ResultTable", form: FormOptions) -> None:
     if form.sort is not None:
         table = sorted_by(table, form.sort)
     if not form.csv:
-        print_table(table, console(), wide=form.wide)
+        print_table(table, console(), wide=form.wide, remedy="--wide")
         return
     typer.echo(csv_of(table), nl=False)
     for below in table.below:

@@ -23,7 +23,9 @@ TEXT_WIDTH = 80
 """Width of the text about a table that is narrower."""
 
 
-def print_table(table: ResultTable, console: Console, *, wide: bool = False) -> None:
+def print_table(
+    table: ResultTable, console: Console, *, wide: bool = False, remedy: str = "mcage show --wide"
+) -> None:
     """Print a table and those below it, as the width of the console allows.
 
     Columns that group lines and come first, such as the case of several ages, stand above their
@@ -39,14 +41,17 @@ def print_table(table: ResultTable, console: Console, *, wide: bool = False) -> 
         Where to.
     wide : bool
         Whether all columns are printed, whatever the width.
+    remedy : str
+        What prints all columns, as the caption says if some are left out.
     """
     for place, single in enumerate((table, *table.below)):
         if place:
             console.print()
-        _print(single, console, wide)
+        _print(single, console, "" if wide else remedy)
 
 
-def _print(table: ResultTable, console: Console, wide: bool) -> None:
+def _print(table: ResultTable, console: Console, remedy: str) -> None:
+    """Print a table: whole if there is no remedy for what would be left out."""
     common = [column for column in table.shown if column.groups and _is_common(column)]
     columns = [column for column in table.shown if column not in common]
     between = "\n" if "\n" in table.title else ", "
@@ -54,7 +59,7 @@ def _print(table: ResultTable, console: Console, wide: bool) -> None:
     groups = list(takewhile(_groups_lines, columns))
     chosen = columns[len(groups) :]
     width = max(_width(chosen, groups), min(console.width, TEXT_WIDTH))
-    if not wide and width > console.width:
+    if remedy and width > console.width:
         width = console.width
         groups = [column for column in columns if column.groups]
         chosen = _fitting([column for column in columns if not column.groups], groups, width)
@@ -63,7 +68,7 @@ def _print(table: ResultTable, console: Console, wide: bool) -> None:
         return
     caption = table.caption
     if gone := [column.name for column in columns if column not in (*chosen, *groups)]:
-        caption += f"\nToo wide for this terminal: {', '.join(gone)}. --wide shows all columns."
+        caption += f"\nToo wide for this terminal: {', '.join(gone)}. {remedy} shows all columns."
     before, console.width = console.width, width
     try:
         console.print(title)

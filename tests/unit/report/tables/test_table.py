@@ -63,6 +63,7 @@ def test_no_width_cuts_a_number_or_hides_a_column_in_silence():
         assert "…" not in text
         cut = set(NUMBERS.findall(text)) - known
         assert not cut, (width, cut)
+        assert ("[1200.25," in text) == ("1234.50 [1200.25, 1250.75]" in text), width
         for column in (of for of in table().shown if not of.groups):
             assert set(column.heading.split()) <= set(re.split(r"[\s,.:]+", text)), (width, column)
         if width >= 50:  # below, each line is a list, which the terminal wraps
@@ -74,8 +75,9 @@ def test_narrow_tables_say_environments_once_and_wide_ones_in_a_column():
     narrow, wide = printed(table(), 70), printed(table(), 200)
     assert narrow.count("nominal 1 V") == 1
     assert wide.count("nominal 1 V") == 2
-    assert "Too wide for this terminal: rate of spills, lives end by. --wide" in " ".join(
-        narrow.split()
+    assert (
+        "Too wide for this terminal: rate of spills, lives end by. mcage show --wide"
+        in " ".join(narrow.split())
     )
     assert "Too wide" not in wide
 
