@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from mcage.errors import UserError
 from mcage.plugins import is_plugin
+from mcage.results.header import code_in_words
 from mcage.spec import SweepSpec
 from mcage.spec.sections import Costs, Faults
 from mcage.sweep.header import SweepHeader
@@ -54,12 +55,13 @@ def plan_of(header: SweepHeader) -> "SweepPlan":
     from mcage.engines.select import select_engine
     from mcage.sweep.study import Sweep
 
-    if not all(running_code().computes_as(code) for code in header.codes):
-        raise UserError("the file was computed by other code than this")
     spec = SweepSpec.from_mapping(tomllib.loads(header.spec_toml))
     named = [*spec.techniques, spec.aging.model, str(spec.aging.pbti)]
     if plugins := [name for name in named if is_plugin(name)]:
         raise UserError(f"it needs user-defined code, {plugins[0]}, which no report imports")
+    if not all(running_code().computes_as(code) for code in header.codes):
+        codes = code_in_words(header.codes)
+        raise UserError(f"the file was computed by {codes}; this is {running_code()}")
     engine, _ = select_engine("numba", None)
     sweep = Sweep(spec, engine)
     if sweep.header.spec_digest != header.spec_digest:

@@ -295,7 +295,7 @@ def test_other_code_is_not_replayed(swept):
     foreign = replace(header, spec_toml=header.spec_toml.replace('"rrcd"', '"os:path"'))
     traces = replace(header, spec_digest="0" * 64)
     for changed, reason in (
-        (other, "computed by other code"),
+        (other, "digest 0000"),
         (foreign, "user-defined code, os:path"),
         (traces, "traces are others"),
     ):
