@@ -322,6 +322,8 @@ def _marker(size: float) -> dict[str, Any]:
 def _mark(panel: Axes, place: float, mark: Mark) -> None:
     """Mark a printed value."""
     label = KINDS[mark.kind]
+    if mark.part and mark.kind != "reduction":
+        label += f", {_name(mark.part)}"
     if mark.kind == "range":
         middle = (mark.low + mark.high) / 2
         half = (mark.high - mark.low) / 2
