@@ -183,16 +183,13 @@ class Chart {
     return axis.log ? 10 ** value : value;
   }
 
-  /** Value of a series at a place: of steps the last one, of lines between two, else that one. */
+  /** Value of a series at a place: of lines also between two points; steps know all places. */
   value(panel, series, place) {
     const along = panel.lies ? series.y : series.x;
     const across = panel.lies ? series.x : series.y;
     let index = -1;
     for (let i = 0; i < along.length; i++) if (along[i] !== null && along[i] <= place) index = i;
     if (index < 0) return null;
-    if (series.kind === "step") {
-      return [across[index], series.lower?.[index], series.upper?.[index]];
-    }
     if (along[index] === place) {
       return [across[index], series.lower?.[index], series.upper?.[index]];
     }
