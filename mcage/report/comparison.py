@@ -10,6 +10,7 @@ import xarray as xr
 
 from mcage.errors import UserError
 from mcage.report.cases import find_case, labels_of, lives_of
+from mcage.report.spec_differences import Difference, spec_differences
 from mcage.results.reader import open_results
 from mcage.stats.estimates import Floats
 from mcage.stats.paired import Outliving, PairedMeans, compare_means, outliving
@@ -45,6 +46,8 @@ class Comparison:
     energy_saving_nominal : PairedMeans
         Energy saved over a conventional slice at the technology's nominal Vdd, as a fraction of the
         energy of that slice.
+    differences : tuple of Difference
+        In what the specs of the two differ, where they are of two files.
     """
 
     first: str
@@ -57,6 +60,7 @@ class Comparison:
     max_dvth_mv_at_equal_age: dict[str, PairedMeans]
     spill_rate: PairedMeans
     energy_saving_nominal: PairedMeans
+    differences: tuple[Difference, ...] = ()
 
 
 def compare(results: xr.Dataset, first: str, second: str) -> Comparison:
@@ -89,10 +93,12 @@ def compare_cases(case: xr.Dataset, other: xr.Dataset) -> Comparison:
     def both(name: str) -> tuple[Floats, Floats]:
         return case[name].values, other[name].values
 
-    ends = np.asarray(case["epoch_end_years"].values)
-    lived_under_both = np.minimum(lives.years, other_lives.years)
-    aged = [_at_age(dvth, ends, lived_under_both) for dvth in both("epoch_max_dvth_mv")]
     dvth = both("max_dvth_mv")
+    ends, other_ends = both("epoch_end_years")
+    aged = []
+    if np.array_equal(ends, other_ends):
+        lived_under_both = np.minimum(lives.years, other_lives.years)
+        aged = [_at_age(of, ends, lived_under_both) for of in both("epoch_max_dvth_mv")]
     return Comparison(
         first=lives.label,
         second=other_lives.label,
@@ -106,7 +112,7 @@ def compare_cases(case: xr.Dataset, other: xr.Dataset) -> Comparison:
         max_dvth_mv_at_equal_age={
             name: compare_means(aged[0][:, i], aged[1][:, i])
             for i, name in enumerate(TRANSISTORS)
-            if np.array_equal(ends, other["epoch_end_years"])
+            if aged
         },
         spill_rate=compare_means(*both("spill_rate")),
         energy_saving_nominal=compare_means(*both("energy_saving_nominal")),
@@ -175,7 +181,13 @@ def compare_in_files(paths: Sequence[Path], first: str, second: str) -> Comparis
                 for each, index in zip((case, other), indices, strict=True)
             )
         compared = compare_cases(case, other)
-    return replace(compared, first=names[places[0]], second=names[places[1]])
+        differences = spec_differences(case.attrs["spec"], other.attrs["spec"])
+    return replace(
+        compared,
+        first=names[places[0]],
+        second=names[places[1]],
+        differences=tuple(differences),
+    )
 
 
 def _find(

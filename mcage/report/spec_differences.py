@@ -53,8 +53,13 @@ def spec_differences(first_toml: str, second_toml: str) -> list[Difference]:
     ----------
     first_toml, second_toml : str
         Specs as results files hold them.
+
+    Raises
+    ------
+    UserError
+        A spec is not TOML.
     """
-    first, second = (dict(_flat(tomllib.loads(text))) for text in (first_toml, second_toml))
+    first, second = (dict(_values(text)) for text in (first_toml, second_toml))
     return [
         Difference(key, *(shortened(of[key]) if key in of else ABSENT for of in (first, second)))
         for key in dict.fromkeys((*first, *second))
@@ -110,7 +115,14 @@ def refuse_unmeant(
 
 def keys_of(*specs_toml: str) -> list[str]:
     """All keys of some specs, with dots."""
-    return [key for text in specs_toml for key, _ in _flat(tomllib.loads(text))]
+    return [key for text in specs_toml for key, _ in _values(text)]
+
+
+def _values(spec_toml: str) -> Iterator[tuple[str, Any]]:
+    try:
+        return _flat(tomllib.loads(spec_toml))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UserError("attribute spec: is not TOML") from error
 
 
 def _flat(section: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:

@@ -114,6 +114,35 @@ def test_differences_are_listed_and_cases_of_one_file_named(folder):
     assert f"only in A: {LABELS[0]}" in text
 
 
+def test_other_epochs_have_no_equal_age(folder, tmp_path):
+    """Whatever else differs: fewer epochs, too."""
+    edges = fake_campaign.CAMPAIGN.epoch_edges_years
+    fewer = write_with_epochs(tmp_path / "fewer.h5", (*edges[:2], edges[-1]))
+    (of,) = from_json(folder, "a.h5", fewer)
+    assert len(of["pairs"]) == 3
+    assert not any("equal_age" in key for key in of["pairs"][0]["lines"])
+
+
+def write_with_epochs(path, edges):
+    header = fake_campaign.campaign(instances=40, spec_toml=SPEC, epoch_edges_years=edges)
+    arrays = {
+        variable.name: fake_campaign.compute(0, 40)[variable.name] for variable in header.variables
+    }
+    for variable in header.variables:
+        if "epoch" in variable.dims:
+            axis = variable.dims.index("epoch")
+            arrays[variable.name] = np.take(arrays[variable.name], range(len(edges) - 1), axis)
+    write_results(path, header, [conforming(header, arrays, 40)])
+    return path
+
+
+def test_two_cases_of_files_with_other_specs(folder):
+    files = [str(folder / file) for file in ("a.h5", "model.h5")]
+    names = [f"{file} {LABELS[1]}" for file in files]
+    shown = CliRunner().invoke(app, ["show", *files, "--compare", *names])
+    assert "differs: aging.model ('facelift', 'planar')" in shown.stdout
+
+
 def test_several_files_stand_in_one_table(folder):
     lines = compare(folder, "a.h5", "longer.h5", "seed.h5", "--csv").stdout.splitlines()
     heading, *rows = [line.split(",") for line in lines]

@@ -97,7 +97,8 @@ def table_of(comparison: Comparison) -> ResultTable:
     """Table of two cases of sweeps: a line for each quantity, and how often each outlives."""
     return pairs_table(
         f"A: {comparison.first}\nB: {comparison.second}\n"
-        f"{comparison.instances} dies, horizon {comparison.horizon_years:g} years",
+        + "".join(f"  differs: {difference}\n" for difference in comparison.differences)
+        + f"{comparison.instances} dies, horizon {comparison.horizon_years:g} years",
         [Pair("", lines_of(comparison), comparison.outliving)],
         NOTE,
     )

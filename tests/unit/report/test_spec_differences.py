@@ -42,6 +42,11 @@ def test_differences_have_both_values():
     ]
 
 
+def test_a_spec_that_is_no_toml_is_refused():
+    with pytest.raises(UserError, match="is not TOML"):
+        spec_differences(FIRST, "seed = ")
+
+
 CHANGED = other(('"facelift"', '"planar"'), ("epochs = 6", "epochs = 7"))
 
 
