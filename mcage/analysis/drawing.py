@@ -9,10 +9,10 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mcage.analysis.grid import cases_of, header_of, study_of, whole_histogram
+from mcage.analysis.grid import cases_of, header_of, lives_in, study_of, whole_histogram
 from mcage.analysis.plots import Shift
 from mcage.errors import UserError
-from mcage.report.cases import Named
+from mcage.report.cases import Named, Setting, by_setting
 from mcage.report.figures import energy, shifts, survival
 from mcage.report.figures.catalogue import sheet_of
 from mcage.report.figures.figure import AbsentFigure, ReportFigure, Series
@@ -29,14 +29,31 @@ LEAST_MM, MOST_MM = 40.0, 1000.0
 
 def draw_survival(results: xr.Dataset, axes: Axes | None, width_mm: float) -> Figure | Axes:
     """Survival curves, as `Analysis.plot_survival` says."""
-    cases = _numbers(results, survival.VARIABLES, survival.numbers_of)
+    if study_of(results) == "sweep":
+        what, cases = "slices", _numbers(results, survival.VARIABLES, survival.numbers_of)
+    else:
+        what, cases = (
+            "GPUs",
+            [
+                Named(case.name, case.name, Setting("", "", ""), survival.curve_of(lives))
+                for case, lives in lives_in(results)
+            ],
+        )
+    looks = looks_of(case.technique for case in cases)
+    figure = survival.figure_of(cases, what)
     if axes is None:
-        return _figure(survival.draw(cases, _sheet(results, width_mm)), "survival")
+        settings = by_setting(cases).items()
+        panels = [
+            survival.panel_of(setting.title if what == "slices" else "", of_it)
+            for setting, of_it in settings
+        ]
+        return _figure(figure.pages(panels, _sheet(results, width_mm), looks), figure.name)
     _require_alike(cases, lambda case: case.setting, "settings (environment, scenario, Vdd)")
     if all(case.numbers.never_works for case in cases):
-        raise UserError("no survival curve to draw: hardly any slice of these cases works at all")
-    looks = looks_of(case.technique for case in cases)
-    return _named(axes, survival.draw_panel(axes, cases, looks, "survival"), looks)
+        raise UserError("no survival curve to draw: hardly any of these slices works at all")
+    series = survival.draw_panel(axes, cases, looks, figure.name)
+    axes.set_ylabel(figure.y_label)
+    return _named(axes, series, looks)
 
 
 def draw_shifts(
@@ -102,7 +119,8 @@ def _sheet(results: xr.Dataset, width_mm: float) -> Any:
         raise UserError(f"width_mm = {width_mm:g}: must be {LEAST_MM:g} ... {MOST_MM:g} mm")
     sheet = sheet_of(header_of(results), width_mm)
     count = results.sizes.get("instance", 1)
-    return replace(sheet, population=f"{count:,} instances per case")
+    each = " per case" if "case" in results.coords else ""
+    return replace(sheet, population=f"{count:,} instances{each}")
 
 
 def _figure(drawn: Iterator[ReportFigure | AbsentFigure], name: str) -> Figure:

@@ -103,7 +103,7 @@ def grid_of(results: xr.Dataset) -> tuple[str, ...]:
 
 
 def with_grid(results: xr.Dataset) -> xr.Dataset:
-    """Results with all dimensions of their grid: a case that was selected is a grid of one.
+    """Results as the file has them: dimensions in order, a single case as a grid of one.
 
     Raises
     ------
@@ -119,6 +119,12 @@ def with_grid(results: xr.Dataset) -> xr.Dataset:
             results = results.drop_vars(along).expand_dims(dim, axis=0).assign_coords(of_it)
         if not results.sizes.get(dim):
             raise UserError(f"there is no {dim} in these results: select at least one")
+    turned = {
+        variable.name: results[variable.name].variable.transpose(*variable.dims)
+        for variable in header.variables
+        if variable.name in results and set(results[variable.name].dims) == set(variable.dims)
+    }
+    results = results.assign(turned)
     study = study_of(results)
     for coordinate in header.coordinates:
         name = coordinate.variable.name

@@ -29,13 +29,13 @@ class Plots:
     @overload
     def plot_survival(self, axes: "Axes", width_mm: float = ...) -> "Axes": ...
     def plot_survival(self, axes: "Axes | None" = None, width_mm: float = 180.0) -> "Figure | Axes":
-        """Share of the slices that still work, against age: the figure of `mcage report`.
+        """Share of the slices, or of the GPUs, that still work, against age, as `mcage report`.
 
         Parameters
         ----------
         axes : matplotlib.axes.Axes, optional
-            Axes to draw the cases of one environment, scenario and Vdd on; by default a figure
-            with a panel for each of these, numbers at risk and notes.
+            Axes to draw the cases of one environment, scenario and Vdd on, or all policies; by
+            default a figure with a panel for each of these, numbers at risk and notes.
         width_mm : float
             Width of that figure: 85 for a column of a paper, 180 for a page.
 
@@ -48,8 +48,8 @@ class Plots:
         Raises
         ------
         UserError
-            These are not results of a sweep, there is nothing to draw, or axes or a page cannot
-            hold all cases.
+            The study simulates no lives, there is nothing to draw, or axes or a page cannot hold
+            all cases.
         """
         from mcage.analysis.drawing import draw_survival
 
@@ -77,7 +77,7 @@ class Plots:
         Raises
         ------
         UserError
-            As `plot_survival`.
+            These are not results of a sweep; or as `plot_survival`.
         """
         from mcage.analysis.drawing import draw_shifts
 
@@ -98,7 +98,7 @@ class Plots:
         Raises
         ------
         UserError
-            As `plot_survival`.
+            These are not results of a sweep; or as `plot_survival`.
         """
         from mcage.analysis.drawing import draw_pareto
 

@@ -96,10 +96,14 @@ def test_what_cannot_be_drawn_is_said(results, draw, message):
     plt.close(figure)
 
 
-def test_figures_of_sweeps_are_of_sweeps(tmp_path):
-    run_campaign(gating(instances=2, policies=["default"]).study, tmp_path / "g.h5")
-    with (
-        mcage.open_results(tmp_path / "g.h5") as results,
-        pytest.raises(mcage.UserError, match="results of the study 'gpu-gating': mcage report"),
-    ):
-        results.mcage.plot_survival()
+def test_lives_of_gpus_are_drawn_by_policy(tmp_path, axes):
+    study = gating(instances=3, policies=["default", "round-robin"]).study
+    with mcage.open_results(run_campaign(study, tmp_path / "g.h5")) as results:
+        said = words(results.mcage.plot_survival())
+        assert "GPUs that still work, 95 % bands: 3 instances" in said
+        assert results.mcage.plot_survival(axes) is axes
+        assert axes.get_ylabel() == "GPUs that still work (% of all)"
+        assert [text.get_text() for text in axes.legend().get_texts()] == ["default", "round-robin"]
+        for draw in (results.mcage.plot_dvth, results.mcage.plot_pareto):
+            with pytest.raises(mcage.UserError, match="the study 'gpu-gating': mcage report"):
+                draw()

@@ -120,6 +120,14 @@ def test_selections_are_what_is_computed(results):
     assert some["rmst_years"][0] == pytest.approx(lives(0)[0][:50].mean())
 
 
+def test_the_order_of_dimensions_changes_nothing(results):
+    turned = results.transpose("transistor", "instance", ...)
+    pd.testing.assert_frame_equal(turned.mcage.summary(), results.mcage.summary())
+    frames = (r.mcage.paired("rrcd dvfs", "rrcd nominal") for r in (turned, results))
+    pd.testing.assert_frame_equal(*frames)
+    pd.testing.assert_frame_equal(turned.mcage.to_pandas(), results.mcage.to_pandas())
+
+
 def test_the_histogram_is_the_file_s(results):
     frame = results.mcage.histogram()
     cells = results["dvth_histogram"]
