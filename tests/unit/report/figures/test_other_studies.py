@@ -1,6 +1,7 @@
 """Do figures of whole GPUs and of a study of a user show what their files hold?"""
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import darts
 import numpy as np
@@ -9,11 +10,12 @@ import xarray as xr
 from gpu_cases import gating
 
 from mcage.campaign.run import run_campaign
+from mcage.gpu.both.variables import VARIABLES as BOTH
 from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.gpu.heterogeneity.study import Heterogeneity
 from mcage.report.figures.catalogue import figures_of
 from mcage.report.figures.figure import AbsentFigure
-from mcage.report.figures.other_studies import both
+from mcage.report.figures.other_studies import any_study, both
 from mcage.report.figures.sheet import Sheet
 from mcage.results.reader import open_results, read_header
 
@@ -50,6 +52,24 @@ def test_gating(tmp_path):
     )
     power = series_of(figures["costs"].panels[1])["default"]
     assert power.x == pytest.approx(np.median(results["sm_power_w"].sel(policy="default")))
+
+
+def test_a_study_without_figures_of_its_own_has_a_curve_for_each_label():
+    results = results_of_both()
+    variables = {variable.name: variable for variable in BOTH}
+    header = SimpleNamespace(variables=(variables["life_years"], variables["end_cause"]))
+    lives, causes = any_study.draw(header, results, SHEET)
+    (panel,) = lives.panels
+    assert panel.x_label == "life (year)"
+    assert list(series_of(panel)) == [
+        f"{policy} {technique}" for policy in POLICIES for technique in TECHNIQUES
+    ]
+    curve = series_of(panel)["default baseline"]
+    ages = results["life_years"].values[0, 0]
+    assert np.allclose(curve.y[1:], [100 * np.mean(ages <= x) for x in curve.x[1:]])
+    assert [panel.title for panel in causes.panels] == list(series_of(lives.panels[0]))
+    shares = series_of(causes.panels[0])
+    assert (shares["cell_delay"].x, shares["censored"].x) == (100.0, 0.0)
 
 
 def test_heterogeneity(tmp_path):
