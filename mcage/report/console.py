@@ -8,7 +8,8 @@ from rich.text import Text
 
 from mcage.plain_text import visible_lines
 
-WIDTH_WITHOUT_TERMINAL = 280
+WIDTH_WITHOUT_TERMINAL = 100_000
+"""More than a table with long names of files and techniques takes."""
 
 
 class PlainConsole(Console):
@@ -28,8 +29,8 @@ class PlainConsole(Console):
 def console() -> PlainConsole:
     """Make a console for the terminal.
 
-    A file or a pipe gets the width of the widest table, unless the variable COLUMNS says how wide
-    its reader is.
+    A file or a pipe has room for any table, unless the variable COLUMNS says how wide its reader
+    is.
     """
     terminal = PlainConsole()
     known = terminal.is_terminal or os.environ.get("COLUMNS", "").isdigit()

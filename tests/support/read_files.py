@@ -23,10 +23,12 @@ from mcage.errors import UserError
 from mcage.files import foreign_hdf5
 from mcage.files.checksum import DamagedFileError
 from mcage.report.comparison import compare_in_file
+from mcage.report.file_comparison import compare_files
 from mcage.report.notes import note_on_shared_dies
 from mcage.report.tables.causes import summarize_causes_of_file
 from mcage.report.tables.chips import summarize_chips_of_file
 from mcage.report.tables.fits import summarize_fits_of_file
+from mcage.report.tables.rates import summarize_rates_of_file
 from mcage.report.tables.summary import summarize_file
 from mcage.traces.storage import load_trace
 
@@ -36,9 +38,11 @@ SHOWN = (
     summarize_fits_of_file,
     partial(summarize_chips_of_file, slices_per_chip=2, spare_slices=0),
     partial(compare_in_file, first="base", second="rrcd nom"),
+    partial(summarize_rates_of_file, ages_years=(1e-9,)),
+    lambda path: compare_files(path, path),
     note_on_shared_dies,
 )
-"""All that `mcage show` takes from a results file."""
+"""All that `mcage show` and `mcage compare` take from a results file."""
 
 
 def read(path):

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from mcage.errors import UserError
-from mcage.report.console import PlainConsole
+from mcage.report.console import WIDTH_WITHOUT_TERMINAL, PlainConsole
 from mcage.report.tables.table import (
     ResultTable,
     ages,
@@ -80,6 +80,13 @@ def test_narrow_tables_say_environments_once_and_wide_ones_in_a_column():
         in " ".join(narrow.split())
     )
     assert "Too wide" not in wide
+
+
+def test_pipes_have_room_for_any_name():
+    files = names("file", "file", ["x" * 2000, "y", "z"])
+    text = printed(ResultTable("", "", (files, *table().columns)), WIDTH_WITHOUT_TERMINAL)
+    assert f"{'x' * 2000}  a+very+long+name" in text
+    assert "Too wide" not in text
 
 
 def test_what_is_below_is_printed_below():
