@@ -29,7 +29,7 @@ extensions = [
     "public_names",
     "repository_files",
 ]
-exclude_patterns = ["_ext"]
+exclude_patterns = ["_ext", "_static"]
 autodoc_typehints = "none"  # types stand in the docstrings, with shapes and units
 python_maximum_signature_line_length = 88
 napoleon_use_ivar = True  # attributes of a docstring are those that autodoc finds
@@ -53,3 +53,5 @@ nb_ipywidgets_js: dict[str, dict[str, str]] = {}  # by default, scripts of a dis
 html_theme = "furo"
 html_title = f"mcage {release}"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]

@@ -4,7 +4,7 @@ They are figures of reports, of the results files whose commands stand beside th
 
     mcage sweep --instances 10000 --out results/sweep.h5
     mcage gpu gating --instances 2000 --out results/gating.h5
-    python scripts/docs/gallery.py results/sweep.h5 results/gating.h5 results/first/sum.h5
+    python scripts/docs/gallery.py results/sweep.h5 results/gating.h5 ../mcage-first/sum.h5
 """
 
 import sys

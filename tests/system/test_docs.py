@@ -23,7 +23,7 @@ from mcage.techniques import TECHNIQUES
 PAGES = sorted([*ROOT.glob("*.md"), ROOT / "tests" / "README.md", *(ROOT / "docs").glob("**/*.md")])
 MCAGE = [sys.executable, "-c", "from mcage.cli.main import main; main()"]
 
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```([^`\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE_CODE = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"!?\[[^]]*\]\(([^)\s]+)\)")
 

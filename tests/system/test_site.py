@@ -134,8 +134,8 @@ def test_getting_started(command, tmp_path):
         ["python3", "-m", "venv", ".venv"],
         [".venv/bin/pip", "install", "."],
         ["source", ".venv/bin/activate"],
-        ["mkdir", "-p", "results/first"],
-        ["cd", "results/first"],
+        ["mkdir", "../mcage-first"],
+        ["cd", "../mcage-first"],
     ]
     assert [line[1] for line in here] == [
         *("sweep", "show", "report", "record.py", "trace", "trace", "sweep", "report")
