@@ -64,7 +64,8 @@ def _intervals() -> tuple[str, str]:
         "Intervals",
         f"All cover {CONFIDENCE:.0%}: order statistics for B10 and median lives, Wilson's for "
         "shares, Student's t for means, pointwise Kaplan-Meier bands for curves. They say how "
-        "far the sample may be off, not how far the model may be.",
+        "far the sample may be off, not how far the model may be, and are not corrected for the "
+        "number of comparisons.",
     )
 
 
@@ -129,8 +130,12 @@ def _of_sweep(header: SweepHeader) -> Assumptions:
         ),
         (
             "Conditions",
-            f"Temperature {_drawn(life.temperature_kelvin)} K, busy for "
-            f"{_drawn(life.activity)} of the time, idle cells {life.idle}.",
+            f"Temperature {_drawn(life.temperature_kelvin)} K; "
+            + (
+                "busy all of the time."
+                if life.activity == 1
+                else f"busy for {_drawn(life.activity)} of the time, idle cells {life.idle}."
+            ),
         ),
         (
             "Costs",

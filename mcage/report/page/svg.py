@@ -16,6 +16,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
+from mcage.plain_text import visible
 from mcage.report.figures.figure import ReportFigure, Series
 from mcage.report.figures.style import in_style
 from mcage.report.page.numbers import numbers_of
@@ -37,6 +38,9 @@ _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 _POINT = re.compile(r"([ML]) (\S+) (\S+)")
 _FONT = re.compile(r"(.*?)([\d.]+px).*")
 _CIRCLE = re.compile(r"M[^MCz]*(?:C[^MCz]*){8}z")
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+"""What XML cannot hold."""
+
 _LEGEND = "legend-entry-"
 
 
@@ -81,12 +85,12 @@ def page_figure(figure: ReportFigure, prefix: str) -> PageFigure:
     stream = BytesIO()
     with matplotlib.rc_context({"svg.fonttype": "none"}):
         figure.figure.savefig(stream, format="svg", metadata={"Date": None})
-    root = ElementTree.fromstring(stream.getvalue())
+    root = ElementTree.fromstring(_CONTROL.sub(b"?", stream.getvalue()))
     kept = {gid for panel in figure.panels for series in panel.series for gid in _names(series)}
     markup = _Markup(root, prefix, kept, labels)
     for name in ("width", "height", "version"):
         root.attrib.pop(name, None)
-    root.attrib |= {"role": "img", "aria-label": figure.alt}
+    root.attrib |= {"role": "img", "aria-label": visible(figure.alt)}
     panels = [numbers_of(panel, figure.figure, prefix) for panel in figure.panels if panel.series]
     svg = ElementTree.tostring(root, "unicode")
     narrow = figure.figure.get_figwidth() < NARROW_INCHES
@@ -107,7 +111,7 @@ def _mark_legends(figure: Figure) -> dict[str, str]:
                 if artist is not None:
                     name = f"{_LEGEND}{len(labels)}"
                     artist.set_gid(name)
-                    labels[name] = text.get_text()
+                    labels[name] = visible(text.get_text())
     return labels
 
 
