@@ -118,6 +118,17 @@ def test_names_of_a_file_stay_words(opened):
     assert f"a trace of {SHOWN}" in page.locator(".note").first.inner_text()
 
 
+def test_the_page_can_be_read_without_a_script(browser, report):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto((report / PAGE).as_uri())
+    assert page.locator("#t1 tbody tr").count() == 3
+    assert page.locator("figure svg").first.is_visible()
+    assert not page.locator("form").is_visible()
+    assert not page.locator("#theme").is_visible()
+    context.close()
+
+
 def test_all_tables_of_a_file_are_there(opened, report):
     page = opened()
     assert "2 draws of constants" in page.locator("#t1-1 caption").inner_text()

@@ -58,6 +58,7 @@ function makeFilter(form) {
   const section = form.closest("section");
   const figures = section.nextElementSibling.querySelectorAll("figure");
   let filtered = false;
+  form.hidden = false;
   function apply() {
     const words = form.elements.text.value.toLowerCase().split(/\s+/).filter(Boolean);
     const chosen = [...form.querySelectorAll("select")].map((select) => select.value);
