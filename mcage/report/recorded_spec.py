@@ -7,11 +7,9 @@ from pydantic import BaseModel
 
 from mcage.errors import UserError
 from mcage.plugins import is_plugin
-from mcage.results.header import code_in_words
 from mcage.spec import SweepSpec
 from mcage.spec.sections import Costs, Faults
 from mcage.sweep.header import SweepHeader
-from mcage.version import running_code
 
 if TYPE_CHECKING:
     from mcage.sweep.plan import SweepPlan
@@ -44,13 +42,15 @@ def costs_of(spec_toml: str) -> Costs:
 def plan_of(header: SweepHeader) -> "SweepPlan":
     """Plan of the sweep of a results file, to replay its kernels and to draw its dies again.
 
+    Other code than that of the file may make it: see `mcage.report.notes.note_on_code`.
+
     No module of a user is imported because a file names it.
 
     Raises
     ------
     UserError
-        The plan would not be that of the file: its code was another, it has plug-ins, or its
-        traces are not at hand or are others by now.
+        The plan would not be that of the file: it has plug-ins, or its traces are not at hand, or
+        these, its techniques or its model are others by now.
     """
     from mcage.engines.select import select_engine
     from mcage.sweep.study import Sweep
@@ -59,13 +59,10 @@ def plan_of(header: SweepHeader) -> "SweepPlan":
     named = [*spec.techniques, spec.aging.model, str(spec.aging.pbti)]
     if plugins := [name for name in named if is_plugin(name)]:
         raise UserError(f"it needs user-defined code, {plugins[0]}, which no report imports")
-    if not all(running_code().computes_as(code) for code in header.codes):
-        codes = code_in_words(header.codes)
-        raise UserError(f"the file was computed by {codes}; this is {running_code()}")
     engine, _ = select_engine("numba", None)
     sweep = Sweep(spec, engine)
     if sweep.header.spec_digest != header.spec_digest:
-        raise UserError("its traces are others by now")
+        raise UserError("its traces, techniques or model are others by now")
     return sweep.plan
 
 

@@ -1,7 +1,7 @@
 """The figures of each study, in the order in which a report shows them."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import xarray as xr
@@ -13,10 +13,16 @@ from mcage.report.figures import causes, duty, energy, fault_maps, shifts, survi
 from mcage.report.figures.figure import AbsentFigure, ReportFigure
 from mcage.report.figures.other_studies import any_study, both, gating, heterogeneity
 from mcage.report.figures.sheet import Sheet
-from mcage.report.notes import note_on_absent, note_on_caveats, slices_that_depend
+from mcage.report.notes import (
+    note_on_absent,
+    note_on_caveats,
+    note_on_code,
+    slices_that_depend,
+)
 from mcage.report.recorded_spec import plan_of
 from mcage.results.header import Header
 from mcage.sweep.header import SweepHeader
+from mcage.version import running_code
 
 
 @dataclass(frozen=True)
@@ -134,7 +140,10 @@ def _figures_of_sweep(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigur
 def replayed_figures(
     header: SweepHeader, results: xr.Dataset, sheet: Sheet
 ) -> Iterator[ReportFigure | AbsentFigure]:
-    """Figures that need the traces and the code of the sweep, or why they cannot be drawn."""
+    """Figures that need the traces and the dies of the sweep, or why they cannot be drawn."""
+    if not all(running_code().computes_as(code) for code in header.codes):
+        warning = f"WARNING: replayed by other code; the file was {note_on_code(header)}"
+        sheet = replace(sheet, caveats=(*sheet.caveats, warning))
     try:
         plan = plan_of(header)
         row = int(results["draw"][0]) if header.draws else None

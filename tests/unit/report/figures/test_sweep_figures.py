@@ -1,6 +1,7 @@
 """Do the figures of sweeps show what the file holds, and say what they cannot show?"""
 
 import re
+from dataclasses import replace
 
 import fake_campaign
 import numpy as np
@@ -286,18 +287,25 @@ def test_a_fault_map_is_that_of_an_instance(swept):
     assert "No bit is faulty at: common, 1 V." in figure.caption
 
 
-def test_other_code_is_not_replayed(swept):
-    from dataclasses import replace
-
+def test_what_other_code_has_computed_is_replayed_with_a_warning(swept):
     header = read_header(swept)
     here = running_code()
     other = replace(header, codes=(Code(here.version, "0" * len(here.digest), ""),))
+    theirs, ours = replayed(other, swept), replayed(header, swept)
+    assert theirs.keys() == ours.keys()
+    for name, figure in theirs.items():
+        assert "WARNING: replayed by other code" in figure.caption
+        assert "digest 0000" in figure.caption
+        assert "WARNING" not in ours[name].caption
+
+
+def test_user_defined_code_and_other_traces_are_not_replayed(swept):
+    header = read_header(swept)
     foreign = replace(header, spec_toml=header.spec_toml.replace('"rrcd"', '"os:path"'))
     traces = replace(header, spec_digest="0" * 64)
     for changed, reason in (
-        (other, "digest 0000"),
         (foreign, "user-defined code, os:path"),
-        (traces, "traces are others"),
+        (traces, "its traces, techniques or model are others"),
     ):
         for figure in replayed(changed, swept).values():
             assert isinstance(figure, AbsentFigure)
