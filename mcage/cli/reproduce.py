@@ -35,7 +35,7 @@ def reproduce(
     """
     from mcage.engines.select import select_engine
     from mcage.errors import UserError
-    from mcage.report.console import PlainConsole
+    from mcage.report.console import console
     from mcage.studies.reproduction.figures import check_figures, write_figures
     from mcage.studies.reproduction.gpu.age_table import print_ages
     from mcage.studies.reproduction.gpu.drawings import check_plots, write_plots
@@ -43,7 +43,6 @@ def reproduce(
     from mcage.studies.reproduction.kernel_replays import KernelReplays
     from mcage.studies.reproduction.published import GPU_PAPERS, PAPERS
     from mcage.studies.reproduction.table import (
-        WIDTH_WITHOUT_TERMINAL,
         check_table,
         print_rows,
         reproduce_gpus,
@@ -72,9 +71,6 @@ def reproduce(
     if json:
         typer.echo(to_json(rows))
         return
-    console = PlainConsole()
-    if not console.is_terminal:
-        console = PlainConsole(width=WIDTH_WITHOUT_TERMINAL)
-    print_rows(rows, console)
+    print_rows(rows, console())
     if paper in (None, "003"):
-        print_ages(ages(), console)
+        print_ages(ages(), console())

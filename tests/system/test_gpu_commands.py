@@ -109,6 +109,18 @@ def test_benchmarks_beside_the_printed_numbers(command):
     assert "–" in command("gpu", "heterogeneity", "--benchmarks")[1]
 
 
+def test_tables_of_papers_fit_the_terminal(command, monkeypatch):
+    whole = command("gpu", "heterogeneity", "--benchmarks")[1]
+    monkeypatch.setenv("COLUMNS", "80")
+    for line in (("gpu", "heterogeneity", "--benchmarks"), ("reproduce", "--paper", "004")):
+        code, narrow, _ = command(*line)
+        assert code == 0
+        assert max(map(len, narrow.splitlines())) <= 80
+        assert "…" not in narrow
+        assert "Too wide for this terminal" in narrow
+    assert "printed_l2_pct" in whole.splitlines()[0]
+
+
 def test_a_paper_on_whole_gpus_is_reproduced(command, tmp_path):
     code, out, _ = command("reproduce", "--paper", "004", "--out", tmp_path)
     assert code == 0

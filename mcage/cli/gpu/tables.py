@@ -21,18 +21,16 @@ def print_rows(rows: Sequence[dict[str, Any]], json: bool, title: str = "") -> N
     if json:
         typer.echo(json_module.dumps(list(rows), indent=2, allow_nan=False))
         return
-    from rich import box
-    from rich.table import Table
-
     from mcage.report.console import console
+    from mcage.report.tables.table import table_of_texts
+    from mcage.report.tables.terminal import print_table
     from mcage.stats.wording import DASH
 
-    table = Table(title=title or None, box=box.SIMPLE_HEAD)
-    for name, value in rows[0].items():
-        table.add_column(name, justify="left" if isinstance(value, str) else "right")
-    for row in rows:
-        table.add_row(*(DASH if value is None else _text(value) for value in row.values()))
-    console().print(table)
+    words = [name for name, value in rows[0].items() if isinstance(value, str)]
+    numbers = [name for name in rows[0] if name not in words]
+    lines = [[DASH if value is None else _text(value) for value in row.values()] for row in rows]
+    table = table_of_texts(title, list(rows[0]), lines, numbers, [*words, *numbers[:1]])
+    print_table(table, console(), remedy="--json")
 
 
 def _text(value: Any) -> str:

@@ -3,7 +3,7 @@
 import csv
 import io
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import starmap
 from pathlib import Path
@@ -230,6 +230,43 @@ def span(values: Sequence[Number]) -> str:
     """Write the lowest and the highest of some numbers, or the only one."""
     low, high = (f"{value:.10g}" for value in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
+
+
+def table_of_texts(
+    title: str,
+    headings: Sequence[str],
+    lines: Sequence[Sequence[str]],
+    numbers: Collection[str],
+    primary: Collection[str],
+) -> ResultTable:
+    """Table of texts for people alone.
+
+    Parameters
+    ----------
+    title : str
+        Its title.
+    headings : sequence of str
+        A heading for each column.
+    lines : sequence of sequence of str
+        A text for each column.
+    numbers, primary : collection of str
+        Headings of the columns of numbers, and of those that a narrow table shows.
+    """
+    columns = zip(headings, zip(*lines, strict=True), strict=True)
+    return ResultTable(
+        title,
+        "",
+        tuple(
+            Column(
+                "",
+                heading,
+                tuple(Cell(text, None) for text in texts),
+                primary=heading in primary,
+                justify="right" if heading in numbers else "left",
+            )
+            for heading, texts in columns
+        ),
+    )
 
 
 def file_column(files: Sequence[Path]) -> tuple[Column, ...]:

@@ -68,12 +68,15 @@ def _print(table: ResultTable, console: Console, remedy: str) -> None:
         return
     caption = table.caption
     if gone := [column.name for column in columns if column not in (*chosen, *groups)]:
-        caption += f"\nToo wide for this terminal: {', '.join(gone)}. {remedy} shows all columns."
+        caption += "\n" if caption else ""
+        caption += f"Too wide for this terminal: {', '.join(gone)}. {remedy} shows all columns."
     before, console.width = console.width, width
     try:
-        console.print(title)
+        if title:
+            console.print(title)
         _print_lines(chosen, groups, console)
-        console.print("", caption, sep="\n")
+        if caption:
+            console.print("", caption, sep="\n")
     finally:
         console.width = before
 

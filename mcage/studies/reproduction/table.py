@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from mcage.files.atomic import make_ready, whole_file
 from mcage.files.kinds import JSON
+from mcage.report.tables.table import table_of_texts
+from mcage.report.tables.terminal import print_table
 from mcage.studies.reproduction import components, costs, toca_diaz, valero_2019
 from mcage.studies.reproduction.gpu import chen_2014, zhang_2015
 from mcage.studies.reproduction.kernel_replays import LIMITS, KernelReplays
@@ -49,8 +49,6 @@ GPU_WAYS: dict[str, tuple[str, ...]] = {
     chen_2014.PAPER: chen_2014.TIMES,
     zhang_2015.PAPER: zhang_2015.READINGS,
 }
-
-WIDTH_WITHOUT_TERMINAL = 190
 
 _ROUNDING = 1e-9
 """Largest relative difference that rounding alone can make."""
@@ -227,19 +225,24 @@ def print_rows(rows: Sequence[Row], console: Console) -> None:
     for paper, title in (PAPERS | GPU_PAPERS).items():
         selected = [row for row in rows if row.figure.paper == paper]
         if selected:
-            table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
-            numbers = ("paper", *map(_name, ways_of(paper)), "tolerance")
-            for heading in headings(paper):
-                table.add_column(heading, justify="right" if heading in numbers else "left")
             notes = numbered_reasons(selected)
-            for row in selected:
-                number = notes.get(row.why)
-                table.add_row(*cells(row), f"[{number}]" if number else "")
-            console.print(table)
+            numbered = {why: f"[{number}]" for why, number in notes.items()}
+            lines = [[*cells(row), numbered.get(row.why, "")] for row in selected]
+            ways = list(map(_name, ways_of(paper)))
+            names = headings(paper)
+            numbers = ["paper", *ways, "tolerance"]
+            primary = ["where", "what", names[3], "paper", ways[0], "agrees", "why"]
+            table = table_of_texts(title, names, lines, numbers, primary)
+            print_table(table, console, remedy="--json")
             for why, number in notes.items():
-                console.print(f"[{number}] {why}", markup=False)
-            console.print(_kernel_table(selected))
-    console.print(in_counts(rows), markup=False)
+                console.print(f"[{number}] {why}")
+            if of_kernels := kernel_cells(selected):
+                names = kernel_headings(selected)
+                title = "\nKernel by kernel"
+                primary = [*names[:3], names[-1]]
+                table = table_of_texts(title, names, of_kernels, names[5:], primary)
+                print_table(table, console, remedy="--json")
+    console.print(in_counts(rows))
 
 
 SUBJECTS = {
@@ -357,15 +360,6 @@ def kernel_headings(rows: Sequence[Row]) -> tuple[str, ...]:
         if measured.by_kernel
     )
     return ("where", "what", policy, scenario, "way", *by_kernel, "mean")
-
-
-def _kernel_table(rows: Sequence[Row]) -> Table:
-    table = Table(title="Kernel by kernel", box=box.SIMPLE_HEAD, title_justify="left")
-    for column, heading in enumerate(kernel_headings(rows)):
-        table.add_column(heading, justify="right" if column > 4 else "left")
-    for line in kernel_cells(rows):
-        table.add_row(*line)
-    return table
 
 
 def _way_text(way: Way) -> str:

@@ -1,12 +1,13 @@
 """The table of mitigations by age and NBTI model."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
+from mcage.report.tables.table import table_of_texts
+from mcage.report.tables.terminal import print_table
 from mcage.studies.reproduction.gpu.by_age import LONG_TERM, SHOWN
 
 NOTE = (
@@ -33,14 +34,7 @@ def age_cells(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
 
 def print_ages(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
     """Print the table and what must be known of it."""
-    table = Table(
-        title="Mitigation of the largest shift by gating, %, by age and NBTI model (Chen et al.)",
-        box=box.SIMPLE_HEAD,
-        title_justify="left",
-    )
-    for number, heading in enumerate(AGE_HEADINGS):
-        table.add_column(heading, justify="right" if number > 1 else "left")
-    for line in age_cells(rows):
-        table.add_row(*line)
-    console.print(table)
-    console.print(NOTE, markup=False)
+    title = "Mitigation of the largest shift by gating, %, by age and NBTI model (Chen et al.)"
+    first = AGE_HEADINGS[:3]
+    table = table_of_texts(title, AGE_HEADINGS, age_cells(rows), AGE_HEADINGS[2:], first)
+    print_table(replace(table, caption=NOTE), console, remedy="--json")
