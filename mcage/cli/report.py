@@ -39,8 +39,13 @@ def report(
     ] = Width.PAGE,
 ) -> None:
     """Write a page with summary, table and figures that needs no network, and all figures."""
+    from rich.text import Text
+
     from mcage.plain_text import visible
+    from mcage.report.console import PlainConsole
     from mcage.report.folder import PAGE, write_report
 
-    write_report(files, out, float(width))
+    # On a terminal alone: a line that says which figure is drawn.
+    with PlainConsole(stderr=True).status("reading") as status:
+        write_report(files, out, float(width), lambda title: status.update(Text(visible(title))))
     typer.echo(visible(f"{out / PAGE} is the page; figures, numbers and specs lie beside it"))

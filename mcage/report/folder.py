@@ -38,7 +38,12 @@ TABLE = "table"
 FORMATS = ("pdf", "png")
 
 
-def write_report(paths: Sequence[Path], folder: Path, width_mm: float = WIDTHS_MM[-1]) -> None:
+def write_report(
+    paths: Sequence[Path],
+    folder: Path,
+    width_mm: float = WIDTHS_MM[-1],
+    say: Callable[[str], object] = str,
+) -> None:
     """Write the report of results files: a page, and its figures, tables and specs as files.
 
     Parameters
@@ -50,6 +55,8 @@ def write_report(paths: Sequence[Path], folder: Path, width_mm: float = WIDTHS_M
         replaced when the new one is complete.
     width_mm : float
         Width of the figures, one of `mcage.report.figures.style.WIDTHS_MM`.
+    say : callable
+        Is told of each figure that has been drawn.
 
     Raises
     ------
@@ -64,7 +71,7 @@ def write_report(paths: Sequence[Path], folder: Path, width_mm: float = WIDTHS_M
         by_study: dict[str, list[Path]] = {}
         for path in paths:
             by_study.setdefault(headers[path].study, []).append(path)
-        report = _Report(place, headers, names, width_mm)
+        report = _Report(place, headers, names, width_mm, say)
         studies = [report.study(together) for together in by_study.values()]
         (place / PAGE).write_text(page_of(studies), encoding="utf-8")
 
@@ -107,6 +114,8 @@ class _Report:
         Name of each of them in the folder.
     width_mm : float
         Width of the figures.
+    say : callable
+        Is told of each figure.
     """
 
     def __init__(
@@ -115,8 +124,10 @@ class _Report:
         headers: Mapping[Path, Header],
         names: Mapping[Path, str],
         width_mm: float,
+        say: Callable[[str], object],
     ) -> None:
         self._width_mm = width_mm
+        self._say = say
         self._place = place
         self._headers = headers
         self._names = names
@@ -207,6 +218,7 @@ class _Report:
         number = self._number(path)
         file = self._shown[path] if len(self._headers) > 1 else ""
         for figure in figures_of(self._headers[path], results, self._width_mm):
+            self._say(f"{self._shown[path]}: {figure.title}")
             if isinstance(figure, AbsentFigure):
                 yield Shown(figure.name, figure.title, figure.reason, number, file)
                 continue
