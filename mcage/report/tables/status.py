@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from mcage.campaign.progress.pace import duration
 from mcage.campaign.status.reader import CampaignStatus, heard, state_of
 from mcage.campaign.status.record import RunRecord
+from mcage.report.tables.table import table_of_texts
+from mcage.report.tables.terminal import print_table
 
 
 def rows(statuses: Sequence[CampaignStatus]) -> list[dict[str, Any]]:
@@ -32,22 +32,25 @@ def rows(statuses: Sequence[CampaignStatus]) -> list[dict[str, Any]]:
 
 def print_statuses(statuses: Sequence[CampaignStatus], console: Console) -> None:
     """Print a line for each campaign, and below the table what its runs say."""
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in ("results file", "study", "state", "done", "rate", "time left", "workers"):
-        table.add_column(column, justify="right" if column in ("done", "rate") else "left")
+    lines = []
     for status in statuses:
         rate, left = status.instances_per_second, status.seconds_left
         workers = sum(run.processes for run in status.computing)
-        table.add_row(
-            str(status.out),
-            status.study,
-            status.state,
-            f"{status.done}/{status.instances}",
-            f"{rate:.3g}/s" if rate else "",
-            duration(left) if left is not None else "",
-            str(workers or ""),
+        lines.append(
+            [
+                str(status.out),
+                status.study,
+                status.state,
+                f"{status.done}/{status.instances}",
+                f"{rate:.3g}/s" if rate else "",
+                duration(left) if left is not None else "",
+                str(workers or ""),
+            ]
         )
-    console.print(table)
+    headings = ("results file", "study", "state", "done", "rate", "time left", "workers")
+    primary = ("results file", "state", "done", "time left")
+    table = table_of_texts("", headings, lines, ("done", "rate"), primary)
+    print_table(table, console, remedy="--json")
     for status in statuses:
         for line in _lines(status):
             console.print(line, soft_wrap=True)

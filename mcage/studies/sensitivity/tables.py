@@ -1,12 +1,13 @@
 """Results of a study as tables for people, and as rows for files."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
+from mcage.report.tables.table import table_of_texts
+from mcage.report.tables.terminal import print_table
 from mcage.stats.estimates import CONFIDENCE, Estimate
 from mcage.stats.wording import DASH, life, with_bounds
 from mcage.studies.sensitivity.one_at_a_time import Effect, OneAtATime
@@ -19,56 +20,65 @@ NO_REFIT = "amplitude and mu as they are, whatever varies"
 
 def print_one_at_a_time(result: OneAtATime, console: Console) -> None:
     """Print a line for each setting, those of a parameter together, the largest bar first."""
-    table = Table(
-        title=f"{result.quantity} of {result.label}, {result.instances} dies, "
-        f"horizon {result.horizon_years:g} years\n"
-        f"nominal: {_number(result.nominal, result.horizon_years)} {result.unit}",
-        caption=f"{CONFIDENCE:.0%} intervals; differences from the nominal setting die by die; "
-        f"{REFIT if result.refit else NO_REFIT}",
-        box=box.SIMPLE_HEAD,
-    )
-    for heading in ("parameter", "status", "nominal", "setting"):
-        table.add_column(heading, justify="left" if heading in ("parameter", "status") else "right")
-    table.add_column(f"{result.quantity}\n[{result.unit}]", justify="right")
-    table.add_column(f"difference\n[{result.unit}]", justify="right")
+    value, difference = f"{result.quantity}\n[{result.unit}]", f"difference\n[{result.unit}]"
+    lines = []
     for bar in result.bars:
         parameter = bar.parameter
+        nominal = f"{setting(parameter.nominal)} {_unit(parameter.unit)}".rstrip()
         for place, effect in enumerate(bar.effects):
-            first = place == 0
-            table.add_row(
-                parameter.name if first else "",
-                parameter.status if first else "",
-                f"{setting(parameter.nominal)} {_unit(parameter.unit)}".rstrip() if first else "",
-                setting(effect.setting),
-                _number(effect.value, result.horizon_years),
-                _difference(effect),
+            of_parameter = [parameter.name, parameter.status, nominal]
+            lines.append(
+                [
+                    *(["", "", ""] if place else of_parameter),
+                    setting(effect.setting),
+                    _number(effect.value, result.horizon_years),
+                    _difference(effect),
+                ]
             )
-    console.print(table)
+    table = table_of_texts(
+        f"{result.quantity} of {result.label}, {result.instances} dies, "
+        f"horizon {result.horizon_years:g} years\n"
+        f"nominal: {_number(result.nominal, result.horizon_years)} {result.unit}",
+        ("parameter", "status", "nominal", "setting", value, difference),
+        lines,
+        ("nominal", "setting", value, difference),
+        ("parameter", "setting", difference),
+    )
+    caption = (
+        f"{CONFIDENCE:.0%} intervals; differences from the nominal setting die by die; "
+        f"{REFIT if result.refit else NO_REFIT}"
+    )
+    print_table(replace(table, caption=caption), console, remedy="--json")
 
 
 def print_sobol(result: Sobol, console: Console) -> None:
     """Print a line for each parameter, the largest total index first."""
-    table = Table(
-        title=f"Sobol' indices of {result.quantity} of {result.label}, {result.instances} dies, "
+    lines = [
+        [
+            index.parameter.name,
+            index.parameter.status,
+            f"{index.parameter.low:.4g} ... {index.parameter.high:.4g} "
+            f"{_unit(index.parameter.unit)}".rstrip(),
+            _index(index.first_order),
+            _index(index.total),
+        ]
+        for index in result.indices
+    ]
+    table = table_of_texts(
+        f"Sobol' indices of {result.quantity} of {result.label}, {result.instances} dies, "
         f"horizon {result.horizon_years:g} years\n"
         f"{result.evaluations} settings, N = {result.samples}: mean {result.mean:.4g}, deviation "
         f"{result.deviation:.3g}, {result.lowest:.4g} ... {result.highest:.4g} {result.unit}",
-        caption=f"{CONFIDENCE:.0%} bootstrap intervals over the settings; "
-        f"{REFIT if result.refit else NO_REFIT}",
-        box=box.SIMPLE_HEAD,
+        ("parameter", "status", "range", "first order", "total"),
+        lines,
+        ("range", "first order", "total"),
+        ("parameter", "first order", "total"),
     )
-    for heading in ("parameter", "status", "range", "first order", "total"):
-        table.add_column(heading, justify="left" if heading in ("parameter", "status") else "right")
-    for index in result.indices:
-        parameter = index.parameter
-        table.add_row(
-            parameter.name,
-            parameter.status,
-            f"{parameter.low:.4g} ... {parameter.high:.4g} {_unit(parameter.unit)}".rstrip(),
-            _index(index.first_order),
-            _index(index.total),
-        )
-    console.print(table)
+    caption = (
+        f"{CONFIDENCE:.0%} bootstrap intervals over the settings; "
+        f"{REFIT if result.refit else NO_REFIT}"
+    )
+    print_table(replace(table, caption=caption), console, remedy="--json")
 
 
 def rows(result: OneAtATime | Sobol) -> list[dict[str, Any]]:
