@@ -162,15 +162,20 @@ class Sheet:
         """Add title, legend and caveats, and lay the figure out once and for all."""
         words = textwrap.fill(title, self.letters(8.5))
         figure.suptitle(words, x=0.01, horizontalalignment="left")
-        if self.caveats:
-            text = "\n".join(textwrap.fill(line, self.letters(SMALL)) for line in self.caveats)
-            figure.supxlabel(text, fontsize=SMALL, x=0.01, horizontalalignment="left")
+        caveats = "\n".join(textwrap.fill(line, self.letters(SMALL) - 4) for line in self.caveats)
         if legend:
             longest = max(map(len, legend)) + 9  # as many letters as a handle takes
             columns = max(1, min(len(legend), self.letters(6.5) // longest))
             figure.legend(
-                list(legend.values()), list(legend), loc="outside lower center", ncols=columns
+                list(legend.values()),
+                list(legend),
+                loc="outside lower center",
+                ncols=columns,
+                title=caveats or None,  # two texts below the axes would lie on each other
+                title_fontsize=SMALL,
             )
+        elif caveats:
+            figure.supxlabel(caveats, fontsize=SMALL, x=0.01, horizontalalignment="left")
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
 

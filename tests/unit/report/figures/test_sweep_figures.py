@@ -315,3 +315,18 @@ def test_user_defined_code_and_other_traces_are_not_replayed(swept):
 def test_a_sheet_knows_its_columns():
     assert [Sheet(180.0, "").columns(panels) for panels in (1, 2, 3, 4, 7)] == [1, 2, 3, 2, 3]
     assert Sheet(85.0, "").columns(4) == 1
+
+
+def test_caveats_and_legend_do_not_lie_on_each_other():
+    from matplotlib.lines import Line2D
+
+    sheet = Sheet(WIDTHS_MM[0], "2 instances", ("CAVEAT: " + "an approximate trace " * 12,))
+    figure, _ = sheet.grid(1, 60.0)
+    sheet.finish(figure, "Lives", {"rrcd": Line2D([], []), "baseline": Line2D([], [])})
+    (legend,) = figure.legends
+    texts = [text for text in (*legend.get_texts(), legend.get_title()) if text.get_text()]
+    boxes = [text.get_window_extent() for text in texts]
+    assert len(boxes) == 3
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+    lowest = figure.axes[0].get_tightbbox().y0
+    assert all(0 <= box.y0 and box.y1 <= lowest for box in boxes)
