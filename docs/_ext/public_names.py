@@ -72,7 +72,9 @@ def entry(name: str, item: Any) -> Iterator[str]:
     """Lines that have autodoc describe a function or a class."""
     if inspect.isclass(item):
         yield from (f".. autoclass:: {name}", "   :members:", f"   :inherited-members: {FOREIGN}")
-        yield "   :exclude-members: model_config"
+        yield "   :exclude-members: model_config, command"
+        if issubclass(item, BaseModel):  # keys that say all with their names
+            yield "   :undoc-members:"
     else:
         yield f".. autofunction:: {name}"
     yield ""
@@ -110,8 +112,16 @@ def without_keys(_app: Sphinx, what: str, _name: str, item: Any, *_: Any) -> tup
     return None
 
 
+def keep_colons(_app: Sphinx, what: str, *_: Any) -> None:
+    """Napoleon takes what stands before a colon for a type, as other projects write it."""
+    *_, lines = _
+    if what in ("attribute", "data", "property"):
+        lines[:0] = ["..", ""]  # an empty comment: only the first line is looked at
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Add the directive."""
     app.add_directive("public-names", PublicNames)
     app.connect("autodoc-process-signature", without_keys)
+    app.connect("autodoc-process-docstring", keep_colons, priority=400)  # before Napoleon
     return {"parallel_read_safe": True}

@@ -104,6 +104,7 @@ def test_site(site):
         assert all(len(picture["alt"].split()) > 5 for picture in figures), tutorial
         assert 'class="cell_output' in page.text
 
+    assert "Environments to compare: presets" in pages[site / "api.html"].text
     names = {name for name in mcage.__all__ if not name.startswith("_")}
     assert {f"mcage.{name}" for name in names} <= pages[site / "api.html"].ids
     commands = pages[site / "commands.html"]
