@@ -25,6 +25,9 @@ from mcage.sweep.variables import TRANSISTORS
 OF_INSTANCES = "of the instances"
 """Name of what an instance has whatever the case."""
 
+LISTED = 6
+"""Cases that a title names of those that only one file has; `FileComparison` has all."""
+
 
 @dataclass(frozen=True)
 class FileComparison:
@@ -268,7 +271,9 @@ def title_of(comparisons: Sequence[FileComparison]) -> str:
         lines += [f"  differs: {difference}" for difference in of.differences]
         for name, alone in (("A", of.only_first), ("B", of.only_second)):
             if alone:
-                lines.append(f"  only in {name}: {', '.join(alone)}")
+                more = len(alone) - LISTED
+                others = f", and {more} more" if more > 0 else ""
+                lines.append(f"  only in {name}: {', '.join(alone[:LISTED])}{others}")
     return "\n".join(lines)
 
 

@@ -12,6 +12,7 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.cli.main import app
 from mcage.errors import UserError
+from mcage.report.file_comparison import FileComparison, title_of
 from mcage.results.conform import conforming
 from mcage.results.writer import write_results
 
@@ -112,6 +113,21 @@ def test_differences_are_listed_and_cases_of_one_file_named(folder):
     text = " ".join(compare(folder, "a.h5", "model.h5", "--allow", "aging.model").stdout.split())
     assert "differs: aging.model ('facelift', 'planar')" in text
     assert f"only in A: {LABELS[0]}" in text
+
+
+def test_of_many_cases_of_one_file_some_are_named():
+    alone = FileComparison(
+        first="a.h5",
+        second="b.h5",
+        instances=(2, 2),
+        seeds=(1, 1),
+        paired=True,
+        differences=[],
+        only_first=list("12345678"),
+        only_second=["9"],
+        pairs=[],
+    )
+    assert title_of([alone]).endswith("only in A: 1, 2, 3, 4, 5, 6, and 2 more\n  only in B: 9")
 
 
 def test_other_epochs_have_no_equal_age(folder, tmp_path):
