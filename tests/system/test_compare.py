@@ -119,6 +119,7 @@ def test_of_many_cases_of_one_file_some_are_named():
     alone = FileComparison(
         first="a.h5",
         second="b.h5",
+        study="sweep",
         instances=(2, 2),
         seeds=(1, 1),
         paired=True,
