@@ -76,6 +76,8 @@ def _empty_folder(tmp_path_factory):
 def pytest_sessionstart(session):
     """Keep on disk what fault-free slices do, for all workers and all that they start."""
     os.environ["MCAGE_CACHE"] = str(_replays(session))
+    # The terminal's width, which workers are told, is no matter of what they test.
+    os.environ.pop("COLUMNS", None)
 
 
 def pytest_sessionfinish(session):
