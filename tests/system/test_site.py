@@ -67,7 +67,8 @@ def site(tmp_path_factory):
         [*line, "-d", str(folder / "read"), str(DOCS), str(folder / "html")],
         capture_output=True,
         text=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        # The mcage that is tested, whose engine is compiled, and not another copy of it.
+        env=os.environ | {"PYTHONPATH": str(Path(mcage.__file__).parents[1])},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return folder / "html"
