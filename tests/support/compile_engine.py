@@ -45,13 +45,18 @@ def _mark() -> Path:
 
 
 def main() -> None:
-    """Compile."""
+    """Compile.
+
+    The process beside ends with the block: what it has not come to is compiled here, or each sweep
+    of a test would start such a process again.
+    """
     from sweep_cases import small_sweep
 
-    from mcage.sweep.compile_beside import compiling_beside
+    from mcage.sweep.compile_beside import compile_all, compiling_beside
 
     with compiling_beside():
         small_sweep(instances=24, techniques=TECHNIQUES).compute(0, 24)
+    compile_all()
     if cache_folder():
         _mark().touch()
 
