@@ -115,11 +115,17 @@ def _bundled_traces_are_read_once():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Look for no garbage while tests are collected, and later not among what is there by then."""
+    """Look for no garbage while tests are collected, and later not among what is there by then.
+
+    Scripts that tests import add the checkout to the places of modules: what tests start with
+    these places would import that, and compile an engine of its own.
+    """
     gc.disable()
+    places = sys.path[:]
     try:
         return (yield)
     finally:
+        sys.path[:] = places
         gc.freeze()
         gc.enable()
 

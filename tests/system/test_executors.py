@@ -20,6 +20,9 @@ from mcage.errors import UserError
 
 INSTANCES = 60
 
+make = partial(darts.pi_by_darts, INSTANCES)
+"""Makes the study, in any process."""
+
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
@@ -61,10 +64,6 @@ def test_the_file_does_not_depend_on_the_place(shard_size, executor, whole, tmp_
     assert out.read_bytes() == whole
     assert list(tmp_path.iterdir()) == [out]
     assert listener.advanced == INSTANCES
-
-
-def make():
-    return darts.pi_by_darts(INSTANCES)
 
 
 def test_a_defect_reaches_the_caller_and_finished_shards_stay(executor, tmp_path):
