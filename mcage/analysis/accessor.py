@@ -18,7 +18,8 @@ from mcage.analysis.grid import (
 from mcage.analysis.lives_table import MOST_BYTES, parts_of_lives, table_of_lives
 from mcage.analysis.plots import Plots
 from mcage.errors import UserError
-from mcage.report.notes import note_on_code
+from mcage.plain_text import visible
+from mcage.report.notes import caveats_of, note_on_code
 from mcage.stats.estimates import CONFIDENCE
 
 
@@ -46,10 +47,9 @@ class Analysis(Plots):
         Caveats, instances that a partial file lacks, where a stopping rule has ended the sweep,
         slices that are not independent, and codes that computed them if they are not this one.
         """
-        from mcage.report.figures.catalogue import sheet_of
-
         header = header_of(self._results)
-        return [*sheet_of(header, 180.0).caveats, *filter(None, [note_on_code(header)])]
+        lines = [*caveats_of(header), note_on_code(header)]
+        return [visible(line) for line in lines if line]
 
     # ---- cases -----------------------------------------------------------------------------
 

@@ -100,24 +100,10 @@ def print_json(content: Any) -> None:
 def print_notes(files: Sequence[Path], *, to_stderr: bool) -> None:
     """Print what must be known of the files; of several, with their names."""
     from mcage.plain_text import visible
-    from mcage.report.notes import (
-        note_on_absent,
-        note_on_caveats,
-        note_on_code,
-        note_on_shared_dies,
-    )
+    from mcage.report.notes import notes_on
     from mcage.results.reader import read_header
 
     for file in files:
-        header = read_header(file)
-        notes = (
-            note_on_caveats(header),
-            note_on_absent(header),
-            header.stopped,
-            note_on_shared_dies(file, header),
-            note_on_code(header),
-        )
-        for note in notes:
-            if note:
-                name = f"{file}: " if len(files) > 1 else ""
-                typer.echo(visible(name + note), err=to_stderr)
+        name = f"{file}: " if len(files) > 1 else ""
+        for note in notes_on(file, read_header(file)):
+            typer.echo(visible(name + note), err=to_stderr)

@@ -16,12 +16,7 @@ from mcage.plain_text import shown_path, visible
 from mcage.report.figures.catalogue import figures_of
 from mcage.report.figures.figure import AbsentFigure, ReportFigure, save
 from mcage.report.figures.style import WIDTHS_MM
-from mcage.report.notes import (
-    note_on_absent,
-    note_on_caveats,
-    note_on_code,
-    note_on_shared_dies,
-)
+from mcage.report.notes import notes_on
 from mcage.report.page.assumptions import assumptions_of
 from mcage.report.page.page import Shown, Source, Study, cases_of, page_of
 from mcage.report.page.svg import page_figure
@@ -164,19 +159,12 @@ class _Report:
     def _source(self, path: Path, results: xr.Dataset, spec_name: str) -> Source:
         """What the page says about a results file."""
         header = self._headers[path]
-        notes = (
-            note_on_caveats(header),
-            note_on_absent(header),
-            header.stopped,
-            note_on_shared_dies(path, header),
-            note_on_code(header),
-        )
         return Source(
             name=self._shown[path],
             header=header,
             words=words_of(header, results),
             assumptions=assumptions_of(header),
-            notes=tuple(note for note in notes if note),
+            notes=tuple(notes_on(path, header)),
             spec_name=spec_name,
         )
 

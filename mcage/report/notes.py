@@ -85,3 +85,45 @@ def note_on_code(header: Header) -> str:
         return ""
     accepted = " (other code was accepted)" if header.accepted_other_code else ""
     return f"computed by {code_in_words(header.codes)}{accepted}; this is {here}"
+
+
+def notes_on(path: Path, header: Header) -> list[str]:
+    """All that must be known of a results file, in lines below its tables.
+
+    Parameters
+    ----------
+    path : Path
+        Results file.
+    header : Header
+        Its header.
+
+    Raises
+    ------
+    UserError
+        Its spec is not one of a sweep.
+    """
+    notes = (
+        note_on_caveats(header),
+        note_on_absent(header),
+        header.stopped,
+        note_on_shared_dies(path, header),
+        note_on_code(header),
+    )
+    return [note for note in notes if note]
+
+
+def caveats_of(header: Header) -> list[str]:
+    """What must be said wherever results are shown, also where there is no file to name.
+
+    Raises
+    ------
+    UserError
+        The spec is not one of a sweep.
+    """
+    caveats = [note_on_caveats(header), note_on_absent(header), header.stopped]
+    if (slices := slices_that_depend(header)) > 1:
+        caveats.append(
+            f"WARNING: {slices} slices share each die, and dies differ: slices are not "
+            "independent, so that intervals are too narrow"
+        )
+    return [line for line in caveats if line]

@@ -51,7 +51,7 @@ class NotebookBar:
 
     def finish(self) -> None:
         """Leave the bar where it is, with the time that it took."""
-        self._draw(f"{duration(self._clock() - self._begin)}")
+        self._draw(duration(self._clock() - self._begin))
 
     def _draw(self, words: str) -> None:
         if self._output is None:

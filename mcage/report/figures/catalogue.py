@@ -13,12 +13,7 @@ from mcage.report.figures import causes, duty, energy, fault_maps, shifts, survi
 from mcage.report.figures.figure import AbsentFigure, ReportFigure
 from mcage.report.figures.other_studies import any_study, both, gating, heterogeneity
 from mcage.report.figures.sheet import Sheet
-from mcage.report.notes import (
-    note_on_absent,
-    note_on_caveats,
-    note_on_code,
-    slices_that_depend,
-)
+from mcage.report.notes import caveats_of, note_on_code
 from mcage.report.recorded_spec import plan_of
 from mcage.results.header import Header
 from mcage.sweep.header import SweepHeader
@@ -115,14 +110,8 @@ def figures_of(
 
 def sheet_of(header: Header, width_mm: float) -> Sheet:
     """Sheet of a width for the figures of a file, with what must be said of its results."""
-    caveats = [note_on_caveats(header), note_on_absent(header), header.stopped]
-    if (slices := slices_that_depend(header)) > 1:
-        caveats.append(
-            f"WARNING: {slices} slices share each die, and dies differ: slices are not "
-            "independent, so that intervals are too narrow"
-        )
     population = f"{header.holds:,} {INSTANCES.get(header.study, 'instances')}"
-    return Sheet(width_mm, population, tuple(visible(line) for line in caveats if line))
+    return Sheet(width_mm, population, tuple(map(visible, caveats_of(header))))
 
 
 def _figures_of_sweep(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure | AbsentFigure]:
