@@ -1,7 +1,10 @@
-"""Runs mcage commands one after the other, each in a process of its own that is cheap to start.
+"""Runs mcage commands one after the other, in processes that are cheap to start.
 
-A program: it imports mcage once, then reads one JSON request a line, forks, runs the command line
-in the child, and answers with one JSON line. Started by `commands.CommandServer`.
+A program: it imports mcage once, then reads one JSON request a line, has a child run the command
+line, and answers with one JSON line. A child runs `MOST_COMMANDS`, and no more after a command that
+has ended in an unusual way or taken much memory: to fork takes longer than most commands, since
+each child copies the pages that it changes, and starts a process that reads files. Started by
+`commands.CommandServer`.
 """
 
 import contextlib
@@ -17,6 +20,8 @@ import signal
 import sys
 import tempfile
 import time
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
@@ -35,7 +40,8 @@ from mcage.traces import save_trace
 from mcage.variation.field import sample_field
 from mcage.variation.scenarios import SCENARIOS, scenario
 
-SECONDS_TO_DIE = 0.002
+MOST_COMMANDS = 25
+MUCH_MEMORY_BYTES = 500_000_000
 IMPORTED_LATE = ("matplotlib.backends.backend_agg", "scipy.stats", "xarray.backends.h5netcdf_")
 """What commands import in the functions that use it."""
 
@@ -104,9 +110,16 @@ def main() -> None:
     foreign_hdf5.subprocess = SimpleNamespace(Popen=ForkedReader, DEVNULL=None)
     _fill_caches()
     gc.freeze()  # a collection in a child would copy the pages of all that
+    runner: Runner | None = None
     for line in sys.stdin:
         request = json.loads(line)
-        print(json.dumps(_answer(request)), flush=True)
+        if runner and runner.is_done:
+            runner.end()
+            runner = None
+        runner = runner or Runner()
+        print(json.dumps(runner.run(request)), flush=True)
+    if runner:
+        runner.end()
 
 
 def _import_what_commands_use() -> None:
@@ -133,34 +146,70 @@ def _fill_caches() -> None:
         foreign_hdf5._Process.running().end()
 
 
-def _answer(request: dict) -> dict:
-    begin = time.monotonic()
-    child = os.fork()
-    if child == 0:
-        _run(request)
-    deadline = begin + request["seconds"]
-    while True:
-        pid, status, usage = os.wait4(child, os.WNOHANG)
-        if pid:
-            break
-        if time.monotonic() > deadline:
-            os.killpg(child, signal.SIGKILL)
-            _, status, usage = os.wait4(child, 0)
-            break
-        time.sleep(SECONDS_TO_DIE)
-    return {
-        "code": os.waitstatus_to_exitcode(status),
-        "seconds": time.monotonic() - begin,
-        "peak_bytes": usage.ru_maxrss * 1024,
-    }
+class Runner:
+    """A process that runs a number of commands, as long as each ends as it may.
+
+    Attributes
+    ----------
+    is_done : bool
+        Whether it is to run no more.
+    """
+
+    def __init__(self) -> None:
+        self.is_done = False
+        self._commands = 0
+        self._connection, theirs = Pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            self._connection.close()
+            _serve(theirs)
+        theirs.close()
+
+    def run(self, request: dict) -> dict:
+        """How a command ended, how long it took, and how large the process has become."""
+        begin = time.monotonic()
+        self._connection.send(request)
+        try:
+            if not self._connection.poll(request["seconds"]):
+                os.killpg(self._pid, signal.SIGKILL)
+            answer = self._connection.recv()
+        except (EOFError, ConnectionError):
+            _, status, usage = os.wait4(self._pid, 0)
+            self._pid = 0
+            code = os.waitstatus_to_exitcode(status)
+            answer = {"code": code, "peak_bytes": usage.ru_maxrss * 1024}
+        self._commands += 1
+        sound = answer["code"] in (0, 2) and answer["peak_bytes"] < MUCH_MEMORY_BYTES
+        self.is_done = self._commands == MOST_COMMANDS or not sound
+        return answer | {"seconds": time.monotonic() - begin}
+
+    def end(self) -> None:
+        """Let the process end, if it has not."""
+        self._connection.close()
+        if self._pid:
+            os.waitpid(self._pid, 0)
 
 
-def _run(request: dict) -> NoReturn:
-    """Become the command: its folder, its streams, its arguments."""
-    code = 70
+def _serve(connection: Connection) -> NoReturn:
+    """Run commands, as the first process of a group, until the other end is closed."""
     try:
         os.setpgid(0, 0)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        while True:
+            code = _run(connection.recv())
+            used = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+            peak = max(resource.getrusage(who).ru_maxrss for who in used) * 1024
+            connection.send({"code": code, "peak_bytes": peak})
+    except EOFError:
+        os._exit(0)
+    finally:
+        os._exit(70)
+
+
+def _run(request: dict) -> int:
+    """Become the command: its folder, its streams, its arguments."""
+    code = 70
+    try:
         os.chdir(request["folder"])
         for descriptor, path, flags in (
             (0, os.devnull, os.O_RDONLY),
@@ -182,12 +231,10 @@ def _run(request: dict) -> NoReturn:
         sys.stderr.write(f"Traceback: {type(error).__name__}: {error}\n")
         code = 71
     finally:
-        try:
-            sys.stdout.flush()
-            sys.stderr.flush()
-        finally:
-            os._exit(code)
-    raise AssertionError
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+    return code
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ class Ended:
     stdout, stderr : str
         What it printed.
     seconds, peak_bytes : float, int
-        Wall-clock time, and the most memory that it held.
+        Wall-clock time, and the most memory that its process held by then.
     """
 
     code: int
