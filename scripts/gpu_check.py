@@ -61,7 +61,7 @@ from mcage.engines.parity import (
     largest_difference,
 )
 from mcage.replays.prepare import prepare
-from mcage.sweep.batch import BATCHES_OF_THREAD, batches
+from mcage.sweep.batch import batches, share_of_work
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS, open_trace
 
@@ -498,7 +498,7 @@ def _throughput(check):
 def _live(engine, work, maps, pool):
     """Wall-clock seconds of replay and stress of all instances; what they are given is ready."""
     threads = pool._max_workers
-    size = min(engine.batch, -(-len(maps) // (threads * BATCHES_OF_THREAD)))
+    size = min(engine.batch, share_of_work(engine, len(maps), threads))
     parts = [maps[instances] for instances in batches(0, len(maps), size)]
     given = [(part, work.new_slices(engine, len(part))) for part in parts]
     started = time.perf_counter()

@@ -44,6 +44,9 @@ class Engine(ABC):
     """Instances that are worth computing together."""
     threads: int | None = None
     """Threads of the host for which its memory is enough at once; None if there is no limit."""
+    busy_threads: int | None = None
+    """Threads of the host that can be busy at once, where kernels run elsewhere: about half of what
+    remains are short calls that hold Python's lock. None if all can."""
 
     def __init__(self) -> None:
         self._packed = Packed(self.fixed_times)

@@ -27,6 +27,7 @@ import numpy as np
 from mcage.campaign.run import run_campaign
 from mcage.costs.kernel_activity import KernelActivity
 from mcage.engines.compiled_cells import CompiledSeconds
+from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator
@@ -95,6 +96,7 @@ class StubEngine(Engine):
 
     name = "stub"
     policies = NumbaEngine.policies
+    busy_threads = CudaEngine.busy_threads
 
     def __init__(self, batch, tracked_on_host):
         super().__init__()

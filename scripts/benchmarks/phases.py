@@ -94,7 +94,8 @@ class TimedEngine(Engine):
 
     def __init__(self, engine, stopwatch):
         self._engine, self._stopwatch = engine, stopwatch
-        self.name, self.batch, self.threads = engine.name, engine.batch, engine.threads
+        self.name, self.batch = engine.name, engine.batch
+        self.threads, self.busy_threads = engine.threads, engine.busy_threads
         self.policies = engine.policies
         if hasattr(engine, "device"):
             self.device = engine.device

@@ -49,6 +49,7 @@ class CudaEngine(RememberingEngine):
     """
 
     name = "cuda"
+    busy_threads = 4
     policies = Policies(
         placements={
             Placement.DIRECT,

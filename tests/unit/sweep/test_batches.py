@@ -7,6 +7,7 @@ import pytest
 from sweep_cases import small_sweep
 
 from mcage.campaign.run import run_campaign
+from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.results.reader import open_results
 from mcage.sweep import plan as plan_module
@@ -62,6 +63,13 @@ def test_batches_are_chosen_by_work(monkeypatch, cores, largest, instances, size
     sweep.compute(0, shard)
     assert max(sizes) <= size
     assert len(sizes) == -(-shard // size)
+
+
+@pytest.mark.parametrize(("cores", "size"), [(2, 1024), (3, 1024), (4, 834), (16, 834), (64, 834)])
+def test_cores_that_cannot_be_busy_make_no_batch_smaller(monkeypatch, cores, size):
+    """Beside kernels on a device, threads wait for Python: smaller batches would take longer."""
+    monkeypatch.setattr(NumpyEngine, "busy_threads", CudaEngine.busy_threads)
+    assert sweep_on(monkeypatch, cores, 1024, instances=10_000).study.batch == size
 
 
 @pytest.mark.parametrize("shard_size", [2, 16, 60])
