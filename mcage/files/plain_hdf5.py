@@ -14,7 +14,7 @@ import resource
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -36,6 +36,7 @@ _NUMBERS = (h5py.h5t.INTEGER, h5py.h5t.FLOAT)
 _MOST_NUMBER_BYTES = 8
 _SLAB_BYTES = 8 << 20
 _MOST_LETTERS = 300
+_IN_FILE = "all data must be in the file itself"
 _MEMORY_BYTES = 384 << 20
 """Memory that the process may take beyond what it has when it starts."""
 
@@ -82,12 +83,10 @@ def describe(
         Whatever h5py raises on a damaged file.
     """
     with opened(path) as file:
+        groups = {group: _item(file.id, group) for group in attributes}
         return {
-            "datasets": {name: _described(_item(file, name), name) for name in datasets},
-            "attributes": {
-                group: _attributes(_item(file, group), group, names)
-                for group, names in attributes.items()
-            },
+            "datasets": {name: _described(_item(file.id, name), name) for name in datasets},
+            "attributes": {g: _attributes(item, g, attributes[g]) for g, item in groups.items()},
         }
 
 
@@ -100,8 +99,7 @@ def slabs(path: str, dataset: str) -> Iterator[npt.NDArray[Any]]:
         As in `describe`.
     """
     with opened(path) as file:
-        item = _item(file, dataset)
-        _require_plain(item, dataset)
+        item = h5py.Dataset(_plain(_item(file.id, dataset), dataset).id)
         if not item.shape:
             yield item[()]
             return
@@ -135,100 +133,119 @@ def look_through(path: str) -> dict[str, Any]:
         It holds groups, links, types, filters or references that are not plain, text that is not
         UTF-8, or states more data than its size on disk can hold.
     Exception
-        Whatever h5py raises on a damaged file.
+        As in `describe`.
     """
     most_bytes = MOST_DEFLATION * os.path.getsize(path)
     with opened(path) as file:
         names = [_text(name, "the name of a dataset") for name in file.id]
-        items = {name: _item(file, name) for name in names}
+        items = {name: _plain(_item(file.id, name), name, text_allowed=True) for name in names}
         for name, item in items.items():
-            _require_plain(item, name, text_allowed=True)
-            _require_known_filters(item, name)
-            most_bytes -= item.nbytes
+            if unknown := item.filters - {*_FILTERS}:
+                text = f"is stored with filter {min(unknown)}, which mcage never uses"
+                raise NotPlainError(f"{name}: {text}")
+            most_bytes -= item.content_bytes
         if most_bytes < 0:
             raise NotPlainError("states more data than a file of this size can hold")
+        at = {item.id: name for name, item in items.items()}
         return {
-            "attributes": _attributes(file, "", list(file.attrs)),
-            "datasets": {name: _looked_through(file, item, name) for name, item in items.items()},
+            "attributes": _attributes(file.id, "", _names_of_attributes(file.id)),
+            "datasets": {name: _looked_through(item, name, at) for name, item in items.items()},
         }
 
 
-def _item(file: h5py.File, path: str) -> Any:
+class _Plain(NamedTuple):
+    """A dataset of numbers or of text that lies in the file itself."""
+
+    id: h5py.h5d.DatasetID
+    filters: set[int]
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...] | None
+    is_text: bool
+
+    @property
+    def content_bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def description(self) -> dict[str, Any]:
+        return {"dtype": "text" if self.is_text else self.dtype.str, "shape": list(self.shape)}
+
+    def content(self) -> Iterator[npt.NDArray[Any]]:
+        """All of it, chunk by chunk if it is large."""
+        if self.chunks and self.content_bytes > _SLAB_BYTES:
+            large = h5py.Dataset(self.id)
+            yield from (large[chunk] for chunk in large.iter_chunks())
+        else:
+            content = np.zeros(self.shape, self.dtype)
+            self.id.read(h5py.h5s.ALL, h5py.h5s.ALL, content)
+            yield content
+
+
+def _item(file: h5py.h5f.FileID, path: str) -> Any:
     """Object at a path that consists of hard links, None if there is none."""
     item, names = file, path.split("/") if path else []
     for depth, name in enumerate(names, start=1):
         # Not `name in item`, which opens what a link leads to.
-        if not isinstance(item, h5py.Group) or not item.id.links.exists(name.encode()):
+        if not isinstance(item, h5py.h5g.GroupID) or not item.links.exists(name.encode()):
             return None
-        if item.id.links.get_info(name.encode()).type != h5py.h5l.TYPE_HARD:
+        if item.links.get_info(name.encode()).type != h5py.h5l.TYPE_HARD:
             link = "/".join(names[:depth])
-            raise NotPlainError(
-                f"{link}: is a soft or external link; all data must be in the file itself"
-            )
-        item = item[name]
+            raise NotPlainError(f"{link}: is a soft or external link; {_IN_FILE}")
+        item = h5py.h5o.open(item, name.encode())
     return item
 
 
-def _described(dataset: Any, name: str) -> dict[str, Any] | None:
-    if not isinstance(dataset, h5py.Dataset):
-        return None
-    _require_plain(dataset, name)
-    return {"dtype": dataset.dtype.str, "shape": list(dataset.shape)}
+def _described(item: Any, name: str) -> dict[str, Any] | None:
+    return _plain(item, name).description if isinstance(item, h5py.h5d.DatasetID) else None
 
 
-def _require_plain(dataset: Any, name: str, *, text_allowed: bool = False) -> None:
-    if not isinstance(dataset, h5py.Dataset):
+def _plain(item: Any, name: str, *, text_allowed: bool = False) -> _Plain:
+    if not isinstance(item, h5py.h5d.DatasetID):
         raise NotPlainError(f"{name}: is no dataset")
-    creation = dataset.id.get_create_plist()
+    creation = item.get_create_plist()
     # First of all: asked for its shape, a virtual dataset opens other files.
     if creation.get_layout() == h5py.h5d.VIRTUAL:
-        raise NotPlainError(f"{name}: is a virtual dataset; all data must be in the file itself")
+        raise NotPlainError(f"{name}: is a virtual dataset; {_IN_FILE}")
     if creation.get_external_count():
-        raise NotPlainError(f"{name}: lies in another file; all data must be in the file itself")
-    if dataset.id.get_space().get_simple_extent_type() == h5py.h5s.NULL:
+        raise NotPlainError(f"{name}: lies in another file; {_IN_FILE}")
+    space, kind = item.get_space(), item.get_type()
+    if space.get_simple_extent_type() == h5py.h5s.NULL:
         raise NotPlainError(f"{name}: has a null dataspace, so it holds nothing")
-    kind = dataset.id.get_type().get_class()
-    is_number = kind in _NUMBERS and dataset.dtype.itemsize <= _MOST_NUMBER_BYTES
-    if not is_number and not (text_allowed and kind == h5py.h5t.STRING):
+    dtype, is_text = kind.dtype, kind.get_class() == h5py.h5t.STRING
+    is_number = kind.get_class() in _NUMBERS and dtype.itemsize <= _MOST_NUMBER_BYTES
+    if not is_number and not (text_allowed and is_text):
         numbers = "numbers or text" if text_allowed else "numbers"
-        raise NotPlainError(f"{name}: has type {dataset.dtype}, must be plain {numbers}")
-    chunk_bytes = dataset.dtype.itemsize * math.prod(dataset.chunks or (0,))
+        raise NotPlainError(f"{name}: has type {dtype}, must be plain {numbers}")
+    chunks = creation.get_chunk() if creation.get_layout() == h5py.h5d.CHUNKED else None
+    chunk_bytes = dtype.itemsize * math.prod(chunks or (0,))
     if chunk_bytes > MOST_CHUNK_BYTES:
-        raise NotPlainError(
-            f"{name}: has chunks of {chunk_bytes >> 20:,} MiB; "
-            f"at most {MOST_CHUNK_BYTES >> 20} MiB are read"
-        )
+        most = f"at most {MOST_CHUNK_BYTES >> 20} MiB are read"
+        raise NotPlainError(f"{name}: has chunks of {chunk_bytes >> 20:,} MiB; {most}")
+    filters = {creation.get_filter(place)[0] for place in range(creation.get_nfilters())}
+    return _Plain(item, filters, dtype, space.get_simple_extent_dims(), chunks, is_text)
 
 
-def _require_known_filters(dataset: h5py.Dataset, name: str) -> None:
-    creation = dataset.id.get_create_plist()
-    used = [creation.get_filter(place)[0] for place in range(creation.get_nfilters())]
-    unknown = [number for number in used if number not in _FILTERS]
-    if unknown:
-        raise NotPlainError(f"{name}: is stored with filter {unknown[0]}, which mcage never uses")
-
-
-def _looked_through(file: h5py.File, dataset: h5py.Dataset, name: str) -> dict[str, Any]:
-    is_text = dataset.id.get_type().get_class() == h5py.h5t.STRING
-    names = [key for key in dataset.attrs if key not in NETCDF_LINKS]
-    description: dict[str, Any] = {
-        "dtype": "text" if is_text else dataset.dtype.str,
-        "shape": list(dataset.shape),
-        "attributes": _attributes(dataset, name, names),
-        "dims": _dimensions(file, dataset, name),
+def _looked_through(dataset: _Plain, name: str, at: Mapping[Any, str]) -> dict[str, Any]:
+    held = _names_of_attributes(dataset.id)
+    return {
+        **dataset.description,
+        "attributes": _attributes(dataset.id, name, [k for k in held if k not in NETCDF_LINKS]),
+        "dims": _dimensions(dataset.id, name, [k for k in NETCDF_LINKS if k in held], at),
+        **(_require_text(dataset, name) if dataset.is_text else _extremes(dataset)),
     }
-    if is_text:
-        for text in np.atleast_1d(dataset[()]).flat:
-            _text(text, name)
-        return description
-    return description | _extremes(dataset)
 
 
-def _extremes(dataset: h5py.Dataset) -> dict[str, Any]:
+def _require_text(dataset: _Plain, name: str) -> dict[str, Any]:
+    for text in (text for texts in dataset.content() for text in np.atleast_1d(texts).flat):
+        _text(text, name)
+    return {}
+
+
+def _extremes(dataset: _Plain) -> dict[str, Any]:
     """Smallest and largest number, and which are none, over the whole dataset."""
     low, high, nan, inf = math.inf, -math.inf, False, False
-    for part in dataset.iter_chunks() if dataset.chunks else [()]:
-        numbers = np.atleast_1d(dataset[part])
+    for numbers in dataset.content():
         if numbers.dtype.kind == "f":
             nan = nan or bool(np.isnan(numbers).any())
             inf = inf or bool(np.isinf(numbers).any())
@@ -236,77 +253,70 @@ def _extremes(dataset: h5py.Dataset) -> dict[str, Any]:
                 numbers = numbers[np.isfinite(numbers)]
         if numbers.size:
             low, high = min(low, numbers.min().item()), max(high, numbers.max().item())
-    empty = low > high
-    return {
-        "low": None if empty else low,
-        "high": None if empty else high,
-        "nan": nan,
-        "inf": inf,
-    }
+    ends = {"low": None, "high": None} if low > high else {"low": low, "high": high}
+    return ends | {"nan": nan, "inf": inf}
 
 
-def _dimensions(file: h5py.File, dataset: h5py.Dataset, name: str) -> list[list[str]]:
+def _dimensions(
+    dataset: h5py.h5d.DatasetID, name: str, links: Sequence[str], at: Mapping[Any, str]
+) -> list[list[str]]:
     """Names of the datasets that the axes refer to; also reads the references back."""
-    held = dataset.attrs
-    for key in NETCDF_LINKS:
-        if key in held:
-            _require_references(held.get_id(key), f"{name}: attribute {key}")
-    if "REFERENCE_LIST" in held:
-        held["REFERENCE_LIST"]
-    axes = held.get("DIMENSION_LIST", ())
-    return [[_name(file, reference, name) for reference in axis] for axis in axes]
-
-
-def _name(file: h5py.File, reference: h5py.Reference, where: str) -> str:
-    """Name of the dataset that a reference of another leads to."""
-    target = h5py.h5r.dereference(reference, file.id)
-    name = target and h5py.h5i.get_name(target)
-    if not name:
-        raise NotPlainError(f"{where}: an axis refers to nothing")
-    return _text(name, where).removeprefix("/")
+    axes: Any = ()
+    for key in links:
+        attribute = h5py.h5a.open(dataset, key.encode())
+        _require_references(attribute, f"{name}: attribute {key}")
+        content = np.zeros(attribute.shape, attribute.dtype)
+        attribute.read(content)
+        axes = content if key == "DIMENSION_LIST" else axes
+    targets = [[h5py.h5r.dereference(reference, dataset) for reference in axis] for axis in axes]
+    if any(target not in at for axis in targets for target in axis):
+        raise NotPlainError(f"{name}: an axis refers to no dataset")
+    return [[at[target] for target in axis] for axis in targets]
 
 
 def _require_references(attribute: h5py.h5a.AttrID, where: str) -> None:
     kind = attribute.get_type()
+    kinds = []
     if kind.get_class() == h5py.h5t.VLEN:
         kinds = [kind.get_super().get_class()]
     elif kind.get_class() == h5py.h5t.COMPOUND:
         kinds = [kind.get_member_class(member) for member in range(kind.get_nmembers())]
-    else:
-        kinds = []
     if kinds not in ([h5py.h5t.REFERENCE], [h5py.h5t.REFERENCE, h5py.h5t.INTEGER]):
         raise NotPlainError(f"{where}: is no list of references")
-    _require_small(attribute, where)
+    _require_small(attribute.get_space(), kind, where)
+
+
+def _names_of_attributes(item: Any) -> list[str]:
+    names: list[bytes] = []
+    h5py.h5a.iterate(item, names.append)
+    return [_text(name, "the name of an attribute") for name in names]
 
 
 def _attributes(item: Any, where: str, names: Sequence[str]) -> dict[str, Any]:
-    if item is None:
-        return {}
-    held = item.attrs
-    return {name: _attribute(held, where, name) for name in names if name in held}
+    held = (name for name in names if item and h5py.h5a.exists(item, name.encode()))
+    return {name: _attribute(item, where, name) for name in held}
 
 
-def _attribute(held: h5py.AttributeManager, where: str, name: str) -> Any:
+def _attribute(item: Any, where: str, name: str) -> Any:
     """Content of an attribute: a text, a number, or a list of them."""
     place = f"attribute {name} of {where}" if where else f"attribute {name}"
-    attribute = held.get_id(name)
-    if attribute.get_type().get_class() not in (*_NUMBERS, h5py.h5t.STRING):
+    attribute = h5py.h5a.open(item, name.encode())
+    kind, space = attribute.get_type(), attribute.get_space()
+    if kind.get_class() not in (*_NUMBERS, h5py.h5t.STRING):
         raise NotPlainError(f"{place}: must be text or numbers")
-    _require_small(attribute, place)
-    content = held[name]
-    if isinstance(content, str | bytes):
-        return _text(content, place)
-    numbers = np.asarray(content)
-    if numbers.dtype.kind in "OS":
-        return [_text(part, place) for part in numbers.flat]
-    return numbers.tolist()
+    _require_small(space, kind, place)
+    content = np.zeros(space.get_simple_extent_dims(), kind.dtype)
+    attribute.read(content)
+    if content.dtype.kind not in "OS":
+        return content.tolist()
+    texts = [_text(part, place) for part in content.flat]
+    return texts if content.ndim else texts[0]
 
 
-def _require_small(attribute: h5py.h5a.AttrID, place: str) -> None:
-    space = attribute.get_space()
+def _require_small(space: h5py.h5s.SpaceID, kind: h5py.h5t.TypeID, place: str) -> None:
     if space.get_simple_extent_type() == h5py.h5s.NULL:
         raise NotPlainError(f"{place}: has a null dataspace, so it holds nothing")
-    content_bytes = space.get_simple_extent_npoints() * attribute.get_type().get_size()
+    content_bytes = space.get_simple_extent_npoints() * kind.get_size()
     if content_bytes > MOST_ATTRIBUTE_BYTES:
         most = f"at most {MOST_ATTRIBUTE_BYTES:,} are read"
         raise NotPlainError(f"{place}: has {content_bytes:,} bytes; {most}")
@@ -334,13 +344,13 @@ def serve(connection: Connection) -> None:
             request = json.loads(connection.recv_bytes())
         except EOFError:
             return
-        _limit_time(request["seconds"])
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        seconds = math.ceil(used.ru_utime + used.ru_stime) + request["seconds"]
+        _lower(resource.RLIMIT_CPU, seconds)
         try:
             _tell(connection, answer=_act(connection, request["action"], request["arguments"]))
-        except OSError as error:
-            if isinstance(error, BrokenPipeError | ConnectionError):
-                return
-            _tell(connection, refused=refusal(error))
+        except ConnectionError:
+            return
         except Exception as error:  # h5py meets a damaged file with any kind of exception
             _tell(connection, refused=refusal(error))
 
@@ -354,10 +364,9 @@ def refusal(error: Exception) -> str:
 
 
 def _act(connection: Connection, action: str, arguments: dict[str, Any]) -> Any:
-    if action == "describe":
-        return describe(**arguments)
-    if action == "look_through":
-        return look_through(**arguments)
+    if action != "slabs":
+        function: Any = describe if action == "describe" else look_through
+        return function(**arguments)
     sent = 0
     for piece in slabs(**arguments):
         content = np.ascontiguousarray(piece).reshape(-1).view(np.uint8)
@@ -372,18 +381,6 @@ def _tell(connection: Connection, **message: Any) -> None:
     connection.send_bytes(json.dumps(message).encode())
 
 
-def _limit_memory() -> None:
-    with open("/proc/self/statm", encoding="ascii") as status:
-        pages = int(status.read().split()[0])
-    _lower(resource.RLIMIT_AS, pages * resource.getpagesize() + _MEMORY_BYTES)
-    _lower(resource.RLIMIT_CORE, 0)
-
-
-def _limit_time(seconds: int) -> None:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    _lower(resource.RLIMIT_CPU, math.ceil(used.ru_utime + used.ru_stime) + seconds)
-
-
 def _lower(limit: int, value: int) -> None:
     """Set a soft limit, as far as the hard one allows."""
     _, hard = resource.getrlimit(limit)
@@ -392,7 +389,10 @@ def _lower(limit: int, value: int) -> None:
 
 def main(descriptor: int) -> None:
     """Limit this process, and answer the requests of the connection with this descriptor."""
-    _limit_memory()
+    with open("/proc/self/statm", encoding="ascii") as status:
+        pages = int(status.read().split()[0])
+    _lower(resource.RLIMIT_AS, pages * resource.getpagesize() + _MEMORY_BYTES)
+    _lower(resource.RLIMIT_CORE, 0)
     serve(Connection(descriptor))
 
 
