@@ -78,13 +78,12 @@ def test_all_threads_are_busy_whatever_the_size_of_shards(monkeypatch, tmp_path,
     threads = 4
     monkeypatch.setattr(study_module, "batch_by_work", lambda plan: 15)
     sweep = sweep_on(monkeypatch, threads)
-    together = threading.Barrier(threads)
-    met = []
+    met = threading.Event()
+    together = threading.Barrier(threads, action=met.set)  # before any of them goes on
 
     def meeting(plan, instances):
-        if len(met) < threads:  # of the last batches there may be fewer
+        if not met.is_set():  # of the last batches there may be fewer
             together.wait(timeout=20)
-            met.append(len(instances))
         return compute_batch(plan, instances)
 
     monkeypatch.setattr(study_module, "compute_batch", meeting)
