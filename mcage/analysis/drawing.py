@@ -10,17 +10,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mcage.analysis.grid import cases_of, header_of, lives_in, study_of, whole_histogram
-from mcage.analysis.plots import Shift
 from mcage.errors import UserError
 from mcage.report.cases import Named, Setting, by_setting
 from mcage.report.figures import energy, shifts, survival
-from mcage.report.figures.catalogue import sheet_of
 from mcage.report.figures.figure import AbsentFigure, ReportFigure, Series
+from mcage.report.figures.sheet import Sheet
 from mcage.report.figures.style import Look, looks_of
 
 Numbers = TypeVar("Numbers")
 
-NAMES: dict[Shift, str] = {"worst": "dvth-worst", "cells": "dvth-cells", "age": "dvth-age"}
+NAMES = {"worst": "dvth-worst", "cells": "dvth-cells", "age": "dvth-age"}
 """Names of the figures of threshold shifts in a report."""
 
 LEAST_MM, MOST_MM = 40.0, 1000.0
@@ -57,7 +56,7 @@ def draw_survival(results: xr.Dataset, axes: Axes | None, width_mm: float) -> Fi
 
 
 def draw_shifts(
-    results: xr.Dataset, what: Shift, axes: Axes | None, width_mm: float
+    results: xr.Dataset, what: str, axes: Axes | None, width_mm: float
 ) -> Figure | Axes:
     """Threshold shifts, as `Analysis.plot_dvth` says."""
     if what not in NAMES:
@@ -117,7 +116,7 @@ def _sheet(results: xr.Dataset, width_mm: float) -> Any:
     """Sheet that says how many instances are left in the results."""
     if not LEAST_MM <= width_mm <= MOST_MM:
         raise UserError(f"width_mm = {width_mm:g}: must be {LEAST_MM:g} ... {MOST_MM:g} mm")
-    sheet = sheet_of(header_of(results), width_mm)
+    sheet = Sheet.of(header_of(results), width_mm)
     count = results.sizes.get("instance", 1)
     each = " per case" if "case" in results.coords else ""
     return replace(sheet, population=f"{count:,} instances{each}")

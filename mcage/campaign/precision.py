@@ -69,7 +69,7 @@ class CampaignPrecision:
 
     def _worst_in_words(self) -> str:
         label, precision = self._worst
-        value = self.header.quantities[self.rule.of].in_words(precision.estimate, self.header)
+        value = self.header.quantities[self.rule.of].in_words(precision.estimate)
         return f"{label} {value} ({_percent(precision.relative)})".lstrip()
 
     def _needed(self, factors: tuple[int, ...]) -> str:
@@ -100,9 +100,7 @@ def campaign_precision(header: Header, rule: StoppingRule, sample: Sample) -> Ca
     quantity = header.quantities[rule.of]
     name = quantity.variables[0]
     axis = next(v.instance_axis for v in header.variables if v.name == name)
-    return CampaignPrecision(
-        header, rule, sample[name].shape[axis], quantity.precisions(header, sample)
-    )
+    return CampaignPrecision(header, rule, sample[name].shape[axis], quantity.precisions(sample))
 
 
 def _percent(relative: float) -> str:

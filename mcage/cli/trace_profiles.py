@@ -59,7 +59,7 @@ def synthesize_command(
     from mcage.files.atomic import make_ready
     from mcage.files.kinds import TRACE
     from mcage.plain_text import visible
-    from mcage.traces.profiles.kept import open_profile
+    from mcage.traces.library import open_profile
     from mcage.traces.profiles.synthesizing.synthesize import synthesize
     from mcage.traces.storage import save_trace
 

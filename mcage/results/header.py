@@ -155,7 +155,9 @@ class Header(ABC):
     @property
     def quantities(self) -> Mapping[str, Quantity]:
         """What a stopping rule may be about; by default the mean of any variable."""
-        return {v.name: mean_of(v) for v in self.variables if v.per_instance and not v.flags}
+        labels = {c.variable.name: c.values for c in self.coordinates}
+        numbers = (v for v in self.variables if v.per_instance and not v.flags)
+        return {variable.name: mean_of(variable, labels) for variable in numbers}
 
     def declaration(self) -> dict[str, Any]:
         """Attributes that a results file needs to be read, besides those of every study."""

@@ -1,9 +1,9 @@
 """What a campaign may be stopped by: a quantity, and how precisely some instances tell it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -11,9 +11,6 @@ from mcage.results.variable import Variable
 from mcage.stats.estimates import Estimate
 from mcage.stats.precision import Precision, mean_precision
 from mcage.stats.wording import with_bounds
-
-if TYPE_CHECKING:
-    from mcage.results.header import Header
 
 Sample = Mapping[str, NDArray[Any]]
 """Variables of some instances, with the dimensions that the study declares."""
@@ -28,29 +25,30 @@ class Quantity:
     variables : tuple of str
         What it is computed from; each has the dimension ``instance``.
     precisions : callable
-        From the header of the study and these variables to the precision of each part, by its
-        label. The label is empty where there is one part only.
+        From these variables to the precision of each part, by its label. The label is empty where
+        there is a single part only.
     in_words : callable
-        From an estimate and the header to text with a unit.
+        From an estimate to text with a unit.
     """
 
     variables: tuple[str, ...]
-    precisions: Callable[["Header", Sample], dict[str, Precision]]
-    in_words: Callable[[Estimate, "Header"], str]
+    precisions: Callable[[Sample], dict[str, Precision]]
+    in_words: Callable[[Estimate], str]
 
 
-def mean_of(variable: Variable) -> Quantity:
+def mean_of(variable: Variable, labels: Mapping[str, Sequence[Any]]) -> Quantity:
     """Mean of a variable over the instances, in each place of its other dimensions.
 
     Parameters
     ----------
     variable : Variable
         A variable of numbers with the dimension ``instance``.
+    labels : mapping of str to sequence
+        Labels of the places of its other dimensions.
     """
     others = [dim for dim in variable.dims if dim != "instance"]
 
-    def precisions(header: "Header", sample: Sample) -> dict[str, Precision]:
-        labels = {c.variable.name: c.values for c in header.coordinates}
+    def precisions(sample: Sample) -> dict[str, Precision]:
         values = sample[variable.name]
         means = {}
         for place in product(*(range(len(labels[dim])) for dim in others)):
@@ -61,4 +59,4 @@ def mean_of(variable: Variable) -> Quantity:
         return means
 
     unit = "" if variable.units == "1" else f" {variable.units}"
-    return Quantity((variable.name,), precisions, lambda mean, _: with_bounds(mean) + unit)
+    return Quantity((variable.name,), precisions, lambda mean: with_bounds(mean) + unit)

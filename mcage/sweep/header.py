@@ -12,6 +12,7 @@ from mcage.results.header import INSTANCE, Header
 from mcage.results.quantity import Quantity
 from mcage.results.variable import Coordinate, Variable
 from mcage.spec.draws import check_key
+from mcage.sweep.stopping import quantities
 from mcage.sweep.variables import DVTH_BIN_EDGES_MV, TRANSISTORS, WRITE_KINDS, variables
 
 
@@ -109,9 +110,7 @@ class SweepHeader(Header):
     @property
     def quantities(self) -> Mapping[str, Quantity]:
         """What a sweep may be stopped by."""
-        from mcage.sweep.stopping import QUANTITIES  # which know this header
-
-        return QUANTITIES
+        return quantities([case.label for case in self.cases], self.horizon_years)
 
     @property
     def horizon_years(self) -> float:

@@ -1,16 +1,15 @@
 """What a sweep may be stopped by, and the rule that its spec asks for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
-from mcage.results.header import Header, StoppingRule
+from mcage.results.header import StoppingRule
 from mcage.results.quantity import Quantity, Sample
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import Estimate
 from mcage.stats.precision import Precision, mean_precision, quantile_precision
 from mcage.stats.wording import life, with_bounds
-from mcage.sweep.header import SweepHeader
 from mcage.sweep.variables import TRANSISTORS
 from mcage.variation import scenario
 
@@ -39,60 +38,70 @@ def stopping_rule(spec: SweepSpec) -> StoppingRule | None:
     return StoppingRule(spec.stopping.rel_ci, spec.stopping.of, slices)
 
 
-def _in_every_case(
-    variables: tuple[str, ...],
-    of_case: Callable[[Sample], dict[str, Precision]],
-    in_words: Callable[[Estimate, Header], str],
+def quantities(cases: Sequence[str], horizon_years: float) -> dict[str, Quantity]:
+    """What a sweep may be stopped by; named as in the JSON of the tables, without the unit.
+
+    Parameters
+    ----------
+    cases : sequence of str
+        Labels of the cases.
+    horizon_years : float
+        Age at which lives are censored, years.
+    """
+
+    def years(estimate: Estimate) -> str:
+        return f"{life(estimate, horizon_years)} years"
+
+    quantiles = {"median_life": 0.5, "b10_life": 0.1}
+    return {
+        **{name: _life_quantile(fraction, cases, years) for name, fraction in quantiles.items()},
+        "life_to_horizon": _in_each(
+            cases,
+            ("life_years",),
+            lambda case: {"": mean_precision(case["life_years"])},
+            years,
+        ),
+        "max_dvth": _in_each(
+            cases,
+            ("max_dvth_mv",),
+            lambda case: {
+                name: mean_precision(case["max_dvth_mv"][:, place])
+                for place, name in enumerate(TRANSISTORS)
+            },
+            lambda estimate: f"{with_bounds(estimate)} mV",
+        ),
+        "spill_rate": _in_each(
+            cases,
+            ("spill_rate",),
+            lambda case: {"": mean_precision(case["spill_rate"])},
+            lambda estimate: f"{with_bounds(estimate, 100.0)} %",
+        ),
+    }
+
+
+def _life_quantile(
+    fraction: float, cases: Sequence[str], in_words: Callable[[Estimate], str]
 ) -> Quantity:
-    """A quantity of each case; ``of_case`` takes arrays [instance, ...] of a single case."""
-
-    def precisions(header: Header, sample: Sample) -> dict[str, Precision]:
-        labelled: dict[str, Precision] = {}
-        for place, case in enumerate(_sweep(header).cases):
-            parts = of_case({name: array[place] for name, array in sample.items()})
-            labelled |= {f"{case.label} {part}".rstrip(): value for part, value in parts.items()}
-        return labelled
-
-    return Quantity(variables, precisions, in_words)
-
-
-def _sweep(header: Header) -> SweepHeader:
-    assert isinstance(header, SweepHeader)
-    return header
-
-
-def _years(estimate: Estimate, header: Header) -> str:
-    return f"{life(estimate, _sweep(header).horizon_years)} years"
-
-
-def _life_quantile(fraction: float) -> Quantity:
     def of_case(case: Sample) -> dict[str, Precision]:
         died = case["end_cause"] != EndCause.CENSORED
         return {"": quantile_precision(case["life_years"], died, fraction)}
 
-    return _in_every_case(("life_years", "end_cause"), of_case, _years)
+    return _in_each(cases, ("life_years", "end_cause"), of_case, in_words)
 
 
-QUANTITIES = {
-    "median_life": _life_quantile(0.5),
-    "b10_life": _life_quantile(0.1),
-    "life_to_horizon": _in_every_case(
-        ("life_years",),
-        lambda case: {"": mean_precision(case["life_years"])},
-        _years,
-    ),
-    "max_dvth": _in_every_case(
-        ("max_dvth_mv",),
-        lambda case: {
-            name: mean_precision(case["max_dvth_mv"][:, place])
-            for place, name in enumerate(TRANSISTORS)
-        },
-        lambda estimate, _: f"{with_bounds(estimate)} mV",
-    ),
-    "spill_rate": _in_every_case(
-        ("spill_rate",),
-        lambda case: {"": mean_precision(case["spill_rate"])},
-        lambda estimate, _: f"{with_bounds(estimate, 100.0)} %",
-    ),
-}
-"""What a sweep may be stopped by; named as in the JSON of the tables, without the unit."""
+def _in_each(
+    cases: Sequence[str],
+    variables: tuple[str, ...],
+    of_case: Callable[[Sample], dict[str, Precision]],
+    in_words: Callable[[Estimate], str],
+) -> Quantity:
+    """A quantity of each case; ``of_case`` takes arrays [instance, ...] of a single case."""
+
+    def precisions(sample: Sample) -> dict[str, Precision]:
+        labelled: dict[str, Precision] = {}
+        for place, label in enumerate(cases):
+            parts = of_case({name: array[place] for name, array in sample.items()})
+            labelled |= {f"{label} {part}".rstrip(): value for part, value in parts.items()}
+        return labelled
+
+    return Quantity(variables, precisions, in_words)

@@ -8,6 +8,7 @@ import warnings
 from contextlib import AbstractContextManager
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from mcage.errors import UserError
 from mcage.geometry import GCN
 from mcage.traces.model import WRITE, Trace
 from mcage.traces.storage import load_own_trace, load_trace
+
+if TYPE_CHECKING:
+    from mcage.traces.profiles.profile import Profile
 
 SHORT_NAMES = {
     "BlackScholes": "BlackS",
@@ -114,6 +118,27 @@ def open_trace(name_or_path: str | os.PathLike[str]) -> Trace:
             stacklevel=2,
         )
     return trace
+
+
+def open_profile(name_or_path: str) -> "Profile":
+    """Read a profile: a bundled one by its name, any other from its file.
+
+    Raises
+    ------
+    UserError
+        There is none of that name, or the file is no profile.
+    """
+    from mcage.traces.profiles.profile import read_profile
+
+    bundled = bundled_name(name_or_path)
+    if bundled in PROFILES:
+        with path_of_bundled(bundled) as path:
+            return read_profile(path)
+    if not os.path.exists(name_or_path):
+        raise UserError(
+            f"no profile {name_or_path!r}: neither a file nor one of {', '.join(PROFILES)}"
+        )
+    return read_profile(Path(name_or_path))
 
 
 def bundled_name(name: str) -> str | None:

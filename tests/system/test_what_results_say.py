@@ -18,7 +18,6 @@ from mcage.results.header import StoppingRule
 from mcage.results.reader import open_results, read_header
 from mcage.stats.estimates import mean
 from mcage.sweep.run import run_sweep
-from mcage.sweep.stopping import QUANTITIES
 
 PAGE = ROOT / "docs" / "results-format.md"
 MIXED = {
@@ -156,8 +155,9 @@ def test_a_row_is_of_the_slices_that_worked(path, results):
 
 def test_the_same_slices_decide_when_a_sweep_stops(path, results):
     rule = StoppingRule(0.1, "max_dvth")
-    sample = {name: results[name].values for name in QUANTITIES[rule.of].variables}
-    precision = campaign_precision(read_header(path), rule, sample).cases
+    header = read_header(path)
+    sample = {name: results[name].values for name in header.quantities[rule.of].variables}
+    precision = campaign_precision(header, rule, sample).cases
     for summary in summarize_file(path):
         for transistor, estimate in summary.max_dvth_mv.items():
             assert repr(precision[f"{summary.label} {transistor}"].estimate) == repr(estimate)

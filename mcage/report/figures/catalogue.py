@@ -13,7 +13,7 @@ from mcage.report.figures import causes, duty, energy, fault_maps, shifts, survi
 from mcage.report.figures.figure import AbsentFigure, ReportFigure
 from mcage.report.figures.other_studies import any_study, both, gating, heterogeneity
 from mcage.report.figures.sheet import Sheet
-from mcage.report.notes import caveats_of, note_on_code
+from mcage.report.notes import note_on_code
 from mcage.report.recorded_spec import plan_of
 from mcage.results.header import Header
 from mcage.sweep.header import SweepHeader
@@ -55,14 +55,6 @@ OTHER_STUDIES: dict[str, Callable[[xr.Dataset, Sheet], Iterator[ReportFigure | A
 }
 """What draws the figures of studies that ship with mcage."""
 
-INSTANCES = {
-    "sweep": "instances per case",
-    "gpu-gating": "GPUs",
-    "gpu-both": "GPUs",
-    "gpu-heterogeneity": "draws",
-}
-"""What the instances of a study are."""
-
 REPLAYED = {
     "duty-bits": "Duty cycles by bit of a register",
     "duty-registers": "Longest duty cycles by register",
@@ -98,7 +90,7 @@ def figures_of(
     UserError
         The spec in the file is not one of its study.
     """
-    sheet = sheet_of(header, width_mm)
+    sheet = Sheet.of(header, width_mm)
     if isinstance(header, SweepHeader):
         yield from _figures_of_sweep(results, sheet)
         yield from replayed_figures(header, results, sheet)
@@ -106,12 +98,6 @@ def figures_of(
         yield from OTHER_STUDIES[header.study](results, sheet)
     else:
         yield from any_study.draw(header, results, sheet)
-
-
-def sheet_of(header: Header, width_mm: float) -> Sheet:
-    """Sheet of a width for the figures of a file, with what must be said of its results."""
-    population = f"{header.holds:,} {INSTANCES.get(header.study, 'instances')}"
-    return Sheet(width_mm, population, tuple(map(visible, caveats_of(header))))
 
 
 def _figures_of_sweep(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure | AbsentFigure]:

@@ -12,8 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
-from mcage.plain_text import shown
+from mcage.plain_text import shown, visible
 from mcage.report.figures.style import GREY, LABEL, MM_PER_INCH, SMALL, Look, inches
+from mcage.report.notes import caveats_of
+from mcage.results.header import Header
 from mcage.stats.estimates import CONFIDENCE
 
 Item = TypeVar("Item")
@@ -46,6 +48,14 @@ LINE_MM = LINE * SMALL * MM_PER_INCH / POINTS_PER_INCH
 LABELS_MM = 16.0
 """Height of the title and of the labels of a panel."""
 
+INSTANCES = {
+    "sweep": "instances per case",
+    "gpu-gating": "GPUs",
+    "gpu-both": "GPUs",
+    "gpu-heterogeneity": "draws",
+}
+"""What the instances of a study are."""
+
 
 @dataclass(frozen=True)
 class Sheet:
@@ -64,6 +74,12 @@ class Sheet:
     width_mm: float
     population: str
     caveats: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, header: Header, width_mm: float) -> "Sheet":
+        """Sheet of a width for the figures of a file, by its header."""
+        population = f"{header.holds:,} {INSTANCES.get(header.study, 'instances')}"
+        return cls(width_mm, population, tuple(map(visible, caveats_of(header))))
 
     def captioned(self, caption: str) -> str:
         """Caption with the population, and what must be said."""

@@ -231,8 +231,6 @@ def draw_survival_of_file(results_path: Path, path: Path, where: Sequence[Condit
     UserError
         The results file is missing, foreign or damaged; the figure cannot be written.
     """
-    from mcage.report.figures.catalogue import sheet_of
-
     check_figure_path(path)
     header = read_header(results_path)
     with open_results(results_path) as results:
@@ -242,5 +240,5 @@ def draw_survival_of_file(results_path: Path, path: Path, where: Sequence[Condit
     settings: dict[Setting, list[Named[SurvivalCurve]]] = by_setting(cases)
     looks = looks_of(case.technique for case in cases)
     panels = [panel_of(setting.title, of_it) for setting, of_it in settings.items()]
-    sheet = sheet_of(header, 85.0 if len(panels) == 1 else 180.0)
+    sheet = Sheet.of(header, 85.0 if len(panels) == 1 else 180.0)
     save(figure_of(cases).page("survival", "", panels, sheet, looks).figure, path)

@@ -1,8 +1,7 @@
-"""The trace of a bundled profile: drawn once, and then kept on disk."""
+"""The trace of a profile: drawn once, and then kept on disk."""
 
 import hashlib
 import json
-import os
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -10,36 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.errors import UserError
 from mcage.files.disk_cache import kept_on_disk
 from mcage.geometry import SliceGeometry
-from mcage.traces.library import PROFILES, bundled_name, path_of_bundled
 from mcage.traces.model import COLUMNS, Kernel, Trace
-from mcage.traces.profiles.profile import Profile, read_profile
+from mcage.traces.profiles.profile import read_profile
 from mcage.traces.profiles.synthesizing.synthesize import synthesize
 from mcage.version import code_digest
 
 SEED = 0
 """Seed of the traces that are named like profiles."""
-
-
-def open_profile(name_or_path: str) -> Profile:
-    """Read a profile: a bundled one by its name, any other from its file.
-
-    Raises
-    ------
-    UserError
-        There is none of that name, or the file is no profile.
-    """
-    bundled = bundled_name(name_or_path)
-    if bundled in PROFILES:
-        with path_of_bundled(bundled) as path:
-            return read_profile(path)
-    if not os.path.exists(name_or_path):
-        raise UserError(
-            f"no profile {name_or_path!r}: neither a file nor one of {', '.join(PROFILES)}"
-        )
-    return read_profile(Path(name_or_path))
 
 
 def trace_of_profile(path: Path) -> Trace:

@@ -27,7 +27,7 @@ from mcage.spec.sections import Stopping
 from mcage.stats.estimates import Estimate
 from mcage.stats.precision import Precision
 from mcage.sweep.header import SweepHeader
-from mcage.sweep.stopping import QUANTITIES, stopping_rule
+from mcage.sweep.stopping import stopping_rule
 
 MOST = 900
 RULE = StoppingRule(0.047, "spill_rate")
@@ -97,7 +97,7 @@ def test_it_holds_what_a_plain_campaign_of_as_many_holds(expected, uninterrupted
     assert content == expected
 
 
-@pytest.mark.parametrize("of", QUANTITIES)
+@pytest.mark.parametrize("of", CAMPAIGN.quantities)
 def test_every_quantity_can_stop_it(of, tmp_path):
     campaign = fake_campaign.campaign(instances=2000, stopping=StoppingRule(0.3, of))
     if of == "b10_life":
@@ -108,7 +108,7 @@ def test_every_quantity_can_stop_it(of, tmp_path):
 
 
 def test_the_spec_knows_the_quantities():
-    assert QUANTITIES.keys() == set(Stopping.model_fields["of"].annotation.__args__)
+    assert CAMPAIGN.quantities.keys() == set(Stopping.model_fields["of"].annotation.__args__)
 
 
 # ---- whatever happens on the way ---------------------------------------------------------------

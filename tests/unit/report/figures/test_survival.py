@@ -14,7 +14,7 @@ from mcage.cli.main import app
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
 from mcage.report.cases import Named, Setting
-from mcage.report.figures.catalogue import sheet_of
+from mcage.report.figures.sheet import Sheet
 from mcage.report.figures.style import LOOKS, looks_of
 from mcage.report.figures.survival import (
     curve_of,
@@ -47,7 +47,7 @@ def drawn(*cases):
 
 
 def figure_of(*cases, width_mm=180.0):
-    (page,) = draw(cases, sheet_of(fake_campaign.CAMPAIGN, width_mm))
+    (page,) = draw(cases, Sheet.of(fake_campaign.CAMPAIGN, width_mm))
     return page
 
 
@@ -118,7 +118,7 @@ def test_the_alternative_text_says_who_lives_longest():
 def test_many_settings_take_several_pages():
     settings = [Setting("dvfs", "common", f"0.8/0.{number} V") for number in range(40, 47)]
     cases = [case("rrcd", 1, 10, setting=setting) for setting in settings]
-    pages = list(draw(cases, sheet_of(fake_campaign.CAMPAIGN, 85.0)))
+    pages = list(draw(cases, Sheet.of(fake_campaign.CAMPAIGN, 85.0)))
     assert [page.name for page in pages] == [f"survival-{n}" for n in range(1, len(pages) + 1)]
     assert [panel.title for page in pages for panel in page.panels] == [
         setting.title for setting in settings

@@ -12,7 +12,7 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.engines.interface import fault_free_maps
 from mcage.lifetime.end_cause import EndCause
-from mcage.report.figures.catalogue import figures_of, replayed_figures, sheet_of
+from mcage.report.figures.catalogue import figures_of, replayed_figures
 from mcage.report.figures.energy import pareto
 from mcage.report.figures.figure import AbsentFigure, ReportFigure, save
 from mcage.report.figures.sheet import Sheet
@@ -255,7 +255,7 @@ def swept(tmp_path_factory):
 
 def replayed(header, path):
     with open_results(path) as results:
-        figures = replayed_figures(header, results, sheet_of(header, WIDTHS_MM[0]))
+        figures = replayed_figures(header, results, Sheet.of(header, WIDTHS_MM[0]))
         return {figure.name: figure for figure in figures}
 
 

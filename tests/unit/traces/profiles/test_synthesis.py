@@ -12,9 +12,8 @@ from tables import each
 from mcage.errors import UserError
 from mcage.geometry import NVIDIA
 from mcage.traces import KERNELS, bundled_trace, open_trace, validate_trace
-from mcage.traces.library import PROFILES, path_of_bundled
+from mcage.traces.library import PROFILES, open_profile, path_of_bundled
 from mcage.traces.profiles.characterizing.characterize import characterize
-from mcage.traces.profiles.kept import open_profile
 from mcage.traces.profiles.levels import drawn, levels_of, spread
 from mcage.traces.profiles.profile import parse_profile, profile_text
 from mcage.traces.profiles.synthesizing.synthesize import synthesize
