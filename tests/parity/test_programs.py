@@ -38,7 +38,7 @@ from mcage.traces.transforms import released
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
-    """Modules that docs/techniques.md shows in full; each compiled program takes seconds."""
+    """Modules that docs/techniques.md shows in full; to compile each program takes long."""
     folder = tmp_path_factory.mktemp("shown")
     for name, code in shown_files("techniques.md").items():
         (folder / name).write_text(code)
@@ -307,7 +307,7 @@ def breaking(answer):
 )
 def test_a_breach_names_technique_cycle_row_and_entry(engine, answer, entry, problem):
     if engine is NUMBA and entry:
-        return  # each program takes seconds to compile; the rules are lines side by side
+        return  # to compile each program takes long; the rules are lines side by side
     trace, maps = excerpt(), demanding_maps(1)
     maps[0, 77] = 4
     replay = prepare(trace, technique_of(breaking(answer)))

@@ -6,10 +6,11 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
-import numba
 from numba.core.errors import NumbaError
 from numba.core.types import Integer
 
+from mcage.compiled import OPTIONS, LightDispatcher
+from mcage.engines.numba_engine.linking import Dispatcher
 from mcage.plain_text import said_by
 from mcage.techniques.programs import PlacementProgram
 from mcage.techniques.programs.program import FUNCTIONS
@@ -18,22 +19,21 @@ from mcage.techniques.programs.source import globals_used, reachable
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def machine_code(function: Function) -> Function:
-    """Compile a function into its callers.
+_OF_USERS = OPTIONS | {"no_cpython_wrapper": True, "boundscheck": True}
+"""How a program's functions are compiled: those of the machine call them, and nothing else does."""
 
-    It allocates nothing, so that references to the arrays which it hands on are not counted: that
-    would take ten times as long as all that it does.
-    """
-    compile_: Any = numba.njit
-    return cast(Function, compile_(nogil=True, forceinline=True, _nrt=False)(function))
+
+def outermost(function: Function) -> Function:
+    """Compile a function that Python calls, and keep no machine code of it."""
+    return cast(Function, Dispatcher(function, targetoptions=OPTIONS))
 
 
 def compiled_functions(program: PlacementProgram) -> dict[str, Callable[..., Any]]:
-    """Functions of a program by name, compiled; a function that it calls by a name is, too.
+    """Functions that a program defines, compiled; a function that it calls by a name is, too.
 
     An index outside an array is an error, as it is in Python; so is a division by zero.
     """
-    functions = {name: getattr(type(program), name) for name in FUNCTIONS}
+    functions = {name: getattr(type(program), name) for name in FUNCTIONS if program.defines(name)}
     met = reachable(functions.values())
     anew = {
         function: FunctionType(
@@ -46,7 +46,7 @@ def compiled_functions(program: PlacementProgram) -> dict[str, Callable[..., Any
         for function in met
     }
     compiled = {
-        function: numba.njit(boundscheck=True, nogil=True)(copy) for function, copy in anew.items()
+        function: LightDispatcher(copy, targetoptions=_OF_USERS) for function, copy in anew.items()
     }
     for function in met:
         for name, value in globals_used(function).items():

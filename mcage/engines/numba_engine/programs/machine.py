@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.numba_engine.programs.compiling import compiled_functions, machine_code
+from mcage.engines.numba_engine.jit import inlined
+from mcage.engines.numba_engine.programs.compiling import compiled_functions, outermost
 from mcage.engines.programs.runner import (
     CYCLE,
     FINE,
@@ -40,6 +41,7 @@ from mcage.techniques.programs import (
     Window,
 )
 from mcage.techniques.programs.answers import PLACES, SWAPS
+from mcage.techniques.programs.program import FUNCTIONS
 from mcage.traces.model import ALLOC, READ, WRITE
 
 
@@ -79,7 +81,7 @@ def new_slice(entries: int) -> SliceState:
     return SliceState(*(np.zeros(length, dtype=np.int64) for length in lengths))
 
 
-@machine_code
+@inlined
 def _set_up(state: Any, fault_map: NDArray[np.uint8], all_blocks: int) -> None:
     """Begin a pass with every entry empty."""
     state.counters[:] = 0
@@ -91,7 +93,7 @@ def _set_up(state: Any, fault_map: NDArray[np.uint8], all_blocks: int) -> None:
         state.home[entry] = NOWHERE
 
 
-@machine_code
+@inlined
 def _report(state: Any, problem: int, when: int, row: int, answer: int) -> None:
     """Keep what is wrong first."""
     if state.breach[0] == FINE:
@@ -102,13 +104,13 @@ def _report(state: Any, problem: int, when: int, row: int, answer: int) -> None:
         state.breach[4] = answer
 
 
-@machine_code
+@inlined
 def _blocks_of(place: Any, all_blocks: int) -> int:
     block = place % PLACES
     return all_blocks if block == WHOLE else 1 << block
 
 
-@machine_code
+@inlined
 def _vacate(state: Any, row: Any, all_blocks: int) -> None:
     """Free the place of a row."""
     place = state.home[row]
@@ -118,7 +120,7 @@ def _vacate(state: Any, row: Any, all_blocks: int) -> None:
         state.spilled[0] -= 1
 
 
-@machine_code
+@inlined
 def _settle(
     state: Any,
     arrivals: Any,
@@ -160,12 +162,12 @@ def _settle(
     return True
 
 
-@machine_code
+@inlined
 def _count_redirection(state: Any, entry: Any) -> None:
     state.counters[TO_FAULTY if state.unusable[entry] else TO_RELIABLE] += 1
 
 
-@machine_code
+@inlined
 def _swap(
     state: Any, arrivals: Any, told: Any, answer: Any, when: Any, row: Any, all_blocks: int
 ) -> None:
@@ -210,14 +212,18 @@ def machine_of(program: PlacementProgram) -> tuple[Callable[..., None], dict[str
     -------
     callable, dict of str to callable
         Fills in arrivals; its arguments are what is told, the slice, the program's state, what the
-        program sees of the entries, and the fault map. And the functions of the program, which are
-        compiled when it is first called.
+        program sees of the entries, and the fault map. And the functions that the program defines,
+        which are compiled when it is first called.
     """
     functions: dict[str, Any] = compiled_functions(program)
-    allocate, write = functions["allocate"], functions["write"]
-    read, release = functions["read"], functions["release"]
+    allocate, write, read, release = (cast(Any, functions.get(name)) for name in FUNCTIONS)
+    # Numba compiles no branch whose condition is known to be false.
+    at_allocation, at_read, at_release = (
+        function is not None for function in (allocate, read, release)
+    )
+    may_swap = at_allocation or at_release
 
-    @machine_code
+    @inlined
     def value_of(told: Any, home: Any, number: Any, when: Any, mask: Any) -> Any:
         window = told.window[number]
         return Value(
@@ -234,7 +240,7 @@ def machine_of(program: PlacementProgram) -> tuple[Callable[..., None], dict[str
             told.words[told.value[number]],
         )
 
-    @machine_code
+    @inlined
     def put(told: Any, slice_: Any, kept: Any, seen: Any, number: Any, arrivals: Any) -> None:
         row, when, counters = told.row[number], told.cycle[number], slice_.counters
         earlier = slice_.home[row]
@@ -262,24 +268,27 @@ def machine_of(program: PlacementProgram) -> tuple[Callable[..., None], dict[str
         _count_redirection(slice_, place // PLACES)
         counters[WAKEUPS] += told.wakes[number]
 
-    @machine_code
+    @inlined
     def turn(
         told: Any, slice_: Any, kept: Any, seen: Any, window: int, opens: bool, arrivals: Any
     ) -> None:
         base, size = told.base[window], told.size[window]
         when = told.alloc[window] if opens else told.release[window]
         subject = Window(when, window, told.slot[window], base, size)
+        answer = np.int64(NO_SWAP)
         if opens:
-            answer = np.int64(allocate(kept, seen, subject))
+            if at_allocation:
+                answer = np.int64(allocate(kept, seen, subject))
         else:
-            answer = np.int64(release(kept, seen, subject))
+            if at_release:
+                answer = np.int64(release(kept, seen, subject))
             for row in range(base, base + size):
                 _vacate(slice_, row, seen.all_blocks)
                 slice_.home[row] = NOWHERE
-        if answer != NO_SWAP:
+        if may_swap and answer != NO_SWAP:
             _swap(slice_, arrivals, told, answer, when, base, seen.all_blocks)
 
-    @machine_code
+    @outermost
     def run_pass(
         told: Any, slice_: Any, kept: Any, seen: Any, fault_map: NDArray[np.uint8], arrivals: Any
     ) -> None:
@@ -289,8 +298,9 @@ def machine_of(program: PlacementProgram) -> tuple[Callable[..., None], dict[str
             if kind == WRITE:
                 put(told, slice_, kept, seen, which, arrivals)
             elif kind == READ:
-                home, when = slice_.home[told.row[which]], told.when[event]
-                read(kept, seen, value_of(told, home, which, when, 0))
+                if at_read:
+                    home, when = slice_.home[told.row[which]], told.when[event]
+                    read(kept, seen, value_of(told, home, which, when, 0))
             else:
                 turn(told, slice_, kept, seen, which, kind == ALLOC, arrivals)
             if slice_.breach[0] != FINE:
