@@ -1,13 +1,14 @@
 """Processor time of a sweep beside its kernels: what no engine, however fast, takes away.
 
-    python scripts/benchmarks/host_share.py [--instances 10000] [--batch 1024] [--json]
+    python scripts/benchmarks/host_share.py [--instances 10000] [--batch 1024] [--cores N] [--json]
 
 The default sweep is computed and written with an engine whose kernels take no time: the time of
 what stands in for them is taken out. Their answers are plausible: fault-free slices are stressed as
 under each technique, redirected slices live on, and half of them end by faults before the horizon.
 
 Prints milliseconds of processor time for each instance, all eight cases and files included, and the
-processor time of a start of the Numba engine until its first batch.
+processor time of a start of the Numba engine until its first batch. `--cores 16` cuts batches and
+starts threads as on a machine of 16 cores, and so shows what more of them cost.
 """
 
 import argparse
@@ -37,6 +38,7 @@ from mcage.lifetime.fault_free import FaultFreeEvents, FaultFreeReplays
 from mcage.replays.outcome import Counters
 from mcage.replays.prepare import prepare
 from mcage.spec import SweepSpec
+from mcage.sweep import plan
 from mcage.sweep.study import Sweep
 
 ENOUGH_ENTRIES = 70
@@ -263,6 +265,7 @@ def main():
     parser.add_argument(
         "--batch", type=int, default=1024, help="instances of a batch at most (1024)"
     )
+    parser.add_argument("--cores", type=int, help="number of cores to count on (those there are)")
     parser.add_argument(
         "--tracked-on-host",
         action="store_true",
@@ -271,6 +274,8 @@ def main():
     parser.add_argument("--no-start", action="store_true", help="do not measure a start")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
+    if given.cores:
+        plan.usable_cores = lambda: given.cores
     engine = StubEngine(given.batch, given.tracked_on_host)
     seconds, ended = host_seconds(engine, given.instances)
     figures = {"ms_per_instance": 1e3 * seconds / given.instances}
