@@ -16,6 +16,7 @@ import mcage
 
 DOCS = ROOT / "docs"
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
+BUILDER = ROOT / "tests" / "support" / "site_builder.py"
 FETCHED = {"src", "srcset", "poster", "data", "action"}
 """Attributes whose addresses a browser fetches by itself; of links, only those of these kinds."""
 FETCHED_LINKS = {"stylesheet", "icon", "preload", "prefetch", "preconnect", "manifest"}
@@ -62,7 +63,7 @@ def dead_links(pages, site):
 def site(tmp_path_factory):
     """The site, built in a process of its own; the tutorials run in its course."""
     folder = tmp_path_factory.mktemp("site")
-    line = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q"]
+    line = [sys.executable, BUILDER, "-W", "--keep-going", "-n", "-q"]
     done = subprocess.run(
         [*line, "-d", str(folder / "read"), str(DOCS), str(folder / "html")],
         capture_output=True,
