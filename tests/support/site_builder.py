@@ -1,7 +1,7 @@
 """Builds the site with kernels that are forked, so that none of its notebooks waits for imports.
 
-A program: ``site_builder.py ARGUMENTS`` is ``python -m sphinx ARGUMENTS``. Beside it runs a nursery,
-a process that has imported what notebooks import and has swept once; each kernel is its child.
+A program: ``site_builder.py ARGUMENTS`` is ``python -m sphinx ARGUMENTS``. Beside it runs a process
+that has imported what notebooks import and has swept once: a nursery, whose children kernels are.
 """
 
 import gc
