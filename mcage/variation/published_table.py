@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from mcage.errors import UserError
 from mcage.geometry import GCN
 from mcage.random import variation_stream
-from mcage.variation.fault_map import class_shares, faulty_bits
+from mcage.variation.fault_maps import class_shares, faulty_bits
 from mcage.variation.scenarios import CLASSES, Scenario
 from mcage.variation.vmin_tail import TailCells, sample_tail
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import betainc, log_ndtr, ndtr, ndtri, ndtri_exp
 
 from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
-from mcage.variation.fault_map import REPAIRED_BITS
+from mcage.variation.fault_maps import REPAIRED_BITS
 
 FAULTY_BITS = REPAIRED_BITS + 1
 """Cells above the level that make an entry faulty: 2."""

@@ -38,7 +38,7 @@ class FaultModel:
         table; only the Vdd of the table, and faults never grow. ``table-exact``: the same with
         exactly the fractions of the table in each map.
     spread_blocks : bool
-        Whether fault maps follow the conservative rule of `mcage.variation.fault_map`.
+        Whether fault maps follow the conservative rule of `mcage.variation.fault_maps`.
     slices_per_chip : int
         Slices with successive ids that share a die; see `mcage.variation.die_of`.
     tolerance : float
