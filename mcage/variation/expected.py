@@ -39,12 +39,16 @@ def expected_classes(scenario: Scenario, vdd_volts: float) -> NDArray[np.float64
     """
     if scenario.arrays:
         return _in_arrays(scenario, vdd_volts)
-    z = (vdd_volts - scenario.mu_volts - _shared_parts(scenario)) / scenario.sigma_random_volts
-    good, bad = ndtr(z), ndtr(-z)
-    segments = [
-        _binomial(scenario.segment_bits, bad[:, column], good[:, column])
-        for column in range(scenario.node_columns)
-    ]
+    parts = _shared_parts(
+        scenario.node_columns,
+        scenario.phi,
+        scenario.sigma_systematic_volts,
+        scenario.sigma_die_volts,
+    )
+    segments = (
+        _binomial(scenario.segment_bits, ndtr(-z), ndtr(z))
+        for z in (vdd_volts - scenario.mu_volts - parts) / scenario.sigma_random_volts
+    )
     return _classes(np.mean(reduce(_sum_of, segments), axis=1))
 
 
@@ -75,8 +79,12 @@ def _binomial(
     bits: int, bad: NDArray[np.float64], good: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Probabilities of 0, 1, 2, 3 faulty ones of so many bits: float64[4, ...]."""
-    last = len(CLASSES) - 1
-    return np.array([math.comb(bits, i) * bad**i * good ** (bits - i) for i in range(last)])
+    shares = np.empty((len(CLASSES) - 1, *bad.shape))
+    for i, share in enumerate(shares):
+        share[...] = good ** (bits - i)
+        if i:
+            share *= math.comb(bits, i) * bad**i
+    return shares
 
 
 def _sum_of(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -96,20 +104,25 @@ def _classes(shares: NDArray[np.float64]) -> NDArray[np.float64]:
     return classes
 
 
-def _shared_parts(scenario: Scenario) -> NDArray[np.float64]:
-    """Die part plus systematic part of one entry, in volts, float64[points, columns].
+@lru_cache(maxsize=4)
+def _shared_parts(
+    columns: int, phi: float, sigma_systematic_volts: float, sigma_die_volts: float
+) -> NDArray[np.float64]:
+    """Die part plus systematic part of one entry, in volts, float64[columns, points], read-only.
 
     Both are normal, and so is their sum: the die part adds its variance to every covariance. A
     quadrature rule, not a sample: the best-spread dimensions of the lattice are given to the
-    largest principal components.
+    largest principal components. Kept, because they are the same at all voltages.
     """
-    x = (np.arange(scenario.node_columns) + 0.5) / scenario.node_columns
-    correlation = spherical_correlation(abs(x[:, None] - x), scenario.phi)
-    covariance = scenario.sigma_systematic_volts**2 * correlation + scenario.sigma_die_volts**2
+    x = (np.arange(columns) + 0.5) / columns
+    correlation = spherical_correlation(abs(x[:, None] - x), phi)
+    covariance = sigma_systematic_volts**2 * correlation + sigma_die_volts**2
     variances, components = np.linalg.eigh(covariance)
-    parts: NDArray[np.float64] = (
-        _normal_lattice(scenario.node_columns) * np.sqrt(variances[::-1].clip(min=0))
-    ) @ components[:, ::-1].T
+    of_points = (_normal_lattice(columns) * np.sqrt(variances[::-1].clip(min=0))) @ (
+        components[:, ::-1].T
+    )
+    parts: NDArray[np.float64] = np.ascontiguousarray(of_points.T)
+    parts.setflags(write=False)
     return parts
 
 
