@@ -49,6 +49,9 @@ NOTHING_COMPILED = (
 MUCH_MEMORY_BYTES = 1 << 28
 """What a worker may take more before it looks for memory to give back."""
 
+OBJECTS_BEFORE_GARBAGE = (20_000, 20, 50)
+"""When Python looks for garbage itself: seldom, since tests leave little, and looking is slow."""
+
 KEPT_FOR_ALL_SUITES = ("compile_engine", "host_gpu.compiler")
 """Modules whose caches are small, and needed to the end."""
 
@@ -127,6 +130,7 @@ def pytest_collection():
     finally:
         sys.path[:] = places
         gc.freeze()
+        gc.set_threshold(*OBJECTS_BEFORE_GARBAGE)
         gc.enable()
 
 
