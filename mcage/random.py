@@ -8,6 +8,7 @@ bears its name, and no generator serves two uses.
 import hashlib
 from collections.abc import Iterable, Iterator
 from itertools import repeat
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +31,19 @@ def stream(seed: int, name: str, instance: int) -> np.random.Generator:
     Philox 4x64-10 (Salmon et al., SC 2011). Its 128-bit key is a hash of seed and name, and the
     instance id stands in the top word of its 256-bit counter, so that streams cannot overlap.
     """
-    key = stream_key(seed, name)
-    return np.random.Generator(np.random.Philox(key=key, counter=[0, 0, 0, instance]))
+    key: Any = _Key(stream_key(seed, name))
+    return np.random.Generator(np.random.Philox(key, counter=[0, 0, 0, instance]))
+
+
+class _Key(np.random.bit_generator.ISeedSequence):
+    """A key in the place of a seed: given as a key, a random seed would be made first, and left."""
+
+    def __init__(self, key: NDArray[np.uint64]) -> None:
+        self._key = key
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray[Any]:
+        """The key, for which `Philox` asks as two words of 64 bits."""
+        return self._key
 
 
 def stream_key(seed: int, name: str) -> NDArray[np.uint64]:

@@ -34,6 +34,11 @@ class VminGaussian:
         die = np.full((len(systematic), 1), scenario.sigma_die_volts)
         return np.hstack([systematic, die])
 
+    @cached_property
+    def _of_nodes(self) -> NDArray[np.float64]:
+        """`factor` without the die part, lower triangular where the systematic part is a field."""
+        return np.ascontiguousarray(self.factor[:, :-1])
+
     @property
     def normals(self) -> int:
         """Number of standard normal numbers behind one slice."""
@@ -67,9 +72,16 @@ class VminGaussian:
         float64[I, node_rows, node_columns]
             In volts.
         """
+        from mcage.variation.field_sum import triangular_product  # Numba takes long to import
+
         scenario = self.scenario
         # Not ``@``: BLAS sums in an order that depends on batch and threads.
-        shared: NDArray[np.float64] = np.einsum("ij,nj->ni", self.factor, normals)
+        shared: NDArray[np.float64]
+        if scenario.arrays is None and not scenario.sigma_die_volts:
+            # The same sums, without the half of the terms that are 0.
+            shared = triangular_product(self._of_nodes, normals[:, :-1])
+        else:
+            shared = np.einsum("ij,nj->ni", self.factor, normals)
         shared += scenario.mu_volts
         return shared.reshape(-1, scenario.node_rows, scenario.node_columns)
 
