@@ -5,6 +5,8 @@ import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
+from multiprocessing import forkserver, get_context
+from unittest.mock import patch
 
 import darts
 import pytest
@@ -127,12 +129,25 @@ def deadly(folder, times):
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Dask workers in processes of their own, which may die."""
-    pytest.importorskip("distributed")
+    """Dask workers in processes of their own, which may die.
+
+    About ten are started: they are forked from a process that has imported what they need.
+    """
+    distributed = pytest.importorskip("distributed")
+    import dask
+
     from mcage.campaign.executors.dask import local_cluster
 
-    with local_cluster(2) as executor:
+    get_context("forkserver").set_forkserver_preload(
+        ["distributed.nanny", "distributed.worker", "mcage.campaign.executors.dask"]
+    )
+    with (
+        patch.object(distributed.utils, "_forkserver_preload_set", True),
+        dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}),
+        local_cluster(2) as executor,
+    ):
         yield executor
+    forkserver._forkserver._stop()
 
 
 def test_a_worker_of_dask_cuda_takes_the_first_device_that_it_sees(dask, monkeypatch):
