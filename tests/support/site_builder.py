@@ -14,6 +14,8 @@ import sys
 from pkgutil import resolve_name
 from typing import Any, NoReturn
 
+import mcage
+
 MOST_BYTES = 1 << 20
 """Of a request: a connection file, a folder, and the environment."""
 
@@ -72,6 +74,9 @@ class Kernel:
 
 def main() -> None:
     """Build the site in this process."""
+    gc.disable()  # two fifths of what Sphinx takes, whose trees are many objects that all stay
+    for name in mcage.__all__:
+        getattr(mcage, name)  # imports it, for Sphinx and for kernels
     os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"  # as a kernel would
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     nursery = os.fork()
@@ -96,6 +101,7 @@ def serve(requests: socket.socket) -> NoReturn:
     from killable import small_sweep
 
     small_sweep()
+    gc.enable()
     gc.freeze()  # a collection in a child would copy the pages of all that
     kernels: list[int] = []
     while True:
