@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 from check_synthesis import key_of, numbers_of
+from profile_cases import SMALL_KERNELS, drawn_from, profile_of
 
-from mcage.traces import bundled_trace
 from mcage.traces.profiles.characterizing.characterize import characterize
 from mcage.traces.profiles.characterizing.contents import bits_of
 from mcage.traces.profiles.characterizing.steps import MOST_STEPS, step_of_writes, steps_of
 from mcage.traces.profiles.profile import PATTERNS, REGULAR
 from mcage.traces.profiles.synthesizing.lanes import linked_lanes
-from mcage.traces.profiles.synthesizing.synthesize import synthesize
 
 BOUNDS = {
     "cycles": 0.02,
@@ -39,11 +38,10 @@ BOUNDS = {
 """Largest difference of a share; of another number, relative to it; of levels, to their mean."""
 
 
-@pytest.fixture(scope="module", params=["MatrixTranspose", "Reduction", "ScanLargeArrays"])
+@pytest.fixture(scope="module", params=SMALL_KERNELS)
 def profiles(request):
     """Profiles of a recorded trace, and of one drawn from it."""
-    recorded = characterize(bundled_trace(request.param))
-    return recorded, characterize(synthesize(recorded, seed=5))
+    return profile_of(request.param), characterize(drawn_from(request.param))
 
 
 def test_statistics_agree(profiles):

@@ -6,19 +6,18 @@ import json
 
 import numpy as np
 import pytest
+from profile_cases import SEED, SMALL_KERNELS, drawn_from, profile_of
 from small_traces import small_trace
 from tables import each
 
 from mcage.errors import UserError
 from mcage.geometry import NVIDIA
-from mcage.traces import KERNELS, bundled_trace, open_trace, validate_trace
+from mcage.traces import KERNELS, open_trace, validate_trace
 from mcage.traces.library import PROFILES, open_profile, path_of_bundled
 from mcage.traces.profiles.characterizing.characterize import characterize
 from mcage.traces.profiles.levels import drawn, levels_of, spread
 from mcage.traces.profiles.profile import parse_profile, profile_text
 from mcage.traces.profiles.synthesizing.synthesize import synthesize
-
-SMALL = ("MatrixTranspose", "Reduction", "ScanLargeArrays")
 
 
 def test_levels_keep_the_mean():
@@ -29,18 +28,16 @@ def test_levels_keep_the_mean():
     np.testing.assert_allclose(np.sort(draws).reshape(16, 10).mean(axis=1), levels, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", SMALL_KERNELS)
 def test_equal_seeds_give_equal_valid_traces(name):
-    profile = characterize(bundled_trace(name))
+    profile, drawn = profile_of(name), drawn_from(name)
     read_again = parse_profile(profile_text(profile).encode(), "text")
-    traces = [
-        synthesize(each, seed) for each, seed in ((profile, 3), (read_again, 3), (profile, 4))
-    ]
-    for trace in traces:
+    other = synthesize(profile, SEED + 1)
+    for trace in (drawn, other):
         validate_trace(trace)
-    digests = [trace.digest() for trace in traces]
+    digests = [trace.digest() for trace in (drawn, synthesize(read_again, SEED), other)]
     assert digests[0] == digests[1] != digests[2]
-    assert traces[0].caveat == f"synthesized from {name}"
+    assert drawn.caveat == f"synthesized from {name}"
 
 
 @pytest.mark.parametrize("name", ["MatrixTranspose-32", "Reduct-32", "ScanLargeArrays-32"])
@@ -60,7 +57,7 @@ def test_all_profiles_are_bundled():
 
 
 def test_more_windows_and_longer_passes():
-    profile = characterize(bundled_trace("Reduction"))
+    profile = profile_of("Reduction")
     windows = profile.statistics["windows"]["count"]
     assert synthesize(profile, windows=3 * windows).windows == 3 * windows
     assert synthesize(profile, cycles=1_000_000).cycles == pytest.approx(1_000_000, rel=0.1)
@@ -72,16 +69,16 @@ def test_a_small_trace():
 
 
 def test_approximate_traces_stay_approximate():
-    trace = bundled_trace("Reduction")
+    trace = small_trace()
     inferred = dataclasses.replace(trace, source={"approximate": {"time": "no cycles"}})
     assert synthesize(characterize(inferred)).caveat == (
-        "approximate in time; synthesized from Reduction"
+        f"approximate in time; synthesized from {trace.name}"
     )
 
 
 @functools.cache
 def text_of_reduction():
-    return profile_text(characterize(bundled_trace("Reduction")))
+    return profile_text(profile_of("Reduction"))
 
 
 @each(
