@@ -6,7 +6,7 @@ powered meanwhile, and the bit that the last occupant which overwrote the cell h
 that are overwritten and powered by the same writes form a class and have these sums in common.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,11 @@ from mcage.replays.stored_values import CODE_MASK, REGIONS, StoredValues, cell_m
 _ALL_REGIONS = (1 << REGIONS) - 1
 _RECORD_BITS = COMPONENT_BITS + int(CODE_MASK).bit_count()
 _ALL_CELLS = np.uint32(0xFFFF_FFFF)
+_MANY_CONTENTS = 256
+"""Contents of which bytes are looked at instead of bits."""
+
+_CellsAtOne = Callable[[NDArray[Any], NDArray[np.int64]], NDArray[np.int64]]
+"""From the cycles of each content, and cells, the cycles at '1' of these cells."""
 
 
 @dataclass(frozen=True)
@@ -93,14 +98,15 @@ def make_imprints(
         regions = np.where(is_record, 1 << blocks, stored_values.regions[:, None])
         region_masks = stored_values.region_masks
     columns = _bits(np.concatenate([*masks, region_masks])).astype(bool)
-    classes, class_of_cell = np.unique(columns, axis=1, return_inverse=True)
+    representative, class_of_cell = kinds_of_columns(columns)
+    classes = columns[:, representative]
     sets = np.arange(1 << REGIONS)[:, None] >> np.arange(REGIONS) & 1 == 1
     return Imprints(
         contents=contents,
         image=image,
         mask=np.where(is_record, len(stored_values.masks) + blocks, stored_values.mask[:, None]),
         regions=regions,
-        class_of_cell=class_of_cell.reshape(-1),
+        class_of_cell=class_of_cell,
         overwrites=classes[:-REGIONS],
         powers=(sets[:, :, None] & classes[-REGIONS:]).any(axis=1),
     )
@@ -142,6 +148,7 @@ def cell_times(
     regions = imprints.regions[occupants.write, occupants.block]
     first = np.searchsorted(occupants.orbit, occupants.orbit, side="left")
     final = np.searchsorted(occupants.orbit, occupants.orbit, side="right") - 1
+    at_one = _cells_at_one(imprints.contents[stored_values])
     for class_, cells in _classes_met(imprints, mask, regions):
         last = _last_overwrite(imprints.overwrites[mask, class_], first, final)
         on = imprints.powers[regions, class_] & (last >= 0)
@@ -149,7 +156,7 @@ def cell_times(
             image[last[on]], weights=occupants.cycles[on], minlength=len(stored_values)
         )
         powered[cells] = occupants.cycles[on].sum()
-        ones[cells] = _one_cycles(imprints.contents[stored_values], cycles, cells)
+        ones[cells] = at_one(cycles, cells)
     return ones, powered
 
 
@@ -164,13 +171,28 @@ def _classes_met(
     """
     overwrites = imprints.overwrites[np.unique(mask)]
     powers = imprints.powers[np.unique(regions)]
-    _, representative, met = np.unique(
-        np.concatenate([overwrites, powers]), axis=1, return_index=True, return_inverse=True
-    )
-    met_of_cell = met.reshape(-1)[imprints.class_of_cell]
+    representative, met = kinds_of_columns(np.concatenate([overwrites, powers]))
+    met_of_cell = met[imprints.class_of_cell]
     for number, class_ in enumerate(representative.tolist()):
         if overwrites[:, class_].any() and powers[:, class_].any():
             yield class_, np.flatnonzero(met_of_cell == number)
+
+
+def kinds_of_columns(columns: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Kinds of columns, bool[rows, n]: the first column of each kind, and the kind of each column.
+
+    64 rows at a time are the bits of a number. To compare columns as such takes ten times as long.
+    """
+    packed = np.packbits(columns, axis=0)
+    words = np.zeros((packed.shape[1], -(-len(packed) // 8) * 8), dtype=np.uint8)
+    words[:, : len(packed)] = packed.T
+    kind = np.zeros(len(words), dtype=np.int64)
+    for word in words.view(np.uint64).T:
+        distinct, of_word = np.unique(word, return_inverse=True)
+        _, first, kind = np.unique(
+            kind * len(distinct) + of_word, return_index=True, return_inverse=True
+        )
+    return first, kind
 
 
 def _last_overwrite(
@@ -185,17 +207,22 @@ def _last_overwrite(
     return np.where(last >= first, last, -1)
 
 
-def _one_cycles(
-    contents: NDArray[np.uint32], cycles: NDArray[Any], cells: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Cycles at '1' of cells that hold each of the contents for so many cycles.
+def _cells_at_one(contents: NDArray[np.uint32]) -> _CellsAtOne:
+    """Sums of cycles at '1' for entries that show some contents.
 
-    Of many contents, cycles are summed by byte value first: a byte has 256 values. A replay lasts
-    far less than 2**53 cycles, so that sums in float64 are exact.
+    A replay lasts far less than 2**53 cycles, so that sums in float64 are exact.
     """
-    if len(contents) < 256:
-        return np.asarray((cycles @ _bits(contents).astype(np.float64))[cells].astype(np.int64))
-    by_byte, byte_of_cell = _bytes(contents), cells // 8
+    if len(contents) >= _MANY_CONTENTS:
+        return lambda cycles, cells: _by_bytes(_bytes(contents), cycles, cells)
+    bits = _bits(contents).astype(np.float64)
+    return lambda cycles, cells: np.asarray((cycles @ bits)[cells].astype(np.int64))
+
+
+def _by_bytes(
+    by_byte: NDArray[np.uint8], cycles: NDArray[Any], cells: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Cycles at '1' of cells: cycles are summed by byte value first, of which there are 256."""
+    byte_of_cell = cells // 8
     needed, position = np.unique(byte_of_cell, return_inverse=True)
     of_value = np.stack(
         [np.bincount(by_byte[:, byte], weights=cycles, minlength=256) for byte in needed]
