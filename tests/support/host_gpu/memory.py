@@ -92,7 +92,7 @@ class Memory:
         start = end - -(-size_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
         mapping = _map(end + _FORBIDDEN_BYTES)
         whole = np.frombuffer(mapping, dtype=np.uint8)
-        whole[_FORBIDDEN_BYTES:end] = _MARK
+        whole[_FORBIDDEN_BYTES:start] = whole[start + size_bytes : end] = _MARK
         whole[start : start + size_bytes] = self._random.choice(POISON)
         address = whole.ctypes.data
         _forbid(address, _FORBIDDEN_BYTES)
