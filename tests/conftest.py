@@ -8,6 +8,9 @@ import shutil
 import sys
 from pathlib import Path
 
+# Workers have a core each: a second thread of NumPy's linear algebra waits for work, which counts.
+os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
+
 import fake_campaign
 import pytest
 import typer.main
