@@ -15,6 +15,7 @@ from sweep_cases import small_spec
 
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import shard_folder
+from mcage.campaign.shards import NAME
 from mcage.campaign.study import Study
 
 KILLS = 44
@@ -201,33 +202,42 @@ def test_a_library_gets_its_exception_at_once(tmp_path):
 # ---- the command itself ----------------------------------------------------------------------
 
 
-def test_kills_of_real_sweeps(commands, tmp_path):
-    """`mcage sweep` over three short kernels, killed while it starts, prepares and computes."""
-    spec = small_spec(instances=12, techniques=["baseline", "rrcd"])
-    (tmp_path / "spec.toml").write_text(spec.to_toml())
-    line = ("sweep", tmp_path / "spec.toml", "--engine", "numba", "--shard-size", "2", "--out")
+class RealSweep:
+    """`mcage sweep` over three short kernels, as a child that knows its machine code."""
 
-    def sweep(out):
-        return commands.start(command, tmp_path, *line, out)
+    def __init__(self, commands, folder):
+        self._commands, self._spec = commands, folder / "spec.toml"
+        spec = small_spec(instances=12, techniques=["baseline", "rrcd"])
+        self._spec.write_text(spec.to_toml())
+        begin = time.monotonic()
+        untouched = self.start(folder / "untouched.h5", 2)
+        assert "untouched.h5" in untouched.words.read()
+        assert untouched.wait() == 0
+        self.usual_seconds = time.monotonic() - begin
+        self.whole = (folder / "untouched.h5").read_bytes()
 
-    begin = time.monotonic()
-    untouched = sweep(tmp_path / "untouched.h5")
-    assert "untouched.h5" in untouched.words.read()
-    assert untouched.wait() == 0
-    usual_seconds = time.monotonic() - begin
-    whole = (tmp_path / "untouched.h5").read_bytes()
+    def start(self, out, shard_size):
+        line = ("sweep", self._spec, "--engine", "numba", "--shard-size", shard_size, "--out", out)
+        return self._commands.start(command, out.parent, *line)
 
+
+@pytest.fixture(scope="module")
+def real_sweep(commands, tmp_path_factory):
+    return RealSweep(commands, tmp_path_factory.mktemp("sweep"))
+
+
+def test_kills_of_real_sweeps(real_sweep, tmp_path):
+    """Killed while they start, prepare and compute."""
     moments = random.Random(12)
-    out = tmp_path / "killed" / "r.h5"
-    out.parent.mkdir()
+    out = tmp_path / "r.h5"
     kinds = list(CODES)
     for number in range(KILLS_OF_REAL_SWEEPS):
         kind = kinds[number % len(kinds)]
-        process = sweep(out)
+        process = real_sweep.start(out, 2)
         folder, until = shard_folder(out), time.monotonic() + SECONDS_TO_BEGIN
         while not folder.exists() and not out.exists() and time.monotonic() < until:
             time.sleep(0.01)
-        time.sleep(moments.uniform(0, usual_seconds / 3))
+        time.sleep(moments.uniform(0, real_sweep.usual_seconds / 3))
         begin = time.monotonic()
         for number in SIGNALS[kind]:
             os.kill(process.pid, number)  # ended or not, it has not been waited for
@@ -239,12 +249,36 @@ def test_kills_of_real_sweeps(commands, tmp_path):
         assert "Traceback" not in words
         if status and kind != "KILL":
             assert "stopping" in words
-        assert not out.exists() or out.read_bytes() == whole
-    last = sweep(out)
+        assert not out.exists() or out.read_bytes() == real_sweep.whole
+    last = real_sweep.start(out, 2)
     words = last.words.read()
     assert last.wait() == 0, words
-    assert out.read_bytes() == whole
-    assert list(out.parent.iterdir()) == [out]
+    assert out.read_bytes() == real_sweep.whole
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_killed_among_its_shards_and_continued(real_sweep, tmp_path):
+    """Kill -9 once shards are there, then let another run finish.
+
+    What is whole on a bench is kept as well as what has been taken from it.
+    """
+    out = tmp_path / "r.h5"
+    process = real_sweep.start(out, 1)
+    until = time.monotonic() + SECONDS_TO_BEGIN
+    while not list(shard_folder(out).glob("*.h5")) and time.monotonic() < until:
+        time.sleep(0.002)
+    time.sleep(random.Random(7).uniform(0, real_sweep.usual_seconds / 20))
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    kept = [path for path in shard_folder(out).rglob("*.h5") if NAME.fullmatch(path.name)]
+    assert not out.exists()
+    assert 0 < len(kept) < 12
+    continued = real_sweep.start(out, 4)
+    words = continued.words.read()
+    assert continued.wait() == 0, words
+    assert f"continuing: {len(kept)} of 12 instances" in words
+    assert out.read_bytes() == real_sweep.whole
+    assert list(tmp_path.iterdir()) == [out]
 
 
 def wait_for_handlers(pid):

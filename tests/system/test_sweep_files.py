@@ -1,18 +1,16 @@
-"""The files of real sweeps: the same to the last byte however they came about."""
+"""The files of real sweeps: the same to the last byte however they came about.
+
+Sweeps that are killed and continued: `test_kills.py`.
+"""
 
 import os
-import random
 import re
-import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from sweep_cases import SMALL_KERNELS, file_content, small_spec
 
-from mcage.campaign.shard_folder import shard_folder
-from mcage.campaign.shards import NAME
 from mcage.results.reader import read_header
 from mcage.sweep.run import run_sweep
 from mcage.sweep.study import Sweep
@@ -35,12 +33,6 @@ def command(out, instances=12, shard_size=1, before=""):
     words = ["--instances", str(instances), "--shard-size", str(shard_size), "--out", str(out)]
     program = f"{before}from mcage.cli.main import main; main()"
     return [sys.executable, "-c", program, "sweep", *OPTIONS, *words]
-
-
-def start(out, **options):
-    """Start it, with what it prints in pipes."""
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command(out, **options), stderr=pipe, stdout=pipe)
 
 
 @pytest.fixture(scope="module")
@@ -102,30 +94,6 @@ def test_the_file_names_its_sweep(whole):
 def test_one_instance(tmp_path):
     out = run_sweep(small_spec(instances=1, techniques=["rrcd"]), tmp_path / "r.h5")
     assert read_header(out).instances == 1
-
-
-def test_killed_at_any_moment_and_continued(whole, tmp_path):
-    """Kill -9 once shards are there, in its middle, then let another run finish.
-
-    What is whole on a bench is kept as well as what has been taken from it.
-    """
-    out = tmp_path / "killed.h5"
-    moments = random.Random(7)
-    process = start(out)
-    while process.poll() is None and not list(shard_folder(out).glob("*.h5")):
-        time.sleep(0.002)
-    time.sleep(moments.uniform(0, 0.2))
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL, process.stderr.read()
-    kept = [path for path in shard_folder(out).rglob("*.h5") if NAME.fullmatch(path.name)]
-    assert not out.exists()
-    assert 0 < len(kept) < 12
-    continued = start(out, shard_size=4)
-    _, messages = continued.communicate()
-    assert continued.returncode == 0, messages
-    assert f"continuing: {len(kept)} of 12 instances" in messages.decode()
-    assert out.read_bytes() == whole.read_bytes()
-    assert list(tmp_path.iterdir()) == [out]
 
 
 def peak_megabytes(out, instances):
