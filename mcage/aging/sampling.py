@@ -11,7 +11,7 @@ from mcage.aging.draws import Columns, ConstantDraws
 from mcage.aging.nbti import NbtiModel, Transistors
 from mcage.distributions import Distribution
 from mcage.errors import UserError
-from mcage.random import stream
+from mcage.random import streams_of
 
 ONE, ZERO = Distribution("constant", (1.0,)), Distribution("constant", (0.0,))
 
@@ -337,8 +337,8 @@ def _uniform(
     """A uniform number for each instance, float64[n], or for each of its epochs."""
     shape = () if epochs is None else (epochs,)
     ranks = np.empty((len(instances), *shape))
-    for number, instance in enumerate(instances.tolist()):
-        ranks[number] = stream(seed, name, instance).random(shape)
+    for number, generator in enumerate(streams_of(seed, name, instances.tolist())):
+        ranks[number] = generator.random(shape)
     return ranks
 
 

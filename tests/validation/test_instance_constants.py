@@ -26,6 +26,7 @@ from mcage.aging.sampling import OF_SLICES, InstanceConstants, InstanceDistribut
 from mcage.distributions import Distribution
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
+from mcage.random import stream
 
 ZERO = np.zeros(64, dtype=np.uint32)
 NOMINAL = environment("nominal", 0.419)
@@ -260,6 +261,17 @@ def test_draws_are_recorded_and_follow_their_distributions(arrays):
         assert np.mean(np.abs(ranks - expected)) < 0.02 * (high - low), name
     columns = np.array([getattr(drawn, name) for name in OF_SLICES])
     assert np.abs(np.corrcoef(columns) - np.eye(4)).max() < 0.06, "draws that go together"
+
+
+def test_an_instance_draws_the_first_numbers_of_its_own_streams():
+    """As it always has: other numbers would be another sweep of the same spec and seed."""
+    distributions = small_sweep(**DISTRIBUTIONS).plan.distributions
+    drawn = distributions.draw(5, np.array([12, 3]), 4)
+    for name, distribution in distributions.of_slices.items():
+        expected = [
+            distribution.at(stream(5, f"instance.{name}", number).random()) for number in (12, 3)
+        ]
+        assert getattr(drawn, name).tolist() == expected, name
 
 
 def test_batches_and_shards_do_not_matter(arrays, monkeypatch):
