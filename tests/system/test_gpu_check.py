@@ -102,6 +102,9 @@ def card(monkeypatch):
     monkeypatch.setattr(gpu_check, "REPETITIONS", 1)
     monkeypatch.setattr(gpu_check, "HOST_THREADS", 1)
     monkeypatch.setattr(gpu_ceilings, "_COPY_BYTES", 1 << 16)
+    # The first program of each source: that all of them compile is tested with NVRTC.
+    programs = dict(reversed([*gpu_ceilings.compilations()]))
+    monkeypatch.setattr(gpu_ceilings, "compilations", programs.items)
     monkeypatch.setattr(
         gpu_check, "ProcessPoolExecutor", lambda workers, mp_context: ThreadPoolExecutor(1)
     )
