@@ -105,6 +105,18 @@ def in_a_fork(path):
     return None if status else json.loads(said)
 
 
+@pytest.fixture(autouse=True)
+def forked(monkeypatch):
+    """Damage is looked at in a fork: a process of its own begins with its imports each time."""
+    monkeypatch.setattr(salvage_module, "look_at_damage", in_a_fork)
+
+
+@pytest.fixture
+def in_a_process(forked, monkeypatch):
+    """Damage is looked at as users have it, in a process of its own."""
+    monkeypatch.setattr(salvage_module, "look_at_damage", damage_module.look_at_damage)
+
+
 def test_a_whole_file(out):
     run = verify(out)
     assert run.exit_code == 0
@@ -113,7 +125,7 @@ def test_a_whole_file(out):
     assert list(out.parent.iterdir()) == [out]
 
 
-def test_a_damaged_chunk_costs_its_instances(out, whole):
+def test_a_damaged_chunk_costs_its_instances(out, whole, in_a_process):
     number, place, size = chunks_of(out, "spill_rate")[3]
     spoil(out, place + size // 2)
     run = verify(out)
@@ -138,7 +150,7 @@ def test_a_damaged_chunk_costs_its_instances(out, whole):
     assert out.read_bytes() == whole.read_bytes()
 
 
-def test_a_truncated_file_keeps_its_first_chunks(out, whole):
+def test_a_truncated_file_keeps_its_first_chunks(out, whole, in_a_process):
     """All but instances lies at the beginning, the sums included."""
     places = {
         place + size
@@ -158,9 +170,8 @@ def test_a_truncated_file_keeps_its_first_chunks(out, whole):
     assert out.read_bytes() == whole.read_bytes()
 
 
-def test_whatever_is_damaged(whole, tmp_path, monkeypatch):
+def test_whatever_is_damaged(whole, tmp_path):
     """Bits, bytes and sectors anywhere: what is kept is right, and the end is the same file."""
-    monkeypatch.setattr(salvage_module, "look_at_damage", in_a_fork)
     moments = random.Random(2)
     good = whole.read_bytes()
     expected = fake_campaign.compute(0, 20)
@@ -294,7 +305,7 @@ def test_folders_and_shards(out, tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"my notes", b"\x89HDF\r\n\x1a\n" + bytes(400)])
-def test_what_is_no_results_file(content, tmp_path):
+def test_what_is_no_results_file(content, tmp_path, in_a_process):
     path = tmp_path / "r.h5"
     path.write_bytes(content)
     run = verify(path, "--salvage")
