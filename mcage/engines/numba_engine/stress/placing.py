@@ -53,17 +53,37 @@ def count(
     `homes` are those of the last instance then.
     """
     entries, passes = residencies.slice_.entries, len(residencies.selector_starts)
-    nobody = np.zeros(0, np.int64)
+    nobody, narrow = np.zeros(0, np.int64), _without_durations(residencies)
     place_and_bound(
-        residencies,
+        narrow,
         owners_of(residencies),
         Batch(kernel, 1.0, nobody, fault_maps),
         new_epoch_log(entries * passes, 0, 0, np.empty(0, np.uint32)),
         new_cells(entries, 0),
         PlacementWorkspace(homes, nobody, counters, homes.home[None, :0], np.zeros(0, np.bool_)),
-        new_views(entries, passes, residencies.at_most),
+        new_views(entries, passes, narrow.at_most),
         False,
     )
+
+
+def _without_durations(residencies: Residencies) -> Residencies:
+    """Residencies of long traces as those of short ones, for which the selectors are compiled.
+
+    Where registers live depends on no duration, of which traces beyond 32 bits have wider ones.
+    """
+    writes, at_most = residencies.writes, residencies.at_most
+    if at_most.dtype == np.uint32:
+        return residencies
+    return residencies._replace(
+        writes=writes._replace(duration=_none_of(writes.duration)), at_most=_none_of(at_most)
+    )
+
+
+def _none_of(array: NDArray[np.integer]) -> NDArray[np.unsignedinteger]:
+    """An empty array of 32-bit numbers that is written to where the array is."""
+    empty = array[:0].astype(np.uint32)
+    empty.flags.writeable = array.flags.writeable
+    return empty
 
 
 @compiled
