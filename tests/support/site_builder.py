@@ -11,10 +11,14 @@ import select
 import signal
 import socket
 import sys
+import tempfile
+from io import BytesIO
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NoReturn
 
 import mcage
+from mcage.files import foreign_hdf5
 
 MOST_BYTES = 1 << 20
 """Of a request: a connection file, a folder, and the environment."""
@@ -98,9 +102,7 @@ def serve(requests: socket.socket) -> NoReturn:
     """Fork kernels until the other end is closed."""
     for name in IMPORTED:
         resolve_name(name)
-    from killable import small_sweep
-
-    small_sweep()
+    _use_as_notebooks_do()
     gc.enable()
     gc.freeze()  # a collection in a child would copy the pages of all that
     kernels: list[int] = []
@@ -120,6 +122,24 @@ def serve(requests: socket.socket) -> NoReturn:
         os.killpg(kernel, signal.SIGKILL)
         os.waitpid(kernel, 0)
     os._exit(0)
+
+
+def _use_as_notebooks_do() -> None:
+    """Sweep, look at the results and draw: what that loads and finds out, no kernel does again."""
+    from matplotlib.figure import Figure
+    from sweep_cases import small_spec
+
+    spec = small_spec(instances=2, techniques=["baseline", "rrcd"])
+    with tempfile.TemporaryDirectory() as folder:
+        results = mcage.open_results(mcage.run_sweep(spec, Path(folder, "r.h5"))).load()
+    results._repr_html_()
+    results.mcage.summary()
+    figure = Figure()
+    axes = figure.subplots()
+    axes.plot([0, 1], label="drawn")
+    axes.legend()
+    figure.savefig(BytesIO(), bbox_inches="tight")
+    foreign_hdf5._Process.running().end()  # it has read the file; kernels start their own
 
 
 def be_kernel(words: list[str], folder: str, environment: dict[str, str]) -> NoReturn:
