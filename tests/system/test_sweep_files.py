@@ -4,6 +4,7 @@ Sweeps that are killed and continued: `test_kills.py`.
 """
 
 import os
+import re
 import subprocess
 import sys
 
@@ -25,6 +26,13 @@ OPTIONS = [
     *("--technique", "baseline", "--technique", "rrcd"),
     *(word for kernel in KERNELS for word in ("--kernel", kernel)),
 ]
+
+
+def command(out, instances=12, shard_size=1, before=""):
+    """A real `mcage sweep` in a process of its own, and what it does before."""
+    words = ["--instances", str(instances), "--shard-size", str(shard_size), "--out", str(out)]
+    program = f"{before}from mcage.cli.main import main; main()"
+    return [sys.executable, "-c", program, "sweep", *OPTIONS, *words]
 
 
 @pytest.fixture(scope="module")
@@ -88,29 +96,20 @@ def test_one_instance(tmp_path):
     assert read_header(out).instances == 1
 
 
-PEAKS = """
-import contextlib, re, sys
-from pathlib import Path
-from mcage.cli.main import main
-options = sys.argv[1:]
-for instances in ("8", "32", "128"):
-    more = ["--instances", instances, "--shard-size", "16", "--out", f"{instances}.h5"]
-    sys.argv = ["mcage", "sweep", *options, *more]
-    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(sys.stderr):
-        main()
-    print(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1])
-"""
-"""Runs sweeps of more and more instances, and prints the peak memory of its process after each.
+def peak_megabytes(out, instances):
+    """Peak memory of a sweep, by its own account.
 
-The first is not compared: a second run in a process adds 35 MB to it, however many instances.
-"""
+    To what its parent is told of it, the parent's own memory at the time of the start belongs.
+    """
+    asked = "import atexit; atexit.register(lambda: print(open('/proc/self/status').read())); "
+    sweep = command(out, instances, shard_size=16, before=asked)
+    done = subprocess.run(sweep, capture_output=True, text=True, check=True)
+    (kilobytes,) = re.findall(r"^VmHWM:\s*(\d+) kB$", done.stdout, re.MULTILINE)
+    return int(kilobytes) / 1024
 
 
 def test_memory_does_not_grow_with_the_instances(tmp_path):
     """Four times as many, within what the memory of one and the same run varies."""
-    line = [sys.executable, "-c", PEAKS, *OPTIONS]
-    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=True)
-    _, few, many = (int(kilobytes) / 1024 for kilobytes in done.stdout.split())
-    assert {path.name for path in tmp_path.iterdir()} == {"8.h5", "32.h5", "128.h5"}, done.stderr
+    few, many = (peak_megabytes(tmp_path / f"{n}.h5", n) for n in (32, 128))
     assert many < few + 60
     assert many < 1000
