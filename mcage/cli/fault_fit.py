@@ -13,8 +13,8 @@ from mcage.errors import UserError
 if TYPE_CHECKING:
     from mcage.geometry import SliceGeometry
     from mcage.stats.estimates import Estimate
-    from mcage.variation import Scenario
     from mcage.variation.fitting import FaultCounts, FittedVmin, Prediction
+    from mcage.variation.scenarios import Scenario
 
 SHIPPED = "shipped"
 """In place of a file: the counts to which scenario measured is fitted."""
@@ -118,7 +118,8 @@ def _third_volts(values: dict[str, Any], arrays: str, geometry: "SliceGeometry")
     """Vdd at which a third of the entries of a slice is faulty, to the millivolt."""
     from bisect import bisect_left
 
-    from mcage.variation import expected_classes, fault_model
+    from mcage.variation.expected import expected_classes
+    from mcage.variation.fault_models import fault_model
 
     scenario: Scenario = fault_model(
         "measured", geometry=geometry, arrays=arrays, **values

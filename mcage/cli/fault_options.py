@@ -8,7 +8,7 @@ import typer
 from mcage.cli.spec_options import spec_option
 
 if TYPE_CHECKING:
-    from mcage.variation import FaultModel
+    from mcage.variation.fault_models import FaultModel
 
 MAX_ID = 2**63 - 1
 """Largest seed and largest instance id."""
@@ -120,7 +120,7 @@ class ModelOptions:
     def model(self) -> "FaultModel":
         """Fault model that the options describe."""
         from mcage.geometry import preset
-        from mcage.variation import fault_model
+        from mcage.variation.fault_models import fault_model
 
         return fault_model(
             self.scenario,

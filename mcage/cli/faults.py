@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mcage.variation import FaultModel, TailCells
+    from mcage.variation.fault_models import FaultModel
+    from mcage.variation.vmin_tail import TailCells
 
 COLUMNS = 64
 """Entries in one band of the terminal map."""
@@ -115,7 +116,8 @@ def _sampled(
     """Sample the map of the instance."""
     import numpy as np
 
-    from mcage.variation import fault_map, faulty_bits, sample_die
+    from mcage.variation.die import sample_die
+    from mcage.variation.fault_maps import fault_map, faulty_bits
 
     seed, instances = which.seed, np.array([which.instance])
     cells = model.sample(seed, instances, vdd_volts)
@@ -159,7 +161,7 @@ def _rows(model: "FaultModel", seed: int, maps: int, vdd_volts: float) -> _Rows:
     import numpy as np
 
     from mcage.geometry import GCN
-    from mcage.variation import expected_classes
+    from mcage.variation.expected import expected_classes
 
     mean, standard_error = _class_shares(model, seed, maps, vdd_volts)
     rows = {"mean": mean, "standard_error": standard_error}
@@ -173,7 +175,7 @@ def _rows(model: "FaultModel", seed: int, maps: int, vdd_volts: float) -> _Rows:
 
 def _lists(sampled: _SampledMap, rows: _Rows) -> dict[str, Any]:
     """Map and classes as plain lists; a fraction that is unknown is None."""
-    from mcage.variation import CLASSES
+    from mcage.variation.scenarios import CLASSES
 
     return {
         "faulty_bits": sampled.bits.tolist(),
@@ -190,7 +192,7 @@ def _draw(path: Path, model: "FaultModel", which: MapOptions, sampled: _SampledM
     """Draw the map over the systematic part of Vmin."""
     import numpy as np
 
-    from mcage.variation import sample_field
+    from mcage.variation.field import sample_field
     from mcage.variation.figure import draw_map
 
     field = None
@@ -232,7 +234,7 @@ def _class_shares(
     """
     import numpy as np
 
-    from mcage.variation import class_shares
+    from mcage.variation.fault_maps import class_shares
 
     instances = np.arange(maps)
     classes = class_shares(_bits(model, seed, instances, vdd_volts))
@@ -261,7 +263,7 @@ def _bits(
     """Faulty bits of every entry, int16[I, 256]."""
     import numpy as np
 
-    from mcage.variation import faulty_bits
+    from mcage.variation.fault_maps import faulty_bits
 
     parts = []
     for first in range(0, len(instances), BATCH):
@@ -299,7 +301,7 @@ def _print_classes(rows: _Rows, maps: int, table_volts: float) -> None:
     from rich.table import Table
 
     from mcage.report.console import PlainConsole
-    from mcage.variation import CLASSES
+    from mcage.variation.scenarios import CLASSES
 
     labels = {
         "mean": f"mean of {maps} maps",

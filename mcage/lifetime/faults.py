@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from mcage.aging.vmin import CellFailure
 from mcage.lifetime.degradation.base import CellDegradation, EpochSpan
-from mcage.variation import EntryFaults, TailCells
+from mcage.variation.fault_maps import EntryFaults
+from mcage.variation.vmin_tail import TailCells
 
 
 @dataclass(frozen=True)

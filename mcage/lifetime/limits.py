@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mcage.aging.sampling import InstanceConstants
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.luck import BatchLuck, SliceLuck
-from mcage.variation import NewSlices
+from mcage.variation.fault_maps import NewSlices
 
 
 @dataclass(frozen=True, eq=False)

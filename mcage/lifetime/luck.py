@@ -16,7 +16,8 @@ from mcage.aging.sampling import InstanceConstants
 from mcage.aging.traps import scores_of
 from mcage.lifetime.conditions import LifeConditions
 from mcage.random import stream_key, streams_of
-from mcage.variation import NewSlices, TailCells
+from mcage.variation.fault_maps import NewSlices
+from mcage.variation.vmin_tail import TailCells
 
 UNLUCKIEST = 256
 """Transistors of a slice whose scores are drawn first, and whose shifts are followed."""

@@ -44,7 +44,7 @@ from mcage.lifetime.outcomes import (
 )
 from mcage.replays.outcome import Event
 from mcage.spec.epochs import growth_weights, middles_of_growth
-from mcage.variation import NewSlices
+from mcage.variation.fault_maps import NewSlices
 
 BISECTIONS = 12
 """Halvings of an epoch in search of the moment from which a kernel cannot run: 4 hours of two

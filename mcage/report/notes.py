@@ -6,7 +6,7 @@ from mcage.errors import UserError
 from mcage.report.recorded_spec import faults_of
 from mcage.results.header import Header, code_in_words
 from mcage.sweep.header import SweepHeader
-from mcage.variation import scenario
+from mcage.variation.scenarios import scenario
 from mcage.version import running_code
 
 RANGES = 8

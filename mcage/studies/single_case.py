@@ -17,7 +17,7 @@ from mcage.spec import SweepSpec
 from mcage.sweep.plan import SweepPlan
 from mcage.sweep.study import Sweep
 from mcage.sweep.unused_keys import refuse_unused
-from mcage.variation import scenario
+from mcage.variation.scenarios import scenario
 
 
 @dataclass(frozen=True, eq=False)

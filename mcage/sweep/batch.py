@@ -22,7 +22,8 @@ from mcage.spec import SweepSpec
 from mcage.sweep.cases import PlannedCase
 from mcage.sweep.plan import SweepPlan, kernels_of_periods
 from mcage.sweep.variables import DRAW, DVTH_BIN_EDGES_MV, variables
-from mcage.variation import NewSlices, TailCells
+from mcage.variation.fault_maps import NewSlices
+from mcage.variation.vmin_tail import TailCells
 
 SAMPLED_CELLS = 128
 """Cells of each instance whose shifts make up the dVth histogram; docs/results-format.md says what

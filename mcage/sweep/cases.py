@@ -19,7 +19,9 @@ from mcage.spec import Case, SweepSpec
 from mcage.sweep.header import CaseName
 from mcage.techniques import Technique, technique
 from mcage.traces.transforms import HELD
-from mcage.variation import FaultModel, Scenario, TailCells, fault_model, scenario
+from mcage.variation.fault_models import FaultModel, fault_model
+from mcage.variation.scenarios import Scenario, scenario
+from mcage.variation.vmin_tail import TailCells
 
 OF_FAULTS = "faults."
 """Beginning of the keys of the law of Vmin."""

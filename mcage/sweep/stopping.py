@@ -11,7 +11,7 @@ from mcage.stats.estimates import Estimate
 from mcage.stats.precision import Precision, mean_precision, quantile_precision
 from mcage.stats.wording import life, with_bounds
 from mcage.sweep.variables import TRANSISTORS
-from mcage.variation import scenario
+from mcage.variation.scenarios import scenario
 
 
 def stopping_rule(spec: SweepSpec) -> StoppingRule | None:

@@ -30,7 +30,7 @@ class FaultModel:
     Parameters
     ----------
     scenario : Scenario
-        Of `mcage.variation.scenario`, or changed by `dataclasses.replace`.
+        Of `mcage.variation.scenarios.scenario`, or changed by `dataclasses.replace`.
     mode : str
         ``varius``: Vmin of each cell from the spatial model; any Vdd, faults grow with age.
         ``varius-selected``: the same, but only slices whose new map is close to the scenario's
@@ -40,7 +40,7 @@ class FaultModel:
     spread_blocks : bool
         Whether fault maps follow the conservative rule of `mcage.variation.fault_maps`.
     slices_per_chip : int
-        Slices with successive ids that share a die; see `mcage.variation.die_of`.
+        Slices with successive ids that share a die; see `mcage.variation.die.die_of`.
     tolerance : float
         Of ``varius-selected``: largest deviation of a class from the table, as a fraction of the
         entries.
@@ -162,14 +162,14 @@ def fault_model(
     Parameters
     ----------
     scenario_name, mode, spread_blocks, slices_per_chip
-        See `mcage.variation.scenario` and `FaultModel`.
+        See `mcage.variation.scenarios.scenario` and `FaultModel`.
     tolerance : float, optional
         Of ``varius-selected``; 0.05 by default.
     geometry : SliceGeometry
         The slice.
     arrays : str, optional
-        Size of the arrays, see `mcage.variation.ArraySize.of`; None: the scenario's. On a slice
-        with fewer entries than these have, they are as many bits wider.
+        Size of the arrays, see `mcage.variation.scenarios.ArraySize.of`; None: the scenario's.
+        On a slice with fewer entries than these have, they are as many bits wider.
     **changes : float, optional
         Parameters of the scenario, such as ``sigma_die_volts``, ``sigma_systematic_volts``,
         ``sigma_random_volts`` or ``phi``; None leaves the shipped one.
@@ -177,8 +177,8 @@ def fault_model(
     Raises
     ------
     UserError
-        As `FaultModel` and `mcage.variation.Scenario`; and if an option is given that the mode
-        would not use.
+        As `FaultModel` and `mcage.variation.scenarios.Scenario`; and if an option is given that
+        the mode would not use.
     """
     changed = {key: value for key, value in changes.items() if value is not None}
     base = scenario(scenario_name)

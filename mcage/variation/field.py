@@ -130,7 +130,7 @@ def sample_field(
     instances : int64[I]
         Instance ids.
     attempts : int64[I], optional
-        See `mcage.variation.select_attempts`.
+        See `mcage.variation.published_table.select_attempts`.
 
     Returns
     -------

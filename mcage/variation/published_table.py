@@ -76,7 +76,7 @@ def worst_class_deviation(shares: NDArray[np.float64], scenario: Scenario) -> ND
     Parameters
     ----------
     shares : float64[I, 5]
-        Fractions of entries by class, as `mcage.variation.class_shares` counts them.
+        Fractions of entries by class, as `mcage.variation.fault_maps.class_shares` counts them.
     scenario : Scenario
         Only its table is used.
 
@@ -112,7 +112,7 @@ def select_attempts(
     Returns
     -------
     int64[I]
-        Slices drawn and rejected before; for `mcage.variation.sample_tail`.
+        Slices drawn and rejected before; for `mcage.variation.vmin_tail.sample_tail`.
 
     Raises
     ------

@@ -165,9 +165,9 @@ def sample_tail(
     floor_volts : float
         Lowest Vdd to be asked about, less the largest shift by aging.
     slices_per_chip : int
-        Slices with successive ids that share a die part; see `mcage.variation.die_of`.
+        Slices with successive ids that share a die part; see `mcage.variation.die.die_of`.
     attempts : int64[I], optional
-        See `mcage.variation.select_attempts`.
+        See `mcage.variation.published_table.select_attempts`.
 
     Returns
     -------

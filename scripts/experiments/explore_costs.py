@@ -14,7 +14,7 @@ from mcage.costs import CONVENTIONAL, Activity, energy, load_costs, slowdown, su
 from mcage.engines.select import select_engine
 from mcage.studies.reproduction.kernel_replays import LIMITS, KernelReplays
 from mcage.techniques import technique
-from mcage.variation import PUBLISHED, scenario
+from mcage.variation.scenarios import PUBLISHED, scenario
 
 
 def saving(study: KernelReplays, name: str, limit: int | None, idle_on: bool) -> float:

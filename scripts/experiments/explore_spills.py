@@ -24,7 +24,9 @@ from mcage.replays.schedule import DEATH, Schedule, make_schedule
 from mcage.techniques import technique
 from mcage.traces import KERNELS, READ, Trace, open_trace
 from mcage.traces.transforms import last_accesses, release_cycles, released_with_wavefronts
-from mcage.variation import PUBLISHED, FaultModel, fault_map, scenario
+from mcage.variation.fault_maps import fault_map
+from mcage.variation.fault_models import FaultModel
+from mcage.variation.scenarios import PUBLISHED, scenario
 
 DIES = 100
 IN_FIGURE_2 = [name for name in KERNELS if name not in ("MatrixTranspose", "ScanLargeArrays")]

@@ -43,7 +43,7 @@ from mcage.stats.survival import CaseLives, life_quantile
 from mcage.stats.wording import DASH, life, percent, plus_minus
 from mcage.sweep.run import run_sweep
 from mcage.traces.transforms import RELEASES
-from mcage.variation import PUBLISHED, SCENARIOS, scenario
+from mcage.variation.scenarios import PUBLISHED, SCENARIOS, scenario
 
 ROOT = Path(__file__).parents[2]
 CSV = ROOT / "results" / "low-voltage"

@@ -31,7 +31,7 @@ from mcage.stats.estimates import wilson
 from mcage.studies.rare_events import failure_probability
 from mcage.studies.rare_events.case import RareCase, rare_case
 from mcage.studies.rare_events.diagnostics import dead_at_start
-from mcage.variation import sample_tail
+from mcage.variation.vmin_tail import sample_tail
 
 SIGMAS = 4.0
 PLAIN_SEED, WEIGHTED_SEED = 101, 1

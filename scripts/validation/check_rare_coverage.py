@@ -51,7 +51,7 @@ from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
 from mcage.studies.rare_events.sampler import PLAIN_SHARE, Sampler, sampler_for
 from mcage.studies.rare_events.search.delay import used_guardband
 from mcage.studies.rare_events.search.field_climb import climb
-from mcage.variation import scenario
+from mcage.variation.scenarios import scenario
 
 LIMITS = 0.935, 0.965
 PER_CALL = 1600

@@ -9,7 +9,7 @@ from mcage.spec import SweepSpec
 from mcage.studies.rare_events.case import rare_case
 from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
 from mcage.sweep.study import Sweep
-from mcage.variation import scenario
+from mcage.variation.scenarios import scenario
 
 KERNELS = ("BlackScholes", "MatrixTranspose")
 

@@ -16,17 +16,12 @@ from typer.testing import CliRunner
 from mcage.cli.faults import faults
 from mcage.cli.records import with_options
 from mcage.errors import UserError
-from mcage.variation import (
-    ArraySize,
-    class_shares,
-    fault_map,
-    faulty_bits,
-    sample_die,
-    sample_tail,
-    scenario,
-    select_attempts,
-)
+from mcage.variation.die import sample_die
+from mcage.variation.fault_maps import class_shares, fault_map, faulty_bits
 from mcage.variation.fitting import fit_vmin
+from mcage.variation.published_table import select_attempts
+from mcage.variation.scenarios import ArraySize, scenario
+from mcage.variation.vmin_tail import sample_tail
 
 app = typer.Typer()
 app.command()(with_options(faults))
@@ -255,7 +250,7 @@ def test_unwritable_picture_is_refused_before_computing(
     def compute(*_: object) -> None:
         raise AssertionError("computed first")
 
-    monkeypatch.setattr("mcage.variation.FaultModel.sample", compute)
+    monkeypatch.setattr("mcage.variation.fault_models.FaultModel.sample", compute)
     with pytest.raises(UserError, match=r"cannot write .*: there is no folder"):
         run("--png", tmp_path / "no" / "map.png")
 

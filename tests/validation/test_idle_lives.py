@@ -28,7 +28,7 @@ from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import first_generations, open_trace
 from mcage.traces.transforms import held_while_idle
-from mcage.variation import NewSlices
+from mcage.variation.fault_maps import NewSlices
 
 ZERO = np.zeros(64, dtype=np.uint32)
 

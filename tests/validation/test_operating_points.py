@@ -14,7 +14,7 @@ from mcage.campaign.study import Study
 from mcage.results.reader import open_results
 from mcage.studies.rare_events.case import rare_case
 from mcage.sweep.study import Sweep
-from mcage.variation import sample_tail
+from mcage.variation.vmin_tail import sample_tail
 
 
 def swept(given_points, first=0, last=6, **fields):

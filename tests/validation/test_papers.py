@@ -21,7 +21,9 @@ from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS
 from mcage.traces.transforms import WAVEFRONT, WORK_GROUP
-from mcage.variation import FaultModel, fault_map, scenario
+from mcage.variation.fault_maps import fault_map
+from mcage.variation.fault_models import FaultModel
+from mcage.variation.scenarios import scenario
 
 ENGINE = NumbaEngine()
 

@@ -9,7 +9,7 @@ from mcage.studies.rare_events.estimate import estimate
 from mcage.studies.rare_events.estimator import failure_probability, sample
 from mcage.studies.rare_events.sampler import sampler_for
 from mcage.sweep.study import Sweep
-from mcage.variation import sample_tail
+from mcage.variation.vmin_tail import sample_tail
 
 BORDER_YEARS = 5.0
 """Age at which the second kernel of a life of ten years begins."""

@@ -14,7 +14,7 @@ from mcage.studies.rare_events.estimator import failure_probability, sample
 from mcage.studies.rare_events.sampler import sampler_for
 from mcage.studies.rare_events.search.delay import find_late_lives, used_guardband
 from mcage.sweep.study import Sweep
-from mcage.variation import sample_tail
+from mcage.variation.vmin_tail import sample_tail
 
 SIGMAS = 4.0
 """Standard errors that an estimate may be off: one false alarm in 16,000 for each."""

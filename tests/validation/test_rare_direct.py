@@ -9,7 +9,7 @@ from mcage.studies.rare_events.diagnostics import dead_at_start
 from mcage.studies.rare_events.estimate import estimate
 from mcage.studies.rare_events.estimator import sample
 from mcage.studies.rare_events.sampler import sampler_for
-from mcage.variation import sample_tail
+from mcage.variation.vmin_tail import sample_tail
 
 SIGMAS = 4.0
 """Standard errors that an estimate may be off: one false alarm in 16,000 for each."""

@@ -31,7 +31,7 @@ from mcage.geometry import GCN
 from mcage.lifetime.end_cause import EndCause
 from mcage.techniques import TECHNIQUES
 from mcage.traces import bundled_trace, first_generations
-from mcage.variation import fault_map
+from mcage.variation.fault_maps import fault_map
 
 BHARDWAJ = MODELS["bhardwaj"]
 TRACES = tuple(

@@ -15,7 +15,9 @@ from mcage.lifetime.end_cause import EndCause
 from mcage.results.conform import conforming
 from mcage.sweep.plan import kernels_of_periods
 from mcage.sweep.variables import DVTH_BIN_EDGES_MV
-from mcage.variation import FaultModel, fault_map, scenario
+from mcage.variation.fault_maps import fault_map
+from mcage.variation.fault_models import FaultModel
+from mcage.variation.scenarios import scenario
 
 INSTANCES = 20
 CASES = [

@@ -19,7 +19,8 @@ from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.sweep.batch import batch_size
 from mcage.sweep.cases import PlannedCase
 from mcage.sweep.plan import SweepPlan, kernels_of_periods
-from mcage.variation import NewSlices, TailCells
+from mcage.variation.fault_maps import NewSlices
+from mcage.variation.vmin_tail import TailCells
 
 _ANY = Distribution("constant", (1.0,))
 

@@ -15,7 +15,8 @@ from mcage.report.figures.figure import AbsentFigure, Panel, ReportFigure, Serie
 from mcage.report.figures.sheet import Sheet, heads
 from mcage.report.figures.style import in_style
 from mcage.sweep.plan import SweepPlan
-from mcage.variation import TailCells, fault_map, faulty_bits
+from mcage.variation.fault_maps import fault_map, faulty_bits
+from mcage.variation.vmin_tail import TailCells
 
 NAME = "fault-maps"
 TITLE = "Fault maps of a new slice"

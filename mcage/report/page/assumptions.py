@@ -10,7 +10,7 @@ from mcage.results.header import Header
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import CONFIDENCE
 from mcage.sweep.header import SweepHeader
-from mcage.variation import scenario
+from mcage.variation.scenarios import scenario
 
 Assumptions = list[tuple[str, str]]
 """What each is about, and what is assumed."""

@@ -26,7 +26,7 @@ from mcage.stats.chips import chip_lives
 from mcage.stats.estimates import CONFIDENCE, Estimate, proportion
 from mcage.stats.survival import CaseLives, life_quantile
 from mcage.stats.wording import percent
-from mcage.variation import scenario
+from mcage.variation.scenarios import scenario
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,8 @@ from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
 from mcage.studies.single_case import SingleCase
 from mcage.sweep.kernels import kernels_of
 from mcage.sweep.study import Sweep
-from mcage.variation import NewSlices, TailCells
+from mcage.variation.fault_maps import NewSlices
+from mcage.variation.vmin_tail import TailCells
 
 MOMENT_YEARS = 1e-12
 """Length of an epoch in which nothing ages; it lets slices die that cannot run the next kernel."""

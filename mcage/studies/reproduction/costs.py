@@ -9,7 +9,7 @@ from mcage.studies.reproduction.kernel_replays import KernelReplays
 from mcage.studies.reproduction.measured import Measured, Metric, Samples, of_kernels
 from mcage.studies.reproduction.published import Published
 from mcage.techniques import technique
-from mcage.variation import PUBLISHED, scenario
+from mcage.variation.scenarios import PUBLISHED, scenario
 
 TECHNOLOGIES = {"000": "32nm", "002": "28nm"}
 """Technology of each paper."""

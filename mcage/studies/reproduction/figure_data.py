@@ -14,7 +14,7 @@ from mcage.studies.reproduction.toca_diaz import OCCUPANCIES, occupancies
 from mcage.studies.reproduction.valero_2019 import dvth_volts
 from mcage.techniques import technique
 from mcage.traces import KERNELS
-from mcage.variation import PUBLISHED
+from mcage.variation.scenarios import PUBLISHED
 
 Table = list[dict[str, Any]]
 

@@ -23,7 +23,9 @@ from mcage.studies.reproduction.duty_summary import CellDuties, cell_duties
 from mcage.techniques import Technique, technique
 from mcage.traces import KERNELS, Trace, open_trace
 from mcage.traces.transforms import WAVEFRONT, checked_release, released
-from mcage.variation import PUBLISHED, FaultModel, fault_map, scenario
+from mcage.variation.fault_maps import fault_map
+from mcage.variation.fault_models import FaultModel
+from mcage.variation.scenarios import PUBLISHED, scenario
 
 PUBLISHED_LIMIT = 64
 LIMITS: tuple[int | None, ...] = (PUBLISHED_LIMIT, None)

@@ -13,7 +13,8 @@ from mcage.geometry import GCN
 from mcage.studies.reproduction.kernel_replays import KernelReplays, Run
 from mcage.studies.reproduction.measured import Measured, Metric, Samples, of_kernels
 from mcage.studies.reproduction.published import Published
-from mcage.variation import PUBLISHED, expected_classes, scenario
+from mcage.variation.expected import expected_classes
+from mcage.variation.scenarios import PUBLISHED, scenario
 
 SLICES = 40
 """Slices of a register file, 4 of each of 10 units: its worst cell sets its safe voltage."""

@@ -12,7 +12,7 @@ from mcage.errors import UserError
 from mcage.geometry import GCN
 from mcage.spec import SweepSpec
 from mcage.spec.toml_files import read_toml
-from mcage.variation import ArraySize, scenario
+from mcage.variation.scenarios import ArraySize, scenario
 
 Value = float | str
 """Value of a constant or of a choice."""

@@ -20,7 +20,7 @@ from mcage.aging.nbti.catalogue import can_be_calibrated
 from mcage.errors import UserError
 from mcage.spec import SweepSpec
 from mcage.studies.sensitivity.parameters import value_of
-from mcage.variation import scenario
+from mcage.variation.scenarios import scenario
 
 PARTS = ("faults.sigma_die_volts", "faults.sigma_systematic_volts", "faults.sigma_random_volts")
 

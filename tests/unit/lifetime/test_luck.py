@@ -14,7 +14,8 @@ from mcage.aging.environment import environment
 from mcage.aging.traps import TrapLaw
 from mcage.lifetime.delay_end import DelayEndByLuck
 from mcage.lifetime.luck import UNLUCKIEST, SliceLuck
-from mcage.variation import NewSlices, TailCells
+from mcage.variation.fault_maps import NewSlices
+from mcage.variation.vmin_tail import TailCells
 
 SPREAD = NbtiSpread(TrapLaw(1e-3), DelayPath.of("worst", 65_536))
 

@@ -28,7 +28,7 @@ from mcage.lifetime.limits import CellLimits
 from mcage.lifetime.luck import SliceLuck
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.techniques import TECHNIQUES
-from mcage.variation import NewSlices
+from mcage.variation.fault_maps import NewSlices
 
 STEADY = steady_trace([np.zeros(64, dtype=np.uint32)])
 """Entry 0 at '0' throughout: T0 and N0 of its cells are under full stress, T1 and N1 never."""

@@ -9,7 +9,7 @@ from sweep_cases import small_sweep
 
 from mcage.lifetime.end_cause import EndCause
 from mcage.studies.rare_events.case import rare_case
-from mcage.variation import fault_model
+from mcage.variation.fault_models import fault_model
 
 ROWS = random_values(3)
 THREE_ROWS = steady_trace(ROWS)

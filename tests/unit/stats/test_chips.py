@@ -10,7 +10,7 @@ from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
 from mcage.stats.chips import chip_lives
 from mcage.stats.survival import CaseLives, kaplan_meier
-from mcage.variation import die_of
+from mcage.variation.die import die_of
 
 ALIVE, DELAY, ENTRY, HOME, _ = EndCause
 

@@ -12,20 +12,12 @@ from scipy import stats
 from tables import each
 
 from mcage.errors import UserError
-from mcage.variation import (
-    FaultModel,
-    check_vdd,
-    class_shares,
-    die_of,
-    expected_classes,
-    expected_reliable_entries,
-    fault_model,
-    faulty_bits,
-    sample_die,
-    sample_tail,
-    scenario,
-)
-from mcage.variation.vmin_tail import expected_tail_cells
+from mcage.variation.die import die_of, sample_die
+from mcage.variation.expected import check_vdd, expected_classes, expected_reliable_entries
+from mcage.variation.fault_maps import class_shares, faulty_bits
+from mcage.variation.fault_models import FaultModel, fault_model
+from mcage.variation.scenarios import scenario
+from mcage.variation.vmin_tail import expected_tail_cells, sample_tail
 
 CLUSTERED = scenario("clustered")
 SPREAD = replace(CLUSTERED, sigma_die_volts=0.02)

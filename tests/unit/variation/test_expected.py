@@ -6,17 +6,11 @@ from scipy import stats
 from tables import each
 
 from mcage.errors import UserError
-from mcage.variation import (
-    PUBLISHED,
-    check_vdd,
-    class_shares,
-    expected_classes,
-    expected_reliable_entries,
-    fault_model,
-    faulty_bits,
-    sample_tail,
-    scenario,
-)
+from mcage.variation.expected import check_vdd, expected_classes, expected_reliable_entries
+from mcage.variation.fault_maps import class_shares, faulty_bits
+from mcage.variation.fault_models import fault_model
+from mcage.variation.scenarios import PUBLISHED, scenario
+from mcage.variation.vmin_tail import sample_tail
 
 
 def test_without_systematic_part_it_is_one_binomial() -> None:

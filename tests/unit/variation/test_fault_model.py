@@ -8,23 +8,12 @@ from scipy import stats
 
 from mcage.errors import UserError
 from mcage.geometry import NVIDIA, SliceGeometry
-from mcage.variation import (
-    MODES,
-    PUBLISHED,
-    EntryFaults,
-    FaultModel,
-    NewSlices,
-    TailCells,
-    class_shares,
-    expected_classes,
-    fault_map,
-    fault_model,
-    faulty_bits,
-    sample_table,
-    sample_tail,
-    scenario,
-)
-from mcage.variation.published_table import exact_counts
+from mcage.variation.expected import expected_classes
+from mcage.variation.fault_maps import EntryFaults, NewSlices, class_shares, fault_map, faulty_bits
+from mcage.variation.fault_models import MODES, FaultModel, fault_model
+from mcage.variation.published_table import exact_counts, sample_table
+from mcage.variation.scenarios import PUBLISHED, scenario
+from mcage.variation.vmin_tail import TailCells, sample_tail
 
 
 def all_of(cells: TailCells) -> np.ndarray:

@@ -7,9 +7,10 @@ import sys
 import numpy as np
 import pytest
 
-from mcage.variation import fault_model, sample_field, scenario, spherical_correlation
-from mcage.variation.field import node_factor, node_loads
+from mcage.variation.fault_models import fault_model
+from mcage.variation.field import node_factor, node_loads, sample_field, spherical_correlation
 from mcage.variation.field_sum import triangular_product
+from mcage.variation.scenarios import scenario
 
 CLUSTERED = scenario("clustered")
 
@@ -79,7 +80,8 @@ def test_instance_does_not_depend_on_its_batch() -> None:
 
 def test_field_does_not_depend_on_threads() -> None:
     code = (
-        "import sys, numpy as np; from mcage.variation import sample_field, scenario;"
+        "import sys, numpy as np; from mcage.variation.field import sample_field;"
+        "from mcage.variation.scenarios import scenario;"
         "sys.stdout.write(sample_field(scenario('clustered'), 1, np.arange(4)).tobytes().hex())"
     )
     together = subprocess.run(

@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from mcage.errors import UserError
-from mcage.variation import scenario
 from mcage.variation.fitting import TwoLevels, fit_vmin, read_counts, shipped_counts
 from mcage.variation.fitting.counts import FaultCounts
 from mcage.variation.fitting.likelihood import AllTogether, EachArray, SomeShares, observed
+from mcage.variation.scenarios import scenario
 
 TRUTH = TwoLevels(0.394, 0.0186, 0.0326)
 VOLTS = np.array([0.57, 0.55, 0.54, 0.53])

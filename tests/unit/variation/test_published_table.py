@@ -4,17 +4,13 @@ import numpy as np
 import pytest
 
 from mcage.errors import UserError
-from mcage.variation import (
-    FaultModel,
-    class_shares,
-    faulty_bits,
-    published_table,
-    sample_field,
-    sample_tail,
-    scenario,
-    select_attempts,
-    worst_class_deviation,
-)
+from mcage.variation import published_table
+from mcage.variation.fault_maps import class_shares, faulty_bits
+from mcage.variation.fault_models import FaultModel
+from mcage.variation.field import sample_field
+from mcage.variation.published_table import select_attempts, worst_class_deviation
+from mcage.variation.scenarios import scenario
+from mcage.variation.vmin_tail import sample_tail
 
 COMMON = scenario("common")
 

@@ -6,7 +6,7 @@ import pytest
 from tables import each
 
 from mcage.errors import UserError
-from mcage.variation import SCENARIOS, ArraySize, Scenario, constants, scenario
+from mcage.variation.scenarios import SCENARIOS, ArraySize, Scenario, constants, scenario
 
 
 def test_shipped_scenarios_are_the_listed_ones() -> None:

@@ -13,8 +13,9 @@ from scipy.special import log_ndtr, ndtri_exp
 
 from mcage.errors import UserError
 from mcage.random import stream, variation_stream
-from mcage.variation import TailCells, sample_field, sample_tail, scenario
-from mcage.variation.vmin_tail import expected_tail_cells
+from mcage.variation.field import sample_field
+from mcage.variation.scenarios import scenario
+from mcage.variation.vmin_tail import TailCells, expected_tail_cells, sample_tail
 
 CLUSTERED = scenario("clustered")
 LOW = {"common": 0.37, "clustered": 0.46, "dispersed": 0.33}

@@ -15,7 +15,7 @@ from mcage.gpu.gating.study import Gating
 from mcage.gpu.nominal.both import combined_cases
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.sweep.plan import kernels_of_periods
-from mcage.variation import NewSlices
+from mcage.variation.fault_maps import NewSlices
 
 NOMINAL = {
     "slices_per_sm": 1,

@@ -25,7 +25,7 @@ from mcage.studies.rare_events.proposals.fields import Bumps, FaultyFields
 from mcage.studies.rare_events.proposals.lives import LifeTilt
 from mcage.studies.rare_events.proposals.pairs import PairProposal
 from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
-from mcage.variation import TailCells
+from mcage.variation.vmin_tail import TailCells
 
 TOGETHER = 64
 """Slices whose numbers of cells are drawn together."""

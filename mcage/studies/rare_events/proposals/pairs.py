@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
 from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
-from mcage.variation import TailCells
+from mcage.variation.vmin_tail import TailCells
 
 STEP, REACH = 0.02, 12.0
 """Step and range, in standard deviations, of the trapezoid rule over the common part of two cells.

@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.variation import Scenario
 from mcage.variation.field import node_loads
+from mcage.variation.scenarios import Scenario
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from mcage.studies.rare_events.proposals.mixture import (
     faulty_entries,
 )
 from mcage.studies.rare_events.search.field_climb import climb
-from mcage.variation import TailCells
+from mcage.variation.vmin_tail import TailCells
 
 TRIED_SLICES = 48
 REFINING_SLICES = 320

@@ -18,7 +18,7 @@ from mcage.studies.reproduction.published import (
 from mcage.studies.reproduction.table import METRICS, Row, in_counts
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS
-from mcage.variation import PUBLISHED
+from mcage.variation.scenarios import PUBLISHED
 
 FIGURES = published_figures()
 
