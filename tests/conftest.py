@@ -34,20 +34,23 @@ settings.load_profile("few")  # `--hypothesis-profile=many` takes the other
 NOTHING_COMPILED = (
     (
         "parity/test_kernels_compile.py",
-        "validation/test_rare_proposals.py",
         "system/test_worker_kills.py",
         "parity/test_host_gpu.py",
         "unit/variation",
+        "validation/test_rare_proposals.py",
     ),
     (
-        "system/test_fuzz.py",
         "system/test_foreign_files.py",
         "system/test_failing_calls.py",
         "system/test_kill_9.py",
         "unit/stats",
+        "system/test_fuzz.py",
     ),
 )
-"""What two workers do while the numba engine is compiled beside them: what needs none of it."""
+"""What two workers do while the numba engine is compiled beside them: what needs none of it.
+
+The last of each half draw fault maps: by then the short functions for that are compiled, too.
+"""
 
 MUCH_MEMORY_BYTES = 1 << 28
 """What a worker may take more before it looks for memory to give back."""
