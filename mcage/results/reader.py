@@ -1,7 +1,7 @@
 """Open a results file, after making sure that it is one, whole and of a known schema."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -139,10 +139,12 @@ def _header(verified: VerifiedFile) -> Header:
         verified.refuse("header", str(error))
     _require_declared(verified, variables, coordinates)
     with opened(verified.path) as file:
-        contents = {c.name: _content(file, c.name) for c in coordinates if c.name != "instance"}
+        labels = (c.name for c in coordinates if c.name != "instance")
+        contents: dict[str, Any] = {name: _content(file, name) for name in labels}
         grid = kind.grid_fields(study, verified.attributes, contents)
         header = _from_fields(verified, kind, grid, file["instance"].size)
-        _require_coordinates(verified, file, header)
+        contents["instance"] = file["instance"][:]
+    _require_coordinates(verified, contents, header)
     return header
 
 
@@ -208,11 +210,11 @@ def _content(file: h5py.File, name: str) -> list[Any]:
     return content
 
 
-def _require_coordinates(verified: VerifiedFile, file: h5py.File, header: Header) -> None:
+def _require_coordinates(
+    verified: VerifiedFile, contents: Mapping[str, Any], header: Header
+) -> None:
     """Every coordinate says what follows from the header."""
     for coordinate in header.coordinates:
         name = coordinate.variable.name
-        is_text = coordinate.variable.dtype == "text"
-        content = _content(file, name) if is_text else file[name][:]
-        if not np.array_equal(content, content_of(coordinate)):
+        if not np.array_equal(contents[name], content_of(coordinate)):
             verified.refuse(name, "is not what belongs to the other coordinates")
