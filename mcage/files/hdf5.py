@@ -83,13 +83,12 @@ class _NeverFails(io.RawIOBase):
         self._position = 0
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        base = {
-            os.SEEK_SET: 0,
-            os.SEEK_CUR: self._position,
-            os.SEEK_END: os.fstat(self._descriptor).st_size,
-        }
-        self._position = base[whence] + offset
-        return self._position
+        if whence == os.SEEK_CUR:
+            offset += self._position
+        elif whence == os.SEEK_END:
+            offset += os.fstat(self._descriptor).st_size
+        self._position = offset
+        return offset
 
     def write(self, data: "Buffer", /) -> int:
         content = memoryview(data).cast("B")

@@ -6,7 +6,7 @@ carry checksums, too, for readers that do not verify that of the file (`mcage.fi
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +89,9 @@ class _Content:
             for v in header.variables
             if not v.per_instance
         }
-        file.attrs.update(root_attributes(header))
-        file.attrs[SUMS_CHECKSUM] = np.bytes_(checksum_of(self._sums))
-        _write_coordinates(file, header.coordinates)
+        checksum = {SUMS_CHECKSUM: np.bytes_(checksum_of(self._sums))}
+        _write_attributes(file["/"].id, root_attributes(header) | checksum)
+        self._scales = _write_coordinates(file, header.coordinates)
         for variable in header.variables:
             self._create(variable)
         file.flush()  # so that all but instances lies at the beginning
@@ -126,12 +126,19 @@ class _Content:
             axis = variable.instance_axis
             array = np.concatenate([piece[variable.name] for piece in self._waiting], axis)
             place = (slice(None),) * axis
-            self._file[variable.name][(*place, slice(self._written, stop))] = array[
-                (*place, slice(count))
-            ]
+            self._put(variable, array[(*place, slice(count))])
             rest[variable.name] = array[(*place, slice(count, None))]
         self._waiting = [rest]
         self._written = stop
+
+    def _put(self, variable: Variable, part: npt.NDArray[Any]) -> None:
+        """Write the next instances of a variable, whose chunks are packed when it is closed."""
+        item = h5py.h5d.open(self._file.id, variable.name.encode())
+        place = [0] * part.ndim
+        place[variable.instance_axis] = self._written
+        space = item.get_space()
+        space.select_hyperslab(tuple(place), part.shape)
+        item.write(h5py.h5s.create_simple(part.shape), space, np.ascontiguousarray(part))
 
     def _create(self, variable: Variable) -> None:
         shape = variable.shape(self._sizes)
@@ -156,21 +163,53 @@ class _Content:
         )
         if not variable.per_instance:  # its place is taken now, and its length does not change
             dataset[...] = self._sums[variable.name]
-        dataset.attrs.update(variable_attributes(variable, self._coordinates))
+        _write_attributes(dataset.id, variable_attributes(variable, self._coordinates))
         for axis, dim in enumerate(variable.dims):
-            dataset.dims[axis].attach_scale(self._file[dim])
+            h5py.h5ds.attach_scale(dataset.id, self._scales[dim].id, axis)
 
 
-def _write_coordinates(file: h5py.File, coordinates: Iterable[Coordinate]) -> None:
+def _write_coordinates(
+    file: h5py.File, coordinates: Iterable[Coordinate]
+) -> dict[str, h5py.Dataset]:
+    """Write the coordinates; return those that are scales of dimensions, open."""
+    scales = {}
     for coordinate in sorted(coordinates, key=lambda label: not label.is_scale):
         variable = coordinate.variable
         dtype = h5py.string_dtype() if variable.dtype == "text" else np.dtype(variable.dtype)
         dataset = file.create_dataset(
             variable.name, data=np.asarray(content_of(coordinate), dtype=dtype), track_times=False
         )
-        dataset.attrs.update(description(variable))
+        _write_attributes(dataset.id, description(variable))
         (dim,) = variable.dims
         if dim == variable.name:
             dataset.make_scale(dim)
+            scales[dim] = dataset
         else:
-            dataset.dims[0].attach_scale(file[dim])
+            h5py.h5ds.attach_scale(dataset.id, scales[dim].id, 0)
+    return scales
+
+
+def _write_attributes(
+    item: h5py.h5g.GroupID | h5py.h5d.DatasetID, attributes: Mapping[str, Any]
+) -> None:
+    """Write attributes that are not there yet, as `h5py.AttributeManager` does in thrice the time.
+
+    Texts are of variable length, but bytes of a fixed one.
+    """
+    text, text_in_memory = _types(np.dtype(h5py.string_dtype()))
+    single = h5py.h5s.create_simple(())
+    for name, content in attributes.items():
+        if isinstance(content, str):
+            attribute = h5py.h5a.create(item, name.encode(), text, single)
+            attribute.write(np.array(content, object), mtype=text_in_memory)
+        else:
+            array = np.asarray(content)
+            kind, in_memory = _types(array.dtype)
+            space = h5py.h5s.create_simple(array.shape)
+            attribute = h5py.h5a.create(item, name.encode(), kind, space)
+            attribute.write(array, mtype=in_memory)
+
+
+def _types(dtype: np.dtype[Any]) -> tuple[h5py.h5t.TypeID, h5py.h5t.TypeID]:
+    """HDF5's type of an array in the file, and in memory."""
+    return h5py.h5t.py_create(dtype, logical=True), h5py.h5t.py_create(dtype)
