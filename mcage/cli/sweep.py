@@ -101,13 +101,15 @@ def _computed(spec: "SweepSpec", run: SweepRunOptions) -> Path | None:
     from mcage.campaign.shard_folder import BESIDE
     from mcage.engines.select import parse_devices
     from mcage.files.destination import place_of
-    from mcage.sweep.run import sweep_study
     from mcage.sweep.unused_keys import refuse_unused
 
     refuse_unused(spec)
     place_of(run.out, BESIDE)
     devices, progress = parse_devices(run.devices), progress_on_stderr(run.progress)
     with chosen_executor(run, progress, run.engine in ("auto", "cuda"), devices) as executor:
+        # Imported when nothing is left to refuse: what computes takes most of a second to import.
+        from mcage.sweep.run import sweep_study
+
         numbers = None if run.processes else devices  # its processes see one device each
         with sweep_study(spec, run.engine, numbers, progress, executor) as study:
             return computed(study, run, progress, executor)

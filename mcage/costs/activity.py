@@ -17,8 +17,6 @@ from mcage.costs.powered_entries import (
     switched_on,
     used_entries,
 )
-from mcage.engines.interface import fault_free_maps
-from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.geometry import SliceGeometry
 from mcage.replays.outcome import Counters
 from mcage.replays.prepare import PreparedReplay, prepare
@@ -203,6 +201,10 @@ def conventional(trace: Trace) -> Activity:
     trace : Trace
         A valid trace.
     """
+    # Imported here, since constants are asked for by tables, too, which replay nothing.
+    from mcage.engines.interface import fault_free_maps
+    from mcage.engines.numpy_engine.engine import NumpyEngine
+
     replay = prepare(trace, CONVENTIONAL)
     counters = NumpyEngine().count(replay, fault_free_maps(geometry=trace.geometry))
     return activity_of(replay, counters)

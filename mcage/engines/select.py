@@ -2,17 +2,20 @@
 
 import platform
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from mcage.engines.interface import Engine
 from mcage.errors import UserError
 from mcage.plain_text import one_line, shortened
+
+if TYPE_CHECKING:
+    from mcage.engines.interface import Engine
 
 ENGINES = ("auto", "numpy", "numba", "cuda")
 
 
 def select_engine(
     name: str = "auto", devices: Sequence[int] | None = None, threads: int = 1
-) -> tuple[Engine, str]:
+) -> "tuple[Engine, str]":
     """Engine called ``name`` and the reason for the choice.
 
     Parameters
@@ -47,7 +50,7 @@ def select_engine(
     return _whatever_answers(threads)
 
 
-def engine_of(engine: Engine | str) -> Engine:
+def engine_of(engine: "Engine | str") -> "Engine":
     """Engine itself, or the engine of a name as `select_engine` takes it.
 
     Raises
@@ -58,7 +61,7 @@ def engine_of(engine: Engine | str) -> Engine:
     return select_engine(engine)[0] if isinstance(engine, str) else engine
 
 
-def _cuda(devices: Sequence[int] | None, threads: int) -> Engine:
+def _cuda(devices: Sequence[int] | None, threads: int) -> "Engine":
     """The engine on all of the devices that are asked for."""
     from mcage.engines.cuda_engine.devices.opening import open_devices
     from mcage.engines.cuda_engine.engine import CudaEngine
@@ -66,7 +69,7 @@ def _cuda(devices: Sequence[int] | None, threads: int) -> Engine:
     return CudaEngine(open_devices(devices), threads)
 
 
-def _whatever_answers(threads: int) -> tuple[Engine, str]:
+def _whatever_answers(threads: int) -> "tuple[Engine, str]":
     """The engine on the devices that can be used, or the CPU engine if none can."""
     from mcage.engines.cuda_engine.devices.errors import NoDeviceError
     from mcage.engines.cuda_engine.devices.opening import ask_devices
@@ -94,7 +97,7 @@ def usable_devices() -> tuple[int, ...]:
         return ()
 
 
-def device_of(engine: Engine) -> str:
+def device_of(engine: "Engine") -> str:
     """What an engine computes on, as results record it."""
     device: str = getattr(engine, "device", platform.machine())
     return device

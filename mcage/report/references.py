@@ -5,10 +5,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mcage.results.header import OLDEST_STUDY, Header
 from mcage.version import running_code
+
+if TYPE_CHECKING:
+    from mcage.results.header import Header
 
 TITLE = "mcage: Monte Carlo aging and fault analyzer for GPU register files"
 AUTHORS = "The mcage maintainers"
@@ -78,8 +80,10 @@ def references() -> tuple[Reference, ...]:
     )
 
 
-def references_of(header: Header) -> tuple[Reference, ...]:
+def references_of(header: "Header") -> tuple[Reference, ...]:
     """Papers that the results of a file rest on: its study, its techniques, its NBTI model."""
+    from mcage.results.header import OLDEST_STUDY
+
     spec = tomllib.loads(header.spec_toml)
     techniques = set(_named(spec, "techniques"))
     models = {name.partition("-")[0] for name in _named(spec.get("gating", spec), "model")}

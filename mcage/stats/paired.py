@@ -252,8 +252,6 @@ def outliving(
     ----------
     Sign test: Dixon and Mood, J. Am. Stat. Assoc. 41 (1946).
     """
-    from scipy.stats import binomtest
-
     count = first_years.size
     gain = first_years - second_years
     together = first_died & second_died & (np.abs(gain) <= SAME_AGE_YEARS)
@@ -273,8 +271,18 @@ def outliving(
         together=share(ties),
         unknown=share(count - decided - ties),
         first_of_decided=proportion(wins, decided, confidence) if decided else UNKNOWN,
-        p_value=float(binomtest(wins, decided).pvalue) if decided else 1.0,
+        p_value=_sign_test(wins, losses),
     )
+
+
+def _sign_test(wins: int, losses: int) -> float:
+    """Probability of a split at least as uneven if both sides were equally likely."""
+    if wins == losses:
+        return 1.0
+    # Imported where it is needed, since that takes most of a second.
+    from scipy.stats import binomtest
+
+    return float(binomtest(wins, wins + losses).pvalue)
 
 
 def _variance_reduction(first: Floats, second: Floats) -> float:

@@ -14,7 +14,7 @@ from mcage.plain_text import shortened
 from mcage.spec import SweepSpec
 from mcage.sweep.kernels import kernels_of
 from mcage.techniques import Technique, technique
-from mcage.variation.fault_models import GROWING_MODES
+from mcage.variation.modes import GROWING_MODES
 from mcage.variation.scenarios import scenario
 
 

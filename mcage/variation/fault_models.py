@@ -9,15 +9,10 @@ from mcage.errors import UserError
 from mcage.geometry import GCN, SliceGeometry
 from mcage.variation.die import die_of
 from mcage.variation.expected import check_vdd
+from mcage.variation.modes import GROWING_MODES, MODES
 from mcage.variation.published_table import sample_table, select_attempts
 from mcage.variation.scenarios import ArraySize, Scenario, scenario
 from mcage.variation.vmin_tail import TailCells, sample_tail
-
-MODES = ("varius", "varius-selected", "table", "table-exact")
-"""Ways to make a fault map; see `FaultModel`."""
-
-GROWING_MODES = ("varius", "varius-selected")
-"""Modes in which each cell has a Vmin, so that aging can add faults."""
 
 DEFAULT_TOLERANCE = 0.05
 """Tolerance of selected maps: five percentage points in the worst class."""

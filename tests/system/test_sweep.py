@@ -368,24 +368,57 @@ def test_every_option_reaches_the_results(here, command):
 # ---- the program itself -----------------------------------------------------------------------
 
 
-def imported_by(code):
-    """Heavy modules that a fresh process has loaded after some code."""
-    answer = f"print(sorted(set({HEAVY}) & sys.modules.keys()), file=sys.stderr)"
-    program = f"import sys\n{code}\n{answer}"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+LOADED_AFTER = f"""
+import sys
+heavy = {{"scipy.stats", "mcage.engines.interface"}}.union({HEAVY})
+def tell(code=0):
+    print("loaded", code, *sorted(heavy & sys.modules.keys()), file=sys.stderr)
+import mcage
+tell()
+from mcage.cli import main
+for line in sys.argv[1:]:
+    sys.argv = ["mcage", *line.split()]
+    try:
+        main.main()
+    except SystemExit as leaving:
+        tell(leaving.code or 0)
+import numba
+tell()
+"""
+"""Says which heavy modules are loaded after `import mcage`, and after each command line."""
+
+COMMAND = {"pydantic"}
+"""What is loaded to understand a line; help itself is drawn by rich."""
+TO_READ = COMMAND | {"rich.console", "numpy", "h5py"}
+TO_TABULATE = TO_READ | {"scipy", "xarray"}
+
+
+def test_commands_load_nothing_heavy_that_they_do_not_need(here):
+    """In a single process: after each line, it has loaded no more than what that line needs."""
+    run_sweep(small_spec(instances=2), "r.h5")
+    most = {
+        "--help": {"rich.console"},
+        "cite": COMMAND | {"rich.console"},
+        "sweep --out nowhere/r.h5": TO_READ,
+        "verify r.h5": TO_READ,
+        "status r.h5": TO_READ,
+        "cite r.h5": TO_READ,
+        "show r.h5": TO_TABULATE,
+        "show --causes r.h5": TO_TABULATE,
+        "compare r.h5 r.h5": TO_TABULATE,
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED_AFTER, *most], capture_output=True, text=True, cwd=here
+    )
     assert done.returncode == 0, done.stderr
-    return done.stderr.splitlines()[-1]
-
-
-def test_help_and_import_load_nothing_heavy():
-    run_help = "import mcage.cli.main as m\nsys.argv = ['mcage', '--help']\n"
-    run_help += "try: m.main()\nexcept SystemExit: pass"
-    assert "numpy" in imported_by("import numpy")
-    assert imported_by("import mcage") == "[]"
-    loaded = imported_by(run_help)
-    assert not [
-        name for name in HEAVY[:-1] if f"'{name}'" in loaded
-    ]  # help itself is drawn by rich
+    assert "error: cannot write nowhere/r.h5: there is no folder nowhere" in done.stderr
+    told = [line.split() for line in done.stderr.splitlines() if line.startswith("loaded ")]
+    package, *after, with_numba = [(code, set(names)) for _, code, *names in told]
+    assert package == ("0", set())
+    for (line, may_be), (code, loaded) in zip(most.items(), after, strict=True):
+        assert code == ("2" if "nowhere" in line else "0"), line
+        assert loaded <= may_be, line
+    assert {"numba", "xarray"} <= with_numba[1]
 
 
 def test_debug_shows_where_it_happened(monkeypatch):

@@ -10,7 +10,8 @@ from mcage.errors import UserError
 from mcage.geometry import NVIDIA, SliceGeometry
 from mcage.variation.expected import expected_classes
 from mcage.variation.fault_maps import EntryFaults, NewSlices, class_shares, fault_map, faulty_bits
-from mcage.variation.fault_models import MODES, FaultModel, fault_model
+from mcage.variation.fault_models import FaultModel, fault_model
+from mcage.variation.modes import MODES
 from mcage.variation.published_table import exact_counts, sample_table
 from mcage.variation.scenarios import PUBLISHED, scenario
 from mcage.variation.vmin_tail import TailCells, sample_tail
