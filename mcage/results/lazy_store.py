@@ -55,7 +55,7 @@ class LazyStore(AbstractDataStore):
 
     def get_attrs(self) -> Mapping[str, Any]:
         """Attributes of the file."""
-        return _attributes(self._file["/"].id)
+        return _attributes(self._file)
 
     def get_encoding(self) -> dict[str, Any]:
         """How to write the file again: no dimension can grow."""
@@ -74,7 +74,9 @@ class LazyStore(AbstractDataStore):
     def _variable(self, name: str) -> Variable:
         item, dims = h5py.h5d.open(self._file.id, name.encode()), self._dims[name]
         lazy = indexing.LazilyIndexedArray(_StoredArray(self, name, item))
-        return Variable(dims, lazy, _attributes(item), self._encoding(item, lazy.dtype, dims))
+        return Variable(
+            dims, lazy, _attributes(h5py.Dataset(item)), self._encoding(item, lazy.dtype, dims)
+        )
 
     def _encoding(
         self, item: h5py.h5d.DatasetID, dtype: np.dtype[Any], dims: tuple[str, ...]
@@ -122,27 +124,13 @@ class _StoredArray(BackendArray):
         return (dataset.asstr() if self._is_text else dataset)[key]
 
 
-def _attributes(item: h5py.h5g.GroupID | h5py.h5d.DatasetID) -> dict[str, Any]:
-    """Attributes of an array or of the file; lists of one number are numbers, all text is str.
-
-    Not by `h5py.AttributeManager`: a file has hundreds, and that takes thrice as long for each.
-    """
-    tracked = item.get_create_plist().get_attr_creation_order() & h5py.h5p.CRT_ORDER_TRACKED
-    order = h5py.h5.INDEX_CRT_ORDER if tracked else h5py.h5.INDEX_NAME
-    names: list[bytes] = []
-    h5py.h5a.iterate(item, names.append, index_type=order)
-    held = ((name, name.decode()) for name in names)
-    return {text: _attribute(item, name) for name, text in held if text not in OF_NETCDF}
+def _attributes(item: h5py.HLObject) -> dict[str, Any]:
+    """Attributes of an array or of the file; lists of one number are numbers, all text is str."""
+    held = item.attrs
+    return {name: _plain(held[name]) for name in held if name not in OF_NETCDF}
 
 
-def _attribute(item: h5py.h5g.GroupID | h5py.h5d.DatasetID, name: bytes) -> Any:
-    attribute = h5py.h5a.open(item, name)
-    content = np.zeros(attribute.shape, attribute.dtype)
-    attribute.read(content)
-    if content.dtype.kind == "O":
-        texts = [text.decode() for text in content.flat]
-        content = np.array(texts, content.dtype).reshape(content.shape)
-    if content.shape == (1,):
-        return content[0]
-    value = content[()]
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.shape == (1,):
+        return value[0]
     return value.decode() if isinstance(value, bytes) else value

@@ -192,9 +192,11 @@ def _write_coordinates(
 def _write_attributes(
     item: h5py.h5g.GroupID | h5py.h5d.DatasetID, attributes: Mapping[str, Any]
 ) -> None:
-    """Write attributes that are not there yet, as `h5py.AttributeManager` does in thrice the time.
+    """Write attributes that are not there yet, as `h5py.AttributeManager` does more slowly.
 
-    Texts are of variable length, but bytes of a fixed one.
+    It asks first whether each is there, and makes the types of all texts anew: 24 µs for each
+    attribute instead of 14, and a small file has 185. Texts are of variable length, but bytes of
+    a fixed one.
     """
     text, text_in_memory = _types(np.dtype(h5py.string_dtype()))
     single = h5py.h5s.create_simple(())
