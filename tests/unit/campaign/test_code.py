@@ -130,14 +130,24 @@ def stopped_before_the_merge(study, tasks):
     yield
 
 
+@pytest.fixture(scope="module")
+def of_this_code(tmp_path_factory):
+    out = tmp_path_factory.mktemp("this") / "r.h5"
+    return run_campaign(Study(CAMPAIGN, fake_campaign.compute), out, 20)
+
+
+@pytest.fixture(scope="module")
+def of_other_code(tmp_path_factory):
+    out = tmp_path_factory.mktemp("other") / "r.h5"
+    return run_campaign(Study(by(OTHER), fake_campaign.compute), out, 20)
+
+
 @pytest.mark.parametrize("options", [[], ["--json"], ["--causes"]])
-def test_show_names_the_code_of_a_file_unless_it_is_this_one(options, tmp_path):
-    out = tmp_path / "r.h5"
-    run_campaign(Study(CAMPAIGN, fake_campaign.compute), out, 20)
-    assert "computed by" not in CliRunner().invoke(app, ["show", str(out), *options]).output
-    out.unlink()
-    run_campaign(Study(by(OTHER), fake_campaign.compute), out, 20)
-    shown = CliRunner().invoke(app, ["show", str(out), *options])
+def test_show_names_the_code_of_a_file_unless_it_is_this_one(options, of_this_code, of_other_code):
+    assert (
+        "computed by" not in CliRunner().invoke(app, ["show", str(of_this_code), *options]).output
+    )
+    shown = CliRunner().invoke(app, ["show", str(of_other_code), *options])
     note = f"computed by {OTHER}; this is {running_code()}"
     assert note in shown.output.splitlines()
     assert (note in shown.stdout) is (options != ["--json"])
