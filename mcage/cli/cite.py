@@ -23,7 +23,11 @@ def cite(
     from mcage.plain_text import visible, visible_lines
     from mcage.report.references import mcage_bibtex, references, references_of
 
-    header = _header_of(file) if file else None
+    header = None
+    if file:
+        from mcage.results.reader import read_header
+
+        header = read_header(file)
     papers = references_of(header) if header else references()
     about = _about(header) if header else {}
     if json:
@@ -34,12 +38,6 @@ def cite(
     for name, content in about.items():
         typer.echo(visible(f"% {name}: {content}"))
     typer.echo(visible_lines("\n\n".join([mcage_bibtex(), *(p.bibtex() for p in papers)])))
-
-
-def _header_of(file: Path) -> "Header":
-    from mcage.results.reader import read_header
-
-    return read_header(file)
 
 
 def _about(header: "Header") -> dict[str, str]:

@@ -228,18 +228,17 @@ def _plain(item: Any, name: str, *, text_allowed: bool = False) -> _Plain:
 
 def _looked_through(dataset: _Plain, name: str, at: Mapping[Any, str]) -> dict[str, Any]:
     held = _names_of_attributes(dataset.id)
-    return {
+    description = {
         **dataset.description,
         "attributes": _attributes(dataset.id, name, [k for k in held if k not in NETCDF_LINKS]),
         "dims": _dimensions(dataset.id, name, [k for k in NETCDF_LINKS if k in held], at),
-        **(_require_text(dataset, name) if dataset.is_text else _extremes(dataset)),
     }
-
-
-def _require_text(dataset: _Plain, name: str) -> dict[str, Any]:
-    for text in (text for texts in dataset.content() for text in np.atleast_1d(texts).flat):
-        _text(text, name)
-    return {}
+    if not dataset.is_text:
+        return description | _extremes(dataset)
+    for texts in dataset.content():
+        for text in texts.flat:
+            _text(text, name)
+    return description
 
 
 def _extremes(dataset: _Plain) -> dict[str, Any]:

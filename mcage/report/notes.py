@@ -32,13 +32,13 @@ def slices_that_depend(header: Header) -> int:
     return faults.slices_per_chip if differ else 1
 
 
-def note_on_shared_dies(path: Path, header: Header) -> str | None:
-    """Warning under a table of slices that are not independent; None if they are.
+def note_on_shared_dies(path: Path | None, header: Header) -> str:
+    """Warning beside results of slices that are not independent; empty if they are.
 
     Parameters
     ----------
-    path : Path
-        Results file.
+    path : Path, optional
+        Results file, under whose table the warning names the command that helps.
     header : Header
         Its header.
 
@@ -50,13 +50,14 @@ def note_on_shared_dies(path: Path, header: Header) -> str | None:
     try:
         slices = slices_that_depend(header)
     except UserError as error:
-        raise UserError(f"{path}: {error}") from error
+        raise UserError(f"{path}: {error}" if path else str(error)) from error
     if slices == 1:
-        return None
-    return (
-        f"WARNING: {slices} slices share each die, and dies differ: slices are not independent, so "
-        f"these intervals are too narrow. Use mcage show {path} --slices-per-chip {slices}"
-    )
+        return ""
+    warning = f"WARNING: {slices} slices share each die, and dies differ: slices are not "
+    if path is None:
+        return f"{warning}independent, so that intervals are too narrow"
+    help_ = f"Use mcage show {path} --slices-per-chip {slices}"
+    return f"{warning}independent, so these intervals are too narrow. {help_}"
 
 
 def note_on_caveats(header: Header) -> str:
@@ -90,40 +91,31 @@ def note_on_code(header: Header) -> str:
 def notes_on(path: Path, header: Header) -> list[str]:
     """All that must be known of a results file, in lines below its tables.
 
+    Parameters and errors as of `caveats_of`.
+    """
+    code = note_on_code(header)
+    return [*caveats_of(header, path), *([code] if code else [])]
+
+
+def caveats_of(header: Header, path: Path | None = None) -> list[str]:
+    """What must be said wherever results are shown, also where there is no file to name.
+
     Parameters
     ----------
-    path : Path
-        Results file.
     header : Header
-        Its header.
+        Header of a results file.
+    path : Path, optional
+        The file, where it is to be named.
 
     Raises
     ------
     UserError
         Its spec is not one of a sweep.
     """
-    notes = (
+    lines = (
         note_on_caveats(header),
         note_on_absent(header),
         header.stopped,
         note_on_shared_dies(path, header),
-        note_on_code(header),
     )
-    return [note for note in notes if note]
-
-
-def caveats_of(header: Header) -> list[str]:
-    """What must be said wherever results are shown, also where there is no file to name.
-
-    Raises
-    ------
-    UserError
-        The spec is not one of a sweep.
-    """
-    caveats = [note_on_caveats(header), note_on_absent(header), header.stopped]
-    if (slices := slices_that_depend(header)) > 1:
-        caveats.append(
-            f"WARNING: {slices} slices share each die, and dies differ: slices are not "
-            "independent, so that intervals are too narrow"
-        )
-    return [line for line in caveats if line]
+    return [line for line in lines if line]

@@ -213,7 +213,8 @@ def _cells_at_one(contents: NDArray[np.uint32]) -> _CellsAtOne:
     A replay lasts far less than 2**53 cycles, so that sums in float64 are exact.
     """
     if len(contents) >= _MANY_CONTENTS:
-        return lambda cycles, cells: _by_bytes(_bytes(contents), cycles, cells)
+        by_byte = _bytes(contents)
+        return lambda cycles, cells: _by_bytes(by_byte, cycles, cells)
     bits = _bits(contents).astype(np.float64)
     return lambda cycles, cells: np.asarray((cycles @ bits)[cells].astype(np.int64))
 

@@ -29,15 +29,13 @@ class VminGaussian:
     @cached_property
     def factor(self) -> NDArray[np.float64]:
         """Volts that each standard normal number adds at each node: float64[nodes, normals]."""
-        scenario = self.scenario
-        systematic = scenario.sigma_systematic_volts * node_loads(scenario)
-        die = np.full((len(systematic), 1), scenario.sigma_die_volts)
-        return np.hstack([systematic, die])
+        die = np.full((len(self._systematic), 1), self.scenario.sigma_die_volts)
+        return np.hstack([self._systematic, die])
 
     @cached_property
-    def _of_nodes(self) -> NDArray[np.float64]:
-        """`factor` without the die part, lower triangular where the systematic part is a field."""
-        return np.ascontiguousarray(self.factor[:, :-1])
+    def _systematic(self) -> NDArray[np.float64]:
+        """`factor` without the die part: lower triangular where the systematic part is a field."""
+        return self.scenario.sigma_systematic_volts * node_loads(self.scenario)
 
     @property
     def normals(self) -> int:
@@ -79,7 +77,7 @@ class VminGaussian:
         shared: NDArray[np.float64]
         if scenario.arrays is None and not scenario.sigma_die_volts:
             # The same sums, without the half of the terms that are 0.
-            shared = triangular_product(self._of_nodes, normals[:, :-1])
+            shared = triangular_product(self._systematic, normals[:, :-1])
         else:
             shared = np.einsum("ij,nj->ni", self.factor, normals)
         shared += scenario.mu_volts
