@@ -73,6 +73,8 @@ TIMED_TECHNIQUES = ("rrcd", "rrcd+rc+rar")
 REPETITIONS = 5
 PART = 1024
 """Instances of the first part of the default sweep."""
+BUSY_THREADS = (1, 2, 3, 4, 8, 16)
+"""Numbers of threads of the host whose sweeps are compared."""
 HOST_THREADS = 4
 SANITIZER_TOOLS = ("memcheck", "racecheck", "synccheck")
 SANITIZED = ("baseline", "rrcd", "rrcd+pg", "rrcd+rc+rar", "gr-guard")
@@ -498,7 +500,7 @@ def _throughput(check):
 def _live(engine, work, maps, pool):
     """Wall-clock seconds of replay and stress of all instances; what they are given is ready."""
     threads = pool._max_workers
-    size = min(engine.batch, share_of_work(engine, len(maps), threads))
+    size = min(engine.batch, share_of_work(len(maps), threads))
     parts = [maps[instances] for instances in batches(0, len(maps), size)]
     given = [(part, work.new_slices(engine, len(part))) for part in parts]
     started = time.perf_counter()
@@ -531,7 +533,7 @@ def _live_as_many(engine, work, maps, threads, until):
 
 
 def _default_sweep(check):
-    """A part of it first; all of it if that promises to fit. The engines have the same threads.
+    """A part of it first; all of it if that promises to fit. The engines have the same cores.
 
     Times are those of the wall clock; of processor time, waiting for the device takes none.
     Start-up is apart: it takes as long whatever the number of instances.
@@ -540,13 +542,13 @@ def _default_sweep(check):
 
     from mcage.spec import SweepSpec
 
-    threads = usable_cores()
-    engines = {"cuda": CudaEngine([check.device], threads), "numba": NumbaEngine()}
+    cores = usable_cores()
+    engines = {"cuda": CudaEngine([check.device], cores), "numba": NumbaEngine()}
     runs, part, whole = [], SweepSpec(instances=PART), SweepSpec()
     last = {}
     for name, share in (("cuda", 0.5), ("numba", 0.7)):  # of what is left
         until = time.monotonic() + share * check.left_s
-        run_timed_sweep(SweepSpec(instances=threads), engines[name])  # compiles
+        run_timed_sweep(SweepSpec(instances=cores), engines[name])  # compiles
         last[name] = _timed_sweep(part, name, engines[name])
         runs.append(last[name])
         start, compute = (last[name][key] for key in ("start_seconds", "compute_seconds"))
@@ -556,16 +558,20 @@ def _default_sweep(check):
             spec = whole.model_copy(update={"instances": count})
             last[name] = _timed_sweep(spec, name, engines[name])
             runs.append(last[name])
+        if name == "cuda":
+            compared = part.model_copy(update={"instances": last[name]["instances"]})
+            by_threads = _by_threads(engines[name], compared, until)
     per_instance = {name: row["compute_seconds"] / row["instances"] for name, row in last.items()}
     ratio = per_instance["numba"] / per_instance["cuda"]
     print(f"wall-clock time per instance, without start-up: numba / cuda = {ratio:.1f}")
     timed = TimedDevice(check.cupy, check.device)
-    run_timed_sweep(part, CudaEngine([timed], threads))
+    run_timed_sweep(part, CudaEngine([timed], cores))
     busy = timed.busy_seconds()
     print(f"cuda: {PART} instances keep the device busy for {busy:.3f} s (events slow it down)")
     return {
-        "threads": threads,
+        "cores": cores,
         "runs": runs,
+        "cuda_compute_seconds_by_threads": by_threads,
         "times_numba_wall_per_instance": ratio,
         "device_busy_seconds": {"instances": PART, "seconds": busy},
         "extrapolated_to_10000_wall_seconds": {
@@ -574,6 +580,20 @@ def _default_sweep(check):
             if row["instances"] < whole.instances
         },
     }
+
+
+def _by_threads(engine, spec, until):
+    """Seconds of a sweep, start-up apart, for as many numbers of threads as there is time for."""
+    usual, seconds = engine.busy_threads, {}
+    for number in BUSY_THREADS:
+        engine.busy_threads = number
+        begun = time.monotonic()
+        seconds[number] = run_timed_sweep(spec, engine)["compute_seconds"]
+        print(f"cuda: {spec.instances} instances with {number} threads: {seconds[number]:.2f} s")
+        if 2 * time.monotonic() - begun > until:
+            break
+    engine.busy_threads = usual
+    return seconds
 
 
 def _timed_sweep(spec, name, engine):

@@ -45,8 +45,8 @@ class Engine(ABC):
     threads: int | None = None
     """Threads of the host for which its memory is enough at once; None if there is no limit."""
     busy_threads: int | None = None
-    """Threads of the host that can be busy at once, where kernels run elsewhere: about half of what
-    remains are short calls that hold Python's lock. None if all can."""
+    """Threads of the host that can be busy at once with batches whose lives run in kernels: most of
+    what remains are short calls that hold Python's lock. None if all can."""
 
     def __init__(self) -> None:
         self._packed = Packed(self.fixed_times)

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.sampling import OF_SLICES
-from mcage.engines.interface import Engine
 from mcage.engines.programs.programs import PROGRAM_BATCH
 from mcage.lifetime.costs import Consumption, Meter
 from mcage.lifetime.degradation.duty_tree import most_instances
@@ -39,7 +38,7 @@ FEWEST_IN_BATCH = 16
 """A smaller batch would take a tenth more processor time for each of its instances."""
 
 BATCHES_OF_THREAD = 3
-"""Batches of each thread that can be busy, in a sweep at least: none waits long for the last."""
+"""Batches of each thread, in a sweep at least: none waits long for the last."""
 
 
 def batch_size(plan: SweepPlan) -> int:
@@ -56,13 +55,12 @@ def batch_size(plan: SweepPlan) -> int:
 
 def batch_by_work(plan: SweepPlan) -> int:
     """Instances that are computed together in a sweep."""
-    return min(batch_size(plan), share_of_work(plan.engine, plan.spec.instances, plan.threads))
+    return min(batch_size(plan), share_of_work(plan.spec.instances, plan.batch_threads))
 
 
-def share_of_work(engine: Engine, instances: int, threads: int) -> int:
-    """Instances of a batch: so few that there is work for all threads that can be busy at once."""
-    busy = min(threads, engine.busy_threads or threads)
-    return max(FEWEST_IN_BATCH, -(-instances // (BATCHES_OF_THREAD * busy)))
+def share_of_work(instances: int, threads: int) -> int:
+    """Instances of a batch: so few that there is work for all threads."""
+    return max(FEWEST_IN_BATCH, -(-instances // (BATCHES_OF_THREAD * threads)))
 
 
 def batches(first: int, last: int, size: int) -> list[NDArray[np.int64]]:

@@ -68,7 +68,9 @@ class SweepPlan:
     cases : tuple of PlannedCase
         The cases in the order of the results file.
     threads : int
-        Threads that compute.
+        Threads that prepare: one for each core, as long as the engine's memory is enough.
+    batch_threads : int
+        Threads that compute batches: no more of these than can be busy beside the engine.
     like : SweepPlan or None
         The plan whose traces and replays are the same, if there is one.
 
@@ -92,7 +94,9 @@ class SweepPlan:
         if pbti is not None:
             _check_repr("pbti", str(spec.aging.pbti), pbti.model)
         self.threads = min(usable_cores(), engine.threads or usable_cores())
+        self.batch_threads = min(self.threads, self._busy_threads or self.threads)
         self._pool = ThreadPoolExecutor(self.threads)
+        self._batch_pool = ThreadPoolExecutor(self.batch_threads)
         self._preparing = Lock()
         self._check_cases()
 
@@ -109,6 +113,17 @@ class SweepPlan:
         for case in self.cases:  # refuses windows that do not fit in turn, or cannot be packed
             if case.technique.may_lack_room:
                 self._prepared(case.technique, self.traces)
+
+    @property
+    def _busy_threads(self) -> int | None:
+        """Threads that can be busy with batches; None if all can.
+
+        Where shifts depend on the order of epochs, or windows are laid around faulty entries, the
+        host computes for long without holding Python's lock.
+        """
+        if all(case.conditions.sums_suffice and not case.technique.packs for case in self.cases):
+            return self.engine.busy_threads
+        return None
 
     @property
     def geometry(self) -> SliceGeometry:
@@ -254,6 +269,12 @@ class SweepPlan:
             Its arguments.
         """
         return self._pool.map(function, items)
+
+    def in_batch_threads(
+        self, function: Callable[[Given], Result], batches: Iterable[Given]
+    ) -> Iterable[Result]:
+        """As `in_threads`, for a function that computes a batch."""
+        return self._batch_pool.map(function, batches)
 
 
 def kernels_of_periods(spec: SweepSpec, instances: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -109,7 +109,7 @@ class Sweep:
             self.compute,
             f"{__name__}:{study_of_header.__name__}",
             self._batch_size,
-            self.plan.threads,
+            self.plan.batch_threads,
         )
 
     def prepare(self) -> None:
@@ -119,7 +119,7 @@ class Sweep:
     def compute(self, first: int, last: int) -> Arrays:
         """Results of instances ``first`` ... ``last`` - 1, as `mcage.sweep.variables` declares."""
         self.prepare()
-        parts = self.plan.in_threads(
+        parts = self.plan.in_batch_threads(
             partial(self._halving.run, self._batch), batches(first, last, self._batch_size)
         )
         return joined(self.header.variables, chain.from_iterable(parts))

@@ -1,14 +1,19 @@
 """Processor time of a sweep beside its kernels: what no engine, however fast, takes away.
 
-    python scripts/benchmarks/host_share.py [--instances 10000] [--batch 1024] [--cores N] [--json]
+    python scripts/benchmarks/host_share.py [--instances 10000] [--batch 1024] [--cores N]
+        [--busy-threads N] [--device-us 0] [--json]
 
 The default sweep is computed and written with an engine whose kernels take no time: the time of
 what stands in for them is taken out. Their answers are plausible: fault-free slices are stressed as
 under each technique, redirected slices live on, and half of them end by faults before the horizon.
 
-Prints milliseconds of processor time for each instance, all eight cases and files included, and the
-processor time of a start of the Numba engine until its first batch. `--cores 16` cuts batches and
-starts threads as on a machine of 16 cores, and so shows what more of them cost.
+Prints milliseconds of processor time and of wall-clock time for each instance, all eight cases and
+files included, and the processor time of a start of the Numba engine until its first batch.
+
+With `--cores 16` the sweep is cut into batches, and threads are started, as on a machine of 16
+cores: this shows what more of them cost. With `--device-us 5` every epoch of an instance keeps a
+device busy for 5 microseconds, while its thread waits and takes no processor time: this shows how
+well so many threads (`--busy-threads 4`) keep a device busy that is as fast as that.
 """
 
 import argparse
@@ -28,7 +33,7 @@ import numpy as np
 from mcage.campaign.run import run_campaign
 from mcage.costs.kernel_activity import KernelActivity
 from mcage.engines.compiled_cells import CompiledSeconds
-from mcage.engines.cuda_engine.engine import CudaEngine
+from mcage.engines.cuda_engine.engine import busy_threads
 from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator
@@ -94,15 +99,26 @@ class StubEngine(Engine):
         Instances of a batch.
     tracked_on_host : bool
         Whether the times of tracked cells are looked at on the host, as under the CPU engines.
+    device_us : float
+        For how long an epoch of an instance keeps the device busy, in microseconds.
     """
 
     name = "stub"
     policies = NumbaEngine.policies
-    busy_threads = CudaEngine.busy_threads
 
-    def __init__(self, batch, tracked_on_host):
+    def __init__(self, batch, tracked_on_host, device_us=0.0):
         super().__init__()
         self.batch, self.tracked_on_host, self.kernels = batch, tracked_on_host, Kernels()
+        self._device, self._device_us, self.device_seconds = threading.Lock(), device_us, 0.0
+        self.busy_threads = busy_threads(devices=1)
+
+    def occupy(self, instances):
+        """Let the device be busy with an epoch of so many instances; other threads go on."""
+        if self._device_us:
+            seconds = 1e-6 * self._device_us * instances
+            with self._device:
+                time.sleep(seconds)
+                self.device_seconds += seconds
 
     def redirect(self, replay, fault_maps):
         with self.kernels.stand_in():
@@ -153,6 +169,7 @@ class StubStress(StressAccumulator):
                 runs[instances] = CELL_DUTY * seconds
                 seconds = self.tracked_seconds.now
                 seconds += runs[self._tracked.instance]
+        self._engine.occupy(len(instances))
 
     def longest_earlier(self, instances, kernel, fault_maps, seconds):
         with self._engine.kernels.stand_in():
@@ -231,21 +248,23 @@ def host_seconds(engine, instances, **keys):
 
     Returns
     -------
-    float, dict of str to float
-        Seconds; by case, the fraction of lives that end by faults within the horizon.
+    float, float, dict of str to float
+        Seconds; seconds by the clock on the wall; by case, the fraction of lives that end by faults
+        within the horizon.
     """
     with tempfile.TemporaryDirectory() as folder:
         stub_sweep(engine, instances=WARM_UP, **keys).compute(0, WARM_UP)
         sweep, out = stub_sweep(engine, instances=instances, **keys), Path(folder) / "sweep.h5"
         assert sweep.study  # digests of traces belong to a start
         before = engine.kernels.seconds
-        begun = time.process_time()
+        begun, wall = time.process_time(), time.perf_counter()
         run_campaign(sweep.study, out)
+        wall = time.perf_counter() - wall
         seconds = time.process_time() - begun - (engine.kernels.seconds - before)
         with h5py.File(out) as file:
             ended = (file["end_cause"][()] == EndCause.NO_HOME).mean(axis=1)
         names = (f"{case.technique} {case.environment}" for case in sweep.header.cases)
-        return seconds, dict(zip(names, ended.tolist(), strict=True))
+        return seconds, wall, dict(zip(names, ended.tolist(), strict=True))
 
 
 def startup_seconds():
@@ -266,6 +285,10 @@ def main():
         "--batch", type=int, default=1024, help="instances of a batch at most (1024)"
     )
     parser.add_argument("--cores", type=int, help="number of cores to count on (those there are)")
+    parser.add_argument("--busy-threads", type=int, help="threads beside the device")
+    parser.add_argument(
+        "--device-us", type=float, default=0, help="time of an epoch of an instance on the device"
+    )
     parser.add_argument(
         "--tracked-on-host",
         action="store_true",
@@ -276,9 +299,14 @@ def main():
     given = parser.parse_args()
     if given.cores:
         plan.usable_cores = lambda: given.cores
-    engine = StubEngine(given.batch, given.tracked_on_host)
-    seconds, ended = host_seconds(engine, given.instances)
-    figures = {"ms_per_instance": 1e3 * seconds / given.instances}
+    engine = StubEngine(given.batch, given.tracked_on_host, given.device_us)
+    engine.busy_threads = given.busy_threads or engine.busy_threads
+    seconds, wall, ended = host_seconds(engine, given.instances)
+    figures = {
+        "ms_per_instance": 1e3 * seconds / given.instances,
+        "wall_ms_per_instance": 1e3 * wall / given.instances,
+        "device_ms_per_instance": 1e3 * engine.device_seconds / given.instances,
+    }
     if not given.no_start:
         figures["startup_core_s"] = startup_seconds()
     if given.json:

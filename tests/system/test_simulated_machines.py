@@ -267,6 +267,16 @@ def test_threads_are_as_many_as_memory_has_room_for(machine):
     assert select_engine("auto", threads=4)[0].threads is None
 
 
+def test_more_cores_make_no_batch_smaller(machine):
+    """Two threads compute batches beside a device, however many have memory of it."""
+    machine(Card(free_bytes=2**33))
+    engines = [select_engine("auto", threads=cores)[0] for cores in (2, 4, 16, 64)]
+    assert [engine.batch for engine in engines] == [1024] * 4
+    assert [engine.busy_threads for engine in engines] == [2] * 4
+    machine(*[Card(free_bytes=2**33)] * 4)
+    assert select_engine("auto", threads=64)[0].busy_threads == 5
+
+
 # ---- cards that fail at work -----------------------------------------------------------------
 
 

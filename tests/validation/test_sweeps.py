@@ -84,7 +84,7 @@ def test_shards_do_not_matter(sweep, arrays, borders):
 @pytest.mark.parametrize("batch", [1, 6])
 def test_batches_and_threads_do_not_matter(sweep, arrays, batch, monkeypatch):
     monkeypatch.setattr(sweep.plan.engine, "batch", batch)
-    monkeypatch.setattr(sweep.plan, "_pool", ThreadPoolExecutor(3))
+    monkeypatch.setattr(sweep.plan, "_batch_pool", ThreadPoolExecutor(3))
     assert_same_arrays(sweep.compute(0, INSTANCES), arrays)
 
 

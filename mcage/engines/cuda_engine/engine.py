@@ -49,7 +49,6 @@ class CudaEngine(RememberingEngine):
     """
 
     name = "cuda"
-    busy_threads = 4
     policies = Policies(
         placements={
             Placement.DIRECT,
@@ -70,11 +69,13 @@ class CudaEngine(RememberingEngine):
         self.devices = tuple(devices)
         affordable = each * len(devices)
         self.threads = affordable if affordable < threads else None
+        self.busy_threads = busy_threads(len(devices))
         self._on_devices = [_OnDevice(Runner(device, each)) for device in devices]
         self._turn = itertools.cycle(self._on_devices)
         self._taking_turns = threading.Lock()
         self._of_thread = threading.local()
-        self.batch = max(1, min(MOST_INSTANCES, free // (2 * each * _STRESS_BYTES)))
+        batches = min(each, -(-self.busy_threads // len(devices)))  # at once on a device
+        self.batch = max(1, min(MOST_INSTANCES, free // (2 * batches * _STRESS_BYTES)))
         self.device = "; ".join(device.description for device in devices)
 
     @contextmanager
@@ -167,6 +168,11 @@ class CudaEngine(RememberingEngine):
         """See `Engine.unpacked_stress`."""
         here = self._here()
         return CudaStress(here.walk, here.stress, duties, tracked, instances)
+
+
+def busy_threads(devices: int) -> int:
+    """See `Engine.busy_threads`: on each device a batch is at work, and the host has another."""
+    return devices + 1
 
 
 class _OnDevice:

@@ -205,7 +205,9 @@ class Both:
         def of_places(chosen: NDArray[np.int64]) -> Arrays:
             return self._slices(population, lives, chosen)
 
-        parts = self.plan.in_threads(lambda chosen: self._halving.run(of_places, chosen), places)
+        parts = self.plan.in_batch_threads(
+            lambda chosen: self._halving.run(of_places, chosen), places
+        )
         return self._of_sms(lives) | dict(_joined(chain.from_iterable(parts)))
 
     def _of_sms(self, lives: Mapping[str, Lives]) -> dict[str, NDArray[np.generic]]:

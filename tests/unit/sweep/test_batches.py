@@ -7,7 +7,6 @@ import pytest
 from sweep_cases import small_sweep
 
 from mcage.campaign.run import run_campaign
-from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.results.reader import open_results
 from mcage.sweep import plan as plan_module
@@ -65,11 +64,27 @@ def test_batches_are_chosen_by_work(monkeypatch, cores, largest, instances, size
     assert len(sizes) == -(-shard // size)
 
 
-@pytest.mark.parametrize(("cores", "size"), [(2, 1024), (3, 1024), (4, 834), (16, 834), (64, 834)])
-def test_cores_that_cannot_be_busy_make_no_batch_smaller(monkeypatch, cores, size):
-    """Beside kernels on a device, threads wait for Python: smaller batches would take longer."""
-    monkeypatch.setattr(NumpyEngine, "busy_threads", CudaEngine.busy_threads)
-    assert sweep_on(monkeypatch, cores, 1024, instances=10_000).study.batch == size
+@pytest.mark.parametrize(("cores", "threads", "size"), [(1, 1, 1024), (2, 2, 834), (16, 2, 834)])
+def test_threads_that_cannot_be_busy_get_no_batches(monkeypatch, cores, threads, size):
+    """Beside kernels on a device, threads wait for Python: more of them would take longer."""
+    monkeypatch.setattr(NumpyEngine, "busy_threads", 2)
+    sweep = sweep_on(monkeypatch, cores, 1024, instances=5_000)
+    assert (sweep.plan.threads, sweep.study.threads, sweep.study.batch) == (cores, threads, size)
+
+
+@pytest.mark.parametrize(
+    "host_computes",
+    [
+        {"aging": {"model": "bhardwaj"}},
+        {"life": {"epochs": 2, "temperature_swing_kelvin": "uniform(0, 10)"}},
+        {"techniques": ["disable"]},
+    ],
+    ids=["model", "swings", "packing"],
+)
+def test_all_cores_get_batches_where_the_host_computes_for_long(monkeypatch, host_computes):
+    """Its loops over all transistors do not hold Python's lock."""
+    monkeypatch.setattr(NumpyEngine, "busy_threads", 2)
+    assert sweep_on(monkeypatch, 16, **host_computes).study.threads == 16
 
 
 @pytest.mark.parametrize("shard_size", [2, 16, 60])
