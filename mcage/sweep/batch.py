@@ -19,7 +19,8 @@ from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.random import stream_key
 from mcage.spec import SweepSpec
 from mcage.sweep.cases import PlannedCase
-from mcage.sweep.plan import SweepPlan, kernels_of_periods
+from mcage.sweep.kernels import kernels_of_periods
+from mcage.sweep.plan import SweepPlan
 from mcage.sweep.variables import DRAW, DVTH_BIN_EDGES_MV, variables
 from mcage.variation.fault_maps import NewSlices
 from mcage.variation.vmin_tail import TailCells

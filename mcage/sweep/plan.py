@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property, partial
+from functools import cached_property
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -26,14 +26,13 @@ from mcage.lifetime.fault_free import FaultFreeReplays, fault_free_replays
 from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.spec import SweepSpec
 from mcage.spec.draws import OF_MODEL, Draws
-from mcage.spec.sections import Aging, Geometry, Workload
-from mcage.spec.workload_mix import draw_kernels
+from mcage.spec.sections import Aging
 from mcage.sweep.cases import OF_FAULTS, plan_cases
-from mcage.sweep.kernels import kernels_of
+from mcage.sweep.kernels import check_weights, traces_of
 from mcage.techniques import Technique
-from mcage.traces import Trace, first_generations
-from mcage.traces.recorded import RecordedTrace, recorded_trace
-from mcage.traces.transforms import HELD, held_while_idle, on_slice, released
+from mcage.traces import Trace
+from mcage.traces.recorded import RecordedTrace
+from mcage.traces.transforms import HELD, held_while_idle
 from mcage.version import code_digest
 
 Given = TypeVar("Given")
@@ -84,9 +83,8 @@ class SweepPlan:
         self.spec = spec
         self.engine = engine
         self.like = like if like and _replay_alike(spec, like.spec) else None
-        self.traces: tuple[RecordedTrace, ...] = self.like.traces if self.like else _traces(spec)
-        _check_weights(spec)
-        _check_geometry(self.traces, spec.registers.selector_offsets)
+        self.traces: tuple[RecordedTrace, ...] = self.like.traces if self.like else traces_of(spec)
+        check_weights(spec)
         self.nbti = _nbti_model(spec.aging)
         self.distributions = _distributions(spec, self.nbti)
         self.cases = plan_cases(spec, self.nbti, self.distributions, self.geometry)
@@ -277,34 +275,6 @@ class SweepPlan:
         return self._batch_pool.map(function, batches)
 
 
-def kernels_of_periods(spec: SweepSpec, instances: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Kernel of every workload period: int64[instances, periods], indices into the kernels.
-
-    Parameters
-    ----------
-    spec : SweepSpec
-        The sweep.
-    instances : int64[instances]
-        Their ids.
-    """
-    workload = spec.workload
-    return draw_kernels(workload.mix, spec.seed, instances, kernels_of(spec), workload.periods)
-
-
-def _traces(spec: SweepSpec) -> tuple[RecordedTrace, ...]:
-    workload = spec.workload
-    changed = partial(_as_replayed, workload=workload, given=spec.registers.geometry)
-    how = f"{workload.release} {workload.generations} {spec.registers.geometry!r}"
-    return tuple(recorded_trace(name, changed, how) for name in kernels_of(spec))
-
-
-def _as_replayed(trace: Trace, workload: Workload, given: Geometry | None) -> Trace:
-    trace = on_slice(trace, given.of(trace.geometry)) if given else trace
-    # Ends of wavefronts are told from whole work-groups: an excerpt may keep parts of one.
-    trace = released(trace, workload.release)
-    return first_generations(trace, workload.generations) if workload.generations else trace
-
-
 def _replay_alike(spec: SweepSpec, other: SweepSpec) -> bool:
     """Whether what two sweeps replay without faults is the same, technique by technique."""
 
@@ -315,34 +285,6 @@ def _replay_alike(spec: SweepSpec, other: SweepSpec) -> bool:
         return (*traces, life.idle, busy, *registers.model_dump(exclude={"lds_rows"}).values())
 
     return of_replays(spec) == of_replays(other)
-
-
-def _check_geometry(traces: Sequence[RecordedTrace], selector_offsets: int) -> None:
-    """Refuse traces of different slices, and more offsets than entries."""
-    first = traces[0]
-    for trace in traces:
-        if trace.geometry.shape != first.geometry.shape:
-            raise UserError(
-                f"workload.kernels: {first.name!r} is of a slice {first.geometry.name}, "
-                f"{trace.name!r} of {trace.geometry.name}; a sweep has slices of a single geometry"
-            )
-    if first.geometry.entries % selector_offsets:
-        raise UserError(
-            f"registers.selector_offsets = {selector_offsets}: must divide the "
-            f"{first.geometry.entries} entries of the slice"
-        )
-
-
-def _check_weights(spec: SweepSpec) -> None:
-    weights, kernels = spec.workload.mix, kernels_of(spec)
-    if isinstance(weights, dict) and set(weights) != set(kernels):
-        unknown = sorted(set(weights) - set(kernels))
-        raise UserError(
-            f"workload.mix: {unknown[0]!r} is no kernel of this sweep; name it in workload.kernels"
-            if unknown
-            else f"workload.mix: no weight for {min(set(kernels) - set(weights))!r}; give it one, "
-            "or leave it out of workload.kernels"
-        )
 
 
 def _nbti_model(aging: Aging) -> NbtiModel:

@@ -13,7 +13,7 @@ from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.engines.tracked_cells import dvth_histogram
 from mcage.lifetime.end_cause import EndCause
 from mcage.results.conform import conforming
-from mcage.sweep.plan import kernels_of_periods
+from mcage.sweep.kernels import kernels_of_periods
 from mcage.sweep.variables import DVTH_BIN_EDGES_MV
 from mcage.variation.fault_maps import fault_map
 from mcage.variation.fault_models import FaultModel

@@ -18,7 +18,8 @@ from mcage.lifetime.outcomes import LifeOutcomes
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.sweep.batch import batch_size
 from mcage.sweep.cases import PlannedCase
-from mcage.sweep.plan import SweepPlan, kernels_of_periods
+from mcage.sweep.kernels import kernels_of_periods
+from mcage.sweep.plan import SweepPlan
 from mcage.variation.fault_maps import NewSlices
 from mcage.variation.vmin_tail import TailCells
 

@@ -14,7 +14,7 @@ from mcage.gpu.gating.spec import GatingSpec
 from mcage.gpu.gating.study import Gating
 from mcage.gpu.nominal.both import combined_cases
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
-from mcage.sweep.plan import kernels_of_periods
+from mcage.sweep.kernels import kernels_of_periods
 from mcage.variation.fault_maps import NewSlices
 
 NOMINAL = {
