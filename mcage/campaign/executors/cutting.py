@@ -25,7 +25,7 @@ GROWTH = 8
 REMEMBERED = 4
 """Shards whose times are looked at."""
 
-MOST_BYTES = 32 << 20
+MOST_BYTES = 8 << 20
 """Largest shard, in memory and on disk."""
 
 
