@@ -55,15 +55,21 @@ class Pace:
                 self._reports.popleft()
 
     @property
+    def settled(self) -> bool:
+        """Whether the rate is that of later reports alone, without compiling and preparing."""
+        with self._advancing:
+            reports = self._reports
+            return bool(reports) and reports[-1][0] - reports[0][0] >= SETTLED_SECONDS
+
+    @property
     def per_second(self) -> float | None:
         """Instances per second; None until some are finished."""
+        settled = self.settled
         with self._advancing:
             if not self._reports:
                 return None
             now, done = self._reports[-1]
-            begin, earlier = self._reports[0]
-        if now - begin < SETTLED_SECONDS:
-            begin, earlier = self._begin
+            begin, earlier = self._reports[0] if settled else self._begin
         return (done - earlier) / (now - begin) if now > begin and done > earlier else None
 
     @property
@@ -77,7 +83,9 @@ class Pace:
         rate, left = self.per_second, self.seconds_left
         if rate is None or left is None:
             return None
-        return f"{rate:.3g} instances/s, {duration(left)} left"
+        if self.settled or not left:
+            return f"{rate:.3g} instances/s, {duration(left)} left"
+        return f"{rate:.3g} instances/s since the start, at most {duration(left)} left"
 
 
 def duration(seconds: float) -> str:

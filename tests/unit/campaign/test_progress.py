@@ -44,7 +44,9 @@ def test_instances_of_an_earlier_run_do_not_count_into_the_rate():
     lines.start(total=1000, done=900)
     clock.now += 20.0
     lines.advance(10)
-    assert stream.getvalue() == "910/1000 instances, 0.5 instances/s, 3 min 00 s left\n"
+    assert stream.getvalue() == (
+        "910/1000 instances, 0.5 instances/s since the start, at most 3 min 00 s left\n"
+    )
 
 
 def pace_of(reports, begin=0.0):
@@ -168,7 +170,7 @@ def test_the_bar_of_a_notebook_is_one_output_that_is_replaced(capsys):
     assert capsys.readouterr().out == "engine <numba>\n"
     assert [content["text/plain"] for content in shown] == [
         "500/2,000 instances, preparing the first ones",
-        "1,000/2,000 instances, 50 instances/s, 20 s left",
+        "1,000/2,000 instances, 50 instances/s since the start, at most 20 s left",
         "1,500/2,000 instances, 50 instances/s, 10 s left",
         "2,000/2,000 instances, 50 instances/s, 0 s left",
         "2,000/2,000 instances, 30 s",
