@@ -19,6 +19,7 @@ from mcage.spec import Case, SweepSpec
 from mcage.sweep.header import CaseName
 from mcage.techniques import Technique, technique
 from mcage.traces.transforms import HELD
+from mcage.variation.expected import check_vdd
 from mcage.variation.fault_models import FaultModel, fault_model
 from mcage.variation.scenarios import Scenario, scenario
 from mcage.variation.vmin_tail import TailCells
@@ -107,23 +108,17 @@ def plan_cases(
         A technique, a scenario or an environment is unknown, or a case contradicts itself.
     """
     cases = spec.cases({name: scenario(name).vdd_volts for name in spec.scenarios})
-    of_rows = {
-        (case.scenario, case.scenario_vdd_volts): _faults_of_rows(
-            spec, geometry, case.scenario, case.scenario_vdd_volts
-        )
-        for case in dict.fromkeys(replace(case, technique="", environment="") for case in cases)
+    of_rows: dict[str, tuple[FaultModel, ...]] = {
+        name: _faults_of_rows(spec, geometry, name) for name in spec.scenarios
     }
-    return tuple(
-        _planned(
-            spec,
-            case,
-            nbti,
-            distributions,
-            geometry,
-            of_rows[case.scenario, case.scenario_vdd_volts],
-        )
+    planned = tuple(
+        _planned(spec, case, nbti, distributions, geometry, of_rows[case.scenario])
         for case in cases
     )
+    # Techniques share their dies and voltages: each of these is looked at once.
+    for case in {(case.case.scenario, _fault_volts(case)): case for case in planned}.values():
+        _check_fault_vdd(spec, case)
+    return planned
 
 
 def _planned(
@@ -136,8 +131,6 @@ def _planned(
 ) -> PlannedCase:
     # The keys of [faults] bear the names of the parameters.
     faults = fault_model(case.scenario, geometry=geometry, **spec.faults.model_dump())
-    if not faults_of_rows:
-        faults.check_vdd(case.scenario_vdd_volts)
     # Temperatures that differ are drawn by instance; the environment is given the middle one.
     temperature_kelvin = distributions.temperature_kelvin.at(0.5)
     points, fractions = operating_points(spec, case, temperature_kelvin)
@@ -186,7 +179,7 @@ def nbti_spread(spec: SweepSpec, geometry: SliceGeometry) -> NbtiSpread | None:
 
 
 def _faults_of_rows(
-    spec: SweepSpec, geometry: SliceGeometry, scenario_name: str, vdd_volts: float
+    spec: SweepSpec, geometry: SliceGeometry, scenario_name: str
 ) -> tuple[FaultModel, ...]:
     """Fault models of the rows of joint draws; empty where all rows have the same."""
     draws = spec.draws
@@ -194,9 +187,6 @@ def _faults_of_rows(
     if draws is None or not names:
         return ()
     models: list[FaultModel] = []
-    # A slice has no more reliable entries with a higher mu: of rows that differ in nothing else,
-    # the row with the highest is looked at, which takes a twentieth of a second.
-    worst: dict[Scenario, int] = {}
     for row in range(draws.rows):
         given = {name: draws.columns[OF_FAULTS + name][row] for name in names}
         try:
@@ -204,17 +194,37 @@ def _faults_of_rows(
             models.append(fault_model(scenario_name, geometry=geometry, **fields))
         except UserError as error:
             raise UserError(f"{draws.place(row)}: {error}") from error
-        vmin = models[-1].scenario
-        others = replace(vmin, mu_volts=0.0)
+    return tuple(models)
+
+
+def _fault_volts(planned: PlannedCase) -> tuple[float, float]:
+    """Vdd at which the faults of a case are looked for, and that of its scenario."""
+    return planned.conditions.environment.lowest_vdd_volts, planned.case.scenario_vdd_volts
+
+
+def _check_fault_vdd(spec: SweepSpec, planned: PlannedCase) -> None:
+    """Refuse a case whose faults are looked for at a Vdd of which its fault model says nothing."""
+    lowest_vdd_volts, scenario_vdd_volts = _fault_volts(planned)
+    if planned.faults.mode != "varius":
+        planned.faults.check_vdd(scenario_vdd_volts)  # the voltage of the published table
+    models = planned.faults_of_rows or (planned.faults,)
+    # A slice has no more reliable entries with a higher mu: of rows that differ in nothing else,
+    # the row with the highest is looked at, which takes a twentieth of a second.
+    worst: dict[Scenario, int] = {}
+    for row, model in enumerate(models):
+        others = replace(model.scenario, mu_volts=0.0)
         before = worst.setdefault(others, row)
-        if vmin.mu_volts > models[before].scenario.mu_volts:
+        if model.scenario.mu_volts > models[before].scenario.mu_volts:
             worst[others] = row
     for row in worst.values():
         try:
-            models[row].check_vdd(vdd_volts)
+            check_vdd(models[row].scenario, lowest_vdd_volts)
         except UserError as error:
-            raise UserError(f"{draws.place(row)}: {error}") from error
-    return tuple(models)
+            name = planned.case.environment
+            places = [f"operating_points.{name}"] if spec.points_of(name) else []
+            if spec.draws is not None and planned.faults_of_rows:
+                places.insert(0, spec.draws.place(row))
+            raise UserError(": ".join([*places, str(error)])) from error
 
 
 def _check_threshold(spec: SweepSpec, points: Environment, highest_vt0_volts: float) -> None:
