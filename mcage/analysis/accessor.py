@@ -13,7 +13,7 @@ from mcage.analysis.grid import (
     header_of,
     study_of,
     warn_of_dependence,
-    with_grid,
+    with_lives,
 )
 from mcage.analysis.lives_table import MOST_BYTES, parts_of_lives, table_of_lives
 from mcage.analysis.plots import Plots
@@ -102,9 +102,10 @@ class Analysis(Plots):
         Raises
         ------
         UserError
-            There is no such table, or a dimension other than cases and instances has been cut.
+            There is no such table, a dimension other than cases and instances has been cut, or
+            lives are masked.
         """
-        results = with_grid(self._results)
+        results = with_lives(self._results)
         header = header_of(results)
         warn_of_dependence(header)
         module = import_module(header.table)

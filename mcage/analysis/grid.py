@@ -108,12 +108,18 @@ def with_grid(results: xr.Dataset) -> xr.Dataset:
     Raises
     ------
     UserError
-        There are no instances or cases, or a dimension of a life has been cut.
+        There are no instances or cases, a dimension of a life has been cut, or cases lie along
+        the dimensions of a cube.
     """
     grid = grid_of(results)
     header = header_of(results)
     for dim in (*grid, "instance"):
         if dim not in results.dims and dim in results.coords:
+            if results[dim].dims:
+                raise UserError(
+                    f"the dimension {dim!r} is gone, as in a cube: compute statistics of what "
+                    "open_results returns"
+                )
             along = [c.variable.name for c in header.coordinates if c.variable.dims == (dim,)]
             of_it = {name: results[name].expand_dims(dim).variable for name in along}
             results = results.drop_vars(along).expand_dims(dim, axis=0).assign_coords(of_it)
@@ -139,6 +145,25 @@ def with_grid(results: xr.Dataset) -> xr.Dataset:
     return results
 
 
+def with_lives(results: xr.Dataset) -> xr.Dataset:
+    """Results as of `with_grid`, all of whose lives are known, if they have any.
+
+    Raises
+    ------
+    UserError
+        As `with_grid`; or lives have been masked, which would count as survivors.
+    """
+    results = with_grid(results)
+    if "life_years" in results:
+        masked = int(np.isnan(results["life_years"].values).sum())
+        if masked:
+            raise UserError(
+                f"life_years is NaN in {masked:,} of {results['life_years'].size:,} places, as "
+                "where() without drop=True leaves it: select cases and instances by isel or sel"
+            )
+    return results
+
+
 def ages_of(header: Header) -> Floats:
     """Ages at which results are given, years; the last of them is the horizon."""
     contents = {coordinate.variable.name: coordinate.values for coordinate in header.coordinates}
@@ -154,9 +179,9 @@ def cases_of(results: xr.Dataset) -> Iterator[GridCase]:
     Raises
     ------
     UserError
-        As `with_grid`.
+        As `with_lives`.
     """
-    results = with_grid(results)
+    results = with_lives(results)
     grid = grid_of(results)
     names = [str(n) for n, c in results.coords.items() if c.dims and set(c.dims) <= set(grid)]
     first = sorted(names, key=lambda name: name not in grid)
@@ -172,7 +197,7 @@ def case_named(results: xr.Dataset, name: str) -> GridCase:
     Raises
     ------
     UserError
-        As `with_grid`; or no case has that name, or several have.
+        As `with_lives`; or no case has that name, or several have.
     """
     cases = list(cases_of(results))
     return cases[find_case([case.name for case in cases], name)]
@@ -184,7 +209,7 @@ def lives_in(results: xr.Dataset) -> Iterator[tuple[GridCase, CaseLives]]:
     Raises
     ------
     UserError
-        As `with_grid`; or the study simulates no lives.
+        As `with_lives`; or the study simulates no lives.
     """
     if missing := {"life_years", "end_cause"} - set(results.data_vars):
         raise UserError(
