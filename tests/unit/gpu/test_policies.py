@@ -1,5 +1,7 @@
 """Policies: the SMs that each puts to work."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tables import each
@@ -50,6 +52,15 @@ def test_a_retired_sm_never_works():
 def test_of_equal_sms_the_lower_index_works():
     equal = np.zeros((16, 3))
     np.testing.assert_array_equal(ranked(equal), np.arange(16)[:, None].repeat(3, axis=1))
+
+
+def test_of_sms_that_are_equally_warm_but_for_rounding_the_lower_index_works():
+    """Mirror images on a floorplan: which of them rounding makes warmer depends on the machine."""
+    kelvin = np.full((4, 2), 344.0)
+    kelvin[0], kelvin[2] = np.nextafter(kelvin[0], 400.0), np.nextafter(kelvin[2], 300.0)
+    same = replace(readings(), temperature_kelvin=kelvin)
+    chosen = POLICIES["coolest-first"].workers(same, COUNT)
+    assert [np.flatnonzero(column).tolist() for column in chosen.T] == [[0, 1], [0]]
 
 
 def test_ranks_are_those_of_a_stable_sort():
