@@ -10,7 +10,7 @@ from mcage.campaign.run import run_campaign
 from mcage.errors import UserError
 from mcage.gpu.gating.spec import GatingSpec
 from mcage.gpu.gating.study import study_of_header
-from mcage.report.tables.gpu.lives import summarize_file
+from mcage.report.tables.gpu.lives import summarize_file, table_of
 
 
 def study(**fields):
@@ -54,6 +54,12 @@ def test_the_table_says_what_the_file_holds(whole):
     assert slack.median_margin.value == margins[1][5]
     assert (default.alive.value, slack.alive.value) == (0.0, 1.0)
     assert default.median_life.value == pytest.approx(4.2, abs=0.3)
+
+
+def test_a_share_is_written_with_its_bounds(whole):
+    """None or all of twelve: Wilson's interval lies on one side of the share."""
+    (alive,) = (c for c in table_of(summarize_file(whole)).columns if c.key == "alive")
+    assert [cell.text for cell in alive.cells] == ["0 [0, 24]", "100 [76, 100]"]
 
 
 def test_a_campaign_may_stop_when_a_mean_is_known(tmp_path):

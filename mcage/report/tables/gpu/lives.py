@@ -149,7 +149,7 @@ def table_of(summaries: Sequence[GpuSummary], files: Sequence[Path] = ()) -> Res
                 horizons,
                 primary=True,
             ),
-            estimates("alive", "alive\n[%]", of("alive"), in_percent),
+            estimates("alive", "alive\n[%]", of("alive"), bounds_in_percent),
             estimates(
                 "max_dvth_mv", "max. dVth\n[mV]", of("max_dvth_mv"), plus_minus, primary=True
             ),
