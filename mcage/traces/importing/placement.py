@@ -1,9 +1,8 @@
 """Which slice holds a window, and which of its slots: as the file says, or first-fit."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import count
 
 import numpy as np
 
@@ -56,7 +55,7 @@ def place_windows(spans: Sequence[Span], geometry: SliceGeometry, name: str) -> 
     Windows whose unit and part are known stay there, and keep their entries where every window of
     the slice has known ones that are whole slots. All others are placed first-fit: each in the
     lowest free slot, a work-group whose unit is not known in the first unit that has room for all
-    of it.
+    of it and that the file does not name.
 
     Parameters
     ----------
@@ -89,7 +88,7 @@ def place_windows(spans: Sequence[Span], geometry: SliceGeometry, name: str) -> 
     for place, of_slice in slices.items():
         whole_name = f"{name} {place.name(geometry.components)}"
         placed.append(_placed_in(place, of_slice, entries, whole_name))
-    placed += _packed(loose, entries, name)
+    placed += _packed(loose, entries, name, {place.unit for place in slices})
     return sorted(placed, key=lambda of_slice: (of_slice.place.unit or 0, of_slice.place.part))
 
 
@@ -166,12 +165,15 @@ def _as_recorded(place: Place, spans: list[Span], entries: int) -> Placed | None
     return Placed(place, kept, slots, as_recorded=True)
 
 
-def _packed(spans: list[Span], entries: int, name: str) -> Iterator[Placed]:
+def _packed(
+    spans: list[Span], entries: int, name: str, named_units: Set[int | None]
+) -> Iterator[Placed]:
     """Work-groups whose unit is not known, each in the first unit with room for all of it."""
+    units = [unit for unit in range(len(spans) + len(named_units)) if unit not in named_units]
     held: dict[Place, _Entries] = defaultdict(lambda: _Entries(entries))
     slices: dict[Place, tuple[list[Span], list[int]]] = defaultdict(lambda: ([], []))
     for group in _work_groups(spans):
-        for span, place, slot in _first_room(group, held, name):
+        for span, place, slot in _first_room(group, held, name, units):
             held[place].take(slot, span)
             slices[place][0].append(span)
             slices[place][1].append(slot)
@@ -192,11 +194,11 @@ def _work_groups(spans: list[Span]) -> list[list[Span]]:
 
 
 def _first_room(
-    group: list[Span], held: dict[Place, _Entries], name: str
+    group: list[Span], held: dict[Place, _Entries], name: str, units: Sequence[int]
 ) -> list[tuple[Span, Place, int]]:
     """Places and slots for all windows of a work-group, in the first unit that has room."""
-    entries = len(held[Place(0)].until)
-    for unit in count():
+    entries = len(held[Place(units[0])].until)
+    for unit in units:
         places = [Place(unit, span.window.place.part) for span in group]
         unused = all((held[place].until == _FREE).all() for place in places)
         slots = _room(group, places, held)

@@ -69,6 +69,16 @@ def test_windows_without_allocations_last_from_first_to_last_access(tmp_path):
     assert trace.geometry.components == 32
 
 
+def test_windows_without_a_unit_go_to_units_that_the_file_does_not_name(tmp_path):
+    head = HEAD.replace("size", "size,unit")
+    rows = "0,write,a,0,,1,,\n0,alloc,b,,,,4,0\n1,write,b,0,,1,,\n2,write,c,0,,1,,\n"
+    result = table(tmp_path, rows, head)
+    assert [(name, made.trace.windows) for name, made in result.slices] == [
+        ("run.sm0.part0.h5", 1),
+        ("run.sm1.part0.h5", 2),
+    ]
+
+
 def test_strange_lines_are_read_as_all_others(recorded, tmp_path):
     """Spaces, quotes, comments and empty lines take another way through the importer."""
     head, _, rows = plain_table(recorded).partition("\n0,")
@@ -107,6 +117,7 @@ def test_values_are_one_for_all_lanes_or_one_for_each(tmp_path):
         ('0,write,"a,0,,1,', "line 3: "),
         ("0,jump,a,0,,1,", "line 3: event 'jump'"),
         ("0,release,a,,,,", "line 3: window a is released, but not open"),
+        ("0,alloc,a,,,,4\n1,release,a,,,,\n2,write,a,0,,1,", "line 5: window a has been released"),
         ("0,alloc,a,,,,4\n0,alloc,a,,,,4", "line 4: window a is allocated, but still open"),
         ("0,alloc,a,,,,256", "line 3: window a has 256 registers"),
         ("0,alloc,a,,,,4\n1,write,a,4,,1,", "line 4: register 4 is outside"),

@@ -13,8 +13,8 @@ Fail = Callable[[str], NoReturn]
 class PlainEvents:
     """Takes events by the names that a user gives to windows.
 
-    A name may be used again when its window is released. In a file without allocations, windows
-    last from their first to their last access.
+    A name may be used again when its window is released. A window that is never allocated lasts
+    from its first to its last access.
 
     Parameters
     ----------
@@ -29,6 +29,7 @@ class PlainEvents:
         self._fail = fail
         self._open: dict[Any, Window] = {}
         self._implied: set[Any] = set()
+        self._allocated: set[Any] = set()
 
     def alloc(
         self, name: Any, time: int, size: int, origin: Origin, place: Place, entry: int | None
@@ -40,12 +41,15 @@ class PlainEvents:
             self._fail(
                 f"window {_in_words(name)} has {size} registers, must be 1 ... {MOST_REGISTERS}"
             )
+        self._allocated.add(name)
         self._keep(name, time, size, origin, place, entry)
 
     def access(self, name: Any, time: int, register: int) -> Window:
         """Window of an access, which has been checked."""
         window = self._open.get(name)
         if window is None:
+            if name in self._allocated:
+                self._fail(f"window {_in_words(name)} has been released, and not allocated again")
             self._implied.add(name)
             self.recording.inferred["windows"] = "from the first to the last access"
             window = self._keep(name, time, None, Origin(), Place(), None)
