@@ -13,7 +13,9 @@ default     the default sweep, start-up apart; ratio to the CPU engine
 ceilings    bytes and operations per second of the card; registers, memory, occupancy of kernels;
             how far the kernels are from the floor that they set
 
-A stage that fails does not keep the others from running. Exit code 0: all is well; 1: a stage
+A stage that fails does not keep the others from running: where a kernel has gone wrong, so that
+the device answers this process no more, or a stage does not end, a fresh process goes on with the
+next stage. The file is written before and after each stage. Exit code 0: all is well; 1: a stage
 failed or engines disagree; 2: there is no GPU. `--device host` runs parity and sweep on the
 host device of the tests instead, small and without any timing.
 """
@@ -24,17 +26,20 @@ import os
 import pickle
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Callable
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TooSlow
-from dataclasses import dataclass, field
-from multiprocessing import get_context
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import active_children, get_context
 from pathlib import Path
 
 SCRIPTS = Path(__file__).parent
@@ -47,10 +52,12 @@ from bench_engines import TRACKED_CELLS, Work, commit, machine, sampled_maps
 from phases import run_timed_sweep
 
 from mcage.concurrency import usable_cores
+from mcage.engines.cuda_engine.devices.cupy_device import CupyDevice
 from mcage.engines.cuda_engine.devices.driver import ask_driver
 from mcage.engines.cuda_engine.devices.errors import NoDeviceError
 from mcage.engines.cuda_engine.devices.opening import open_devices
 from mcage.engines.cuda_engine.engine import CudaEngine
+from mcage.engines.cuda_engine.programs import PROBE
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.parity import (
@@ -61,7 +68,6 @@ from mcage.engines.parity import (
     largest_difference,
 )
 from mcage.replays.prepare import prepare
-from mcage.sweep.batch import batches, share_of_work
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS, open_trace
 
@@ -80,6 +86,10 @@ SANITIZER_TOOLS = ("memcheck", "racecheck", "synccheck")
 SANITIZED = ("baseline", "rrcd", "rrcd+pg", "rrcd+rc+rar", "gr-guard")
 """Techniques that ask for every kernel and every kind of home."""
 NOT_DONE = "not done in time, nothing found until then"
+PATIENCE_S = 90.0
+"""Seconds beyond its share after which a stage is given up."""
+LAST_PATIENCE_S = 40.0
+"""The same beyond the budget of all stages."""
 FOUND_IN = ("/usr/local/cuda/bin", "/opt/cuda/bin")
 
 
@@ -103,15 +113,15 @@ class Check:
         CuPy and the first device, both None on the host device.
     deadline : float
         Moment by `time.monotonic` at which the running stage should be done.
-    results : dict
-        Of the stages so far.
+    found : list or dict
+        What the running stage has found so far; kept if it fails.
     """
 
     engine: CudaEngine
     cupy: object = None
     device: object = None
     deadline: float = 0.0
-    results: dict = field(default_factory=dict)
+    found: object = None
 
     @property
     def left_s(self):
@@ -127,21 +137,117 @@ def main():
         return 0
     if options.small:
         return _small_check(options.small)
+    until = time.monotonic() + options.budget_s
     try:
         check = _open(options.device)
     except NoDeviceError as error:
         driver = ask_driver()
         reason = f"{driver.problem}; {error.why}" if driver.problem else str(error)
-        print(f"no GPU to check: {reason}")
+        print(f"no GPU to check: {reason}", flush=True)
+        if driver.cards:
+            _tell_why()
         return 2
-    report = {"what": "mcage, check of the CUDA engine"} | _header(check, options)
-    for key, value in report.items():
-        print(f"{key}: {value}")
-    report["stages"] = {}
-    for name in options.stages:
-        report["stages"][name] = _run_stage(name, check, options)
-        _write(report, options, check)
+    if options.go_on:
+        report = json.loads(Path(options.out).read_text())
+    else:
+        report = {"what": "mcage, check of the CUDA engine"} | _header(check, options)
+        report["stages"] = {}
+        for key, value in report.items():
+            print(f"{key}: {value}")
+    stages = list(options.stages)
+    while stages:
+        name = stages.pop(0)
+        share = _share_s(name, stages, options.budget_s, until - time.monotonic())
+        with _Watch(report, name, check, options, stages, until, share):
+            report["stages"][name] = _run_stage(name, check, share)
+            _write(report, options, check)
+        if stages and not _answers(check):
+            print("-- the device answers no more: a fresh process goes on", flush=True)
+            _go_on(report, options, stages, until)
     return _conclude(report)
+
+
+def _share_s(name, later, budget_s, left_s):
+    """Seconds of a stage: its share, or less if the stages before it took longer than theirs."""
+    of_all = sum(STAGES[each][0] for each in (name, *later))
+    share = STAGES[name][0]
+    return max(0.0, min(share * budget_s, share / of_all * left_s))
+
+
+class _Watch:
+    """While a stage runs: the file says so, and a stage that does not end is given up."""
+
+    def __init__(self, report, name, check, options, later, until, share_s):
+        self._report, self._name, self._check, self._options = report, name, check, options
+        self._later, self._until = later, until
+        left_s = until - time.monotonic() + LAST_PATIENCE_S
+        self._limit_s = max(1.0, min(share_s + PATIENCE_S, left_s))
+        self._timer = threading.Timer(self._limit_s, self._give_up)
+        self._timer.daemon = True
+
+    def __enter__(self):
+        self._report["stages"][self._name] = {"status": "failed", "error": "it has not ended"}
+        _write(self._report, self._options, self._check)
+        if self._check.cupy is not None:
+            self._timer.start()
+
+    def __exit__(self, *error):
+        self._timer.cancel()
+
+    def _give_up(self):
+        words = f"given up after {self._limit_s:.0f} s"
+        print(f"-- {self._name}: {words}", flush=True)
+        self._report["stages"][self._name] = {
+            "status": "failed",
+            "error": words,
+            "result": self._check.found,
+            "seconds": self._limit_s,
+        }
+        _write(self._report, self._options, self._check)
+        for process in active_children():
+            process.terminate()
+        if self._later:
+            _go_on(self._report, self._options, self._later, self._until)
+        _conclude(self._report)
+        sys.stdout.flush()
+        os._exit(1)
+
+
+def _answers(check):
+    """Whether the device computes: after a kernel that went wrong, only new processes can."""
+    if check.cupy is None:
+        return True
+    try:
+        check.device.download(check.device.zeros((1,), np.int32))
+    except Exception:
+        return False
+    return True
+
+
+def _go_on(report, options, stages, until):
+    """Let a new program take this one's place, which goes on with the stages that are left."""
+    command = [sys.executable, str(Path(__file__).resolve()), "--go-on"]
+    command += ["--out", str(_path(report, options)), "--stages", ",".join(stages)]
+    command += ["--budget-s", f"{max(0.0, until - time.monotonic()):.0f}"]
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.closerange(3, 4096)  # the driver's files, too: nothing of the old program stays there
+    os.execv(sys.executable, command)
+
+
+def _tell_why():
+    """Open the first device step by step, so that whatever is raised is shown as a whole."""
+    try:
+        import cupy
+
+        device = CupyDevice(cupy, 0)
+        print(f"device 0: {device.description}, {device.free_bytes()} bytes free", flush=True)
+        numbers = device.upload(np.arange(64, dtype=np.int32))
+        doubled = device.empty((64,), np.int32)
+        device.module(*PROBE).launch("probe", (1, 1, 1), (64, 1, 1), [numbers, doubled])
+        print(f"its probe: {device.download(doubled)}", flush=True)
+    except Exception:
+        traceback.print_exc()
 
 
 def _options():
@@ -154,6 +260,7 @@ def _options():
     parser.add_argument("--commit", help="what is measured, if this is no clone")
     parser.add_argument("--device", choices=("cuda", "host"), default="cuda")
     parser.add_argument("--small", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--go-on", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.stages = [name for name in options.stages if name not in options.skip]
     if options.device == "host":
@@ -207,40 +314,53 @@ def _driver_version():
     return match[1] if match else None
 
 
-def _run_stage(name, check, options):
-    share, stage = STAGES[name]
-    budget_s = share * options.budget_s
+def _run_stage(name, check, budget_s):
+    stage = STAGES[name][1]
     print(f"\n== {name} (up to {budget_s:.0f} s)", flush=True)
     started = time.monotonic()
-    check.deadline = started + budget_s
+    check.deadline, check.found = started + budget_s, None
     try:
         result = {"status": "passed", "result": stage(check)}
-        check.results[name] = result["result"]
     except CheckError as error:
         result = {"status": "failed", "error": str(error), "result": error.result}
     except ModuleNotFoundError as error:
         missing = f"the package {error.name} is not installed, and mcage needs it for this"
-        result = {"status": "failed", "error": missing}
+        result = {"status": "failed", "error": missing, "result": check.found}
     except Exception as error:
-        result = {"status": "failed", "error": f"{type(error).__name__}: {error}"}
+        words = f"{type(error).__name__}: {error}"
+        result = {"status": "failed", "error": words, "result": check.found}
         traceback.print_exc()
     if check.cupy is not None:
         result["seconds"] = time.monotonic() - started
-    print(f"-- {name}: {result['status']} {result.get('error', '')}")
+    print(f"-- {name}: {result['status']} {result.get('error', '')}", flush=True)
     return result
 
 
-def _write(report, options, check):
-    """After every stage, so that what was found is not lost with what comes next."""
+def _path(report, options):
+    """Where the results are written."""
     if options.out:
-        path = Path(options.out)
-    elif check.cupy is None:
+        return Path(options.out)
+    card = re.sub(r"[^a-z0-9]+", "-", report["card"].lower()).strip("-")
+    return ROOT / "results" / "gpu" / f"{card}-{report['date'][:10]}.json"
+
+
+def _write(report, options, check):
+    """Before and after every stage, so that what was found is not lost with what comes next."""
+    if not options.out and check.cupy is None:
         return
-    else:
-        card = re.sub(r"[^a-z0-9]+", "-", report["card"].lower()).strip("-")
-        path = ROOT / "results" / "gpu" / f"{card}-{report['date'][:10]}.json"
+    path = _path(report, options)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(report, indent=1, default=float) + "\n")
+    beside = path.with_name(path.name + ".part")
+    beside.write_text(json.dumps(report, indent=1, default=_plain) + "\n")
+    beside.replace(path)
+
+
+def _plain(value):
+    """A number of NumPy as one of Python; anything else in words."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return str(value)
 
 
 def _conclude(report):
@@ -255,7 +375,7 @@ def _conclude(report):
 def _parity(check):
     """Whole traces; the reference computes on all cores, the CPU engine stands in if it is late."""
     maps = demanding_maps(4)
-    rows = []
+    rows = check.found = []
     if check.cupy is None:
         for name, technique in TECHNIQUES.items():
             replay = prepare(excerpt(), technique)
@@ -269,13 +389,28 @@ def _parity(check):
         answers = [pool.submit(_reference, *pair, len(maps)) for pair in pairs]
         numba = NumbaEngine()
         for number, (trace, name) in enumerate(pairs):
-            replay = prepare(open_trace(trace), TECHNIQUES[name])
-            expected, by = _meant(answers[number], numba, replay, maps, 0.8 * check.left_s)
-            rows.append(_compared(check, replay, name, trace, expected, by, maps))
+            try:
+                replay = prepare(open_trace(trace), TECHNIQUES[name])
+                expected, by = _meant(answers[number], numba, replay, maps, 0.8 * check.left_s)
+                rows.append(_compared(check, replay, name, trace, expected, by, maps))
+            except Exception as error:
+                rows.append(_broken(error, {"trace": trace, "technique": name}))
+                if not _answers(check):
+                    break
             answers[number] = None  # its memory
     finally:
+        processes = list((pool._processes or {}).values()) if hasattr(pool, "_processes") else []
         pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:  # late references would take the cores of the next stages
+            process.terminate()
     return _judged(rows)
+
+
+def _broken(error, about):
+    """A comparison that was not made, because of an error."""
+    traceback.print_exc()
+    print(f"FAIL  {' '.join(about.values())}: {error}", flush=True)
+    return about | {"error": f"{type(error).__name__}: {error}", "agrees": False}
 
 
 def _reference(trace, technique, instances):
@@ -287,7 +422,7 @@ def _reference(trace, technique, instances):
 def _meant(answer: Future, numba, replay, maps, patience_s):
     try:
         return answer.result(timeout=patience_s), "numpy"
-    except TooSlow:
+    except (TooSlow, BrokenExecutor):
         answer.cancel()
         return ask(numba, replay, maps), "numba"
 
@@ -325,7 +460,15 @@ def _sweep_parity(check):
     cases = [("numpy", NumpyEngine(), 2, 1)]
     if check.cupy is not None:
         cases.append(("numba", NumbaEngine(), 64, 4))
-    return _judged([_compared_sweep(check, *case) for case in cases])
+    rows = check.found = []
+    for case in cases:
+        try:
+            rows.append(_compared_sweep(check, *case))
+        except ModuleNotFoundError:
+            raise
+        except Exception as error:
+            rows.append(_broken(error, {"against": case[0]}))
+    return _judged(rows)
 
 
 def _compared_sweep(check, by, other, instances, generations):
@@ -383,7 +526,7 @@ def _sanitizer(check):
     if program is None:
         print("compute-sanitizer is not on this machine: not checked")
         return {"compute-sanitizer": None}
-    rows = []
+    rows = check.found = []
     with tempfile.TemporaryDirectory() as folder:
         expected = Path(folder) / "expected.pickle"
         answers = {name: ask(NumpyEngine(), *given) for name, *given in _small_cases()}
@@ -401,15 +544,26 @@ def _sanitizer(check):
 def _sanitized(program, tool, expected, patience_s):
     command = [program, "--tool", tool, "--error-exitcode", "99", sys.executable, __file__]
     started = time.monotonic()
-    try:
-        done = subprocess.run(
-            [*command, "--small", str(expected)], capture_output=True, text=True, timeout=patience_s
+    with tempfile.TemporaryFile("w+", errors="replace") as told:
+        # A session of its own, so that what the tool has started ends with it.
+        running = subprocess.Popen(
+            [*command, "--small", str(expected)],
+            stdout=told,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
-    except subprocess.TimeoutExpired:
-        verdict, output = NOT_DONE, ""
-    else:
-        output = done.stdout + done.stderr
-        verdict = "no errors" if done.returncode == 0 else f"exit code {done.returncode}"
+        try:
+            status = running.wait(timeout=patience_s)
+        except subprocess.TimeoutExpired:
+            verdict = NOT_DONE
+        else:
+            verdict = "no errors" if status == 0 else f"exit code {status}"
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
+        told.seek(0)
+        output = told.read()
     return {
         "tool": tool,
         "verdict": verdict,
@@ -461,7 +615,7 @@ def each_alone(cupy, device):
 def _throughput(check):
     maps = sampled_maps(0, INSTANCES)
     numba, threads = NumbaEngine(), usable_cores()
-    rows = []
+    rows = check.found = []
     for number, name in enumerate(TIMED_TECHNIQUES):
         until = time.monotonic() + check.left_s / (len(TIMED_TECHNIQUES) - number)
         work = Work(open_trace(TRACE), TECHNIQUES[name], numba)
@@ -499,6 +653,8 @@ def _throughput(check):
 
 def _live(engine, work, maps, pool):
     """Wall-clock seconds of replay and stress of all instances; what they are given is ready."""
+    from mcage.sweep.batch import batches, share_of_work
+
     threads = pool._max_workers
     size = min(engine.batch, share_of_work(len(maps), threads))
     parts = [maps[instances] for instances in batches(0, len(maps), size)]
@@ -545,6 +701,7 @@ def _default_sweep(check):
     cores = usable_cores()
     engines = {"cuda": CudaEngine([check.device], cores), "numba": NumbaEngine()}
     runs, part, whole = [], SweepSpec(instances=PART), SweepSpec()
+    check.found = {"cores": cores, "runs": runs}
     last = {}
     for name, share in (("cuda", 0.5), ("numba", 0.7)):  # of what is left
         until = time.monotonic() + share * check.left_s
@@ -560,7 +717,8 @@ def _default_sweep(check):
             runs.append(last[name])
         if name == "cuda":
             compared = part.model_copy(update={"instances": last[name]["instances"]})
-            by_threads = _by_threads(engines[name], compared, until)
+            by_threads = check.found["cuda_compute_seconds_by_threads"] = {}
+            _by_threads(by_threads, engines[name], compared, until)
     per_instance = {name: row["compute_seconds"] / row["instances"] for name, row in last.items()}
     ratio = per_instance["numba"] / per_instance["cuda"]
     print(f"wall-clock time per instance, without start-up: numba / cuda = {ratio:.1f}")
@@ -582,9 +740,9 @@ def _default_sweep(check):
     }
 
 
-def _by_threads(engine, spec, until):
+def _by_threads(seconds, engine, spec, until):
     """Seconds of a sweep, start-up apart, for as many numbers of threads as there is time for."""
-    usual, seconds = engine.busy_threads, {}
+    usual = engine.busy_threads
     for number in BUSY_THREADS:
         engine.busy_threads = number
         begun = time.monotonic()
@@ -593,7 +751,6 @@ def _by_threads(engine, spec, until):
         if 2 * time.monotonic() - begun > until:
             break
     engine.busy_threads = usual
-    return seconds
 
 
 def _timed_sweep(spec, name, engine):
@@ -618,6 +775,7 @@ def _ceilings(check):
     )
 
     ceilings = measure_ceilings(check.cupy, check.device)
+    check.found = {"ceilings": ceilings}
     print(f"copy: {1e-12 * ceilings['copy']['bytes_per_second']:.3f} TB/s, read and written")
     for name in ("add", "lop3", "dp2a"):
         ceiling = ceilings[name]
@@ -625,7 +783,7 @@ def _ceilings(check):
             f"{name}: {1e-12 * ceiling['operations_per_second']:.2f} T operations/s, "
             f"{ceiling['per_clock_and_multiprocessor']:.1f} per clock and multiprocessor"
         )
-    resources = list(kernel_resources(check.cupy, check.device))
+    resources = check.found["resources"] = list(kernel_resources(check.cupy, check.device))
     for kernel in resources:
         print(
             f"{kernel['source']} {kernel['kernel']:<12}{_macros(kernel['constants']):<45}"
@@ -635,7 +793,7 @@ def _ceilings(check):
         )
     timed = TimedDevice(check.cupy, check.device)
     engine, numba = CudaEngine([timed]), NumbaEngine()
-    kernels = []
+    kernels = check.found["kernels"] = []
     for name in TIMED_TECHNIQUES:
         work = Work(open_trace(TRACE), TECHNIQUES[name], numba)
         maps = sampled_maps(0, engine.batch)
@@ -661,10 +819,9 @@ def _ceilings(check):
         compared = ", ".join(f"{kernel} {ratio:.2f} x" for kernel, ratio in times.items())
         print(f"{name}, {len(maps)} instances: {listed}; {compared} its floor", flush=True)
     spilling = [kernel for kernel in resources if kernel["local_bytes_per_thread"]]
-    result = {"ceilings": ceilings, "resources": resources, "kernels": kernels}
     if spilling:
-        raise CheckError(f"{len(spilling)} kernels use local memory", result)
-    return result
+        raise CheckError(f"{len(spilling)} kernels use local memory", check.found)
+    return check.found
 
 
 def _macros(constants):

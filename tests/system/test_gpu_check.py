@@ -4,10 +4,13 @@ import itertools
 import json
 import pickle
 import struct
+import subprocess
 import sys
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import gpu_ceilings
@@ -25,12 +28,13 @@ from gpu_ceilings import (
 from host_gpu.compiler import needs_host_compiler
 from host_gpu.host_device import HostDevice
 from kernel_resources import compile_kernels
+from places import ROOT
 
 from mcage.engines.cuda_engine.devices.errors import NoDeviceError
 from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.cuda_engine.programs import compilations, select_program
 from mcage.engines.numpy_engine.engine import NumpyEngine
-from mcage.engines.parity import excerpt
+from mcage.engines.parity import Parity, excerpt
 from mcage.geometry import GCN
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
@@ -157,6 +161,111 @@ def test_an_engine_that_is_wrong(card, monkeypatch, tmp_path, capsys):
     assert not any(row["integers_equal"] for row in stages["parity"]["result"])
     assert stages["sweep"]["result"] == {"went": "on"}
     assert "FAILED: parity" in capsys.readouterr().out
+
+
+class GoneOnError(Exception):
+    pass
+
+
+def gone_on(monkeypatch):
+    """The command with which a new program would go on."""
+    commands = []
+
+    def replace(program, command):
+        commands.append(command[1:])
+        raise GoneOnError
+
+    monkeypatch.setattr(gpu_check.os, "closerange", lambda first, last: None)
+    monkeypatch.setattr(gpu_check.os, "execv", replace)
+    return commands
+
+
+def test_what_was_compared_before_an_error_is_kept(card, monkeypatch, tmp_path):
+    def ask(engine, replay, maps):
+        if engine is card.engine and replay.technique.redirects:
+            raise gpu_check.CheckError("it fell silent", None)
+        return []
+
+    monkeypatch.setattr(gpu_check, "ask", ask)
+    monkeypatch.setattr(gpu_check, "compare", lambda answers, reference: SAME)
+    code, stages = run(monkeypatch, tmp_path, "parity")
+    assert code == 1
+    first, second = stages["parity"]["result"]
+    assert first["agrees"]
+    assert not second["agrees"]
+    assert second["technique"] == "rrcd"
+    assert second["error"] == "CheckError: it fell silent"
+
+
+SAME = Parity((), 0.0)
+
+
+def test_after_a_device_fell_silent_a_new_process_goes_on(card, monkeypatch, tmp_path):
+    commands = gone_on(monkeypatch)
+
+    def fault(check):
+        check.found = {"until": "then"}
+        check.device.zeros = None  # whatever is asked of it fails
+        raise RuntimeError("an illegal memory access")
+
+    monkeypatch.setitem(gpu_check.STAGES, "parity", (0.2, fault))
+    out = tmp_path / "check.json"
+    with pytest.raises(GoneOnError):
+        run(monkeypatch, tmp_path, "parity,sweep,ceilings")
+    parity = json.loads(out.read_text())["stages"]["parity"]
+    assert parity["status"] == "failed"
+    assert parity["error"] == "RuntimeError: an illegal memory access"
+    assert parity["result"] == {"until": "then"}
+    (command,) = commands
+    expected = [str(gpu_check.__file__), "--go-on", "--out", str(out), "--stages", "sweep,ceilings"]
+    assert command[:6] == expected
+
+    monkeypatch.setitem(gpu_check.STAGES, "sweep", (0.1, lambda check: {"went": "on"}))
+    monkeypatch.setitem(gpu_check.STAGES, "ceilings", (0.1, lambda check: {"went": "on"}))
+    del card.device.zeros
+    monkeypatch.setattr(sys, "argv", command)
+    assert gpu_check.main() == 1  # of the stage that failed before
+    stages = json.loads(out.read_text())["stages"]
+    assert list(stages) == ["parity", "sweep", "ceilings"]
+    assert stages["parity"] == parity
+    assert stages["ceilings"]["result"] == {"went": "on"}
+
+
+def test_a_stage_that_does_not_end_is_given_up(card, monkeypatch, tmp_path):
+    commands = gone_on(monkeypatch)
+    monkeypatch.setattr(gpu_check.threading, "excepthook", lambda given: None)
+    monkeypatch.setattr(gpu_check, "PATIENCE_S", -1000.0)
+    told = []
+
+    def hang(check):
+        check.found = [1, 2]
+        while not commands:
+            time.sleep(0.01)
+        told.append(json.loads((tmp_path / "check.json").read_text())["stages"])
+        return "the end"
+
+    monkeypatch.setitem(gpu_check.STAGES, "parity", (0.2, hang))
+    monkeypatch.setitem(gpu_check.STAGES, "sweep", (0.1, lambda check: {"went": "on"}))
+    run(monkeypatch, tmp_path, "parity,sweep")
+    assert told[0]["parity"]["error"] == "given up after 1 s"
+    assert told[0]["parity"]["result"] == [1, 2]
+    assert commands[0][commands[0].index("--stages") + 1] == "sweep"
+
+
+def test_stages_share_the_time_that_is_left():
+    assert gpu_check._share_s("parity", ["ceilings"], 540, 540) == pytest.approx(0.22 * 540)
+    parity, ceilings = (gpu_check.STAGES[name][0] for name in ("parity", "ceilings"))
+    late = gpu_check._share_s("parity", ["ceilings"], 540, 30)
+    assert late == pytest.approx(30 * parity / (parity + ceilings))
+    assert gpu_check._share_s("parity", [], 540, -3) == 0
+
+
+def test_parity_needs_no_package_but_those_of_engines():
+    """The script begins where what only sweeps need is missing."""
+    blocked = "import sys; sys.modules.update(dict.fromkeys(('pydantic', 'h5netcdf', 'rich')))"
+    code = f"{blocked}; sys.path[:0] = [{str(ROOT / 'scripts')!r}]; import gpu_check"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_reference_that_is_too_slow_is_replaced_and_said_to_be():
@@ -289,10 +398,17 @@ def test_a_launch_of_nothing_is_timed():
 
 def test_a_tool_that_is_not_done_has_found_nothing(monkeypatch, tmp_path):
     program = tmp_path / "compute-sanitizer"
-    program.write_text("#!/bin/sh\nexec sleep 20\n")
+    program.write_text(f"#!/bin/sh\nsleep 20 &\necho $! > {tmp_path}/pid\nwait\n")
     program.chmod(0o755)
-    row = gpu_check._sanitized(str(program), "memcheck", tmp_path / "none", 0.2)
+    row = gpu_check._sanitized(str(program), "memcheck", tmp_path / "none", 0.5)
     assert row["verdict"] == gpu_check.NOT_DONE
+    assert row["seconds"] < 10
+    # What it started does not take the device from the stages that follow.
+    status = Path("/proc", (tmp_path / "pid").read_text().strip(), "stat")
+    until = time.monotonic() + 10
+    while status.exists() and status.read_text().split()[2] != "Z" and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not status.exists() or status.read_text().split()[2] == "Z"
 
 
 @needs_host_compiler
