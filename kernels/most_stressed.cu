@@ -37,13 +37,19 @@ __device__ __forceinline__ Long bits_of(double seconds) {
     return static_cast<Long>(__double_as_longlong(seconds));
 }
 
+// Warps of any multiprocessor raise it meanwhile: read where they do, since a multiprocessor's own
+// cache would keep what was there when it first looked.
+__device__ __forceinline__ Long longest_so_far(const Moments &moments, int which, long long row) {
+    return *static_cast<const volatile Long *>(moments.longest + which * moments.rows + row);
+}
+
 // Whether a cell of a place may be more stressed than all that have been seen.
 __device__ __forceinline__ bool is_open(const State &state, const Moments &moments, long long row,
                                         int place) {
     const long long instance = moments.instance_of[row];
     const double part = moments.parts[row];
-    return bits_of(bound_at(state, instance, 0, place, part)) > moments.longest[row] ||
-           bits_of(bound_at(state, instance, 1, place, part)) > moments.longest[moments.rows + row];
+    return bits_of(bound_at(state, instance, 0, place, part)) > longest_so_far(moments, 0, row) ||
+           bits_of(bound_at(state, instance, 1, place, part)) > longest_so_far(moments, 1, row);
 }
 
 // Where to look first: the places with the highest bounds at '0' and at '1', at the moment and before

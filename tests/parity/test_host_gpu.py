@@ -245,6 +245,66 @@ def test_missing_second_barrier_of_a_loop_shows_in_the_seeds():
     assert len(outcomes(AHEAD % "")) > 1
 
 
+UNORDERED = {
+    "vote": (
+        MISSING % "__ballot_sync(~0u, 1)",
+        r"(reads|writes) shared memory that thread \d+ (wrote|read) before .*, and nothing orders",
+    ),
+    "shuffle": (MISSING % "__shfl_sync(~0u, 1, 0)", "shared memory"),
+    "other warp": (
+        """extern "C" __global__ void kernel(unsigned *words) {
+            words[threadIdx.x] = 1;
+            __syncwarp();
+            words[threadIdx.x ^ 32] = 2;
+        }""",
+        "writes global memory that thread",
+    ),
+    "other block": (
+        'extern "C" __global__ void kernel(unsigned *words) { words[threadIdx.x] = 1; }',
+        "writes global memory",
+    ),
+    "no atomic": (
+        'extern "C" __global__ void kernel(unsigned *words) { words[5]++; }',
+        "global memory",
+    ),
+    "an atomic beside none": (
+        """extern "C" __global__ void kernel(unsigned *words) {
+            if (*words < 9) atomicAdd(words, 1);
+        }""",
+        "global memory",
+    ),
+}
+ORDERED = {
+    "in a warp": MISSING % "__syncwarp()",
+    "in a block": MISSING % "__syncthreads()",
+    "atomic": """extern "C" __global__ void kernel(unsigned *words) {
+        if (*(volatile unsigned *)words < 9) atomicAdd(words, 1);
+    }""",
+    "bytes apart": """extern "C" __global__ void kernel(unsigned *words) {
+        reinterpret_cast<unsigned char *>(words)[threadIdx.x + 64 * blockIdx.x] = 1;
+    }""",
+}
+
+
+def run_looking_for_races(kernel, blocks):
+    device = HostDevice(seed=3, races=True)
+    words = device.upload(np.arange(64, dtype=np.uint32))
+    device.module_from_text(kernel).launch("kernel", (blocks, 1, 1), threads(64), [words])
+
+
+@pytest.mark.parametrize("name", UNORDERED)
+def test_what_nothing_orders_is_found_whatever_the_order(name):
+    """Votes and shuffles order no memory, though here as on most cards all seems well."""
+    kernel, message = UNORDERED[name]
+    with pytest.raises(LaunchError, match=message):
+        run_looking_for_races(kernel, 2 if name == "other block" else 1)
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_what_is_ordered_is_no_race(name):
+    run_looking_for_races(ORDERED[name], 1 if name.startswith("in a") else 2)
+
+
 def test_unwritten_memory_is_poison(device):
     unwritten = """
     extern "C" __global__ void kernel(unsigned *words) {

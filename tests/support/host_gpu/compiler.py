@@ -28,6 +28,8 @@ _OPTIONS = [
     "-w",
     f"-fsanitize={_CHECKS}",
 ]
+_RACES = ["-fsanitize=thread", "--param", "tsan-distinguish-volatile=1", "-g1"]
+"""Let kernels tell of every access to memory, and where it is in the source."""
 _DYNAMIC_SHARED = re.compile(
     r"extern\s+__shared__\s+(?:(?:__align__|alignas)\s*\(\s*\w+\s*\)\s*)?"
     r"([\w:\s]+?)\s*\b(\w+)\s*\[\s*\]"
@@ -48,7 +50,7 @@ needs_host_compiler = pytest.mark.skipif(
 )
 
 
-def compile_kernels(text, name, folder, constants, architecture):
+def compile_kernels(text, name, folder, constants, architecture, races=False):
     """Path of the library with the kernels of a source.
 
     Parameters
@@ -63,27 +65,29 @@ def compile_kernels(text, name, folder, constants, architecture):
         Macros, as by ``-D``.
     architecture : int
         Value of ``__CUDA_ARCH__`` over 10.
+    races : bool
+        Whether every access to memory is looked at.
     """
     compiler = host_compiler()
     if not compiler:
         raise CompileError("no C++ compiler: install g++ or set CXX")
     macros = {**constants, "__CUDA_ARCH__": 10 * architecture, "__CUDACC_RTC__": 1}
     defines = tuple(f"-D{key}={value}" for key, value in macros.items())
-    return _library(compiler, text, name, folder, defines)
+    return _library(compiler, text, name, folder, defines, tuple(_RACES) if races else ())
 
 
 @cache  # within a process: the files that a source includes stay as they are meanwhile
-def _library(compiler, text, name, folder, defines):
+def _library(compiler, text, name, folder, defines, more):
     preprocess = [compiler, *_LANGUAGE, "-E", "-x", "c++", *defines, f"-I{folder}", "-"]
     source = _host_source(_run(preprocess, f'#line 1 "{name}"\n{text}'))
-    shared = _compiled_once(compiler)
+    shared = _compiled_once(compiler, more)
     digest = hashlib.sha256(source.encode() + shared.name.encode()).hexdigest()[:24]
     library = _cache() / f"{Path(name).stem}-{digest}.so"
     if not library.exists():
         with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
             made = Path(scratch, "kernels.o"), Path(scratch, "kernels.so")
             headers = [f"-I{shared}", f"-I{_HEADERS}"]
-            compiling = [compiler, *_LANGUAGE, *_OPTIONS, *headers, "-x", "c++", "-"]
+            compiling = [compiler, *_LANGUAGE, *_OPTIONS, *more, *headers, "-x", "c++", "-"]
             _run([*compiling, "-c", "-o", str(made[0])], source)
             # Apart, so that the library of -fsanitize, which ends the process, stays out.
             _run([compiler, "-shared", "-o", *map(str, (made[1], made[0], shared / "fibers.o"))])
@@ -92,12 +96,12 @@ def _library(compiler, text, name, folder, defines):
 
 
 @cache
-def _compiled_once(compiler):
+def _compiled_once(compiler, more):
     """Folder with what all libraries share: the fibers, and the headers read by the compiler."""
     digest = hashlib.sha256(_version(Path(compiler).resolve()).encode())
     for part in sorted([*_HEADERS.glob("*.h"), *_HEADERS.glob("*.cpp")]):
         digest.update(part.read_bytes())
-    digest.update(repr(_OPTIONS).encode())
+    digest.update(repr([*_OPTIONS, *more]).encode())
     folder = _cache() / f"shared-{digest.hexdigest()[:24]}"
     if not folder.exists():
         with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
@@ -105,7 +109,7 @@ def _compiled_once(compiler):
             made.mkdir()
             for source, result, options in (
                 ("fibers.cpp", "fibers.o", ["-O2", "-c"]),
-                ("cuda_shim.h", "cuda_shim.h.gch", ["-x", "c++-header"]),
+                ("cuda_shim.h", "cuda_shim.h.gch", [*more, "-x", "c++-header"]),
             ):
                 compiling = [compiler, *_LANGUAGE, *_OPTIONS, *options]
                 _run([*compiling, "-o", str(made / result), str(_HEADERS / source)])

@@ -215,7 +215,8 @@ using Of = typename Same<T>::type;  // not deduced: converted to the type at the
 using Wide = unsigned long long;
 
 template <typename T, typename Operation>
-T update(T *address, Operation operation) {
+__attribute__((no_sanitize_thread, noinline)) T update(T *address, Operation operation) {
+    touch_atomically(address, sizeof(T));
     T before = *address;
     *address = operation(before);
     return before;

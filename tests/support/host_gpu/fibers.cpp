@@ -1,4 +1,6 @@
 // How the threads of blocks run, and what is said of those that do what they must not do.
+#include <dlfcn.h>
+
 #include <csignal>
 #include <cstdarg>
 #include <cstdio>
@@ -17,6 +19,7 @@ constexpr unsigned most_shared_bytes = 227 * 1024, shared_guard_bytes = 4096;
 
 struct Warp {
     unsigned alive, waiting;  // lanes
+    unsigned meetings;        // of all living lanes at __syncwarp
 };
 
 Fiber *current;
@@ -24,6 +27,7 @@ static Fiber fibers[most_threads];
 static Warp warps[most_threads / warp_lanes];
 static Fiber *runnable[most_threads];
 static unsigned runnable_count, threads, alive, at_barrier;
+static unsigned barriers;  // that the threads of the block have passed
 static bool last_first;  // policy of this block: as far ahead as possible, or any fiber
 static void *launcher;   // stack pointer of who launched
 static Body body;
@@ -35,6 +39,8 @@ static char *message;
 static unsigned message_bytes;
 static bool failed, faulted;
 static void *fault_address;
+static char *all_stacks;
+static size_t all_stacks_bytes;
 
 alignas(256) unsigned char dynamic_shared[most_shared_bytes + shared_guard_bytes];
 static unsigned dynamic_shared_bytes;
@@ -246,6 +252,7 @@ static void release_barrier() {
         runnable[other] = swapped;
     }
     at_barrier = 0;
+    barriers++;
 }
 
 uint64_t wait_for_block(const char *operation, uint64_t value, Place place) {
@@ -280,6 +287,8 @@ static void try_warp_operation(const Fiber *waiting) {
     }
     waiting->combine(lanes, group);
     warp.waiting &= ~group;
+    // Votes and shuffles order no memory.
+    if (group == warp.alive && !strcmp(waiting->operation, "__syncwarp")) warp.meetings++;
     unsigned from = runnable_count;
     for (unsigned rest = group; rest; rest &= rest - 1) {
         make_runnable(lanes + __builtin_ctz(rest));
@@ -324,6 +333,117 @@ static void fiber_main() {
     abort();  // nobody continues a thread that has ended
 }
 
+// ------------------------------------------------------------------------------------- races
+
+// Who has touched a word of memory, and when. Compiled with -fsanitize=thread, kernels tell of every
+// access. Two threads' accesses to a byte, a write among them, are a race unless both are atomic, or a
+// barrier of the block or __syncwarp stands between them. Not all races are found: of each word, the
+// latest write and two reads are known.
+
+struct Access {
+    uint64_t block;  // 0: none
+    const void *code;
+    unsigned barriers, meetings;
+    unsigned short thread;
+    unsigned char bytes;  // of the word, as bits
+    bool atomic;
+};
+
+struct Word {
+    uintptr_t number;
+    uint64_t launch;
+    Access write, reads[2];
+};
+
+constexpr unsigned words = 1u << 18;
+static Word *touched_words;
+static uint64_t launch_number, block_number;
+
+static const char *place_in_library(const void *code, char (&text)[32]) {
+    Dl_info library = {};
+    dladdr(reinterpret_cast<void *>(&run), &library);
+    snprintf(text, sizeof text, "+%#tx",
+             static_cast<const char *>(code) - static_cast<char *>(library.dli_fbase));
+    return text;
+}
+
+static bool is_shared(uintptr_t address) {
+    auto begin = reinterpret_cast<uintptr_t>(__start_host_gpu_shared);
+    auto end = reinterpret_cast<uintptr_t>(__stop_host_gpu_shared);
+    auto dynamic = reinterpret_cast<uintptr_t>(dynamic_shared);
+    return (begin && address >= begin && address < end) ||
+           (address >= dynamic && address < dynamic + sizeof dynamic_shared);
+}
+
+static bool races(const Access &earlier, const Access &now, bool shared) {
+    if (!earlier.block || !(earlier.bytes & now.bytes) || (earlier.atomic && now.atomic))
+        return false;
+    if (earlier.block != now.block) return !shared;
+    if (earlier.thread == now.thread || earlier.barriers < now.barriers) return false;
+    return earlier.thread / warp_lanes != now.thread / warp_lanes ||
+           earlier.meetings >= now.meetings;
+}
+
+static void touch_word(uintptr_t number, Access now, bool writes) {
+    Word *word = nullptr;
+    unsigned slot = unsigned(number * 0x9E3779B97F4A7C15u >> 40) % words;
+    for (unsigned probe = 0; probe < 8; probe++) {
+        Word &candidate = touched_words[(slot + probe) % words];
+        if (candidate.launch == launch_number && candidate.number != number) continue;
+        word = &candidate;
+        break;
+    }
+    if (!word) word = touched_words + slot;  // another word is forgotten
+    if (word->launch != launch_number || word->number != number)
+        *word = {number, launch_number, {}, {}};
+    const bool shared = is_shared(number * 4);
+    const Access *other = races(word->write, now, shared) ? &word->write : nullptr;
+    for (const Access &read : word->reads)
+        if (writes && races(read, now, shared)) other = &read;
+    if (other) {
+        char here[32], there[32];
+        fail("%s %s memory that thread %u %s before at %s, and nothing orders the two (%s)",
+             writes ? "writes" : "reads", shared ? "shared" : "global", other->thread,
+             other == &word->write ? "wrote" : "read", place_in_library(other->code, there),
+             place_in_library(now.code, here));
+    }
+    if (writes) {
+        word->write = now;
+    } else if (word->reads[0].thread == now.thread || !word->reads[0].block ||
+               word->reads[0].block != now.block || word->reads[0].barriers < now.barriers) {
+        word->reads[0] = now;
+    } else {
+        word->reads[1] = now;
+    }
+}
+
+static void touch(void *memory, size_t size, bool writes, bool atomic, const void *code) {
+    const Fiber *self = current;
+    if (!self || !touched_words) return;
+    const auto address = reinterpret_cast<uintptr_t>(memory);
+    // What is a thread's own, and what the operations of a warp leave with other threads.
+    if (address - reinterpret_cast<uintptr_t>(all_stacks) < all_stacks_bytes) return;
+    if (address - reinterpret_cast<uintptr_t>(fibers) < sizeof fibers) return;
+    Access now = {block_number,
+                  code,
+                  barriers,
+                  warps[self->warp].meetings,
+                  static_cast<unsigned short>(self - fibers),
+                  0,
+                  atomic};
+    for (uintptr_t number = address / 4; number * 4 < address + size; number++) {
+        now.bytes = 0;
+        for (unsigned byte = 0; byte < 4; byte++)
+            if (number * 4 + byte >= address && number * 4 + byte < address + size)
+                now.bytes |= 1 << byte;
+        touch_word(number, now, writes);
+    }
+}
+
+void touch_atomically(void *address, unsigned size) {
+    touch(address, size, true, true, __builtin_return_address(0));
+}
+
 // ------------------------------------------------------------------------------------ blocks
 
 static void begin_fiber(Fiber *fiber, char *stack_top) {
@@ -355,7 +475,8 @@ static bool shared_guard_is_whole() {
 static bool run_block(char *stacks, size_t stack_bytes) {
     last_first = random_bits() & 1;
     poison_shared();
-    runnable_count = at_barrier = 0;
+    runnable_count = at_barrier = barriers = 0;
+    block_number++;
     alive = threads;
     memset(warps, 0, sizeof warps);
     uint3 index = {0, 0, 0};
@@ -436,6 +557,11 @@ bool run(const Kernel &kernel, Launch &launch) {
     message_bytes = unsigned(launch.message_bytes);
     failed = faulted = false;
     fault_address = nullptr;
+    all_stacks = launch.stacks;
+    all_stacks_bytes = most_threads * launch.stack_bytes;
+    launch_number++;
+    if (launch.finds_races && !touched_words)
+        touched_words = static_cast<Word *>(calloc(words, sizeof(Word)));
 
     unsigned blocks = gridDim.x * gridDim.y * gridDim.z;
     auto order = static_cast<unsigned *>(malloc(blocks * sizeof(unsigned)));
@@ -461,6 +587,46 @@ bool run(const Kernel &kernel, Launch &launch) {
 }
 
 }  // namespace host_gpu
+
+// ------------------------------------- what -fsanitize=thread tells, without its own library
+
+#define HOST_GPU_HOOK extern "C" __attribute__((visibility("hidden"), used)) void
+#define HOST_GPU_ACCESSES(bytes)                                                                 \
+    HOST_GPU_HOOK __tsan_read##bytes(void *address) {                                            \
+        host_gpu::touch(address, bytes, false, false, __builtin_return_address(0));              \
+    }                                                                                            \
+    HOST_GPU_HOOK __tsan_write##bytes(void *address) {                                           \
+        host_gpu::touch(address, bytes, true, false, __builtin_return_address(0));               \
+    }                                                                                            \
+    HOST_GPU_HOOK __tsan_unaligned_read##bytes(void *address) {                                  \
+        host_gpu::touch(address, bytes, false, false, __builtin_return_address(0));              \
+    }                                                                                            \
+    HOST_GPU_HOOK __tsan_unaligned_write##bytes(void *address) {                                 \
+        host_gpu::touch(address, bytes, true, false, __builtin_return_address(0));               \
+    }                                                                                            \
+    /* As atomic ones: what others write meanwhile may be seen or not. */                        \
+    HOST_GPU_HOOK __tsan_volatile_read##bytes(void *address) {                                   \
+        host_gpu::touch(address, bytes, false, true, __builtin_return_address(0));               \
+    }                                                                                            \
+    HOST_GPU_HOOK __tsan_volatile_write##bytes(void *address) {                                  \
+        host_gpu::touch(address, bytes, true, true, __builtin_return_address(0));                \
+    }
+HOST_GPU_ACCESSES(1)
+HOST_GPU_ACCESSES(2)
+HOST_GPU_ACCESSES(4)
+HOST_GPU_ACCESSES(8)
+HOST_GPU_ACCESSES(16)
+HOST_GPU_HOOK __tsan_read_range(void *address, size_t bytes) {
+    host_gpu::touch(address, bytes, false, false, __builtin_return_address(0));
+}
+HOST_GPU_HOOK __tsan_write_range(void *address, size_t bytes) {
+    host_gpu::touch(address, bytes, true, false, __builtin_return_address(0));
+}
+HOST_GPU_HOOK __tsan_init() {}
+HOST_GPU_HOOK __tsan_func_entry(void *) {}
+HOST_GPU_HOOK __tsan_func_exit() {}
+#undef HOST_GPU_ACCESSES
+#undef HOST_GPU_HOOK
 
 // ----------------------------------------------- what -fsanitize finds, without its own library
 

@@ -46,6 +46,9 @@ extern unsigned char dynamic_shared[];
 
 [[noreturn]] void fail(const char *format, ...);
 
+// A thread reads and writes memory at once, whatever others do there.
+void touch_atomically(void *address, unsigned size);
+
 // Wait until every living thread of the block waits here. Returns the sum of their values.
 uint64_t wait_for_block(const char *operation, uint64_t value, Place place);
 
@@ -69,7 +72,7 @@ struct Launch {
     char *message;
     uint64_t message_bytes;
     void *fault_address;
-    unsigned faulted;
+    unsigned faulted, finds_races;
 };
 
 // Returns whether all blocks came to their ends; otherwise the message says why not.

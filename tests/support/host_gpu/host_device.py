@@ -9,12 +9,12 @@
 
 It answers what `mcage.engines.cuda_engine.devices.device.Device` asks, and finds what a GPU may
 hide. The order of blocks and of the threads that can run is drawn from ``seed``, so that a missing
-barrier gives results that differ from seed to seed. Shared memory and ``empty`` arrays begin with
-poison. A `LaunchError` says kernel, block and thread of: a barrier or an operation of a warp that
-threads reach from different places, or that some never reach; memory outside every array, read or
-written; writes beyond dynamic shared memory; an index outside an array whose size the compiler
-knows; a misaligned access; a shift by the width or more; overflow of signed integers; a failed
-``assert``.
+barrier gives results that differ from seed to seed; with ``races=True`` it is an error by itself.
+Shared memory and ``empty`` arrays begin with poison. A `LaunchError` says kernel, block and thread
+of: a barrier or an operation of a warp that threads reach from different places, or that some never
+reach; memory outside every array, read or written; writes beyond dynamic shared memory; an index
+outside an array whose size the compiler knows; a misaligned access; a shift by the width or more;
+overflow of signed integers; a failed ``assert``.
 
 Not simulated: threads that wait for each other through memory (a thread runs until its next
 barrier or operation of its warp; so such a wait never ends), blocks that run at the same time
@@ -22,6 +22,9 @@ barrier or operation of its warp; so such a wait never ends), blocks that run at
 """
 
 import ctypes
+import re
+import shutil
+import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
@@ -58,10 +61,21 @@ class HostDevice:
         Memory of the device; may be set at any time. Arrays beyond it raise MemoryError.
     architecture : int
         Compute capability times 10: ``__CUDA_ARCH__`` is ten times this.
+    races : bool
+        Whether every access to memory is looked at, which takes many times longer: threads that
+        touch the same memory without a barrier between them are an error, also where the order in
+        which they happen to run hides it. Votes and shuffles are no barriers of memory.
     """
 
-    def __init__(self, seed: int = 0, memory_bytes: int = 2**30, architecture: int = 90):
+    def __init__(
+        self,
+        seed: int = 0,
+        memory_bytes: int = 2**30,
+        architecture: int = 90,
+        races: bool = False,
+    ):
         self.seed = seed
+        self.races = races
         self.architecture = architecture
         self.launches = 0
         self.batches = self.most_batches = 0
@@ -141,7 +155,7 @@ class HostDevice:
         return self._load(text, "kernels.cu", ".", constants or {})
 
     def _load(self, text, name, folder, constants):
-        library = compile_kernels(text, name, folder, constants, self.architecture)
+        library = compile_kernels(text, name, folder, constants, self.architecture, self.races)
         return HostModule(self, library)
 
     def check(self, array, what):
@@ -168,6 +182,7 @@ class HostModule:
 
     def __init__(self, device, library):
         self._device = device
+        self._path = library
         self._library = ctypes.CDLL(str(library))
         self._kernels = {}
         text = ctypes.create_string_buffer(4096)
@@ -201,6 +216,7 @@ class HostModule:
             arguments=pointers,
             message=ctypes.addressof(message),
             message_bytes=len(message),
+            finds_races=device.races,
         )
         global _stacks
         with _launching:
@@ -209,7 +225,7 @@ class HostModule:
             completed = self._library.host_gpu_launch(ctypes.byref(launch))
         del values
         if not completed:
-            text = message.value.decode()
+            text = re.sub(r"\+0x[0-9a-f]+", self._line, message.value.decode())
             if launch.faulted:
                 text += f": {device.where(launch.fault_address or 0)}"
             raise LaunchError(text)
@@ -217,6 +233,14 @@ class HostModule:
             damage = allocation.damage()
             if damage:
                 raise LaunchError(f"kernel {kernel}: {damage}")
+
+    def _line(self, place):
+        """Line of the source at a place of the library, where a tool tells; otherwise the place."""
+        program = shutil.which("addr2line")
+        if not program:
+            return place[0]
+        command = [program, "-e", str(self._path), hex(int(place[0], 16) - 1)]
+        return subprocess.run(command, capture_output=True, encoding="utf-8").stdout.strip()
 
     def _arguments(self, kernel, types, arguments):
         """Pointers to the arguments, the values pointed to, and the arrays' allocations."""
@@ -254,6 +278,7 @@ class _Launch(ctypes.Structure):
         ("message_bytes", ctypes.c_uint64),
         ("fault_address", ctypes.c_void_p),
         ("faulted", ctypes.c_uint),
+        ("finds_races", ctypes.c_uint),
     )
 
 
