@@ -36,7 +36,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         If it cannot be read or is no TOML, or if a value is no finite number of moderate size.
     """
     try:
-        return parse_toml(read_regular(path, MOST_TOML_BYTES).decode())
+        return parse_toml(read_regular(path, MOST_TOML_BYTES).decode("utf-8-sig"))
     except UnreadableFileError as error:
         raise UserError(f"{path}: cannot read the spec ({error.reason})") from error
     except NotPlainError as error:

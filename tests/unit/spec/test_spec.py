@@ -268,6 +268,12 @@ def test_toml_there_and_back(fields, tmp_path):
     assert dict(leaves(tomllib.loads(spec.to_toml()))) == said(spec)
 
 
+def test_toml_as_editors_on_windows_save_it(tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_bytes(b"\xef\xbb\xbfinstances = 7\r\n[life]\r\nepochs = 9\r\n")
+    assert SweepSpec.from_toml(path) == SweepSpec(instances=7, life={"epochs": 9})
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
