@@ -75,6 +75,8 @@ def merge(
         try:
             clear_abandoned(folder)
             others = [source for path in elsewhere for source in _sources(path, place, locks)]
+            # A file that is named twice, or with its shard folder beside it, counts once.
+            others = list({os.path.realpath(source.path): source for source in others}.values())
             finished = finished_instances(
                 results_at(place), shards_in(folder, _refuse), None, accept_other_code, others
             )

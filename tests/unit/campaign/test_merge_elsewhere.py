@@ -89,6 +89,12 @@ def test_again(places, whole, tmp_path):
     assert not shard_folder(out).exists()
 
 
+def test_places_that_are_named_twice_as_by_a_pattern_of_the_shell(places, whole, tmp_path):
+    few, first, second = places
+    named = [few, first, tmp_path / "a.h5", second, second, few]
+    assert merge(tmp_path / "r.h5", named).read_bytes() == whole
+
+
 def test_step_by_step(places, whole, tmp_path):
     out = tmp_path / "r.h5"
     for path in places:
