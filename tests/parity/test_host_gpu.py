@@ -1,6 +1,7 @@
 """Does the host device mean what CUDA means, and does it find what is wrong in a kernel?"""
 
 import inspect
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -426,6 +427,27 @@ def test_launch_is_refused(device, module, change, message):
             arguments,
             change.get("shared_bytes", 0),
         )
+
+
+def test_arrays_are_of_a_batch_until_it_ends_and_of_a_thread(device, module):
+    def reverse(array):
+        module.launch("reverse", ONE, threads(96), [array])
+        return device.download(array)
+
+    words = np.arange(96, dtype=np.uint32)
+    table, beside = device.upload_table(words), device.upload(words)
+    with device.working():
+        within = device.upload(words)
+        with pytest.raises(LaunchError, match="of another batch or thread"):
+            reverse(beside)
+        with pytest.raises(LaunchError, match="of another batch or thread"):
+            device.download(beside)
+        with ThreadPoolExecutor(1) as pool, pytest.raises(LaunchError, match="another batch"):
+            pool.submit(reverse, within).result()
+        np.testing.assert_array_equal(reverse(table), words[::-1])
+        np.testing.assert_array_equal(reverse(within), words[::-1])
+    np.testing.assert_array_equal(reverse(within), words)
+    np.testing.assert_array_equal(reverse(beside), words[::-1])
 
 
 def test_memory_is_counted():

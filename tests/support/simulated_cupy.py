@@ -3,7 +3,9 @@
     machine = SimulatedCupy([Card(), Card(capability=(7, 0))])
     monkeypatch.setitem(sys.modules, "cupy", machine)
 
-What kernels do is computed by the host device. Messages and codes of errors are those of CuPy 14.
+What kernels do is computed by the host device. What is asked of a card is the work of a stream,
+never of CUDA's default one; an array may be used on another stream once its own has been waited
+for. Messages and codes of errors are those of CuPy 14.
 """
 
 import threading
@@ -13,7 +15,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
-from host_gpu.host_device import HostDevice
+from host_gpu.host_device import HostDevice, Stream
 
 MESSAGES = {
     2: "cudaErrorMemoryAllocation: out of memory",
@@ -154,6 +156,18 @@ class SimulatedCupy(ModuleType):
             raise CUDARuntimeError(card.begins or card.fault)
         return card
 
+    def on_stream(self):
+        """The card that the thread uses, for work on the stream that it uses."""
+        card, streams = self.current(), self.streams_in_use()
+        assert streams, "work for CUDA's default stream"
+        assert self.cards[streams[-1].device] is card
+        card.host.use(streams[-1].work)
+        return card.host
+
+    def streams_in_use(self):
+        """Streams that the thread has entered."""
+        return self._of_thread.__dict__.setdefault("streams", [])
+
     def _allocated(self, allocate, *arguments):
         try:
             return allocate(*arguments)
@@ -164,13 +178,13 @@ class SimulatedCupy(ModuleType):
         return SimpleNamespace(free_bytes=lambda: 0)
 
     def asarray(self, array, order):
-        return self._allocated(self.current().host.upload, array)
+        return self._allocated(self.on_stream().upload, array)
 
     def zeros(self, shape, dtype):
-        return self._allocated(self.current().host.zeros, shape, dtype)
+        return self._allocated(self.on_stream().zeros, shape, dtype)
 
     def empty(self, shape, dtype):
-        return self._allocated(self.current().host.empty, shape, dtype)
+        return self._allocated(self.on_stream().empty, shape, dtype)
 
     @contextmanager
     def _using_allocator(self, allocator):
@@ -187,7 +201,8 @@ class SimulatedCupy(ModuleType):
         """The copy is not there before the stream has been waited for."""
         assert not blocking
         stream.used_by.add(threading.get_ident())
-        copy = self.current().host.download(array)
+        assert stream is self.streams_in_use()[-1]
+        copy = self.on_stream().download(array)
         if out is None:
             out = np.zeros_like(copy)
         assert out.shape == copy.shape
@@ -199,16 +214,18 @@ class _Stream:
     def __init__(self, cupy):
         self._cupy = cupy
         self.device = cupy.cuda.runtime.getDevice()
-        self.copies, self.used_by = [], set()
+        self.copies, self.used_by, self.work = [], set(), Stream()
         cupy.streams.append(self)
         cupy.current()
 
     def __enter__(self):
         self.used_by.add(threading.get_ident())
+        assert self.device == self._cupy.cuda.runtime.getDevice()  # as CuPy does
+        self._cupy.streams_in_use().append(self)
         return self
 
     def __exit__(self, *error):
-        pass
+        self._cupy.streams_in_use().pop()
 
 
 class _Event:
@@ -218,11 +235,13 @@ class _Event:
 
     def record(self, stream):
         self._copies, stream.copies = stream.copies, []
+        self._work, stream.work = stream.work, Stream()
 
     def synchronize(self):
         self._cupy.current()
         for out, copy in self._copies:
             out[...] = copy
+        self._work.ended = True
 
 
 class _RawModule:
@@ -252,6 +271,7 @@ class _RawModule:
             card = self._cupy.current()
             if kernel == card.refuses:
                 raise CUDADriverError(701)
+            self._cupy.on_stream()
             self._module.launch(kernel, grid, block, arguments, shared_mem)
             if kernel == card.faults_in:
                 card.fault = 700

@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 import pytest
 from host_gpu.compiler import needs_host_compiler
+from host_gpu.host_device import LaunchError
 from places import ROOT
 from simulated_cupy import Card, SimulatedCupy
 from sweep_cases import assert_same_arrays, joined
@@ -364,6 +365,37 @@ def test_batches_have_streams_of_their_own_which_later_batches_use_again(machine
             streams = {pool.submit(batch) for _ in range(2)}
         assert len({id(stream.result()) for stream in streams}) == 2
     assert len(simulated.streams) - begun <= 4
+
+
+def test_a_batch_that_ends_in_an_error_leaves_no_work_behind(machine):
+    """Whoever takes its stream, or the memory of its tables, meets nothing of it."""
+    machine(Card())
+    engine, _ = select_engine("cuda")
+    (device,) = engine.devices
+    begun = []
+
+    def batch():
+        with engine.working(), device.current() as lane:
+            begun.extend([lane.stream.work, device.zeros((3,), np.int32)])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        batch()
+    work, unfinished = begun
+    assert work.ended
+    assert np.array_equal(device.download(unfinished), np.zeros(3))
+
+
+def test_what_is_of_another_stream_is_not_used_before_that_is_waited_for(machine):
+    """As the simulation has it: without waiting, a table would be there for its own stream only."""
+    machine(Card())
+    (device,) = select_engine("cuda")[0].devices
+    with device.working():
+        table, unfinished = device.upload_table(np.arange(3)), device.upload(np.arange(4))
+        with ThreadPoolExecutor(1) as pool:
+            assert np.array_equal(pool.submit(device.download, table).result(), np.arange(3))
+            with pytest.raises(LaunchError, match="another batch"):
+                pool.submit(device.download, unfinished).result()
 
 
 def test_a_thread_beside_all_batches_gives_its_stream_back(machine):

@@ -14,7 +14,8 @@ Shared memory and ``empty`` arrays begin with poison. A `LaunchError` says kerne
 of: a barrier or an operation of a warp that threads reach from different places, or that some never
 reach; memory outside every array, read or written; writes beyond dynamic shared memory; an index
 outside an array whose size the compiler knows; a misaligned access; a shift by the width or more;
-overflow of signed integers; a failed ``assert``.
+overflow of signed integers; a failed ``assert``. So does one of an array of another thread, or of
+another batch before its end: nothing orders their work.
 
 Not simulated: threads that wait for each other through memory (a thread runs until its next
 barrier or operation of its warp; so such a wait never ends), blocks that run at the same time
@@ -28,6 +29,7 @@ import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -80,6 +82,7 @@ class HostDevice:
         self.launches = 0
         self.batches = self.most_batches = 0
         self._counting = threading.Lock()
+        self._of_thread = threading.local()
         self._memory = Memory(memory_bytes, seed)
 
     @property
@@ -106,13 +109,31 @@ class HostDevice:
         with self._counting:
             self.batches += 1
             self.most_batches = max(self.most_batches, self.batches)
-        yield
-        with self._counting:
-            self.batches -= 1
+        before, stream = self._stream, Stream()
+        self._of_thread.stream = stream
+        try:
+            yield
+        finally:
+            stream.ended = True
+            self._of_thread.stream = before
+            with self._counting:
+                self.batches -= 1
+
+    @property
+    def _stream(self):
+        """What orders the work of a thread, in a batch or beside all batches, and no other."""
+        return self._of_thread.__dict__.setdefault("stream", Stream())
+
+    def use(self, stream):
+        """Let the thread's work be that of a `Stream` from now on."""
+        self._of_thread.stream = stream
 
     def upload(self, array):
         """Copy of an array on the device."""
-        copy = self._memory.allocate(np.shape(array), np.asarray(array).dtype)
+        return self._upload(array, self._stream)
+
+    def _upload(self, array, stream):
+        copy = self._memory.allocate(np.shape(array), np.asarray(array).dtype, stream)
         copy[...] = array
         return copy
 
@@ -121,23 +142,24 @@ class HostDevice:
         return tuple(map(self.upload, arrays))
 
     def upload_table(self, array):
-        """Copy of an array that stays."""
-        return self.upload(array)
+        """Copy of an array that stays, for all streams."""
+        return self._upload(array, None)
 
     def zeros(self, shape, dtype):
         """Array of zeros on the device."""
-        array = self._memory.allocate(shape, dtype)
+        array = self._memory.allocate(shape, dtype, self._stream)
         array.view(np.ndarray)[...] = 0
         return array
 
     def empty(self, shape, dtype):
         """Array on the device, filled with poison."""
-        return self._memory.allocate(shape, dtype)
+        return self._memory.allocate(shape, dtype, self._stream)
 
     def download(self, array):
         """Copy of an array of the device."""
         if not isinstance(array, DeviceArray):
             raise TypeError("not an array of the device")
+        self.check(array, "an array that is downloaded", contiguous=False)
         return np.array(array.view(np.ndarray))
 
     def address(self, array):
@@ -158,16 +180,19 @@ class HostDevice:
         library = compile_kernels(text, name, folder, constants, self.architecture, self.races)
         return HostModule(self, library)
 
-    def check(self, array, what):
+    def check(self, array, what, contiguous=True):
         """Address of an array that a kernel may use, and where it is allocated."""
         if not isinstance(array, DeviceArray):
             raise LaunchError(f"{what} is no array of the device: {type(array).__name__}")
-        if not array.flags.c_contiguous:
+        if contiguous and not array.flags.c_contiguous:
             raise LaunchError(f"{what} is not contiguous")
         address = array.__array_interface__["data"][0]
         allocation = self._memory.find(address, array.nbytes)
         if allocation is None:
             raise LaunchError(f"{what} is an array of another device")
+        stream = allocation.stream
+        if stream is not None and stream is not self._stream and not stream.ended:
+            raise LaunchError(f"{what} is of another batch or thread, whose work may not be done")
         return address, allocation
 
     def where(self, address):
@@ -175,6 +200,19 @@ class HostDevice:
         if _stacks.holds(address):
             return f"in a stack: a thread needs more than {_STACK_BYTES} bytes of its own"
         return self._memory.near(address)
+
+
+@dataclass(eq=False)
+class Stream:
+    """Where the work of a batch is done in order, or that of a thread beside all batches.
+
+    Attributes
+    ----------
+    ended : bool
+        Whether the batch has ended, and with it all of its work: others may use its arrays.
+    """
+
+    ended: bool = False
 
 
 class HostModule:

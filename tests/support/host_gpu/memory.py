@@ -43,6 +43,7 @@ class Allocation:
     address: int
     size_bytes: int
     label: str
+    stream: object
 
     def holds(self, address, size_bytes):
         """Whether all of that memory is inside."""
@@ -77,8 +78,8 @@ class Memory:
         """Memory of the arrays that there are."""
         return sum(allocation.size_bytes for allocation in tuple(self._allocations.values()))
 
-    def allocate(self, shape, dtype):
-        """Array filled with poison."""
+    def allocate(self, shape, dtype, stream=None):
+        """Array filled with poison; for a stream, or for all."""
         dtype = np.dtype(dtype)
         elements = int(np.prod(shape, dtype=np.int64))
         size_bytes = elements * dtype.itemsize
@@ -101,7 +102,7 @@ class Memory:
         label = f"{dtype}{list(array.shape)}"
         # Not by address: another thread may have it again before the array's end is told.
         number = next(self._numbers)
-        self._allocations[number] = Allocation(address + start, size_bytes, label)
+        self._allocations[number] = Allocation(address + start, size_bytes, label, stream)
         weakref.finalize(mapping, self._allocations.pop, number).atexit = False
         return array
 

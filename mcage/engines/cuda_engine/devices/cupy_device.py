@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,11 @@ class CupyDevice:
             yield
             with self._faults.named("ending a batch"), self._faults.answering(lane.stream):
                 lane.wait()
+        except BaseException:
+            # Others may use the stream at once, and what tables the batch had may go.
+            with suppress(*self._faults.of_cuda), self._faults.answering(lane.stream):
+                lane.wait()
+            raise
         finally:
             self._of_thread.lane = before
             self._lanes.give_back(lane)

@@ -47,7 +47,8 @@ class Device(Protocol):
     def working(self) -> AbstractContextManager[None]:
         """While the thread computes a batch, which the device may do beside other batches.
 
-        Arrays of a batch are used within it only.
+        All of its work is done when it ends, also by an error. Its arrays are used within it, or
+        after its end by a thread that waits for what it does with them.
         """
 
     def free_bytes(self) -> int:
