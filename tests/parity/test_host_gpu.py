@@ -396,7 +396,7 @@ def test_slices_are_arrays_of_the_device(device, module):
         ({"kernel": "sum"}, "no kernel sum; there are reverse, total"),
         ({"block": threads(129)}, "blocks of 129 threads, 128 at most"),
         ({"grid": (1, 0, 1)}, "grid"),
-        ({"shared_bytes": 228 * 1024}, "shared memory"),
+        ({"shared_bytes": 48 * 1024 + 1}, "shared memory"),
         ({"count": 7}, "argument 2 of kernel total: int for a value of type i4"),
         ({"count": np.int64(7)}, "int64 for a value of type i4"),
         ({"count": np.uint32(7)}, "uint32 for a value of type i4"),

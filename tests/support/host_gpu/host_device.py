@@ -40,7 +40,7 @@ from mcage.kernel_sources import KERNELS
 _MOST_THREADS = 1024
 _MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 _MOST_BLOCK = (1024, 1024, 64)
-_MOST_SHARED_BYTES = 227 * 1024
+_MOST_SHARED_BYTES = 48 * 1024  # more must be asked for before a launch
 _STACK_BYTES = 256 * 1024
 
 # Fibers live in the libraries' own variables and share their stacks: one launch at a time.
