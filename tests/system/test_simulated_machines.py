@@ -330,6 +330,26 @@ def test_a_fault_is_put_down_to_the_kernels_at_work(machine, sweep, monkeypatch,
     assert "run the same command again" in last
 
 
+def test_a_batch_does_not_begin_on_a_device_that_has_failed(machine):
+    """Nor does it in a thread that is new, whose first call of CUDA is that of the batch."""
+    simulated = machine(Card())
+    engine, _ = select_engine("cuda")
+    simulated.cards[0].fault = 700
+
+    def batch():
+        with engine.working():
+            pass
+
+    with pytest.raises(DeviceError, match="failed while no kernel of mcage ran"):
+        batch()
+    with ThreadPoolExecutor(1) as pool, pytest.raises(DeviceError, match="failed while no"):
+        pool.submit(batch).result()
+    simulated.cards[0].fault = 0
+    simulated.cards[0].begins = 2  # no memory for another stream
+    with ThreadPoolExecutor(1) as pool, pytest.raises(MemoryError, match="beginning a batch"):
+        pool.submit(batch).result()
+
+
 def test_a_launch_that_is_refused_is_that_of_its_kernel(machine):
     machine(Card(refuses="log_epoch"))
     engine, _ = select_engine("cuda")

@@ -75,8 +75,10 @@ class CupyDevice:
     def working(self) -> Iterator[None]:
         """While the thread computes a batch: it has a stream that no other thread has."""
         before = getattr(self._of_thread, "lane", None)
-        self._set_current()
-        lane = self._of_thread.lane = self._lanes.take()
+        with self._faults.named("beginning a batch"):
+            self._set_current()
+            lane = self._lanes.take()
+        self._of_thread.lane = lane
         try:
             yield
             with self._faults.named("ending a batch"), self._faults.answering(lane.stream):
