@@ -146,7 +146,13 @@ def main():
         print(f"no GPU to check: {reason}", flush=True)
         if driver.cards:
             _tell_why()
-        return 2
+        if not options.go_on:
+            return 2
+        report = json.loads(Path(options.out).read_text())
+        gone = {"status": "failed", "error": f"the device does not come back: {reason}"}
+        report["stages"] |= dict.fromkeys(options.stages, gone)
+        Path(options.out).write_text(json.dumps(report, indent=1) + "\n")
+        return _conclude(report)
     if options.go_on:
         report = json.loads(Path(options.out).read_text())
     else:

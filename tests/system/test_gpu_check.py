@@ -231,6 +231,38 @@ def test_after_a_device_fell_silent_a_new_process_goes_on(card, monkeypatch, tmp
     assert stages["ceilings"]["result"] == {"went": "on"}
 
 
+FAULTY = """
+import sys
+from types import SimpleNamespace
+sys.path[:0] = [{scripts!r}]
+import gpu_check
+
+def fault(check):
+    raise RuntimeError("an illegal memory access")
+
+if __name__ == "__main__":  # not in processes that it starts
+    engine = SimpleNamespace(device="a device that answers no more")
+    version = SimpleNamespace(runtimeGetVersion=lambda: 13000)
+    cupy = SimpleNamespace(__version__="0", cuda=SimpleNamespace(runtime=version))
+    gpu_check._open = lambda kind: gpu_check.Check(engine, cupy, object())
+    gpu_check.STAGES["parity"] = (0.2, fault)
+    sys.exit(gpu_check.main())
+"""
+
+
+def test_the_new_process_says_that_the_device_does_not_come_back(tmp_path):
+    """Here it finds no GPU; the stages that it was to do are in the file nevertheless."""
+    begins, out = tmp_path / "begins.py", tmp_path / "check.json"
+    begins.write_text(FAULTY.format(scripts=str(ROOT / "scripts")))
+    command = [sys.executable, str(begins), "--stages", "parity,sweep", "--out", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.rstrip().endswith("FAILED: parity, sweep")
+    stages = json.loads(out.read_text())["stages"]
+    assert stages["parity"]["error"] == "RuntimeError: an illegal memory access"
+    assert stages["sweep"]["error"].startswith("the device does not come back: ")
+
+
 def test_a_stage_that_does_not_end_is_given_up(card, monkeypatch, tmp_path):
     commands = gone_on(monkeypatch)
     monkeypatch.setattr(gpu_check.threading, "excepthook", lambda given: None)
