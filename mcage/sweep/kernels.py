@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from mcage.errors import UserError
 from mcage.geometry import GCN, NVIDIA
+from mcage.plain_text import shortened
 from mcage.spec import SweepSpec
 from mcage.spec.sections import Geometry, Workload
 from mcage.spec.workload_mix import draw_kernels
@@ -50,7 +51,7 @@ def kernels_of_periods(spec: SweepSpec, instances: NDArray[np.int64]) -> NDArray
 
 
 def check_weights(spec: SweepSpec) -> None:
-    """Refuse a mix that leaves out a kernel of the sweep, or names another.
+    """Refuse a mix that leaves out a kernel of the sweep or names another, and a kernel twice.
 
     Raises
     ------
@@ -58,6 +59,11 @@ def check_weights(spec: SweepSpec) -> None:
         One line that names the kernel.
     """
     weights, kernels = spec.workload.mix, kernels_of(spec)
+    if twice := next((name for name in kernels if kernels.count(name) > 1), None):
+        raise UserError(
+            f"workload.kernels: names {shortened(twice)} twice; to run a kernel more often than "
+            "others, give workload.mix weights"
+        )
     if isinstance(weights, dict) and set(weights) != set(kernels):
         unknown = sorted(set(weights) - set(kernels))
         raise UserError(

@@ -99,6 +99,10 @@ def test_weights_and_kernels_name_each_other():
     ]:
         with pytest.raises(UserError, match=words):
             small_sweep(workload={**kernels, "mix": mix})
+    twice = {"kernels": [second, first, second]}
+    for mix in ("uniform", {first: 1, second: 1}):
+        with pytest.raises(UserError, match=f"workload.kernels: names '{second}' twice"):
+            small_sweep(workload={**kernels, **twice, "mix": mix})
     weighted = small_spec(workload={**kernels, "mix": {first: 9, second: 1}})
     assert shares(kernels_of_periods(weighted, MANY))[0] == pytest.approx(0.9, abs=0.02)
     assert SweepSpec.from_mapping({}).workload.mix == "uniform"
