@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from mcage.engines.select import select_engine
+from mcage.lifetime.end_cause import EndCause
 from mcage.spec import SweepSpec
+from mcage.stats.survival import life_quantile
 from mcage.sweep.study import Sweep
 
 CASES: dict[str, Any] = {"techniques": ["rrcd", "rrcd+rc+rar"], "environments": ["dvfs"]}
@@ -46,11 +48,13 @@ def main() -> None:
         results = sweep.compute(0, instances)
         print(f"\n{name} ({time.perf_counter() - start:.0f} s)")
         for number, case in enumerate(sweep.header.cases):
-            life = float(np.median(results["life_years"][number]))
+            years = results["life_years"][number]
+            died = results["end_cause"][number] != EndCause.CENSORED
+            life = life_quantile(years, died).value
             rates = np.asarray(results["spill_rate"][number], dtype=float)
             lived = np.isfinite(rates)
             spills = 100 * float(rates[lived].mean()) if lived.any() else float("nan")
-            mean_life = float(np.mean(results["life_years"][number]))
+            mean_life = float(np.mean(years))
             line = (
                 f"  {case.label:35} median {life:8.4f}  mean {mean_life:8.4f}  spill {spills:8.4f}"
             )
