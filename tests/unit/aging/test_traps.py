@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+from places import ROOT
 from scipy.special import ndtri
 
 from mcage.aging.delay_path import DelayPath, NbtiSpread
 from mcage.aging.traps import LARGEST_SCORE, TrapLaw, scores_of
 from mcage.errors import UserError
 
+PAGE = (ROOT / "docs" / "aging.md").read_text()
 MEANS_MV = (0.1, 0.5, 2.0, 12.0, 40.0, 66.7, 90.0)
 
 
@@ -78,6 +80,21 @@ def test_a_shift_rises_with_the_mean_and_with_bad_luck():
     assert (np.sqrt(shifts) <= np.sqrt(means[:, None]) + scores * np.sqrt(0.5e-3))[shifts > 0].all()
     assert np.isinf(law.mean_at(np.inf, 0.0))
     assert law.mean_at(-1.0, 0.0) == law.shift(0.0, 5.0) == 0
+
+
+def test_limits_of_the_page_are_those_of_a_whole_slice():
+    """docs/aging.md: limits restated at eta 1 mV, and the means that an unchanged one allows."""
+    mean_volts = 66.6872e-3
+    for text, limit_mv in (("word", "74.9"), ("worst", "131.4")):
+        spread = NbtiSpread(TrapLaw(1e-3), DelayPath.of(text, 524_288))
+        assert f"{1e3 * float(spread.restated(mean_volts)):.1f}" == limit_mv
+        assert f"| {limit_mv} mV |" in PAGE
+    allowed = []
+    for eta in (0.5e-3, 1e-3, 2e-3):
+        spread = NbtiSpread(TrapLaw(eta), DelayPath.of("worst", 524_288))
+        score = spread.scores_of_worst(np.array(0.5))
+        allowed.append(f"{1e3 * float(spread.traps.mean_at(mean_volts, score)):.1f}")
+    assert "mean shifts of {}, {} or {} mV only".format(*allowed) in PAGE
 
 
 def test_paths():
