@@ -37,7 +37,6 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TooSlow
-from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import active_children, get_context
 from pathlib import Path
@@ -560,14 +559,13 @@ def _sanitized(program, tool, expected, patience_s):
         )
         try:
             status = running.wait(timeout=patience_s)
-        except subprocess.TimeoutExpired:
-            verdict = NOT_DONE
-        else:
             verdict = "no errors" if status == 0 else f"exit code {status}"
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(running.pid, signal.SIGKILL)
+        except BaseException as error:
+            os.killpg(running.pid, signal.SIGKILL)
             running.wait()
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            verdict = NOT_DONE
         told.seek(0)
         output = told.read()
     return {
@@ -575,6 +573,7 @@ def _sanitized(program, tool, expected, patience_s):
         "verdict": verdict,
         "patience_s": patience_s,
         "seconds": time.monotonic() - started,
+        "output_begin": output[:-2000][:4000],  # the first errors say most
         "output_end": output[-2000:],
     }
 
