@@ -29,8 +29,11 @@ from mcage.aging.vmin import CellFailure
 from mcage.engines.cuda_engine.stress import residencies, tracked_seconds
 from mcage.engines.cuda_engine.stress.accumulator import CudaStress
 from mcage.engines.cuda_engine.stress.residencies import host_residencies
+from mcage.engines.parity import excerpt
 from mcage.engines.tracked_cells import Moments, TrackedCells
+from mcage.errors import UserError
 from mcage.geometry import GCN
+from mcage.kernel_sources import kernel_text
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces.library import bundled_trace
@@ -138,6 +141,21 @@ def test_residencies_with_sums_stand_first_and_all_writes_are_there():
         assert not (host.writes[stays[: host.with_sums, 4], 3] < 0).any()
         in_table = sum(int(replay.schedule.in_table.sum()) for replay in replays)
         assert held.sum() == len(host.writes) - in_table
+
+
+def test_more_writes_than_the_log_can_name_are_refused(monkeypatch):
+    replay = prepare(excerpt(), TECHNIQUES["rrcd"])
+    writes = replay.schedule.writes
+    monkeypatch.setattr(residencies, "MOST_WRITES", 2 * writes)
+    assert residencies.host_residencies((replay, replay)).first_write.tolist() == [0, writes]
+    monkeypatch.setattr(residencies, "MOST_WRITES", 2 * writes - 1)
+    with pytest.raises(UserError, match=f"{2 * writes:,} register writes together; the cuda"):
+        residencies.host_residencies((replay, replay))
+
+
+def test_the_limit_of_writes_is_that_of_the_kernels():
+    code = kernel_text("stress.cuh")
+    assert f"NUMBER = 0x{residencies.MOST_WRITES - 1:08X}u" in code
 
 
 def test_without_memory_for_sums_residencies_are_walked_through(monkeypatch):

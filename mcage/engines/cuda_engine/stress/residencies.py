@@ -13,12 +13,16 @@ from numpy.typing import NDArray
 from mcage.engines.cuda_engine.programs import residencies_program
 from mcage.engines.cuda_engine.runner import Runner
 from mcage.engines.cuda_engine.tables import forms
+from mcage.errors import UserError
 from mcage.geometry import COMPONENT_BITS, MOST_COMPONENTS, repeated_components
 from mcage.replays.prepare import PreparedReplay
 
 _CELLS = COMPONENT_BITS * MOST_COMPONENTS
 _PART_OF_MEMORY = 4
 """Sums take a quarter of the free memory at most; residencies of few writes do without first."""
+
+MOST_WRITES = 1 << 28
+"""Writes, and therefore residencies, that a code of the log can name (`kernels/stress.cuh`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +125,11 @@ def host_residencies(replays: tuple[PreparedReplay, ...]) -> HostResidencies:
     """Number the residencies of a technique on several kernels through; those with sums first."""
     parts = [_Part(replay) for replay in replays]
     first_write = _starts([len(part.write_cycle) for part in parts])
+    if first_write[-1] > MOST_WRITES:
+        raise UserError(
+            f"the traces have {first_write[-1]:,} register writes together; the cuda engine takes "
+            f"{MOST_WRITES:,} at most: give it fewer traces, or shorter ones"
+        )
     first_residency = _starts([len(part.residencies) for part in parts])
     first_image = _starts([len(part.contents) for part in parts])
     first_mask = _starts([len(part.masks) for part in parts])
