@@ -62,11 +62,17 @@ def said_of_both(header: Header, results: xr.Dataset) -> Said:
         for t, technique in enumerate(techniques):
             median = life_quantile(lives[p, t], ends[p, t] != 0, 0.5)
             saved = 1 - shifts[p, t] / shifts[0, 0]
+            pairs = int(np.isfinite(saved).sum())
+            where = (
+                ""
+                if pairs == saved.size
+                else f", on the {pairs} of {saved.size} GPUs whose register files last with both"
+            )
             less = (
                 ""
-                if p == t == 0
+                if p == t == 0 or not pairs
                 else f"; the largest shift of a cell is {plus_minus(mean(saved), 100)} % less than "
-                f"with {policies[0]} and {techniques[0]}"
+                f"with {policies[0]} and {techniques[0]}{where}"
             )
             outcomes.append(
                 (

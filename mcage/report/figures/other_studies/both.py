@@ -74,7 +74,8 @@ def _by_age(results: xr.Dataset, pairs: list[Pair], sheet: Sheet) -> Iterator[Re
 
     words = (
         "Medians over GPUs, and as bands their 5 % and 95 % quantiles (no confidence interval). A "
-        "GPU has the same variation in every curve."
+        "GPU has the same variation in every curve. Those of cells leave out the GPUs whose "
+        "register files have failed for faults by that age."
     )
     margins = CurveFigure(
         name="margin-age",
@@ -160,7 +161,7 @@ def _rows(results: xr.Dataset, pairs: list[Pair], sheet: Sheet) -> Iterator[Repo
         caption = (
             f"Largest threshold shift of a cell at the horizon: how much less it is than with "
             f"{first.name}, mean over pairs of the same GPU, with {PERCENT} intervals (Student). "
-            "GPUs without a cell that still works have no value."
+            "GPUs whose register files have failed for faults by then have no value."
         )
         title = f"What both levels save, {PERCENT} intervals"
         looks = looks_of(pair.name for pair in pairs)

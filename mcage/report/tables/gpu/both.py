@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import xarray as xr
 
 from mcage.report.selection import Condition, selected
@@ -39,12 +40,15 @@ class BothSummary:
         Simulated time.
     share : Estimate
         Share of the time for which an SM is on.
+    lasting : int
+        GPUs whose register files have not failed for faults by the horizon; shifts and margins of
+        cells are those of these GPUs.
     max_dvth_mv : Estimate
         Largest shift of a cell, mV.
     saved, independent : Estimate
         What that is less than with the first policy and the first technique of the file, relative
         to it; and what it would be if the savings of both levels were independent. Pairs of the
-        same GPU.
+        same GPU, of those that last with all that is compared.
     cell_margin, logic_margin : Estimate
         Delay margins that cells and logic need.
     cell_life, fault_life, logic_life, median_life : Estimate
@@ -57,6 +61,7 @@ class BothSummary:
     instances: int
     horizon_years: float
     share: Estimate
+    lasting: int
     max_dvth_mv: Estimate
     saved: Estimate
     independent: Estimate
@@ -92,6 +97,7 @@ def summarize(results: xr.Dataset) -> list[BothSummary]:
             instances=shifts.shape[-1],
             horizon_years=horizon,
             share=mean(values["mean_share"][p]),
+            lasting=int(np.isfinite(shifts[p, t]).sum()),
             max_dvth_mv=mean(shifts[p, t]),
             saved=mean(1 - left[p, t]),
             independent=mean(1 - left[p, 0] * left[0, t]),
@@ -139,10 +145,17 @@ def table_of(summaries: Sequence[BothSummary], files: Sequence[Path] = ()) -> Re
         return [getattr(row, name) for row in summaries]
 
     first = summaries[0]
+    failed = any(row.lasting < row.instances for row in summaries)
+    population = (
+        "; max. dVth, saved, margin of cells: of the GPUs whose register files last, which have "
+        "not failed for faults by the horizon; saved: of those that last with both"
+        if failed
+        else ""
+    )
     return ResultTable(
         title=f"{span(instances)} GPUs, {span(horizons)} years",
         caption=f"{CONFIDENCE:.0%} intervals; saved: of the largest shift of a cell, against "
-        f"{first.policy} with {first.technique}; lives: medians, years",
+        f"{first.policy} with {first.technique}{population}; lives: medians, years",
         columns=(
             *file_column(files),
             names("policy", "policy", [row.policy for row in summaries], groups=True),
@@ -151,6 +164,12 @@ def table_of(summaries: Sequence[BothSummary], files: Sequence[Path] = ()) -> Re
             numbers("instances", "", instances),
             numbers("horizon_years", "", horizons),
             estimates("mean_share", "SM is on\n[%]", of("share"), _short_percent),
+            numbers(
+                "lasting",
+                "files last\n[GPUs]" if failed else "",
+                [row.lasting for row in summaries],
+                primary=True,
+            ),
             estimates(
                 "max_dvth_mv", "max. dVth\n[mV]", of("max_dvth_mv"), plus_minus, primary=True
             ),
