@@ -11,6 +11,7 @@ from engine_cases import COUNTED, NUMBA, NUMPY
 from places import shown_files
 from rrcd_program import programmed
 
+import mcage
 from mcage.engines.parity import ask, ask_passes, compare, demanding_maps, excerpt
 from mcage.errors import UserError
 from mcage.replays.prepare import prepare
@@ -232,6 +233,16 @@ def test_a_still_program_is_baseline():
         plain = engine.cell_times(prepare(trace, TECHNIQUES["baseline"]), no_fault)
         assert np.array_equal(still.ones, plain.ones)
         assert np.array_equal(still.powered, plain.powered)
+
+
+def test_a_still_program_pays_for_redirection():
+    """The two savings of docs/techniques.md."""
+    trace = bundled_trace("Reduction")
+    savings = [
+        mcage.replay(trace, technique)["energy"]["saving"][0]
+        for technique in (technique_of(Still()), TECHNIQUES["baseline"])
+    ]
+    assert savings == pytest.approx([-0.150, 0.104], abs=5e-4)
 
 
 def test_what_is_learnt_in_an_epoch_is_known_in_the_next():
