@@ -11,7 +11,7 @@ from mcage.aging.delay import dvth_at_delay
 from mcage.aging.delay_path import NbtiSpread
 from mcage.aging.environment import Environment
 from mcage.aging.margins import Margins
-from mcage.aging.nbti import SECONDS_PER_YEAR, AdditiveModel, NbtiModel, with_constants
+from mcage.aging.nbti import SECONDS_PER_YEAR, AdditiveModel, Facelift, NbtiModel, with_constants
 from mcage.aging.nbti.monotonicity import check_model
 from mcage.aging.pbti import Pbti
 from mcage.aging.sampling import InstanceConstants, InstanceDistributions
@@ -222,6 +222,15 @@ class LifeConditions:
         models = [self.nbti, *([self.pbti.model] if self.pbti else [])]
         additive = all(isinstance(model, AdditiveModel) for model in models)
         return additive and not self.distributions.swings
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing but means of T0 and T1 under `facelift` decides when cells fail.
+
+        That is what engines compute in kernels; the host works out the rest cell by cell.
+        """
+        others = self.pbti, self.margins, self.spread
+        return self.sums_suffice and type(self.nbti) is Facelift and others == (None, None, None)
 
     def check_model(self) -> None:
         """Refuse a model that lives cannot rely on, as far as random histories show it.

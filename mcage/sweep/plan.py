@@ -116,10 +116,10 @@ class SweepPlan:
     def _busy_threads(self) -> int | None:
         """Threads that can be busy with batches; None if all can.
 
-        Where shifts depend on the order of epochs, or windows are laid around faulty entries, the
-        host computes for long without holding Python's lock.
+        Where more than means of shifts under `facelift` decides when cells fail, or windows are
+        laid around faulty entries, the host computes for long without holding Python's lock.
         """
-        if all(case.conditions.sums_suffice and not case.technique.packs for case in self.cases):
+        if all(case.conditions.is_plain and not case.technique.packs for case in self.cases):
             return self.engine.busy_threads
         return None
 

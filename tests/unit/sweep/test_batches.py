@@ -76,10 +76,13 @@ def test_threads_that_cannot_be_busy_get_no_batches(monkeypatch, cores, threads,
     "host_computes",
     [
         {"aging": {"model": "bhardwaj"}},
+        {"aging": {"pbti": 0.5}},
+        {"aging": {"vmin_model": "margins"}},
+        {"aging": {"nbti_spread_mv": 1.0}},
         {"life": {"epochs": 2, "temperature_swing_kelvin": "uniform(0, 10)"}},
         {"techniques": ["disable"]},
     ],
-    ids=["model", "swings", "packing"],
+    ids=["model", "pbti", "margins", "spread", "swings", "packing"],
 )
 def test_all_cores_get_batches_where_the_host_computes_for_long(monkeypatch, host_computes):
     """Its loops over all transistors do not hold Python's lock."""
