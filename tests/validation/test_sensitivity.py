@@ -1,11 +1,13 @@
 """Studies of small cases: against closed forms, against sweeps, and the same dies throughout."""
 
 import csv
+import io
 import json
 import math
 
 import numpy as np
 import pytest
+from rich.console import Console
 from sweep_cases import small_spec
 from typer.testing import CliRunner
 
@@ -24,6 +26,7 @@ from mcage.studies.sensitivity import (
 )
 from mcage.studies.sensitivity.one_at_a_time import _difference_of_medians
 from mcage.studies.sensitivity.parameters import value_of
+from mcage.studies.sensitivity.tables import print_one_at_a_time
 from mcage.sweep.study import Sweep
 
 ENGINE, _ = select_engine("numba")
@@ -253,6 +256,28 @@ def test_intervals_of_differences_of_medians_cover():
         result = _difference_of_medians(lives, nominal)
         hits += result.lower <= 0 <= result.upper
     assert hits >= 180
+
+
+def test_it_is_said_how_many_dies_have_a_quantity(monkeypatch):
+    """Shifts are of the dies that reach the horizon, differences of those that do so twice."""
+    nan = math.nan
+    lots = [[1.0, 2.0, nan, 4.0], [0.5, nan, 1.0, 2.0], [2.0, nan, nan, nan]]
+    monkeypatch.setattr(SensitivityStudy, "values", lambda *_: [np.array(lot) for lot in lots])
+    given = spec(**ONE_KERNEL, instances=4)
+    result, by = effects(given, "shift_factor=0.5..2", of="max_dvth")
+    assert result.nominal_dies == 3
+    assert [(effect.dies, effect.pairs) for effect in by.values()] == [(3, 2), (1, 1)]
+    assert by["shift_factor", 0.5].difference.value == pytest.approx((-0.5 - 2.0) / 2)
+    console = Console(file=io.StringIO(), width=200)
+    print_one_at_a_time(result, console)
+    said = console.file.getvalue()
+    assert "mV, 3 dies" in said
+    assert "pairs: those that have it under both settings" in said
+    lots[:] = [[1.0, 2.0, 3.0, 4.0]] * 3
+    whole, _ = effects(given, "shift_factor=0.5..2", of="max_dvth")
+    print_one_at_a_time(whole, console)
+    assert not whole.leaves_out
+    assert "dies" not in console.file.getvalue()[len(said) :].replace("4 dies, horizon", "")
 
 
 def test_shifts_are_of_one_age():

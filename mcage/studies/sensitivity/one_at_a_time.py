@@ -37,12 +37,17 @@ class Effect:
         where either value lies beyond the horizon; NaN where both do.
     least_difference : float
         The difference with lives counted up to the horizon.
+    dies, pairs : int
+        Dies that have the quantity under this setting, and those that have it under the nominal
+        one, too: of the former is the value, of the latter the difference.
     """
 
     setting: Value
     value: Estimate
     difference: Estimate
     least_difference: float
+    dies: int
+    pairs: int
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,8 @@ class OneAtATime:
         Whether amplitude and mu were fitted again.
     nominal : Estimate
         The quantity under the nominal setting, that of the spec.
+    nominal_dies : int
+        Dies that have the quantity under this setting.
     bars : tuple of Bar
         Bars, the largest first.
     """
@@ -94,7 +101,14 @@ class OneAtATime:
     horizon_years: float
     refit: bool
     nominal: Estimate
+    nominal_dies: int
     bars: tuple[Bar, ...]
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether dies are left out somewhere, since they do not have the quantity."""
+        effects = (effect for bar in self.bars for effect in bar.effects)
+        return min(self.nominal_dies, *(effect.pairs for effect in effects)) < self.instances
 
 
 def one_at_a_time(study: SensitivityStudy, parameters: Sequence[Parameter | Choice]) -> OneAtATime:
@@ -134,6 +148,7 @@ def one_at_a_time(study: SensitivityStudy, parameters: Sequence[Parameter | Choi
         horizon_years=horizon,
         refit=study.refit,
         nominal=summary(study.quantity, nominal),
+        nominal_dies=_known(nominal),
         bars=tuple(sorted(bars, key=lambda bar: -bar.size)),
     )
 
@@ -153,15 +168,21 @@ def _effect(
     quantity: Quantity, setting: Value, dies: Floats, nominal: Floats, horizon_years: float
 ) -> Effect:
     value = summary(quantity, dies)
+    counts = _known(dies), _known(dies + nominal)
     if np.allclose(dies, nominal, rtol=ROUNDING, atol=0.0, equal_nan=True) and value.value < np.inf:
-        return Effect(setting, value, Estimate(0.0, 0.0, 0.0), 0.0)
+        return Effect(setting, value, Estimate(0.0, 0.0, 0.0), 0.0, *counts)
     if not quantity.is_median:
         difference = compare_means(dies, nominal).difference
         least = 0.0 if math.isnan(difference.value) else difference.value
-        return Effect(setting, value, difference, least)
+        return Effect(setting, value, difference, least, *counts)
     before = summary(quantity, nominal).value
     least = min(value.value, horizon_years) - min(before, horizon_years)
-    return Effect(setting, value, _difference_of_medians(dies, nominal), least)
+    return Effect(setting, value, _difference_of_medians(dies, nominal), least, *counts)
+
+
+def _known(dies: Floats) -> int:
+    """Number of dies that have the quantity."""
+    return int(np.count_nonzero(~np.isnan(dies)))
 
 
 def _difference_of_medians(dies: Floats, nominal: Floats) -> Estimate:

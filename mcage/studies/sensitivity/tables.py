@@ -21,6 +21,7 @@ NO_REFIT = "amplitude and mu as they are, whatever varies"
 def print_one_at_a_time(result: OneAtATime, console: Console) -> None:
     """Print a line for each setting, those of a parameter together, the largest bar first."""
     value, difference = f"{result.quantity}\n[{result.unit}]", f"difference\n[{result.unit}]"
+    headings = (value, "dies", difference, "pairs") if result.leaves_out else (value, difference)
     lines = []
     for bar in result.bars:
         parameter = bar.parameter
@@ -32,21 +33,28 @@ def print_one_at_a_time(result: OneAtATime, console: Console) -> None:
                     *(["", "", ""] if place else of_parameter),
                     setting(effect.setting),
                     _number(effect.value, result.horizon_years),
+                    *([f"{effect.dies:,}"] if result.leaves_out else []),
                     _difference(effect),
+                    *([f"{effect.pairs:,}"] if result.leaves_out else []),
                 ]
             )
     table = table_of_texts(
         f"{result.quantity} of {result.label}, {result.instances} dies, "
         f"horizon {result.horizon_years:g} years\n"
-        f"nominal: {_number(result.nominal, result.horizon_years)} {result.unit}",
-        ("parameter", "status", "nominal", "setting", value, difference),
+        f"nominal: {_number(result.nominal, result.horizon_years)} {result.unit}"
+        f"{f', {result.nominal_dies:,} dies' if result.leaves_out else ''}",
+        ("parameter", "status", "nominal", "setting", *headings),
         lines,
-        ("nominal", "setting", value, difference),
-        ("parameter", "setting", difference),
+        ("nominal", "setting", *headings),
+        ("parameter", "setting", difference, *headings[3:]),
+    )
+    left_out = (
+        "; dies: those that have the quantity, of which the value is; pairs: those that have it "
+        "under both settings, of which the difference is"
     )
     caption = (
         f"{CONFIDENCE:.0%} intervals; differences from the nominal setting die by die; "
-        f"{REFIT if result.refit else NO_REFIT}"
+        f"{REFIT if result.refit else NO_REFIT}{left_out if result.leaves_out else ''}"
     )
     print_table(replace(table, caption=caption), console, remedy="--json")
 
@@ -107,6 +115,8 @@ def rows(result: OneAtATime | Sobol) -> list[dict[str, Any]]:
             "unit": bar.parameter.unit,
             **_flat(result.quantity, effect.value),
             **_flat("difference", effect.difference),
+            "dies": effect.dies,
+            "pairs": effect.pairs,
         }
         for bar in result.bars
         for effect in bar.effects
