@@ -26,7 +26,7 @@ from mcage.studies.sensitivity import (
 )
 from mcage.studies.sensitivity.one_at_a_time import _difference_of_medians
 from mcage.studies.sensitivity.parameters import value_of
-from mcage.studies.sensitivity.tables import print_one_at_a_time
+from mcage.studies.sensitivity.tables import print_one_at_a_time, setting
 from mcage.sweep.study import Sweep
 
 ENGINE, _ = select_engine("numba")
@@ -426,6 +426,13 @@ def test_the_tornado_table():
     lines = [line for line in result.stdout.splitlines() if "reconstructed" in line]
     assert [line.split()[0] for line in lines] == ["shift_factor", "eta"]
     assert "fitted again to the published" in " ".join(result.stdout.split())
+
+
+def test_settings_are_written_with_all_their_digits():
+    """353.15 K are neither 353.1 nor 353.2 K, and a product without what rounding left of it."""
+    assert [setting(value) for value in (353.15, 0.0828 * 1.25, 0.139, "none", 64)] == [
+        *("353.15", "0.1035", "0.139", "none", "64")
+    ]
 
 
 def test_json_csv_and_figures(tmp_path):

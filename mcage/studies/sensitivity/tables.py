@@ -65,7 +65,7 @@ def print_sobol(result: Sobol, console: Console) -> None:
         [
             index.parameter.name,
             index.parameter.status,
-            f"{index.parameter.low:.4g} ... {index.parameter.high:.4g} "
+            f"{setting(index.parameter.low)} ... {setting(index.parameter.high)} "
             f"{_unit(index.parameter.unit)}".rstrip(),
             _index(index.first_order),
             _index(index.total),
@@ -125,7 +125,7 @@ def rows(result: OneAtATime | Sobol) -> list[dict[str, Any]]:
 
 def setting(value: Value) -> str:
     """Write a value of a parameter for people."""
-    return value if isinstance(value, str) else f"{value:.4g}"
+    return value if isinstance(value, str) else f"{value:.6g}"
 
 
 def _index(estimate: Estimate) -> str:
