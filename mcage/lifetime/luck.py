@@ -70,6 +70,10 @@ class SliceLuck:
     instances: NDArray[np.int64]
     cells: int
 
+    def of(self, which: NDArray[np.int64]) -> "SliceLuck":
+        """Luck of selected instances."""
+        return SliceLuck(self.seed, self.instances[which], self.cells)
+
     @cached_property
     def _unluckiest(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Transistors ``2 * cell + side`` and their ranks: int64[I, k], float64[I, k], rising."""

@@ -45,6 +45,9 @@ DIFFERENT = {
 }
 """Instances and dies that differ."""
 
+MARGINS = {"aging": {"vmin_model": "margins", "pbti": 0.5}}
+"""Cells fail by margins of reading, writing and holding, which pull-downs change, too."""
+
 LATE = {
     "life": {"temperature_kelvin": "normal(333.15, 8)"},
     "aging": {"shift_factor": "normal(1, 0.1)", "vt0_volts": "normal(0.2, 0.01)"},
@@ -66,6 +69,9 @@ CASES: tuple[Checked, ...] = (
     ("baseline", "dvfs", 0.56, 6.0, 16_000, 4000, DIFFERENT),
     ("rrcd", "undervolted", 0.432, 0.0, 16_000, 4000, {}),
     ("rrcd", "dvfs", 0.439, 3.0, 4000, 2000, {}),
+    ("baseline", "dvfs", 0.54, 3.0, 16_000, 4000, MARGINS),
+    ("rrcd", "dvfs", 0.447, 3.0, 24_000, 8000, MARGINS),
+    ("rrcd", "dvfs", 0.435, 3.0, 4000, 4000, MARGINS),
     ("baseline", "nominal", None, 2.0, 24_000, 4000, LATE),
     ("rar", "nominal", None, 2.0, 24_000, 4000, LATE),
     ("baseline", "both", None, 3.0, 24_000, 4000, BOTH),
@@ -137,7 +143,7 @@ def check(case: Checked, share: int) -> float:
     )
     print(
         f"| `{technique}` {environment}{f' {vdd_volts:g} V' if vdd_volts else ''}, "
-        f"{age_years:g} years{', dies differ' if fields else ''} "
+        f"{age_years:g} years{_further(fields)} "
         f"| {dead} of {count} "
         f"| {dead / count:.2e} [{lower:.2e}, {upper:.2e}] "
         f"| {rare_estimate.probability:.3e} [{rare_estimate.lower:.3e}, {rare_estimate.upper:.3e}] "
@@ -148,12 +154,19 @@ def check(case: Checked, share: int) -> float:
     return off
 
 
+def _further(fields: dict[str, Any]) -> str:
+    """What a case has besides technique, environment and age, in words."""
+    if fields is MARGINS:
+        return ", margins and PBTI"
+    return ", dies differ" if fields else ""
+
+
 def plain_deaths(case: RareCase, count: int) -> int:
     """How many of so many plain slices are dead by the age of a case."""
 
     def deaths(ids: NDArray[np.int64]) -> int:
         tail = sample_tail(case.distribution.scenario, PLAIN_SEED, ids, case.floor_volts)
-        cause = case.cause(case.lives.draw(PLAIN_SEED, ids), tail)
+        cause = case.cause(case.lives.draw(PLAIN_SEED, ids), tail, case.luck(PLAIN_SEED, ids))
         return int((cause != EndCause.CENSORED).sum())
 
     batches = [np.arange(first, min(first + BATCH, count)) for first in range(0, count, BATCH)]

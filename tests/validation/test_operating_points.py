@@ -82,6 +82,6 @@ def test_rare_deaths_under_points_of_ones_own():
     spec = spec_of("rrcd", vdd_volts=0.419, **fields)
     rare, ids = rare_case(spec, 10.0, engine()), np.arange(24)
     tail = sample_tail(rare.distribution.scenario, spec.seed, ids, rare.floor_volts)
-    result = rare.cause(rare.lives.draw(spec.seed, ids), tail)
+    result = rare.cause(rare.lives.draw(spec.seed, ids), tail, rare.luck(spec.seed, ids))
     assert np.array_equal(result, Sweep(spec, engine()).compute(0, 24)["end_cause"][0])
     assert len(set(result.tolist())) > 1

@@ -19,6 +19,8 @@ DIFFERENT = {
     "aging": {"vt0_volts": "uniform(0.17, 0.23)", "shift_factor": "discrete(0.5: 0.8, 3: 0.2)"},
 }
 DIES = {"faults": {"sigma_die_volts": 0.02}}
+MARGINS = {"aging": DIFFERENT["aging"] | {"vmin_model": "margins", "pbti": "planar"}}
+PBTI = {"aging": DIFFERENT["aging"] | {"pbti": 1.5}}
 COUNT = 80
 LIVES = 400
 """Of an estimate: enough for a tenth of its value, less than the plain deaths are uncertain by."""
@@ -41,6 +43,9 @@ def swept(spec, age_years):
     [
         (("baseline", "common", 0.45), DIFFERENT | DIES, {EndCause.FAULTY_ENTRY}),
         (("rrcd", "common", 0.419), DIFFERENT | DIES, {EndCause.NO_HOME}),
+        (("baseline", "common", 0.45), DIFFERENT | MARGINS, {EndCause.FAULTY_ENTRY}),
+        (("rrcd", "common", 0.419), DIFFERENT | DIES | MARGINS, {EndCause.NO_HOME}),
+        (("rrcd", "common", 0.419), DIFFERENT | PBTI, {EndCause.NO_HOME}),
         (
             ("baseline", "common", None),
             DIFFERENT | {"environments": ["nominal"]},
@@ -53,7 +58,7 @@ def test_dies_of_a_sweep_die_alike(case, fields, causes, age_years):
     rare = ready_case(spec, age_years)
     ids = np.arange(COUNT)
     tail = sample_tail(rare.distribution.scenario, spec.seed, ids, rare.floor_volts)
-    result = rare.cause(rare.lives.draw(spec.seed, ids), tail)
+    result = rare.cause(rare.lives.draw(spec.seed, ids), tail, rare.luck(spec.seed, ids))
     assert np.array_equal(result, swept(spec, age_years))
     if age_years > 0:
         assert set(result) == {EndCause.CENSORED} | causes
@@ -65,7 +70,8 @@ def test_who_dies_when_the_next_kernel_begins_is_dead_by_then():
     at, before = (ready_case(spec, age) for age in (BORDER_YEARS, np.nextafter(BORDER_YEARS, 0)))
     tail = sample_tail(at.distribution.scenario, spec.seed, ids, at.floor_volts)
     dead_at, dead_before = (
-        case.cause(case.lives.draw(spec.seed, ids), tail) != EndCause.CENSORED
+        case.cause(case.lives.draw(spec.seed, ids), tail, case.luck(spec.seed, ids))
+        != EndCause.CENSORED
         for case in (at, before)
     )
     assert (dead_at & ~dead_before).any()
@@ -78,6 +84,8 @@ def test_who_dies_when_the_next_kernel_begins_is_dead_by_then():
         (("baseline", "common", 0.545), DIFFERENT | DIES, 8.0),
         (("baseline", "dispersed", 0.52), DIES, 0.0),
         (("rrcd", "dispersed", 0.435), DIFFERENT | DIES, 4.0),
+        (("baseline", "common", 0.53), DIFFERENT | MARGINS, 8.0),
+        (("rrcd", "dispersed", 0.435), DIFFERENT | DIES | MARGINS, 4.0),
     ],
 )
 def test_plain_slices_that_differ_agree(case, fields, age_years):
@@ -87,7 +95,7 @@ def test_plain_slices_that_differ_agree(case, fields, age_years):
     result = estimate(lives.weights, lives.dead, sampler.proposal.plain_share)
     ids = np.arange(3000)
     tail = sample_tail(rare.distribution.scenario, 3, ids, rare.floor_volts)
-    dead = (rare.cause(rare.lives.draw(3, ids), tail) != EndCause.CENSORED).sum()
+    dead = (rare.cause(rare.lives.draw(3, ids), tail, rare.luck(3, ids)) != EndCause.CENSORED).sum()
     expected = len(ids) * result.probability
     error = np.hypot(np.sqrt(expected), expected * result.relative_error)
     assert 1e-3 < result.probability < 3e-2

@@ -87,7 +87,7 @@ def test_plain_lives_agree(technique, deviation):
     count = 4000
     ids = np.arange(count)
     tail = sample_tail(case.distribution.scenario, 3, ids, case.floor_volts)
-    late = (case.cause(case.lives.draw(3, ids), tail) == EndCause.DELAY).sum()
+    late = (case.cause(case.lives.draw(3, ids), tail, case.luck(3, ids)) == EndCause.DELAY).sum()
     expected = count * result.probability
     error = np.hypot(np.sqrt(expected), expected * result.relative_error)
     assert 1e-3 < result.probability < 2e-2
@@ -136,7 +136,7 @@ def test_both_causes_are_in_an_estimate():
     result, lives = estimated(case, 1500)
     ids = np.arange(6000)
     tail = sample_tail(case.distribution.scenario, 3, ids, case.floor_volts)
-    plain = case.cause(case.lives.draw(3, ids), tail)
+    plain = case.cause(case.lives.draw(3, ids), tail, case.luck(3, ids))
     for died, dead in (
         (lives.cause == EndCause.DELAY, plain == EndCause.DELAY),
         (lives.cause == EndCause.FAULTY_ENTRY, plain == EndCause.FAULTY_ENTRY),

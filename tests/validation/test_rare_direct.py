@@ -82,7 +82,7 @@ def test_plain_slices_of_a_sweep_agree(scenario_name, vdd_volts, age_years):
     count = 6000
     ids = np.arange(count)
     tail = sample_tail(case.distribution.scenario, 3, ids, case.floor_volts)
-    dead = (case.cause(case.lives.draw(3, ids), tail) != EndCause.CENSORED).sum()
+    dead = (case.cause(case.lives.draw(3, ids), tail, case.luck(3, ids)) != EndCause.CENSORED).sum()
     expected = count * result.probability
     assert 1e-3 < result.probability < 1e-2
     assert abs(dead - expected) < SIGMAS * np.sqrt(

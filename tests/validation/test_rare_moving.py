@@ -29,7 +29,9 @@ def plain_deaths(case, count, seed=3):
     """Deaths among slices drawn as sweeps draw them."""
     ids = np.arange(count)
     tail = sample_tail(case.distribution.scenario, seed, ids, case.floor_volts)
-    return (case.cause(case.lives.draw(seed, ids), tail) != EndCause.CENSORED).sum()
+    return (
+        case.cause(case.lives.draw(seed, ids), tail, case.luck(seed, ids)) != EndCause.CENSORED
+    ).sum()
 
 
 @pytest.mark.parametrize(

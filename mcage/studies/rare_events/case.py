@@ -16,9 +16,10 @@ from mcage.lifetime.degradation.duty_tree import most_instances
 from mcage.lifetime.end_cause import EndCause
 from mcage.lifetime.fault_free import FaultFreeReplays
 from mcage.lifetime.feasibility import Feasibility
+from mcage.lifetime.limits import limits_of_batch
+from mcage.lifetime.luck import SliceLuck
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.spec import SweepSpec
-from mcage.spec.sections import Aging
 from mcage.studies.rare_events.lives import LifeDistribution, Lives
 from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
 from mcage.studies.single_case import SingleCase
@@ -104,7 +105,11 @@ class RareCase:
         lives = replace(self.lives, period_of_epoch=self.lives.period_of_epoch[:1])
         return replace(self, age_years=0.0, conditions=conditions, lives=lives)
 
-    def cause(self, lives: Lives, tail: TailCells) -> NDArray[np.int8]:
+    def luck(self, seed: int, instances: NDArray[np.int64]) -> SliceLuck:
+        """What decides by which margins the cells of slices fail: as in a sweep of that seed."""
+        return SliceLuck(seed, instances, self.fault_free.geometry.cells)
+
+    def cause(self, lives: Lives, tail: TailCells, luck: SliceLuck) -> NDArray[np.int8]:
         """Cause of death of slices by that age.
 
         Parameters
@@ -113,6 +118,9 @@ class RareCase:
             I lives.
         tail : TailCells
             Cells of these slices whose Vmin lies above `floor_volts`.
+        luck : SliceLuck
+            Luck of these slices. It is independent of what they are drawn by, and so changes no
+            weight.
 
         Returns
         -------
@@ -131,21 +139,23 @@ class RareCase:
         for first in range(0, len(lives), size):
             batch = np.arange(first, min(first + size, len(lives)))
             new = NewSlices.at(lowest_volts, _of(tail, batch), spread_blocks)
-            cause[batch] = cause_of(lives.of(batch), new)
+            cause[batch] = cause_of(lives.of(batch), new, luck.of(batch))
         return cause
 
-    def _cause_by_the_age(self, lives: Lives, new: NewSlices) -> NDArray[np.int8]:
+    def _cause_by_the_age(self, lives: Lives, new: NewSlices, luck: SliceLuck) -> NDArray[np.int8]:
+        new, limits = limits_of_batch(self.conditions, new, luck)
         slices = SliceBatch(
             kernel_of_epoch=self.lives.kernel_of_epoch(lives),
             new=new,
             sampled_cells=np.empty((len(lives), 0), dtype=np.int64),
             constants=self.lives.constants_of(lives),
+            limits=limits,
         )
         end = simulate_lifetimes(self.conditions, self.engine, self.fault_free, slices).end
         in_time = end.seconds <= self.age_years * SECONDS_PER_YEAR
         return np.where(in_time, end.cause, EndCause.CENSORED).astype(np.int8)
 
-    def _cause_on_arrival(self, lives: Lives, new: NewSlices) -> NDArray[np.int8]:
+    def _cause_on_arrival(self, lives: Lives, new: NewSlices, luck: SliceLuck) -> NDArray[np.int8]:
         """What keeps slices from running their first kernel; nothing has aged, nor need age."""
         conditions = self.conditions
         feasibility = Feasibility(
@@ -229,12 +239,6 @@ def rare_case(
             f"aging.nbti_spread_mv = {spec.aging.nbti_spread_mv:g}: the proposals for rare events "
             "know no transistors that shift differently when stressed alike; leave it out"
         )
-    for key in ("pbti", "vmin_model"):
-        if getattr(spec.aging, key) != Aging.model_fields[key].default:
-            raise UserError(
-                f"aging.{key} = {getattr(spec.aging, key)!r}: the proposals for rare events know "
-                "the shifts of T0 and T1 alone, of which the larger counts; leave it out"
-            )
     if not 0 <= age_years <= spec.life.horizon_years:
         raise UserError(
             f"age = {age_years:g} years, expected 0 ... {spec.life.horizon_years:g}, the horizon"

@@ -68,7 +68,8 @@ class Sampler:
         slices = draw_slices(proposal, seed, role, instances, case.floor_volts)
         lives = proposal.draw_lives(case.lives, seed, role, instances)
         weights = proposal.weights(slices, lives)
-        return WeightedLives(weights, case.cause(lives, slices.tail), lives)
+        luck = case.luck(int(stream(seed, f"{role}.luck", 0).integers(2**63)), instances)
+        return WeightedLives(weights, case.cause(lives, slices.tail, luck), lives)
 
 
 def sampler_for(case: RareCase) -> Sampler:

@@ -122,7 +122,7 @@ def test_rare_deaths_include_those_beyond_the_limit():
         spec = spec_of("rrcd", vdd_volts=0.419, life=life, registers={"lds_rows": 64})
         case = rare_case(spec, 0.0, engine())
         cells = fault_model("common", "varius").sample(3, instances, case.floor_volts)
-        causes.append(case.cause(case.lives.draw(3, instances), cells))
+        causes.append(case.cause(case.lives.draw(3, instances), cells, case.luck(3, instances)))
     free, limited = causes
     assert set(free) == {EndCause.CENSORED, EndCause.NO_HOME}
     assert (limited[free == EndCause.NO_HOME] == EndCause.NO_HOME).all(), "dead on arrival"

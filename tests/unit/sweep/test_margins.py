@@ -7,7 +7,6 @@ from sweep_cases import small_sweep
 from mcage.campaign.run import run_campaign
 from mcage.errors import UserError
 from mcage.results.reader import open_results, read_header
-from mcage.studies.rare_events.case import rare_case
 from mcage.sweep.unused_keys import refuse_unused
 
 MARGINS = {"vmin_model": "margins", "pbti": 0.5}
@@ -50,10 +49,7 @@ def test_results_name_the_margins(tmp_path):
     assert len(digests) == 4
 
 
-def test_studies_that_do_not_know_margins_refuse_them():
-    sweep = small_sweep(**CASE, aging=MARGINS)
-    with pytest.raises(UserError, match=r"aging\.pbti = 0\.5: the proposals for rare events"):
-        rare_case(sweep.spec, 1.0, sweep.plan.engine)
+def test_tables_of_faults_know_no_margins():
     table = small_sweep(**CASE, faults={"mode": "table"}, aging=MARGINS)
     with pytest.raises(UserError, match=r"aging\.pbti = 0\.5: faults of mode 'table' do not grow"):
         refuse_unused(table.spec)

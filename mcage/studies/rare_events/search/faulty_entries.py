@@ -135,7 +135,9 @@ def _with_faulty(case: RareCase, fields: FaultyFields, seed: int, target: float)
 
 def _dead(case: RareCase, tail: TailCells, kernel: int, seed: int) -> NDArray[np.bool_]:
     """Which slices die if they run the same kernel throughout their lives."""
-    lives = case.lives.draw(seed, np.arange(tail.instances))
+    instances = np.arange(tail.instances)
+    lives = case.lives.draw(seed, instances)
     lives.kernel_of_period[:] = kernel
-    dead: NDArray[np.bool_] = case.cause(lives, tail) != EndCause.CENSORED
+    cause = case.cause(lives, tail, case.luck(seed, instances))
+    dead: NDArray[np.bool_] = cause != EndCause.CENSORED
     return dead
