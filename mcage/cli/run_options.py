@@ -196,6 +196,7 @@ def run_study(
 
     from mcage.campaign.progress.choice import progress_on_stderr
     from mcage.report.console import console
+    from mcage.report.notes import note_on_caveats
     from mcage.report.tables.terminal import print_table
     from mcage.results.reader import read_header
     from mcage.stats.wording import plain
@@ -212,6 +213,8 @@ def run_study(
         typer.echo(dumps(plain(summaries), indent=2, allow_nan=False))
     else:
         print_table(table.table_of(summaries), console())
+        if caveats := note_on_caveats(header):
+            typer.echo(visible(caveats))
         typer.echo(visible(str(path)))
     if header.stopped:
         typer.echo(visible(header.stopped), err=json)

@@ -61,8 +61,8 @@ def note_on_shared_dies(path: Path | None, header: Header) -> str:
 
 
 def note_on_caveats(header: Header) -> str:
-    """Say what limits the results: approximate or synthesized traces, an unknown energy."""
-    caveats = header.caveats if isinstance(header, SweepHeader) else ()
+    """Say what limits the results: approximate traces, an unknown energy, equal temperatures."""
+    caveats: tuple[str, ...] = getattr(header, "caveats", ())
     return f"CAVEAT: {'; '.join(caveats)}" if caveats else ""
 
 

@@ -10,6 +10,7 @@ from mcage.campaign.run import run_campaign
 from mcage.errors import UserError
 from mcage.gpu.gating.spec import GatingSpec
 from mcage.gpu.gating.study import study_of_header
+from mcage.report.notes import caveats_of
 from mcage.report.tables.gpu.lives import summarize_file, table_of
 
 
@@ -54,6 +55,17 @@ def test_the_table_says_what_the_file_holds(whole):
     assert slack.median_margin.value == margins[1][5]
     assert (default.alive.value, slack.alive.value) == (0.0, 1.0)
     assert default.median_life.value == pytest.approx(4.2, abs=0.3)
+
+
+def test_a_ranking_of_equal_temperatures_is_said_to_be_none():
+    policies = ["coolest-first", "fixed"]
+    equally_warm = study(policies=policies, temperature={"model": "fixed"})
+    by_temperature, always_the_first = equally_warm.compute(0, 4)["margin_needed"]
+    assert np.array_equal(by_temperature, always_the_first)
+    (caveat,) = caveats_of(equally_warm.header)
+    assert caveat.startswith("CAVEAT: coolest-first: at a fixed temperature all SMs are equally")
+    assert caveats_of(study(policies=policies).header) == []
+    assert caveats_of(study(temperature={"model": "fixed"}).header) == []
 
 
 def test_a_share_is_written_with_its_bounds(whole):
