@@ -85,7 +85,6 @@ def test_who_dies_when_the_next_kernel_begins_is_dead_by_then():
         (("baseline", "dispersed", 0.52), DIES, 0.0),
         (("rrcd", "dispersed", 0.435), DIFFERENT | DIES, 4.0),
         (("baseline", "common", 0.53), DIFFERENT | MARGINS, 8.0),
-        (("rrcd", "dispersed", 0.435), DIFFERENT | DIES | MARGINS, 4.0),
     ],
 )
 def test_plain_slices_that_differ_agree(case, fields, age_years):
