@@ -59,6 +59,17 @@ class BothHeader(DeclaredHeader):
     command: ClassVar[str] = "mcage gpu both --engine {engine}"
     table: ClassVar[str] = "mcage.report.tables.gpu.both"
 
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What must be said wherever the results are shown.
+
+        Raises
+        ------
+        UserError
+            The spec of the header makes no sense.
+        """
+        return BothSpec.from_mapping(tomllib.loads(self.spec_toml)).gating.caveats
+
 
 class Both:
     """A study of both levels before its first GPU: everything that can be wrong is checked.

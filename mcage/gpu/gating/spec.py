@@ -171,6 +171,16 @@ class GatingSpec(StudySpec):
         return self
 
     @property
+    def caveats(self) -> tuple[str, ...]:
+        """What must be said wherever the results are shown."""
+        if self.temperature.model == "fixed" and "coolest-first" in self.policies:
+            return (
+                "coolest-first: at a fixed temperature all SMs are equally warm, so that the same "
+                "SMs always work, as under fixed",
+            )
+        return ()
+
+    @property
     def report_years(self) -> tuple[float, ...]:
         """Ages at which results are reported; the last of them is the horizon."""
         horizon, given = self.life.horizon_years, self.life.report_years

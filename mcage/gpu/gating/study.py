@@ -19,7 +19,7 @@ from mcage.gpu.chip import gpu
 from mcage.gpu.gating.demand import row_sum
 from mcage.gpu.gating.kernels import gated_kernels
 from mcage.gpu.gating.life import GpuLives, Lives, Population
-from mcage.gpu.gating.policies import COOLEST_FIRST, Policy, policy
+from mcage.gpu.gating.policies import Policy, policy
 from mcage.gpu.gating.spec import DAYS_PER_YEAR, GatingSpec
 from mcage.gpu.gating.temperatures import sample_surroundings, surroundings
 from mcage.gpu.gating.time_model import TimeModel
@@ -56,13 +56,7 @@ class GatingHeader(DeclaredHeader):
         UserError
             The spec of the header makes no sense.
         """
-        spec = GatingSpec.from_mapping(tomllib.loads(self.spec_toml))
-        if spec.temperature.model == "fixed" and COOLEST_FIRST in spec.policies:
-            return (
-                f"{COOLEST_FIRST}: at a fixed temperature all SMs are equally warm, so that the "
-                "same SMs always work, as under fixed",
-            )
-        return ()
+        return GatingSpec.from_mapping(tomllib.loads(self.spec_toml)).caveats
 
 
 class Gating:

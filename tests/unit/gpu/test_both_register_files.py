@@ -1,5 +1,7 @@
 """What an SM gives to its slices, and which slices share a die."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from mcage.gpu.both.register_files import SmLevel
 from mcage.gpu.both.spec import BothSpec
 from mcage.gpu.both.study import Both
 from mcage.gpu.gating.life import SmHistory
+from mcage.report.notes import caveats_of
 
 
 @pytest.fixture(scope="module")
@@ -18,6 +21,14 @@ def study():
         "sweep": {"workload": {"kernels": ["MatrixTranspose"], "periods": 1, "generations": 1}},
     }
     return Both(BothSpec.from_mapping(fields), *select_engine("numba"))
+
+
+def test_files_say_where_coolest_first_cannot_rank(study):
+    assert caveats_of(study.header) == []
+    gating = {"policies": ["coolest-first"], "temperature": {"model": "fixed"}}
+    spec_toml = BothSpec.from_mapping({"gating": gating}).to_toml()
+    (caveat,) = caveats_of(replace(study.header, spec_toml=spec_toml))
+    assert caveat.startswith("CAVEAT: coolest-first: at a fixed temperature all SMs are equally")
 
 
 def test_slices_take_after_their_sm(study):

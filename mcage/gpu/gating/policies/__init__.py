@@ -13,15 +13,13 @@ from mcage.gpu.gating.policies.user_defined import CheckedPolicy
 from mcage.plain_text import shortened
 from mcage.plugins import is_plugin, load_plugin, plugin_label
 
-COOLEST_FIRST = "coolest-first"
-
 POLICIES: dict[str, Policy] = {
     "default": Default(),
     "least-shift": LeastShift(),
     "round-robin": RoundRobin(),
     "random": RandomOrder(),
     "fixed": Fixed(),
-    COOLEST_FIRST: CoolestFirst(),
+    "coolest-first": CoolestFirst(),
     "most-slack": MostSlack(),
 }
 """Policies that ship with mcage, by name."""
