@@ -35,6 +35,11 @@ def stream(seed: int, name: str, instance: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key, counter=[0, 0, 0, instance]))
 
 
+def seed_of(seed: int, name: str) -> int:
+    """Seed for a use of such a name that has many streams of its own: 0 ... 2**63 - 1."""
+    return int(stream(seed, name, 0).integers(2**63))
+
+
 class _Key(np.random.bit_generator.ISeedSequence):
     """A key in the place of a seed: given as a key, a random seed would be made first, and left."""
 

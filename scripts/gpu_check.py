@@ -150,7 +150,7 @@ def main():
         report = json.loads(Path(options.out).read_text())
         gone = {"status": "failed", "error": f"the device does not come back: {reason}"}
         report["stages"] |= dict.fromkeys(options.stages, gone)
-        Path(options.out).write_text(json.dumps(report, indent=1) + "\n")
+        _write(report, options, None)
         return _conclude(report)
     if options.go_on:
         report = json.loads(Path(options.out).read_text())

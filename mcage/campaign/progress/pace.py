@@ -55,37 +55,40 @@ class Pace:
                 self._reports.popleft()
 
     @property
-    def settled(self) -> bool:
-        """Whether the rate is that of later reports alone, without compiling and preparing."""
-        with self._advancing:
-            reports = self._reports
-            return bool(reports) and reports[-1][0] - reports[0][0] >= SETTLED_SECONDS
-
-    @property
     def per_second(self) -> float | None:
         """Instances per second; None until some are finished."""
-        settled = self.settled
-        with self._advancing:
-            if not self._reports:
-                return None
-            now, done = self._reports[-1]
-            begin, earlier = self._reports[0] if settled else self._begin
-        return (done - earlier) / (now - begin) if now > begin and done > earlier else None
+        return self._rate()[0]
 
     @property
     def seconds_left(self) -> float | None:
         """Time until the last instance at this rate; None while there is no rate."""
-        rate = self.per_second
-        return None if rate is None else (self.total - self.done) / rate
+        return self._left(self.per_second)
 
     def in_words(self) -> str | None:
         """Return the rate in instances per second and the time left; None while there is none."""
-        rate, left = self.per_second, self.seconds_left
+        rate, settled = self._rate()
+        left = self._left(rate)
         if rate is None or left is None:
             return None
-        if self.settled or not left:
+        if settled or not left:
             return f"{rate:.3g} instances/s, {duration(left)} left"
         return f"{rate:.3g} instances/s since the start, at most {duration(left)} left"
+
+    def _rate(self) -> tuple[float | None, bool]:
+        """Instances per second, and whether they are those of later reports alone."""
+        with self._advancing:
+            if not self._reports:
+                return None, False
+            now, done = self._reports[-1]
+            begin, earlier = self._reports[0]
+        settled = now - begin >= SETTLED_SECONDS
+        if not settled:
+            begin, earlier = self._begin
+        known = now > begin and done > earlier
+        return ((done - earlier) / (now - begin) if known else None), settled
+
+    def _left(self, rate: float | None) -> float | None:
+        return None if rate is None else (self.total - self.done) / rate
 
 
 def duration(seconds: float) -> str:

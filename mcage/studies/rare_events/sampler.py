@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
-from mcage.random import stream
+from mcage.random import seed_of
 from mcage.studies.rare_events.case import RareCase, WeightedLives
 from mcage.studies.rare_events.diagnostics import may_be_late
 from mcage.studies.rare_events.proposals.lives import LifeTilt
@@ -68,7 +68,7 @@ class Sampler:
         slices = draw_slices(proposal, seed, role, instances, case.floor_volts)
         lives = proposal.draw_lives(case.lives, seed, role, instances)
         weights = proposal.weights(slices, lives)
-        luck = case.luck(int(stream(seed, f"{role}.luck", 0).integers(2**63)), instances)
+        luck = case.luck(seed_of(seed, f"{role}.luck"), instances)
         return WeightedLives(weights, case.cause(lives, slices.tail, luck), lives)
 
 
@@ -140,7 +140,7 @@ def _balanced(case: RareCase, level_volts: float, faulty: Part, late: LateLives)
         parts = (replace(faulty, share=share * of_faults), *to_delay)
         return Sampler(case, Proposal(case.distribution, level_volts, parts), favours_delay=True)
 
-    seed = int(stream(case.spec.seed, "rare.balance", 0).integers(2**63))
+    seed = seed_of(case.spec.seed, "rare.balance")
     pilot = divided(0.5).draw(seed, "rare.balance", np.arange(PILOT_SLICES))
     if not pilot.dead.any():
         return divided(0.5)

@@ -591,26 +591,18 @@ bool run(const Kernel &kernel, Launch &launch) {
 // ------------------------------------- what -fsanitize=thread tells, without its own library
 
 #define HOST_GPU_HOOK extern "C" __attribute__((visibility("hidden"), used)) void
-#define HOST_GPU_ACCESSES(bytes)                                                                 \
-    HOST_GPU_HOOK __tsan_read##bytes(void *address) {                                            \
-        host_gpu::touch(address, bytes, false, false, __builtin_return_address(0));              \
-    }                                                                                            \
-    HOST_GPU_HOOK __tsan_write##bytes(void *address) {                                           \
-        host_gpu::touch(address, bytes, true, false, __builtin_return_address(0));               \
-    }                                                                                            \
-    HOST_GPU_HOOK __tsan_unaligned_read##bytes(void *address) {                                  \
-        host_gpu::touch(address, bytes, false, false, __builtin_return_address(0));              \
-    }                                                                                            \
-    HOST_GPU_HOOK __tsan_unaligned_write##bytes(void *address) {                                 \
-        host_gpu::touch(address, bytes, true, false, __builtin_return_address(0));               \
-    }                                                                                            \
-    /* As atomic ones: what others write meanwhile may be seen or not. */                        \
-    HOST_GPU_HOOK __tsan_volatile_read##bytes(void *address) {                                   \
-        host_gpu::touch(address, bytes, false, true, __builtin_return_address(0));               \
-    }                                                                                            \
-    HOST_GPU_HOOK __tsan_volatile_write##bytes(void *address) {                                  \
-        host_gpu::touch(address, bytes, true, true, __builtin_return_address(0));                \
+#define HOST_GPU_ACCESS(kind, bytes, writes, atomic)                                             \
+    HOST_GPU_HOOK __tsan_##kind##bytes(void *address) {                                          \
+        host_gpu::touch(address, bytes, writes, atomic, __builtin_return_address(0));            \
     }
+// Volatile accesses are as atomic ones: what others write meanwhile may be seen or not.
+#define HOST_GPU_ACCESSES(bytes)                                                                 \
+    HOST_GPU_ACCESS(read, bytes, false, false)                                                   \
+    HOST_GPU_ACCESS(write, bytes, true, false)                                                   \
+    HOST_GPU_ACCESS(unaligned_read, bytes, false, false)                                         \
+    HOST_GPU_ACCESS(unaligned_write, bytes, true, false)                                         \
+    HOST_GPU_ACCESS(volatile_read, bytes, false, true)                                           \
+    HOST_GPU_ACCESS(volatile_write, bytes, true, true)
 HOST_GPU_ACCESSES(1)
 HOST_GPU_ACCESSES(2)
 HOST_GPU_ACCESSES(4)
@@ -626,6 +618,7 @@ HOST_GPU_HOOK __tsan_init() {}
 HOST_GPU_HOOK __tsan_func_entry(void *) {}
 HOST_GPU_HOOK __tsan_func_exit() {}
 #undef HOST_GPU_ACCESSES
+#undef HOST_GPU_ACCESS
 #undef HOST_GPU_HOOK
 
 // ----------------------------------------------- what -fsanitize finds, without its own library

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mcage.engines.cuda_engine.programs import residencies_program
 from mcage.engines.cuda_engine.runner import Runner
 from mcage.engines.cuda_engine.tables import forms
-from mcage.errors import UserError
+from mcage.engines.numbered_writes import check_writes
 from mcage.geometry import COMPONENT_BITS, MOST_COMPONENTS, repeated_components
 from mcage.replays.prepare import PreparedReplay
 
@@ -125,11 +125,7 @@ def host_residencies(replays: tuple[PreparedReplay, ...]) -> HostResidencies:
     """Number the residencies of a technique on several kernels through; those with sums first."""
     parts = [_Part(replay) for replay in replays]
     first_write = _starts([len(part.write_cycle) for part in parts])
-    if first_write[-1] > MOST_WRITES:
-        raise UserError(
-            f"the traces have {first_write[-1]:,} register writes together; the cuda engine takes "
-            f"{MOST_WRITES:,} at most: give it fewer traces, or shorter ones"
-        )
+    check_writes(first_write[-1], MOST_WRITES, "cuda")
     first_residency = _starts([len(part.residencies) for part in parts])
     first_image = _starts([len(part.contents) for part in parts])
     first_mask = _starts([len(part.masks) for part in parts])

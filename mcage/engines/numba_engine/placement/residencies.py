@@ -26,7 +26,7 @@ from mcage.engines.numba_engine.placement.contents import (
 from mcage.engines.numba_engine.placement.operations import KINDS, Operations, operations_of
 from mcage.engines.numba_engine.simd import AT_ONCE, sum_planes
 from mcage.engines.numba_engine.vectors import COMPONENTS
-from mcage.errors import UserError
+from mcage.engines.numbered_writes import check_writes
 from mcage.replays.prepare import PreparedReplay, RedirectedReplay
 
 EVER, LAST, END, BEGIN, WRITES_END, PARTIAL = range(6)
@@ -200,11 +200,7 @@ def residencies_of(replays: tuple[PreparedReplay, ...]) -> Residencies:
     parts = [_Part(replay) for replay in replays]
     first_residency = _starts([len(part.end) for part in parts])
     first_write = _starts([len(part.writes.image) for part in parts])
-    if first_write[-1] > MOST_WRITES:
-        raise UserError(
-            f"the traces have {first_write[-1]:,} register writes together; the numba engine takes "
-            f"{MOST_WRITES:,} at most: give it fewer traces, or shorter ones"
-        )
+    check_writes(first_write[-1], MOST_WRITES, "numba")
     cycles = np.uint32 if max(replay.period for replay in replays) < 1 << 32 else np.int64
     residencies = Residencies(
         slice_=Slice(geometry.entries, geometry.blocks, geometry.all_blocks),

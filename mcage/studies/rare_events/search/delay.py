@@ -23,7 +23,7 @@ from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation.additive import AdditiveDegradation
 from mcage.lifetime.degradation.base import Degradation
 from mcage.lifetime.degradation.stepwise import StepwiseDegradation
-from mcage.random import stream
+from mcage.random import seed_of, stream
 from mcage.studies.rare_events.case import MOMENT_YEARS, RareCase
 from mcage.studies.rare_events.estimate import effective_number
 from mcage.studies.rare_events.lives import Lives, ranks_of
@@ -89,7 +89,7 @@ def find_late_lives(case: RareCase) -> LateLives | None:
     LateLives or None
         None if the search comes upon no such life.
     """
-    seed = int(stream(case.spec.seed, "rare.late", 0).integers(2**63))
+    seed = seed_of(case.spec.seed, "rare.late")
     population = _Population(case, seed)
     stalled = 0
     while population.level < 1.0 and stalled < STALLED:

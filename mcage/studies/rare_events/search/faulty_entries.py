@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.lifetime.end_cause import EndCause
-from mcage.random import stream
+from mcage.random import seed_of
 from mcage.studies.rare_events.case import RareCase
 from mcage.studies.rare_events.proposals.fields import Bumps, FaultyFields
 from mcage.studies.rare_events.proposals.mixture import (
@@ -64,7 +64,7 @@ def find_tilt(case: RareCase) -> Pilot:
     case : RareCase
         The case. The random numbers of the search are independent of those of the estimate.
     """
-    seed = int(stream(case.spec.seed, "rare.pilot", 0).integers(2**63))
+    seed = seed_of(case.spec.seed, "rare.pilot")
     fields = FaultyFields(case.distribution, case.typical_volts)
     kernel, target = _hardest_kernel(case, fields, seed)
     if case.age_years > 0:
