@@ -34,7 +34,8 @@ def whole_file(path: Path, over: Kind | None = None) -> Iterator[BinaryIO]:
     """Open a new file for writing; it appears as ``path`` when the block succeeds.
 
     The data reach the disk before the name does, and the name reaches it before this function
-    returns. A crash at any moment leaves either no file of this name or the old one.
+    returns. A crash at any moment leaves either no file of this name or the old one. A block that
+    closes the stream has brought the data to the disk by itself.
 
     Parameters
     ----------
@@ -58,8 +59,9 @@ def whole_file(path: Path, over: Kind | None = None) -> Iterator[BinaryIO]:
         try:
             with stream:
                 yield stream
-                stream.flush()
-                os.fsync(stream.fileno())
+                if not stream.closed:
+                    stream.flush()
+                    os.fsync(stream.fileno())
                 _give_name(temporary, place, over)
         finally:
             _remove(temporary)

@@ -1,6 +1,8 @@
 """An import: files of other tools become native traces in a folder, all of them or none."""
 
+import os
 from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -173,24 +175,30 @@ def _refuse_empty(sources: Sequence[Source], chosen: Format, recording: Recordin
 
 
 def _write(made: Sequence[ImportedSlice], stem: str, folder: Path) -> list[str]:
-    """Write the traces; all are made before the first is written."""
+    """Write the traces; the first gets its name when all of them are on the disk."""
     contents = {
         f"{stem}.{of_slice.name}.h5": trace_bytes(of_slice.trace, _EFFORT) for of_slice in made
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot make the folder {shown_path(folder)}: {error.strerror}") from error
-    for file in contents:
-        make_ready(folder / file, TRACE)
-    written = []
-    try:
+    with ExitStack() as stack:
+        for parent in reversed((folder, *folder.parents)):
+            if not os.path.lexists(parent):
+                stack.callback(_remove_if_empty, parent)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            why = error.strerror
+            raise UserError(f"cannot make the folder {shown_path(folder)}: {why}") from error
+        for file in contents:
+            make_ready(folder / file, TRACE)
         for file, content in contents.items():
-            with whole_file(folder / file, TRACE) as stream:
-                stream.write(content)
-            written.append(folder / file)
-    except UserError:
-        for path in written:
-            path.unlink(missing_ok=True)
-        raise
+            stream = stack.enter_context(whole_file(folder / file, TRACE))
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+            stream.close()  # there may be more slices than files that may be open
     return list(contents)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with suppress(OSError):
+        folder.rmdir()
