@@ -316,7 +316,9 @@ class Recording:
         if window.number < 0:
             return None
         if window.end is not None or register >= (window.size or MOST_REGISTERS):
-            why = "after its release" if window.end is not None else "outside of it"
+            why = "after its release"
+            if window.end is None:
+                why = f"of registers that it does not have; a window has {MOST_REGISTERS} at most"
             self._count(f"accesses to a window {why}")
             return None
         if time < window.last:

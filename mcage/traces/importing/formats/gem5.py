@@ -9,6 +9,7 @@ import re
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import gcd
 
 from mcage.errors import UserError
@@ -19,6 +20,9 @@ from mcage.traces.importing.sources import Source
 from mcage.traces.importing.windows import MOST_REGISTERS, Origin, Place, Window
 
 _LANES = 64
+_ALLOCATED = 4
+"""Registers are allocated in multiples of so many (``--vreg-min-alloc``)."""
+
 _HEAD = rb"^(?: *(\d{1,18}): )?(?:\w{1,40}: )?"
 _PATH = rb"(\S{0,300}?CUs?(\d{0,6}))\."
 _ACCESS = re.compile(_HEAD + rb"global: (Read|Write) v\[(\d{1,5})(?::(\d{1,5}))?\]$")
@@ -56,9 +60,9 @@ def _read(sources: Sequence[Source], recording: Recording, options: Options) -> 
     if options.period is None and (options.limits.earliest, options.limits.latest) != (None, None):
         raise UserError("--cycles needs --ticks-per-cycle with gem5 (1000 at a clock of 1 GHz)")
     recording.has_lanes(_LANES)
-    recording.granularity = 4
+    recording.granularity = _ALLOCATED
     recording.period = options.period or 1
-    log = _Log(recording)
+    log = _Log(recording, sources)
     try:
         for source in sources:
             log.read(source)
@@ -92,8 +96,8 @@ class _Simd:
 class _Log:
     """The log of a simulation, while it is read."""
 
-    def __init__(self, recording: Recording) -> None:
-        self.recording = recording
+    def __init__(self, recording: Recording, sources: Sequence[Source]) -> None:
+        self.recording, self.sources = recording, sources
         self.source: Source
         self.units: dict[bytes, int] = {}
         self.simds: dict[tuple[int, int], _Simd] = {}
@@ -296,13 +300,34 @@ class _Log:
                     self.name(region, wave, int(match[5]))
                 return region, first
         if (window := simd.by_wave.get(wave)) is None:
-            if simd.has_pool or physical >= MOST_REGISTERS or len(simd.by_wave) >= 1 << 16:
+            if simd.has_pool or len(simd.by_wave) >= 1 << 16:
                 return None, 0
             window = self.open(time, None, unit, part, None)
             self.name(window, wave, int(match[5]))
+            window.facts["first_register"] = self.bases[match[2], match[4], match[6]]
             simd.by_wave[wave] = window
-            self.recording.inferred["windows"] = "from the first to the last access of a wave"
-        return (window, 0) if physical < MOST_REGISTERS else (None, 0)
+            self.recording.inferred |= {
+                "windows": "from the first to the last access of a wave",
+                "first registers": "the lowest that a wave accesses, down to a multiple of four",
+            }
+        first = window.facts["first_register"]
+        return (window, first) if physical < first + MOST_REGISTERS else (None, 0)
+
+    @cached_property
+    def bases(self) -> dict[tuple[bytes, ...], int]:
+        """First register of each wave, by its path, SIMD and number, where no pool says it.
+
+        The whole log is read once more for it, as a wave may access its lowest register last.
+        """
+        bases: dict[tuple[bytes, ...], int] = {}
+        for source in self.sources:
+            prefix = _NOTHING
+            for _, line in source.lines():
+                if not line.startswith(prefix) and (match := _LANE.match(line)):
+                    prefix, wave = match[0], (match[2], match[4], match[6])
+                    first = int(match[7]) // _ALLOCATED * _ALLOCATED
+                    bases[wave] = min(first, bases.get(wave, first))
+        return bases
 
     def finish(self, options: Options) -> None:
         """Close what only accesses have opened, and say what a cycle is."""

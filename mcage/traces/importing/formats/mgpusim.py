@@ -208,7 +208,7 @@ class _Unit:
         group = self.groups.setdefault(key[:3], len(self.groups))
         facts = {
             **{"launch": self.launch, "work_group": list(key[:3]), "first_work_item": key[3]},
-            **{"registers": len(rows), "preloaded": []},
+            "preloaded": [],
         }
         origin = Origin("kernel", self.launch, group, self.waves & 0xFFFF_FFFF)
         place = Place(self.unit, self.waves % SIMDS)
@@ -232,7 +232,7 @@ class _Unit:
         contents = _contents(row)
         if contents is None:
             self.recording.skip("registers that cannot be read", self.source, number)
-        elif register < MOST_REGISTERS:
+        else:
             self.recording.write(wave.window, time, register, lanes, _lanes_of(contents, lanes))
             wave.rows[register] = row
 

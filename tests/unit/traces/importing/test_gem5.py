@@ -65,6 +65,23 @@ def test_without_pools_a_window_lasts_from_the_first_to_the_last_access(text, wi
     }
 
 
+def test_registers_of_a_wave_begin_at_its_lowest_where_no_pool_says_it(text, windows, tmp_path):
+    """With the simple policy, the waves of a work-group lie one behind the other."""
+    without = b"".join(line for line in text.splitlines(True) if b"pool_manager" not in line)
+    sizes = [window["registers"] for window in windows]
+
+    def moved(match):
+        return b"%b%d" % (match[1], int(match[2]) + 1600)
+
+    found = facts(re.sub(rb"(v\[)(\d+)(?=\])", moved, without), tmp_path)
+    assert [window["first_register"] for window in found["windows"]] == [1600, 1600 + sizes[0]]
+    assert [window["registers"] for window in found["windows"]] == sizes
+    keys = ("writes", "reads", "digest")
+    assert [[window[key] for key in keys] for window in found["windows"]] == [
+        [window[key] for key in keys] for window in windows
+    ]
+
+
 def test_without_ticks_only_the_order_is_known(text, windows, tmp_path):
     found = facts(LINE.sub(rb"\2: \3", text), tmp_path)
     assert found["approximate"] == {"time": "only the order is known"}
