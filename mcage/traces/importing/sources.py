@@ -21,6 +21,13 @@ HEAD_BYTES = MIB // 4
 """Beginning of a file, uncompressed, by which its format is recognised."""
 
 _MOST_FILE_BYTES = 1 << 42
+
+_MOST_TEXT, _MOST_RATIO = 16 * MIB, 2048
+"""A compressed file holds at most so much text, and so many times its size more.
+
+Zstandard reaches 32,000, gzip 1,032; the most that a recording has reached is 1,300 (MGPUSim, which
+prints all registers and 64 KiB of LDS with every instruction).
+"""
 _GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 
 Told = Callable[["Source", int], None]
@@ -84,12 +91,20 @@ class Source:
         Raises
         ------
         UserError
-            The file is damaged, or a line is longer than `LONGEST_LINE`.
+            The file is damaged, holds far more text than a recording of its size, or has a line
+            longer than `LONGEST_LINE`.
         """
-        line, rest = 1, b""
+        line, rest, length = 1, b"", 0
+        longest = _MOST_TEXT + _MOST_RATIO * self.bytes_on_disk
         with self._open() as raw:
             text = self._text(raw, lambda: f"after line {line}: ")
             while block := text.read(BLOCK_BYTES):
+                length += len(block)
+                if length > longest:
+                    self.refuse(
+                        f"its {self.bytes_on_disk:,} bytes hold more than {longest // MIB:,} MiB "
+                        "of text, as no recording does; decompress it to import it all the same"
+                    )
                 if line == 1 and not rest:
                     block = block.removeprefix(_BOM)
                 whole, _, begun = block.rpartition(b"\n")

@@ -63,6 +63,16 @@ def test_a_line_without_end_is_refused(tmp_path):
         list(source(tmp_path, b"one\n" + b"x" * (LONGEST_LINE + BLOCK_BYTES)).lines())
 
 
+def test_a_small_file_that_holds_far_too_much_text_is_refused(tmp_path):
+    text = b"read\n" * (16 << 20)
+    packed = source(tmp_path, zstandard.compress(text))
+    with pytest.raises(UserError, match=r"bytes hold more than \d+ MiB .* decompress it"):
+        for _ in packed.blocks():
+            pass
+    plain = source(tmp_path, text)
+    assert sum(len(block) for _, block in plain.blocks()) == len(text)
+
+
 def test_the_stem_is_without_what_was_appended(tmp_path):
     assert source(tmp_path, b"", "isa_GPU[1].CU0.debug.zst").stem == "isa_GPU[1].CU0"
 
