@@ -62,7 +62,9 @@ def panels(command: Any, context: Any) -> list[tuple[str, list[tuple[str, str]]]
     """Arguments and options with what is said of them, in the groups of the help."""
     grouped: dict[str, list[tuple[str, str]]] = {}
     for parameter in command.get_params(context):
+        hidden, parameter.hidden = parameter.hidden, False  # as --help-all shows them
         record = parameter.get_help_record(context)
+        parameter.hidden = hidden
         if record and HELP not in parameter.opts:
             panel = getattr(parameter, "rich_help_panel", None)
             title = panel if isinstance(panel, str) else ""

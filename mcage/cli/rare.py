@@ -7,18 +7,14 @@ import typer
 
 from mcage.cli.shared_options import Engine, Json, ProgressKind
 from mcage.cli.spec_arguments import SpecArguments, SpecOptions
-from mcage.cli.spec_options import CASE
+from mcage.cli.spec_options import CASE, ONE_CASE
 from mcage.plain_text import visible
 
 if TYPE_CHECKING:
     from mcage.stats.estimates import Estimate
     from mcage.studies.rare_events import RareEstimate
 
-DEFAULTS: dict[str, Any] = {
-    "instances": 20_000,
-    "environments": ["undervolted"],
-    "scenarios": ["common"],
-}
+DEFAULTS: dict[str, Any] = ONE_CASE | {"instances": 20_000}
 """Where an estimate differs from a sweep unless told otherwise."""
 
 

@@ -36,6 +36,7 @@ class RunOptions:
             metavar="N",
             help="Number of instances in a shard. Default: what takes some seconds.",
             show_default=False,
+            hidden=True,
             rich_help_panel=RUN,
         ),
     ] = None
@@ -56,6 +57,7 @@ class RunOptions:
             min=1,
             metavar="N",
             help="Compute in N Dask workers of this machine.",
+            hidden=True,
             rich_help_panel=RUN,
         ),
     ] = None
@@ -65,6 +67,7 @@ class RunOptions:
             metavar="ADDRESS",
             help="Compute with the workers of a Dask scheduler: its address, such as "
             "tcp://node1:8786, or its scheduler file.",
+            hidden=True,
             rich_help_panel=RUN,
         ),
     ] = None
@@ -74,6 +77,7 @@ class RunOptions:
             metavar="K/N",
             help="Compute the K-th of N equal parts into OUT.shards, and write no results file; "
             "mcage merge OUT makes it of all parts.",
+            hidden=True,
             rich_help_panel=RUN,
         ),
     ] = None

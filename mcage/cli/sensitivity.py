@@ -8,19 +8,14 @@ import typer
 
 from mcage.cli.shared_options import Engine, Json, ProgressKind
 from mcage.cli.spec_arguments import SpecArguments, SpecOptions
-from mcage.cli.spec_options import RUN
+from mcage.cli.spec_options import ONE_CASE, RUN
 
 if TYPE_CHECKING:
     from mcage.spec import SweepSpec
 
 ONE_AT_A_TIME, SOBOL = METHODS = ("one-at-a-time", "sobol")
 
-DEFAULTS: dict[str, Any] = {
-    "instances": 200,
-    "techniques": ["rrcd"],
-    "environments": ["dvfs"],
-    "scenarios": ["common"],
-}
+DEFAULTS: dict[str, Any] = ONE_CASE | {"instances": 200, "techniques": ["rrcd"]}
 """Where a study differs from a sweep unless told otherwise: one case, and fewer dies."""
 
 STUDY = "What to vary"

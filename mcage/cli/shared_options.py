@@ -21,6 +21,7 @@ Devices = Annotated[
     typer.Option(
         metavar="NUMBERS",
         help="Devices of the engine cuda, such as 0,1. Default: all.",
+        hidden=True,
         rich_help_panel=RUN,
     ),
 ]
@@ -32,6 +33,7 @@ ProgressKind = Annotated[
         metavar="KIND",
         help="Progress on stderr: rich (a bar), plain, json (an object to a line) or none. "
         "Default: rich on a terminal, otherwise plain.",
+        hidden=True,
         rich_help_panel=RUN,
     ),
 ]

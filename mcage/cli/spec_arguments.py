@@ -12,7 +12,7 @@ import typer
 
 from mcage.cli.set_option import check_distinct, parse_set, put
 from mcage.cli.spec_option import SpecOption
-from mcage.cli.spec_options import CASE, COMPARED, SPEC_OPTIONS
+from mcage.cli.spec_options import CASE, COMPARED, RUN, SPEC_OPTIONS
 
 if TYPE_CHECKING:
     from mcage.spec import SweepSpec
@@ -105,7 +105,7 @@ class SpecOptions:
     kind: "Callable[[], type[StudySpec]]" = sweep_spec
 
     def parameters(self) -> list[inspect.Parameter]:
-        """Return the argument SPEC, the options of the table, and ``--set``."""
+        """Return the argument SPEC, the options of the table, ``--set`` and ``--help-all``."""
         compared = [self._parameter(row) for row in self._rows if row.group == COMPARED]
         others = [self._parameter(row) for row in self._rows if row.group != COMPARED]
         settings = Annotated[
@@ -118,7 +118,8 @@ class SpecOptions:
                 rich_help_panel=self._panel(COMPARED),
             ),
         ]
-        return [_keyword("spec", _File), *compared, _keyword("set_", settings), *others]
+        set_, help_all = _keyword("set_", settings), _keyword("help_all", _HelpAll)
+        return [_keyword("spec", _File), *compared, set_, *others, help_all]
 
     def gathered(self, values: Mapping[str, Any]) -> SpecArguments:
         """Return the values of the options that were given."""
@@ -150,6 +151,7 @@ class SpecOptions:
             metavar=row.metavar,
             help=self.help.get(row.flag) or self._help(row),
             rich_help_panel=self._panel(row.group),
+            hidden=row.seldom,
         )
         kind: Any = GenericAlias(list, (row.kind,)) if repeats else row.kind
         return _keyword(row.name, Annotated[kind | None, option])
@@ -179,6 +181,31 @@ _File = Annotated[
         metavar="SPEC",
         help="TOML file of the spec, or a results file or shard folder that records one; options "
         "override it.",
+    ),
+]
+
+
+def _show_all(context: typer.Context, asked: bool | None) -> None:
+    """Print the help with the options that are otherwise hidden."""
+    if not asked:
+        return
+    hidden = [each for each in context.command.params if getattr(each, "hidden", False)]
+    for parameter in hidden:
+        parameter.hidden = False  # type: ignore[attr-defined]
+    typer.echo(context.get_help())
+    for parameter in hidden:
+        parameter.hidden = True  # type: ignore[attr-defined]
+    raise typer.Exit
+
+
+_HelpAll = Annotated[
+    bool | None,
+    typer.Option(
+        "--help-all",
+        is_eager=True,
+        callback=_show_all,
+        help="Show all options, also those that are seldom needed.",
+        rich_help_panel=RUN,
     ),
 ]
 

@@ -76,6 +76,8 @@ class SpecOption:
         Whether each value is a case: a command of one case takes the option once.
     only_sweeps : bool
         Whether the option makes sense for a sweep alone.
+    seldom : bool
+        Whether ``--help`` leaves the option to ``--help-all``.
     read : callable
         From what the command line reads to what the spec takes.
     group : str
@@ -90,6 +92,7 @@ class SpecOption:
     repeats: bool = False
     is_axis: bool = False
     only_sweeps: bool = False
+    seldom: bool = False
     read: Callable[[Any], Any] = as_given
     group: str = ""
 

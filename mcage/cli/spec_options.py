@@ -15,6 +15,9 @@ COMPARED = "What to compare"
 CASE = "Case"
 """Panel in place of `COMPARED` where a command looks at one case."""
 
+ONE_CASE = {"environments": ["dvfs"], "scenarios": ["common"]}
+"""Defaults of the commands that look at one case."""
+
 WORKLOAD = "Workload"
 LIFE = "Life"
 AGING = "Aging"
@@ -105,6 +108,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             float,
             "Length of a period in years, instead of --periods.",
             "a fifth of the horizon",
+            seldom=True,
         ),
         SpecOption(
             "--mix MIX",
@@ -127,6 +131,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             str,
             "When a register window is freed: at the end of its wavefront or of its work-group.",
             "wavefront",
+            seldom=True,
         ),
     ),
     *grouped(
@@ -167,6 +172,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             'Temperature offset drawn for each epoch, in K: a distribution such as "normal(0, 5)".',
             "0",
             read=number_or_distribution,
+            seldom=True,
         ),
         SpecOption(
             "--activity FRACTION",
@@ -175,6 +181,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             "Fraction of the time in which slices are busy: a number or a distribution.",
             "1",
             read=number_or_distribution,
+            seldom=True,
         ),
         SpecOption(
             "--idle STATE",
@@ -182,6 +189,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             str,
             "State of the cells while the slice is idle: gated (off) or held (on).",
             "gated",
+            seldom=True,
         ),
     ),
     *grouped(
@@ -193,6 +201,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             "Unaged threshold voltage in V: a number or a distribution.",
             "the model's own",
             read=number_or_distribution,
+            seldom=True,
         ),
         SpecOption(
             "--shift-factor FACTOR",
@@ -201,6 +210,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             "Factor on threshold shifts: a number or a distribution.",
             "1",
             read=number_or_distribution,
+            seldom=True,
         ),
         SpecOption(
             "--nbti-spread ETA",
@@ -215,6 +225,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             str,
             'Paths that the delay is judged by, with --nbti-spread: word, worst, or "paths(N, K)".',
             "word",
+            seldom=True,
         ),
         SpecOption(
             "--constant NAME=VALUE",
@@ -232,6 +243,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             "CSV file of joint draws of constants, such as a column aging.constants.eta: each "
             "instance has a row of it.",
             "no draws",
+            seldom=True,
         ),
         SpecOption(
             "--pbti RATIO",
@@ -256,6 +268,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             float,
             "Growth of a cell's Vmin per threshold shift, in V/V.",
             "1",
+            seldom=True,
         ),
     ),
     *grouped(
@@ -266,6 +279,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             str,
             "Fault model: varius, varius-selected, table or table-exact.",
             "varius",
+            seldom=True,
         ),
         SpecOption(
             "--spread-blocks/--keep-blocks",
@@ -273,6 +287,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             bool,
             "Whether the faulty bits of an entry are spread over as many of its blocks.",
             "--keep-blocks",
+            seldom=True,
         ),
         SpecOption(
             "--slices-per-chip N",
@@ -294,6 +309,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             float,
             "Standard deviation of Vmin from die to die, in V.",
             "the scenario's",
+            seldom=True,
         ),
         SpecOption(
             "--sigma-systematic VOLTS",
@@ -301,6 +317,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             float,
             "Standard deviation of the part of Vmin that is correlated within a slice, in V.",
             "the scenario's",
+            seldom=True,
         ),
         SpecOption(
             "--sigma-random VOLTS",
@@ -308,6 +325,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             float,
             "Standard deviation of Vmin from cell to cell, in V.",
             "the scenario's",
+            seldom=True,
         ),
         SpecOption(
             "--phi SIDES",
@@ -315,6 +333,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             float,
             "Range of the spatial correlation of a smooth field, in sides of the slice.",
             "the scenario's",
+            seldom=True,
         ),
         SpecOption(
             "--arrays SIZE",
@@ -322,6 +341,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             str,
             "Size of the arrays that deviate as wholes, ENTRIESxBITS, or none: a smooth field.",
             "the scenario's",
+            seldom=True,
         ),
         SpecOption(
             "--tolerance FRACTION",
@@ -329,6 +349,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             float,
             "Largest deviation of a map of varius-selected from the published table.",
             "0.05",
+            seldom=True,
         ),
     ),
     *grouped(
@@ -354,6 +375,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             int,
             "Number of registers that the spill partition of the LDS holds for one slice.",
             "8 KiB, 32 registers of 64 lanes",
+            seldom=True,
         ),
         SpecOption(
             "--selector-offsets N",
@@ -361,6 +383,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             int,
             "Number of starting entries over which rotating selectors are averaged.",
             "8",
+            seldom=True,
         ),
         SpecOption(
             "--technology NAME",
@@ -368,6 +391,7 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             str,
             "Technology whose constants of energy and slowdown are taken: 28nm or 32nm.",
             "28nm",
+            seldom=True,
         ),
     ),
     *grouped(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mcage.cli.grouped_command import GroupedCommand
 from mcage.cli.records import with_options
 from mcage.cli.trace_import import import_command
 from mcage.cli.trace_profiles import characterize_command, synthesize_command
@@ -14,14 +15,14 @@ if TYPE_CHECKING:
     from mcage.traces.summary import TraceSummary
 
 app = typer.Typer(help="Recorded register traces.", no_args_is_help=True)
-app.command("import")(with_options(import_command))
-app.command("characterize")(characterize_command)
-app.command("synthesize")(synthesize_command)
+app.command("import", cls=GroupedCommand)(with_options(import_command))
+app.command("characterize", cls=GroupedCommand)(characterize_command)
+app.command("synthesize", cls=GroupedCommand)(synthesize_command)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 
 
-@app.command("list")
+@app.command("list", cls=GroupedCommand)
 def list_traces(as_json: AsJson = False) -> None:
     """List the bundled traces."""
     from rich.table import Table
@@ -70,7 +71,7 @@ def list_traces(as_json: AsJson = False) -> None:
     console().print(table)
 
 
-@app.command("show")
+@app.command("show", cls=GroupedCommand)
 def show_trace(
     trace: Annotated[str, typer.Argument(help="Name of a bundled trace, or a trace file.")],
     as_json: AsJson = False,
@@ -89,7 +90,7 @@ def show_trace(
         _print_summary(numbers, opened.source)
 
 
-@app.command("validate")
+@app.command("validate", cls=GroupedCommand)
 def validate_traces(
     files: Annotated[list[Path], typer.Argument(help="Trace files.", metavar="FILE...")],
 ) -> None:

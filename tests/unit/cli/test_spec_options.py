@@ -109,6 +109,12 @@ def test_help_at_eighty_columns(command, monkeypatch):
     assert sum(line.startswith("╭─ Options") for line in lines) == 0, "--help stands with the run"
 
 
+def test_commands_of_one_case_are_of_the_same_case():
+    for key in ("environments", "scenarios"):
+        assert rare.DEFAULTS[key] == sensitivity.DEFAULTS[key]
+    assert rare.DEFAULTS["environments"] == ["dvfs"]
+
+
 @pytest.mark.parametrize("module", [rare, sensitivity])
 def test_a_command_of_one_case_takes_each_axis_once_and_names_its_defaults(module):
     options = SpecOptions("any", module.DEFAULTS, single_case=True)
