@@ -1,4 +1,4 @@
-"""The error that the user can mend."""
+"""The error that the user can mend, and the remedy that several messages name."""
 
 
 class UserError(Exception):
@@ -18,3 +18,15 @@ class UserError(Exception):
     def __init__(self, message: str, command: str = "") -> None:
         super().__init__(message)
         self.command = command
+
+
+def pip_install(*extras: str) -> str:
+    """Command that installs any of these extras, of a clone: no index of packages has mcage.
+
+    Parameters
+    ----------
+    *extras : str
+        Names as in ``pyproject.toml``.
+    """
+    names = " or ".join(f"'.[{extra}]'" for extra in extras)
+    return f"pip install {names} in a clone of mcage"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mcage.engines.parity import Answers
     from mcage.techniques import Technique
 
-PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "h5py", "xarray", "h5netcdf", "pydantic")
+PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "h5py", "xarray", "pydantic")
 CUPY_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 INSTANCES = 3
 """Slices of the self-test: without faults, with some, with so many that registers spill."""

@@ -134,7 +134,7 @@ def without_cupy(monkeypatch):
 def test_cuda_by_name_is_not_replaced(monkeypatch):
     without_cupy(monkeypatch)
     for arguments in (("cuda",), ("cuda", (0,)), ("auto", (0, 1))):
-        with pytest.raises(UserError, match="CuPy is not installed; pip install 'mcage"):
+        with pytest.raises(UserError, match=r"CuPy is not installed; pip install '\.\[cuda13\]'"):
             select_engine(*arguments)
 
 

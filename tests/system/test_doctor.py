@@ -91,13 +91,13 @@ def test_an_engine_that_raises(monkeypatch):
 
 
 def test_why_an_engine_is_missing():
-    no_cupy = NoDeviceError("CuPy is not installed", "pip install 'mcage[cuda13]'")
+    no_cupy = NoDeviceError("CuPy is not installed", "pip install '.[cuda13]'")
     card = Driver("13.0", (Card("H200", "9.0", 2**37),))
     assert doctor._why_not("cuda", no_cupy, card) == (
-        "CuPy is not installed; pip install 'mcage[cuda13]'"
+        "CuPy is not installed; pip install '.[cuda13]'"
     )
     assert doctor._why_not("cuda", no_cupy, NO_DRIVER) == (
-        "no NVIDIA driver; CuPy is not installed; pip install 'mcage[cuda13]'"
+        "no NVIDIA driver; CuPy is not installed; pip install '.[cuda13]'"
     )
     assert doctor._why_not("numba", ImportError("no\nllvm"), NO_DRIVER) == "ImportError: no llvm"
 

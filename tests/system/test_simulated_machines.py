@@ -32,19 +32,19 @@ UNUSABLE = {
     "no NVRTC": (
         {"cards": [Card()], "nvrtc": False},
         "device 0: CuPy finds no NVRTC, which compiles kernels",
-        "pip install 'mcage[cuda13]'",
+        "pip install '.[cuda13]'",
     ),
     "no NVRTC of CUDA 12": (
         {"cards": [Card()], "nvrtc": False, "runtime": 12090},
         "device 0: CuPy finds no NVRTC, which compiles kernels",
-        "pip install 'mcage[cuda12]'",
+        "pip install '.[cuda12]'",
     ),
     "no driver": ({"cards": [], "driver": 0}, "CuPy finds no NVIDIA driver", ""),
     "no card": ({"cards": []}, "the driver shows no device", ""),
     "old driver": (
         {"cards": [Card(begins=35)], "driver": 12040},
         "device 0: the driver is for CUDA 12.4, CuPy for CUDA 13",
-        "pip install 'mcage[cuda12]'",
+        "pip install '.[cuda12]'",
     ),
     "old cards": (
         {"cards": [Card((7, 0)), Card((7, 0))]},
@@ -54,7 +54,7 @@ UNUSABLE = {
     "newer than NVRTC": (
         {"cards": [Card((10, 0))], "newest": (9, 0), "runtime": 12040},
         "device 0: CuPy's compiler does not know cards that new (CUDA_ERROR_NO_BINARY_FOR_GPU",
-        "pip install 'mcage[cuda13]'",
+        "pip install '.[cuda13]'",
     ),
     "in exclusive use": (
         {"cards": [Card(begins=46)]},

@@ -32,7 +32,7 @@ from mcage.campaign.executors.worker_process import VISIBLE, Say
 from mcage.campaign.shards import in_words
 from mcage.campaign.study import ShardTask, Study
 from mcage.concurrency import limit_cores, usable_cores
-from mcage.errors import UserError
+from mcage.errors import UserError, pip_install
 from mcage.plain_text import said_by, shown
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ def local_cluster(workers: int, say: Say | None = None) -> Iterator[Dask]:
 
 def _require_dask() -> None:
     if importlib.util.find_spec("distributed") is None:
-        raise UserError("Dask is not installed: pip install 'mcage[distributed]'")
+        raise UserError(f"Dask is not installed: {pip_install('distributed')}")
 
 
 def dask_setup(worker: Any) -> None:

@@ -5,9 +5,9 @@ import os
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, NoReturn, Protocol
+from typing import Any, BinaryIO, NoReturn, Protocol
 
-from mcage.errors import UserError
+from mcage.errors import UserError, pip_install
 from mcage.files.inputs import MIB, open_regular
 from mcage.plain_text import shown_path
 
@@ -147,7 +147,11 @@ class Source:
         if first.startswith(_GZIP):
             return _Text(self, gzip.GzipFile(fileobj=raw), where)
         if first == _ZSTD:
-            return _Text(self, _Zstandard(raw), where)
+            try:
+                from zstandard import ZstdDecompressor
+            except ImportError:
+                self.refuse(f"Zstandard is not installed, which reads it: {pip_install('import')}")
+            return _Text(self, _Zstandard(raw, ZstdDecompressor().decompressobj), where)
         return _Text(self, raw, where)
 
 
@@ -184,10 +188,8 @@ class _Zstandard:
     A kilobyte holds 32 MiB of text at most, so that no file can fill the memory.
     """
 
-    def __init__(self, raw: BinaryIO) -> None:
-        from zstandard import ZstdDecompressor
-
-        self._raw, self._new = raw, ZstdDecompressor().decompressobj
+    def __init__(self, raw: BinaryIO, new: Callable[[], Any]) -> None:
+        self._raw, self._new = raw, new
         self._frame = self._new()
         self._begun = False
         self._text = bytearray()

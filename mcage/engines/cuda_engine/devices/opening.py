@@ -20,7 +20,7 @@ from mcage.engines.cuda_engine.devices.refusal import (
 )
 from mcage.engines.cuda_engine.engine import LEAST_BYTES
 from mcage.engines.cuda_engine.programs import PROBE
-from mcage.errors import UserError
+from mcage.errors import UserError, pip_install
 
 LEAST_CAPABILITY = (7, 5)
 """Compute capability from which on the kernels are tested; NVRTC 13 knows no older cards."""
@@ -108,7 +108,7 @@ def _import_cupy() -> Any:
     if importlib.util.find_spec("cupy") is None:
         raise NoDeviceError(
             "CuPy is not installed",
-            f"pip install '{extra(13)}' or '{extra(12)}', as the driver's version of CUDA",
+            f"{pip_install(extra(13), extra(12))}, as the driver's version of CUDA",
         )
     try:
         import cupy

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcage.engines.cuda_engine.devices.errors import causes, first_line
+from mcage.errors import pip_install
 
 CACHE_REMEDY = "name a folder that can be written in CUPY_CACHE_DIR"
 
@@ -59,7 +60,7 @@ def reason(cupy: Any, error: BaseException) -> tuple[str, str]:
     first = chain[-1]
     text = first_line(first)
     if any("libnvrtc" in str(cause) for cause in chain):
-        remedy = f"pip install '{extra(cuda_major(cupy))}'"
+        remedy = pip_install(extra(cuda_major(cupy)))
         return "CuPy finds no NVRTC, which compiles kernels", remedy
     status = getattr(first, "status", None)
     if isinstance(first, MemoryError) or status == _OUT_OF_MEMORY:
@@ -71,7 +72,7 @@ def reason(cupy: Any, error: BaseException) -> tuple[str, str]:
     if status == _UNAVAILABLE:
         return f"another program uses it alone ({text})", ""
     if status == _NO_BINARY:
-        remedy = f"a newer CUDA would know it: pip install '{extra(13)}'"
+        remedy = f"a newer CUDA would know it: {pip_install(extra(13))}"
         return f"CuPy's compiler does not know cards that new ({text})", remedy
     if of_files(first):
         return f"CuPy cannot keep compiled kernels ({text})", CACHE_REMEDY
@@ -89,8 +90,8 @@ def cuda_major(cupy: Any) -> int:
 
 
 def extra(major: int) -> str:
-    """What pip installs CuPy with NVRTC by."""
-    return f"mcage[cuda{major}]"
+    """Extra that brings CuPy with NVRTC."""
+    return f"cuda{major}"
 
 
 def _driver(cupy: Any) -> tuple[str, str]:
@@ -99,5 +100,5 @@ def _driver(cupy: Any) -> tuple[str, str]:
         return "CuPy finds no NVIDIA driver", ""
     needs = cuda_major(cupy)
     why = f"the driver is for CUDA {version // 1000}.{version % 1000 // 10}, CuPy for CUDA {needs}"
-    remedy = f"a newer driver, or pip uninstall cupy-cuda{needs}x and pip install '{extra(12)}'"
+    remedy = f"a newer driver, or pip uninstall cupy-cuda{needs}x and {pip_install(extra(12))}"
     return why, remedy if needs > 12 else "a newer driver"

@@ -1,6 +1,7 @@
 """Text of other tools: plain or compressed, cut, damaged, with any line breaks."""
 
 import gzip
+import sys
 
 import pytest
 import zstandard
@@ -56,6 +57,15 @@ def test_a_compressed_file_that_is_damaged_is_refused(tmp_path, pack):
     packed[len(packed) // 2] ^= 0x55
     with pytest.raises(UserError, match=r"log.txt: .*damaged"):
         list(source(tmp_path, packed).lines())
+
+
+def test_without_zstandard_its_files_are_refused_and_all_others_read(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(
+        UserError, match=r"log\.txt: Zstandard is not .*: pip install '\.\[import\]'"
+    ):
+        list(source(tmp_path, zstandard.compress(TEXT)).lines())
+    assert list(source(tmp_path, gzip.compress(b"one\n")).lines()) == [(1, b"one")]
 
 
 def test_a_line_without_end_is_refused(tmp_path):
