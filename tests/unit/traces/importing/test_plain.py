@@ -98,7 +98,7 @@ def test_digits_belong_to_the_value_that_they_stand_with(tmp_path):
 
 
 def test_values_are_one_for_all_lanes_or_one_for_each(tmp_path):
-    result = table(tmp_path, "0,write,a,0,,0xdeadbeef,\n1,write,a,0,5,1 2,\n")
+    result = table(tmp_path, "0,write,a,0,,deadbeef,\n1,write,a,0,5,1 2,\n")
     trace = only_trace(result, tmp_path)
     assert trace.values[trace.value[1]].tolist() == [0xDEADBEEF] * 32
     assert trace.values[trace.value[2]].tolist() == [1, 0xDEADBEEF, 2, *[0xDEADBEEF] * 29]
@@ -123,6 +123,20 @@ def test_values_are_one_for_all_lanes_or_one_for_each(tmp_path):
         ("0,alloc,a,,,,4\n1,write,a,4,,1,", "line 4: register 4 is outside"),
         ("5,write,a,0,,1,\n4,write,a,0,,1,", "line 4: cycle 4 is before"),
         ("0,alloc,a,,,,4\n1,read,a,0,,,", "no register write"),
+        ("0,write,a,0,,1,\n1,read,a,0,,1,", "line 4: values is '1'; the event read has none"),
+        ("0,write,a,0,,1,\n1,read,a,0,1,,", "line 4: lanes is '1'; the event read has none"),
+        ("0,write,a,0,,1,\n1,read,a,0,,,\0", "line 4: holds a zero byte"),
+        ("0,write,a,0,,1,\0", "line 3: holds a zero byte"),
+        ("0,write,a\0,0,,1,", "line 3: holds a zero byte"),
+        ("0,write,a,0,,1,8", "line 3: size is '8'; the event write has none"),
+        ("0,alloc,a,,,7,4", "line 3: values is '7'; the event alloc has none"),
+        ("0,alloc,a,,,,4\n1,release,a,7,,,", "line 4: register is '7'; the event release has none"),
+        ("0,write,a,0,,0x1,", "line 3: values: '0x1' .* without 0x"),
+        ("0,write,a,0,0x1,1,", "line 3: lanes: '0x1' .* without 0x"),
+        ("0,write,a,0,,1_0,", "line 3: values: '1_0' is no hexadecimal"),
+        ("0,write,,0,,1,", "line 3: window has no name"),
+        ('0,write,"",0,,1,', "line 3: window has no name"),
+        ("0,alloc,,,,,4", "line 3: window has no name"),
     ],
 )
 def test_a_mistake_is_refused_with_its_line(tmp_path, rows, words):

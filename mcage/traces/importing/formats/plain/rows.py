@@ -60,7 +60,7 @@ def rows_of(block: bytes, columns: Columns, names: int) -> Rows:
     comma = np.flatnonzero(text == _COMMA)
     first = np.searchsorted(comma, begin)
     plain = np.diff(first, append=len(comma)) == names - 1
-    plain[np.searchsorted(end, np.flatnonzero(text == _QUOTE))] = False
+    plain[np.searchsorted(end, np.flatnonzero((text == _QUOTE) | (text == 0)))] = False
 
     def field(column: int, row: Places) -> tuple[Places, Places]:
         """Where a field of rows begins and ends; it is empty if there is no such column."""
@@ -73,7 +73,13 @@ def rows_of(block: bytes, columns: Columns, names: int) -> Rows:
     event = _events(block, *field(columns.event, row))
     cycle = _numbers(text, *field(columns.cycle, row), _MOST_DIGITS)
     register = _numbers(text, *field(columns.register, row), _MOST_DIGITS_OF_REGISTER)
-    good = (event > 0) & (cycle >= 0) & (register >= 0)
+    length = {
+        name: np.subtract(*field(column, row)[::-1]) for name, column in columns._asdict().items()
+    }
+    good = (event > 0) & (cycle >= 0) & (register >= 0) & (length["window"] > 0)
+    content = (length["lanes"] + length["values"]) * (event == WRITE)
+    used = content + sum(length[name] for name in ("cycle", "event", "window", "register"))
+    good &= used + names - 1 == end[row] - begin[row]  # all other fields are empty
     row, event, cycle, register = (column[good] for column in (row, event, cycle, register))
     of_line = np.zeros(len(end), np.int64)
     of_line[row] = event

@@ -1,6 +1,7 @@
 """A table that users write themselves: CSV with a row for each event."""
 
 import csv
+import re
 from array import array
 from collections.abc import Sequence
 from typing import NoReturn
@@ -16,12 +17,19 @@ from mcage.traces.importing.windows import Origin, Place, Window
 
 REQUIRED = ("cycle", "event", "window")
 OPTIONAL = (
-    *("register", "lanes", "values", "size", "kernel", "launch", "work_group"),
-    *("wavefront", "unit", "part", "entry"),
+    *("register", "lanes", "values"),
+    *("size", "kernel", "launch", "work_group", "wavefront", "unit", "part", "entry"),
 )
 
-_EVENTS = (b"alloc", b"write", b"read", b"release")
-_ACCESSES = (b"write", b"read")
+_EVENTS = {
+    b"alloc": OPTIONAL[3:],
+    b"write": ("register", "lanes", "values"),
+    b"read": ("register",),
+    b"release": (),
+}
+"""Which columns each event has besides those that all have."""
+
+_HEXADECIMAL = re.compile(rb"[0-9A-Fa-f]+")
 _CYCLE, _ID, _OTHER = 1 << 62, 1 << 32, 1 << 16
 """Numbers are below these: cycles; launches, work-groups and wavefronts; all others."""
 
@@ -138,6 +146,8 @@ class _Table:
 
     def fields(self, text: bytes) -> list[bytes]:
         """Fields of a row, and an empty one at the end for the columns that the file lacks."""
+        if b"\0" in text:
+            self.fail("holds a zero byte")
         if b'"' not in text:
             fields = text.split(b",")
         else:
@@ -156,8 +166,17 @@ class _Table:
     def row(self, fields: list[bytes]) -> None:
         plain = self.plain
         event, name = fields[plain.event], fields[plain.window]
+        if event not in _EVENTS:
+            self.fail(f"event {shown(_text(event))!r}: must be one of {_text(b', '.join(_EVENTS))}")
+        if not name:
+            self.fail("window has no name")
+        for column, content in zip(self.columns, fields, strict=False):
+            if column not in REQUIRED + _EVENTS[event] and content.strip():
+                self.fail(
+                    f"{column} is {shown(_text(content))!r}; the event {_text(event)} has none"
+                )
         time = self.number(fields[plain.cycle], _CYCLE)
-        if event in _ACCESSES:
+        if event in (b"write", b"read"):
             register = self.number(fields[plain.register], _OTHER, "register")
             window = self.events.access(name, time, register)
             if event == b"write":
@@ -167,10 +186,8 @@ class _Table:
                 self.recording.read(window, time, register)
         elif event == b"alloc":
             self.alloc(fields, name, time)
-        elif event == b"release":
-            self.events.release(name, time)
         else:
-            self.fail(f"event {shown(_text(event))!r}: must be one of {_text(b', '.join(_EVENTS))}")
+            self.events.release(name, time)
 
     def alloc(self, fields: list[bytes], name: bytes, time: int) -> None:
         def given(column: str) -> int | None:
@@ -222,13 +239,12 @@ class _Table:
         self.fail(f"{column} is {shown(_text(text))!r}, must be a number below {largest:,}")
 
     def hexadecimal(self, text: bytes, column: str, bits: int) -> int:
-        try:
-            number = int(text, 16)
-        except ValueError:
-            number = -1
-        if not 0 <= number < 1 << bits:
-            self.fail(f"{column}: {shown(_text(text))!r} is no hexadecimal number of {bits} bits")
-        return number
+        if not _HEXADECIMAL.fullmatch(text) or int(text, 16) >> bits:
+            self.fail(
+                f"{column}: {shown(_text(text))!r} is no hexadecimal number of {bits} bits, "
+                "written without 0x"
+            )
+        return int(text, 16)
 
 
 FORMAT = Format("csv", "plain CSV", _recognises, _read)
