@@ -60,7 +60,7 @@ def verify_checksum(path: Path) -> str:
         try:
             content_bytes = max(0, os.fstat(stream.fileno()).st_size - CHECKSUM_BYTES)
             stream.seek(content_bytes)
-            line = stream.read()
+            line = stream.read() or b""  # None: of a file in /proc that would wait
             if not line.startswith(CHECKSUM_MARK):
                 raise DamagedFileError(f"{path} is truncated, or was not written by mcage")
             stream.seek(0)

@@ -39,7 +39,8 @@ class Padded(io.RawIOBase):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__()
-        self._stream = open(path, "rb", buffering=0)  # noqa: SIM115, closed by `close`
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # waits for nobody
+        self._stream = open(descriptor, "rb", buffering=0)  # noqa: SIM115, closed by `close`
         self.held_bytes = os.fstat(self._stream.fileno()).st_size
         head = os.pread(self._stream.fileno(), 64, 0)
         self._length = max(self.held_bytes, int.from_bytes(head[_END_OF_FILE], "little") % 2**40)

@@ -5,6 +5,7 @@ A FIFO or a device may keep whoever opens or reads it waiting for ever, or never
 
 import os
 import stat
+import sys
 from pathlib import Path
 from typing import BinaryIO
 
@@ -29,14 +30,14 @@ _KINDS = {
 }
 
 
-def open_regular(path: str | os.PathLike[str], most_bytes: int) -> BinaryIO:
+def open_regular(path: str | os.PathLike[str], most_bytes: int = sys.maxsize) -> BinaryIO:
     """Open a regular file for reading; symbolic links to one are followed.
 
     Parameters
     ----------
     path : path
         The file.
-    most_bytes : int
+    most_bytes : int, optional
         Largest size on disk.
 
     Raises
@@ -50,10 +51,16 @@ def open_regular(path: str | os.PathLike[str], most_bytes: int) -> BinaryIO:
     except (OSError, ValueError) as error:  # ValueError: a name with a null character in it
         raise UnreadableFileError(path, getattr(error, "strerror", None) or str(error)) from error
     try:
-        _require_regular(path, os.fstat(descriptor), most_bytes)
+        status = os.fstat(descriptor)
+        _require_regular(path, status, most_bytes)
+        if not status.st_size:
+            os.pread(descriptor, 1, 0)  # a file in /proc may have no size, or make readers wait
     except UnreadableFileError:
         os.close(descriptor)
         raise
+    except OSError as error:
+        os.close(descriptor)
+        raise UnreadableFileError(path, str(error.strerror)) from error
     return os.fdopen(descriptor, "rb")
 
 
@@ -72,7 +79,7 @@ def read_regular(path: str | os.PathLike[str], most_bytes: int) -> bytes:
     """
     with open_regular(path, most_bytes) as stream:
         try:
-            return stream.read(most_bytes)
+            return stream.read(most_bytes) or b""  # None: of a file in /proc that would wait
         except OSError as error:
             raise UnreadableFileError(path, str(error.strerror)) from error
 

@@ -1,5 +1,6 @@
 """Kinds of files, recognised by their content: a new file replaces only one of its own kind."""
 
+import os
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from pathlib import Path
 
 from mcage.errors import UserError
 from mcage.files.checksum import CHECKSUM_BYTES, CHECKSUM_MARK
+from mcage.files.inputs import open_regular
 from mcage.plain_text import shown_path
 
 HEAD_BYTES = 4096
@@ -32,18 +34,18 @@ class Kind:
 
         Raises
         ------
-        OSError
-            The file cannot be read.
+        UnreadableFileError, OSError
+            It is no regular file, or cannot be read.
         """
         head, tail = _ends(path)
         return not head or self.fits(head, tail)
 
 
 def _ends(path: Path) -> tuple[bytes, bytes]:
-    with path.open("rb") as stream:
-        head = stream.read(HEAD_BYTES)
-        stream.seek(max(0, path.stat().st_size - CHECKSUM_BYTES))
-        return head, stream.read(CHECKSUM_BYTES)
+    with open_regular(path) as stream:
+        head = stream.read(HEAD_BYTES) or b""
+        stream.seek(max(0, os.fstat(stream.fileno()).st_size - CHECKSUM_BYTES))
+        return head, stream.read(CHECKSUM_BYTES) or b""
 
 
 def same_as(path: Path) -> Kind:
@@ -56,8 +58,8 @@ def same_as(path: Path) -> Kind:
 
     Raises
     ------
-    OSError
-        The file cannot be read.
+    UnreadableFileError, OSError
+        It is no regular file, or cannot be read.
     """
     ends = _ends(path)
     return Kind("the file that was there before", lambda head, tail: (head, tail) == ends)

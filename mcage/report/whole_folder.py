@@ -17,10 +17,12 @@ from pathlib import Path
 
 from mcage.errors import UserError
 from mcage.files.atomic import flush_folder
+from mcage.files.inputs import MIB, UnreadableFileError, read_regular
 from mcage.plain_text import shown_path
 
 CONTENTS = "contents.json"
 FILETYPE = "mcage report"
+MOST_CONTENTS_BYTES = 16 * MIB
 
 _TEMPORARY = re.compile(r"\.mcage-(?P<destination>[0-9a-f]{12})-[0-9a-f]{16}\.report")
 
@@ -86,10 +88,10 @@ def _check(folder: Path, place: Path) -> None:
 def _contents(place: Path) -> set[str]:
     """Files that a report says it has written; none where there is no report."""
     try:
-        listed = json.loads((place / CONTENTS).read_text(encoding="utf-8"))
+        listed = json.loads(read_regular(place / CONTENTS, MOST_CONTENTS_BYTES))
         if listed["filetype"] == FILETYPE:
             return {CONTENTS, *map(str, listed["files"])}
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+    except (UnreadableFileError, ValueError, TypeError, KeyError, RecursionError):
         pass
     return set()
 

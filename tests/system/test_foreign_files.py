@@ -4,6 +4,7 @@ Damaged and forged files are read by `read_files.py`, a program of its own: if o
 HDF5 inside mcage, the test fails and the others go on.
 """
 
+import io
 import json
 import os
 import shutil
@@ -26,9 +27,10 @@ from small_traces import small_trace
 
 from mcage.campaign.shards import read_owner, shard_name, write_shard
 from mcage.errors import UserError
-from mcage.files import foreign_hdf5
+from mcage.files import checksum, foreign_hdf5
 from mcage.files.checksum import append_checksum
 from mcage.geometry import GCN
+from mcage.report.whole_folder import CONTENTS, whole_folder
 from mcage.results import verified_file
 from mcage.results.reader import read_header
 from mcage.studies.single_replay import load_fault_maps
@@ -236,10 +238,15 @@ def commands_that_read(path):
     yield ["sweep", "--kernel", path, "--out", path.with_name("out.h5")]
     yield ["sweep", "--out", path, "--instances", "1"]
     yield ["replay", "DCT", "--technique", "rrcd", "--fault-map", path]
+    yield ["merge", path.with_name("out.h5"), path]
+    yield ["verify", path]
+    yield ["compare", path, path]
+    yield ["gpu", "gating", "--recorded", path, "--out", path.with_name("out.h5")]
 
 
 @pytest.mark.parametrize(
-    ("number", "name"), [*((number, "fifo") for number in range(6)), (0, "zero"), (5, "zero")]
+    ("number", "name"),
+    [*((number, "fifo") for number in range(10)), *((number, "zero") for number in (0, 5, 6))],
 )
 def test_what_is_no_regular_file_is_refused_at_once(number, name, odd_files, command):
     with at_once():
@@ -258,6 +265,31 @@ def fault_maps(path):
 def test_readers_take_regular_files_only(name, read, odd_files):
     with pytest.raises(UserError, match=name[0]):
         read(odd_files / name)
+
+
+def test_a_fifo_in_place_of_the_contents_of_a_report(tmp_path):
+    (tmp_path / "report").mkdir()
+    os.mkfifo(tmp_path / "report" / CONTENTS)
+    with (
+        at_once(),
+        pytest.raises(UserError, match="which is not of a report"),
+        whole_folder(tmp_path / "report"),
+    ):
+        raise AssertionError
+
+
+def test_a_file_that_would_make_its_reader_wait(tmp_path, monkeypatch):
+    """As /proc/kmsg does, which is a regular file; opened so that nobody waits, it says None."""
+
+    class Waiting(io.FileIO):
+        def readall(self):
+            return None
+
+    (tmp_path / "kmsg").touch()
+    opened = lambda *_: io.BufferedReader(Waiting(tmp_path / "kmsg"))  # noqa: E731
+    monkeypatch.setattr(checksum, "open_regular", opened)
+    with pytest.raises(checksum.DamagedFileError, match="was not written by mcage"):
+        checksum.verify_checksum(tmp_path / "kmsg")
 
 
 def test_a_fifo_in_place_of_a_shard(tmp_path):

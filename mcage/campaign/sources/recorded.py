@@ -6,6 +6,7 @@ from pathlib import Path
 from mcage.campaign.shards import NAME, read_owner, shard_range
 from mcage.errors import UserError
 from mcage.files.checksum import DamagedFileError
+from mcage.files.inputs import UnreadableFileError, open_regular
 from mcage.results.header import Header
 from mcage.results.reader import read_header
 
@@ -31,9 +32,9 @@ def recorded_campaign(path: Path) -> Header | None:
     if not os.path.isfile(path):
         return None
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             is_hdf5 = stream.read(len(_HDF5)) == _HDF5
-    except OSError:
+    except (OSError, UnreadableFileError):
         return None
     return read_header(path) if is_hdf5 else None
 
