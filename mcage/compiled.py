@@ -4,12 +4,17 @@ A module that needs one imports this and names the function. What the Numba engi
 more, in files that call each other: it has a way of its own (`mcage.engines.numba_engine.jit`).
 """
 
-from collections.abc import Callable
-from contextlib import suppress
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import numba
 from numba.core.caching import FunctionCache
 from numba.core.registry import CPUDispatcher
+
+from mcage.files.disk_cache import code_folder
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -29,9 +34,34 @@ def compiled(function: Function) -> Function:
     """
     dispatcher: Any = LightDispatcher(function, targetoptions=OPTIONS)
     dispatcher._compiler._customize_flags = _arrays_lie_apart
-    with suppress(RuntimeError):  # no folder that can be written
-        dispatcher.enable_caching()
+    if (folder := _folder(function)) is not None:
+        with code_kept_in(folder), suppress(RuntimeError):  # no folder that can be written
+            dispatcher.enable_caching()
     return cast(Function, dispatcher)
+
+
+@contextmanager
+def code_kept_in(folder: str) -> Iterator[None]:
+    """Have machine code kept in a folder; beside its source, or not at all, if that is empty."""
+    config: Any = numba.config
+    before, config.CACHE_DIR = config.CACHE_DIR, folder
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = before
+
+
+def _folder(function: Callable[..., Any]) -> str | None:
+    """Folder for the machine code of a function; empty where it lies beside its source.
+
+    None where there is no place: Numba's own may be one that other users can write into.
+    """
+    config: Any = numba.config
+    beside = Path(function.__code__.co_filename).parent
+    pycache = beside / "__pycache__"
+    if config.CACHE_DIR or os.access(pycache if pycache.exists() else beside, os.W_OK):
+        return str(config.CACHE_DIR)
+    return code_folder("functions") or None
 
 
 def _arrays_lie_apart(flags: Any) -> Any:

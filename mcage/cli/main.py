@@ -12,6 +12,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from mcage.cli import (
+    cache,
     cite,
     compare,
     docs,
@@ -94,6 +95,7 @@ for command in (
     status.status,
     verify.verify,
     doctor.doctor,
+    cache.cache,
     docs.docs,
     cite.cite,
 ):

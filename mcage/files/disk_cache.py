@@ -1,17 +1,22 @@
 """What is costly to compute and small to keep: arrays on disk, for the runs to come.
 
 An entry is a file in the user's cache folder, named by the digest of all that decides its content.
-Nothing in it is believed without a check: a file that is damaged, cut off or from elsewhere is made
-again. Files appear whole or not at all, so that any number of processes may use the folder. Where
-nothing can be written, results are the same and take longer.
+Nothing in it is believed without a check: a file that is damaged or cut off is made again, and so
+is one that another user has written, or could have. Files appear whole or not at all, so that any
+number of processes may use the folder. Where nothing can be written, results are the same and take
+longer.
 """
 
 import hashlib
 import json
 import mmap
 import os
+import re
+import shutil
+import stat
+import warnings
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -20,11 +25,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.files.inputs import UnreadableFileError, open_regular
+from mcage.plain_text import shown_path
+
 FOLDER_VARIABLE = "MCAGE_CACHE"
 """Names another folder; ``off`` keeps nothing."""
 
 MOST_BYTES = 1 << 31
 """Size of all entries; those that have not been used for longest make room for others."""
+
+CODE = "numba-"
+"""How names of folders of machine code begin."""
+
+MOST_CODE_FOLDERS = 4
+"""In a place: each version of mcage has one, of a few megabytes."""
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -33,6 +47,7 @@ _BEGIN = len(_MARK) + 16
 """Behind the mark stand the checksum of all that follows, and the length of the header."""
 
 _SUFFIX, _PARTIAL = ".kept", ".partial"
+_ENTRY = re.compile(r"[0-9a-f]{32}\.kept|tmp\w+\.partial")
 _ALIGNED = 64
 _KINDS = "biuf"
 
@@ -50,6 +65,9 @@ def kept_on_disk(key: str, make: Callable[[], Arrays]) -> Arrays:
     folder = cache_folder()
     if folder is None:
         return make()
+    if not is_own_folder(folder):
+        warn_of_others(folder)
+        return make()
     path = folder / (hashlib.blake2b(key.encode(), digest_size=16).hexdigest() + _SUFFIX)
     arrays = _read(path, key)
     if arrays is None:
@@ -65,19 +83,133 @@ def cache_folder() -> Path | None:
         return None
     if given:
         return Path(given)
+    user = user_folder()
+    return user / "arrays" if user else None
+
+
+def user_folder() -> Path | None:
+    """Folder of mcage in the user's cache; None for a user without a home."""
+    place = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not place.is_absolute():  # which the XDG Base Directory Specification has ignored
+        place = Path(os.path.expanduser("~")) / ".cache"
+    return place / "mcage" if place.is_absolute() else None
+
+
+def is_own_folder(folder: Path) -> bool:
+    """Make a folder of the cache if there is none; whether its content can be believed."""
     try:
-        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mcage" / "arrays"
-    except RuntimeError:  # a user without a home
-        return None
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return not others_may_write(folder.stat())
+    except OSError:
+        return False
+
+
+def code_folder(name: str, *places: Path) -> str:
+    """Folder of machine code, made in the first place where none but this user can change it.
+
+    Loading machine code runs it, so that a folder is not used if another user has written any file
+    in it, or could have. A new folder takes the room of those that were not used for longest.
+
+    Parameters
+    ----------
+    name : str
+        What the name of the folder ends in.
+    *places : Path
+        Where it may lie; the user's cache comes last.
+
+    Returns
+    -------
+    str
+        Empty where there is no such place.
+    """
+    user = user_folder()
+    folders = [place / f"{CODE}{name}" for place in (*places, *([user] if user else []))]
+    for folder in folders:
+        is_new = not folder.exists()
+        if is_own_folder(folder) and os.access(folder, os.W_OK) and _all_own(folder):
+            os.utime(folder)
+            if is_new:
+                _remove_oldest(folder.parent)
+            return str(folder)
+    for folder in folders:
+        warn_of_others(folder)
+    return ""
+
+
+def code_folders(place: Path) -> list[Path]:
+    """Folders of machine code in a place, those that were used last at the end."""
+    return _oldest_first(place.glob(f"{CODE}*"))
+
+
+def array_files(folder: Path) -> list[Path]:
+    """Files of arrays, also unfinished ones, those that were used last at the end."""
+    return _oldest_first(path for path in folder.glob("*") if _ENTRY.fullmatch(path.name))
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder; 0 of what has gone."""
+    with suppress(OSError):
+        return sum(part.lstat().st_size for part in (path, *path.rglob("*")))
+    return 0
+
+
+def remove(path: Path) -> bool:
+    """Remove a file or a folder of the cache; whether it could be."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
+    return not os.path.lexists(path)
+
+
+def _oldest_first(paths: Iterable[Path]) -> list[Path]:
+    used = {}
+    for path in paths:
+        with suppress(OSError):  # another process has removed it
+            used[path] = path.lstat().st_mtime
+    return sorted(used, key=used.__getitem__)
+
+
+def _all_own(folder: Path) -> bool:
+    """Whether no file in a folder is or could have been written by another user."""
+    reached_by_others = folder.stat().st_mode & 0o077
+    return not any(
+        others_may_write(status) if reached_by_others else status.st_uid != os.geteuid()
+        for status in (path.lstat() for path in folder.rglob("*"))
+    )
+
+
+def _remove_oldest(place: Path) -> None:
+    for folder in code_folders(place)[:-MOST_CODE_FOLDERS]:
+        remove(folder)
+
+
+def warn_of_others(folder: Path) -> None:
+    """Say, once, that a folder is not used because of other users, if that is the reason."""
+    with suppress(OSError):
+        if others_may_write(folder.stat()):
+            warnings.warn(
+                f"the cache {shown_path(folder)} is not used: it belongs to another user, or "
+                "others may write into it",
+                stacklevel=1,
+            )
+
+
+def others_may_write(status: os.stat_result) -> bool:
+    """Whether a file or a folder belongs to another user, or may be written by others."""
+    return status.st_uid != os.geteuid() or bool(status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
 def _read(path: Path, key: str) -> Arrays | None:
     """Arrays of a file, which may be written to without changing it; None if it is not whole."""
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
+            if others_may_write(os.fstat(stream.fileno())):
+                return None
             content = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY)
         arrays = _arrays_of(content, key)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (UnreadableFileError, OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     with suppress(OSError):
         os.utime(path)
@@ -122,7 +254,6 @@ def _write(path: Path, key: str, arrays: Arrays) -> None:
         checksum = zlib.crc32(piece, checksum)
     numbers = checksum.to_bytes(8, "little") + len(header).to_bytes(8, "little")
     with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
         _write_whole(path, [_MARK, numbers, *pieces])
         _make_room(path.parent)
 
@@ -141,18 +272,12 @@ def _write_whole(path: Path, pieces: list[Any]) -> None:
 
 def _make_room(folder: Path) -> None:
     """Remove the entries that have not been used for longest, until the rest is small enough."""
-    files = []
-    for path in folder.iterdir():
-        if path.suffix in (_SUFFIX, _PARTIAL):
-            with suppress(OSError):
-                status = path.stat()
-                files.append((status.st_mtime, status.st_size, path))
-    left = sum(size for _, size, _ in files)
-    for _, size, path in sorted(files):
+    sizes = {path: size_of(path) for path in array_files(folder)}
+    left = sum(sizes.values())
+    for path, size in sizes.items():
         if left <= MOST_BYTES:
             return
-        with suppress(OSError):
-            path.unlink()
+        remove(path)
         left -= size
 
 

@@ -6,6 +6,7 @@ standard error. When the connection ends, it ends.
 
 import os
 import sys
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from multiprocessing.connection import Connection
@@ -28,6 +29,7 @@ MOST_AT_ONCE = 256
 def main(descriptor: int, cores: int) -> NoReturn:
     """Compute until nobody asks any more."""
     limit_cores(cores)
+    warnings.filterwarnings("ignore", module="mcage.files.disk_cache")  # their parent says it
     connection: Connection[Any, Any] = Connection(descriptor)
     answers = _Answers(connection)
     pool = ThreadPoolExecutor(MOST_AT_ONCE)

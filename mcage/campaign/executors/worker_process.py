@@ -16,6 +16,7 @@ from typing import Any
 
 from mcage.campaign.study import ShardTask
 from mcage.errors import UserError
+from mcage.files.disk_cache import cache_folder, warn_of_others
 
 MODULE = "mcage.campaign.executors.worker"
 STDERR = 2
@@ -92,6 +93,8 @@ class WorkerProcess:
         if self._starts == MOST_STARTS:
             raise UserError(f"{self.name} does not start; what it says stands above")
         self._starts += 1
+        if folder := cache_folder():
+            warn_of_others(folder)  # workers say nothing of it
         self.connection, theirs = Pipe()
         # A new session: Ctrl-C and the end of a terminal reach the process that has started it.
         self._process = subprocess.Popen(

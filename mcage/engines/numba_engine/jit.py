@@ -6,21 +6,20 @@ cache is therefore kept in a folder named by a digest of all sources that are co
 """
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import numba
 from numba.core import event
 
 import mcage.compiled
 import mcage.geometry
 import mcage.traces.model
-from mcage.compiled import OPTIONS
+from mcage.compiled import OPTIONS, code_kept_in
 from mcage.engines.numba_engine.linking import Dispatcher, nested_compiler
+from mcage.files.disk_cache import code_folder
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -30,18 +29,12 @@ def compiled(function: Function) -> Function:
 
     `mcage.compiled.OPTIONS` says what it may do.
     """
-    folder = cache_folder()
-    config: Any = numba.config
-    before = config.CACHE_DIR
-    config.CACHE_DIR = folder
-    try:
-        dispatcher = Dispatcher(function, targetoptions=OPTIONS)
-        if folder:
+    dispatcher = Dispatcher(function, targetoptions=OPTIONS)
+    if folder := cache_folder():
+        with code_kept_in(folder):
             dispatcher.enable_caching()
-            dispatcher.lock_folder = Path(folder)
-        return cast(Function, dispatcher)
-    finally:
-        config.CACHE_DIR = before
+        dispatcher.lock_folder = Path(folder)
+    return cast(Function, dispatcher)
 
 
 @cache
@@ -54,16 +47,7 @@ def cache_folder() -> str:
     digest = hashlib.blake2b(digest_size=8)
     for source in sources:
         digest.update(source.read_bytes())
-    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mcage"
-    for place in (here / "__pycache__", user):
-        folder = place / f"numba-{digest.hexdigest()}"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        if os.access(folder, os.W_OK):
-            return str(folder)
-    return ""
+    return code_folder(digest.hexdigest(), here / "__pycache__")
 
 
 @contextmanager

@@ -2,12 +2,15 @@
 
 import multiprocessing
 import os
+import pwd
+import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mcage.files import disk_cache
-from mcage.files.disk_cache import cache_folder, kept_on_disk
+from mcage.files.disk_cache import cache_folder, code_folder, code_folders, kept_on_disk
 
 ARRAYS = {
     "numbers": np.arange(1000, dtype=np.int32).reshape(10, 100),
@@ -82,6 +85,56 @@ def test_a_file_of_another_key_is_made_again(folder):
     assert made_anew()
 
 
+@pytest.mark.parametrize(
+    "spoil", [lambda path: path.chmod(0o660), lambda path: os.chown(path, 1, 1)]
+)
+def test_a_file_that_others_could_have_written_is_made_again(folder, spoil):
+    made_anew()
+    spoiled(only_file(folder), spoil)
+    assert made_anew()
+    assert not made_anew()
+
+
+@pytest.mark.parametrize(
+    "spoil", [lambda path: path.chmod(0o777), lambda path: os.chown(path, 1, 1)]
+)
+def test_a_folder_of_others_is_not_used_and_a_line_says_so(folder, spoil):
+    made_anew()
+    spoiled(folder, spoil)
+    with pytest.warns(UserWarning, match=f"the cache {folder} is not used"):
+        assert made_anew()
+
+
+def spoiled(path, spoil):
+    try:
+        spoil(path)
+    except PermissionError:
+        pytest.skip("only root gives files away")
+
+
+def test_a_new_folder_is_for_its_user_alone(folder):
+    made_anew()
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_fifo_is_made_again(folder):
+    made_anew()
+    path = only_file(folder)
+    path.unlink()
+    os.mkfifo(path)
+    assert made_anew()
+    assert not made_anew()
+
+
+@pytest.mark.parametrize("begins", ["[", '{"key":'])
+def test_a_header_that_is_nested_deep_is_made_again(folder, begins):
+    made_anew()
+    header = 20_000 * begins.encode()
+    numbers = zlib.crc32(header).to_bytes(8, "little") + len(header).to_bytes(8, "little")
+    only_file(folder).write_bytes(disk_cache._MARK + numbers + header)
+    assert made_anew()
+
+
 def test_off_keeps_nothing(folder, monkeypatch):
     monkeypatch.setenv("MCAGE_CACHE", "off")
     assert cache_folder() is None
@@ -94,6 +147,94 @@ def test_the_users_cache_folder_is_the_default(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     made_anew()
     assert only_file(tmp_path / "mcage" / "arrays")
+
+
+def test_a_relative_cache_folder_of_the_user_is_ignored(monkeypatch, tmp_path):
+    monkeypatch.delenv("MCAGE_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / ".cache" / "mcage" / "arrays"
+
+
+def test_a_user_without_a_home_keeps_nothing(monkeypatch, tmp_path):
+    for name in ("MCAGE_CACHE", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def nobody(_):
+        raise KeyError
+
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    assert cache_folder() is None
+    (tmp_path / "a file").touch()
+    assert code_folder("0123", tmp_path / "a file") == "", "which is no folder"
+    assert made_anew()
+
+
+# ---- machine code ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """A place beside the source, and that of the user."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    return tmp_path / "beside", tmp_path / "user" / "mcage"
+
+
+def test_machine_code_lies_beside_its_source_or_in_the_users_folder(places):
+    beside, user = places
+    assert code_folder("0123", beside) == f"{beside}/numba-0123"
+    (beside / "numba-0123").chmod(0o770)
+    assert code_folder("0123", beside) == f"{user}/numba-0123"
+    (user / "numba-0123").chmod(0o702)
+    with pytest.warns(UserWarning, match="is not used"):
+        assert code_folder("0123", beside) == ""
+
+
+def test_machine_code_that_others_could_have_written_is_not_run(places):
+    beside, _ = places
+    code = Path(code_folder("0123", beside)) / "below" / "f.nbi"
+    code.parent.mkdir()
+    code.touch(0o644)
+    code.chmod(0o664)
+    assert code_folder("0123", beside) == f"{beside}/numba-0123", "which nobody else can reach"
+    (beside / "numba-0123").chmod(0o755)
+    assert code_folder("0123", beside) != f"{beside}/numba-0123"
+    code.chmod(0o644)
+    assert code_folder("0123", beside) == f"{beside}/numba-0123"
+
+
+def test_machine_code_of_few_versions_is_kept(places):
+    beside, _ = places
+    for number in range(6):
+        os.utime(code_folder(str(number), beside), (number, number))
+        (beside / f"numba-{number}" / "f.nbi").touch()
+        os.utime(beside / f"numba-{number}", (number, number))
+    assert [folder.name for folder in code_folders(beside)] == [f"numba-{n}" for n in range(2, 6)]
+
+
+# ---- the command -----------------------------------------------------------------------------
+
+
+def test_the_command_shows_what_is_kept_and_clears_it(folder, places, command, monkeypatch):
+    from mcage import version
+
+    monkeypatch.setattr(version, "PACKAGE", folder.parent)
+    made_anew()
+    (folder / "mine.kept").write_text("of the user")
+    (folder / "tmpabcdefgh.partial").write_bytes(bytes(10**6))
+    code = Path(code_folder("0123")) / "f.nbi"
+    code.write_bytes(bytes(2 * 10**6))
+    _, said, _ = command("cache")
+    assert f"{folder}: files of arrays: 2, 1.0 MB\n" in said
+    assert f"{places[1]}: folders of machine code: 1, 2.0 MB\n" in said
+    _, said, _ = command("cache", "--clear")
+    assert f"{folder}: files of arrays: 2, 1.0 MB, removed\n" in said
+    assert [path.name for path in folder.iterdir()] == ["mine.kept"]
+    assert not code_folders(places[1])
+    assert made_anew()
+
+
+# ---- where there is no room ------------------------------------------------------------------
 
 
 def test_where_nothing_can_be_written_the_arrays_are_made(folder):
