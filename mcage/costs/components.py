@@ -4,7 +4,6 @@ Every constant stands there with its value, unit, status and source. 1 mW over 1
 """
 
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from importlib.resources import files
@@ -12,8 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mcage.errors import UserError
-from mcage.files.inputs import MIB, UnreadableFileError, read_regular
 from mcage.geometry import GCN
+from mcage.spec.toml_files import read_toml
 
 STATUSES = ("printed", "public", "reconstructed", "assumed")
 """Where a constant comes from; docs/costs.md says what each word means."""
@@ -239,15 +238,8 @@ def load_costs(path: Path | None = None) -> Costs:
         If the file cannot be read, a key is missing or unknown, or a constant lacks its value,
         unit, status or source, or has one that cannot be meant.
     """
-    shipped = files("mcage").joinpath("data", "costs.toml")
-    try:
-        content = shipped.read_bytes() if path is None else read_regular(path, MIB)
-        tables = tomllib.loads(content.decode())
-    except UnreadableFileError as error:
-        raise UserError(f"{path}: cannot be read as TOML ({error.reason})") from error
-    except ValueError as error:
-        raise UserError(f"{path}: cannot be read as TOML ({error})") from error
-    return _costs(tables, "costs.toml" if path is None else str(path))
+    shipped = Path(str(files("mcage") / "data" / "costs.toml"))
+    return _costs(read_toml(path or shipped), str(path or shipped.name))
 
 
 def _costs(tables: dict[str, Any], where: str) -> Costs:

@@ -12,7 +12,7 @@ from pydantic import Field, field_validator, model_validator
 from mcage.aging.environment import PRESETS, PRESETS_AT_SCENARIO_VDD
 from mcage.distributions import Distribution
 from mcage.plain_text import shortened
-from mcage.spec.draws import Draws, check_draws, with_draws
+from mcage.spec.draws import Draws, check_draws, read_draws
 from mcage.spec.environments import Point, check_environments
 from mcage.spec.epochs import epoch_edges, with_periods
 from mcage.spec.sections import (
@@ -26,7 +26,7 @@ from mcage.spec.sections import (
     Workload,
     distinct,
 )
-from mcage.spec.study_spec import StudySpec
+from mcage.spec.study_spec import StudySpec, with_table
 
 if TYPE_CHECKING:
     from mcage.spec.python_fields import SweepFields
@@ -96,7 +96,7 @@ class SweepSpec(StudySpec):
     @classmethod
     def plain(cls, fields: dict[str, Any]) -> dict[str, Any]:
         """Return the fields with `workload.periods` for `workload.period_years`, and draws read."""
-        return with_periods(with_draws(fields))
+        return with_periods(with_table(fields, "draws", read_draws))
 
     @field_validator("techniques", "environments", "scenarios", "vdd_volts")
     @classmethod

@@ -7,8 +7,6 @@
 A spec keeps the values and not the name of the file: they are what decides results.
 """
 
-import csv
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,8 +14,9 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError, field_validator
 
 from mcage.errors import UserError
-from mcage.files.inputs import MIB, UnreadableFileError, read_regular
-from mcage.plain_text import one_line, shortened
+from mcage.files.csv_table import read_table
+from mcage.files.inputs import MIB
+from mcage.plain_text import shortened
 from mcage.spec.sections import Aging, Faults, Life, Section
 
 OF_MODEL = "aging.constants."
@@ -61,8 +60,8 @@ class Draws(Section):
 
     columns: Annotated[dict[str, tuple[float, ...]], Field(min_length=1)]
     """Values by key of the spec, such as ``aging.constants.eta``; as many in each column."""
-    file: Annotated[str, Field(exclude=True)] = ""
-    """Name of the CSV file that they come from, for error messages; decides nothing."""
+    sources: Annotated[tuple[str, ...], Field(exclude=True)] = ()
+    """Where the rows come from, file and line, for error messages; decides nothing."""
 
     @field_validator("columns")
     @classmethod
@@ -82,7 +81,7 @@ class Draws(Section):
 
     def place(self, row: int) -> str:
         """How messages call a row: by the line of the CSV file, if it comes from there."""
-        return f"{self.file}: line {row + 2}" if self.file else f"draws.columns: row {row}"
+        return self.sources[row] if self.sources else f"draws.columns: row {row}"
 
     def of_row(self, row: int) -> dict[str, float]:
         """Values of a row by key."""
@@ -137,80 +136,35 @@ def check_size(rows: int, columns: int) -> None:
         )
 
 
-def with_draws(fields: dict[str, Any]) -> dict[str, Any]:
-    """Replace the name of a CSV file, under the key ``draws``, by the table in it.
-
-    Parameters
-    ----------
-    fields : dict
-        Nested plain values of a spec.
-
-    Raises
-    ------
-    UserError
-        As `read_draws`.
-    """
-    name = fields.get("draws")
-    return fields | {"draws": read_draws(Path(name))} if isinstance(name, str) else fields
-
-
 def read_draws(path: Path) -> dict[str, Any]:
-    """Read joint draws from a CSV file: first the keys of the constants, then a line for each row.
+    """Read joint draws from a CSV file whose columns are called as the keys of the constants.
 
     Parameters
     ----------
     path : Path
-        The file. Lines after the last row may be empty, no others.
+        The file.
 
     Raises
     ------
     UserError
         File, line, key and value of what is wrong.
     """
+    columns: dict[str, list[float]] = {}
+    sources = []
+    for row in read_table(path, most_rows=MOST_ROWS, most_bytes=_MOST_BYTES):
+        try:
+            for key in () if columns else row.values:
+                check_key(key)
+        except ValueError as error:
+            raise UserError(f"{path}: {error}") from error
+        for key in row.values:
+            columns.setdefault(key, []).append(row.number(key))
+        sources.append(row.source)
     try:
-        text = read_regular(path, _MOST_BYTES).decode("utf-8-sig")
-    except UnreadableFileError as error:
-        raise UserError(f"{path}: cannot read the draws ({error.reason})") from error
-    except ValueError as error:
-        raise UserError(f"{path}: the file is no UTF-8 text") from error
-    lines = text.rstrip().splitlines()
-    if not lines:
-        raise UserError(f"{path}: the file is empty; must begin with the keys of constants")
-    try:
-        (header, *rows) = csv.reader(lines, strict=True)
-        keys = [key.strip() for key in header]
-        if not keys:
-            raise ValueError("must name the keys of constants, with commas between them")
-        for key in keys:
-            check_key(key)
-            if keys.count(key) > 1:
-                raise ValueError(f"names {key} twice")
-    except (ValueError, csv.Error) as error:
-        raise UserError(f"{path}: line 1: {error}") from error
-    try:
-        check_size(len(rows), len(keys))
+        check_size(len(sources), len(columns))
     except ValueError as error:
         raise UserError(f"{path}: {error}") from error
-    values = [_numbers(f"{path}: line {line}", keys, row) for line, row in enumerate(rows, start=2)]
-    columns = {
-        key: list(column) for key, column in zip(keys, zip(*values, strict=True), strict=True)
-    }
-    return {"columns": columns, "file": one_line(str(path))}
-
-
-def _numbers(where: str, keys: list[str], row: list[str]) -> list[float]:
-    if len(row) != len(keys):
-        raise UserError(f"{where}: {len(row)} values, where line 1 names {len(keys)} constants")
-    numbers = []
-    for key, text in zip(keys, row, strict=True):
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number):
-            raise UserError(f"{where}: {key} = {shortened(text.strip())} must be a finite number")
-        numbers.append(number)
-    return numbers
+    return {"columns": columns, "sources": sources}
 
 
 _SECTIONS: Mapping[str, type[Section]] = {"life": Life, "aging": Aging, "faults": Faults}

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
@@ -105,3 +106,21 @@ class StudySpec(Section, metaclass=_OfPython):
         fields = self.model_dump(mode="json", exclude_none=True, exclude=set(EXTENT))
         inner = {name: spec for name, spec in self if isinstance(spec, StudySpec)}
         return fields | {name: spec._of_an_instance() for name, spec in inner.items()}
+
+
+def with_table(
+    fields: dict[str, Any], key: str, read: Callable[[Path], dict[str, Any]]
+) -> dict[str, Any]:
+    """Replace the name of a CSV file by the table in it, since that decides results.
+
+    Parameters
+    ----------
+    fields : dict
+        Plain values of a spec or a section.
+    key : str
+        Key under which the name, or the table itself, may stand.
+    read : callable
+        Reads the file.
+    """
+    name = fields.get(key)
+    return fields | {key: read(Path(name))} if isinstance(name, str) else fields

@@ -1,5 +1,6 @@
 """TOML files as plain values, and which plain values no key of a spec can have."""
 
+import datetime
 import math
 import re
 import tomllib
@@ -38,7 +39,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return parse_toml(read_regular(path, MOST_TOML_BYTES).decode("utf-8-sig"))
     except UnreadableFileError as error:
-        raise UserError(f"{path}: cannot read the spec ({error.reason})") from error
+        raise UserError(f"{path}: cannot read the file ({error.reason})") from error
     except NotPlainError as error:
         raise UserError(f"{path}: {error}") from error
     except ValueError as error:  # also bytes that are no text, and numbers beyond Python's limit
@@ -91,6 +92,8 @@ def check_plain(key: str, value: Any, depth: int = 0) -> None:
         _check_text(f"{key}: a key", name)
         check_plain(f"{key}.{name}" if key else str(name), value[name], depth + 1)
     _check_text(key, value)
+    if isinstance(value, datetime.date | datetime.time):
+        raise NotPlainError(f"{one_line(key)} = {value} must be no date or time; text needs quotes")
     if isinstance(value, float) and not math.isfinite(value):
         raise NotPlainError(f"{one_line(key)} = {value} must be a finite number")
     if isinstance(value, int) and abs(value) > _LARGEST_INTEGER:

@@ -233,7 +233,7 @@ def test_picture(tmp_path: Path, mode: str) -> None:
         (["--fit", "shipped", "--maps", "5"], "--maps: a fit draws no map"),
         (["--fit", "shipped", "--png", "map.png"], "--png: a fit draws no map"),
         (["--fit", "shipped", "--leave-out", "0.6"], r"no counts at 0\.6 V"),
-        (["--fit", "no/counts.csv"], "cannot read no/counts.csv"),
+        (["--fit", "no/counts.csv"], "no/counts.csv: cannot read the table"),
         (["--leave-out", "0.53"], "--leave-out 0.53: give the counts with --fit"),
         (["--png", "missing/folder/map.png"], "missing/folder/map.png: there is no folder"),
         (["--png", "/"], r"cannot write /: its name must end in \.png"),

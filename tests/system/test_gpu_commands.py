@@ -161,11 +161,17 @@ REFUSED = [
     (("gating",), "--out FILE is needed"),
     (("gating", "--policy", "best", "--out", "r.h5"), "policy 'best' is unknown"),
     (("gating", "--nominal", "cases.csv", "--instances", "5"), "--nominal: the cases of the file"),
-    (("gating", "--nominal", "cases.csv"), "cases.csv: row 1: active_SMs_per_round_cyclic = '17'"),
+    (("gating", "--nominal", "cases.csv"), "cases.csv: line 2: active_SMs_per_round_cyclic = '17'"),
     (("gating", "--kernels", "k.toml", "--out", "r.h5"), "k.toml"),
     (("optimum", "cases.csv"), "the column global_latency_cycles is missing"),
+    (("gating", "--kernels", "noon.toml", "--out", "r.h5"), "noon.toml: kernels.a.sms = 12:00:00"),
+    (("gating", "--recorded", "l.csv", "--out", "r.h5"), "l.csv: line 3: kernel 'BFS' is unknown"),
+    (("both", "--recorded", "l.csv", "--out", "r.h5"), "l.csv: line 3: kernel 'BFS' is unknown"),
+    (("gating", "--recorded", "open.csv", "--out", "r.h5"), "open.csv: line 2: no CSV"),
+    (("gating", "--nominal", "open.csv"), "open.csv: line 2: no CSV (unexpected end of data)"),
+    (("optimum", "long.csv"), "long.csv: line 1: no CSV (field larger than field limit"),
     (("optimum", "none.csv"), "none.csv"),
-    (("temperature", "powers.csv"), "powers.csv: row 1: power_W = 'nan' must be a number"),
+    (("temperature", "powers.csv"), "powers.csv: line 2: power_W = 'nan' must be a number"),
     (("temperature", "hot.csv"), "heat block SM3 to"),
     (("temperature", "hot.csv", "--seconds", "-1"), "--seconds -1: a time of 0 ... "),
     (("temperature", "twice.csv"), "block 'SM3' stands twice"),
@@ -182,6 +188,12 @@ REFUSED = [
 def test_what_is_refused(command, tmp_path, arguments, message):
     (tmp_path / "cases.csv").write_text("policy,active_SMs_per_round_cyclic\npaper,17\n")
     (tmp_path / "k.toml").write_text("[kernels.a]\nsms = 99\n")
+    (tmp_path / "noon.toml").write_text("[kernels.a]\nsms = 12:00:00\n")
+    (tmp_path / "l.csv").write_text("kernel,seconds\nLU,1\nBFS,2\n")
+    (tmp_path / "open.csv").write_text(
+        'policy,active_SMs_per_round_cyclic,kernel,seconds\n"a,1,b,1\n'
+    )
+    (tmp_path / "long.csv").write_text("x" * 140_000 + "\n1\n")
     (tmp_path / "powers.csv").write_text("block,power_W\nSM3,nan\n")
     (tmp_path / "hot.csv").write_text("block,power_W\nSM3,400\n")
     (tmp_path / "twice.csv").write_text("block,power_W\nSM3,4\nSM3,4\n")

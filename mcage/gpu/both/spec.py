@@ -62,8 +62,8 @@ class BothSpec(StudySpec):
             if isinstance(given, str):
                 given = read_toml(Path(given))
             if isinstance(given, dict):
-                given = defaults | given
-                levels[level] = SweepSpec.plain(given) if level == "sweep" else given
+                spec = SweepSpec if level == "sweep" else GatingSpec
+                levels[level] = spec.plain(defaults | given)
         return fields | levels
 
     @model_validator(mode="after")
@@ -141,6 +141,8 @@ class BothSpec(StudySpec):
         fields = self.gating.model_dump(mode="json", exclude_none=True)
         fields |= {"instances": self.instances, "seed": self.seed}
         fields["life"]["report_years"] = list(report_years)
+        if recorded := self.gating.workload.recorded:
+            fields["workload"]["recorded"]["sources"] = recorded.sources
         return GatingSpec.from_mapping(fields, f"{self.command}: gating")
 
 

@@ -23,12 +23,12 @@ from mcage.gpu.both.variables import TECHNIQUE, VARIABLES
 from mcage.gpu.chip import gpu
 from mcage.gpu.gating.demand import row_sum
 from mcage.gpu.gating.life import SECONDS_PER_DAY, Lives, Population
-from mcage.gpu.gating.study import Gating
+from mcage.gpu.gating.study import Gating, GatingHeader
 from mcage.gpu.gating.variables import AGE, POLICY
 from mcage.gpu.stopping import stopping_rule
 from mcage.plugins import plugin_modules
 from mcage.results.conform import Arrays, joined
-from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header
+from mcage.results.header import SCHEMA_VERSION, Header
 from mcage.results.variable import Coordinate
 from mcage.sweep.halving import Halving, Say
 from mcage.sweep.plan import SweepPlan
@@ -53,22 +53,16 @@ KELVIN_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class BothHeader(DeclaredHeader):
+class BothHeader(GatingHeader):
     """A study of both levels as its files know it."""
 
     command: ClassVar[str] = "mcage gpu both --engine {engine}"
     table: ClassVar[str] = "mcage.report.tables.gpu.both"
 
     @property
-    def caveats(self) -> tuple[str, ...]:
-        """What must be said wherever the results are shown.
-
-        Raises
-        ------
-        UserError
-            The spec of the header makes no sense.
-        """
-        return BothSpec.from_mapping(tomllib.loads(self.spec_toml)).gating.caveats
+    def _gating(self) -> dict[str, Any]:
+        fields: dict[str, Any] = tomllib.loads(self.spec_toml)["gating"]
+        return fields
 
 
 class Both:

@@ -1,13 +1,16 @@
 """What a study of SM gating computes: its spec, from TOML and to TOML."""
 
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from mcage.files.csv_table import read_table
+from mcage.files.inputs import MIB
 from mcage.gpu.stopping import MeanStopping
 from mcage.plain_text import shortened
 from mcage.spec.sections import PAPER_GUARDBAND, Name, Section, distinct, distribution_within
-from mcage.spec.study_spec import StudySpec
+from mcage.spec.study_spec import StudySpec, with_table
 
 DAYS_PER_YEAR = 365.0
 
@@ -15,6 +18,50 @@ POLICIES_COMPARED = ("default", "round-robin", "least-shift", "coolest-first", "
 
 Years = Annotated[float, Field(gt=0, le=100)]
 Millivolts = Annotated[float, Field(ge=0, le=500)]
+
+
+MOST_LAUNCHES = 50_000
+"""Most launches of a recorded sequence; every file of the study keeps them."""
+
+SHORTEST_SECONDS, LONGEST_SECONDS = 1e-9, 1e12
+"""Range of the time of a launch."""
+
+
+class Launches(Section):
+    """A recorded sequence of launches."""
+
+    kernels: Annotated[tuple[Name, ...], Field(min_length=1, max_length=MOST_LAUNCHES)]
+    """Kernel of each launch."""
+    seconds: tuple[Annotated[float, Field(ge=SHORTEST_SECONDS, le=LONGEST_SECONDS)], ...]
+    """How long each takes."""
+    sources: Annotated[tuple[str, ...], Field(exclude=True)] = ()
+    """Where the launches come from, file and line, for error messages; decides nothing."""
+
+    @model_validator(mode="after")
+    def _is_a_table(self) -> Self:
+        if len(self.kernels) != len(self.seconds):
+            raise ValueError(f"{len(self.kernels)} kernels and {len(self.seconds)} times")
+        return self
+
+    def place(self, launch: int) -> str:
+        """How messages call a launch: by the line of the CSV file, if it comes from there."""
+        return self.sources[launch] if self.sources else f"workload.recorded: launch {launch}"
+
+
+def read_launches(path: Path) -> dict[str, Any]:
+    """Read a recorded sequence from a CSV file with the columns ``kernel`` and ``seconds``.
+
+    Raises
+    ------
+    UserError
+        File, line, column and value of what is wrong.
+    """
+    table = read_table(path, ("kernel", "seconds"), MOST_LAUNCHES, 8 * MIB)
+    rows = [
+        (row.text("kernel"), row.number("seconds", SHORTEST_SECONDS, LONGEST_SECONDS), row.source)
+        for row in table
+    ]
+    return dict(zip(("kernels", "seconds", "sources"), zip(*rows, strict=True), strict=True))
 
 
 class GpuWorkload(Section):
@@ -28,8 +75,9 @@ class GpuWorkload(Section):
     """Time of each kernel, in any unit, on a GPU whose SMs all work; None: equal times."""
     transitions: dict[Name, dict[Name, Annotated[float, Field(ge=0, le=1)]]] | None = None
     """Markov chain: for each kernel the probabilities of the next."""
-    recorded: Name | None = None
-    """CSV file of a recorded sequence (columns kernel, seconds), which is repeated."""
+    recorded: Launches | None = None
+    """A recorded sequence, which is repeated, or the CSV file (columns kernel, seconds) that holds
+    it."""
     job_days: Annotated[float, Field(ge=0, le=36_500)] = 0.0
     """Time for which a GPU launches the same kernel before the next is drawn; 0: so short that each
     reading interval holds all kernels in their shares."""
@@ -152,6 +200,14 @@ class GatingSpec(StudySpec):
     variation: SmVariation = SmVariation()
     temperature: Temperature = Temperature()
     stopping: GatingStopping | None = None
+
+    @classmethod
+    def plain(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields with the recorded launches read."""
+        workload = fields.get("workload")
+        if not isinstance(workload, dict):
+            return fields
+        return fields | {"workload": with_table(workload, "recorded", read_launches)}
 
     @field_validator("policies")
     @classmethod

@@ -1,11 +1,12 @@
 """A study of SM gating: from its spec to the arrays of any range of GPUs."""
 
+import re
 import tomllib
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ from mcage.gpu.gating.variables import AGE, POLICY, VARIABLES, GpuEnd
 from mcage.gpu.gating.workload import kernel_shares
 from mcage.gpu.sm_variation import sample_vt0
 from mcage.gpu.stopping import stopping_rule
+from mcage.plain_text import shown
 from mcage.plugins import plugin_modules
 from mcage.results.conform import Arrays, joined
 from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header
@@ -56,7 +58,27 @@ class GatingHeader(DeclaredHeader):
         UserError
             The spec of the header makes no sense.
         """
-        return GatingSpec.from_mapping(tomllib.loads(self.spec_toml)).caveats
+        fields = self._gating
+        lost = [self._lost] if self._lost else []
+        fields.get("workload", {}).pop("recorded", None)  # no caveat is about it
+        return (*GatingSpec.from_mapping(fields).caveats, *lost)
+
+    def difference(self, other: Header) -> str | None:
+        """As `Header.difference`; files without the launches they are of join no others."""
+        return self._lost or super().difference(other)
+
+    @property
+    def _gating(self) -> dict[str, Any]:
+        """Plain values of the spec of SM gating."""
+        return tomllib.loads(self.spec_toml)
+
+    @property
+    def _lost(self) -> str:
+        """What a file does not say that holds only the name of its recorded launches."""
+        name = re.search('^recorded = (".*")$', self.spec_toml, re.MULTILINE)
+        if name is None:
+            return ""
+        return f"the launches of workload.recorded = {shown(name[1])} are not in the file"
 
 
 class Gating:
@@ -86,6 +108,9 @@ class Gating:
         self.kernels = gated_kernels(workload.kernels, workload.names, self.gpu.machine, model)
         self.policies: dict[str, Policy] = {name: policy(name) for name in spec.policies}
         self.nbti: NbtiModel = nbti_model(spec.aging.model, spec.aging.constants)
+        names = [kernel.name for kernel in self.kernels]
+        horizon_days = spec.life.horizon_years * DAYS_PER_YEAR
+        self._shares = kernel_shares(workload, names, horizon_days, spec.seed)
         self.lives = GpuLives(spec, self.gpu, self.kernels, self.nbti)
         # SMs that all work in the warmest air must not become too hot.
         self.lives.temperatures(self.surroundings_range).all_on((self.gpu.sms, 2))
@@ -136,13 +161,7 @@ class Gating:
                 spec.seed,
                 instances,
             ),
-            kernel_shares(
-                spec.workload,
-                [kernel.name for kernel in self.kernels],
-                spec.life.horizon_years * DAYS_PER_YEAR,
-                spec.seed,
-                instances,
-            ),
+            self._shares(instances),
             sample_surroundings(
                 spec.temperature, self.gpu.network.package.ambient_kelvin, spec.seed, instances
             ),

@@ -1,24 +1,18 @@
 """Which kernels a GPU launches in each interval of its life."""
 
-import csv
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcage.errors import UserError
-from mcage.files.inputs import MIB, read_regular
-from mcage.gpu.gating.spec import DAYS_PER_YEAR, GpuWorkload
+from mcage.gpu.gating.spec import DAYS_PER_YEAR, GpuWorkload, Launches
 from mcage.plain_text import shortened
 from mcage.random import stream
 
 MOST_JOBS = 100_000
 """Most jobs of a life."""
-
-MOST_SEQUENCE_BYTES = 64 * MIB
-"""Largest file of a recorded sequence."""
 
 
 class KernelShares(Protocol):
@@ -118,13 +112,9 @@ class DrawnJobs:
 
 
 def kernel_shares(
-    workload: GpuWorkload,
-    names: Sequence[str],
-    horizon_days: float,
-    seed: int,
-    instances: NDArray[np.int64],
-) -> KernelShares:
-    """Shares of kernels of some GPUs.
+    workload: GpuWorkload, names: Sequence[str], horizon_days: float, seed: int
+) -> Callable[[NDArray[np.int64]], KernelShares]:
+    """Make what returns the shares of kernels of GPUs, from their ids int64[I].
 
     Parameters
     ----------
@@ -136,21 +126,20 @@ def kernel_shares(
         Simulated time.
     seed : int
         Seed of the study.
-    instances : int64[I]
-        Ids of the GPUs.
 
     Raises
     ------
     UserError
-        A kernel is not known or missing; the chain has no unique stationary distribution, or the
-        recorded sequence cannot be read.
+        A kernel is not known or missing; the chain has no unique stationary distribution, or there
+        are too many jobs.
     """
     if workload.recorded:
-        return _recorded(Path(workload.recorded), names)
+        recorded = _recorded(workload.recorded, names)
+        return lambda _: recorded
     chain = _chain(workload, names)
     shares = _weights(workload.weights, names) if chain is None else _stationary(chain)
     if workload.job_days == 0:
-        return ConstantShares(shares)
+        return lambda _: ConstantShares(shares)
     jobs = int(np.ceil(horizon_days / workload.job_days))
     if jobs > MOST_JOBS:
         raise UserError(
@@ -158,11 +147,15 @@ def kernel_shares(
             f"{horizon_days / DAYS_PER_YEAR:g} years, at most {MOST_JOBS:,} are drawn; 0 takes "
             "their shares instead"
         )
-    drawn = np.empty((jobs, len(instances)), np.int16)
-    for column, instance in zip(drawn.T, instances.tolist(), strict=True):
-        uniform = stream(seed, "gpu.workload", instance).random(jobs)
-        column[:] = _walk(uniform, shares, chain)
-    return DrawnJobs(drawn, workload.job_days, len(names))
+
+    def drawn(instances: NDArray[np.int64]) -> KernelShares:
+        kernels = np.empty((jobs, len(instances)), np.int16)
+        for column, instance in zip(kernels.T, instances.tolist(), strict=True):
+            uniform = stream(seed, "gpu.workload", instance).random(jobs)
+            column[:] = _walk(uniform, shares, chain)
+        return DrawnJobs(kernels, workload.job_days, len(names))
+
+    return drawn
 
 
 def _walk(
@@ -218,27 +211,13 @@ def _stationary(chain: NDArray[np.float64]) -> NDArray[np.float64]:
     return stationary
 
 
-def _recorded(path: Path, names: Sequence[str]) -> RepeatedShares:
-    text = read_regular(path, MOST_SEQUENCE_BYTES).decode(errors="replace")
-    rows = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
-    if not {"kernel", "seconds"} <= set(rows.fieldnames or ()):
-        raise UserError(f"{path}: the columns kernel and seconds are needed")
-    kernels, days = [], []
-    for number, row in enumerate(rows, 1):
-        _refuse_unknown(f"{path}: row {number}", [row["kernel"] or ""], names)
-        try:
-            seconds = float(row["seconds"] or "")
-        except ValueError:
-            seconds = float("nan")
-        if not 0 < seconds < float("inf"):
-            raise UserError(
-                f"{path}: row {number}: seconds = {shortened(row['seconds'])} must be above 0"
-            )
-        kernels.append(names.index(row["kernel"]))
-        days.append(seconds / 86_400)
-    if not kernels:
-        raise UserError(f"{path}: there is no launch in it")
-    return RepeatedShares(np.array(kernels), np.array(days), len(names))
+def _recorded(launches: Launches, names: Sequence[str]) -> RepeatedShares:
+    numbers = {name: number for number, name in enumerate(names)}
+    for launch, kernel in enumerate(launches.kernels):
+        if kernel not in numbers:
+            _refuse_unknown(launches.place(launch), [kernel], names)
+    kernels = np.array([numbers[kernel] for kernel in launches.kernels])
+    return RepeatedShares(kernels, np.array(launches.seconds) / 86_400, len(names))
 
 
 def _refuse_unknown(

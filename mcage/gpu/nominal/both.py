@@ -6,8 +6,8 @@ from typing import Any
 from mcage.aging.delay import delay_increase
 from mcage.aging.environment import Environment, OperatingPoint
 from mcage.aging.nbti import SECONDS_PER_YEAR, NbtiModel, Transistors
+from mcage.files.csv_table import Row, read_table
 from mcage.gpu.both.register_files import with_slower_period
-from mcage.gpu.nominal.csv_rows import CsvRow, read_rows
 
 LEVELS = ("none", "gating", "registers", "both")
 
@@ -45,10 +45,10 @@ def combined_cases(path: Path, model: NbtiModel, vdd_volts: float = 1.0) -> list
     A cell of a gated SM is off, so that both of its transistors recover: its duty is the product
     a d. Under `bhardwaj` the slower period of the two levels is Tclk.
     """
-    return [_of_row(row, model, vdd_volts) for row in read_rows(path, ("active_share", "duty"))]
+    return [_of_row(row, model, vdd_volts) for row in read_table(path, ("active_share", "duty"))]
 
 
-def _of_row(row: CsvRow, model: NbtiModel, vdd_volts: float) -> dict[str, Any]:
+def _of_row(row: Row, model: NbtiModel, vdd_volts: float) -> dict[str, Any]:
     share, duty = (row.number(name, 0, 1) for name in ("active_share", "duty"))
     reference = row.number("reference_duty", 0, 1, 1.0)
     slower = with_slower_period(model, row.number("gating_period_s", 0, 1e9, 0.0))

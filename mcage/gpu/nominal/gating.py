@@ -7,9 +7,9 @@ import numpy as np
 
 from mcage.aging.nbti import NbtiModel, Transistors
 from mcage.errors import UserError
+from mcage.files.csv_table import Row, read_table
 from mcage.gpu.gating.policies import policy
 from mcage.gpu.gating.rounds import ROUND_SECONDS, ROUNDS, Rounds
-from mcage.gpu.nominal.csv_rows import CsvRow, read_rows
 from mcage.plain_text import shortened
 
 COUNTS = "active_SMs_per_round_cyclic"
@@ -46,10 +46,10 @@ def gated_cases(path: Path, model: NbtiModel, vdd_volts: float = 1.0) -> list[di
     UserError
         The file cannot be read, or a value makes no sense.
     """
-    return [_of_row(row, model, vdd_volts) for row in read_rows(path, ("policy", COUNTS))]
+    return [_of_row(row, model, vdd_volts) for row in read_table(path, ("policy", COUNTS))]
 
 
-def _of_row(row: CsvRow, model: NbtiModel, vdd_volts: float) -> dict[str, Any]:
+def _of_row(row: Row, model: NbtiModel, vdd_volts: float) -> dict[str, Any]:
     sms = row.integer("SMs", 1, 127, 16)
     rounds = row.integer("rounds", 1, _MOST_ROUNDS, ROUNDS)
     kelvin = row.number("temperature_K", 200, 450, 353.15)
@@ -75,10 +75,10 @@ def _of_row(row: CsvRow, model: NbtiModel, vdd_volts: float) -> dict[str, Any]:
     }
 
 
-def _counts(row: CsvRow, sms: int) -> list[int]:
+def _counts(row: Row, sms: int) -> list[int]:
     counts = []
     for text in row.text(COUNTS).split():
-        if not text.isdecimal() or not 1 <= int(text[:9]) <= sms:
+        if not (text.isascii() and text.isdecimal()) or not 1 <= int(text[:9]) <= sms:
             raise UserError(
                 f"{row.source}: {COUNTS} = {shortened(text)} must be 1 ... {sms}, the SMs of "
                 "the GPU"

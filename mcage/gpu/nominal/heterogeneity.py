@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+from mcage.files.csv_table import Row, read_table
 from mcage.gpu.heterogeneity.aging import Conditions
 from mcage.gpu.heterogeneity.l2 import SequentialL2
 from mcage.gpu.heterogeneity.parts import Parts
 from mcage.gpu.heterogeneity.scheduler import READINGS, TwoStage
-from mcage.gpu.nominal.csv_rows import CsvRow, read_rows
 
 NEEDED = ("base_duty", "filter_rate", "baseline_delay_pct", "l2_miss_rate")
 
@@ -36,10 +36,10 @@ def heterogeneous_cases(path: Path, parts: Parts, count_fills: bool) -> list[dic
     UserError
         The file cannot be read, or a value makes no sense.
     """
-    return [_of_row(row, parts, count_fills) for row in read_rows(path, NEEDED)]
+    return [_of_row(row, parts, count_fills) for row in read_table(path, NEEDED)]
 
 
-def _of_row(row: CsvRow, parts: Parts, count_fills: bool) -> dict[str, Any]:
+def _of_row(row: Row, parts: Parts, count_fills: bool) -> dict[str, Any]:
     conditions = Conditions()
     duty = row.number("base_duty", 1e-6, 1)
     rate = row.number("filter_rate", 0, 1)

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from mcage.errors import UserError
+from mcage.files.csv_table import Row, read_table
 from mcage.gpu.gating.time_model import READINGS, KernelTiming, Machine, TimeModel
-from mcage.gpu.nominal.csv_rows import CsvRow, read_rows
 
 NEEDED = (
     "global_latency_cycles",
@@ -43,10 +43,10 @@ def optima(path: Path, machine: Machine) -> list[dict[str, Any]]:
     UserError
         The file cannot be read, or a value makes no sense.
     """
-    return [_of_row(row, machine) for row in read_rows(path, NEEDED)]
+    return [_of_row(row, machine) for row in read_table(path, NEEDED)]
 
 
-def _of_row(row: CsvRow, default: Machine) -> dict[str, Any]:
+def _of_row(row: Row, default: Machine) -> dict[str, Any]:
     machine = Machine(
         row.integer("SMs", 1, 10_000, default.sms),
         row.number("bandwidth_B_per_s", 1, _MOST, default.bandwidth_bytes_per_s),

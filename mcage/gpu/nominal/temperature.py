@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from mcage.errors import UserError
+from mcage.files.csv_table import Row, read_table
 from mcage.gpu.chip import Gpu
-from mcage.gpu.nominal.csv_rows import CsvRow, read_rows
 from mcage.gpu.thermal.network import HIGHEST_KELVIN
 from mcage.plain_text import shortened
 
@@ -40,8 +40,8 @@ def temperatures(path: Path, gpu: Gpu, seconds: float | None = None) -> list[dic
         sense, or heats a block beyond 450 K, where the constants of the package mean nothing.
     """
     names = gpu.network.floorplan.names
-    cases: dict[str, list[CsvRow]] = {}
-    for row in read_rows(path, ("block", "power_W")):
+    cases: dict[str, list[Row]] = {}
+    for row in read_table(path, ("block", "power_W")):
         cases.setdefault(row.values.get("case", ""), []).append(row)
     results = []
     for rows in cases.values():

@@ -3,12 +3,10 @@
 The columns ``voltage``, ``faulty_bits`` and ``bits`` are needed. With a column ``array``, each row
 is about the array of that name; without, about all arrays together. Then ``arrays``, their number,
 and ``faultless_arrays``, how many of them have no faulty bit, may be given; the latter also for
-some of the voltages only. Lines that begin with ``#`` are comments.
+some of the voltages only.
 """
 
-import csv
-import io
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from itertools import pairwise
@@ -18,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.errors import UserError
-from mcage.files.inputs import read_regular
+from mcage.files.csv_table import Row, read_table
 from mcage.plain_text import shortened
 
-MOST_BYTES = 64 << 20
 MOST_BITS = 10**15
-MAX_VOLTS = 2.0
+MIN_VOLTS, MAX_VOLTS = 0.001, 2.0
 NEEDED = ("voltage", "faulty_bits", "bits")
 OPTIONAL = ("array", "arrays", "faultless_arrays")
 UNKNOWN = -1
@@ -82,8 +79,7 @@ class FaultCounts:
 def shipped_counts() -> FaultCounts:
     """The public counts to which scenario ``measured`` is fitted."""
     name = "measured_counts.csv"
-    text = files("mcage").joinpath("data", name).read_text(encoding="utf-8")
-    return _counts(name, text)
+    return replace(read_counts(Path(str(files("mcage") / "data" / name))), name=name)
 
 
 def read_counts(path: Path) -> FaultCounts:
@@ -94,15 +90,16 @@ def read_counts(path: Path) -> FaultCounts:
     UserError
         The file cannot be read, or a number in it cannot be meant; the message names the line.
     """
-    try:
-        text = read_regular(path, MOST_BYTES).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: no text in UTF-8") from error
-    return _counts(str(path), text)
+    counts: list[_Count] = []
+    for row in read_table(path, NEEDED):
+        if not counts:
+            _check_columns(str(path), [*row.values])
+        counts.append(_count(row))
+    return _counts(str(path), counts)
 
 
 @dataclass(frozen=True)
-class _Row:
+class _Count:
     """A line of the file; the optional numbers are -1 where there are none."""
 
     where: str
@@ -114,12 +111,11 @@ class _Row:
     faultless: int
 
 
-def _counts(name: str, text: str) -> FaultCounts:
-    rows = list(_rows(name, text))
+def _counts(name: str, rows: list[_Count]) -> FaultCounts:
     volts = np.array(sorted({row.volts for row in rows}, reverse=True))
     if len(volts) < 2:
         raise UserError(f"{name}: counts at two voltages or more are needed, not at {len(volts)}")
-    arrays: dict[str, list[_Row]] = {}
+    arrays: dict[str, list[_Count]] = {}
     for row in rows:
         arrays.setdefault(row.array, []).append(row)
     parts = [_in_order(name, group, volts) for group in arrays.values()]
@@ -148,7 +144,7 @@ def _counts(name: str, text: str) -> FaultCounts:
     return counts
 
 
-def _in_order(name: str, rows: list[_Row], volts: NDArray[np.float64]) -> list[_Row]:
+def _in_order(name: str, rows: list[_Count], volts: NDArray[np.float64]) -> list[_Count]:
     """Rows of an array by falling voltage; each voltage once, the other numbers always the same."""
     of = f" of array {shortened(rows[0].array)}" if rows[0].array else ""
     ordered = sorted(rows, key=lambda row: -row.volts)
@@ -168,74 +164,30 @@ def _in_order(name: str, rows: list[_Row], volts: NDArray[np.float64]) -> list[_
     return ordered
 
 
-def _rows(name: str, text: str) -> Iterator[_Row]:
-    lines = [
-        (number, line)
-        for number, line in enumerate(io.StringIO(text), 1)
-        if line.strip() and not line.startswith("#")
-    ]
-    try:
-        cells = [*csv.reader([line for _, line in lines], strict=True)]
-    except csv.Error as error:
-        raise UserError(f"{name}: no CSV: {error}") from error
-    if len(cells) < 2 or len(cells) != len(lines):
-        raise UserError(f"{name}: a line of headings and a line for each voltage are needed")
-    head = [cell.strip() for cell in cells[0]]
-    _check_head(name, head)
-    for (number, _), values in zip(lines[1:], cells[1:], strict=True):
-        where = f"{name}, line {number}"
-        if len(values) != len(head):
-            raise UserError(f"{where}: {len(values)} values, but {len(head)} headings")
-        yield _row(where, dict(zip(head, map(str.strip, values), strict=True)))
-
-
-def _check_head(name: str, head: list[str]) -> None:
-    for key in NEEDED:
-        if key not in head:
-            raise UserError(f"{name}: column {key} is missing; needed are {', '.join(NEEDED)}")
-    for key in head:
+def _check_columns(source: str, columns: Sequence[str]) -> None:
+    for key in columns:
         if key not in (*NEEDED, *OPTIONAL):
             raise UserError(
-                f"{name}: unknown column {shortened(key)}; choose from "
+                f"{source}: unknown column {shortened(key)}; choose from "
                 f"{', '.join((*NEEDED, *OPTIONAL))}"
             )
-    if len(set(head)) < len(head):
-        raise UserError(f"{name}: a column stands there twice")
-    if "array" in head and len(head) > len(NEEDED) + 1:
-        raise UserError(f"{name}: with a column array, arrays are counted; leave out the others")
-    if "faultless_arrays" in head and "arrays" not in head:
-        raise UserError(f"{name}: column faultless_arrays needs the number of arrays: add arrays")
+    if "array" in columns and len(columns) > len(NEEDED) + 1:
+        raise UserError(f"{source}: with a column array, arrays are counted; leave out the others")
+    if "faultless_arrays" in columns and "arrays" not in columns:
+        raise UserError(f"{source}: column faultless_arrays needs the number of arrays: add arrays")
 
 
-def _row(where: str, given: dict[str, str]) -> _Row:
-    try:
-        volts = float(given["voltage"])
-    except ValueError:
-        volts = np.nan
-    if not 0 < volts <= MAX_VOLTS:
-        raise UserError(
-            f"{where}: voltage = {shortened(given['voltage'])}, expected volts: 0 < V <= 2"
-        )
-    bits = _whole(where, given, "bits", 1, MOST_BITS)
-    arrays = _whole(where, given, "arrays", 1, bits) if given.get("arrays") else UNKNOWN
-    faulty = _whole(where, given, "faulty_bits", 0, bits)
+def _count(row: Row) -> _Count:
+    volts = row.number("voltage", MIN_VOLTS, MAX_VOLTS)
+    bits = row.integer("bits", 1, MOST_BITS)
+    faulty = row.integer("faulty_bits", 0, bits)
+    array = row.text("array") if "array" in row.values else ""
+    arrays = row.integer("arrays", 1, bits) if "arrays" in row.values else UNKNOWN
     faultless = UNKNOWN
-    if given.get("faultless_arrays"):
-        faultless = _whole(where, given, "faultless_arrays", max(0, arrays - faulty), arrays)
+    if row.values.get("faultless_arrays"):
+        faultless = row.integer("faultless_arrays", max(0, arrays - faulty), arrays)
         if faultless == arrays and faulty:
-            raise UserError(f"{where}: faultless_arrays = {faultless}, but {faulty} faulty bits")
-    array = given.get("array", "")
-    if "array" in given and not array:
-        raise UserError(f"{where}: the name of the array is missing")
-    if "arrays" in given and arrays == UNKNOWN:
-        raise UserError(f"{where}: the number of arrays is missing")
-    return _Row(where, volts, faulty, bits, array, arrays, faultless)
-
-
-def _whole(where: str, given: dict[str, str], key: str, low: int, high: int) -> int:
-    text = given[key]
-    if not (text.isascii() and text.isdecimal() and len(text) < 20 and low <= int(text) <= high):
-        raise UserError(
-            f"{where}: {key} = {shortened(text)}, expected a whole number, {low} ... {high}"
-        )
-    return int(text)
+            raise UserError(
+                f"{row.source}: faultless_arrays = {faultless}, but {faulty} faulty bits"
+            )
+    return _Count(row.source, volts, faulty, bits, array, arrays, faultless)

@@ -59,6 +59,17 @@ def test_a_key_may_repeat_what_decides_it():
     assert spec.sweep_of(16, RANGES).life.horizon_years == 3.0
 
 
+def test_recorded_launches_are_read_into_the_spec(tmp_path):
+    path = tmp_path / "launches.csv"
+    path.write_text("kernel,seconds\nLU,1.5\n")
+    spec = BothSpec.from_mapping({"gating": {"workload": {"recorded": str(path)}}})
+    path.unlink()
+    assert spec.gating.workload.recorded.seconds == (1.5,)
+    assert "launches.csv" not in spec.to_toml()
+    again = BothSpec.from_mapping(tomllib.loads(spec.to_toml()))
+    assert again.digest() == spec.digest() != BothSpec().digest()
+
+
 def test_toml_and_back():
     spec = BothSpec.from_mapping(
         {

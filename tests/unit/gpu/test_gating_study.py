@@ -1,17 +1,23 @@
 """The study of SM gating as a campaign."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import xarray as xr
 from gpu_cases import gating
 from tables import each
 
+from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
 from mcage.errors import UserError
 from mcage.gpu.gating.spec import GatingSpec
 from mcage.gpu.gating.study import study_of_header
 from mcage.report.notes import caveats_of
 from mcage.report.tables.gpu.lives import summarize_file, table_of
+from mcage.results.reader import read_header
+
+LAUNCHES = {"kernels": ["LU", "FWT"], "seconds": [3.0, 1.0]}
 
 
 def study(**fields):
@@ -35,6 +41,49 @@ def test_a_process_makes_the_same_study_of_its_header(whole):
     assert original.header.difference(again.header) is None
     for name, array in original.compute(3, 5).items():
         np.testing.assert_array_equal(again.compute(3, 5)[name], array)
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """Makes a study of a recorded sequence, FWT for so many seconds of 4."""
+    path = tmp_path / "launches.csv"
+
+    def make(fwt):
+        path.write_text(f"kernel,seconds\nLU,{4 - fwt}\nFWT,{fwt}\n")
+        made = study(workload={"recorded": str(path)})
+        path.unlink()
+        return made
+
+    return make
+
+
+def test_recorded_launches_are_read_once_and_stay_in_the_file(recorded, tmp_path):
+    path = run_campaign(recorded(1), tmp_path / "r.h5", 100)
+    again = study_of_header(read_header(path))  # without the CSV file
+    assert run_campaign(again, tmp_path / "again.h5", 5).read_bytes() == path.read_bytes()
+    table = study(workload={"recorded": LAUNCHES})
+    assert table.header.spec_digest == again.header.spec_digest
+
+
+def test_other_launches_are_another_campaign(recorded, tmp_path):
+    first, edited = (
+        run_campaign(recorded(fwt), tmp_path / f"{fwt}.h5", 100).rename(tmp_path / f"part{fwt}.h5")
+        for fwt in (1, 2)
+    )
+    with pytest.raises(UserError, match=r"part1\.h5 .*spec_digest"):
+        run_campaign(recorded(2), first, 100)
+    with pytest.raises(UserError, match=r"part2\.h5 .*spec_digest"):
+        merge(tmp_path / "r.h5", [first, edited])
+
+
+def test_a_file_with_no_more_than_the_name_of_its_launches():
+    header = study().header
+    named = '[workload]\nrecorded = "launches.csv"'
+    old = replace(header, spec_toml=header.spec_toml.replace("[workload]", named))
+    (caveat,) = caveats_of(old)
+    assert 'the launches of workload.recorded = "launches.csv" are not in the file' in caveat
+    assert "are not in the file" in old.difference(old)
+    assert header.difference(header) is None
 
 
 def test_the_file_opens_as_a_dataset(whole):
@@ -99,7 +148,7 @@ def test_a_campaign_may_stop_when_a_mean_is_known(tmp_path):
         ({"workload": {"utilization": 1.0}}, "is workload.utilisation meant"),
         ({"workload": {"weights": {"LU": 0.0}}}, "no kernel has a weight above 0"),
         (
-            {"workload": {"weights": {"LU": 1.0}, "recorded": "x.csv"}},
+            {"workload": {"weights": {"LU": 1.0}, "recorded": LAUNCHES}},
             "workload.weights and workload.recorded: give one of them",
         ),
         ({"workload": {"transitions": {"LU": {"LU": 0.5}}}}, "probabilities sum to 0.5, not to 1"),

@@ -13,24 +13,25 @@ from mcage.sweep.unused_keys import refuse_unused
 GOOD = "life.temperature_kelvin, aging.constants.eta\n340,0.3\n350.0,3.5e-1\n"
 
 BAD_FILES = {
-    "": "draws.csv: the file is empty",
-    "\n1,2\n": "draws.csv: line 1: must name the keys of constants",
+    "": "draws.csv: there is no row",
+    "\n1,2\n0.3,0.4\n": "draws.csv: '1' is no constant that can be drawn",
     "aging.constants.eta\n": "draws.csv: there is no row",
-    "aging.eta\n1\n": "draws.csv: line 1: 'aging.eta' is no constant that can be drawn",
-    "aging.constants.\n1\n": "line 1: 'aging.constants.' is no constant",
-    "aging.model\n1\n": "line 1: aging.model cannot be drawn: instances",
+    "aging.eta\n1\n": "draws.csv: 'aging.eta' is no constant that can be drawn",
+    "aging.constants.\n1\n": "draws.csv: 'aging.constants.' is no constant",
+    "aging.model\n1\n": "draws.csv: aging.model cannot be drawn: instances",
     "aging.constants.time_exponent\n1\n": "time_exponent cannot be drawn: the exponent",
-    "life.activity,life.activity\n1,1\n": "line 1: names life.activity twice",
+    "life.activity,life.activity\n1,1\n": "line 1: the column 'life.activity' stands there twice",
     "life.activity\n1\nmuch\n": "draws.csv: line 3: life.activity = 'much' must be a finite number",
     "life.activity\nnan\n": "line 2: life.activity = 'nan' must be a finite number",
-    "life.activity\n1\n\n1\n": "line 3: 0 values, where line 1 names 1 constants",
-    "life.activity\n1,2\n": "line 2: 2 values, where line 1 names 1 constants",
+    "life.activity\n1\n\n1_0\n": "line 4: life.activity = '1_0' must be a finite number",
+    "life.activity\n1,2\n": "line 2: 2 values, but 1 columns",
+    "life.vmin_coefficient\n1e-320\n": "vmin_coefficient = '1e-320' must be a finite number",
     "life.activity\n1\n1.5\n": "line 3: life.activity = 1.5: must stay within 0.001 ... 1 of",
     "life.vmin_coefficient\n-1\n": "line 2: life.vmin_coefficient = -1.0: input should be greater",
     "life.temperature_kelvin\n80\n": "line 2: life.temperature_kelvin = 80.0: must stay within 200",
-    '"life.activity\n1\n': "draws.csv: line 1: unexpected end of data",
+    '"life.activity\n1\n': "draws.csv: line 1: no CSV (unexpected end of data)",
     "aging.vt0_volts,aging.constants.vt0_volts\n0.3,0.3\n": "give one of them",
-    "life.activity\n" + "1\n" * 10_001: "10,001 rows of 1 values; at most 10,000 rows",
+    "life.activity\n" + "1\n" * 10_001: "line 10002: more than 10,000 rows",
 }
 
 BAD_MODELS = {
@@ -106,7 +107,7 @@ def test_a_spec_without_a_file():
         (ragged, "columns of 1 and of 2 values"),
         ({"columns": {}}, "at least 1 item"),
         ({"columns": {"faults": [1.0]}}, "'faults' is no constant"),
-        ("nowhere.csv", "nowhere.csv: cannot read the draws"),
+        ("nowhere.csv", "nowhere.csv: cannot read the table"),
         ({"columns": {"life.activity": [0.5, 2.0]}}, "draws.columns: row 1: life.activity = 2.0"),
     ):
         with pytest.raises(UserError, match=message):

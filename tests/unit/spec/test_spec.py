@@ -284,7 +284,9 @@ def test_toml_as_editors_on_windows_save_it(tmp_path):
         ("vdd_volts = [0.4, -inf]\n", "vdd_volts.1 = -inf must be a finite number"),
         ("vdd_volts = [[nan]]\n", "vdd_volts.0.0 = nan must be a finite number"),
         ("[lifes]\nepochs = 5\n", "unknown key 'lifes'"),
-        ("seed = 2026-01-02\n", "seed = '2026-01-02'"),
+        ("seed = 2026-01-02\n", "seed = 2026-01-02 must be no date or time"),
+        ("vdd_volts = [0.4, 12:30:00]\n", "vdd_volts.1 = 12:30:00 must be no date or time"),
+        ("engine = 2026-01-02T03:04:05Z\n", "engine = 2026-01-02 03:04:05+00:00 must be no date"),
     ],
 )
 def test_bad_toml(text, message, tmp_path):
@@ -300,8 +302,8 @@ def test_files_that_are_no_toml(tmp_path):
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
     for name, message in [
         ("bytes", "not TOML"),
-        ("missing", "cannot read the spec (No such file or directory)"),
-        (".", "cannot read the spec (Is a directory)"),
+        ("missing", "cannot read the file (No such file or directory)"),
+        (".", "cannot read the file (Is a directory)"),
     ]:
         with pytest.raises(UserError) as caught:
             SweepSpec.from_toml(tmp_path / name)
