@@ -20,6 +20,15 @@ class McageRecorder : public ExecutionPlugin {
     explicit McageRecorder(const char *) : ExecutionPlugin("mcage") {
         const char *path = getenv("RECORD_FILE");
         path_ = path ? path : "recording.csv";
+        // A program may end without a call of onShutdown, and without the end of this object.
+        recorder_ = this;
+        std::atexit([] {
+            if (recorder_) recorder_->finish();
+        });
+    }
+    ~McageRecorder() override {
+        finish();
+        if (recorder_ == this) recorder_ = nullptr;
     }
 
     void onAmdgpuDispatchPacketProcessed(const KernelDispatchInfo &info) override {
@@ -33,19 +42,19 @@ class McageRecorder : public ExecutionPlugin {
             lanes_ = wf.wf_size();
             table_.open(path_, lanes_, "rocjitsu");
         }
-        if (wf.wf_size() != lanes_) return;  // a file holds wavefronts of one width
-        uint64_t unit = wf.cu().id();
-        auto [known, first] = units_.try_emplace(unit, Unit{unsigned(units_.size()), 0});
+        if (finished_ || wf.wf_size() != lanes_) return;  // a file holds wavefronts of one width
+        Unit &unit = units_.try_emplace(wf.cu().id(), Unit{unsigned(units_.size()), 0}).first->second;
         Wave &wave = waves_[&wf];
-        wave = Wave{next_window_++, wf.num_vgprs(), {}, {}, {}, false};
+        wave = Wave{&unit, next_window_++, wf.num_vgprs(), {}, {}, {}, false};
         wave.contents.assign(size_t(wave.size) * lanes_, 0);
         // Slots of a compute unit are dealt out to its four SIMDs in turns.
-        table_.alloc(known->second.cycle, {wave.window, wave.size, wf.dispatch_id(), wf.wg_id(), known->second.number,
-                                           wf.wf_id() % 4, kernels_[wf.dispatch_id()]});
-        find_changes(wf, wave, known->second.cycle);  // work-item ids and the like
+        table_.alloc(unit.cycle, {wave.window, wave.size, wf.dispatch_id(), wf.wg_id(), unit.number, wf.wf_id() % 4,
+                                  kernels_[wf.dispatch_id()]});
+        find_changes(wf, wave, unit.cycle);  // work-item ids and the like
     }
 
     void onAmdgpuReadVgprLanes(const Wavefront *wf, uint32_t reg, uint64_t, uint8_t) override {
+        if (looking_) return;
         std::lock_guard<std::mutex> lock(mutex_);
         if (Wave *wave = wave_of(wf)) wave->reads[reg - wf->vgpr_alloc().base] = true;
     }
@@ -64,14 +73,14 @@ class McageRecorder : public ExecutionPlugin {
     void onAmdgpuBeforeExecuteInstruction(uint64_t, const Instruction &, Wavefront &wf) override {
         std::lock_guard<std::mutex> lock(mutex_);
         Wave *wave = wave_of(&wf);
-        if (wave && wave->loads) find_changes(wf, *wave, ++units_.at(wf.cu().id()).cycle);
+        if (wave && wave->loads) find_changes(wf, *wave, ++wave->unit->cycle);
     }
 
     void onAmdgpuAfterExecuteInstruction(uint64_t, const Instruction &, Wavefront &wf) override {
         std::lock_guard<std::mutex> lock(mutex_);
         Wave *wave = wave_of(&wf);
         if (!wave) return;
-        uint64_t cycle = ++units_.at(wf.cu().id()).cycle;
+        uint64_t cycle = ++wave->unit->cycle;
         for (auto [reg, _] : wave->reads) {
             if (reg < wave->size) table_.read(cycle, wave->window, reg);
         }
@@ -84,16 +93,12 @@ class McageRecorder : public ExecutionPlugin {
         std::lock_guard<std::mutex> lock(mutex_);
         Wave *wave = wave_of(&wf);
         if (!wave) return;
-        uint64_t cycle = ++units_.at(wf.cu().id()).cycle;
-        if (wave->loads) find_changes(wf, *wave, cycle);
-        table_.release(cycle, wave->window);
+        if (wave->loads) find_changes(wf, *wave, wave->unit->cycle + 1);
+        release(*wave);
         waves_.erase(&wf);
     }
 
-    void onShutdown() override {
-        std::lock_guard<std::mutex> lock(mutex_);
-        table_.close();
-    }
+    void onShutdown() override { finish(); }
 
    private:
     struct Unit {
@@ -101,6 +106,7 @@ class McageRecorder : public ExecutionPlugin {
         uint64_t cycle;
     };
     struct Wave {
+        Unit *unit = nullptr;
         uint64_t window = 0;
         unsigned size = 0;
         std::vector<uint32_t> contents;      // register by register, lane by lane
@@ -114,28 +120,50 @@ class McageRecorder : public ExecutionPlugin {
         return found == waves_.end() ? nullptr : &found->second;
     }
 
+    void release(const Wave &wave) { table_.release(++wave.unit->cycle, wave.window); }
+
+    void finish() {
+        std::lock_guard<std::mutex> lock(mutex_);
+        for (auto &[_, wave] : waves_) release(wave);
+        waves_.clear();
+        table_.close();
+        finished_ = true;
+    }
+
+    // rocjitsu tells plugins of each read of a register before it answers, of those of a plugin as well.
+    static uint32_t held(const Wavefront &wf, uint32_t reg, uint32_t lane) {
+        looking_ = true;
+        uint32_t value = wf.debug_read_vgpr(reg, lane);
+        looking_ = false;
+        return value;
+    }
+
     void write(const Wavefront &wf, Wave &wave, uint64_t cycle, uint32_t reg, uint64_t lanes) {
         if (reg >= wave.size || !lanes) return;
-        std::vector<uint32_t> held;
+        std::vector<uint32_t> values;
         for (uint64_t left = lanes; left; left &= left - 1) {
             uint32_t lane = uint32_t(std::countr_zero(left));
-            held.push_back(wave.contents[size_t(reg) * lanes_ + lane] = wf.debug_read_vgpr(reg, lane));
+            values.push_back(wave.contents[size_t(reg) * lanes_ + lane] = held(wf, reg, lane));
         }
-        table_.write(cycle, wave.window, reg, lanes, held);
+        table_.write(cycle, wave.window, reg, lanes, values);
     }
 
     void find_changes(const Wavefront &wf, Wave &wave, uint64_t cycle) {
         for (uint32_t reg = 0; reg < wave.size; reg++) {
             uint64_t changed = 0;
             for (uint32_t lane = 0; lane < lanes_; lane++) {
-                bool differs = wf.debug_read_vgpr(reg, lane) != wave.contents[size_t(reg) * lanes_ + lane];
+                bool differs = held(wf, reg, lane) != wave.contents[size_t(reg) * lanes_ + lane];
                 changed |= uint64_t(differs) << lane;
             }
             write(wf, wave, cycle, reg, changed);
         }
     }
 
+    static inline McageRecorder *recorder_ = nullptr;
+    static inline thread_local bool looking_ = false;  // whether this thread looks a register up
+
     std::string path_;
+    bool finished_ = false;
     mcage::Table table_;
     std::mutex mutex_;
     uint32_t lanes_ = 0;

@@ -27,12 +27,23 @@ def simulated(tmp_path_factory):
     return program
 
 
+def run(simulated, lanes, ends, file):
+    """What registers did, as the simulated emulator says; the recording is in the file."""
+    ran = subprocess.run(
+        [simulated, str(lanes), ends],
+        env={"RECORD_FILE": str(file)},
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
 @pytest.mark.parametrize("lanes", [32, 64])
 def test_what_registers_did_comes_back(simulated, lanes, tmp_path):
     file = tmp_path / "recording.csv"
-    said = subprocess.run(
-        [simulated, str(lanes)], env={"RECORD_FILE": str(file)}, capture_output=True, text=True
-    ).stdout
+    said = run(simulated, lanes, "shutdown", file)
     result = imported([file], tmp_path / "out")
     recording = result.recording
     assert recording.lanes == lanes
@@ -55,3 +66,10 @@ def test_what_registers_did_comes_back(simulated, lanes, tmp_path):
         (1, f"{'cu' if lanes == 64 else 'sm'}0.{'simd' if lanes == 64 else 'part'}{part}")
         for part in (0, 1)
     }
+
+
+def test_windows_that_are_open_when_the_program_ends_are_released(simulated, tmp_path):
+    ended, shut_down = tmp_path / "ended.csv", tmp_path / "shut_down.csv"
+    run(simulated, 64, "exit", ended)
+    run(simulated, 64, "shutdown", shut_down)
+    assert ended.read_text() == shut_down.read_text()

@@ -7,8 +7,9 @@ namespace {
 using rocjitsu::amdgpu::Wavefront;
 
 struct Simulation {
-    std::unique_ptr<rocjitsu::ExecutionPlugin> plugin{make_plugin()};
+    rocjitsu::ExecutionPlugin *plugin = make_plugin();  // rocjitsu does not always destroy it
     rocjitsu::Instruction instruction;
+    Wavefront slots[2];
 
     void set(Wavefront &wf, uint32_t reg, uint64_t lanes, uint32_t value) {
         printf("{\"wave\":%u,\"register\":%u,\"lanes\":%llu,\"values\":[", wf.wave, reg,
@@ -27,10 +28,10 @@ struct Simulation {
         action();
         plugin->onAmdgpuAfterExecuteInstruction(0, instruction, wf);
     }
-    void wave(uint32_t size, uint32_t number) {
+    void wave(uint32_t size, uint32_t number, bool halts) {
         uint64_t all = size == 64 ? ~0ull : (1ull << size) - 1;
-        Wavefront wf;
-        wf.size = size, wf.wave = wf.slot = number, wf.group = 7, wf.dispatch = 3;
+        Wavefront &wf = slots[number];
+        wf.plugin = plugin, wf.size = size, wf.wave = wf.slot = number, wf.group = 7, wf.dispatch = 3;
         wf.unit.number = 0x1234;
         wf.allocation = {128 * number, 8};
         wf.registers.assign(8 * size, 0);
@@ -48,18 +49,22 @@ struct Simulation {
             plugin->onAmdgpuWriteVgprLanes(&wf, wf.allocation.base + 5, all);
             set(wf, 5, all, 5);
         });
-        plugin->onAmdgpuWavefrontHalted(wf);
+        if (halts) plugin->onAmdgpuWavefrontHalted(wf);
     }
 };
 
 }  // namespace
 
-// simulated LANES: two wavefronts so wide.
+// simulated LANES ENDS: two wavefronts so wide. ENDS is "shutdown", or "exit" for a program that ends
+// while the second one runs, as rocjitsu tells no plugin of it.
 int main(int, char **arguments) {
-    Simulation simulation;
+    static Simulation simulation;
+    bool shutdown = arguments[2] == std::string("shutdown");
     rocjitsu::KernelDispatchInfo info;
     info.dispatch_id = 3, info.kernel_name = "scale<float, \"x\">";
     simulation.plugin->onAmdgpuDispatchPacketProcessed(info);
-    for (uint32_t number = 0; number < 2; number++) simulation.wave(uint32_t(atoi(arguments[1])), number);
-    simulation.plugin->onShutdown();
+    for (uint32_t number = 0; number < 2; number++) {
+        simulation.wave(uint32_t(atoi(arguments[1])), number, shutdown || !number);
+    }
+    if (shutdown) simulation.plugin->onShutdown();
 }

@@ -1,4 +1,5 @@
 // Stand-in for rocjitsu's interface: declarations of what the recorder uses, written for these tests.
+// It tells plugins what rocjitsu tells them (docs/importer-sources.md says which version was read).
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 
 namespace rocjitsu {
 
+class ExecutionPlugin;
 struct Instruction {};
 struct KernelDispatchInfo {
     uint32_t dispatch_id = 0;
@@ -35,8 +37,9 @@ class Wavefront {
     const RegAllocation &vgpr_alloc() const { return allocation; }
     InstructionComputeUnitView &cu() { return unit; }
     const InstructionComputeUnitView &cu() const { return unit; }
-    uint32_t debug_read_vgpr(uint32_t reg, uint32_t lane) const { return registers[reg * size + lane]; }
+    uint32_t debug_read_vgpr(uint32_t reg, uint32_t lane) const;
 
+    ExecutionPlugin *plugin = nullptr;
     uint32_t size = 64, slot = 0, group = 0, dispatch = 0, wave = 0;
     RegAllocation allocation;
     InstructionComputeUnitView unit;
@@ -60,5 +63,12 @@ class ExecutionPlugin {
     virtual void onAmdgpuReadVgprLanes(const amdgpu::Wavefront *, uint32_t, uint64_t, uint8_t = 15) {}
     virtual void onAmdgpuWriteVgprLanes(const amdgpu::Wavefront *, uint32_t, uint64_t, uint8_t = 15) {}
 };
+
+// Every read of the register file, also one for a debugger or a plugin, is told before it is answered.
+inline uint32_t amdgpu::Wavefront::debug_read_vgpr(uint32_t reg, uint32_t lane) const {
+    if (reg >= allocation.count || lane >= size) return 0;
+    plugin->onAmdgpuReadVgprLanes(this, allocation.base + reg, uint64_t{1} << lane);
+    return registers[reg * size + lane];
+}
 
 }  // namespace rocjitsu
