@@ -214,7 +214,7 @@ def connected(scheduler: str, say: Say | None = None) -> Iterator[Dask]:
     UserError
         Dask is not installed, or no scheduler answers.
     """
-    _require_dask()
+    _require("distributed")
     from distributed import Client
 
     where = {"address": scheduler}
@@ -235,6 +235,9 @@ def connected(scheduler: str, say: Say | None = None) -> Iterator[Dask]:
 def local_cluster(workers: int, say: Say | None = None) -> Iterator[Dask]:
     """Use Dask workers on this machine, started for as long as the block lasts.
 
+    Other users of the machine could send them code: they and their scheduler listen only to who
+    has the key that is made here.
+
     Parameters
     ----------
     workers : int
@@ -245,9 +248,9 @@ def local_cluster(workers: int, say: Say | None = None) -> Iterator[Dask]:
     Raises
     ------
     UserError
-        Dask is not installed, or its workers do not start.
+        Dask or cryptography is not installed, or workers do not start.
     """
-    _require_dask()
+    _require("distributed", "cryptography")
     import dask
     from distributed import Client, LocalCluster
 
@@ -257,6 +260,7 @@ def local_cluster(workers: int, say: Say | None = None) -> Iterator[Dask]:
                 n_workers=workers,
                 threads_per_worker=max(1, usable_cores() // workers),
                 processes=True,
+                security=True,
                 memory_limit=None,
                 dashboard_address="127.0.0.1:0",
                 silence_logs=logging.ERROR,
@@ -270,9 +274,11 @@ def local_cluster(workers: int, say: Say | None = None) -> Iterator[Dask]:
             yield Dask(client, say)
 
 
-def _require_dask() -> None:
-    if importlib.util.find_spec("distributed") is None:
-        raise UserError(f"Dask is not installed: {pip_install('distributed')}")
+def _require(*modules: str) -> None:
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            name = "Dask" if module == "distributed" else module
+            raise UserError(f"{name} is not installed: {pip_install('distributed')}")
 
 
 def dask_setup(worker: Any) -> None:
