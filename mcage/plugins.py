@@ -5,11 +5,13 @@ folder, which is searched while a plug-in is imported and at no other time. What
 its own error and never a defect of mcage.
 """
 
+import ast
 import importlib
 import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 from mcage.errors import UserError
@@ -61,6 +63,64 @@ def load_plugin(kind: str, name: str, wanted: type[Wanted]) -> Wanted:
             f"where a {_public_name(wanted)} is needed"
         )
     return value
+
+
+def plugin_source(name: str) -> bytes:
+    """Source of an imported module, and of the modules beside it that it imports.
+
+    Those are followed, too, packages and imports inside functions included. Seen are ``import``
+    statements, and what lies in the folder of the module (of its top package); of modules that are
+    installed among others, what lies in the same top package.
+
+    Parameters
+    ----------
+    name : str
+        Full name of the module.
+
+    Raises
+    ------
+    KeyError, AttributeError, OSError
+        There is no such module, or it has no file.
+    """
+    path = Path(str(sys.modules[name].__file__))
+    depth = name.count(".") + (path.stem == "__init__")
+    folder, top = path.parents[depth], name.partition(".")[0]
+    is_shared = folder.name in ("site-packages", "dist-packages", Path(os.__file__).parent.name)
+    met, waiting = {name: path.read_bytes()}, {name: path}
+    while waiting:
+        module, path = waiting.popitem()
+        package = module if path.stem == "__init__" else module.rpartition(".")[0]
+        for imported in _imported(met[module], package):
+            others_code = imported.partition(".")[0] == "mcage" or (
+                is_shared and imported.partition(".")[0] != top
+            )
+            beside = None if others_code or imported in met else _source_file(folder, imported)
+            if beside:
+                met[imported], waiting[imported] = beside.read_bytes(), beside
+    beside_it = (f"\n{other}\n".encode() + met[other] for other in sorted(met) if other != name)
+    return met[name] + b"".join(beside_it)
+
+
+def _imported(source: bytes, package: str) -> set[str]:
+    """Full names of what a source may import, of its package, and of all packages above."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError):  # whoever imports it says so
+        return set()
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: package.count(".") + 2 - node.level] if node.level else []
+            module = ".".join([*above, *filter(None, [node.module])])
+            names |= {module, *(f"{module}.{alias.name}" for alias in node.names)}
+    parts = [name.split(".") for name in {*names, package} - {""}]
+    return {".".join(part[:length]) for part in parts for length in range(1, len(part) + 1)}
+
+
+def _source_file(folder: Path, name: str) -> Path | None:
+    place = folder.joinpath(*name.split("."))
+    candidates = (place / "__init__.py", place.parent / f"{place.name}.py")
+    return next((path for path in candidates if path.is_file()), None)
 
 
 def plugin_label(kind: str, name: str) -> str:

@@ -7,7 +7,6 @@ is written when it is built (`hatch_build.py`).
 import hashlib
 import os
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from mcage import __version__
 from mcage.kernel_sources import FOLDER, kernels_of
+from mcage.plugins import plugin_source
 
 PACKAGE = Path(__file__).resolve().parent
 COMMIT_FILE = "commit.txt"
@@ -62,8 +62,8 @@ class Code:
     digest : str
         Digest of all of its sources that decide results.
     plug_ins : str
-        Modules of user-defined techniques, models and studies, each with the digest of its file;
-        empty if there are none.
+        Modules of user-defined techniques, models and studies, each with a digest of its file and
+        of what that imports from its folder; empty if there are none.
     """
 
     version: str
@@ -135,9 +135,9 @@ def _sources() -> Iterator[str]:
 
 
 def _module_digest(name: str) -> str:
-    """Digest of the file of a module that has been imported; words where there is none."""
+    """Digest of a module that has been imported, and of what it imports from its folder."""
     try:
-        source = Path(str(sys.modules[name].__file__)).read_bytes()
+        source = plugin_source(name)
     except (KeyError, AttributeError, OSError):
         return "(no file)"
     return hashlib.blake2b(source, digest_size=_DIGEST_BYTES).hexdigest()

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
@@ -121,6 +122,60 @@ def test_the_file_of_a_plug_in_enters_the_code(tmp_path, monkeypatch):
     assert before.digest == after.digest == running_code().digest
     assert not before.computes_as(after)
     assert not before.computes_as(running_code())
+
+
+HELPED = {
+    "wear_with_help.py": "import wear_helper\nfrom wear_parts import first\n",
+    "wear_helper.py": "def late():\n    from wear_deeper import K\n    return K\n",
+    "wear_deeper.py": "import wear_with_help\nimport numpy\nK = 1\n",
+    "wear_parts/__init__.py": "from . import second\n",
+    "wear_parts/first.py": "from .below.third import X\nimport wear_parts.not_there\n",
+    "wear_parts/second.py": "",
+    "wear_parts/below/third.py": "X = 1\n",
+}
+
+
+@pytest.mark.parametrize("name", HELPED)
+def test_what_a_plug_in_imports_from_its_folder_enters_the_code(name, tmp_path, monkeypatch):
+    folder = tmp_path / "plug-ins"
+    for helper, text in HELPED.items():
+        (folder / helper).parent.mkdir(parents=True, exist_ok=True)
+        (folder / helper).write_text(text)
+    (folder / "beside.py").write_text("")
+    monkeypatch.setitem(sys.modules, "wear_with_help", imported_from(folder / "wear_with_help.py"))
+    before = running_code(["wear_with_help"])
+    (folder / "beside.py").write_text("K = 2\n")
+    assert running_code(["wear_with_help"]) == before
+    (folder / name).write_text(HELPED[name] + "# changed\n")
+    assert not running_code(["wear_with_help"]).computes_as(before)
+
+
+@pytest.mark.parametrize(("folder", "helps"), [("site-packages", False), ("lib", True)])
+def test_of_an_installed_plug_in_its_own_package_enters_the_code(
+    folder, helps, tmp_path, monkeypatch
+):
+    package = tmp_path / folder / "installed_wear"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "law.py").write_text("import installed_helper\nfrom installed_wear import own\n")
+    monkeypatch.setitem(sys.modules, "installed_wear.law", imported_from(package / "law.py"))
+    code = [running_code(["installed_wear.law"])]
+    for path in (
+        package / "own.py",
+        package / "__init__.py",
+        package.parent / "installed_helper.py",
+    ):
+        path.write_text("K = 1\n")
+        code.append(running_code(["installed_wear.law"]))
+    changed = [not after.computes_as(before) for before, after in pairwise(code)]
+    assert changed == [True, True, helps]
+
+
+def imported_from(path):
+    """Stands for an imported module, of which only the file is looked at."""
+    module = ModuleType(path.stem)
+    module.__file__ = str(path)
+    return module
 
 
 def test_codes_are_the_same_by_what_decides_results():

@@ -1,13 +1,14 @@
 """Functions that a program consists of, wherever they stand, and the digest of their source."""
 
 import hashlib
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
+
+from mcage.plugins import plugin_source
 
 
 def globals_used(function: FunctionType) -> dict[str, Any]:
@@ -39,7 +40,7 @@ def reachable(functions: Iterable[FunctionType]) -> list[FunctionType]:
 
 
 def source_digest(functions: Iterable[FunctionType], settings: str) -> str:
-    """Digest of the files that functions stand in, and of the constants that they use.
+    """Digest of the files that functions stand in and import, and of the constants that they use.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ def source_digest(functions: Iterable[FunctionType], settings: str) -> str:
 
 def _source(module: str) -> bytes:
     try:
-        return Path(str(sys.modules[module].__file__)).read_bytes()
+        return plugin_source(module)
     except (KeyError, AttributeError, OSError):
         return b""
 
