@@ -2,7 +2,7 @@
 
 A damaged file can crash the HDF5 library. mcage therefore reads such files in a reader process. It
 is started for the first file, reads all others as well, and ends together with mcage. If it crashes
-or takes too long, the file is refused, and a new reader is started for the next file.
+or computes for too long, the file is refused, and a new reader is started for the next file.
 """
 
 import atexit
@@ -31,9 +31,8 @@ SECONDS = 4
 BYTES_PER_SECOND = 10 << 20
 """For each of these numbers of bytes, on disk or to be sent, the reader has a second more."""
 
-_SECONDS_TO_START = 60
-_WAITING = 2
-"""Largest ratio of elapsed time to processor time, since the machine may have other work."""
+SECONDS_TO_WAIT = 1800
+"""Time by the clock for the start, and for each answer: that it ends says nothing of the file."""
 
 
 @dataclass(frozen=True)
@@ -127,8 +126,8 @@ class _Process:
         theirs.close()
         atexit.register(self.end)
         try:
-            self._message(_SECONDS_TO_START)
-        except EOFError as error:
+            self._message()
+        except (EOFError, TimeoutError) as error:
             self.end()
             raise RuntimeError(
                 f"the process that reads HDF5 files does not start: {' '.join(command)}"
@@ -149,8 +148,14 @@ class _Process:
         filled = 0
         try:
             self._connection.send_bytes(json.dumps(request).encode())
-            while "bytes" in (message := self._message(_WAITING * seconds)):
+            while "bytes" in (message := self._message()):
                 filled += self._connection.recv_bytes_into(into, filled)
+        except TimeoutError as error:
+            self.end()
+            raise UserError(
+                f"{Path(path)}: cannot be read: the process that reads it has not had the time in "
+                f"{SECONDS_TO_WAIT:,} s; the machine or its disk is busy"
+            ) from error
         except (EOFError, OSError) as error:
             raise UserError(f"{Path(path)}: {self._cause_of_death(seconds)}") from error
         except (
@@ -162,17 +167,19 @@ class _Process:
             raise UserError(f"{Path(path)}: {message['refused']}")
         return message["answer"]
 
-    def _message(self, seconds: float) -> dict[str, Any]:
-        if not self._connection.poll(seconds):
-            self._process.kill()
-            raise EOFError
+    def _message(self) -> dict[str, Any]:
+        if not self._connection.poll(SECONDS_TO_WAIT):
+            raise TimeoutError
         return dict(json.loads(self._connection.recv_bytes()))
 
     def _cause_of_death(self, seconds: int) -> str:
         self.end()
         code = self._process.returncode
-        if code in (-signal.SIGXCPU, -signal.SIGKILL):
-            return f"the HDF5 library does not come to an end with it in {seconds} s; it is damaged"
+        if code == -signal.SIGKILL:
+            return "cannot be read: the process that reads it was killed"
+        if code == -signal.SIGXCPU:
+            time = f"{seconds} s of processor time"
+            return f"the HDF5 library does not come to an end with it in {time}; it is damaged"
         name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return f"the HDF5 library crashes on it ({name}); it is damaged"
 

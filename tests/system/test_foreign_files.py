@@ -369,8 +369,25 @@ def test_a_crash_of_hdf5_is_that_of_the_file(recorded):
 
 def test_a_search_without_end_is_ended(recorded):
     message = end_while_it_reads(recorded, signal.SIGXCPU)
-    assert "the HDF5 library does not come to an end with it in 4 s" in message
+    assert "the HDF5 library does not come to an end with it in 4 s of processor time" in message
     assert load_trace(recorded).writes
+
+
+def test_a_machine_without_time_is_no_fault_of_the_file(recorded, monkeypatch):
+    load_trace(recorded)
+    process = foreign_hdf5._Process.running()._process
+    process.send_signal(signal.SIGSTOP)
+    monkeypatch.setattr(foreign_hdf5, "SECONDS_TO_WAIT", 0.1)
+    with at_once(1), pytest.raises(UserError, match=r"cannot be read: .* is busy"):
+        load_trace(recorded)
+    monkeypatch.undo()
+    assert process.returncode == -signal.SIGKILL
+    assert load_trace(recorded).writes
+
+
+def test_a_reader_that_somebody_kills_is_no_fault_of_the_file(recorded):
+    message = end_while_it_reads(recorded, signal.SIGKILL)
+    assert message == f"{recorded}: cannot be read: the process that reads it was killed"
 
 
 def test_a_process_that_died_in_between_is_no_fault_of_the_file(recorded):
