@@ -1,5 +1,6 @@
 """``mcage reproduce``: the papers' figures beside mcage's own."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -54,7 +55,7 @@ def reproduce(
     if paper is not None and paper not in PAPERS | GPU_PAPERS:
         papers = ", ".join(sorted(PAPERS | GPU_PAPERS))
         raise UserError(f"paper {paper!r} is unknown; choose from {papers}")
-    if out is not None and not out.is_dir():
+    if out is not None and not os.path.isdir(out):
         raise UserError(f"--out {out}: no such folder")
     if out is not None:
         check_table(out)

@@ -1,5 +1,6 @@
 """``mcage verify``: whether a results file is whole, and what of it can be kept if it is not."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,7 +31,7 @@ def verify(
     from mcage.plain_text import visible
     from mcage.results.verified_file import VerifiedFile
 
-    if file.is_dir():
+    if os.path.isdir(file):  # unlike Path, it takes any name
         if salvage:
             raise UserError(f"{file}: the same command computes damaged shards again by itself")
         _verify_folder(file)

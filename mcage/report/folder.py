@@ -1,6 +1,7 @@
 """The folder of a report: its page, and each figure as PDF and PNG with its numbers as CSV."""
 
 import csv
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -72,9 +73,9 @@ def write_report(
 
 
 def _refuse_twice(paths: Sequence[Path]) -> None:
-    seen: dict[Path, Path] = {}
+    seen: dict[str, Path] = {}
     for path in paths:
-        if (real := path.resolve()) in seen:
+        if (real := os.path.realpath(path)) in seen:
             raise UserError(f"{shown_path(path)} and {shown_path(seen[real])} are the same file")
         seen[real] = path
 

@@ -36,8 +36,8 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     UserError
         The folder cannot be written, or holds what is not of a report.
     """
-    place = Path(os.path.realpath(folder)) if folder.is_symlink() else folder.absolute()
     try:
+        place = Path(os.path.realpath(folder)) if folder.is_symlink() else folder.absolute()
         _check(folder, place)
         _remove_abandoned(place)
         beside, lock = _new_folder(place)

@@ -58,7 +58,7 @@ def load_trace(path: str | os.PathLike[str]) -> Trace:
         names file, dataset and row.
     """
     place = os.fspath(path)
-    if not Path(path).is_file():
+    if not os.path.isfile(path):
         raise UserError(f"{place}: no such file, or not a regular one")
     return _load(place, ForeignFile(path, MOST_FILE_BYTES))
 

@@ -238,10 +238,17 @@ def test_mutated_option_lists_are_understood_or_refused(command):
         assert len(error.splitlines()) <= 2, arguments
 
 
-@pytest.mark.parametrize("line", ["sweep {}", "status {}", "merge r.h5 {}", "show {}"])
-def test_names_that_no_file_can_have(command, line):
-    """Longer than file systems allow, and with a character that ends names."""
-    for name in ("x" * 5000, "a\0b"):
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("sweep {}", "status {}", "merge r.h5 {}", "show {}", "verify {}", "trace validate {}"),
+        *("report {} --out report", "reproduce --out {}"),
+    ],
+)
+def test_names_that_no_file_can_have(command, line, tmp_path):
+    """Longer than file systems allow, with a character that ends names, a link to itself."""
+    (tmp_path / "self").symlink_to("self")
+    for name in ("x" * 5000, "x" * 300, "a\0b", "self"):
         code, out, err = command(*line.format(name).split(" "))
         assert (code, out) == (2, "")
         assert err.startswith("error: ")

@@ -88,3 +88,9 @@ def test_refusals(tmp_path, monkeypatch):
         with pytest.raises(UserError, match=words):
             write(tmp_path / name, first="1")
     assert files_in(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "x" * 5000])
+def test_names_that_no_folder_can_have(name, tmp_path):
+    with pytest.raises(UserError, match="cannot write"), whole_folder(tmp_path / name):
+        raise AssertionError
