@@ -212,9 +212,9 @@ def _caveats(counts: "FaultCounts", fitted: "FittedVmin") -> list[str]:
 
 
 def _constants_table(fitted: "FittedVmin") -> Any:
-    from rich.table import Table
+    from mcage.report.console import plain_table
 
-    table = Table("constant, mV", title_justify="left")
+    table = plain_table("constant, mV")
     for name in ("value", "95 % interval"):
         table.add_column(name, justify="right")
     for key, label in NAMES.items():
@@ -226,9 +226,9 @@ def _constants_table(fitted: "FittedVmin") -> Any:
 
 
 def _counts_table(counts: "FaultCounts", predictions: "tuple[Prediction, ...]") -> Any:
-    from rich.table import Table
+    from mcage.report.console import plain_table
 
-    table = Table("V", title_justify="left")
+    table = plain_table("V")
     headings = ["faulty", "expected", "95 %"]
     with_arrays = not math.isnan(predictions[0].faultless.value)
     if with_arrays:

@@ -298,9 +298,7 @@ def _print_map(title: str, sampled: _SampledMap) -> None:
 
 def _print_classes(rows: _Rows, maps: int, table_volts: float) -> None:
     """Print the classes of entries beside Table I, in percent."""
-    from rich.table import Table
-
-    from mcage.report.console import PlainConsole
+    from mcage.report.console import PlainConsole, plain_table
     from mcage.variation.scenarios import CLASSES
 
     labels = {
@@ -309,7 +307,7 @@ def _print_classes(rows: _Rows, maps: int, table_volts: float) -> None:
         "expected": "expected by the model",
         "table": f"published, at {table_volts:g} V",
     }
-    table = Table("entries with faulty bits, %", title_justify="left")
+    table = plain_table("entries with faulty bits, %")
     for name in (*CLASSES, "faulty"):
         table.add_column(name, justify="right")
     for key, label in labels.items():

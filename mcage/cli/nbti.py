@@ -40,11 +40,9 @@ def nbti(
     if json:
         print(json_module.dumps(rows, indent=2))
         return
-    from rich.table import Table
+    from mcage.report.console import console, plain_table
 
-    from mcage.report.console import console
-
-    table = Table(title=f"{years:g} years at duty {duty:g}, {vdd:g} V, {temperature:g} K")
+    table = plain_table(title=f"{years:g} years at duty {duty:g}, {vdd:g} V, {temperature:g} K")
     for column in ("model", "dVth, mV", "delay increase, %"):
         table.add_column(column, justify="left" if column == "model" else "right")
     for row in rows:

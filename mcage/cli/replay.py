@@ -95,17 +95,40 @@ def replay(
     _print_table(report)
 
 
+_PASS = "in a pass"
+_UNITS = {
+    **dict.fromkeys(("writes", "reads", "mov_writes", "wakeups", "mispredicted_writes"), _PASS),
+    **dict.fromkeys(("peak_spilled_rows", "mean_spilled_rows"), "rows"),
+    **dict.fromkeys(("longest_zero_duty", "longest_one_duty"), "of the time"),
+    "long_run_passes": "passes",
+    "compressible_write_share": "of the writes",
+    "window_size": "registers",
+    "concurrent_windows": "windows",
+    "cycles": _PASS,
+    "needed_faulty_entries": "entries",
+    "vdd_volts": "V",
+    "slowdown": "of the cycles",
+    "energy": "of the energy",
+}
+"""Unit of each quantity that has one, or what it is a share or a number of."""
+
+_LABELS = {"compressible_write_share": "writes of a compressible pattern, whatever their lanes"}
+
+
 def _print_table(report: dict[str, Any]) -> None:
-    from rich.table import Table
+    from mcage.report.console import console, plain_table
 
-    from mcage.report.console import console
-
-    table = Table(title=f"{report['trace']} under {report['technique']}")
-    table.add_column("quantity")
-    table.add_column("per instance" if report["instances"] > 1 else "value")
+    table = plain_table("quantity", title=f"{report['trace']} under {report['technique']}")
+    table.add_column("of each instance" if report["instances"] > 1 else "value")
+    table.add_column("unit")
     for key, value in report.items():
-        for name, part in value.items() if isinstance(value, dict) else [(None, value)]:
-            table.add_row(f"{key}: {name}" if name else key, _in_words(part))
+        if key in ("trace", "technique") or value == "":
+            continue
+        for name, part in value.items() if isinstance(value, dict) else [("", value)]:
+            unit = "pJ in a pass" if name.endswith("_pj") else _UNITS.get(key, "")
+            words = f"{key}: {name}" if name else _LABELS.get(key, key)
+            words = words.removesuffix("_pj").removesuffix("_volts").replace("_", " ")
+            table.add_row(words, _in_words(part), unit)
     console().print(table)
 
 
@@ -118,4 +141,6 @@ def _in_words(value: Any) -> str:
 def _number(value: Any) -> str:
     if value is None:
         return "none"
+    if isinstance(value, list):
+        return " and ".join(map(_number, value))
     return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -25,9 +25,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 @app.command("list", cls=GroupedCommand)
 def list_traces(as_json: AsJson = False) -> None:
     """List the bundled traces."""
-    from rich.table import Table
-
-    from mcage.report.console import console
+    from mcage.report.console import console, plain_table
     from mcage.traces.library import KERNELS, PROFILES, SHORT_NAMES, bundled_trace
 
     entries: list[dict[str, Any]] = []
@@ -49,12 +47,10 @@ def list_traces(as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps(entries))
         return
-    table = Table(
-        box=None,
-        padding=(0, 1, 0, 0),
+    table = plain_table(
+        padding=0,
         caption="N: registers per window; gen.: windows of the least used slot\n"
         f"With 32 lanes, drawn from profiles and not recorded: {PROFILES[0]} and so on",
-        caption_justify="left",
     )
     table.add_column("name")
     table.add_column("in papers")
@@ -105,9 +101,7 @@ def validate_traces(
 
 
 def _print_summary(numbers: "TraceSummary", source: dict[str, Any]) -> None:
-    from rich.table import Table
-
-    from mcage.report.console import console
+    from mcage.report.console import console, plain_table
 
     kernels = ", ".join(f"{k.name} ({k.window_size} registers)" for k in numbers.kernels)
     facts = {
@@ -121,26 +115,39 @@ def _print_summary(numbers: "TraceSummary", source: dict[str, Any]) -> None:
         "reads": f"{numbers.reads:,}",
         "digest": numbers.digest,
     }
-    facts |= {key: str(value) for key, value in source.items()}
-    table = Table(title=numbers.name, title_justify="left", show_header=False)
+    table = plain_table(title=numbers.name, show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for key, value in facts.items():
+    for key, value in [*facts.items(), *_lines(source)]:
         table.add_row(key.replace("_", " "), value)
 
-    shares = Table(title="shares of the writes", title_justify="left")
-    shares.add_column("by")
+    shares = plain_table("share of the writes")
     shares.add_column("%", justify="right")
     for pattern, share in numbers.pattern_shares.items():
         shares.add_row(f"pattern: {pattern}", f"{100 * share:.1f}")
     shares.add_section()
     for limit, share in numbers.compressible_shares.items():
-        shares.add_row(f"compressible, delta limit {limit}", f"{100 * share:.1f}")
+        shares.add_row(f"compressible pattern, delta limit {limit}", f"{100 * share:.1f}")
     for limit, share in numbers.mispredicted_shares.items():
         shares.add_row(f"mispredicted, delta limit {limit}", f"{100 * share:.1f}")
     shares.add_section()
     for size, share in numbers.wc_shares.items():
         shares.add_row(f"Warped-Compression: {size} bytes", f"{100 * share:.1f}")
     terminal = console()
-    terminal.print(table)
-    terminal.print(shares)
+    terminal.print(table, "", shares)
+
+
+def _lines(part: dict[str, Any], before: str = "", levels: int = 4) -> list[tuple[str, str]]:
+    """What a source says, whatever its shape: a line for each text or number."""
+    lines: list[tuple[str, str]] = []
+    for key, value in part.items():
+        if isinstance(value, list) and not any(isinstance(each, dict | list) for each in value):
+            value = ", ".join(map(str, value))
+        elif isinstance(value, list):
+            value = {str(number): each for number, each in enumerate(value, 1)}
+        if isinstance(value, dict) and levels:
+            lines += _lines(value, f"{before}{key}: ", levels - 1)
+        elif value != "":
+            shown = f"{value:.4g}" if isinstance(value, float) else str(value)
+            lines.append((f"{before}{key}", shown))
+    return lines

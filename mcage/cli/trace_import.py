@@ -126,17 +126,15 @@ class _Progress:
 
 
 def _print(imported: "Import", out: Path) -> None:
-    from rich.table import Table
-
-    from mcage.report.console import console
+    from mcage.report.console import console, plain_table
 
     facts = imported.facts()
-    about = Table(title=facts["format"], title_justify="left", show_header=False)
+    about = plain_table(title=facts["format"], show_header=False)
     about.add_column(style="bold", no_wrap=True)
     about.add_column(overflow="fold")
     for key, value in _lines(facts):
         about.add_row(key, value)
-    traces = Table(title=f"traces in {out}", title_justify="left")
+    traces = plain_table(title=f"traces in {out}")
     traces.add_column("file")
     for header in ("windows", "writes", "reads", "cycles"):
         traces.add_column(header, justify="right")
@@ -144,8 +142,7 @@ def _print(imported: "Import", out: Path) -> None:
         numbers = (f"{made[key]:,}" for key in ("windows", "writes", "reads", "cycles"))
         traces.add_row(made["file"], *numbers)
     terminal = console()
-    terminal.print(about)
-    terminal.print(traces)
+    terminal.print(about, "", traces)
 
 
 def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:

@@ -87,20 +87,18 @@ def synthesize_command(
 
 def _print(profile: "Profile") -> None:
     """Print the statistics of a profile, a table for each of their parts."""
-    from rich.table import Table
-
-    from mcage.report.console import console
+    from mcage.report.console import console, plain_table
 
     terminal = console()
     parts = dict(profile.statistics)
     whole = {key: parts.pop(key) for key in list(parts) if not isinstance(parts[key], dict)}
     for title, part in ({profile.name: whole} | parts).items():
-        table = Table(title=title.replace("_", " "), title_justify="left", show_header=False)
+        table = plain_table(title=title.replace("_", " "), show_header=False)
         table.add_column(style="bold")
         table.add_column(overflow="fold")
         for key, value in _lines(part):
             table.add_row(key.replace("_", " "), value)
-        terminal.print(table)
+        terminal.print(table, "")
 
 
 def _lines(part: dict[str, Any], before: str = "") -> list[tuple[str, str]]:

@@ -3,7 +3,9 @@
 import os
 from typing import Any
 
+from rich import box
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from mcage.plain_text import visible_lines
@@ -35,3 +37,10 @@ def console() -> PlainConsole:
     terminal = PlainConsole()
     known = terminal.is_terminal or os.environ.get("COLUMNS", "").isdigit()
     return terminal if known else PlainConsole(width=WIDTH_WITHOUT_TERMINAL)
+
+
+def plain_table(*headers: str, **options: Any) -> Table:
+    """Make an empty table, drawn as all tables of mcage are; see `rich.table.Table`."""
+    look: dict[str, Any] = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
+    look |= {"show_edge": False, "title_justify": "left", "caption_justify": "left"}
+    return Table(*headers, **look | options)

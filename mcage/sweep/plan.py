@@ -35,6 +35,9 @@ from mcage.traces.recorded import RecordedTrace
 from mcage.traces.transforms import HELD, held_while_idle
 from mcage.version import code_digest
 
+_OF_ITS_NAME = "synthesized from the profile of its name"
+"""So that one sentence says it of all bundled profiles."""
+
 Given = TypeVar("Given")
 Result = TypeVar("Result")
 
@@ -142,7 +145,11 @@ class SweepPlan:
     @property
     def caveats(self) -> tuple[str, ...]:
         """What must be said wherever the results are shown."""
-        caveats = [f"{trace.name}: {trace.caveat}" for trace in self.traces if trace.caveat]
+        names: dict[str, list[str]] = {}
+        for trace in self.traces:
+            of_its_name = trace.caveat.replace(f"synthesized from {trace.name}", _OF_ITS_NAME)
+            names.setdefault(of_its_name, []).append(trace.name)
+        caveats = [f"{', '.join(of)}: {caveat}" for caveat, of in names.items() if caveat]
         if self.geometry.shape != GCN.shape:
             slice_ = "slices of {} x {} with blocks of {}".format(*self.geometry.shape)
             caveats.insert(0, f"{slice_}: no constants of their energy are published")

@@ -15,6 +15,7 @@ from places import ROOT, shown_files
 from tables import each
 from typer.testing import CliRunner
 
+import mcage
 from mcage.cli.main import app
 from mcage.geometry import GCN
 from mcage.spec import SweepSpec
@@ -253,6 +254,17 @@ def test_own_technique_replays(output):
     assert gated["technique"] == "rar+pg"
     assert gated["longest_zero_duty"] < plain["longest_zero_duty"]
     assert gated["longest_one_duty"] < plain["longest_one_duty"]
+
+
+def test_a_replay_by_hand_begins_with_the_trace_that_is_played():
+    text = (ROOT / "docs" / "techniques.md").read_text()
+    code = re.search(r"<!-- by hand -->\n```python\n(.*?)```", text, re.DOTALL)
+    found = {}
+    exec(code[1], found)
+    as_recorded = mcage.replay(found["recorded"], "rc+rar", release="work-group")
+    for report, said in ((found["as_played"], "0.46"), (as_recorded, "0.81")):
+        assert f"{report['longest_zero_duty'][0]:.2f}" == said
+        assert f" {said}" in text
 
 
 @pytest.mark.usefixtures("own_technique")

@@ -44,7 +44,7 @@ def test_map_and_table_in_the_terminal() -> None:
     drawn = sum(line.count("█") for line in lines if len(line) == 74)
     assert drawn == np.unpackbits(blocks).sum()
     table = [line for line in lines if "published" in line]
-    assert [float(x) for x in table[0].split("│")[2:8]] == [43, 20, 12, 10, 15, 37]
+    assert [float(x) for x in table[0].split()[-6:]] == [43, 20, 12, 10, 15, 37]
     assert any("expected" in line for line in lines)
     assert max(map(len, lines)) <= 80
 
@@ -197,7 +197,8 @@ def test_a_fit_of_totals_says_what_it_cannot_tell(tmp_path: Path) -> None:
     (usage,) = [line for line in output.splitlines() if line.startswith("to use it: ")]
     assert "--sigma-systematic 0 " in usage
     assert "--arrays none" in usage
-    table = [line for line in output.splitlines() if line[:1] in "│┏┡└"]
+    table = [line for line in output.splitlines() if "  " in line]
+    assert len(table) > 5
     assert max(map(len, table)) <= 80
 
 

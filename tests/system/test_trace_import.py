@@ -1,6 +1,7 @@
 """``mcage trace import`` as a user runs it, and what results say of approximate traces."""
 
 import json
+import re
 
 import pytest
 from import_samples import files_of
@@ -56,6 +57,14 @@ def test_json_has_the_facts_of_every_window_and_trace(tmp_path):
     assert [window["wavefront"] for window in facts["windows"]] == [0, 40, 80]
     assert facts["traces"][0]["windows"] == 3
     assert set(facts["approximate"]) == {"time", "contents"}
+
+
+def test_what_a_trace_keeps_of_its_source_is_shown_in_words(imported):
+    text = run("trace", "show", imported)
+    assert re.search("^approximate: time +only the order is known", text, re.M)
+    assert re.search("^files +matrixtranspose-made.txt.zst *$", text, re.M)
+    assert re.search("^gaps: share +0.1935 *$", text, re.M)
+    assert not re.search("[][{}│┃]", text)
 
 
 def test_only_a_part_is_imported(tmp_path):

@@ -4,13 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby, takewhile
 
-from rich import box
 from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 
 from mcage.plain_text import visible_lines
+from mcage.report.console import plain_table
 from mcage.report.tables.table import Column, ResultTable
 
 GAP = 2
@@ -96,13 +95,7 @@ def _print_lines(columns: Sequence[Column], groups: Sequence[Column], console: C
     widths = _widths(columns, console.width - len(INDENT) * bool(groups))
 
     def drawn(lines: Iterable[int], *, headings: bool) -> Padding:
-        table = Table(
-            box=box.SIMPLE_HEAD,
-            padding=(0, GAP - 1, 0, 0),
-            pad_edge=False,
-            show_edge=False,
-            show_header=headings,
-        )
+        table = plain_table(show_header=headings)
         for column, width in zip(columns, widths, strict=True):
             table.add_column(visible_lines(column.heading), justify=column.justify, width=width)
         for line in lines:

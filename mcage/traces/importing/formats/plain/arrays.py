@@ -113,8 +113,8 @@ class _Arrays:
         for name, array in arrays.items():
             per_event = name not in ("values", "kernels")
             if array.ndim != 1 + (name == "values") or (per_event and len(array) != events):
-                wanted = f"({events},)" if per_event else "[rows, lanes]"
-                self.source.refuse(f"{name} has shape {array.shape}, must be {wanted}")
+                wanted = f"({events},), as kind has" if per_event else "[rows, lanes]"
+                self.source.refuse(f"{name} has shape {array.shape}, must have {wanted}")
             if name != "kernels":
                 self.check_range(name, array)
         bad = np.flatnonzero(arrays["kind"] > READ)
@@ -126,10 +126,16 @@ class _Arrays:
     def check_range(self, name: str, array: npt.NDArray[Any]) -> None:
         if array.dtype.kind not in "iu":
             self.source.refuse(f"{name} has type {array.dtype}, must be integers")
-        largest = _LARGEST.get(name, _OTHERS_LARGEST)
+        largest = _LARGEST.get(name, _OTHERS_LARGEST) - 1
         low = -1 if name == "value" else 0
-        if array.size and not (int(array.min()) >= low and int(array.max()) < largest):
-            self.source.refuse(f"{name} has numbers outside of {low} ... {largest - 1:,}")
+        if array.size and not (int(array.min()) >= low and int(array.max()) <= largest):
+            # Python compares integers of any type and size rightly.
+            bad = next(row for row, n in np.ndenumerate(array) if not low <= int(n) <= largest)
+            why = f"{name} is {array[bad]}, must be {low} ... {largest:,}"
+            if name != "values":
+                self.row = bad[0]
+                self.fail(why)
+            self.source.refuse(f"row {bad[0]}, lane {bad[1]}: {why}")
 
     def checked(self, archive: zipfile.ZipFile) -> dict[str, npt.NDArray[Any]]:
         """Arrays that are known by name; their size is known before they are read."""
