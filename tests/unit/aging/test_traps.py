@@ -1,10 +1,13 @@
 """The law of shifts of transistors that are stressed alike: `mcage.aging.traps`."""
 
+import re
+
 import numpy as np
 import pytest
 from places import ROOT
-from scipy.special import ndtri
+from scipy.special import ndtri, pdtr
 
+from mcage.aging import traps
 from mcage.aging.delay_path import DelayPath, NbtiSpread
 from mcage.aging.traps import LARGEST_SCORE, TrapLaw, scores_of
 from mcage.errors import UserError
@@ -30,6 +33,25 @@ def test_both_directions_hold_the_exact_law(eta_mv):
                     assert float(law.shift(reached, score)) == pytest.approx(shift, rel=1e-7)
                     compared += 1
     assert compared > 35
+
+
+def test_lucky_transistors():
+    """The bounds that the module states, down to one transistor in 1e15."""
+    stated = re.search(
+        r"within ([\d.]+) eta.*?within ([\d.]+) %\s+of the mean", traps.__doc__, re.S
+    )
+    of_eta, percent = map(float, stated.groups())
+    law, worst = TrapLaw(1.0), 0.0
+    for shift in np.geomspace(0.002, 60, 40):
+        means = shift + np.geomspace(0.1, 60, 30) * np.sqrt(1 + shift)
+        count = np.arange(400)
+        below = traps._poisson(count, np.array(shift)) @ pdtr(count[:, None], means)
+        scores = ndtri(below)
+        seen = scores > -LARGEST_SCORE
+        errors = np.abs(law.mean_at(shift, scores) - means)[seen]
+        assert (errors <= np.maximum(of_eta, percent / 100 * means[seen])).all()
+        worst = max(worst, errors.max())
+    assert worst > 2 * of_eta, "the luckiest are further off"
 
 
 def test_law_against_sums_of_single_traps():
