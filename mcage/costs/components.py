@@ -4,7 +4,7 @@ Every constant stands there with its value, unit, status and source. 1 mW over 1
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from importlib.resources import files
 from pathlib import Path
@@ -132,17 +132,47 @@ class Technology:
             return self.slice
         if not 0 < vdd_volts <= 2:
             raise UserError(f"vdd = {vdd_volts} V of the slice: above 0 and at most 2 V is needed")
-        for printed in self.low_vdd:
-            if math.isclose(printed.vdd_volts, vdd_volts, abs_tol=1e-9):
-                return Component(
-                    printed.read_pj, printed.write_pj, printed.leakage_mw, self.slice.area_mm2
-                )
+        if printed := self._printed_at(vdd_volts):
+            return Component(
+                printed.read_pj, printed.write_pj, printed.leakage_mw, self.slice.area_mm2
+            )
+        return self._scaled_to(vdd_volts)
+
+    def _printed_at(self, vdd_volts: float) -> LowVdd | None:
+        near = (low for low in self.low_vdd if math.isclose(low.vdd_volts, vdd_volts, abs_tol=1e-9))
+        return next(near, None)
+
+    def _scaled_to(self, vdd_volts: float) -> Component:
         ratio = vdd_volts / self.nominal_vdd_volts
         return Component(
             read_pj=self.slice.read_pj * ratio**2,
             write_pj=self.slice.write_pj * ratio**2,
             leakage_mw=self.slice.leakage_mw * ratio,
             area_mm2=self.slice.area_mm2,
+        )
+
+    def note_on_mixture(self, vdds_volts: Collection[float]) -> str:
+        """Say that energies of a comparison do not lie on one curve; empty if they do.
+
+        Parameters
+        ----------
+        vdds_volts : collection of float
+            Supply voltages of the slice that are compared.
+        """
+        low = sorted({volts for volts in vdds_volts if volts < self.nominal_vdd_volts})
+        differences = {
+            volts: printed.read_pj / self._scaled_to(volts).read_pj - 1
+            for volts in low
+            if (printed := self._printed_at(volts))
+        }
+        scaled = ", ".join(f"{volts:g}" for volts in low if volts not in differences)
+        if not (differences and scaled):
+            return ""
+        said = ", ".join(f"{volts:g} ({more:+.0%})" for volts, more in differences.items())
+        return (
+            f"energy at {', '.join(f'{volts:g}' for volts in differences)} V is that of printed "
+            f"constants, and at {scaled} V it is scaled from {self.nominal_vdd_volts:g} V; an "
+            f"access differs where both are known, at {said} V, so that savings jump there"
         )
 
 

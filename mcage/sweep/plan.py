@@ -153,6 +153,11 @@ class SweepPlan:
         if self.geometry.shape != GCN.shape:
             slice_ = "slices of {} x {} with blocks of {}".format(*self.geometry.shape)
             caveats.insert(0, f"{slice_}: no constants of their energy are published")
+        else:
+            points = (p for case in self.cases for p in case.conditions.environment.points)
+            vdds_volts = {point.vdd_volts for point in points}
+            technology = load_costs().technology(self.spec.costs.technology)
+            caveats += filter(None, [technology.note_on_mixture(vdds_volts)])
         if eta := self.spec.aging.nbti_spread_mv:
             life = self.spec.life
             caveats.append(

@@ -50,6 +50,18 @@ def test_slice_below_nominal_vdd():
     assert new.slice_at(0.42).read_pj == pytest.approx(247.38 * (0.42 / 0.8) ** 2)
 
 
+def test_energies_that_do_not_lie_on_one_curve_are_said():
+    new, old = (load_costs().technology(name) for name in ("28nm", "32nm"))
+    note = new.note_on_mixture({0.8, 0.44, 0.419, 1.0, 0.5, 0.371})
+    assert note.startswith(
+        "energy at 0.371, 0.419 V is that of printed constants, and at 0.44, 0.5 V"
+    )
+    assert "at 0.371 (+28%), 0.419 (+24%) V" in note
+    for alike in ({0.419, 0.497, 0.8}, {0.42, 0.44, 0.8}, {1.0, 0.8, 0.419}):
+        assert new.note_on_mixture(alike) == ""
+    assert old.note_on_mixture({0.419, 0.44}) == ""
+
+
 @pytest.mark.parametrize("vdd_volts", [0, -0.5, 2.5, float("nan")])
 def test_vdd_that_cannot_be_meant(vdd_volts):
     with pytest.raises(UserError, match="above 0 and at most 2 V"):
