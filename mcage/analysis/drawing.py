@@ -83,7 +83,7 @@ def draw_pareto(results: xr.Dataset, axes: Axes | None, width_mm: float) -> Figu
     if axes is None:
         return _figure(energy.draw(cases, _sheet(results, width_mm)), energy.NAME)
     _require_alike(cases, lambda case: case.setting.scenario, "scenarios")
-    if not any(case.numbers.worked for case in cases):
+    if not any(case.numbers.is_drawn for case in cases):
         raise UserError("no energy to draw: of no case is any known")
     looks = looks_of(case.technique for case in cases)
     fills = energy.fills_of(cases)

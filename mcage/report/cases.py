@@ -4,11 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+import numpy as np
 import xarray as xr
 
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
 from mcage.plain_text import visible
+from mcage.stats.estimates import Floats
 from mcage.stats.survival import CaseLives
 
 Numbers = TypeVar("Numbers")
@@ -31,6 +33,28 @@ def lives_of(case: xr.Dataset) -> CaseLives:
         cause=cause,
         horizon_years=float(case["epoch_end_years"][-1]),
     )
+
+
+def savings_of_all(case: xr.Dataset) -> Floats:
+    """Energy saving of each slice over a conventional one at the technology's nominal Vdd.
+
+    A slice that is dead on arrival fails its first test at the low Vdd. It is taken to be used as a
+    conventional slice at the nominal Vdd, which saves nothing.
+
+    Parameters
+    ----------
+    case : xarray.Dataset
+        A case of a results file with ``life_years`` and ``energy_saving_nominal``.
+
+    Returns
+    -------
+    ndarray of float [instance]
+        Fractions; NaN for all slices if the energy of those that worked is unknown.
+    """
+    saving = np.array(case["energy_saving_nominal"].values, dtype=np.float64)
+    worked = case["life_years"].values > 0
+    saving[~worked] = np.nan if np.isnan(saving[worked]).any() else 0.0
+    return saving
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,7 @@ def test_what_nobody_knows_is_said(result, tmp_path, command):
     code, out, _ = command("show", result)
     assert code == 0
     assert f"CAVEAT: {slices}; {approximate}" in out
+    assert "energy saving" not in out
     draw_survival_of_file(result, tmp_path / "f.svg")
     assert "approximate in lanes" in (tmp_path / "f.svg").read_text()
 

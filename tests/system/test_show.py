@@ -49,6 +49,7 @@ def summary(**fields):
         "slowdown": Estimate(0.0037, 0.0036, 0.0038),
         "energy_saving": Estimate(-0.1234, -0.13, -0.1168),
         "energy_saving_nominal": Estimate(0.2712, 0.2700, 0.2724),
+        "energy_saving_of_all": Estimate(0.2170, 0.2100, 0.2240),
         "nominal_vdd_volts": 0.8,
         "end_cause_share": {
             "delay": Estimate(0.9, 0.8, 1.0),
@@ -86,6 +87,7 @@ def test_a_row_by_hand():
         "0.370 ±0.010",
         "-12.34 ±0.66",
         "27.12 ±0.12",
+        "21.70 ±0.70",
         "delay 90 %, no home 7.5 %",
     ]
 
@@ -132,11 +134,34 @@ def test_scenarios_that_differ_get_a_column_and_one_the_title():
 def test_headings_say_against_which_slice_energy_is_saved():
     lines = printed(summary(nominal_vdd_volts=1.0)).splitlines()
     above = next(number for number, line in enumerate(lines) if "lives end by" in line)
-    assert lines[above - 2].split() == ["energy", "saving", "energy", "saving"]
+    assert lines[above - 2].split() == ["energy", "saving"] * 3
     assert lines[above - 1].count("vs. slice at") == 2
     assert "same Vdd [%]" in lines[above]
     assert "1 V [%]" in lines[above]
-    assert lines[-1].rstrip().endswith("and at the technology's nominal 1 V")
+    words = " ".join(lines)
+    assert "at the same voltages, and at the technology's nominal 1 V; of all slices:" in words
+    assert "vs. 1 V [%]" in lines[above]
+    whole = printed(summary(worked=1000, dead_on_arrival=Estimate(0.0, 0.0, 0.01)))
+    assert "of all slices" not in whole, "nobody is dead on arrival"
+
+
+def test_means_of_few_stand_in_brackets():
+    assert row(worked=500)[6:12] == row()[6:12]
+    assert row(worked=499)[6:12] == [f"({cell})" for cell in row()[6:12]]
+    assert row(worked=499)[12] == "21.70 ±0.70", "a mean over all slices"
+    assert "in brackets, where less than half" in " ".join(printed(summary(worked=4)).split())
+    assert "in brackets" not in printed(summary())
+
+
+def test_a_table_without_constants_of_energy_has_no_column_of_it():
+    unknown = dict.fromkeys(
+        ("energy_saving", "energy_saving_nominal", "energy_saving_of_all"),
+        Estimate(math.nan, math.nan, math.nan),
+    )
+    assert "energy" not in printed(summary(**unknown))
+    assert "dVth to slowdown: means over" in printed(summary(**unknown))
+    dead = summary(worked=0, **unknown)
+    assert "energy" in printed(summary(), dead)
 
 
 def test_the_widest_table_is_whole():

@@ -9,7 +9,16 @@ import xarray as xr
 from mcage.errors import UserError
 from mcage.plain_text import visible
 from mcage.report.cases import Named
-from mcage.report.figures import causes, duty, energy, fault_maps, shifts, survival, writes
+from mcage.report.figures import (
+    causes,
+    duty,
+    energy,
+    fault_maps,
+    shifts,
+    survival,
+    voltage,
+    writes,
+)
 from mcage.report.figures.figure import AbsentFigure, ReportFigure
 from mcage.report.figures.other_studies import any_study, both, gating, heterogeneity
 from mcage.report.figures.sheet import Sheet
@@ -45,6 +54,7 @@ KINDS = (
     Kind(shifts.VARIABLES, shifts.numbers_of, shifts.draw),
     Kind(writes.VARIABLES, writes.numbers_of, writes.draw),
     Kind(energy.VARIABLES, energy.numbers_of, energy.draw),
+    Kind(energy.VARIABLES, energy.numbers_of, voltage.draw),
 )
 """Figures of a sweep, of what its file holds."""
 

@@ -9,23 +9,33 @@ import xarray as xr
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.transforms import Bbox
 
 from mcage.costs import load_costs
-from mcage.report.cases import Named
+from mcage.report.cases import Named, lives_of, savings_of_all
 from mcage.report.figures.figure import AbsentFigure, Panel, ReportFigure, Series
 from mcage.report.figures.sheet import LABELS_MM, LINE_MM, PERCENT, Sheet, heads, lines_of, listed
 from mcage.report.figures.style import GREY, SMALL, Look, in_style, looks_of
+from mcage.report.figures.survival import NEVER_WORK
 from mcage.report.recorded_spec import costs_of
-from mcage.stats.estimates import Estimate, mean
+from mcage.stats.estimates import Bools, Estimate, mean, proportion
 
-VARIABLES = ("life_years", "energy_saving_nominal")
+VARIABLES = ("life_years", "end_cause", "energy_saving_nominal")
 NAME = "energy-life"
 TITLE = f"Energy saving and life, {PERCENT} intervals"
 Y_LABEL = "mean life up to the horizon (years)"
+DEAD_SAVE_NOTHING = (
+    "A slice that is dead on arrival fails its test at the low voltage; it is taken to run as such "
+    "a conventional slice, and saves nothing."
+)
 NARROWEST_MM = 80.0
+NEVER = f"Of all cases more than {100 * NEVER_WORK:g} % are dead on arrival."
 
-ENOUGH = 0.5
-"""Share of the slices that must work when they are new for a case to be drawn."""
+FRONT = "_front"
+"""Name of the labels of the Pareto front, which legends leave out."""
+
+SPOTS = (((-2, 4), "right"), ((2, -9), "left"), ((2, 4), "left"), ((-2, -9), "right"))
+"""Where a label may stand, in points from its point; the first is where no line falls."""
 
 Fill = Literal["full", "none", "left", "right", "top", "bottom"]
 FILLS: tuple[Fill, ...] = ("full", "none", "left", "right", "top", "bottom")
@@ -34,48 +44,60 @@ FILLS: tuple[Fill, ...] = ("full", "none", "left", "right", "top", "bottom")
 
 @dataclass(frozen=True)
 class Worth:
-    """Energy and life of a case.
+    """Energy and life of a case, over all of its slices.
 
     Parameters
     ----------
+    vdd_volts : float
+        Lowest supply voltage.
     saving : Estimate
-        Mean energy saving over a conventional slice at the technology's nominal Vdd, %, over the
-        slices that worked at all.
+        Mean energy saving over a conventional slice at the technology's nominal Vdd, %, where
+        slices that are dead on arrival run as such slices and save nothing.
     years : Estimate
-        Mean life up to the horizon over all slices.
-    worked : float
-        Share of the slices that worked at all.
+        Mean life up to the horizon.
+    works_when_new, works_at_horizon : Estimate
+        Shares of the slices, %.
     nominal_vdd_volts : float
         Nominal Vdd of the technology.
     """
 
+    vdd_volts: float
     saving: Estimate
     years: Estimate
-    worked: float
+    works_when_new: Estimate
+    works_at_horizon: Estimate
     nominal_vdd_volts: float
 
     @property
     def is_drawn(self) -> bool:
-        """Whether enough slices work for a mean over them to say what the case saves."""
-        return self.worked >= ENOUGH
+        """Whether its energy is known, and enough slices work for it to lie off the origin."""
+        works = self.works_when_new.value >= 100 * (1 - NEVER_WORK)
+        return works and not np.isnan(self.saving.value)
 
 
 def numbers_of(case: xr.Dataset) -> Worth:
-    """Numbers that the figure shows of a case of a results file.
+    """Numbers that the figures show of a case of a results file.
 
     Raises
     ------
     UserError
         The spec in the file is not that of a sweep.
     """
-    saving = 100 * case["energy_saving_nominal"].values
     technology = load_costs().technology(costs_of(case.attrs["spec"]).technology)
+    lives = lives_of(case)
     return Worth(
-        saving=mean(saving),
-        years=mean(case["life_years"].values),
-        worked=float(np.mean(~np.isnan(saving))),
+        vdd_volts=float(case["vdd_volts"]),
+        saving=mean(100 * savings_of_all(case)),
+        years=mean(lives.years),
+        works_when_new=_percent_of(lives.years > 0),
+        works_at_horizon=_percent_of(~lives.died),
         nominal_vdd_volts=technology.nominal_vdd_volts,
     )
+
+
+def _percent_of(slices: Bools) -> Estimate:
+    share = proportion(int(np.count_nonzero(slices)), slices.size)
+    return Estimate(*(100 * bound for bound in vars(share).values()))
 
 
 def draw(cases: Sequence[Named[Worth]], sheet: Sheet) -> Iterator[ReportFigure | AbsentFigure]:
@@ -85,7 +107,9 @@ def draw(cases: Sequence[Named[Worth]], sheet: Sheet) -> Iterator[ReportFigure |
         scenarios.setdefault(case.setting.scenario, []).append(case)
     items = [item for item in scenarios.items() if any(c.numbers.is_drawn for c in item[1])]
     if not items:
-        yield AbsentFigure(NAME, TITLE, "Of no case do half of the slices work when they are new.")
+        unknown = any(np.isnan(case.numbers.saving.value) for case in cases)
+        reason = "No constants of the slice's energy are known." if unknown else NEVER
+        yield AbsentFigure(NAME, TITLE, reason)
         return
     looks = looks_of(case.technique for case in cases)
     fills = fills_of(cases)
@@ -118,14 +142,16 @@ def _page(
     heads(grid, titles, notes)
     drawn = [case for _, cases in scenarios for case in cases]
     sheet.finish(figure, f"{TITLE}{part}: {sheet.population}", legend_of(drawn, looks, fills))
+    for axes in grid:
+        part_labels(axes)
     caption = sheet.captioned(
-        f"Mean life up to the horizon, over all slices, against the mean energy saved over a "
-        f"conventional slice that does the same work at {nominal:g} V, over the slices that worked "
-        f"at all; both with {PERCENT} intervals (Student). Points of a technique in an "
-        "environment are joined. The grey line is the Pareto front: no other case of the panel "
-        "both saves more and lives longer. Cases of which less than half of the slices work when "
-        "they are new are named instead of drawn. Slices that die early have done other work than "
-        "those that live long, and their savings are those of their lives."
+        f"Mean life up to the horizon against the mean energy saved over a conventional slice that "
+        f"does the same work at {nominal:g} V, both over all slices and with {PERCENT} intervals "
+        f"(Student). {DEAD_SAVE_NOTHING} Points of a technique in an environment are joined by "
+        "voltage. The grey line is the Pareto front: no other case of the panel both saves more "
+        f"and lives longer. Cases with more than {100 * NEVER_WORK:g} % dead on arrival are named "
+        "instead of drawn. Slices that die early have done other work than those that live long, "
+        "and their savings are those of their lives."
     )
     return ReportFigure(name, TITLE + part, caption, " ".join(alts), figure, tuple(panels))
 
@@ -183,7 +209,7 @@ def _draw_points(
     for case in cases:
         groups.setdefault((case.technique, case.setting.environment), []).append(case)
     for (technique, _), of_group in groups.items():
-        of_group.sort(key=lambda case: case.numbers.saving.value)
+        of_group.sort(key=lambda case: (case.numbers.vdd_volts, case.setting.voltages))
         x = [case.numbers.saving.value for case in of_group]
         y = [case.numbers.years.value for case in of_group]
         look = looks[technique]
@@ -231,15 +257,35 @@ def _draw_front(axes: Axes, front: Sequence[Named[Worth]]) -> None:
     x = [case.numbers.saving.value for case in front]
     y = [case.numbers.years.value for case in front]
     axes.step(x, y, where="pre", color=GREY, linewidth=2.2, alpha=0.35, zorder=0.5)
-    for case in front:
-        axes.annotate(
-            case.setting.voltages,
-            (case.numbers.saving.value, case.numbers.years.value),
-            (-2, 4),  # to the left, where the front has no line that falls
-            textcoords="offset points",
-            ha="right",
-            fontsize=SMALL,
-        )
+    for case in front[::-1]:  # whatever saves most is labelled first
+        worth = case.numbers
+        _label_front(axes, worth.saving.value, worth.years.value, f"{worth.vdd_volts:g} V")
+
+
+def _label_front(axes: Axes, x: float, y: float, text: str) -> None:
+    offset, side = SPOTS[0]
+    style: dict[str, Any] = {"textcoords": "offset points", "fontsize": SMALL}
+    axes.annotate(text, (x, y), offset, ha=side, label=FRONT, **style)
+
+
+def part_labels(axes: Axes) -> None:
+    """Move labels of points that lie on each other apart, and hide those that find no room.
+
+    Parameters
+    ----------
+    axes : Axes
+        Axes of a figure that has been laid out.
+    """
+    taken: list[Bbox] = []
+    for label in (text for text in axes.texts if text.get_label() == FRONT):
+        for offset, side in SPOTS:
+            label.set(position=offset, horizontalalignment=side)
+            box = label.get_window_extent()
+            if not any(box.overlaps(other) for other in taken):
+                taken.append(box)
+                break
+        else:
+            label.set_visible(False)
 
 
 def legend_of(
@@ -274,7 +320,7 @@ def _notes(cases: Sequence[Named[Worth]]) -> tuple[str, ...]:
         if not case.numbers.is_drawn:
             never.setdefault(case.setting.voltages, []).append(case.technique)
     return tuple(
-        f"not drawn at {voltages}, most slices dead on arrival: {listed(names)}"
+        f"not drawn at {voltages}, nearly all slices dead on arrival: {listed(names)}"
         for voltages, names in never.items()
     )
 

@@ -1,7 +1,8 @@
 """The table of a sweep: a line for each case, estimates with their intervals."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import xarray as xr
 from mcage.costs import load_costs
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
-from mcage.report.cases import CAUSES, Setting
+from mcage.report.cases import CAUSES, Setting, savings_of_all
 from mcage.report.recorded_spec import costs_of
 from mcage.report.selection import Condition, summarized
 from mcage.report.tables.table import (
@@ -77,6 +78,9 @@ class CaseSummary:
     energy_saving_nominal : Estimate
         Mean saving over a conventional slice that does the same work at ``nominal_vdd_volts``, as
         a fraction of the energy of that slice.
+    energy_saving_of_all : Estimate
+        The same over all slices: those that are dead on arrival run as conventional slices at
+        ``nominal_vdd_volts``, and save nothing.
     nominal_vdd_volts : float
         Nominal supply voltage of the technology, V.
     end_cause_share : dict of str to Estimate
@@ -102,8 +106,14 @@ class CaseSummary:
     slowdown: Estimate
     energy_saving: Estimate
     energy_saving_nominal: Estimate
+    energy_saving_of_all: Estimate
     nominal_vdd_volts: float
     end_cause_share: dict[str, Estimate]
+
+    @property
+    def few_worked(self) -> bool:
+        """Whether less than half of the slices worked, so that means over these are of the best."""
+        return 0 < self.worked < self.instances / 2
 
 
 def summarize(results: xr.Dataset) -> list[CaseSummary]:
@@ -152,6 +162,7 @@ def _summarize_case(case: xr.Dataset, nominal_vdd_volts: float) -> CaseSummary:
         slowdown=mean(case["slowdown"].values),
         energy_saving=mean(case["energy_saving"].values),
         energy_saving_nominal=mean(case["energy_saving_nominal"].values),
+        energy_saving_of_all=mean(savings_of_all(case)),
         nominal_vdd_volts=nominal_vdd_volts,
         end_cause_share={
             name: proportion(int(np.count_nonzero(cause == value)), count)
@@ -192,14 +203,34 @@ def table_of(summaries: Sequence[CaseSummary], files: Sequence[Path] = ()) -> Re
     (nominal_vdd,) = nominal_vdds
     instances = span([summary.instances for summary in summaries])
     horizon = span([summary.horizon_years for summary in summaries])
+    last = "energy saving" if _energy_is_known(summaries) else "slowdown"
+    few = "in brackets, where less than half of them did; " * any(s.few_worked for s in summaries)
+    energy = (
+        "; energy saving: against one at the same voltages, and at the technology's nominal "
+        f"{nominal_vdd}"
+    ) * _energy_is_known(summaries)
+    of_all = (
+        "; of all slices: those that are dead on arrival run as conventional ones at "
+        f"{nominal_vdd}, and save nothing"
+    ) * _counts_the_dead(summaries)
     return ResultTable(
         title=f"{instances} instances per case, horizon {horizon} years",
-        caption=f"{CONFIDENCE:.0%} intervals; dVth to energy saving: means over the slices that "
-        "worked at all, which are not dead on arrival; dVth: of the slice's worst cell; slowdown: "
-        "against a conventional slice; energy saving: against one at the same voltages, and at the "
-        f"technology's nominal {nominal_vdd}",
+        caption=f"{CONFIDENCE:.0%} intervals; dVth to {last}: means over the slices that worked at "
+        f"all, which are not dead on arrival; {few}dVth: of the slice's worst cell; slowdown: "
+        f"against a conventional slice{energy}{of_all}",
         columns=(*file_column(files), *_cases(summaries), *_quantities(summaries, nominal_vdd)),
     )
+
+
+def _energy_is_known(summaries: Sequence[CaseSummary]) -> bool:
+    """Whether there are constants of the energy of the slice, as far as any slice worked."""
+    worked = [summary for summary in summaries if summary.worked]
+    return not worked or any(not math.isnan(s.energy_saving.value) for s in worked)
+
+
+def _counts_the_dead(summaries: Sequence[CaseSummary]) -> bool:
+    """Whether the mean saving of all slices is another than that of those that worked."""
+    return _energy_is_known(summaries) and any(s.worked < s.instances for s in summaries)
 
 
 def _cases(summaries: Sequence[CaseSummary]) -> tuple[Column, ...]:
@@ -231,6 +262,22 @@ def _quantities(summaries: Sequence[CaseSummary], nominal_vdd: str) -> tuple[Col
     def of(name: str) -> list[Any]:
         return [getattr(summary, name) for summary in summaries]
 
+    def of_works(
+        key: str,
+        heading: str,
+        means: Sequence[Estimate],
+        write: Callable[[Estimate], str] = in_percent,
+        primary: bool = False,
+    ) -> Column:
+        """Column of means over the slices that worked: in brackets where these are few."""
+        column = estimates(key, heading, means, write, primary=primary)
+        cells = (
+            replace(cell, text=f"({cell.text})") if summary.few_worked else cell
+            for cell, summary in zip(column.cells, summaries, strict=True)
+        )
+        return replace(column, cells=tuple(cells))
+
+    known, with_dead = _energy_is_known(summaries), _counts_the_dead(summaries)
     return (
         ages("b10_life_years", "B10 life\n[years]", of("b10_life_years"), horizons),
         ages(
@@ -245,7 +292,7 @@ def _quantities(summaries: Sequence[CaseSummary], nominal_vdd: str) -> tuple[Col
             "dead_on_arrival", "dead on\narrival", of("dead_on_arrival"), share, primary=True
         ),
         *(
-            estimates(
+            of_works(
                 f"max_dvth_{name.lower()}_mv",
                 f"dVth {name}\n[mV]",
                 [s.max_dvth_mv[name] for s in summaries],
@@ -254,18 +301,23 @@ def _quantities(summaries: Sequence[CaseSummary], nominal_vdd: str) -> tuple[Col
             )
             for place, name in enumerate(TRANSISTORS)
         ),
-        estimates("spill_rate", "spill rate\n[%]", of("spill_rate"), in_percent),
-        estimates("slowdown", "slowdown\n[%]", of("slowdown"), in_percent),
-        estimates(
+        of_works("spill_rate", "spill rate\n[%]", of("spill_rate")),
+        of_works("slowdown", "slowdown\n[%]", of("slowdown")),
+        of_works(
             "energy_saving",
-            "energy saving\nvs. slice at\nsame Vdd [%]",
+            "energy saving\nvs. slice at\nsame Vdd [%]" if known else "",
             of("energy_saving"),
-            in_percent,
+        ),
+        of_works(
+            "energy_saving_nominal",
+            f"energy saving\nvs. slice at\n{nominal_vdd} [%]" if known else "",
+            of("energy_saving_nominal"),
+            primary=not with_dead,
         ),
         estimates(
-            "energy_saving_nominal",
-            f"energy saving\nvs. slice at\n{nominal_vdd} [%]",
-            of("energy_saving_nominal"),
+            "energy_saving_of_all",
+            f"energy saving\nof all slices\nvs. {nominal_vdd} [%]" if with_dead else "",
+            of("energy_saving_of_all"),
             in_percent,
             primary=True,
         ),

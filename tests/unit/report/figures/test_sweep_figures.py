@@ -12,6 +12,7 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.engines.interface import fault_free_maps
 from mcage.lifetime.end_cause import EndCause
+from mcage.report.figures import energy
 from mcage.report.figures.catalogue import figures_of, replayed_figures
 from mcage.report.figures.energy import pareto
 from mcage.report.figures.figure import AbsentFigure, ReportFigure, save
@@ -181,9 +182,84 @@ def test_energy_and_life(drawn, results):
     assert set(points) == {"a:T", "b:T"}
     assert points["a:T"].x == pytest.approx(20.0)
     assert points["a:T"].y == pytest.approx(results["life_years"].values[1].mean())
-    assert "not drawn at 1 V, most slices dead on arrival: baseline" in [
+    assert "not drawn at 1 V, nearly all slices dead on arrival: baseline" in [
         text.get_text().replace("\n", " ") for text in panel.axes.texts
     ]
+
+
+VOLTAGES = (0.44, 0.39, 0.42, 0.40, 0.45, 0.43)
+"""Low voltages of cases, in no order."""
+
+SAVES = (0.30, 0.42, 0.32, 0.40, 0.25, 0.31)
+"""What slices that work save at each of them: more at 0.39 V, where few work, than at 0.44 V."""
+
+
+def at_voltages(first, last):
+    """Lives of which the more are dead on arrival the lower the voltage is."""
+    arrays = fake_campaign.compute(first, last)
+    for name, array in arrays.items():
+        if array.shape[:1] == (len(CASES),):
+            arrays[name] = np.repeat(array[:1], len(VOLTAGES), axis=0)
+    ids = np.arange(first, last)
+    for place, (volts, saving) in enumerate(zip(VOLTAGES, SAVES, strict=True)):
+        dead = ids < round(1000 * (0.44 - volts))  # 50 of 100 at 0.39 V
+        arrays["life_years"][place] = np.where(dead, 0.0, fake_campaign.HORIZON_YEARS)
+        arrays["end_cause"][place] = np.where(dead, EndCause.NO_HOME, EndCause.CENSORED)
+        arrays["energy_saving_nominal"][place] = np.where(dead, np.nan, saving)
+    return arrays
+
+
+@pytest.fixture(scope="module")
+def of_voltages(tmp_path_factory):
+    out = tmp_path_factory.mktemp("voltages") / "r.h5"
+    cases = (
+        CaseName(f"rrcd dvfs common 0.8/{volts:g} V", "rrcd", "dvfs", "common", volts, 0.8)
+        for volts in VOLTAGES
+    )
+    header = fake_campaign.campaign(cases=tuple(cases))
+    run_campaign(Study(header, at_voltages), out, 50)
+    with open_results(out) as opened:
+        figures = figures_of(header, opened, WIDTHS_MM[0])
+        yield {figure.name: figure for figure in figures}
+
+
+def test_slices_dead_on_arrival_save_nothing(of_voltages):
+    """Else a voltage at which hardly a slice works would look best."""
+    (panel,) = of_voltages["energy-life"].panels
+    saved = [float(series.x[0]) for series in panel.series]
+    works = [min(1, 1 - 10 * (0.44 - volts)) for volts in VOLTAGES]
+    assert np.allclose(saved, 100 * np.array(SAVES) * works)
+    (front,) = [line for line in panel.axes.lines if line.get_drawstyle() == "steps-pre"]
+    assert front.get_xdata().tolist() == [30.0]
+
+
+def test_points_are_joined_by_voltage_and_labels_lie_apart(of_voltages):
+    (axes,) = (panel.axes for panel in of_voltages["energy-life"].panels)
+    joined = max(axes.lines, key=lambda line: line.get_xdata().size).get_xdata()
+    assert np.allclose(joined, [21, 24, 25.6, 27.9, 30, 25])
+    for place in range(4):  # as many as there is room for, and two more
+        energy._label_front(axes, 20.0, 5.0, f"0.4{place} V")
+    for place in range(2):
+        energy._label_front(axes, 20.0, 5.0, f"0.5{place} V")
+    energy.part_labels(axes)
+    of_front = [text for text in axes.texts if text.get_label() == energy.FRONT]
+    boxes = [text.get_window_extent() for text in of_front if text.get_visible()]
+    assert len(boxes) == len(of_front) - 2
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+def test_lives_and_savings_against_the_voltage(of_voltages, drawn):
+    figure = of_voltages["vdd"]
+    lives, savings = figure.panels
+    (works, new), (saved,) = lives.series, savings.series
+    for series in (works, new, saved):
+        assert series.x.tolist() == sorted(VOLTAGES)
+    assert works.y == pytest.approx([50, 60, 80, 90, 100, 100])
+    assert new.y == pytest.approx(works.y)  # whoever works when new reaches the horizon here
+    assert saved.y == pytest.approx([21, 24, 25.6, 27.9, 30, 25])
+    assert (works.lower < works.y).all()
+    assert "dvfs, common: most energy is saved by rrcd at 0.44 V (30 %)." in figure.alt
+    assert "vdd" not in drawn, "one voltage is no axis"
 
 
 def test_the_front_holds_what_nothing_else_exceeds():
