@@ -13,7 +13,7 @@ from mcage.report.console import plain_table
 from mcage.report.tables.table import Column, ResultTable
 
 GAP = 2
-"""Spaces between columns."""
+"""Spaces between columns, as `plain_table` leaves them."""
 
 INDENT = "  "
 """Spaces before the lines of a group."""

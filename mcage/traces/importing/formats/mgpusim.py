@@ -117,7 +117,7 @@ class _Unit:
         if nothing:
             self.source.refuse(
                 "holds no instruction; the released simulator logs only the work-group (75, 1), "
-                "which most runs do not have (amd/emu/computeunit.go)"
+                "which most runs do not have (amd/emu/isadebugger.go)"
             )
         for wave in self.running.values():
             self.recording.close_window(wave.window, max(self.time, wave.window.last))

@@ -73,7 +73,7 @@ def test_registers_of_instructions(text, written, read):
 @pytest.mark.parametrize("content", [b"[\n\n]\n", b"[\n"])
 def test_a_file_without_records_is_refused(content, tmp_path):
     (tmp_path / NAME).write_bytes(content)
-    with pytest.raises(UserError, match=r"logs only the work-group \(75, 1\)"):
+    with pytest.raises(UserError, match=r"only the work-group \(75, 1\), .*isadebugger\.go"):
         imported([tmp_path / NAME], tmp_path / "out")
 
 
