@@ -21,8 +21,13 @@ from mcage.gpu.gating.workload import KernelShares
 SECONDS_PER_DAY = SECONDS_PER_YEAR / DAYS_PER_YEAR
 
 LONGEST_STEP_DAYS = 30.0
-"""Longest step where nothing changes from reading to reading. The time at which an SM becomes too
-slow is interpolated within a step."""
+"""Longest step where nothing changes from reading to reading."""
+
+_MOST_TRIES = 60
+"""Moments at which a shift is computed to find when it reaches a limit; three are usual."""
+
+_PART_ERROR = 1e-9
+"""Error of that moment, about: a part of the step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,21 +323,74 @@ class _Run:
         """Age the SMs for a step."""
         assert self._rates is not None
         assert self._demand is not None
-        model, days, before = self._all.model, end_days - start_days, self._dvth
-        self._state = model.advance(self._state, self._rates, self._on, days * SECONDS_PER_DAY)
-        self._dvth = model.dvth_of(self._state)
-        too_slow = self._dvth > self._dvth_limit
-        if too_slow.any():
-            crossed = too_slow & np.isinf(self._too_slow_since) & ~self._retired
-            # Under stress, a shift's power of the model's root grows steadily.
-            low, high, limit = (
-                volts[crossed] ** model.root for volts in (before, self._dvth, self._dvth_limit)
-            )
-            part = (limit - low) / (high - low)
-            self._too_slow_since[crossed] = start_days + np.clip(part, 0.0, 1.0) * days
+        model, days, before = self._all.model, end_days - start_days, self._state
+        self._state = model.advance(before, self._rates, self._on, days * SECONDS_PER_DAY)
+        dvth_before, self._dvth = self._dvth, model.dvth_of(self._state)
+        crossed = (self._dvth > self._dvth_limit) & np.isinf(self._too_slow_since) & ~self._retired
+        sms = crossed.nonzero()
+        if len(sms[0]):
+            part = self._crossing(before, dvth_before[sms], sms, days)
+            self._too_slow_since[sms] = start_days + part * days
         self._watt_days += self._watts * days
         self._slow_days += self._demand.slowdown * days
         self._remember(days)
+
+    def _crossing(
+        self,
+        state: NDArray[np.float64],
+        dvth: NDArray[np.float64],
+        sms: tuple[NDArray[np.int64], ...],
+        days: float,
+    ) -> NDArray[np.float64]:
+        """Find the part of a step after which SMs become too slow: float64[k].
+
+        Rates and shares of the time are the same all through a step, so that the model gives the
+        shift at any moment of it. A power of it, the root of the model, grows nearly evenly while
+        an SM works, and may fall before where it rests more than it used to: regula falsi, in the
+        Illinois form, ends within few tries. Each SM is solved for by itself.
+
+        Parameters
+        ----------
+        state : float64[state_size, n, I]
+            States at the beginning of the step.
+        dvth : float64[k]
+            Shifts of these SMs at the beginning of the step.
+        sms : tuple of int64[k]
+            The SMs that become too slow, and their GPUs.
+        days : float
+            Length of the step.
+        """
+        assert self._rates is not None
+        model, seconds = self._all.model, days * SECONDS_PER_DAY
+        arrays = (self._rates.stress, self._rates.diffusion, self._on, self._dvth_limit)
+        facts = np.stack([np.broadcast_to(array, self._shape)[sms] for array in arrays])
+        first, last = (
+            volts**model.root - facts[3] ** model.root for volts in (dvth, self._dvth[sms])
+        )
+        part = np.where(first < 0, 1.0, 0.0)
+        bracket = np.stack([np.zeros_like(part), part, -first, last])
+        allowed = _PART_ERROR * (last - first)
+        sought, state = np.arange(len(part)), state[:, sms[0], sms[1]]
+        was_late = np.full(part.shape, -1)
+        left = (first < 0) & (last > 0)
+        for _ in range(_MOST_TRIES):
+            facts, bracket, state = facts[:, left], bracket[:, left], state[:, left]
+            sought, allowed, was_late = sought[left], allowed[left], was_late[left]
+            if not sought.size:
+                break
+            (stress, diffusion, on, limit), (low, high, below, above) = facts, bracket
+            tried = low + (high - low) * (below / (below + above))
+            moment = model.advance(state, Rates(stress, diffusion), on, tried * seconds)
+            excess = model.dvth_of(moment) ** model.root - limit**model.root
+            late = excess > 0
+            part[sought] = tried
+            # The end of a bracket that has stayed twice counts half, so that both ends close in.
+            stays = np.where(late == was_late, 0.5, 1.0)
+            bracket = np.where(
+                late, [low, tried, below * stays, excess], [tried, high, -excess, above * stays]
+            )
+            was_late, left = late, np.abs(excess) > allowed
+        return part
 
     def _remember(self, days: float) -> None:
         """Add a step to the times of SMs that are not retired."""

@@ -72,6 +72,43 @@ def test_a_life_ends_when_the_margin_reaches_the_guardband():
     assert life.margin_needed[0, at_three] == pytest.approx(0.139, rel=1e-5)
 
 
+class InTurns(Policy):
+    """The SMs of each half work for a year, and rest for a year."""
+
+    def workers(self, readings, count):
+        first_half = (np.arange(len(readings.dvth_volts)) < 8)[:, None]
+        return first_half == ((readings.turn // 8) % 2 == 0)
+
+
+@pytest.mark.parametrize(
+    ("model", "guardband"),
+    [("facelift", 0.04), ("facelift", 0.06), ("facelift", 0.08), ("finfet", 0.1), ("finfet", 0.18)],
+)
+def test_an_sm_becomes_too_slow_within_a_long_interval(tmp_path, model, guardband):
+    """Against the shift of SMs in turns every half hour, by the model's formula."""
+    (tmp_path / "kernels.toml").write_text("[kernels.half]\nsms = 8\n")
+    study = gating(
+        workload={"kernels": str(tmp_path / "kernels.toml")},
+        life={"delay_guardband": guardband},
+        sensors={"interval_days": 365.0},
+        aging={"model": model},
+        temperature=FIXED,
+        variation=EQUAL,
+    )
+    life = study.lives.run(InTurns(), study.population(np.arange(1)))
+    years = np.arange(0, 10, 1 / 20_000)
+    nbti = study.nbti
+    rates = nbti.rates(Environment("x", (OperatingPoint(1.0, 1.0, 353.15),)), Transistors())
+    limit = (1 - (1 + guardband) ** (-1 / nbti.alpha)) * (1 - nbti.vt0_volts)
+    first_half = np.floor(years) // 2 + np.where(np.floor(years) % 2 == 0, years % 1, 1.0)
+    for worked, sms in ((first_half, slice(8)), (years - first_half, slice(8, 16))):
+        seconds = worked * SECONDS_PER_YEAR, (years - worked) * SECONDS_PER_YEAR
+        too_slow = nbti.dvth_after(rates, *seconds) > limit
+        (ages,) = {*life.of_sms.too_slow_years[sms, 0].tolist()}
+        assert ages == pytest.approx(years[too_slow.argmax()], abs=1e-4)
+    assert ages > 1  # of the second half, which rests first
+
+
 @pytest.mark.parametrize("name", EVERY_POLICY)
 def test_nothing_depends_on_the_batch(name):
     study = gating(
