@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from mcage.errors import UserError
 from mcage.plugins import is_plugin
 from mcage.spec import SweepSpec
-from mcage.spec.sections import Costs, Faults
+from mcage.spec.sections import Aging, Costs, Faults
 from mcage.sweep.header import SweepHeader
 
 if TYPE_CHECKING:
@@ -37,6 +37,17 @@ def costs_of(spec_toml: str) -> Costs:
         The text is not the spec of a sweep.
     """
     return _part(spec_toml, "costs", Costs)
+
+
+def aging_of(spec_toml: str) -> Aging:
+    """How the transistors of a sweep age.
+
+    Raises
+    ------
+    UserError
+        The text is not the spec of a sweep.
+    """
+    return _part(spec_toml, "aging", Aging)
 
 
 def plan_of(header: SweepHeader) -> "SweepPlan":

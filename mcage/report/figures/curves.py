@@ -19,7 +19,7 @@ from mcage.report.figures.sheet import (
     lines_of,
 )
 from mcage.report.figures.style import GREY, SMALL, Look, in_style, looks_of
-from mcage.stats.estimates import Floats
+from mcage.stats.estimates import Bools, Floats
 
 Kind = Literal["step", "line", "distribution"]
 """How curves are drawn; a distribution is steps from 0 to 100 %."""
@@ -57,6 +57,8 @@ class Curve:
         Bounds of its band; NaN where there is none.
     case : str
         Label of the case; empty where it is of no single case.
+    marks : ndarray of bool [point], optional
+        Which points of a line have a marker; by default all.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Curve:
     lower: Floats | None = None
     upper: Floats | None = None
     case: str = ""
+    marks: Bools | None = None
 
     def coincides_with(self, other: "Curve") -> bool:
         """Whether both curves are the same over the whole range."""
@@ -246,7 +249,11 @@ def draw_curves(
             gaps = DASH_LENGTH * (len(alike) - 1)
             style["linestyle"] = (DASH_LENGTH * turn, (DASH_LENGTH, gaps))
         _draw_line(axes, series, style, 0.2 if len(curves) <= FEW else 0.1)
-        _draw_marks(axes, series, look, kind, (place + 0.5) / len(curves))
+        if kind == "line":
+            places = slice(None) if curve.marks is None else curve.marks
+            _mark(axes, series, look, series.x[places], series.y[places])
+        else:
+            _mark(axes, series, look, *_marks(axes, series, kind, (place + 0.5) / len(curves)))
         drawn.append(series)
     return tuple(drawn)
 
@@ -284,27 +291,30 @@ def _draw_line(axes: Axes, series: Series, style: Mapping[str, Any], alpha: floa
         band.set_gid(f"{series.gid}-band")
 
 
-def _draw_marks(axes: Axes, series: Series, look: Look, kind: Kind, phase: float) -> None:
-    """Mark the points of a line; mark steps at places of their own, beside those of others.
+def _marks(axes: Axes, series: Series, kind: Kind, phase: float) -> tuple[Floats, Floats]:
+    """Where to mark steps: at places of their own, beside those of others.
 
     Distributions, which rise from 0 to 100 % somewhere, are marked at heights.
     """
-    if kind == "line":
-        places, heights = series.x, series.y
-    elif kind == "distribution":
+    if kind == "distribution":
         heights = 100 * (np.arange(MARKS) + phase) / MARKS
-        places = series.x[np.searchsorted(series.y, heights)]
-    else:
-        low, high = axes.get_xlim() if axes.get_autoscalex_on() is False else series.x[[0, -1]]
-        turns = (np.arange(MARKS) + phase) / MARKS
-        is_log = axes.get_xscale() == "log"
-        places = low * (high / low) ** turns if is_log else low + (high - low) * turns
-        step = np.searchsorted(series.x, places, side="right") - 1
-        seen = (step >= 0) & (places <= series.x[-1])
-        places, heights = places[seen], series.y[step[seen]]
-        # On the axis, markers would hide its numbers.
-        places, heights = places[heights > 0], heights[heights > 0]
-    (marks,) = axes.plot(places, heights, look.marker, color=look.colour, clip_on=False)
+        return series.x[np.searchsorted(series.y, heights)], heights
+    low, high = axes.get_xlim() if axes.get_autoscalex_on() is False else series.x[[0, -1]]
+    turns = (np.arange(MARKS) + phase) / MARKS
+    is_log = axes.get_xscale() == "log"
+    places = low * (high / low) ** turns if is_log else low + (high - low) * turns
+    step = np.searchsorted(series.x, places, side="right") - 1
+    seen = (step >= 0) & (places <= series.x[-1])
+    places, heights = places[seen], series.y[step[seen]]
+    # On the axis, markers would hide its numbers.
+    return places[heights > 0], heights[heights > 0]
+
+
+def _mark(axes: Axes, series: Series, look: Look, places: Floats, heights: Floats) -> None:
+    """Draw the markers of a curve."""
+    (marks,) = axes.plot(
+        places, heights, color=look.colour, marker=look.marker, linestyle="none", clip_on=False
+    )
     marks.set_gid(f"{series.gid}-marks")
     marks.set_in_layout(False)
 

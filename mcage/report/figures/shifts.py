@@ -6,9 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 from matplotlib.axes import Axes
 
+from mcage.aging.nbti import nbti_model
+from mcage.plain_text import visible
+from mcage.plugins import is_plugin
 from mcage.report.cases import Named, Setting, by_setting
 from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel, draw_curves
 from mcage.report.figures.figure import AbsentFigure, Panel, ReportFigure, Series
@@ -22,12 +26,17 @@ from mcage.report.figures.sheet import (
     say_in_rows,
 )
 from mcage.report.figures.style import GREY, SMALL, Look, in_style, looks_of
-from mcage.stats.estimates import Floats
+from mcage.report.recorded_spec import aging_of
+from mcage.stats.estimates import Bools, Floats
 from mcage.sweep.variables import DVTH_BIN_EDGES_MV, TRANSISTORS
 
-VARIABLES = ("max_dvth_mv", "epoch_max_dvth_mv", "dvth_histogram")
+VARIABLES = ("life_years", "max_dvth_mv", "epoch_max_dvth_mv", "dvth_histogram")
 
 QUANTILES = (0.05, 0.5, 0.95)
+
+AGES = 120
+"""Equal steps of age at which quantiles are computed, besides the ends of epochs."""
+
 ROW_MM = 8.5
 
 AGE_TITLE = "Threshold shift of the worst cell against age, medians, and 5 to 95 % of the slices"
@@ -49,21 +58,29 @@ class Shifts:
         Slices by the shift of their worst cell, % of those that worked; NaN if none worked.
     median_mv : float
         Median of the shift of a slice's worst cell; NaN if none worked.
-    years : ndarray of float [epoch]
-        Ends of the epochs.
-    by_age : ndarray of float [quantile, epoch]
-        Quantiles of the shift of the worst cell at the end of each epoch, mV, among the slices
-        that lived in it.
+    ends : ndarray of float [epoch]
+        Ends of the epochs, years.
     living : ndarray of int [epoch]
-        How many these are.
+        How many slices live until the end of each.
+    ages : ndarray of float [age]
+        Ages from 0 to the horizon, or to the last death, years.
+    by_age : ndarray of float [quantile, age]
+        Quantiles of the shift of the worst cell, mV, among the slices that live until that age.
+    known : ndarray of bool [age]
+        Where the file has the shifts: at 0, at the ends of epochs and at the last death.
+    law : str
+        How shifts grow between these, in a sentence.
     """
 
     of_cells: Floats
     of_slices: Floats
     median_mv: float
-    years: Floats
+    ends: Floats
+    living: npt.NDArray[np.int64]
+    ages: Floats
     by_age: Floats
-    living: np.ndarray[tuple[int], np.dtype[np.int64]]
+    known: Bools
+    law: str
 
     @property
     def worked(self) -> bool:
@@ -77,20 +94,54 @@ def numbers_of(case: xr.Dataset) -> Shifts:
     worst = worst[~np.isnan(worst)]
     cells = case["dvth_histogram"].transpose("transistor", "dvth_bin").values
     counts, _ = np.histogram(np.minimum(worst, DVTH_BIN_EDGES_MV[-1]), DVTH_BIN_EDGES_MV)
-    of_epochs = case["epoch_max_dvth_mv"].max("transistor").transpose("epoch", "instance").values
-    living = [epoch[~np.isnan(epoch)] for epoch in of_epochs]
-    unknown = np.full(len(QUANTILES), np.nan)
     with np.errstate(invalid="ignore"):
         return Shifts(
             of_cells=100 * cells / cells.sum(axis=1, keepdims=True),
             of_slices=100 * counts / counts.sum(),
             median_mv=float(np.median(worst)) if worst.size else np.nan,
-            years=case["epoch_end_years"].values,
-            by_age=np.stack(
-                [np.quantile(mv, QUANTILES) if mv.size else unknown for mv in living], axis=1
-            ),
-            living=np.array([mv.size for mv in living]),
+            **_growth(case),
         )
+
+
+def _growth(case: xr.Dataset) -> dict[str, Any]:
+    """Fields of `Shifts` about the growth of shifts with age."""
+    ends, lives = case["epoch_end_years"].values, case["life_years"].values
+    reached = case["epoch_max_dvth_mv"].max("transistor").transpose("epoch", "instance").values
+    reached = np.concatenate([np.zeros((1, lives.size)), reached])
+    borders = np.concatenate([[0.0], ends])
+    root, law = _law(aging_of(case.attrs["spec"]).model)
+    even = np.linspace(0.0, ends[-1], AGES + 1)
+    ages = np.unique(np.concatenate([even, ends, lives.max(keepdims=True)]))
+    ages = ages[ages <= lives.max()]
+    by_age = np.zeros((len(QUANTILES), ages.size))
+    for place, age in enumerate(ages[1:], 1):
+        epoch = int(np.searchsorted(ends, age))
+        alive = lives >= age
+        before, after = (np.power(mv[alive], root) for mv in reached[epoch : epoch + 2])
+        known_until = np.minimum(ends[epoch], lives[alive])
+        passed = (age - borders[epoch]) / (known_until - borders[epoch])
+        mv = np.power(before + (after - before) * passed, 1 / root)
+        by_age[:, place] = np.quantile(mv, QUANTILES)
+    return {
+        "ends": ends,
+        "living": np.count_nonzero(lives >= ends[:, None], axis=1),
+        "ages": ages,
+        "by_age": by_age,
+        "known": np.isin(ages, [*borders, lives.max()]),
+        "law": law,
+    }
+
+
+def _law(model: str) -> tuple[int, str]:
+    """Power of a shift that grows linearly under constant stress, and how to say it."""
+    if is_plugin(model):  # of which a report runs no code; a straight line claims least
+        return 1, f"the lines are straight: how the model {visible(model)} grows is not known here"
+    root = nbti_model(model).root
+    return (
+        root,
+        f"the power {root} of a shift grows linearly, as it does in the model {model} "
+        "under constant stress",
+    )
 
 
 def draw(cases: Sequence[Named[Shifts]], sheet: Sheet) -> Iterator[ReportFigure | AbsentFigure]:
@@ -280,14 +331,15 @@ def _by_age(settings: Settings, sheet: Sheet, looks: Mapping[str, Look]) -> Iter
     figure = CurveFigure(
         name="dvth-age",
         title=AGE_TITLE,
-        caption="Largest NBTI threshold shift of a slice, of both transistors, at the end of each "
-        "epoch, or at death within it: median, and as a band the 5 % and 95 % quantiles of the "
-        "slices (no confidence interval). Slices count until the epoch in which they die; the "
-        "numbers below say how many these are, so that later ages are those of survivors.",
+        caption="Largest NBTI threshold shift of a slice, of both transistors: median, and as a "
+        "band the 5 % and 95 % quantiles of the slices (no confidence interval). Slices count "
+        "until they die; the numbers below say how many live until that age, so that later ages "
+        "are those of survivors. The file has the shifts at the ends of epochs, where the markers "
+        f"stand, and at death; between these, {settings[0][1][0].numbers.law}.",
         x_label=AGE_LABEL,
         y_label=WORST_LABEL,
         kind="line",
-        x_limits=(0.0, float(settings[0][1][0].numbers.years[-1])),
+        x_limits=(0.0, float(settings[0][1][0].numbers.ends[-1])),
         shares_axes=False,
         rows_title="slices:",
     )
@@ -309,16 +361,16 @@ def _panel_by_age(setting: Setting, cases: Sequence[Named[Shifts]]) -> CurvePane
     curves = tuple(_curve_by_age(case) for case in worked)
     at_last = {curve.name: float(curve.y[-1]) for curve in curves}
     alt = extremes(setting.title, "the median shift at the end", at_last, " mV")
-    places = tuple(worked[0].numbers.years.tolist())
+    places = tuple(worked[0].numbers.ends.tolist())
     rows = tuple((c.technique, places, tuple(c.numbers.living.tolist())) for c in worked)
     return CurvePanel(setting.title, curves, _notes(cases), alt, rows)
 
 
 def _curve_by_age(case: Named[Shifts]) -> Curve:
     numbers = case.numbers
-    years = np.concatenate([[0.0], numbers.years])
-    low, middle, high = np.concatenate([np.zeros((3, 1)), numbers.by_age], axis=1)
-    return Curve(case.technique, years, middle, low, high, case.label)
+    low, middle, high = numbers.by_age
+    name = case.technique
+    return Curve(name, numbers.ages, middle, low, high, case.label, numbers.known)
 
 
 def _notes(cases: Sequence[Named[Shifts]]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.engines.interface import fault_free_maps
 from mcage.lifetime.end_cause import EndCause
-from mcage.report.figures import energy
+from mcage.report.figures import energy, shifts
 from mcage.report.figures.catalogue import figures_of, replayed_figures
 from mcage.report.figures.energy import pareto
 from mcage.report.figures.figure import AbsentFigure, ReportFigure, save
@@ -145,15 +145,49 @@ def test_shifts_of_cells_and_slices(drawn, results):
 
 
 def test_shifts_against_age_are_quantiles_of_those_that_live(drawn, results):
-    shifts = results["epoch_max_dvth_mv"].values[1].max(axis=-1)
+    worst = results["epoch_max_dvth_mv"].values[1].max(axis=-1)
+    lives = results["life_years"].values[1]
     series = series_of(drawn["dvth-age"], "a:T")
-    assert series.x.tolist() == [0, 2, 4, 6, 8, 10]
-    for part, quantile in ((series.lower, 0.05), (series.y, 0.5), (series.upper, 0.95)):
-        assert np.allclose(part[1:], np.nanquantile(shifts, quantile, axis=0))
+    alive = [lives >= end for end in (2, 4, 6, 8, 10)]
+    of_living = [
+        np.quantile(mv[lived], [0.05, 0.5, 0.95]) for mv, lived in zip(worst.T, alive, strict=True)
+    ]
+    at = np.searchsorted(series.x, [0, 2, 4, 6, 8, 10])
+    for part, of_ends in zip(
+        (series.lower, series.y, series.upper), np.transpose(of_living), strict=True
+    ):
+        assert part[at].tolist() == pytest.approx([0, *of_ends])
     texts = [text.get_text() for text in drawn["dvth-age"].panels[0].axes.texts]
-    living = (~np.isnan(shifts)).sum(axis=0).tolist()
     row = texts.index("a:T")
-    assert texts[row + 1 : row + 6] == list(map(str, living))
+    assert texts[row + 1 : row + 6] == [str(np.count_nonzero(lived)) for lived in alive]
+
+
+def all_dead_at_three(first, last):
+    """Lives whose shifts grow with the fourth root of time, to 60 mV at three years."""
+    arrays = fake_campaign.compute(first, last)
+    arrays["life_years"][...], arrays["end_cause"][...] = 3.0, EndCause.DELAY
+    mv = np.array([60 * (2 / 3) ** 0.25, 60.0, np.nan, np.nan, np.nan])
+    arrays["epoch_max_dvth_mv"][...] = mv[:, None]
+    return arrays
+
+
+def test_shifts_follow_their_law_between_epochs_and_end_with_the_lives(tmp_path):
+    study = Study(fake_campaign.campaign(cases=CASES, instances=5), all_dead_at_three)
+    with open_results(run_campaign(study, tmp_path / "r.h5", 50)) as results:
+        numbers = shifts.numbers_of(results.isel(case=0))
+        other = results.assign_attrs(spec='[aging]\nmodel = "my:MODEL"\n')
+        unknown = shifts.numbers_of(other.isel(case=0))
+    assert numbers.ages[-1] == 3.0
+    assert numbers.ages[numbers.known].tolist() == [0, 2, 3]
+    assert numbers.living.tolist() == [5, 0, 0, 0, 0]
+    assert numbers.by_age[1] == pytest.approx(60 * (numbers.ages / 3) ** 0.25)
+    assert "power 4" in numbers.law
+    assert "facelift" in numbers.law
+    # Nothing is known of a user's model: straight lines, and words that say so.
+    straight = np.interp(unknown.ages, [0, 2, 3], [0, 60 * (2 / 3) ** 0.25, 60])
+    assert unknown.by_age[1] == pytest.approx(straight)
+    assert "straight" in unknown.law
+    assert "my:MODEL" in unknown.law
 
 
 def test_spills_and_kinds_of_writes(drawn, results):
