@@ -2,22 +2,21 @@
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from types import ModuleType
+from typing import Any
 
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mcage.analysis.grid import cases_of, header_of, lives_in, study_of, whole_histogram
+from mcage.analysis.grid import GridCase, cases_of, header_of, lives_in, study_of, whole_histogram
 from mcage.errors import UserError
-from mcage.report.cases import Named, Setting, by_setting
+from mcage.report.cases import Named, Setting, by_setting, identities, names_for, with_names
 from mcage.report.figures import energy, shifts, survival
 from mcage.report.figures.figure import AbsentFigure, ReportFigure, Series
 from mcage.report.figures.sheet import Sheet
 from mcage.report.figures.style import Look, looks_of
-
-Numbers = TypeVar("Numbers")
 
 NAMES = {"worst": "dvth-worst", "cells": "dvth-cells", "age": "dvth-age"}
 """Names of the figures of threshold shifts in a report."""
@@ -26,74 +25,102 @@ LEAST_MM, MOST_MM = 40.0, 1000.0
 """Widths of figures."""
 
 
-def draw_survival(results: xr.Dataset, axes: Axes | None, width_mm: float) -> Figure | Axes:
+@dataclass(frozen=True)
+class Wanted:
+    """How a figure is drawn.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes, optional
+        Axes to draw on.
+    width_mm : float
+        Width of a figure of its own.
+    title, at_risk, bands : bool
+        Whether it has a title, numbers below the axes, and bands.
+    labels : mapping of str to str
+        Names of techniques for people.
+    """
+
+    axes: Axes | None = None
+    width_mm: float = 180.0
+    title: bool = True
+    at_risk: bool = True
+    bands: bool = True
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+def draw_survival(results: xr.Dataset, wanted: Wanted) -> Figure | Axes:
     """Survival curves, as `Analysis.plot_survival` says."""
+    names = names_for([header_of(results)], wanted.labels)
     if study_of(results) == "sweep":
-        what, cases = "slices", _numbers(results, survival.VARIABLES, survival.numbers_of)
+        what, cases = "slices", _numbers(results, names, survival)
     else:
         what, cases = (
             "GPUs",
             [
-                Named(case.name, case.name, Setting("", "", ""), survival.curve_of(lives))
+                Named(case.name, _name(case, names), Setting("", "", ""), survival.curve_of(lives))
                 for case, lives in lives_in(results)
             ],
         )
-    looks = looks_of(case.technique for case in cases)
-    figure = survival.figure_of(cases, what)
-    if axes is None:
-        settings = by_setting(cases).items()
-        panels = [
-            survival.panel_of(setting.title if what == "slices" else "", of_it)
-            for setting, of_it in settings
-        ]
-        return _figure(figure.pages(panels, _sheet(results, width_mm), looks), figure.name)
+    looks = looks_of(identities(cases))
+    figure, sheet = survival.figure_of(cases, what), _sheet(results, wanted)
+    settings = by_setting(cases).items()
+    panels = [
+        survival.panel_of(setting.title if what == "slices" else "", of_it)
+        for setting, of_it in settings
+    ]
+    if wanted.axes is None:
+        return _figure(figure.pages(panels, sheet, looks), figure.name)
     _require_alike(cases, lambda case: case.setting, "settings (environment, scenario, Vdd)")
     if all(case.numbers.never_works for case in cases):
         raise UserError("no survival curve to draw: hardly any of these slices works at all")
-    series = survival.draw_panel(axes, cases, looks, figure.name)
-    axes.set_ylabel(figure.y_label)
-    return _named(axes, series, looks)
+    series = figure.draw_on(wanted.axes, panels[0].on(sheet), looks, figure.name)
+    return _named(wanted.axes, series, looks)
 
 
-def draw_shifts(
-    results: xr.Dataset, what: str, axes: Axes | None, width_mm: float
-) -> Figure | Axes:
+def draw_shifts(results: xr.Dataset, what: str, wanted: Wanted) -> Figure | Axes:
     """Threshold shifts, as `Analysis.plot_dvth` says."""
     if what not in NAMES:
         raise UserError(f"what = {what!r}: must be one of {', '.join(NAMES)}")
     if what == "cells":
         whole_histogram(results)
-    cases = _numbers(results, shifts.VARIABLES, shifts.numbers_of)
+    cases = _numbers(results, names_for([header_of(results)], wanted.labels), shifts)
+    sheet, axes = _sheet(results, wanted), wanted.axes
     if axes is None:
-        return _figure(shifts.draw(cases, _sheet(results, width_mm)), NAMES[what])
+        return _figure(shifts.draw(cases, sheet), NAMES[what])
     _require_alike(cases, lambda case: case.setting, "settings (environment, scenario, Vdd)")
     if not any(case.numbers.worked for case in cases):
         raise UserError("no shift to draw: no slice of these cases works when it is new")
-    looks = looks_of(case.technique for case in cases)
+    looks = looks_of(identities(cases))
     if what == "age":
-        return _named(axes, shifts.draw_panel_by_age(axes, cases, looks, NAMES[what]), looks)
+        panel = shifts.panel_by_age(cases[0].setting, cases).on(sheet)
+        series = shifts.figure_by_age(cases[0].numbers).draw_on(axes, panel, looks, NAMES[what])
+        return _named(axes, series, looks)
     ridges = shifts.SLICES if what == "worst" else shifts.CELLS
     axes.set_ylabel(ridges.y_label)
     return _named(axes, ridges.draw_panel(axes, cases, looks, NAMES[what]), looks)
 
 
-def draw_pareto(results: xr.Dataset, axes: Axes | None, width_mm: float) -> Figure | Axes:
+def draw_pareto(results: xr.Dataset, wanted: Wanted) -> Figure | Axes:
     """Energy against life, as `Analysis.plot_pareto` says."""
-    cases = _numbers(results, energy.VARIABLES, energy.numbers_of)
-    if axes is None:
-        return _figure(energy.draw(cases, _sheet(results, width_mm)), energy.NAME)
+    cases = _numbers(results, names_for([header_of(results)], wanted.labels), energy)
+    if wanted.axes is None:
+        return _figure(energy.draw(cases, _sheet(results, wanted)), energy.NAME)
     _require_alike(cases, lambda case: case.setting.scenario, "scenarios")
     if not any(case.numbers.is_drawn for case in cases):
         raise UserError("no energy to draw: of no case is any known")
-    looks = looks_of(case.technique for case in cases)
-    fills = energy.fills_of(cases)
-    return _named(axes, energy.draw_panel(axes, cases, looks, fills, energy.NAME), looks)
+    looks, fills = looks_of(identities(cases)), energy.fills_of(cases)
+    series = energy.draw_panel(wanted.axes, cases, looks, fills, energy.NAME)
+    return _named(wanted.axes, series, looks)
 
 
-def _numbers(
-    results: xr.Dataset, variables: Sequence[str], numbers_of: Callable[[xr.Dataset], Numbers]
-) -> list[Named[Numbers]]:
-    """What a figure shows of each case.
+def _name(case: GridCase, names: Mapping[str, str]) -> str:
+    """Name for people of a case of whole GPUs."""
+    return " ".join(names.get(str(part), str(part)) for part in case.labels.values())
+
+
+def _numbers(results: xr.Dataset, names: Mapping[str, str], kind: ModuleType) -> list[Named[Any]]:
+    """What the figures of a module of `mcage.report.figures` show of each case.
 
     Raises
     ------
@@ -105,21 +132,28 @@ def _numbers(
             f"this figure is of sweeps, and these are results of the study {study_of(results)!r}: "
             "mcage report draws its figures"
         )
-    if missing := [name for name in variables if name not in results]:
+    if missing := [name for name in kind.VARIABLES if name not in results]:
         raise UserError(f"this figure needs {', '.join(missing)}, which these results lack")
-    shown = results.drop_vars([name for name in results.data_vars if name not in variables])
+    left_out = [name for name in results.data_vars if name not in kind.VARIABLES]
+    shown = with_names(results.drop_vars(left_out), names)
     cases = (case.results.load() for case in cases_of(shown))
-    return [Named.of(case, numbers_of(case)) for case in cases]
+    return [Named.of(case, kind.numbers_of(case)) for case in cases]
 
 
-def _sheet(results: xr.Dataset, width_mm: float) -> Any:
+def _sheet(results: xr.Dataset, wanted: Wanted) -> Sheet:
     """Sheet that says how many instances are left in the results."""
+    width_mm = wanted.width_mm
     if not LEAST_MM <= width_mm <= MOST_MM:
         raise UserError(f"width_mm = {width_mm:g}: must be {LEAST_MM:g} ... {MOST_MM:g} mm")
-    sheet = Sheet.of(header_of(results), width_mm)
     count = results.sizes.get("instance", 1)
     each = " per case" if "case" in results.coords else ""
-    return replace(sheet, population=f"{count:,} instances{each}")
+    return replace(
+        Sheet.of(header_of(results), width_mm),
+        population=f"{count:,} instances{each}",
+        title=wanted.title,
+        rows=wanted.at_risk,
+        bands=wanted.bands,
+    )
 
 
 def _figure(drawn: Iterator[ReportFigure | AbsentFigure], name: str) -> Figure:
@@ -144,21 +178,18 @@ def _figure(drawn: Iterator[ReportFigure | AbsentFigure], name: str) -> Figure:
     (page,) = pages
     if isinstance(page, AbsentFigure):
         raise UserError(f"{page.title}: cannot be drawn. {page.reason}")
-    _let_notebooks_show_figures()
+    _show_by_pyplot(page.figure)
     return page.figure
 
 
-def _let_notebooks_show_figures() -> None:
-    """Do what Matplotlib does when its first figure is made by pyplot, which these are not."""
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    if shell is None:
-        return
-    try:
-        shell.display_formatter.formatters["image/png"].lookup_by_type(Figure)
-    except KeyError:
-        from IPython.core.pylabtools import select_figure_formats
+def _show_by_pyplot(figure: Figure) -> None:
+    """Let pyplot know a figure where it is in use: notebooks and ``show()`` show what it knows."""
+    in_notebook = "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None
+    if in_notebook or "matplotlib.pyplot" in sys.modules:
+        from matplotlib import pyplot
 
-        select_figure_formats(shell, {"png"})  # type: ignore[no-untyped-call]
+        # What makes figures of a class returns this one instead of a new one.
+        pyplot.figure(FigureClass=lambda **_: figure)  # type: ignore[arg-type]
 
 
 def _require_alike(

@@ -63,4 +63,14 @@ Release = Annotated[
     typer.Option(metavar=spec_option("--release").metavar, help=spec_option("--release").help),
 ]
 
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label",
+        metavar="TECHNIQUE=NAME",
+        help="What people read for a technique or a policy, such as 'rrcd=RRCD (ours)'; files, CSV "
+        "and JSON keep its name. May be given several times.",
+    ),
+]
+
 RELEASE = spec_option("--release").default

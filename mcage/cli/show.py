@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mcage.cli.shared_options import Labels
 from mcage.cli.table_form import FormOptions, check_form, print_in_form, print_json, print_notes
 from mcage.errors import UserError
 
@@ -101,8 +102,10 @@ def show(
             help="Also draw the fraction of working slices against age: .png, .pdf or .svg.",
         ),
     ] = None,
+    label: Labels = None,
 ) -> None:
     """Show for each case lives, threshold shifts, spills, slowdown, energy and causes of death."""
+    from mcage.report.cases import names_for, parsed_labels
     from mcage.report.selection import Condition
     from mcage.results.reader import read_header
 
@@ -110,6 +113,7 @@ def show(
     where = [Condition.parse(text) for text in form.where or ()]
     headers = {path: read_header(path) for path in files}
     _check_studies(headers, [*which.given, *(["--figure"] if figure is not None else [])])
+    names = names_for([*headers.values()], parsed_labels(label or ()))
     if figure is not None:
         if which.slices_per_chip is not None:
             raise UserError("--figure draws lives of slices, not of chips: leave out one of them")
@@ -117,15 +121,29 @@ def show(
             raise UserError(f"--figure is for one file: leave out {files[1]}")
         from mcage.report.figures.survival import draw_survival_of_file
 
-        draw_survival_of_file(files[0], figure, where)
+        draw_survival_of_file(files[0], figure, where, names)
     if which.compare:
-        _show_comparison(files, which.compare, form)
+        _show_comparison(files, which.compare, names, form)
     elif which.given:
-        _show_lines(files, *_other_table(which), where, form)
+        _show_lines(files, *_other_table(which), where, _Form(form, names))
     else:
-        _show_cases(headers, where, form)
+        _show_cases(headers, where, _Form(form, names))
     if which.slices_per_chip is None:
         print_notes(files, to_stderr=form.json or form.csv)
+
+
+@dataclass(frozen=True)
+class _Form:
+    """The form of a table, and the names of techniques in it."""
+
+    options: FormOptions
+    names: Mapping[str, str]
+
+    def print(self, table: "ResultTable") -> None:
+        """Print a table for people or as CSV."""
+        from mcage.report.tables.table import renamed_in
+
+        print_in_form(renamed_in(table, self.names), self.options)
 
 
 def _check_options(which: TableOptions, form: FormOptions) -> None:
@@ -182,21 +200,21 @@ def _show_lines(
     summarize: Callable[..., Sequence[Any]],
     table_of: Callable[..., "ResultTable"],
     where: Sequence["Condition"],
-    form: FormOptions,
+    form: _Form,
 ) -> None:
     """Show the cases of all files in one table."""
     from mcage.stats.wording import plain
 
     lines = [(path, summary) for path in files for summary in summarize(path, where=where)]
-    if form.json:
+    if form.options.json:
         print_json([_with_file(path, plain(summary), files) for path, summary in lines])
         return
     paths, summaries = zip(*lines, strict=True)
-    print_in_form(table_of(summaries, paths if len(files) > 1 else ()), form)
+    form.print(table_of(summaries, paths if len(files) > 1 else ()))
 
 
 def _show_cases(
-    headers: Mapping[Path, "Header"], where: Sequence["Condition"], form: FormOptions
+    headers: Mapping[Path, "Header"], where: Sequence["Condition"], form: _Form
 ) -> None:
     """Show the cases of all files, and what their lots and their constants make uncertain."""
     from importlib import import_module
@@ -213,7 +231,7 @@ def _show_cases(
         if getattr(header, "draws", ())
         for summary in draws.summarize_draws_of_file(path, where)
     ]
-    if form.json:
+    if form.options.json:
         by_draw = {(path, of.label): {"by_draw": plain(of)} for path, of in drawn}
         print_json(
             [
@@ -230,22 +248,26 @@ def _show_cases(
         paths, summaries = zip(*drawn, strict=True)
         below = draws.table_of(summaries, paths if several else ())
         table = replace(table, below=(*table.below, below))
-    print_in_form(table, form)
+    form.print(table)
 
 
-def _show_comparison(files: Sequence[Path], names: tuple[str, str], form: FormOptions) -> None:
+def _show_comparison(
+    files: Sequence[Path], pair: tuple[str, str], names: Mapping[str, str], form: FormOptions
+) -> None:
     """Show two cases die by die."""
+    from mcage.report.cases import renamed
     from mcage.report.comparison import compare_in_file, compare_in_files
     from mcage.report.tables.comparison import table_of
     from mcage.stats.wording import plain
 
     compared = (
-        compare_in_files(files, *names) if len(files) > 1 else compare_in_file(files[0], *names)
+        compare_in_files(files, *pair) if len(files) > 1 else compare_in_file(files[0], *pair)
     )
     if form.json:
         print_json(plain(compared))
         return
-    print_in_form(table_of(compared), form)
+    first, second = (renamed(label, names) for label in (compared.first, compared.second))
+    print_in_form(table_of(replace(compared, first=first, second=second)), form)
 
 
 def _with_file(path: Path, fields: dict[str, Any], files: Sequence[Path]) -> dict[str, Any]:

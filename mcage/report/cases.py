@@ -1,6 +1,7 @@
 """Cases of a results file: the names that select them, and their lives."""
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -9,7 +10,8 @@ import xarray as xr
 
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
-from mcage.plain_text import visible
+from mcage.plain_text import shown, visible
+from mcage.results.header import Header
 from mcage.stats.estimates import Floats
 from mcage.stats.survival import CaseLives
 
@@ -102,18 +104,107 @@ class Named(Generic[Numbers]):
         What it shares with cases of other techniques.
     numbers : any
         What is shown of it.
+    identity : str
+        The technique as the file has it; empty where it is no technique of mcage.
     """
 
     label: str
     technique: str
     setting: Setting
     numbers: Numbers
+    identity: str = ""
 
     @classmethod
     def of(cls, case: xr.Dataset, numbers: Numbers) -> "Named[Numbers]":
         """Name a case of a results file."""
-        technique = visible(str(case["technique"].item()))
-        return cls(visible(str(case["case"].item())), technique, Setting.of(case), numbers)
+        identity = str(case["technique"].item())
+        label, name = str(case["case"].item()), names_in(case).get(identity, visible(identity))
+        return cls(visible(label), name, Setting.of(case), numbers, identity)
+
+
+def identities(cases: Iterable[Named[Numbers]]) -> dict[str, str]:
+    """Techniques of cases as the file has them, by the names that figures show."""
+    return {case.technique: case.identity or case.technique for case in cases}
+
+
+NAMES = "technique_names"
+"""Attribute of results: names of techniques for people, by what the file calls them, as JSON."""
+
+
+def names_in(results: xr.Dataset) -> dict[str, str]:
+    """Names for people of techniques, by what the file calls them; others bear that name."""
+    names: dict[str, str] = json.loads(results.attrs.get(NAMES, "{}"))
+    return {technique: visible(name) for technique, name in names.items()}
+
+
+def names_for(headers: Sequence[Header], labels: Mapping[str, str]) -> dict[str, str]:
+    """Names for people of the techniques of files: labels, or else what techniques call themselves.
+
+    Parameters
+    ----------
+    headers : sequence of Header
+        Headers of the files.
+    labels : mapping of str to str
+        Names by technique or policy, as the files call it.
+
+    Raises
+    ------
+    UserError
+        No file has such a technique, a label is empty, or two techniques would have the same name.
+    """
+    coordinates = [coordinate for header in headers for coordinate in header.coordinates]
+    there = dict.fromkeys(
+        str(value)
+        for coordinate in coordinates
+        if coordinate.variable.name in ("technique", "policy")
+        for value in coordinate.values
+    )
+    for technique, label in labels.items():
+        if technique not in there:
+            raise UserError(
+                f"label of {shown(technique)}: there is none; there are {', '.join(there)}"
+            )
+        if not label.strip():
+            raise UserError(f"label of {shown(technique)}: it is empty")
+    declared = (json.loads(header.declaration().get(NAMES, "{}")) for header in headers)
+    names = {name: label for of_file in declared for name, label in of_file.items()} | dict(labels)
+    bearers: dict[str, str] = {}
+    for technique in there:
+        name = names.get(technique, technique)
+        if bearers.setdefault(name, technique) != technique:
+            raise UserError(
+                f"{shown(bearers[name])} and {shown(technique)} would both be called "
+                f"{shown(name)}: give them other labels"
+            )
+    return names
+
+
+def parsed_labels(texts: Iterable[str]) -> dict[str, str]:
+    """Read the names of techniques as they are given on the command line: ``TECHNIQUE=NAME``.
+
+    Raises
+    ------
+    UserError
+        One has no equals sign.
+    """
+    pairs = {}
+    for text in texts:
+        technique, equals, label = text.partition("=")
+        if not equals:
+            raise UserError(f"--label {shown(text)}: TECHNIQUE=NAME is needed, such as rrcd=RRCD")
+        pairs[technique.strip()] = label.strip()
+    return pairs
+
+
+def renamed(label: str, names: Mapping[str, str]) -> str:
+    """Label of a case, or name of a technique, with the name that people read."""
+    technique, space, rest = label.partition(" ")
+    return f"{names.get(technique, technique)}{space}{rest}"
+
+
+def with_names(results: xr.Dataset, names: Mapping[str, str]) -> xr.Dataset:
+    """Results whose techniques have other names for people, as `names_for` returns them."""
+    return results.assign_attrs({NAMES: json.dumps(dict(names))})
 
 
 def by_setting(cases: Iterable[Named[Numbers]]) -> dict[Setting, list[Named[Numbers]]]:

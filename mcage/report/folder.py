@@ -4,7 +4,8 @@ import csv
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +14,8 @@ import numpy as np
 import xarray as xr
 
 from mcage.errors import UserError
-from mcage.plain_text import shown_path, visible
+from mcage.plain_text import shown, shown_path, visible
+from mcage.report.cases import labels_of, names_for, with_names
 from mcage.report.figures.catalogue import figures_of
 from mcage.report.figures.figure import AbsentFigure, ReportFigure, save
 from mcage.report.figures.style import WIDTHS_MM
@@ -22,11 +24,13 @@ from mcage.report.page.assumptions import assumptions_of
 from mcage.report.page.page import Shown, Source, Study, cases_of, page_of
 from mcage.report.page.svg import page_figure
 from mcage.report.page.words import words_of
+from mcage.report.selection import Condition, selected_cases, summarized
 from mcage.report.tables import draws
-from mcage.report.tables.table import ResultTable, csv_of
+from mcage.report.tables.table import ResultTable, csv_of, renamed_in
 from mcage.report.whole_folder import whole_folder
 from mcage.results.header import Header
 from mcage.results.reader import open_results, read_header
+from mcage.sweep.header import SweepHeader
 
 PAGE = "index.html"
 TABLE = "table"
@@ -34,10 +38,35 @@ TABLE = "table"
 FORMATS = ("pdf", "png")
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What a report shows of its files, and how.
+
+    Parameters
+    ----------
+    width_mm : float
+        Width of the figures, one of `mcage.report.figures.style.WIDTHS_MM`.
+    where : tuple of Condition
+        What the cases of sweeps must fulfil.
+    figures : tuple of str
+        Names of the figures; none for all.
+    title : bool
+        Whether figures have titles.
+    labels : mapping of str to str
+        Names of techniques and policies for people, as of `mcage.report.cases.names_for`.
+    """
+
+    width_mm: float = WIDTHS_MM[-1]
+    where: tuple[Condition, ...] = ()
+    figures: tuple[str, ...] = ()
+    title: bool = True
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
 def write_report(
     paths: Sequence[Path],
     folder: Path,
-    width_mm: float = WIDTHS_MM[-1],
+    wanted: Wanted = Wanted(),
     say: Callable[[str], object] = str,
 ) -> None:
     """Write the report of results files: a page, and its figures, tables and specs as files.
@@ -49,8 +78,8 @@ def write_report(
     folder : Path
         A folder that is not there yet, is empty, or holds a report and nothing else; a report is
         replaced when the new one is complete.
-    width_mm : float
-        Width of the figures, one of `mcage.report.figures.style.WIDTHS_MM`.
+    wanted : Wanted
+        What it shows of them.
     say : callable
         Is told of each figure that has been drawn.
 
@@ -58,18 +87,30 @@ def write_report(
     ------
     UserError
         A file is given twice, missing, foreign or damaged; files cannot share a table; the folder
-        holds something else, or cannot be written.
+        holds something else, or cannot be written; no case or no figure is what is wanted.
     """
     _refuse_twice(paths)
-    headers = {path: read_header(path) for path in paths}
+    headers = {path: _header_of(path, wanted.where) for path in paths}
     with whole_folder(folder) as place:
         names = _names_of(paths)
         by_study: dict[str, list[Path]] = {}
         for path in paths:
             by_study.setdefault(headers[path].study, []).append(path)
-        report = _Report(place, headers, names, width_mm, say)
+        report = _Report(place, headers, names, wanted, say)
         studies = [report.study(together) for together in by_study.values()]
+        report.refuse_unknown_figures()
         (place / PAGE).write_text(page_of(studies), encoding="utf-8")
+
+
+def _header_of(path: Path, where: Sequence[Condition]) -> Header:
+    """Header of a file, with the cases that fulfil all conditions."""
+    header = read_header(path)
+    if not where:
+        return header
+    if not isinstance(header, SweepHeader):
+        raise UserError(f"--where is for sweeps; {path} holds the study {shown(header.study)}")
+    labels = summarized(path, labels_of, where)
+    return replace(header, cases=tuple(case for case in header.cases if case.label in labels))
 
 
 def _refuse_twice(paths: Sequence[Path]) -> None:
@@ -108,8 +149,8 @@ class _Report:
         Its results files.
     names : mapping of Path to str
         Name of each of them in the folder.
-    width_mm : float
-        Width of the figures.
+    wanted : Wanted
+        What is shown of them.
     say : callable
         Is told of each figure.
     """
@@ -119,10 +160,12 @@ class _Report:
         place: Path,
         headers: Mapping[Path, Header],
         names: Mapping[Path, str],
-        width_mm: float,
+        wanted: Wanted,
         say: Callable[[str], object],
     ) -> None:
-        self._width_mm = width_mm
+        self._wanted = wanted
+        self._technique_names = names_for([*headers.values()], wanted.labels)
+        self._drawn: set[str] = set()
         self._say = say
         self._place = place
         self._headers = headers
@@ -139,7 +182,9 @@ class _Report:
             self._folder(path).mkdir(exist_ok=True)
             spec = self._folder(path) / f"{self._names[path]}.toml"
             spec.write_text(self._headers[path].spec_toml, encoding="utf-8")
-            with open_results(path) as results:
+            with open_results(path) as opened:
+                chosen = selected_cases(opened, self._wanted.where)
+                results = with_names(chosen, self._technique_names)
                 try:
                     sources.append(self._source(path, results, spec.name))
                 except UserError as error:
@@ -150,6 +195,7 @@ class _Report:
         study = self._headers[paths[0]].study
         single = len({header.study for header in self._headers.values()}) == 1
         name = TABLE if single else f"{_plain(study)}-{TABLE}"
+        table = renamed_in(table, self._technique_names)
         links = []
         for number, part in enumerate((table, *table.below), 1):
             links.append(f"{name}-{number}.csv" if number > 1 else f"{name}.csv")
@@ -165,9 +211,27 @@ class _Report:
             header=header,
             words=words_of(header, results),
             assumptions=assumptions_of(header),
-            notes=tuple(notes_on(path, header)),
+            notes=(*notes_on(path, header), *self._selection),
             spec_name=spec_name,
         )
+
+    @property
+    def _selection(self) -> tuple[str, ...]:
+        """What is said of cases that are left out."""
+        conditions = " and ".join(map(str, self._wanted.where))
+        return (f"Only cases with {conditions} are shown.",) if conditions else ()
+
+    def refuse_unknown_figures(self) -> None:
+        """Refuse names of figures that no file has.
+
+        Raises
+        ------
+        UserError
+            There is such a name.
+        """
+        if unknown := [name for name in self._wanted.figures if name not in self._drawn]:
+            there = ", ".join(sorted(self._drawn))
+            raise UserError(f"--figure {shown(unknown[0])}: there is none; there are {there}")
 
     def _folder(self, path: Path) -> Path:
         """Where the files of a results file lie: a folder for each, if there are several."""
@@ -176,9 +240,13 @@ class _Report:
     def _table(self, paths: Sequence[Path]) -> tuple[ResultTable, tuple[str, ...]]:
         """Table of all cases, and of each of its lines the case, with the number of its file."""
         module, several = import_module(self._headers[paths[0]].table), len(paths) > 1
-        table, pairs = self._joined(module, module.summarize_file, paths, several)
+        where = self._wanted.where
+        table, pairs = self._joined(
+            module, partial(module.summarize_file, where=where), paths, several
+        )
         if drawn := [path for path in paths if getattr(self._headers[path], "draws", ())]:
-            of_draws, _ = self._joined(draws, draws.summarize_draws_of_file, drawn, several)
+            summarize = partial(draws.summarize_draws_of_file, where=where)
+            of_draws, _ = self._joined(draws, summarize, drawn, several)
             table = replace(table, below=(*table.below, of_draws))
         cases = [
             f"{self._number(path)} {label}"
@@ -206,7 +274,16 @@ class _Report:
         """Write the figures of a results file, and yield them for the page."""
         number = self._number(path)
         file = self._shown[path] if len(self._headers) > 1 else ""
-        for figure in figures_of(self._headers[path], results, self._width_mm):
+        wanted, title = {*self._wanted.figures}, self._wanted.title
+        drawn: set[str] = set()
+        for figure in figures_of(self._headers[path], results, self._wanted.width_mm, title):
+            stem = re.sub(r"-\d+$", "", figure.name)  # of a page
+            self._drawn.add(stem)
+            if wanted and stem not in wanted:
+                if wanted <= drawn:
+                    break  # what follows need not be drawn
+                continue
+            drawn.add(stem)
             self._say(f"{self._shown[path]}: {figure.title}")
             if isinstance(figure, AbsentFigure):
                 yield Shown(figure.name, figure.title, figure.reason, number, file)

@@ -62,6 +62,8 @@ class SweepHeader(Header):
         Columns of the joint draws of constants: key of the spec, unit, and a value for each row.
     margins : tuple of str
         Margins of which cells fail, where they are told apart.
+    technique_names : tuple of (str, str)
+        User-defined techniques of the cases, and what they call themselves.
 
     Raises
     ------
@@ -77,6 +79,7 @@ class SweepHeader(Header):
     caveats: tuple[str, ...] = ()
     draws: tuple[tuple[str, str, tuple[float, ...]], ...] = ()
     margins: tuple[str, ...] = ()
+    technique_names: tuple[tuple[str, str], ...] = ()
 
     command: ClassVar[str] = "mcage sweep --engine {engine}"
     table: ClassVar[str] = "mcage.report.tables.summary"
@@ -118,9 +121,10 @@ class SweepHeader(Header):
         return self.epoch_edges_years[-1]
 
     def declaration(self) -> dict[str, Any]:
-        """The caveats, the constants that are drawn with their units, and the margins, if any."""
+        """Caveats, drawn constants with their units, margins, names of techniques, if any."""
         units = {key: unit for key, unit, _ in self.draws}
         declared = {"caveats": self.caveats, "drawn_constants": units, "margins": self.margins}
+        declared["technique_names"] = dict(self.technique_names)
         return {name: json.dumps(value) for name, value in declared.items() if value}
 
     @cached_property
@@ -173,6 +177,7 @@ class SweepHeader(Header):
             "caveats": json.loads(attributes.get("caveats", "[]")),
             "draws": [(key, unit, contents[key]) for key, unit in _drawn(attributes).items()],
             "margins": contents.get("margin", ()),
+            "technique_names": _named(attributes),
         }
 
 
@@ -222,6 +227,20 @@ def _labels(drawn: Mapping[str, str], margins: bool) -> tuple[Variable, ...]:
         return labels
     columns = (_number(key, "row", unit, f"{key} of the row") for key, unit in drawn.items())
     return (*labels, _count("row", "row of the joint draws of constants"), *columns)
+
+
+def _named(attributes: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """User-defined techniques, and what they call themselves.
+
+    Raises
+    ------
+    ValueError
+        The attribute does not tell.
+    """
+    try:
+        return [*json.loads(attributes.get("technique_names", "{}")).items()]
+    except (TypeError, AttributeError, RecursionError) as error:
+        raise ValueError("attribute technique_names: names no techniques") from error
 
 
 def _drawn(attributes: Mapping[str, Any]) -> dict[str, str]:

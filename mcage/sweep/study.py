@@ -20,6 +20,7 @@ from mcage.results.header import SCHEMA_VERSION, Header
 from mcage.spec import SweepSpec
 from mcage.spec.draws import DRAWN, OF_MODEL
 from mcage.sweep.batch import batch_by_work, batches, compute_batch
+from mcage.sweep.cases import PlannedCase
 from mcage.sweep.halving import Halving, Say
 from mcage.sweep.header import SweepHeader
 from mcage.sweep.plan import SweepPlan
@@ -94,6 +95,7 @@ class Sweep:
             caveats=plan.caveats,
             draws=_columns(spec),
             margins=KINDS if plan.knows_margins else (),
+            technique_names=_names(plan.cases),
             engine=plan.engine.name,
             engine_reason=self._reason,
             device=device_of(plan.engine),
@@ -179,6 +181,16 @@ def _columns(spec: SweepSpec) -> tuple[tuple[str, str, tuple[float, ...]], ...]:
     of_model = constants(spec.aging.model) if spec.draws.of_model else {}
     units = DRAWN | {OF_MODEL + name: constant.unit for name, constant in of_model.items()}
     return tuple((key, units[key], values) for key, values in spec.draws.columns.items())
+
+
+def _names(cases: Sequence[PlannedCase]) -> tuple[tuple[str, str], ...]:
+    """User-defined techniques, and what they call themselves where nothing else is called so."""
+    names = {case.case.technique: case.technique.name for case in cases}
+    return tuple(
+        (technique, name)
+        for technique, name in names.items()
+        if name != technique and name not in TECHNIQUES and [*names.values()].count(name) == 1
+    )
 
 
 def _plug_ins(spec: SweepSpec) -> set[str]:

@@ -101,7 +101,8 @@ class Technique:
     Parameters
     ----------
     name : str
-        As given on the command line.
+        One word, which tables and figures show; of a technique of mcage, also its name on the
+        command line.
     placement, storage, gating : Placement, Storage, Gating
         The three policies.
     source : str

@@ -6,15 +6,19 @@ import re
 
 import darts
 import fake_campaign
+import numpy as np
 import pytest
 from gpu_cases import gating
 
 from mcage.campaign.run import run_campaign
+from mcage.campaign.study import Study
 from mcage.errors import UserError
 from mcage.report import folder as report_folder
 from mcage.report.folder import write_report
 from mcage.results.conform import conforming
 from mcage.results.writer import write_results
+from mcage.spec import SweepSpec
+from mcage.sweep.header import CaseName
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +73,89 @@ def test_files_of_a_study_stand_side_by_side_and_studies_apart(tmp_path, pi, mon
     assert page.count("What this rests on") == 2
     names = {"gpus/gpus.toml", "pi/pi.toml", "gpus-2/gpus-2.toml", "gpus-2/survival.csv"}
     assert names_in(tmp_path / "r") >= names
+
+
+OURS = "ours, to the letter"
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """Results of a sweep with a technique of a user, which has a name of its own."""
+    cases = tuple(
+        CaseName(f"{name} nominal common {volts:g} V", name, "nominal", "common", volts, 1)
+        for name in ("baseline", "rrcd", "my:IDEA")
+        for volts in (0.9, 1.0)
+    )
+    campaign = fake_campaign.campaign(
+        cases=cases,
+        technique_names=(("my:IDEA", OURS),),
+        operating_points=1,
+        spec_toml=SweepSpec(techniques=["baseline", "rrcd", "my:IDEA"]).to_toml(),
+    )
+
+    def compute(first, last):
+        arrays = fake_campaign.compute(first, last)
+        twice = {name for name, array in arrays.items() if array.shape[0] == 3 and array.ndim > 1}
+        arrays |= {name: np.concatenate([arrays[name]] * 2) for name in twice}
+        return arrays | {"operating_point_share": np.ones((6, last - first, 1))}
+
+    return run_campaign(Study(campaign, compute), tmp_path_factory.mktemp("s") / "s.h5", 100)
+
+
+def test_a_report_shows_what_is_chosen_under_the_names_that_people_read(swept, tmp_path, command):
+    wanted = ("--where", "technique=rrcd,my:IDEA", "--where", "vdd=1", "--label", "rrcd=RRCD")
+    drawn = ("--figure", "survival", "--figure", "energy-life", "--no-title")
+    code, _, said = command("report", str(swept), "--out", str(tmp_path / "r"), *wanted, *drawn)
+    assert (code, said) == (0, "")
+    figures = {path.stem for path in (tmp_path / "r").glob("*.pdf")}
+    assert figures == {"survival", "energy-life"}
+    page = (tmp_path / "r" / "index.html").read_text(encoding="utf-8")
+    assert "in 2 cases (techniques RRCD and ours, to the letter;" in page
+    assert "Only cases with technique=rrcd,my:IDEA and vdd=1 are shown." in page
+    assert re.findall('data-case="(.*)" data-at', page) == [
+        "0 rrcd nominal common 1 V",
+        "0 my:IDEA nominal common 1 V",
+    ]
+    with (tmp_path / "r" / "survival.csv").open() as stream:
+        lines = list(csv.DictReader(stream))
+    assert {line["series"] for line in lines} == {"RRCD", OURS}
+    assert {line["case"].split()[0] for line in lines} == {"rrcd", "my:IDEA"}
+    with (tmp_path / "r" / "table.csv").open() as stream:
+        assert [line["technique"] for line in csv.DictReader(stream)] == ["rrcd", "my:IDEA"]
+    table, *_ = re.findall("<table.*?</table>", page, re.DOTALL)
+    assert OURS in table
+    assert "my:IDEA</td>" not in table
+
+
+def test_tables_have_the_names_that_people_read_and_files_those_of_the_spec(swept, command):
+    _, table, _ = command("show", str(swept), "--label", "rrcd=RRCD (theirs)")
+    assert OURS in table
+    assert "RRCD (theirs)" in table
+    assert "my:IDEA" not in table
+    assert "my:IDEA" in command("show", str(swept), "--csv")[1]
+    pair = ("my:IDEA nominal common 1 V", "rrcd nominal common 1 V")
+    _, compared, _ = command("show", str(swept), "--compare", *pair)
+    assert f"A: {OURS} nominal common 1 V" in compared
+    for options, message in (
+        (("--label", "rcd=R"), "label of rcd: there is none; there are baseline, rrcd, my:IDEA"),
+        (("--label", "rrcd"), "--label rrcd: TECHNIQUE=NAME is needed, such as rrcd=RRCD"),
+        (("--label", f"rrcd={OURS}"), "would both be called"),
+    ):
+        code, _, said = command("show", str(swept), *options)
+        assert code == 2
+        assert message in said
+
+
+def test_what_a_report_cannot_show_is_refused_and_nothing_is_written(swept, pi, tmp_path, command):
+    for path, options, message in (
+        (pi, ("--figure", "lives"), "--figure lives: there is none; there are variable-1-pi"),
+        (swept, ("--where", "vdd=2"), "values of vdd: 0.9, 1"),
+        (pi, ("--where", "vdd=2"), "--where is for sweeps"),
+    ):
+        code, _, said = command("report", str(path), "--out", str(tmp_path / "r"), *options)
+        assert code == 2
+        assert message in said
+    assert not [*tmp_path.iterdir()]
 
 
 def test_refusals(tmp_path, pi):

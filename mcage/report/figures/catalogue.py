@@ -8,7 +8,7 @@ import xarray as xr
 
 from mcage.errors import UserError
 from mcage.plain_text import visible
-from mcage.report.cases import Named
+from mcage.report.cases import Named, labels_of, names_in
 from mcage.report.figures import (
     causes,
     duty,
@@ -74,7 +74,7 @@ REPLAYED = {
 
 
 def figures_of(
-    header: Header, results: xr.Dataset, width_mm: float
+    header: Header, results: xr.Dataset, width_mm: float, title: bool = True
 ) -> Iterator[ReportFigure | AbsentFigure]:
     """Draw the figures of a results file, one by one.
 
@@ -86,9 +86,11 @@ def figures_of(
     header : Header
         Header of the file.
     results : xarray.Dataset
-        As `mcage.results.reader.open_results` returns it.
+        As `mcage.results.reader.open_results` returns it, or some of its cases.
     width_mm : float
         Width of the figures, such as those of `mcage.report.figures.style.WIDTHS_MM`.
+    title : bool
+        Whether figures have a title.
 
     Yields
     ------
@@ -100,7 +102,7 @@ def figures_of(
     UserError
         The spec in the file is not one of its study.
     """
-    sheet = Sheet.of(header, width_mm)
+    sheet = replace(Sheet.of(header, width_mm), title=title)
     if isinstance(header, SweepHeader):
         yield from _figures_of_sweep(results, sheet)
         yield from replayed_figures(header, results, sheet)
@@ -132,8 +134,10 @@ def replayed_figures(
     try:
         plan = plan_of(header)
         row = int(results["draw"][0]) if header.draws else None
-        yield from duty.draw(plan, sheet)
-        yield from fault_maps.draw(plan, header.ids[0], row, sheet)
+        techniques = dict.fromkeys(results["technique"].values.tolist())
+        names = {names_in(results).get(name, visible(name)): name for name in techniques}
+        yield from duty.draw(plan, names, sheet)
+        yield from fault_maps.draw(plan, labels_of(results), header.ids[0], row, sheet)
     except UserError as error:
         for name, title in REPLAYED.items():
             yield AbsentFigure(name, title, f"It cannot be drawn again: {visible(str(error))}.")

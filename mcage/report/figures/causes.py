@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from mcage.report.cases import CAUSES, Named, by_setting, lives_of
+from mcage.report.cases import CAUSES, Named, by_setting, identities, lives_of
 from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
 from mcage.report.figures.figure import AbsentFigure, ReportFigure
 from mcage.report.figures.sheet import PERCENT, Sheet, listed
@@ -105,7 +105,7 @@ def pages(
         x_limits=(0.0, horizon),
         y_limits=(0.0, 103.0),
     )
-    yield from figure.pages(panels, sheet, looks_of(case.technique for case in cases))
+    yield from figure.pages(panels, sheet, looks_of(identities(cases)))
 
 
 def _panel(title: str, cause: str, cases: Sequence[Named[Causes]]) -> CurvePanel:

@@ -1,7 +1,7 @@
 """Panels of curves: each told apart from the others, also where curves coincide."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +13,7 @@ from mcage.report.figures.sheet import (
     LABELS_MM,
     LINE,
     LINE_MM,
+    PERCENT,
     Sheet,
     heads,
     line_of,
@@ -98,6 +99,13 @@ class CurvePanel:
     alt: str = ""
     rows: tuple[tuple[str, tuple[float, ...], tuple[int, ...]], ...] = ()
 
+    def on(self, sheet: Sheet) -> "CurvePanel":
+        """Return the panel without rows and bands that the sheet leaves out."""
+        curves = self.curves
+        if not sheet.bands:
+            curves = tuple(replace(curve, lower=None, upper=None) for curve in curves)
+        return replace(self, curves=curves, rows=self.rows if sheet.rows else ())
+
     @property
     def all_notes(self) -> tuple[str, ...]:
         """Notes, and which curves coincide."""
@@ -127,6 +135,8 @@ class CurveFigure:
         What the numbers below the axis are.
     x_mark : float, optional
         Place of a thin line across the axes.
+    bands : str
+        End of the title that says what the bands are.
     """
 
     name: str
@@ -141,6 +151,7 @@ class CurveFigure:
     shares_axes: bool = True
     rows_title: str = ""
     x_mark: float | None = None
+    bands: str = f", {PERCENT} bands"
 
     def pages(
         self, panels: Sequence[CurvePanel], sheet: Sheet, looks: Mapping[str, Look] | None = None
@@ -158,6 +169,7 @@ class CurveFigure:
         """
         if looks is None:
             looks = looks_of(curve.name for panel in panels for curve in panel.curves)
+        panels = [panel.on(sheet) for panel in panels]
         height_mm, narrowest_mm = _height_mm(panels, sheet), _narrowest_mm(panels)
         for name, part, of_page in sheet.pages(self.name, panels, height_mm, narrowest_mm):
             yield self.page(name, part, of_page, sheet, looks)
@@ -189,10 +201,18 @@ class CurveFigure:
         heads(grid, [panel.title for panel in panels], notes)
         names = {series.label for panel in drawn for series in panel.series}
         handles = {name: line_of(look) for name, look in looks.items() if name in names}
-        title = f"{self.title}{part}"
+        title = f"{self.title if sheet.bands else self.title.removesuffix(self.bands)}{part}"
         sheet.finish(figure, f"{title}: {sheet.population}", handles)
         alt = " ".join(filter(None, (panel.alt for panel in panels)))
         return ReportFigure(name, title, sheet.captioned(self.caption), alt, figure, tuple(drawn))
+
+    def draw_on(
+        self, axes: Axes, panel: CurvePanel, looks: Mapping[str, Look], gid: str
+    ) -> tuple[Series, ...]:
+        """Draw the curves of a panel into axes of a figure of one's own, with their labels."""
+        self._prepare(axes)
+        axes.set(xlabel=self.x_label, ylabel=self.y_label)
+        return draw_curves(axes, panel.curves, looks, gid, self.kind)
 
     def _prepare(self, axes: Axes) -> None:
         axes.set_xscale(self.x_scale)

@@ -1,9 +1,9 @@
 """Duty cycles by bit and by register, from the kernels of the spec on a slice without faults."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mcage.replays.most_stressed import DutyCycles
 from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
@@ -17,29 +17,30 @@ BITS = 32
 """Bits of a component of a register."""
 
 
-def draw(plan: SweepPlan, sheet: Sheet) -> Iterator[ReportFigure]:
+def draw(plan: SweepPlan, names: Mapping[str, str], sheet: Sheet) -> Iterator[ReportFigure]:
     """Draw duty cycles of the techniques of a sweep.
 
     Parameters
     ----------
     plan : SweepPlan
         Plan of the sweep; its replays are computed unless they are kept on disk.
+    names : mapping of str to str
+        The techniques that are drawn, by the names that figures show.
     sheet : Sheet
         What figures are drawn on.
     """
-    techniques = list(dict.fromkeys(case.case.technique for case in plan.cases))
     of_bits: tuple[list[Curve], list[Curve]] = [], []
     of_entries: tuple[list[Curve], list[Curve]] = [], []
-    for name in techniques:
-        duties = plan.fault_free[name].duties
+    for name, technique in names.items():
+        duties = plan.fault_free[technique].duties
         for which, of_state in enumerate((duties.at_zero, duties.at_one)):
             other = (duties.at_one, duties.at_zero)[which]
-            bits, entries = _by_bit(of_state, other), _by_entry(of_state, plan.geometry.entries)
-            of_bits[which].append(_steps(name, bits))
+            of_bits[which].append(_steps(name, _by_bit(of_state, other)))
+            entries = _by_entry(of_state, other, plan.geometry.entries)
             of_entries[which].append(_steps(name, entries))
     kernels = f"{len(plan.traces)} kernel{'s' if len(plan.traces) > 1 else ''}"
-    replayed = Sheet(sheet.width_mm, f"{kernels}, replayed without faults", sheet.caveats)
-    looks = looks_of(techniques)
+    replayed = replace(sheet, population=f"{kernels}, replayed without faults")
+    looks = looks_of(names)
     for figure, curves in ((_bits(), of_bits), (_entries(plan.geometry.entries), of_entries)):
         panels = [
             CurvePanel(title, tuple(part), alt=_alt(title, part))
@@ -69,7 +70,7 @@ def _entries(count: int) -> CurveFigure:
         title="Longest duty cycles by register",
         caption="Largest fraction of the time for which a single cell of a physical register holds "
         "'0' or '1': mean over the kernels with equal weights; a kernel that leaves the register "
-        "unused counts as 0.",
+        "unused counts as 0. Registers that no kernel uses have no value.",
         x_label="physical register (entry of the slice)",
         y_label="longest duty cycle (% of the time)",
         kind="step",
@@ -94,14 +95,17 @@ def _by_bit(of_state: DutyCycles, other: DutyCycles) -> Floats:
     return means / len(of_state.period)
 
 
-def _by_entry(of_state: DutyCycles, entries: int) -> NDArray[np.float64]:
-    """Longest duty cycle of a cell of each entry, mean over kernels: float64[entries]."""
-    longest = of_state.cycles.reshape(len(of_state.period), entries, -1).max(axis=2)
-    mean: NDArray[np.float64] = (longest / of_state.period[:, None]).mean(axis=0)
-    return mean
+def _by_entry(of_state: DutyCycles, other: DutyCycles, entries: int) -> Floats:
+    """Longest duty cycle of a cell of each entry, mean over kernels; NaN where none uses it."""
+    longest, of_other = (
+        duties.cycles.reshape(len(duties.period), entries, -1).max(axis=2)
+        for duties in (of_state, other)
+    )
+    used = ((longest > 0) | (of_other > 0)).any(axis=0)
+    return np.where(used, (longest / of_state.period[:, None]).mean(axis=0), np.nan)
 
 
 def _alt(title: str, curves: list[Curve]) -> str:
     """Which technique has the longest and the shortest duty cycle."""
-    longest = {curve.name: float(curve.y.max()) for curve in curves}
+    longest = {curve.name: float(np.nanmax(curve.y)) for curve in curves}
     return extremes(title, "the largest value of a curve", longest, " %")

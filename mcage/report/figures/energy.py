@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.transforms import Bbox
 
 from mcage.costs import load_costs
-from mcage.report.cases import Named, lives_of, savings_of_all
+from mcage.report.cases import Named, identities, lives_of, savings_of_all
 from mcage.report.figures.figure import AbsentFigure, Panel, ReportFigure, Series
 from mcage.report.figures.sheet import LABELS_MM, LINE_MM, PERCENT, Sheet, heads, lines_of, listed
 from mcage.report.figures.style import GREY, SMALL, Look, in_style, looks_of
@@ -111,7 +111,7 @@ def draw(cases: Sequence[Named[Worth]], sheet: Sheet) -> Iterator[ReportFigure |
         reason = "No constants of the slice's energy are known." if unknown else NEVER
         yield AbsentFigure(NAME, TITLE, reason)
         return
-    looks = looks_of(case.technique for case in cases)
+    looks = looks_of(identities(cases))
     fills = fills_of(cases)
     for name, part, of_page in sheet.pages(NAME, items, _height_mm(items, sheet), NARROWEST_MM):
         yield _page(name, part, of_page, looks, fills, sheet)
@@ -224,7 +224,7 @@ def _draw_points(
         (point,) = axes.plot(
             saving.value,
             years.value,
-            look.marker,
+            marker=look.marker,
             color=look.colour,
             fillstyle=fills[case.setting.environment],
             markerfacecoloralt="white",

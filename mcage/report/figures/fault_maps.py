@@ -1,7 +1,7 @@
 """Fault maps of a sampled slice, at the low voltages of each scenario."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ class FaultMap:
 
 
 def draw(
-    plan: SweepPlan, instance: int, row: int | None, sheet: Sheet
+    plan: SweepPlan, labels: Collection[str], instance: int, row: int | None, sheet: Sheet
 ) -> Iterator[ReportFigure | AbsentFigure]:
     """Draw the faults of an instance: a panel for each scenario and supply voltage with faults.
 
@@ -61,6 +61,8 @@ def draw(
     ----------
     plan : SweepPlan
         Plan of the sweep.
+    labels : collection of str
+        Labels of the cases whose faults are drawn.
     instance : int
         Id of the instance.
     row : int, optional
@@ -68,7 +70,7 @@ def draw(
     sheet : Sheet
         What figures are drawn on.
     """
-    maps = _sampled(plan, instance, row)
+    maps = _sampled(plan, labels, instance, row)
     faulty = [drawn for drawn in maps if drawn.cells.cell.size]
     if not faulty:
         yield AbsentFigure(
@@ -76,16 +78,19 @@ def draw(
         )
         return
     without = [drawn.title for drawn in maps if not drawn.cells.cell.size]
-    sample = Sheet(sheet.width_mm, f"instance {instance}", sheet.caveats)
+    sample = replace(sheet, population=f"instance {instance}")
     for name, part, of_page in sample.pages(NAME, faulty, PANEL_MM):
         yield _page(name, part, of_page, without, sample)
 
 
-def _sampled(plan: SweepPlan, instance: int, row: int | None) -> list[FaultMap]:
+def _sampled(
+    plan: SweepPlan, labels: Collection[str], instance: int, row: int | None
+) -> list[FaultMap]:
     """Maps of all scenarios and lowest supply voltages, in the order of the file."""
     spread = plan.spec.faults.spread_blocks
     ids, rows = np.array([instance]), None if row is None else np.array([row])
-    cases = {(case.case.scenario, case.name.vdd_volts): case for case in plan.cases}
+    shown = (case for case in plan.cases if case.name.label in labels)
+    cases = {(case.case.scenario, case.name.vdd_volts): case for case in shown}
     maps = []
     for (scenario, volts), case in cases.items():
         tail = case.sample(plan.spec.seed, ids, rows, volts)

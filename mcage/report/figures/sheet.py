@@ -13,7 +13,15 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
 from mcage.plain_text import shown, visible
-from mcage.report.figures.style import GREY, LABEL, MM_PER_INCH, SMALL, Look, inches
+from mcage.report.figures.style import (
+    GREY,
+    LABEL,
+    MM_PER_INCH,
+    SMALL,
+    Look,
+    StyledFigure,
+    inches,
+)
 from mcage.report.notes import caveats_of
 from mcage.results.header import Header
 from mcage.stats.estimates import CONFIDENCE
@@ -27,11 +35,11 @@ EM = 0.56
 AXIS_MM = (38.0, 62.0)
 """Smallest and largest height of the axes of a panel."""
 
-HEAD_MM = 14.0
-"""Height of title, legend and the label of the lowest axes."""
+HEAD_MM, TITLE_MM = 14.0, 5.0
+"""Height of title, legend and the label of the lowest axes, and of the title alone."""
 
-MOST_MM = 235.0
-"""Height of the text of a page, which no figure exceeds."""
+MOST_MM, MOST_RATIO = 235.0, 2.0
+"""Height of the text of a page, which no figure exceeds, and largest height over width."""
 
 LONGEST_NAME = 30
 """Letters of a name beside a row."""
@@ -69,11 +77,16 @@ class Sheet:
         How many instances each number is of, in words.
     caveats : tuple of str
         What must be said wherever results of the file are shown.
+    title, rows, bands : bool
+        Whether figures have a title, numbers below their axes, and bands around their curves.
     """
 
     width_mm: float
     population: str
     caveats: tuple[str, ...] = ()
+    title: bool = True
+    rows: bool = True
+    bands: bool = True
 
     @classmethod
     def of(cls, header: Header, width_mm: float) -> "Sheet":
@@ -94,7 +107,15 @@ class Sheet:
     def axis_mm(self, panels: int, narrowest_mm: float = 55.0) -> float:
         """Height of the axes of such a panel, by its width."""
         low, high = AXIS_MM
-        return min(high, max(low, 0.6 * self.width_mm / self.columns(panels, narrowest_mm)))
+        columns = self.columns(panels, narrowest_mm)
+        if columns == 1 < panels:
+            return low  # a column of a paper is narrow, and soon too high
+        return min(high, max(low, 0.6 * self.width_mm / columns))
+
+    @property
+    def head_mm(self) -> float:
+        """Height of title, legend and the label of the lowest axes."""
+        return HEAD_MM if self.title else HEAD_MM - TITLE_MM
 
     def letters(self, points: float) -> int:
         """Number of letters of a size that a line takes."""
@@ -114,7 +135,7 @@ class Sheet:
     def pages(
         self, name: str, panels: Sequence[Item], height_mm: float, narrowest_mm: float = 55.0
     ) -> Iterator[tuple[str, str, Sequence[Item]]]:
-        """Share panels of a height out among pages that are no higher than those of a paper.
+        """Share panels of a height out among pages that are not higher than a figure may be.
 
         Returns
         -------
@@ -122,7 +143,8 @@ class Sheet:
             Name of the page, which part of the figure it is in words (empty if it is all of it),
             and its panels.
         """
-        rows = max(1, int((MOST_MM - HEAD_MM) // height_mm))
+        most_mm = min(MOST_MM, MOST_RATIO * self.width_mm)
+        rows = max(1, int((most_mm - self.head_mm) // height_mm))
         size = rows * self.columns(len(panels), narrowest_mm)
         count = -(-len(panels) // size)
         size = -(-len(panels) // count)  # pages of equal size
@@ -151,8 +173,8 @@ class Sheet:
         """
         columns = self.columns(panels, narrowest_mm)
         rows = -(-panels // columns)
-        size = inches(self.width_mm), inches(HEAD_MM + height_mm * rows)
-        figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(wspace=0.06))
+        size = inches(self.width_mm), inches(self.head_mm + height_mm * rows)
+        figure = StyledFigure(figsize=size, layout=ConstrainedLayoutEngine(wspace=0.06))
         drawn = figure.subplots(rows, columns, squeeze=False, sharex=share, sharey=share)
         axes = list(drawn.flat)
         for spare in axes[panels:]:
@@ -176,8 +198,9 @@ class Sheet:
         self, figure: Figure, title: str, legend: Mapping[str, Artist] | None = None
     ) -> None:
         """Add title, legend and caveats, and lay the figure out once and for all."""
-        words = textwrap.fill(title, self.letters(8.5))
-        figure.suptitle(words, x=0.01, horizontalalignment="left")
+        if self.title:
+            words = textwrap.fill(title, self.letters(8.5))
+            figure.suptitle(words, x=0.01, horizontalalignment="left")
         caveats = "\n".join(textwrap.fill(line, self.letters(SMALL) - 4) for line in self.caveats)
         if legend:
             longest = max(map(len, legend)) + 9  # as many letters as a handle takes

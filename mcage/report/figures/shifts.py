@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from mcage.aging.nbti import nbti_model
 from mcage.plain_text import visible
 from mcage.plugins import is_plugin
-from mcage.report.cases import Named, Setting, by_setting
-from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel, draw_curves
+from mcage.report.cases import Named, Setting, by_setting, identities
+from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
 from mcage.report.figures.figure import AbsentFigure, Panel, ReportFigure, Series
 from mcage.report.figures.sheet import (
     LABELS_MM,
@@ -35,11 +35,12 @@ VARIABLES = ("life_years", "max_dvth_mv", "epoch_max_dvth_mv", "dvth_histogram")
 QUANTILES = (0.05, 0.5, 0.95)
 
 AGES = 120
-"""Equal steps of age at which quantiles are computed, besides the ends of epochs."""
+"""Ages, the denser the earlier, at which quantiles are computed besides the ends of epochs."""
 
 ROW_MM = 8.5
 
-AGE_TITLE = "Threshold shift of the worst cell against age, medians, and 5 to 95 % of the slices"
+AGE_BANDS = ", and 5 to 95 % of the slices"
+AGE_TITLE = f"Threshold shift of the worst cell against age, medians{AGE_BANDS}"
 AGE_LABEL = "age (years)"
 WORST_LABEL = "shift of the worst cell (mV)"
 
@@ -68,7 +69,7 @@ class Shifts:
         Quantiles of the shift of the worst cell, mV, among the slices that live until that age.
     known : ndarray of bool [age]
         Where the file has the shifts: at 0, at the ends of epochs and at the last death.
-    law : str
+    growth : str
         How shifts grow between these, in a sentence.
     """
 
@@ -80,7 +81,7 @@ class Shifts:
     ages: Floats
     by_age: Floats
     known: Bools
-    law: str
+    growth: str
 
     @property
     def worked(self) -> bool:
@@ -109,9 +110,9 @@ def _growth(case: xr.Dataset) -> dict[str, Any]:
     reached = case["epoch_max_dvth_mv"].max("transistor").transpose("epoch", "instance").values
     reached = np.concatenate([np.zeros((1, lives.size)), reached])
     borders = np.concatenate([[0.0], ends])
-    root, law = _law(aging_of(case.attrs["spec"]).model)
-    even = np.linspace(0.0, ends[-1], AGES + 1)
-    ages = np.unique(np.concatenate([even, ends, lives.max(keepdims=True)]))
+    root, growth = _growth_between(aging_of(case.attrs["spec"]).model)
+    spaced = ends[-1] * np.linspace(0.0, 1.0, AGES + 1) ** 2
+    ages = np.unique(np.concatenate([spaced, ends, lives.max(keepdims=True)]))
     ages = ages[ages <= lives.max()]
     by_age = np.zeros((len(QUANTILES), ages.size))
     for place, age in enumerate(ages[1:], 1):
@@ -128,11 +129,11 @@ def _growth(case: xr.Dataset) -> dict[str, Any]:
         "ages": ages,
         "by_age": by_age,
         "known": np.isin(ages, [*borders, lives.max()]),
-        "law": law,
+        "growth": growth,
     }
 
 
-def _law(model: str) -> tuple[int, str]:
+def _growth_between(model: str) -> tuple[int, str]:
     """Power of a shift that grows linearly under constant stress, and how to say it."""
     if is_plugin(model):  # of which a report runs no code; a straight line claims least
         return 1, f"the lines are straight: how the model {visible(model)} grows is not known here"
@@ -146,7 +147,7 @@ def _law(model: str) -> tuple[int, str]:
 
 def draw(cases: Sequence[Named[Shifts]], sheet: Sheet) -> Iterator[ReportFigure | AbsentFigure]:
     """Draw shifts of cells, of the worst cell of each slice, and those over time."""
-    looks = looks_of(case.technique for case in cases)
+    looks = looks_of(identities(cases))
     settings = [
         item for item in by_setting(cases).items() if any(c.numbers.worked for c in item[1])
     ]
@@ -157,7 +158,8 @@ def draw(cases: Sequence[Named[Shifts]], sheet: Sheet) -> Iterator[ReportFigure 
         return
     for figure in (CELLS, SLICES):
         yield from figure.pages(settings, sheet, looks)
-    yield from _by_age(settings, sheet, looks)
+    panels = [panel_by_age(setting, of_setting) for setting, of_setting in settings]
+    yield from figure_by_age(cases[0].numbers).pages(panels, sheet, looks)
 
 
 @dataclass(frozen=True)
@@ -327,36 +329,28 @@ SLICES = Ridges(
 )
 
 
-def _by_age(settings: Settings, sheet: Sheet, looks: Mapping[str, Look]) -> Iterator[ReportFigure]:
-    figure = CurveFigure(
+def figure_by_age(of_case: Shifts) -> CurveFigure:
+    """What all panels of shifts against age have in common, by any of the cases."""
+    return CurveFigure(
         name="dvth-age",
         title=AGE_TITLE,
         caption="Largest NBTI threshold shift of a slice, of both transistors: median, and as a "
         "band the 5 % and 95 % quantiles of the slices (no confidence interval). Slices count "
         "until they die; the numbers below say how many live until that age, so that later ages "
         "are those of survivors. The file has the shifts at the ends of epochs, where the markers "
-        f"stand, and at death; between these, {settings[0][1][0].numbers.law}.",
+        f"stand, and at death; between these, {of_case.growth}.",
         x_label=AGE_LABEL,
         y_label=WORST_LABEL,
         kind="line",
-        x_limits=(0.0, float(settings[0][1][0].numbers.ends[-1])),
+        x_limits=(0.0, float(of_case.ends[-1])),
         shares_axes=False,
         rows_title="slices:",
+        bands=AGE_BANDS,
     )
-    panels = [_panel_by_age(setting, cases) for setting, cases in settings]
-    yield from figure.pages(panels, sheet, looks)
 
 
-def draw_panel_by_age(
-    axes: Axes, cases: Sequence[Named[Shifts]], looks: Mapping[str, Look], gid: str
-) -> tuple[Series, ...]:
-    """Draw the shifts of a setting against age into axes of a figure of one's own."""
-    axes.set(xlabel=AGE_LABEL, ylabel=WORST_LABEL)
-    curves = _panel_by_age(cases[0].setting, cases).curves
-    return draw_curves(axes, curves, looks, gid, "line")
-
-
-def _panel_by_age(setting: Setting, cases: Sequence[Named[Shifts]]) -> CurvePanel:
+def panel_by_age(setting: Setting, cases: Sequence[Named[Shifts]]) -> CurvePanel:
+    """A panel with the shifts of a setting against age."""
     worked = [case for case in cases if case.numbers.worked]
     curves = tuple(_curve_by_age(case) for case in worked)
     at_last = {curve.name: float(curve.y[-1]) for curve in curves}

@@ -1,12 +1,15 @@
 """The style of all figures: fonts, widths, and how curves are told apart, in colour and in grey."""
 
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from itertools import count, product
 from typing import Any, ParamSpec, TypeVar
 
 import matplotlib
+from matplotlib.figure import Figure
+from matplotlib.path import Path as Shape
 
 Given = ParamSpec("Given")
 Drawn = TypeVar("Drawn")
@@ -77,6 +80,13 @@ DASHES: tuple[tuple[float, ...], ...] = (
 
 MARKERS = ("o", "s", "^", "v", "D", "P", "X", "*", "<", ">", "h", "p", "d", "8")
 
+FREE_COLOURS = ("#772200", "#7766FF", "#22CC77", "#550055")
+"""Colours beside those of `PALETTE`: the colour-blind tell each of them from all of these, too."""
+
+_CORNERS = ((-1.0, -1.0), (1.0, -1.0), (-1.0, 1.0), (1.0, 1.0), (-1.0, -1.0))
+FREE_MARKERS = (Shape(_CORNERS), Shape([(y, x) for x, y in _CORNERS]))
+"""Markers beside `MARKERS`: an hourglass, upright and lying."""
+
 
 @dataclass(frozen=True)
 class Look:
@@ -88,13 +98,13 @@ class Look:
         Colour as #RRGGBB.
     dashes : tuple of float
         Points on, off, ..., in widths of the line; empty for a solid line.
-    marker : str
+    marker : str or matplotlib.path.Path
         Marker of Matplotlib.
     """
 
     colour: str
     dashes: tuple[float, ...]
-    marker: str
+    marker: Any
 
     @property
     def linestyle(self) -> Any:
@@ -102,7 +112,7 @@ class Look:
         return (0, self.dashes) if self.dashes else "solid"
 
     @property
-    def in_grey(self) -> tuple[tuple[float, ...], str]:
+    def in_grey(self) -> tuple[tuple[float, ...], Any]:
         """What is left to tell it by without colours."""
         return self.dashes, self.marker
 
@@ -123,37 +133,47 @@ LOOKS = {
 """Looks of the techniques that ship with mcage, the same in each figure."""
 
 
-def looks_of(names: Iterable[str]) -> dict[str, Look]:
+def looks_of(names: Iterable[str] | Mapping[str, str]) -> dict[str, Look]:
     """Look of each technique, or of whatever else has curves of its own.
 
     Parameters
     ----------
-    names : iterable of str
-        Names in the order of the file. Names that `LOOKS` does not have get the next looks of
-        which neither another name nor a technique of mcage has line style and marker.
+    names : iterable of str, or mapping of str to str
+        Names in the order of the file; a mapping says which technique has the name. Techniques
+        that `LOOKS` does not have get looks whose colours and markers none of the others has, as
+        long as there are such, and always another line style or marker.
 
     Returns
     -------
     dict of str to Look
         Looks that differ from each other in line style or marker.
     """
-    names = list(dict.fromkeys(names))
-    others = _other_looks()
-    return {name: LOOKS[name] if name in LOOKS else next(others) for name in names}
+    techniques = dict(names) if isinstance(names, Mapping) else {name: name for name in names}
+    shipped = [LOOKS[technique] for technique in techniques.values() if technique in LOOKS]
+    others = _other_looks(shipped)
+    return {
+        name: LOOKS[technique] if technique in LOOKS else next(others)
+        for name, technique in techniques.items()
+    }
 
 
-def _other_looks() -> Iterator[Look]:
-    """Looks that no technique of mcage has, each once; neighbours differ in all that they can."""
+def _other_looks(shipped: Sequence[Look]) -> Iterator[Look]:
+    """Looks beside those of techniques, each once; neighbours differ in all that they can."""
+    # Free ones come first, so that a user's technique looks the same beside whatever it stands.
+    palette = (*FREE_COLOURS, *PALETTE) if shipped else PALETTE
+    every_marker = (*FREE_MARKERS, *MARKERS) if shipped else MARKERS
+    seen = {look.colour for look in shipped}
+    colours = [colour for colour in palette if colour not in seen]
+    seen = {look.marker for look in shipped}
+    markers = [marker for marker in every_marker if marker not in seen]
+    turns = product(range(len(DASHES)), range(len(markers)))
+    pairs = ((DASHES[(turn + place) % len(DASHES)], markers[place]) for turn, place in turns)
     taken = {look.in_grey for look in LOOKS.values()}
-    size = len(MARKERS)
-    turns = product(range(len(DASHES)), range(size))
-    pairs = ((DASHES[(turn + place) % len(DASHES)], MARKERS[place]) for turn, place in turns)
     numbers = ((SOLID, f"${number}$") for number in count(1))
-    colours = (PALETTE[number % len(PALETTE)] for number in count(1))
-    for dashes, marker in (*(pair for pair in pairs if pair not in taken),):
-        yield Look(next(colours), dashes, marker)
-    for dashes, marker in numbers:  # more than a figure can show: a number marks each
-        yield Look(next(colours), dashes, marker)
+    for number, (dashes, marker) in enumerate(pair for pair in pairs if pair not in taken):
+        yield Look(colours[number % len(colours)], dashes, marker)
+    for number, (dashes, marker) in enumerate(numbers):  # more than a figure can show
+        yield Look(colours[number % len(colours)], dashes, marker)
 
 
 def in_style(draw: Callable[Given, Drawn]) -> Callable[Given, Drawn]:
@@ -165,6 +185,18 @@ def in_style(draw: Callable[Given, Drawn]) -> Callable[Given, Drawn]:
             return draw(*args, **named)
 
     return drawing
+
+
+class StyledFigure(Figure):
+    """A figure that is saved in this style by whoever saves it."""
+
+    savefig = in_style(Figure.savefig)
+
+    def _ipython_display_(self) -> None:
+        """Let a notebook show it once, not at the end of the cell again, as pyplot would."""
+        if "matplotlib.pyplot" in sys.modules and "inline" in matplotlib.get_backend():
+            sys.modules["matplotlib.pyplot"].close(self)
+        raise NotImplementedError  # IPython goes on as with any figure
 
 
 def inches(millimetres: float) -> float:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -10,8 +11,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from mcage.report.cases import Named, Setting, by_setting, lives_of
-from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel, draw_curves
+from mcage.report.cases import Named, Setting, by_setting, identities, lives_of, with_names
+from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
 from mcage.report.figures.figure import (
     AbsentFigure,
     ReportFigure,
@@ -115,7 +116,7 @@ def draw(
     cases: Sequence[Named[SurvivalCurve]], sheet: Sheet
 ) -> Iterator[ReportFigure | AbsentFigure]:
     """Draw survival curves, a panel for each setting that works, on as many pages as they need."""
-    looks = looks_of(case.technique for case in cases)
+    looks = looks_of(identities(cases))
     panels = [panel_of(setting.title, of_it) for setting, of_it in by_setting(cases).items()]
     figure, works = figure_of(cases), [panel for panel in panels if panel.curves]
     if not works:
@@ -190,10 +191,7 @@ def draw_panel(
     gid : str
         Beginning of the names of artists.
     """
-    common = figure_of(cases)
-    axes.set(xlim=common.x_limits, ylim=common.y_limits, xlabel=common.x_label)
-    axes.set_ylabel(common.y_label)
-    return draw_curves(axes, panel_of("", cases).curves, looks, gid)
+    return figure_of(cases).draw_on(axes, panel_of("", cases), looks, gid)
 
 
 def _notes(cases: Sequence[Named[SurvivalCurve]]) -> tuple[str, ...]:
@@ -214,7 +212,12 @@ def _alt(title: str, cases: Sequence[Named[SurvivalCurve]]) -> str:
     return extremes(title, f"the mean life up to {horizon:g} years", years, " years")
 
 
-def draw_survival_of_file(results_path: Path, path: Path, where: Sequence[Condition] = ()) -> None:
+def draw_survival_of_file(
+    results_path: Path,
+    path: Path,
+    where: Sequence[Condition] = (),
+    names: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Draw survival curves of the cases of a results file, with a panel for each setting.
 
     Parameters
@@ -225,6 +228,8 @@ def draw_survival_of_file(results_path: Path, path: Path, where: Sequence[Condit
         Figure: .png, .pdf or .svg.
     where : sequence of Condition
         What the cases must fulfil.
+    names : mapping of str to str
+        Names of techniques for people, as `mcage.report.cases.names_for` returns them.
 
     Raises
     ------
@@ -234,11 +239,11 @@ def draw_survival_of_file(results_path: Path, path: Path, where: Sequence[Condit
     check_figure_path(path)
     header = read_header(results_path)
     with open_results(results_path) as results:
-        chosen = selected_cases(results, where)
+        chosen = selected_cases(with_names(results, names), where)
         of_file = (chosen.isel(case=place) for place in range(chosen.sizes["case"]))
         cases = [Named.of(case, numbers_of(case)) for case in of_file]
     settings: dict[Setting, list[Named[SurvivalCurve]]] = by_setting(cases)
-    looks = looks_of(case.technique for case in cases)
+    looks = looks_of(identities(cases))
     panels = [panel_of(setting.title, of_it) for setting, of_it in settings.items()]
     sheet = Sheet.of(header, 85.0 if len(panels) == 1 else 180.0)
     save(figure_of(cases).page("survival", "", panels, sheet, looks).figure, path)

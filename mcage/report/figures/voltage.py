@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from mcage.report.cases import Named
+from mcage.report.cases import Named, identities
 from mcage.report.figures.curves import Curve, draw_curves
 from mcage.report.figures.energy import DEAD_SAVE_NOTHING, NARROWEST_MM, Worth
 from mcage.report.figures.figure import Panel, ReportFigure, Series
@@ -30,7 +30,7 @@ def draw(cases: Sequence[Named[Worth]], sheet: Sheet) -> Iterator[ReportFigure]:
     several = [item for item in groups.items() if len(_voltages(item[1])) > 1]
     if not several:
         return
-    looks = looks_of(case.technique for case in cases)
+    looks = looks_of(identities(cases))
     panels = _panels_of_group(cases)
     height_mm = panels * _height_mm(panels, sheet) / sheet.columns(panels, NARROWEST_MM)
     for name, part, of_page in sheet.pages(NAME, several, height_mm, sheet.width_mm):
@@ -93,7 +93,8 @@ def _draw_new(
     for place, curve in enumerate(curves):
         look, name = looks[curve.name], f"{gid}-new-{place + 1}"
         style: dict[str, Any] = {"color": look.colour, "linewidth": 0.6, "markersize": 2.5}
-        axes.plot(curve.x, curve.y, f"{look.marker}:", fillstyle="none", gid=name, **style)
+        style |= {"linestyle": ":", "marker": look.marker, "fillstyle": "none"}
+        axes.plot(curve.x, curve.y, gid=name, **style)
         label, bounds = f"{curve.name}, when new", (curve.lower, curve.upper)
         drawn.append(Series(name, label, "", curve.x, curve.y, "line", *bounds))
     return tuple(drawn)

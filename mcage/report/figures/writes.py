@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.patches import Patch
 
-from mcage.report.cases import Named, Setting, by_setting
+from mcage.report.cases import Named, Setting, by_setting, identities
 from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
 from mcage.report.figures.figure import AbsentFigure, Panel, ReportFigure, Series
 from mcage.report.figures.sheet import (
@@ -82,7 +82,7 @@ def draw(cases: Sequence[Named[Writes]], sheet: Sheet) -> Iterator[ReportFigure 
     settings = [
         item for item in by_setting(cases).items() if any(c.numbers.worked for c in item[1])
     ]
-    yield from _spills(settings, sheet, looks_of(case.technique for case in cases))
+    yield from _spills(settings, sheet, looks_of(identities(cases)))
     if not settings:
         yield AbsentFigure("writes", "Kinds of register writes", "No slice works when it is new.")
         return

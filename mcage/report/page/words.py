@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from mcage.report.cases import CAUSES, Setting, lives_of
+from mcage.report.cases import CAUSES, Setting, lives_of, names_in
 from mcage.report.page.gpu_words import Said, said_of_both, said_of_gating, said_of_heterogeneity
 from mcage.results.header import Header
 from mcage.stats.estimates import Floats
@@ -52,7 +52,8 @@ def words_of(header: Header, results: xr.Dataset) -> Words:
         Its content.
     """
     if isinstance(header, SweepHeader):
-        return Words(_simulated_sweep(header), tuple(_outcomes(results)))
+        simulated = _simulated_sweep(header, names_in(results))
+        return Words(simulated, tuple(_outcomes(results)))
     if header.study in _SAID_OF_GPUS:
         simulated, outcomes = _SAID_OF_GPUS[header.study](header, results)
         return Words(simulated, tuple(outcomes))
@@ -67,14 +68,14 @@ _SAID_OF_GPUS: Mapping[str, Callable[[Header, xr.Dataset], Said]] = {
 }
 
 
-def _simulated_sweep(header: SweepHeader) -> str:
-    names = {
+def _simulated_sweep(header: SweepHeader, names: Mapping[str, str]) -> str:
+    parts = {
         what: list(dict.fromkeys(getattr(case, what) for case in header.cases))
         for what in ("technique", "environment", "scenario")
     }
     grid = "; ".join(
-        f"{what}{'s' if len(values) > 1 else ''} {in_a_row(values)}"
-        for what, values in names.items()
+        f"{what}{'s' if len(values) > 1 else ''} {in_a_row([names.get(v, v) for v in values])}"
+        for what, values in parts.items()
     )
     cases = f"{len(header.cases)} cases" if len(header.cases) > 1 else "one case"
     return (
@@ -99,6 +100,7 @@ def _outcomes(results: xr.Dataset) -> list[tuple[str, str]]:
     for place in range(results.sizes["case"]):
         case = results.isel(case=place)
         technique = str(case["technique"].item())
+        technique = names_in(case).get(technique, technique)
         by_setting.setdefault(Setting.of(case), {})[technique] = lives_of(case)
     return [
         (setting.title, f"{_longest(lives)} {_killers(lives)}")

@@ -3,7 +3,7 @@
 import csv
 import io
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import starmap
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Literal
 
 from mcage.errors import UserError
 from mcage.plain_text import shown, visible
+from mcage.report.cases import renamed
 from mcage.stats.estimates import Estimate
 from mcage.stats.wording import DASH, life
 
@@ -122,6 +123,26 @@ class ResultTable:
     def shown(self) -> tuple[Column, ...]:
         """Columns for people."""
         return tuple(column for column in self.columns if column.heading)
+
+
+def renamed_in(table: ResultTable, names: Mapping[str, str]) -> ResultTable:
+    """Table in which people read other names of techniques and policies; programs read the old.
+
+    Parameters
+    ----------
+    table : ResultTable
+        The table.
+    names : mapping of str to str
+        Names as `mcage.report.cases.names_for` returns them.
+    """
+    columns = (
+        replace(column, cells=tuple(replace(c, text=renamed(c.text, names)) for c in column.cells))
+        if column.key in ("technique", "policy", "case")
+        else column
+        for column in table.columns
+    )
+    below = tuple(renamed_in(part, names) for part in table.below)
+    return replace(table, columns=tuple(columns), below=below)
 
 
 def sorted_by(table: ResultTable, key: str) -> ResultTable:

@@ -1,9 +1,13 @@
 """Figures from a dataset: whole, as in a report, and in axes of a user."""
 
+import sys
+
+import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from gpu_cases import gating
+from matplotlib.collections import PolyCollection
 from result_files import write
 from tables import each
 
@@ -26,6 +30,12 @@ def axes():
     figure, axes = plt.subplots()
     yield axes
     plt.close(figure)
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
 
 
 def words(figure):
@@ -68,6 +78,64 @@ def test_every_figure_can_be_drawn_both_ways(results, draw, drawn):
         assert len(axes.legend().get_texts()) == drawn
     finally:
         plt.close(figure)
+
+
+def test_a_figure_that_a_user_saves_has_fonts_that_journals_accept(results, tmp_path):
+    results.mcage.plot_survival().savefig(tmp_path / "survival.pdf")
+    content = (tmp_path / "survival.pdf").read_bytes()
+    assert b"/CIDFontType2" in content
+    assert b"/Type3" not in content
+
+
+def test_figures_are_of_pyplot_where_it_is_in_use(results, monkeypatch):
+    figure = results.mcage.plot_survival()
+    assert plt.gcf() is figure
+    plt.close(figure)
+    monkeypatch.delitem(sys.modules, "matplotlib.pyplot")
+    results.mcage.plot_survival()
+    assert not plt.get_fignums()
+
+
+def test_a_notebook_shows_a_figure_once(results, monkeypatch):
+    """IPython shows what a cell returns; at its end, the inline backend what pyplot still has."""
+    monkeypatch.setattr(matplotlib, "get_backend", lambda: "inline")
+    figure = results.mcage.plot_survival()
+    assert plt.get_fignums()
+    with pytest.raises(NotImplementedError):
+        figure._ipython_display_()
+    assert not plt.get_fignums()
+
+
+def test_parts_of_a_figure_can_be_left_out(results, axes):
+    whole = results.mcage.plot_survival(width_mm=85)
+    bare = results.mcage.plot_survival(width_mm=85, title=False, at_risk=False, bands=False)
+    assert "95 % bands: 60 instances" in words(whole)
+    assert "at risk" in words(whole)
+    assert whole.findobj(PolyCollection)
+    for part in ("instances", "at risk", "bands"):
+        assert part not in words(bare)
+    assert not bare.findobj(PolyCollection)
+    assert bare.get_figheight() < whole.get_figheight()
+    assert "60 instances" in words(results.mcage.plot_survival(bands=False))
+    assert "bands" not in words(results.mcage.plot_survival(bands=False))
+    results.sel(environment="nominal").mcage.plot_survival(axes, bands=False)
+    assert not axes.findobj(PolyCollection)
+    assert "instances" not in words(results.mcage.plot_pareto(title=False))
+    of_age = results.mcage.plot_dvth("age", at_risk=False).findobj(plt.Text)
+    assert "slices:" not in [text.get_text() for text in of_age]
+
+
+def test_labels_are_what_people_read(results):
+    said = words(results.mcage.plot_survival(labels={"rrcd": "redirection (ours)"}))
+    assert "redirection (ours)" in said
+    assert "rrcd" not in said
+    for labels, message in (
+        ({"rcd": "R"}, "label of rcd: there is none; there are baseline, rrcd"),
+        ({"rrcd": "baseline"}, "baseline and rrcd would both be called baseline"),
+        ({"rrcd": " "}, "label of rrcd: it is empty"),
+    ):
+        with pytest.raises(mcage.UserError, match=message):
+            results.mcage.plot_pareto(labels=labels)
 
 
 def test_shifts_have_figures_of_their_own(results):

@@ -14,8 +14,9 @@ from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import ShardTask
 from mcage.lifetime.outcomes import LifeEnd
+from mcage.report.cases import names_in
 from mcage.results.header import header_class
-from mcage.results.reader import open_results
+from mcage.results.reader import open_results, read_header
 from mcage.results.variable import Variable
 from mcage.sweep import batch, variables
 from mcage.sweep.header import SweepHeader
@@ -63,6 +64,25 @@ def test_files_know_whose_they_are(sweep):
     assert sweep.header.study == "sweep"
     assert header_class("sweep") is SweepHeader
     assert sweep.study.quantities.keys() >= {"median_life", "max_dvth"}
+
+
+def test_a_file_knows_what_techniques_of_a_user_call_themselves(tmp_path, monkeypatch):
+    (tmp_path / "names_of_users.py").write_text(
+        "from dataclasses import replace\n"
+        "from mcage.techniques.catalogue import TECHNIQUES\n"
+        'ROTATES, ARGO, SAME, ALSO = (replace(TECHNIQUES["rar"], name=name)\n'
+        '    for name in ("turns", "argo", "same", "same"))\n'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    names = [f"names_of_users:{name}" for name in ("ROTATES", "ARGO", "SAME", "ALSO")]
+    sweep = small_sweep("numpy", **SMALL | {"techniques": ["baseline", *names]})
+    # What might be taken for another technique is called as in the spec.
+    assert sweep.header.technique_names == ((names[0], "turns"),)
+    path = run_campaign(sweep.study, tmp_path / "r.h5")
+    assert read_header(path).technique_names == sweep.header.technique_names
+    with open_results(path) as results:
+        assert names_in(results) == {names[0]: "turns"}
+        assert results["technique"].values.tolist() == ["baseline", *names]
 
 
 @dataclass(frozen=True)

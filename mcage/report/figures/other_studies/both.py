@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from mcage.plain_text import visible
-from mcage.report.cases import Named, Setting
+from mcage.report.cases import Named, Setting, names_in
 from mcage.report.figures import causes, survival
 from mcage.report.figures.curves import CurveFigure, CurvePanel
 from mcage.report.figures.figure import AbsentFigure, ReportFigure
@@ -49,8 +49,14 @@ def draw(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure | AbsentFig
     """
     policies = [visible(str(name)) for name in results["policy"].values.tolist()]
     techniques = [visible(str(name)) for name in results["technique"].values.tolist()]
+    names = names_in(results)
     pairs = [
-        Pair(f"{policy}, {technique}", f"{policy} {technique}", p, t)
+        Pair(
+            f"{names.get(policy, policy)}, {names.get(technique, technique)}",
+            f"{policy} {technique}",
+            p,
+            t,
+        )
         for (p, policy), (t, technique) in product(enumerate(policies), enumerate(techniques))
     ]
     yield from _by_age(results, pairs, sheet)

@@ -109,7 +109,7 @@ class RowFigure:
             for place, row in enumerate(panel.rows):
                 look = looks[row.name]
                 axes.plot((row.lower, row.upper), (place, place), color=look.colour, linewidth=1.4)
-                (point,) = axes.plot(row.value, place, look.marker, color=look.colour)
+                (point,) = axes.plot(row.value, place, marker=look.marker, color=look.colour)
                 gid = f"{name}-{number + 1}-{place + 1}"
                 point.set_gid(gid)
                 values = (np.array([v]) for v in (row.value, row.lower, row.upper))

@@ -1,12 +1,12 @@
 """Figures of studies of SM gating: margins, lives, shifts, retired SMs and what they cost."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import xarray as xr
 
 from mcage.plain_text import visible
-from mcage.report.cases import Named, Setting
+from mcage.report.cases import Named, Setting, names_in
 from mcage.report.figures import survival
 from mcage.report.figures.curves import CurveFigure, CurvePanel
 from mcage.report.figures.figure import AbsentFigure, ReportFigure
@@ -66,13 +66,14 @@ def draw(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure | AbsentFig
     sheet : Sheet
         What figures are drawn on.
     """
-    policies = [visible(str(name)) for name in results["policy"].values.tolist()]
+    labels, names = map(visible, map(str, results["policy"].values.tolist())), names_in(results)
+    policies = {names.get(label, label): label for label in labels}
     ages = results["age"].values
     for name, variable, title, label, scale, meaning in BY_AGE:
         curves = []
-        for place, policy in enumerate(policies):
+        for place, (policy, case) in enumerate(policies.items()):
             values = results[variable].isel(policy=place).transpose("instance", "age").values
-            curves.append(quantile_curve(policy, ages, values.astype(np.float64), scale, policy))
+            curves.append(quantile_curve(policy, ages, values.astype(np.float64), scale, case))
         if not any(np.nanmax(curve.upper) > 0 for curve in curves if curve.upper is not None):
             yield AbsentFigure(name, title, "It is 0 in at least 95 % of the GPUs at every age.")
             continue
@@ -96,8 +97,8 @@ def draw(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure | AbsentFig
             title,
             label,
             tuple(
-                quantile_row(policy, results[variable].isel(policy=place).values, scale, policy)
-                for place, policy in enumerate(policies)
+                quantile_row(policy, results[variable].isel(policy=place).values, scale, case)
+                for place, (policy, case) in enumerate(policies.items())
             ),
         )
         for variable, title, label, scale in ROWS
@@ -108,13 +109,15 @@ def draw(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure | AbsentFig
     )
 
 
-def _lives(results: xr.Dataset, policies: list[str], sheet: Sheet) -> Iterator[ReportFigure]:
+def _lives(
+    results: xr.Dataset, policies: Mapping[str, str], sheet: Sheet
+) -> Iterator[ReportFigure]:
     cases = []
-    for place, policy in enumerate(policies):
+    for place, (policy, case) in enumerate(policies.items()):
         of_policy = results.isel(policy=place)
         cause = of_policy["end_cause"].values
         horizon = float(results["age"].values[-1])
-        lives = CaseLives(policy, of_policy["life_years"].values, cause != 0, cause, horizon)
-        cases.append(Named(policy, policy, Setting("", "", ""), survival.curve_of(lives)))
+        lives = CaseLives(case, of_policy["life_years"].values, cause != 0, cause, horizon)
+        cases.append(Named(case, policy, Setting("", "", ""), survival.curve_of(lives)))
     panel = survival.panel_of("", cases)
     yield from survival.figure_of(cases, "GPUs").pages([panel], sheet)
