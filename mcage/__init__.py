@@ -12,8 +12,8 @@ The names of the public interface are loaded when they are first used, so that i
 package costs nothing.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False
+"""As in `typing`, whose import would take longer than all else here."""
 
 if TYPE_CHECKING:  # what `_HOMES` says, for editors and type checkers
     from mcage.analysis import Analysis as Analysis
@@ -80,9 +80,11 @@ __all__ = ["__version__", *_HOMES]
 
 if not TYPE_CHECKING:  # a checker would take it for a promise of any name
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str):
         if name not in _HOMES:
             raise AttributeError(f"module 'mcage' has no attribute {name!r}")
+        from importlib import import_module
+
         return getattr(import_module(_HOMES[name]), name)
 
 

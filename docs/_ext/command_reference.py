@@ -11,7 +11,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import nested_parse_with_titles
 
-from mcage.cli.main import app
+from mcage.cli.app import app
 
 HELP = "--help"
 """Every command has it."""

@@ -1,164 +1,29 @@
-"""Entry point ``mcage``: collects the commands and turns errors into exit codes.
+"""Entry point ``mcage``: Ctrl-C ends it quietly from the first moment.
 
-Exit codes: 0 done, 2 the user's mistake (one or two lines on stderr), 1 a defect of mcage, 128 and
-the number of a signal that ended it (130 Ctrl-C, 143 SIGTERM, 141 nobody reads its output).
+The commands and the libraries behind them take half a second to import. That is therefore done when
+Ctrl-C is seen to, and this module imports nothing that takes time.
 """
 
+import os
 import signal
-import sys
-import warnings
-from typing import Annotated, Any, TextIO
 
-import typer
-
-from mcage.cli import (
-    cache,
-    cite,
-    compare,
-    docs,
-    doctor,
-    faults,
-    merge,
-    nbti,
-    rare,
-    replay,
-    report,
-    reproduce,
-    sensitivity,
-    show,
-    status,
-    sweep,
-    techniques,
-    trace,
-    verify,
-)
-from mcage.cli.gpu import app as gpu_app
-from mcage.cli.grouped_command import GroupedCommand
-from mcage.cli.output import checked_output
-from mcage.cli.records import with_options
-from mcage.cli.signals import ending_on_signals
-from mcage.errors import UserError
-from mcage.plain_text import one_line, said_by, visible
-
-UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-"""Of a command line that no command understands; Typer has no public name for it."""
-
-app = typer.Typer(
-    name="mcage",
-    help="Monte Carlo aging and fault analyzer for GPU register files.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-def _print_version(asked: bool) -> None:
-    if asked:
-        from mcage.cli.version import version_lines
-
-        for line in version_lines():
-            typer.echo(visible(line))
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show tracebacks (anywhere on the line).")
-    ] = False,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            callback=_print_version,
-            is_eager=True,
-            help="Show the versions of mcage and of what it computes with.",
-        ),
-    ] = False,
-) -> None:
-    """Monte Carlo aging and fault analyzer for GPU register files."""
-
-
-for command in (
-    sweep.sweep,
-    show.show,
-    compare.compare,
-    report.report,
-    replay.replay,
-    rare.rare,
-    sensitivity.sensitivity,
-    reproduce.reproduce,
-    faults.faults,
-    techniques.techniques,
-    nbti.nbti,
-    merge.merge,
-    status.status,
-    verify.verify,
-    doctor.doctor,
-    cache.cache,
-    docs.docs,
-    cite.cite,
-):
-    app.command(cls=GroupedCommand)(with_options(command))
-app.add_typer(trace.app, name="trace")
-app.add_typer(gpu_app, name="gpu")
-
-
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    """Print a warning about the input in one line, any other as Python does."""
-    text = warnings.formatwarning(message, category, filename, lineno, line)
-    if issubclass(category, UserWarning):
-        text = f"warning: {one_line(str(message))}\n"
-    print(text, end="", file=file or sys.stderr)
+INTERRUPTED = 128 + signal.SIGINT
 
 
 def main() -> None:
-    """Run the command line and exit with a code as above."""
-    with ending_on_signals():
-        _run()
-
-
-def _run() -> None:
-    debug = "--debug" in sys.argv
-    warnings.showwarning = _show_warning
-    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+    """Run the command line, and exit with a code that `mcage.cli.app` explains."""
+    earlier = signal.getsignal(signal.SIGINT)
     try:
-        with checked_output():
-            sys.exit(app(arguments, prog_name="mcage", standalone_mode=False))
-    except typer.Abort:  # Ctrl-C: `ending_on_signals` has the last word
-        sys.exit(128 + signal.SIGINT)
-    except (UserError, UsageError) as error:
-        if debug:
-            raise
-        _print_error(error)
-        sys.exit(2)
-    except Exception as error:
-        if debug:
-            raise
-        print(
-            f"internal error: {said_by(error)}\n"
-            "This is a defect of mcage; run again with --debug for the traceback.",
-            file=sys.stderr,
-        )
-        sys.exit(1)
+        if earlier is signal.default_int_handler:  # and not ignored, as under nohup
+            signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+    except ValueError:  # outside of the main thread, which signals do not reach
+        earlier = None
+    try:
+        from mcage.cli.app import run
 
-
-def _print_error(error: Exception) -> None:
-    """Print one line; of a command line that is not understood, also where to read about it."""
-    if isinstance(error, UserError):
-        print(f"error: {one_line(str(error))}", file=sys.stderr)
-        if error.command:
-            print(visible(error.command), file=sys.stderr)
-        return
-    usage: Any = error
-    if message := usage.format_message():  # else help was asked for, and is printed already
-        command = usage.ctx.command_path if usage.ctx else "mcage"
-        print(f"error: {one_line(message)}", file=sys.stderr)
-        print(f"The options are listed by: {command} --help", file=sys.stderr)
+        run()
+    except KeyboardInterrupt:  # while `run` puts its own handlers in place
+        raise SystemExit(INTERRUPTED) from None
+    finally:
+        if earlier is signal.default_int_handler:
+            signal.signal(signal.SIGINT, earlier)

@@ -33,7 +33,7 @@ from mutated_specs import FULL, SMALL
 from small_traces import small_trace
 
 import mcage
-from mcage.cli.main import app
+from mcage.cli.app import app
 from mcage.errors import UserError
 from mcage.files import foreign_hdf5, plain_hdf5
 from mcage.traces import save_trace

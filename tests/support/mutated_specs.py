@@ -13,7 +13,7 @@ from typing import Any
 import tomli_w
 import typer.main
 
-from mcage.cli.main import app
+from mcage.cli.app import app
 
 SMALL: dict[str, Any] = {
     "instances": 2,

@@ -16,7 +16,7 @@ from tables import each
 from typer.testing import CliRunner
 
 import mcage
-from mcage.cli.main import app
+from mcage.cli.app import app
 from mcage.geometry import GCN
 from mcage.spec import SweepSpec
 from mcage.techniques import TECHNIQUES

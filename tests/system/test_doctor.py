@@ -12,7 +12,7 @@ from places import shown_files
 from typer.testing import CliRunner
 
 from mcage.cli import doctor
-from mcage.cli.main import app
+from mcage.cli.app import app
 from mcage.engines.cuda_engine.devices import driver as driver_file
 from mcage.engines.cuda_engine.devices.driver import Card, Driver, ask_driver
 from mcage.engines.cuda_engine.devices.errors import NoDeviceError

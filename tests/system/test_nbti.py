@@ -11,7 +11,7 @@ from tables import each
 from typer.testing import CliRunner
 
 from mcage.aging.nbti import MODEL_NAMES, constants, nbti_model
-from mcage.cli.main import app
+from mcage.cli.app import app
 from mcage.errors import UserError
 
 OWN = """

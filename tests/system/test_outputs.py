@@ -17,7 +17,7 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import shard_folder
 from mcage.campaign.shards import write_shard
 from mcage.campaign.study import Study
-from mcage.cli.main import app
+from mcage.cli.app import app
 from mcage.errors import UserError
 from mcage.files.atomic import make_ready, whole_file
 from mcage.files.kinds import CSV, FIGURES, JSON, PNG, TABLES, TRACE

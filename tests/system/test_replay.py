@@ -14,7 +14,8 @@ from trace_strategies import alloc, pattern, read, release, trace_of, write
 from typer.testing import CliRunner
 
 import mcage
-from mcage.cli import main
+from mcage.cli.app import app
+from mcage.cli.main import main
 from mcage.costs import (
     CONVENTIONAL,
     Energy,
@@ -89,7 +90,7 @@ def three_maps(tmp_path):
 
 
 def run(*arguments):
-    result = CliRunner().invoke(main.app, ["replay", *arguments], catch_exceptions=False)
+    result = CliRunner().invoke(app, ["replay", *arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -333,7 +334,7 @@ def refused(arguments, monkeypatch, capsys):
     """Message of a refusal: exit code 2, one line on stderr, nothing on stdout."""
     monkeypatch.setattr(sys, "argv", ["mcage", "replay", *arguments])
     with pytest.raises(SystemExit) as caught:
-        main.main()
+        main()
     captured = capsys.readouterr()
     assert caught.value.code == 2, captured.err
     assert captured.out == ""

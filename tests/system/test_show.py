@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
-from mcage.cli.main import app
+from mcage.cli.app import app
 from mcage.errors import UserError
 from mcage.report.cases import find_case
 from mcage.report.console import WIDTH_WITHOUT_TERMINAL, PlainConsole

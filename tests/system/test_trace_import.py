@@ -7,7 +7,8 @@ import pytest
 from import_samples import files_of
 from typer.testing import CliRunner
 
-from mcage.cli import main
+from mcage.cli.app import app
+from mcage.cli.main import main
 from mcage.results.reader import read_header
 from mcage.traces.library import ApproximateTraceWarning, open_trace
 
@@ -17,7 +18,7 @@ TEXT = str(files_of("multi2sim/matrixtranspose-made")[0])
 
 def run(*arguments):
     """Output of a command that must succeed."""
-    result = CliRunner().invoke(main.app, list(map(str, arguments)), catch_exceptions=False)
+    result = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output
 
@@ -26,7 +27,7 @@ def run_badly(monkeypatch, capsys, *arguments):
     """Message of a command that must fail as the user's mistake."""
     monkeypatch.setattr("sys.argv", ["mcage", *map(str, arguments)])
     with pytest.raises(SystemExit) as caught:
-        main.main()
+        main()
     assert caught.value.code == 2
     return capsys.readouterr().err
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from mcage.aging.delay import dvth_at_delay
 from mcage.aging.nbti import BOLTZMANN_EV_PER_KELVIN, facelift
-from mcage.cli.main import app
+from mcage.cli.app import app
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
 from mcage.studies.sensitivity import (

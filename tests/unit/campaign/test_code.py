@@ -12,7 +12,7 @@ from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import shard_folder
 from mcage.campaign.study import Study
-from mcage.cli.main import app
+from mcage.cli.app import app
 from mcage.errors import UserError
 from mcage.results.reader import read_header
 from mcage.version import Code, running_code

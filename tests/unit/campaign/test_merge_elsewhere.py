@@ -22,7 +22,8 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import LOCK_NAME, shard_folder
 from mcage.campaign.shards import shard_name, write_shard
 from mcage.campaign.study import Study
-from mcage.cli.main import app, main
+from mcage.cli.app import app
+from mcage.cli.main import main
 from mcage.errors import UserError
 from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.gpu.heterogeneity.study import Heterogeneity

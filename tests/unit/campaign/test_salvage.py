@@ -23,7 +23,7 @@ from mcage.campaign.shards import read_shard, write_shard
 from mcage.campaign.sources import salvage as salvage_module
 from mcage.campaign.sources.salvage import damage_of, salvage
 from mcage.campaign.study import Study
-from mcage.cli.main import app
+from mcage.cli.app import app
 from mcage.errors import UserError
 from mcage.files import damage as damage_module
 from mcage.results.header import StoppingRule

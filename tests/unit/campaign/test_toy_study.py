@@ -21,7 +21,7 @@ from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import shard_folder
 from mcage.campaign.study import ShardTask
-from mcage.cli.main import app
+from mcage.cli.app import app
 from mcage.errors import UserError
 from mcage.results.reader import open_results, read_header
 

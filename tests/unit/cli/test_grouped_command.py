@@ -5,8 +5,8 @@ import typer.main
 from tables import each
 from typer.testing import CliRunner
 
+from mcage.cli.app import app
 from mcage.cli.grouped_command import GroupedCommand
-from mcage.cli.main import app
 
 
 def commands_of(command):

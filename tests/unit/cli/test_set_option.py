@@ -7,7 +7,7 @@ import pytest
 from tables import each
 from typer.testing import CliRunner
 
-from mcage.cli.main import app
+from mcage.cli.app import app
 from mcage.cli.set_option import parse_set
 from mcage.errors import UserError
 

@@ -8,7 +8,7 @@ from tables import each
 from typer.testing import CliRunner
 
 from mcage.cli import rare, sensitivity
-from mcage.cli.main import app
+from mcage.cli.app import app
 from mcage.cli.spec_arguments import SpecOptions
 from mcage.cli.spec_options import COMPARED, RUN, SPEC_OPTIONS
 from mcage.spec import SweepSpec

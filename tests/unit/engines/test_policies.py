@@ -15,7 +15,7 @@ from sweep_cases import small_spec
 from typer.testing import CliRunner
 
 import mcage
-from mcage.cli.main import app
+from mcage.cli.app import app
 from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.numba_engine import NumbaEngine

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
-from mcage.cli.main import app
+from mcage.cli.app import app
 from mcage.errors import UserError
 from mcage.results.header import SCHEMA_VERSION
 from mcage.results.reader import LAST_OF_SCHEMA, READ_SCHEMAS, open_results, read_header

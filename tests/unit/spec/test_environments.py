@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from mcage.aging.environment import Environment, OperatingPoint
 from mcage.aging.nbti import Transistors
 from mcage.aging.sampling import InstanceDistributions, TimeFractionDistributions
-from mcage.cli.main import app
+from mcage.cli.app import app
 from mcage.distributions import Distribution
 from mcage.errors import UserError
 from mcage.spec import SweepSpec

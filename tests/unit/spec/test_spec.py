@@ -11,7 +11,7 @@ from tables import each
 from typer.testing import CliRunner
 
 from mcage.aging.environment import PRESETS
-from mcage.cli.main import app
+from mcage.cli.app import app
 from mcage.costs import load_costs
 from mcage.errors import UserError
 from mcage.spec import SweepSpec

@@ -9,7 +9,7 @@ from places import ROOT
 from tables import each
 from typer.testing import CliRunner
 
-from mcage.cli.main import app
+from mcage.cli.app import app
 from mcage.errors import UserError
 from mcage.techniques import TECHNIQUES, Gating, Placement, Storage, Technique, technique
 

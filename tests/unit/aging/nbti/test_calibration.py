@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from mcage.aging.delay import delay_increase
 from mcage.aging.nbti import MODEL_NAMES, SECONDS_PER_YEAR, constants, facelift, nbti_model
 from mcage.aging.nbti.constants import RANGES
-from mcage.cli.main import app
+from mcage.cli.app import app
 from mcage.errors import UserError
 
 

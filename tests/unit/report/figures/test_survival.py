@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
-from mcage.cli.main import app
+from mcage.cli.app import app
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
 from mcage.report.cases import Named, Setting

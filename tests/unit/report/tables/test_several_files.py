@@ -11,7 +11,7 @@ from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shards import write_shard
 from mcage.campaign.study import Study
-from mcage.cli.main import app
+from mcage.cli.app import app
 from mcage.errors import UserError
 from mcage.results.conform import conforming
 from mcage.results.writer import write_results
