@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from host_gpu.compiler import host_compiler
 from kernel_resources import compile_kernels, oldest_of_generations
+from sass_widths import UNKNOWN, WIDTHS
 from tables import each
 
 from mcage.errors import UserError
@@ -123,6 +124,13 @@ def accesses(recording, kind):
         )
 
 
+def found_writes(recording):
+    return [
+        (launch, cta, warp, register, mask, held)
+        for launch, cta, warp, _, register, mask, held in accesses(recording, WRITE)
+    ]
+
+
 def writes_of(events):
     return [
         (*key_of(event), event["register"], event["mask"], event["values"])
@@ -139,12 +147,9 @@ def key_of(event):
 def test_what_registers_did_comes_back(tmp_path):
     events, said = record(tmp_path / "values.mcr")
     recording = imported(tmp_path / "values.mcr")
-    assert "graphs are not recorded" in said
-    found = [
-        (launch, cta, warp, register, mask, held)
-        for launch, cta, warp, _, register, mask, held in accesses(recording, WRITE)
-    ]
-    assert sorted(found) == sorted(writes_of(events))
+    assert not said
+    assert sorted(found_writes(recording)) == sorted(writes_of(events))
+    assert set(recording.approximate) == {"time"}
     windows = {
         (window.facts["launch"], window.origin.work_group, window.facts["warp_in_cta"]): window
         for window in recording.windows
@@ -169,6 +174,67 @@ def test_writes_that_lose_their_guard_make_lanes_approximate(tmp_path):
     odd = text.replace('"writes":[5],"guard_overwritten":0', '"writes":[5],"guard_overwritten":1')
     (tmp_path / "odd.mcr").write_text(odd)
     assert imported(tmp_path / "odd.mcr").approximate["lanes"].startswith("8 writes of")
+
+
+@with_compiler
+def test_captures_are_left_whole(tmp_path):
+    """What is captured runs later, and waiting for the GPU would break the capture."""
+    events, said = record(tmp_path / "values.mcr", "capture", RECORD_BUFFER="1")
+    assert "launches of CUDA graphs are not recorded" in said
+    assert "launches while another stream is captured are not recorded" in said
+    recording = imported(tmp_path / "values.mcr")
+    assert {event["launch"] for event in events} == {1, 2, 3, 4}
+    assert sorted(found_writes(recording)) == sorted(writes_of(events))
+
+
+@with_compiler
+def test_threads_that_launch_at_the_same_time_do_not_mix(tmp_path):
+    events, _ = record(tmp_path / "values.mcr", "threads", RECORD_BUFFER="1")
+    recording = imported(tmp_path / "values.mcr")
+    assert {event["launch"] for event in events} == {0, 1, 2, 3}
+    assert sorted(found_writes(recording)) == sorted(writes_of(events))
+
+
+@with_compiler
+def test_contexts_begin_and_end(tmp_path):
+    """A second on the same GPU, one on another, and one at the address of one that has ended."""
+    events, said = record(tmp_path / "values.mcr", "contexts", RECORD_BUFFER="1")
+    assert "a second GPU are not recorded" in said
+    recording = imported(tmp_path / "values.mcr")
+    assert {event["launch"] for event in events} == {0, 1, 2, 3, 5, 6}
+    assert sorted(found_writes(recording)) == sorted(writes_of(events))
+
+
+@with_compiler
+def test_numbers_of_registers_are_compared_with_those_of_nvbit(tmp_path):
+    record(tmp_path / "values.mcr", 1)
+    text = (tmp_path / "values.mcr").read_text()
+    odd = re.sub(r'("writes":\[2,3\],.*"registers_by_nvbit":)2', r"\g<1>4", text)
+    (tmp_path / "odd.mcr").write_text(odd)
+    said = imported(tmp_path / "odd.mcr").approximate["contents"]
+    assert said.endswith("IMAD 4 instead of 2 (6 times)")
+
+
+@with_compiler
+def test_what_the_table_does_not_know_is_counted(tmp_path):
+    """And what an older one knew wrongly is left out."""
+    record(tmp_path / "values.mcr", 1)
+    text = (tmp_path / "values.mcr").read_text()
+    unknown = text.replace("STG.E [R2.64], R5", "HGMMA.64x8x16.F32 R2, R5")
+    unknown = re.sub(r'(HGMMA.*"writes_known":)1', r"\g<1>0", unknown)
+    (tmp_path / "unknown.mcr").write_text(unknown)
+    skipped = imported(tmp_path / "unknown.mcr").skipped
+    assert skipped["writes of HGMMA, whose registers are not known"][0] == 4
+    older = re.sub(r',"writes_known":\d,"registers_by_nvbit":\d', "", text)
+    older = older.replace("IMAD.WIDE.U32 R2, R0, R0, c", "FFMA R2, R0, R0, c")
+    (tmp_path / "older.mcr").write_text(older)
+    recording = imported(tmp_path / "older.mcr")
+    (count, *_) = recording.skipped[
+        "writes to registers that the instruction does not write, by an older recorder"
+    ]
+    registers = [register for *_, register, _, _ in found_writes(recording)]
+    assert count == registers.count(2) == 6
+    assert 3 not in registers
 
 
 @with_compiler
@@ -367,18 +433,23 @@ def test_both_readers_of_sass_agree(tmp_path):
         '#include "sass.h"\n#include <iostream>\n'
         "int main() { std::string line; while (std::getline(std::cin, line)) {"
         "  mcage::Sass sass = mcage::parse_sass(line);"
-        "  mcage::Destination found = mcage::destination_of(sass);"
-        "  std::cout << found.first << ' ' << found.count << ' ' << mcage::reads_registers(sass)"
-        "  << ' ' << mcage::overwrites_its_guard(sass) << std::endl; } }\n"
+        "  mcage::Written written = mcage::written_by(sass);"
+        "  std::cout << written.known << ' ' << mcage::reads_registers(sass)"
+        "  << ' ' << mcage::overwrites_its_guard(sass);"
+        "  for (int number : written.registers) std::cout << ' ' << number;"
+        "  std::cout << std::endl; } }\n"
     )
     command = [host_compiler(), "-std=c++17", "-Wall", "-Wextra", "-Werror", f"-I{RECORDER}"]
     command += [str(tmp_path / "says.cpp"), "-o", str(tmp_path / "says")]
     subprocess.run(command, check=True)
-    said = subprocess.run([tmp_path / "says"], input=SASS, capture_output=True, text=True).stdout
-    for line, answer in zip(SASS.splitlines(), said.splitlines(), strict=True):
-        first, count, reads, loses_guard = map(int, answer.split())
+    texts = [*SASS.splitlines(), *(text for _, text in WIDTHS), *UNKNOWN]
+    said = subprocess.run(
+        [tmp_path / "says"], input="\n".join(texts), capture_output=True, text=True
+    ).stdout
+    for line, answer in zip(texts, said.splitlines(), strict=True):
+        known, reads, loses_guard, *written = map(int, answer.split())
         read = instruction_of(line)
-        assert tuple(range(first, first + count)) == read.written, line
+        assert (tuple(written), bool(known)) == (read.written, not read.unknown), line
         assert reads or not read.read, line
         assert loses_guard == (line in LOSE_THEIR_GUARD), line
 

@@ -1,13 +1,19 @@
 // The recorder in a simulated process: NVBit, its program and two SMs are played by this file.
 //
-// Standard output says what the registers did, as JSON lines; the recording must say the same.
+// Standard output says what the registers did, as JSON lines; the recording must say the same. The
+// program fails where CUDA would have refused one of its own calls because of the recorder.
 
 #include "lanes.h"
 // The recorder's two halves, as one program of the host.
 #include "inject.cu"
 #include "recorder.cu"
 
+#include "device.h"
+
 #include <array>
+#include <atomic>
+#include <chrono>
+#include <list>
 
 namespace {
 
@@ -20,7 +26,7 @@ struct Warp {
     long long begun = 0;
 };
 
-struct Call {
+struct InsertedCall {
     std::string function;
     ipoint_t point;
     bool guard = false;
@@ -32,9 +38,9 @@ struct Step {
     Instr instruction;
     std::vector<int> written;
     std::function<void(Warp &, uint32_t on)> action;
-    std::vector<Call> calls;
+    std::vector<InsertedCall> calls;
     Step(const char *sass, std::vector<int> written, std::function<void(Warp &, uint32_t)> action)
-        : instruction(sass), written(std::move(written)), action(std::move(action)) {}
+        : instruction(sass, 0, 4 * int(written.size())), written(std::move(written)), action(std::move(action)) {}
 };
 
 template <typename Value>
@@ -57,9 +63,16 @@ struct CUfunction_of_test {
 
 namespace {
 
-CUfunction_of_test ramp{"ramp(float*, \"é\")", {}, {}}, ends{"ends()", {}, {}};
+struct Module {
+    CUfunction_of_test ramp, ends;
+};
+std::list<Module> modules;
 
-void make_programs() {
+// The functions that a context has loaded; their addresses come again when a context does.
+void load(Module &module) {
+    module.ramp = {"ramp(float*, \"é\")", {}, {}};
+    module.ends = {"ends()", {}, {}};
+    auto &ramp = module.ramp, &ends = module.ends;
     auto nothing = [](Warp &, uint32_t) {};
     auto &steps = ramp.steps;
     steps.emplace_back("S2R R0, SR_TID.X ;", std::vector<int>{0},
@@ -86,7 +99,7 @@ void make_programs() {
     for (CUfunction_of_test *program : {&ramp, &ends}) {
         uint32_t offset = 0;
         for (Step &step : program->steps) {
-            step.instruction = Instr(step.instruction.getSass(), offset);
+            step.instruction = Instr(step.instruction.getSass(), offset, 4 * int(step.written.size()));
             program->instructions.push_back(&step.instruction);
             offset += 16;
         }
@@ -94,9 +107,11 @@ void make_programs() {
 }
 
 Step &step_of(const Instr *instruction) {
-    for (CUfunction_of_test *program : {&ramp, &ends}) {
-        for (Step &step : program->steps) {
-            if (&step.instruction == instruction) return step;
+    for (Module &module : modules) {
+        for (CUfunction_of_test *program : {&module.ramp, &module.ends}) {
+            for (Step &step : program->steps) {
+                if (&step.instruction == instruction) return step;
+            }
         }
     }
     abort();
@@ -109,7 +124,7 @@ uint32_t guarded(const Warp &warp, const std::string &sass) {
 }
 
 void call_all(CUfunction_of_test &program, Step &step, ipoint_t point, Warp &warp, uint32_t on) {
-    for (Call &call : step.calls) {
+    for (InsertedCall &call : step.calls) {
         if (!program.enabled || call.point != point) continue;
         lanes::run(warp.alive, warp.threads, [&] {
             unsigned lane = lanes::current;
@@ -117,6 +132,9 @@ void call_all(CUfunction_of_test &program, Step &step, ipoint_t point, Warp &war
             int predicate = call.guard ? int(on >> lane & 1) : int(call.constants[next++]);
             unsigned where = unsigned(call.constants[next++]);
             uint64_t control = call.constants[next++];
+            if (!gpu::owner(reinterpret_cast<void *>(control))) {
+                fprintf(stderr, "memory of a context that has ended\n"), abort();
+            }
             if (call.function == "mcage_write") {
                 mcage_write(predicate, where, control, warp.registers[size_t(call.source)][lane]);
             } else {
@@ -126,7 +144,10 @@ void call_all(CUfunction_of_test &program, Step &step, ipoint_t point, Warp &war
     }
 }
 
+constexpr unsigned unrecorded = ~0u;  // number of a launch that the recorder leaves out
+
 void say(const char *event, unsigned launch, const Warp &warp, uint32_t mask, int number) {
+    if (launch == unrecorded) return;
     printf("{\"event\":\"%s\",\"launch\":%u,\"cta\":%u,\"warp\":%u,\"cycle\":%lld,\"mask\":%u", event, launch,
            warp.cta, warp.number, lanes::cycle, mask);
     if (number >= 0) {
@@ -205,26 +226,167 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *count, CUfunction, int
     return *count = 2, CUDA_SUCCESS;
 }
 
-// simulated LAUNCHES: of `ramp` with 4 CTAs of 72 threads, each followed by one of `ends`.
-int main(int, char **arguments) {
-    make_programs();
-    CUcontext context = nullptr;
-    nvbit_at_init();
-    nvbit_tool_init(context);
+namespace {
+
+std::atomic<unsigned> launches{0}, in_driver{0};
+bool meets = false;  // whether a launch waits a little for another thread to launch as well
+
+struct DriverCall {
+    nvbit_api_cuda_t id;
+    const char *name;
+    void *parameters;
+};
+
+// A call of the driver, with NVBit's callbacks before and after it.
+CUresult call_driver(CUcontext context, DriverCall call, const std::function<CUresult()> &driver) {
+    gpu::current = context;
     CUresult status = CUDA_SUCCESS;
-    unsigned launch = 0;
-    for (int i = 0; i < atoi(arguments[1]); i++) {
-        cuLaunchKernel_params parameters = {&ramp, 2, 2, 1, 72, 1, 1, 16};
-        nvbit_at_cuda_event(context, 0, API_CUDA_cuLaunchKernel, "cuLaunchKernel", &parameters, &status);
-        execute(ramp, launch++, {2, 2, 1}, {72, 1, 1});
-        nvbit_at_cuda_event(context, 1, API_CUDA_cuLaunchKernel, "cuLaunchKernel", &parameters, &status);
-        CUlaunchConfig config = {1, 1, 1, 8, 4, 2, 0};
-        cuLaunchKernelEx_params extended = {&config, &ends};
-        nvbit_at_cuda_event(context, 0, API_CUDA_cuLaunchKernelEx, "cuLaunchKernelEx", &extended, &status);
-        execute(ends, launch++, {1, 1, 1}, {8, 4, 2});
-        nvbit_at_cuda_event(context, 1, API_CUDA_cuLaunchKernelEx, "cuLaunchKernelEx", &extended, &status);
-        nvbit_at_cuda_event(context, 0, API_CUDA_cuMemAlloc, "cuMemAlloc", nullptr, &status);
+    nvbit_at_cuda_event(context, 0, call.id, call.name, call.parameters, &status);
+    status = driver();
+    nvbit_at_cuda_event(context, 1, call.id, call.name, call.parameters, &status);
+    return status;
+}
+
+void launch(CUcontext context, CUfunction function, CUstream stream, Three grid, Three block, bool recorded = true) {
+    gpu::current = context;
+    if (!std::exchange(context->begun, true)) nvbit_tool_init(context);
+    CUlaunchConfig config = {grid.x, grid.y, grid.z, block.x, block.y, block.z, 0, stream};
+    cuLaunchKernelEx_params extended = {&config, function};
+    cuLaunchKernel_params plain = {function, grid.x, grid.y, grid.z, block.x, block.y, block.z, 16, stream};
+    DriverCall call = {API_CUDA_cuLaunchKernel, "cuLaunchKernel", &plain};
+    if (function->name == "ends()") call = {API_CUDA_cuLaunchKernelEx, "cuLaunchKernelEx", &extended};
+    call_driver(context, call, [&] {
+        for (in_driver++; meets && in_driver < 2;) {
+            static auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+            if (std::chrono::steady_clock::now() > end) break;
+        }
+        gpu::Lock guard(gpu::lock);
+        in_driver--;
+        if (stream && stream->status != cudaStreamCaptureStatusNone) {
+            stream->graph.push_back([=] { execute(*function, unrecorded, grid, block); });
+            return stream->status == cudaStreamCaptureStatusActive ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+        }
+        unsigned number = launches++;
+        gpu::launched.push_back({context, stream, [=] {
+                                     gpu::current = context;
+                                     execute(*function, recorded ? number : unrecorded, grid, block);
+                                 }});
+        return CUDA_SUCCESS;
+    });
+}
+
+void require(CUresult status) {
+    if (status != CUDA_SUCCESS) fprintf(stderr, "the program's own call failed: %d\n", status), exit(3);
+}
+
+void begin_capture(CUstream stream) {
+    cuStreamBeginCapture_v2_params parameters = {stream, 0};
+    require(call_driver(stream->context, {API_CUDA_cuStreamBeginCapture_v2, "cuStreamBeginCapture_v2", &parameters}, [&] {
+        gpu::Lock guard(gpu::lock);
+        stream->status = cudaStreamCaptureStatusActive, stream->captured_by = std::this_thread::get_id();
+        return CUDA_SUCCESS;
+    }));
+}
+
+// Ends a capture and launches its graph.
+void run_capture(CUstream stream) {
+    require(call_driver(stream->context, {API_CUDA_cuStreamEndCapture, "cuStreamEndCapture", &stream}, [&] {
+        gpu::Lock guard(gpu::lock);
+        bool active = stream->status == cudaStreamCaptureStatusActive;
+        stream->status = cudaStreamCaptureStatusNone;
+        return active ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    }));
+    CUcontext context = stream->context;
+    require(call_driver(context, {API_CUDA_cuGraphLaunch, "cuGraphLaunch", nullptr}, [&] {
+        gpu::Lock guard(gpu::lock);
+        for (auto &node : stream->graph) gpu::launched.push_back({context, stream, node});
+        return CUDA_SUCCESS;
+    }));
+}
+
+Module &new_module() {
+    load(modules.emplace_back());
+    return modules.back();
+}
+
+void launch_both(CUcontext context, Module &module, CUstream stream = nullptr) {
+    launch(context, &module.ramp, stream, {2, 2, 1}, {72, 1, 1});
+    launch(context, &module.ends, stream, {1, 1, 1}, {8, 4, 2});
+}
+
+// A stream is captured by its thread, and launched into as well as beside; then the graph runs.
+void capture() {
+    CUcontext context = new CUcontext_of_test{0};
+    Module &module = new_module();
+    gpu::current = context;
+    CUstream captured = nullptr, other = nullptr;
+    cudaStreamCreateWithFlags(&captured, cudaStreamDefault);
+    cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+    begin_capture(captured);
+    launch_both(context, module, captured);
+    launch(context, &module.ends, other, {1, 1, 1}, {8, 4, 2}, false);  // while the GPU may not be waited for
+    run_capture(captured);
+    launch_both(context, module);
+    begin_capture(captured);
+    call_driver(context, {API_CUDA_cuStreamDestroy_v2, "cuStreamDestroy_v2", &captured}, [&] {
+        gpu::streams.erase(std::find(gpu::streams.begin(), gpu::streams.end(), captured));
+        return CUDA_SUCCESS;
+    });
+    launch_both(context, module);
+}
+
+// Two threads of one context launch at the same time.
+void threads() {
+    CUcontext context = new CUcontext_of_test{0};
+    Module &module = new_module();
+    gpu::current = context;
+    CUstream streams[2];
+    for (CUstream &stream : streams) cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    launch_both(context, module);
+    meets = true;
+    std::thread one([&] { launch(context, &module.ramp, streams[0], {2, 2, 1}, {72, 1, 1}); });
+    std::thread two([&] { launch(context, &module.ends, streams[1], {1, 1, 1}, {8, 4, 2}); });
+    one.join(), two.join();
+}
+
+// Contexts of one GPU and of another; one ends, and another begins at its address.
+void contexts() {
+    CUcontext first = new CUcontext_of_test{0}, second = new CUcontext_of_test{0}, third = new CUcontext_of_test{1};
+    Module &of_first = new_module(), &of_second = new_module(), &of_third = new_module();
+    launch_both(first, of_first);
+    launch_both(second, of_second);
+    launch(third, &of_third.ends, nullptr, {1, 1, 1}, {8, 4, 2}, false);
+    nvbit_at_ctx_term(first);
+    gpu::destroy(first);
+    load(of_first);
+    launch_both(first, of_first);
+}
+
+void plain(int count) {
+    CUcontext context = new CUcontext_of_test{0};
+    Module &module = new_module();
+    for (int i = 0; i < count; i++) {
+        launch_both(context, module);
+        call_driver(context, {API_CUDA_cuMemAlloc, "cuMemAlloc", nullptr}, [] { return CUDA_SUCCESS; });
     }
-    nvbit_at_cuda_event(context, 1, API_CUDA_cuGraphLaunch, "cuGraphLaunch", nullptr, &status);
+}
+
+}  // namespace
+
+// simulated LAUNCHES: of `ramp` with 4 CTAs of 72 threads, each followed by one of `ends`; or what the
+// functions above do.
+int main(int, char **arguments) {
+    std::string what = arguments[1];
+    nvbit_at_init();
+    if (what == "capture") {
+        capture();
+    } else if (what == "threads") {
+        threads();
+    } else if (what == "contexts") {
+        contexts();
+    } else {
+        plain(atoi(arguments[1]));
+    }
+    gpu::run([](const gpu::Work &) { return true; });
     nvbit_at_term();
 }

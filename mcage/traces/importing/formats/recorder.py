@@ -23,8 +23,9 @@ from mcage.traces.importing.nvidia.packets import (
     WRITES,
     Packet,
     RecordingFile,
+    Row,
 )
-from mcage.traces.importing.nvidia.warps import GRANULARITY, LANES, PARTITIONS, Launch
+from mcage.traces.importing.nvidia.warps import GRANULARITY, LANES, PARTITIONS, Launch, leave_out
 from mcage.traces.importing.recording import Recording
 from mcage.traces.importing.sources import Source
 from mcage.traces.importing.windows import Origin, Place, Window
@@ -195,6 +196,7 @@ class _Values:
         self.clock = _Clock()
         self.running: dict[tuple[int, int, int], _Warp | None] = {}
         self.writes_without_guard = 0
+        self.otherwise_by_nvbit: dict[str, int] = {}
 
     def read(self) -> None:
         for packet, contents in self.file.packets():
@@ -226,6 +228,15 @@ class _Values:
                 f"{self.writes_without_guard:,} writes of instructions that overwrite their guard "
                 "have all active lanes"
             )
+        if self.otherwise_by_nvbit:
+            named = sorted(self.otherwise_by_nvbit.items())[:20]
+            others = [self.recording.approximate.get("contents", "")]
+            others.append(
+                "NVBit gives destinations other numbers of registers than the recorder's table, "
+                "which was followed: "
+                + ", ".join(f"{what} ({count:,} times)" for what, count in named)
+            )
+            self.recording.approximate["contents"] = "; ".join(filter(None, others))
         lost = "bytes that did not fit into the recorder's buffer"
         self.recording.skip(lost, source, line, self.file.lost)
         if not self.file.complete:
@@ -269,11 +280,18 @@ class _Values:
 
     def write(self, warp: _Warp, packet: Packet, time: int, contents: bytes) -> None:
         register = packet.where & 0xFF
-        written, _ = self.instruction_of(packet)
-        if register not in written:
+        row = self.row(packet)
+        if register not in row.written:
             self.file.fail(f"instruction {packet.where >> 8} does not write register {register}")
-        if register == written[0]:
+        if register == row.written[0]:
             self.reads(warp, packet, time)
+            if row.by_nvbit and row.by_nvbit != len(row.written):
+                what = f"{row.name[:20]} {row.by_nvbit} instead of {len(row.written)}"
+                self.otherwise_by_nvbit[what] = self.otherwise_by_nvbit.get(what, 0) + 1
+        if register in row.doubtful:
+            why = "writes to registers that the instruction does not write, by an older recorder"
+            self.recording.skip(why, self.file.source, self.file.line)
+            return
         if packet.where >> 8 in self.file.guards_lost:
             self.writes_without_guard += 1
         mask = packet.mask & warp.exists
@@ -284,10 +302,13 @@ class _Values:
         self.recording.write(warp.window, time, register, mask, values)
 
     def reads(self, warp: _Warp, packet: Packet, time: int) -> None:
-        for register in self.instruction_of(packet)[1]:
+        row = self.row(packet)
+        if not row.known:
+            leave_out(self.recording, row.name, self.file.source, self.file.line)
+        for register in row.read:
             self.recording.read(warp.window, time, register)
 
-    def instruction_of(self, packet: Packet) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def row(self, packet: Packet) -> Row:
         known = self.file.instructions.get(packet.where >> 8)
         if known is None:
             self.file.fail(f"instruction {packet.where >> 8} has no line")

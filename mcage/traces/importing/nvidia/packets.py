@@ -28,6 +28,21 @@ class Packet(NamedTuple):
     kind: int
 
 
+class Row(NamedTuple):
+    """What a recording says of an instruction.
+
+    ``doubtful`` are registers that an older table of the recorder wrongly took for written;
+    ``by_nvbit`` is how many NVBit gives to the first operand, 0 if the file does not say.
+    """
+
+    name: str
+    written: tuple[int, ...]
+    read: tuple[int, ...]
+    known: bool
+    doubtful: frozenset[int]
+    by_nvbit: int
+
+
 class RecordingFile:
     """A recording: its lines, checked."""
 
@@ -36,7 +51,7 @@ class RecordingFile:
         self.line = 0
         self.launches: dict[int, Launch] = {}
         self.names: dict[int, str] = {}
-        self.instructions: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+        self.instructions: dict[int, Row] = {}
         self.tools: dict[str, str] = {}
         self.guards_lost: set[int] = set()
         self.lost = 0
@@ -128,10 +143,17 @@ class RecordingFile:
     def instruction(self, content: Mapping[str, Any]) -> None:
         """Take an instruction: the registers that it writes and reads."""
         sass = content.get("sass")
+        text = instruction_of(sass if isinstance(sass, str) else "")
         written = self.numbers(content, "writes", ZERO)
-        read = instruction_of(sass).read if isinstance(sass, str) else ()
+        by_nvbit = 0
+        if "writes_known" in content:
+            known = bool(self.number(content, "writes_known"))
+            by_nvbit = self.number(content, "registers_by_nvbit")
+            doubtful = frozenset[int]()
+        else:
+            known, doubtful = not text.unknown, frozenset(written).difference(text.written)
         number = self.number(content, "number", 1 << 24)
-        self.instructions[number] = (written, read)
+        self.instructions[number] = Row(text.name, written, text.read, known, doubtful, by_nvbit)
         if content.get("guard_overwritten"):
             self.guards_lost.add(number)
 

@@ -1,36 +1,67 @@
 """Which registers an instruction of an NVIDIA GPU writes and reads, from its SASS text alone.
 
-``scripts/nvbit/sass.h`` says the same of what is written, for the recorder.
+For Volta and later. The widths are those of the life ranges that ``nvdisasm -plr`` prints;
+docs/importer-sources.md says how they were compared. What the table does not know is left out, not
+guessed. ``scripts/nvbit/sass.h`` says the same of what is written, for the recorder.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import dropwhile
 
 ZERO = 255
 """Number of RZ, which always reads 0 and never holds anything."""
 
-_NO_REGISTER = frozenset(
-    {
-        *("ST", "STG", "STS", "STL", "STSM", "STAS", "SUST", "SURED", "RED", "REDG", "REDAS"),
-        *("ISETP", "FSETP", "DSETP", "HSETP2", "VSETP", "PSETP", "CSETP", "FCHK", "R2P", "PLOP3"),
-        *("EXIT", "BRA", "BRX", "JMP", "JMX", "BRXU", "JMXU", "CALL", "RET", "BAR", "BSSY"),
-        *("BSYNC", "BREAK", "WARPSYNC", "NANOSLEEP", "YIELD", "NOP", "BPT", "KILL", "MEMBAR"),
-        *("ERRBAR", "DEPBAR", "LDGDEPBAR", "LDGSTS", "CCTL", "CCTLL", "CCTLT", "PREFETCH", "R2B"),
-        *("RPCMOV", "SYNCS", "ARRIVES", "ACQBULK", "UBLKCP", "UBLKRED", "UBLKPF", "HGMMA", "IGMMA"),
-        *("QGMMA", "BGMMA", "WARPGROUP", "WARPGROUPSET", "RTT", "IDE", "PMTRIG", "SETCTAID"),
-        *("SETLMEMBASE", "SUQUERY", "VOTEU", "TEXDEPBAR", "ELECT", "ENDCOLLECTIVE"),
-    }
-)
-"""Instructions whose first register is a source: they write memory, predicates or barriers."""
 
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_ONE = _words(
+    "B2R BMSK BREV F2FP F2IP FADD FADD32I FFMA FFMA32I FHADD FHFMA FLO FMNMX FMNMX3 FMUL FMUL32I "
+    "FSEL FSET FSWZADD HADD2 HADD2_32I HFMA2 HFMA2_32I HMNMX2 HMUL2 HMUL2_32I HSET2 I2FP I2I I2IP "
+    "IABS IADD3 IADD32I IDP ISCADD ISCADD32I LEA LOP LOP3 LOP32I MATCH MOV32I MUFU P2R POPC PRMT "
+    "QSPC S2R SGXT SHF SHFL SHL SHR VABSDIFF VABSDIFF4 VHMNMX VIADD VIADDMNMX VIMNMX3 VOTE"
+)
+"""Instructions that write a single register, whatever their suffixes are."""
+
+_TWO = _words("CLMAD DADD DFMA DMNMX DMUL FADD2 FFMA2 FMUL2 GETLMEMBASE LEPC")
+"""Instructions that write a pair."""
+
+_SOURCE_FIRST = _words(
+    "BAR BRX BRXU CALL CSETP CSMTEST DSETP FCHK FSETP HSETP2 ISETP JMX JMXU NANOSLEEP PLOP3 PSETP "
+    "R2B R2P RET SETCTAID SETLMEMBASE VSETP WARPSYNC"
+)
+"""Instructions whose first register is a source: they write predicates, barriers or nothing."""
+
+_MEMORY = _words("ATOM ATOMG ATOMS LD LDC LDG LDGMC LDL LDS SUATOM SULD")
 _STORES = frozenset({"ST", "STG", "STS", "STL"})
-_WIDE_ARITHMETIC = frozenset({"DADD", "DMUL", "DFMA", "DMNMX", "FADD2", "FMUL2", "FFMA2"})
-_SIZED = frozenset({"LD", "LDG", "LDS", "LDL", "LDC", "ATOM", "ATOMG", "ATOMS", "SULD"}) | {
-    *("IADD", "MOV", "SEL", "IMAD"),
+_MOVES = _MEMORY | _STORES | {"RED", "REDG"}
+_SIXTY_FOUR = _words("IADD IMAD IMNMX MOV SEL VIMNMX")
+"""Arithmetic that has forms of 64 bits."""
+
+_TEXTURES = _words("FOOTPRINT TEX TLD TLD4 TMML TXD TXQ")
+_WITH_MASK = _words("TEX TLD TLD4 TXD")
+_TENSOR = {
+    "HMMA": {"F16": 2, "F32": 4},
+    "QMMA": {"F16": 2, "F32": 4},
+    "OMMA": {"F32": 4},
+    "IMMA": {"8816": 2, "8832": 2, "16816": 4, "16832": 4, "16864": 4},
+    "BMMA": {"88128": 2, "168128": 4, "168256": 4},
+    "DMMA": {"884": 4, "8x8x4": 4, "16x8x4": 8, "16x8x8": 8, "16x8x16": 8},
+}
+"""Registers of a result, by the type of the accumulator or by the shape."""
+
+_ROWS_OF_TENSOR_MEMORY = {
+    **{"16dp32bit_t0_t15": 1, "16dp32bit_t16_t31": 1, "16dp64bit": 1, "PACK16BIT": 1},
+    **{"16dp128bit": 2, "16dp256bit": 4},
 }
 _TYPES = frozenset({"F16", "F32", "F64", "BF16"})
+_MASK = re.compile(r"0x[0-9a-f]\Z", re.ASCII)
+_TIMES = re.compile(r"x\d{1,3}\Z", re.ASCII)
+_VECTOR = re.compile(r"(B?F16|F32)x(\d)\Z", re.ASCII)
 
 _PREDICATE = re.compile(r"!?U?P(?:T|R|\d)\Z", re.ASCII)
 _REGISTER = re.compile(r"[-~!|]*R(Z|\d{1,3})(?=[.|\s]|\Z)(\.64)?", re.ASCII)
@@ -47,19 +78,26 @@ class Instruction:
         ``IMAD``; empty if the text is no instruction.
     written : tuple of int
         Registers that it writes.
+    unknown : range
+        Registers that it may write, where it is not known which it writes; otherwise empty.
     read : tuple of int
         Registers that it reads, those of addresses included, each once, in their order.
     operands : tuple of (int, bool)
         Every operand that is a register, from left to right, with False; RZ is `ZERO`. With True,
         the first register of a memory operand.
+    moved : int or None
+        Registers that an operand of an access to memory has, 0 if it moves less than 32 bits; None
+        for everything else.
     ends : bool
         Whether a warp is at its end after it: an ``EXIT`` without a guard.
     """
 
     name: str
     written: tuple[int, ...]
+    unknown: range
     read: tuple[int, ...]
     operands: tuple[tuple[int, bool], ...]
+    moved: int | None
     ends: bool
 
 
@@ -73,13 +111,25 @@ def instruction_of(text: str) -> Instruction:
     opcode, _, rest = words.strip().partition(" ")
     name, *suffixes = opcode.split(".")
     parts = list(_operands(rest))
-    written = _written(name, suffixes, parts)
-    sources = list(_sources(name, suffixes, parts, bool(written)))
+    first = _destinations(name, suffixes, parts)
+    widths = _widths(name, suffixes, parts) if first else ()
+    unknown = range(0)
+    if widths is None:
+        widths = ()
+        unknown = range(min(first), ZERO)
+    written = dict.fromkeys(
+        number
+        for start, width in zip(first, widths, strict=False)
+        for number in range(start, min(start + width, ZERO))
+    )
+    sources = list(_sources(name, suffixes, parts, len(first)))
     return Instruction(
         name=name,
-        written=written,
+        written=tuple(sorted(written)),
+        unknown=unknown,
         read=tuple(dict.fromkeys(number for number in sources if number < ZERO)),
         operands=tuple(operand for part in parts if (operand := _operand(part))),
+        moved=_bits(suffixes) // 32 if name in _MOVES else None,
         ends=name == "EXIT" and not guard,
     )
 
@@ -126,64 +176,88 @@ def _of_address(part: str) -> list[int]:
     return numbers
 
 
-def _written(name: str, suffixes: list[str], parts: list[str]) -> tuple[int, ...]:
-    """The destination is the first operand, or the first after predicates."""
-    if name in _NO_REGISTER:
-        return ()
-    for part in parts:
-        if not part:
-            return ()
-        if _PREDICATE.match(part):
-            continue
-        first = _register(part) if part[0] == "R" else None
-        if first is None or first == ZERO:
-            return ()
-        return tuple(range(first, min(first + _width(name, suffixes), ZERO)))
-    return ()
+def _destinations(name: str, suffixes: list[str], parts: list[str]) -> list[int]:
+    """Registers at which results begin: the first operand, or the first after predicates.
+
+    Texture instructions and loads of 256 bits have two such operands.
+    """
+    if name in _SOURCE_FIRST:
+        return []
+    after = list(dropwhile(_PREDICATE.match, parts))
+    count = 2 if name in _TEXTURES or "ENL2" in suffixes else 1
+    first = [_register(part) for part in after[:count] if part.startswith("R")]
+    return [number for number in first if number is not None] if len(first) == count else []
 
 
-def _width(name: str, suffixes: list[str]) -> int:
-    """How many registers the destination has."""
-    if name in ("HMMA", "IMMA", "QMMA", "OMMA", "BMMA"):
-        if "884" in suffixes:
-            return 8 if "F32" in suffixes else 4
-        if not {"8816", "8832", "88128"}.isdisjoint(suffixes):
-            return 2
-        halves = suffixes and name in ("HMMA", "QMMA") and "F32" not in suffixes
-        return 2 if halves else 4
-    if name == "DMMA":
-        return 4 if "884" in suffixes else 8
-    if name == "LDSM":
-        return 4 if "4" in suffixes else 2 if "2" in suffixes else 1
-    if name in _WIDE_ARITHMETIC or (name == "IMAD" and "WIDE" in suffixes):
-        return 2
-    if name == "CS2R":
-        return 1 if "32" in suffixes else 2
-    if name in ("F2F", "FRND"):  # the first type is that of the destination
-        return 2 if next((kind for kind in suffixes if kind in _TYPES), "") == "F64" else 1
-    if name == "I2F":
-        return 2 if "F64" in suffixes else 1
-    if name == "F2I":
-        return 2 if "S64" in suffixes or "U64" in suffixes else 1
-    return _size(suffixes) if name in _SIZED else 1
+def _widths(name: str, suffixes: list[str], parts: list[str]) -> tuple[int, ...] | None:
+    """How many registers there are from each destination on; None if that is not known."""
+    kinds = set(suffixes)
+    width: int | None = None
+    if name in _ONE:
+        width = 1
+    elif name in _TWO:
+        width = 2
+    elif name in _MEMORY:
+        if "ENL2" in kinds:
+            return (4, 4) if "256" in kinds and name in ("LD", "LDG") else None
+        width = None if kinds & {"256", "P"} else max(_bits(suffixes) // 32, 1)
+    elif name in _SIXTY_FOUR:
+        width = 2 if kinds & {"64", "S64", "U64", "WIDE"} else 1
+    elif name in _TENSOR:
+        if "884" in kinds and name == "HMMA":
+            return (2,) if any(kind.startswith("STEP") for kind in kinds) else None
+        width = next((_TENSOR[name][kind] for kind in suffixes if kind in _TENSOR[name]), None)
+    elif name in _WITH_MASK:
+        last = parts[-1]
+        mask = 15 if not last.startswith("0x") else int(last, 16) if _MASK.match(last) else 0
+        if not mask or kinds & {"F16", "P"}:
+            return None
+        return max(mask.bit_count() - 2, 0), min(mask.bit_count(), 2)
+    elif name == "LDSM":
+        width = (4 if "4" in kinds else 2 if "2" in kinds else 1) * (2 if "MT1616" in kinds else 1)
+    elif name == "LDTM":
+        width = 1
+        for kind in suffixes:
+            times = int(kind[1:]) if _TIMES.match(kind) else 0
+            width *= times or _ROWS_OF_TENSOR_MEMORY.get(kind, 0)
+    elif name == "MOVM":
+        width = 1 if "MT88" in kinds else 2 if kinds & {"M832", "M864"} else None
+    elif name == "CS2R":
+        width = 1 if "32" in kinds else 2
+    elif name in ("F2F", "FRND"):  # the first type is that of the destination
+        width = 2 if next((kind for kind in suffixes if kind in _TYPES), "") == "F64" else 1
+    elif name == "I2F":
+        width = 2 if "F64" in kinds else 1
+    elif name == "F2I":
+        width = 2 if kinds & {"S64", "U64"} else 1
+    elif name == "SYNCS":
+        width = 2 if {"ARRIVE", "TRANS64"} <= kinds else None
+    elif name in ("BMOV", "RPCMOV"):
+        width = 1 if "32" in kinds else None
+    return (width,) if width else None
 
 
-def _size(suffixes: list[str]) -> int:
-    """Registers that a memory access moves."""
-    return 4 if "128" in suffixes else 2 if "64" in suffixes or "F64" in suffixes else 1
+def _bits(suffixes: list[str]) -> int:
+    """Bits that an access to memory moves."""
+    for suffix in suffixes:
+        if vector := _VECTOR.match(suffix):
+            return int(vector[1].lstrip("BF")) * int(vector[2])
+        if suffix in ("U8", "S8", "U16", "S16"):
+            return int(suffix[1:])
+    sizes = {suffix.lstrip("SUF") for suffix in suffixes}
+    return next((size for size in (256, 128, 64) if str(size) in sizes), 32)
 
 
-def _sources(name: str, suffixes: list[str], parts: list[str], writes: bool) -> Iterator[int]:
-    wide = 2 if name in _WIDE_ARITHMETIC else 1
+def _sources(name: str, suffixes: list[str], parts: list[str], destinations: int) -> Iterator[int]:
+    wide = 2 if name in _TWO else 1
     if name in _STORES:
-        wide = _size(suffixes)
-    destination = writes
+        wide = max(_bits(suffixes) // 32, 1) // (2 if "ENL2" in suffixes else 1)
     for place, part in enumerate(parts):
         number = _register(part)
         if number is None:
             yield from _of_address(part)
-        elif destination or (place == 0 and name not in _NO_REGISTER):
-            destination = False
+        elif destinations:
+            destinations -= 1
         else:
             added = name == "IMAD" and "WIDE" in suffixes and place == len(parts) - 1
             width = 2 if added or _REGISTER.match(part)[2] else wide  # type: ignore[index]

@@ -36,6 +36,9 @@ MOST_ROWS_OF_OPERAND = 8
 MOST_ODD = 8
 """Destinations at most that hold something else than was seen, in a file that is read rightly."""
 
+MOST_REASONS = 50
+"""Names of instructions at most that are counted one by one."""
+
 MOST_RUNNING = 1 << 14
 """Warps that run at once at most; the largest GPUs hold 10,000."""
 
@@ -46,6 +49,14 @@ Shown = Mapping[int, bytes]
 def allocated(registers: int) -> int:
     """Registers that the hardware gives to a warp that uses so many."""
     return min(-(-max(registers, 1) // GRANULARITY) * GRANULARITY, MOST_REGISTERS)
+
+
+def leave_out(recording: Recording, name: str, source: Source, line: int) -> None:
+    """Count an instruction of which it is not known which registers it writes."""
+    why = f"writes of {name[:20]}, whose registers are not known"
+    if why not in recording.skipped and len(recording.skipped) > MOST_REASONS:
+        why = "writes of other instructions whose registers are not known"
+    recording.skip(why, source, line)
 
 
 @dataclass
@@ -195,14 +206,19 @@ class Warps:
         written = instruction.written
         if not self._after:
             self._compare(warp, instruction, shown)
+        changed = (instruction.unknown or written) if self._after else ()
         for register, contents in shown.items():
-            if self._after and register in written:
+            if register in changed:
                 continue
             access = warp.unknown.pop(register, None)
             if access is not None:
                 access.contents = contents
+        if instruction.unknown:
+            leave_out(self.recording, instruction.name, source, line)
+            for register in warp.unknown.keys() & set(instruction.unknown):
+                warp.unknown.pop(register).lost = True
         for register in instruction.read:
-            seen = None if self._after and register in written else shown.get(register)
+            seen = None if register in changed else shown.get(register)
             warp.waiting.append(_Access(time, register, False, seen, line))
         for register in written:
             left = shown.get(register) if self._after else None
@@ -298,24 +314,27 @@ class Warps:
     def _compare(self, warp: Warp, instruction: Instruction, shown: Shown) -> None:
         """Compare what a destination holds before it is written with what it was seen to hold.
 
-        Lanes that read 0 may not have been active.
+        Lanes that were not active may read 0, or what the first active lane holds. Since that lane
+        is before all others that were active, its contents are 0 or the first that are not.
         """
         known = warp.known
+        for register in instruction.unknown:
+            known.pop(register, None)
         for register in instruction.written:
             held, contents = known.pop(register, None), shown.get(register)
             if held is None or contents is None:
                 continue
+            rows = [memoryview(row).cast("I").tolist() for row in (held, contents)]
+            first, second = ({0, next(filter(None, row), 0)} for row in rows)
             if held == contents or all(
-                before == now or not before or not now
-                for before, now in zip(
-                    memoryview(held).cast("I"), memoryview(contents).cast("I"), strict=True
-                )
+                before == now or before in first or now in second
+                for before, now in zip(*rows, strict=True)
             ):
                 self._alike += 1
             else:
                 self._others += 1
         for register, contents in shown.items():
-            if register not in instruction.written:
+            if register not in instruction.written and register not in instruction.unknown:
                 known[register] = contents
 
     def _forget_first(self, warp: Warp) -> None:
@@ -343,31 +362,48 @@ class Warps:
         self._lanes += len(contents) // 4
 
 
+def numbers_of(instruction: Instruction, rows: int, of_memory: bool) -> list[int] | None:
+    """Register that each row of a record shows, by the SASS; `ZERO` and more are parts of RZ.
+
+    Operands that are registers have a row for each 32 bits that the instruction moves, or none if
+    it moves less; the address of a memory operand has a single one, if any.
+
+    Returns
+    -------
+    list of int, or None if so many rows do not fit the instruction.
+    """
+    operands = [operand for operand in instruction.operands if of_memory or not operand[1]]
+    addresses = sum(in_memory for _, in_memory in operands)
+    others = len(operands) - addresses
+    left = rows - addresses
+    width = left // others if others and left > 0 else 0
+    if left < 0 or left != width * others or width > MOST_ROWS_OF_OPERAND:
+        return None
+    return [
+        number
+        for first, in_memory in operands
+        for number in range(first, first + (1 if in_memory else width))
+    ]
+
+
 def rows_of(
     instruction: Instruction, rows: Sequence[bytes | None], of_memory: bool
 ) -> Shown | None:
     """Which register each row of a record shows, where the file does not number them.
 
-    Operands that are registers have a row for each 32 bits that the instruction moves, or none if
-    it moves less; the address of a memory operand has a single one, if any. A row that cannot be
-    read is None.
+    Parameters
+    ----------
+    instruction, of_memory
+        As in `numbers_of`.
+    rows : sequence of bytes or None
+        None is a row that cannot be read.
 
     Returns
     -------
     dict of int to bytes, or None if the rows do not fit the instruction.
     """
-    operands = [operand for operand in instruction.operands if of_memory or not operand[1]]
-    addresses = sum(in_memory for _, in_memory in operands)
-    others = len(operands) - addresses
-    left = len(rows) - addresses
-    width = left // others if others and left > 0 else 0
-    if left < 0 or left != width * others or width > MOST_ROWS_OF_OPERAND:
+    numbers = numbers_of(instruction, len(rows), of_memory)
+    if numbers is None:
         return None
-    shown: dict[int, bytes] = {}
-    row = iter(rows)
-    for first, in_memory in operands:
-        for number in range(first, first + (1 if in_memory else width)):
-            contents = next(row)
-            if first < ZERO and number < ZERO and contents is not None:
-                shown[number] = contents
-    return shown
+    pairs = zip(numbers, rows, strict=True)
+    return {number: row for number, row in pairs if number < ZERO and row is not None}

@@ -1,29 +1,50 @@
-// Stand-in for the CUDA runtime's header: memory of the device is memory of the host.
+// Stand-in for the CUDA runtime's header. Memory of the device is memory of the host; `device.h` has
+// the rules of contexts, streams and captures that the CUDA programming guide gives.
 #pragma once
 
 #include <stdlib.h>
 #include <string.h>
 
-enum cudaError_t { cudaSuccess = 0, cudaErrorMemoryAllocation = 2 };
+#include "cuda.h"
+
+enum cudaError_t {
+    cudaSuccess = 0,
+    cudaErrorInvalidValue = 1,
+    cudaErrorMemoryAllocation = 2,
+    cudaErrorStreamCaptureUnsupported = 900,
+    cudaErrorStreamCaptureImplicit = 906,
+};
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
+enum cudaStreamCaptureStatus {
+    cudaStreamCaptureStatusNone,
+    cudaStreamCaptureStatusActive,
+    cudaStreamCaptureStatusInvalidated,
+};
+enum cudaStreamCaptureMode {
+    cudaStreamCaptureModeGlobal,
+    cudaStreamCaptureModeThreadLocal,
+    cudaStreamCaptureModeRelaxed,
+};
+enum { cudaStreamDefault = 0, cudaStreamNonBlocking = 1 };
+typedef CUstream cudaStream_t;
 struct cudaDeviceProp {
     char name[256];
     int major, minor, multiProcessorCount;
 };
-inline const char *cudaGetErrorString(cudaError_t) { return "out of memory"; }
-inline cudaError_t cudaGetDevice(int *device) { return *device = 0, cudaSuccess; }
-inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int) {
-    *properties = {"Simulated \"GPU\"", 8, 0, 2};
-    return cudaSuccess;
-}
-inline cudaError_t cudaDriverGetVersion(int *version) { return *version = 12040, cudaSuccess; }
-inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+const char *cudaGetErrorString(cudaError_t error);
+cudaError_t cudaGetLastError();
+cudaError_t cudaGetDevice(int *device);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device);
+cudaError_t cudaDriverGetVersion(int *version);
+cudaError_t cudaDeviceSynchronize();
+cudaError_t cudaMalloc(void **address, size_t bytes);
 template <typename T>
 cudaError_t cudaMalloc(T **address, size_t bytes) {
-    *address = static_cast<T *>(malloc(bytes));
-    if (*address) memset(static_cast<void *>(*address), 0xDB, bytes < 1 << 20 ? bytes : 1 << 20);
-    return *address ? cudaSuccess : cudaErrorMemoryAllocation;
+    return cudaMalloc(reinterpret_cast<void **>(address), bytes);
 }
-inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind) {
-    return memcpy(to, from, bytes), cudaSuccess;
-}
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status);
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode);
