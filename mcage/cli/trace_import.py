@@ -73,19 +73,20 @@ def import_command(
         typer.Option(metavar="N", min=1, help="Time units of the file in a cycle (gem5)."),
     ] = None,
     values: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="before|after",
-            help="When CUTracer has recorded contents: before or after the instruction.",
+            help="When CUTracer has recorded contents: before the instruction (taken unless the "
+            "file contradicts it) or after.",
         ),
-    ] = "before",
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
 ) -> None:
     """Import traces that other tools have recorded: a trace for each slice of the GPU."""
     from mcage.traces.importing.limits import Options
     from mcage.traces.importing.run import import_traces
 
-    if values not in ("before", "after"):
+    if values not in (None, "before", "after"):
         raise UserError(f"--values {shortened(values)}: must be before or after")
     options = Options(wanted.limits(), ticks_per_cycle, values)
     imported = import_traces(files, format_name, out, options, _Progress().tell)

@@ -52,11 +52,12 @@ class Options:
         Which windows are imported.
     period : int or None
         Ticks of the file that are one cycle.
-    values : str
+    values : str or None
         Whether the contents of registers are those ``before`` or ``after`` the instruction, where
-        the format does not say (CUTracer).
+        the format does not say (CUTracer). None: taken as those before, and refused where they
+        contradict that.
     """
 
     limits: Limits = Limits()
     period: int | None = None
-    values: str = "before"
+    values: str | None = None

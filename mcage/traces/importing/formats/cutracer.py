@@ -1,7 +1,7 @@
 """CUTracer's ``reg_trace``: what registers hold before or after each instruction.
 
-A launch is a file: JSON lines (``.ndjson``, with a line of metadata in newer versions, and the SASS
-in each record in older ones), or text (``.log``)::
+A launch is a file: JSON lines (``.ndjson``, whose line of metadata has the SASS of all instructions
+in newer versions; in older ones each record has its own), or text (``.log``)::
 
     CTX 0x5a46d0 - CTA 1,0,0 - warp 4 - SHF.L.U32 R2, R2, 0x2, RZ ;:
       * Reg0_T00: 0x00000008 ... Reg0_T31: 0x00000008
@@ -11,8 +11,9 @@ Whether contents are those before or after the instruction is not in the file.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
 from math import prod
 from typing import Any
 
@@ -27,6 +28,7 @@ from mcage.traces.importing.nvidia.warps import (
     Shown,
     Warp,
     Warps,
+    numbers_of,
     rows_of,
 )
 from mcage.traces.importing.recording import Recording
@@ -45,6 +47,12 @@ _FAST = re.compile(
 _TEXT = re.compile(
     rb"CTX \w+ - CTA (\d{1,10}),(\d{1,10}),(\d{1,10}) - warp (\d{1,9}) - ([^\n]*?):\s*\Z"
 )
+MOST_ROWS = 16
+"""Rows that a record of the tool has room for; others overwrite one another."""
+
+MOST_ROWS_OF_OLD = 8
+"""The same in versions before 2026-02-11, which do not number them."""
+
 _NO_JSON = "lines that are no JSON object"
 _UNKNOWN = "records whose instruction is not known"
 
@@ -58,26 +66,30 @@ def _recognises(source: Source) -> bool:
 
 def _read(sources: Sequence[Source], recording: Recording, options: Options) -> None:
     warps = Warps(recording, after=options.values == "after")
-    recording.inferred["point"] = f"{options.values} the instruction, as --values says"
-    for number, source in enumerate(sources):
-        launch = _Launch(warps, source, Launch(number))
+    why = "as --values says" if options.values else "CUTracer's default"
+    recording.inferred["point"] = f"{options.values or 'before'} the instruction, {why}"
+    launches = map(Launch, count())
+    for source in sources:
+        reader = _File(warps, source, launches, options.values)
         try:
-            launch.read()
+            reader.read()
         finally:
             warps.say_what_was_concluded()
     recording.inferred["place"] = "partition = warp in CTA mod 4; CTAs fill one SM after the other"
 
 
 @dataclass
-class _Launch:
-    """One file, while it is read."""
+class _File:
+    """One file, while it is read: one launch, or several in versions before 2026-02-05."""
 
     warps: Warps
     source: Source
-    launch: Launch
+    launches: Iterator[Launch]
+    values: str | None
     launch_id: int | None = None
     running: dict[tuple[int, ...], Warp] = field(default_factory=dict)
     instructions: dict[int, Instruction] = field(default_factory=dict)
+    numbers: dict[tuple[bytes, bytes], list[int]] = field(default_factory=dict)
     first_warp: dict[tuple[int, ...], int] = field(default_factory=dict)
     ended: set[tuple[int, ...]] = field(default_factory=set)
     head: tuple[int, re.Match[bytes]] | None = None
@@ -85,6 +97,22 @@ class _Launch:
 
     def __post_init__(self) -> None:
         self.recording = self.warps.recording
+        self.launch = next(self.launches)
+
+    def is_of_launch(self, number: int) -> None:
+        """Begin another launch if the record at hand has another number."""
+        if self.launch_id not in (None, number):
+            self.begin_launch()
+        self.launch_id = number
+
+    def begin_launch(self) -> None:
+        """Take what follows for another launch of the same kernel."""
+        for key in list(self.running):
+            self.end(key)
+        self.launch = replace(self.launch, number=next(self.launches).number, started=set())
+        self.launch_id = None
+        self.first_warp.clear()
+        self.ended.clear()
 
     def read(self) -> None:
         try:
@@ -112,11 +140,15 @@ class _Launch:
 
     def require_point(self) -> None:
         """Refuse contents after the instruction that are read as those before it."""
-        if self.warps.contradict():
+        if not self.warps.contradict():
+            return
+        why = "registers hold something else before they are written than they held last"
+        if self.values is None:
             self.source.refuse(
-                "registers hold something else before they are written than they held last; these "
-                "seem to be contents after the instruction: --values after"
+                f"{why}; these seem to be contents after the instruction: --values after (or "
+                "--values before, if you know that they are not)"
             )
+        self.recording.approximate["contents"] = f"{why}; still taken as --values says"
 
     def other(self, number: int, line: bytes) -> None:
         """Other output, or a record with other output before it."""
@@ -130,8 +162,9 @@ class _Launch:
         """Take an object; a null byte may stand in place of its brace."""
         if line.startswith(b"\0"):
             line = b"{" + line[1:]
-        if match := _FAST.match(line):
-            self.fast(number, match)
+        match = _FAST.match(line)
+        if match and (known := self.instructions.get(int(match[5]))):
+            self.fast(number, match, known)
             return
         try:
             content = json.loads(line)
@@ -154,6 +187,8 @@ class _Launch:
 
     def metadata(self, number: int, content: Mapping[str, Any]) -> None:
         """Take what the first line says of the kernel."""
+        if self.running or self.ended:
+            self.begin_launch()
         launch = self.launch
         grid, block = _three(content.get("grid"), 1), _three(content.get("block"), 1)
         if grid and block and prod(block) <= 1024:
@@ -176,18 +211,19 @@ class _Launch:
             if isinstance(sass, str) and name.isdecimal() and len(name) < 10:
                 self.instructions[int(name)] = instruction_of(sass)
 
-    def fast(self, number: int, match: re.Match[bytes]) -> None:
-        known = self.instructions.get(int(match[5]))
-        if known is None:
-            self.recording.skip(_UNKNOWN, self.source, number)
-            return
-        indices = [int(index) for index in match[7].split(b",")] if match[7] else []
+    def fast(self, number: int, match: re.Match[bytes], known: Instruction) -> None:
+        self.is_of_launch(int(match[4]))
         rows = match[6].split(b"],[") if match[6] else []
+        key = match[5], match[7]
+        registers = self.numbers.get(key)
+        if registers is None:
+            indices = [int(index) for index in match[7].split(b",")] if match[7] else []
+            registers = self.numbers[key] = _registers(known, indices)
         shown: dict[int, bytes] = {}
-        if len(rows) != len(indices):
+        if not len(rows) == len(registers) <= MOST_ROWS:
             self.unfit(number)
         else:
-            for register, row in zip(indices, rows, strict=True):
+            for register, row in zip(registers, rows, strict=True):
                 if register < ZERO:
                     contents = contents_of_list(row)
                     if contents is None:
@@ -211,9 +247,11 @@ class _Launch:
                 self.recording.skip(_UNKNOWN, self.source, number)
                 return
             instruction = known
+        if type(launch_id := content.get("grid_launch_id")) is int:
+            self.is_of_launch(launch_id)
         rows = [_contents(row) for row in _list(content.get("regs"))]
         indices = _list(content.get("regs_indices"))
-        shown = _numbered(indices, rows) if indices else rows_of(instruction, rows, of_memory=True)
+        shown = _numbered(instruction, indices, rows) if indices else _unnumbered(instruction, rows)
         if shown is None:
             self.unfit(number)
         self.take(number, cta, warp, instruction, shown or {})
@@ -234,7 +272,7 @@ class _Launch:
         (number, match), rows = self.head, self.rows
         self.head, self.rows = None, []
         instruction = instruction_of(match[5].decode("utf-8", "replace"))
-        shown = rows_of(instruction, rows, of_memory=True)
+        shown = _unnumbered(instruction, rows)
         if shown is None:
             self.unfit(number)
         self.take(number, self.cta_of(match), int(match[4]), instruction, shown or {})
@@ -293,12 +331,45 @@ def _three(content: Any, least: int) -> tuple[int, int, int] | None:
     return content[0], content[1], content[2]
 
 
-def _numbered(indices: Sequence[Any], rows: Sequence[bytes | None]) -> Shown | None:
+def _registers(instruction: Instruction, indices: Sequence[int]) -> list[int]:
+    """Registers that the file names: `ZERO` and more for RZ, whose parts it calls 255, 0, 1."""
+    numbers = numbers_of(instruction, len(indices), of_memory=True) or []
+    if [number & 0xFF for number in numbers] == list(indices):
+        return numbers
+    numbers = []
+    for index in indices:
+        follows = bool(numbers) and numbers[-1] >= ZERO and index == (numbers[-1] + 1) & 0xFF
+        numbers.append(numbers[-1] + 1 if follows else index)
+    return numbers
+
+
+def _numbered(
+    instruction: Instruction, indices: Sequence[Any], rows: Sequence[bytes | None]
+) -> Shown | None:
     """Rows by the registers that the file names."""
-    if len(indices) != len(rows) or not all(type(index) is int for index in indices):
+    if not len(indices) == len(rows) <= MOST_ROWS:
         return None
-    numbered = zip(indices, rows, strict=True)
-    return {index: row for index, row in numbered if row is not None and 0 <= index < ZERO}
+    if not all(type(index) is int and index >= 0 for index in indices):
+        return None
+    numbered = zip(_registers(instruction, indices), rows, strict=True)
+    return {index: row for index, row in numbered if row is not None and index < ZERO}
+
+
+def _unnumbered(instruction: Instruction, rows: Sequence[bytes | None]) -> Shown | None:
+    """Rows of a version that does not number them, in which addresses have a row since 2026-02-11.
+
+    Where it cannot be seen whether they have, the rows are not used.
+    """
+    if len(rows) > MOST_ROWS_OF_OLD:
+        return None
+    addresses = sum(in_memory for _, in_memory in instruction.operands)
+    others = len(instruction.operands) - addresses
+    if not addresses:
+        return rows_of(instruction, rows, of_memory=False)
+    moved = others * (instruction.moved or 0)
+    if (instruction.moved is None and others) or len(rows) not in (moved, moved + addresses):
+        return None
+    return rows_of(instruction, rows, of_memory=len(rows) > moved)
 
 
 def _list(content: Any) -> list[Any]:

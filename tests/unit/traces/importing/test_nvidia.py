@@ -11,6 +11,7 @@ from mcage.errors import UserError
 from mcage.traces.importing.formats import cutracer, nvbit
 from mcage.traces.importing.limits import Limits, Options
 from mcage.traces.importing.nvidia import warps
+from mcage.traces.importing.nvidia.sass import instruction_of
 from mcage.traces.importing.recording import Recording
 from mcage.traces.importing.sources import Source
 from mcage.traces.model import WRITE
@@ -279,24 +280,171 @@ def test_records_before_any_kernel(tmp_path):
 # -------------------------------------------------------------------------------------- CUTracer
 
 
-def old_version(content):
-    """Records as older versions print them: SASS in each, no metadata and no numbers."""
-    metadata, *records = content.splitlines()
-    instructions = json.loads(metadata)["instructions"]
-    for record in map(json.loads, records):
-        record["sass"] = instructions[str(record.pop("opcode_id"))]["sass"]
-        record.pop("regs_indices", None)
-        yield json.dumps(record).encode() + b"\n"
+def old_version(content, *, numbered=False, addresses=True):
+    """Records as older versions print them: SASS in each, and no table of it.
+
+    From 2026-02-11 on (`numbered`) registers are numbered, and soon there is metadata; before, the
+    address of a memory operand has no row.
+    """
+    metadata, *records = map(json.loads, content.splitlines())
+    instructions = metadata.pop("instructions")
+    if numbered:
+        yield line_of(metadata)
+    for record in records:
+        record["sass"] = instructions[str(record["opcode_id"])]["sass"]
+        indices = record.get("regs_indices", [])
+        if not numbered:
+            record.pop("regs_indices", None)
+        if not addresses and "[R" in record["sass"] and "c[" not in record["sass"]:
+            operands = instruction_of(record["sass"]).operands
+            rows = iter(record["regs"])
+            width = (len(indices) - sum(held for _, held in operands)) // max(
+                sum(not held for _, held in operands), 1
+            )
+            counts = [1 if held else width for _, held in operands]
+            groups = [[next(rows) for _ in range(count)] for count in counts]
+            kept = [g for g, (_, held) in zip(groups, operands, strict=True) if not held]
+            record["regs"] = [row for group in kept for row in group]
+        yield line_of(record)
+
+
+def line_of(record):
+    """A line as the tool writes it: keys sorted, no spaces."""
+    return json.dumps(record, sort_keys=True, separators=(",", ":")).encode() + b"\n"
 
 
 @pytest.mark.parametrize("name", ["matrixtranspose-after", "reduction-after"])
-def test_older_versions_of_cutracer(name, tmp_path):
-    """They have no size of windows and of blocks; all else is equal."""
+@pytest.mark.parametrize("addresses", [True, False])
+def test_older_versions_of_cutracer(name, addresses, tmp_path):
+    """They have no size of windows and of blocks, and before 2026-02-11 no rows of addresses.
+
+    What only these rows show is not known then; all else is equal.
+    """
     content = text_of(f"cutracer/{name}")
     new = read(tmp_path, content, cutracer, values="after")
-    old = read(tmp_path, b"".join(old_version(content)), cutracer, values="after")
-    assert counted(old) == counted(new)
+    older = b"".join(old_version(content, addresses=addresses))
+    old = read(tmp_path, older, cutracer, values="after")
+    if addresses:
+        assert counted(old) == counted(new)
+    for warp, writes in contents(old).items():
+        assert is_subsequence(writes, contents(new)[warp])
+    known = [
+        sum(window.counted.writes for window in recording.windows)
+        + recording.skipped.get(NEVER_SHOWN, [0])[0]
+        for recording in (old, new)
+    ]
+    assert known[0] == known[1]
     assert {window.size for window in old.windows} == {window.size for window in new.windows}
+    assert "records whose rows do not fit the instruction" not in old.skipped
+
+
+def test_records_with_sass_and_numbers(tmp_path):
+    """Versions from 2026-02-11 to 2026-04-09: their records look like new ones, without a table."""
+    content = text_of("cutracer/matrixtranspose-after")
+    new = read(tmp_path, content, cutracer, values="after")
+    between = b"".join(old_version(content, numbered=True))
+    assert b'"sass":' in between
+    assert b'"instructions":' not in between
+    recording = read(tmp_path, between, cutracer, values="after")
+    assert counted(recording) == counted(new)
+    assert not recording.skipped
+
+
+class Program:
+    """Records of a warp as the tool writes them."""
+
+    def __init__(self):
+        self.instructions, self.records = {}, []
+
+    def add(self, sass, rows=(), **other):
+        """Add a record with its rows: a number of a register, and 32 numbers or one for all."""
+        table = {entry["sass"]: number for number, entry in self.instructions.items()}
+        number = table.setdefault(sass, str(len(table)))
+        self.instructions[number] = {"sass": sass}
+        contents = [list(row) if isinstance(row, range | list) else [row] * 32 for _, row in rows]
+        record = {"cta": [0, 0, 0], "ctx": "0x1", "grid_launch_id": 0, "opcode_id": int(number)}
+        record |= {"pc": "0x0", "regs": contents, "regs_indices": [index for index, _ in rows]}
+        self.records.append(record | {"type": "reg_trace", "warp": 0} | other)
+
+    def text(self):
+        head = {"block": [32, 1, 1], "grid": [1, 1, 1], "nregs": 32, "type": "kernel_metadata"}
+        lines = [head | {"instructions": self.instructions}, *self.records]
+        return b"".join(map(line_of, lines))
+
+
+def written_to(recording, register):
+    """First lanes of what is written to a register, in their order."""
+    columns, values = recording.columns(), recording.values()
+    rows = (columns["kind"] == WRITE) & (columns["reg"] == register)
+    return [int(values[row][0]) for row in columns["value"][rows]]
+
+
+@pytest.mark.parametrize("indices", [(255, 0, 2), (255, 0)])
+def test_parts_of_rz_are_no_register(indices, tmp_path):
+    """`STG.E.64 [R2.64], RZ` has a row for the register after RZ: 256 in eight bits."""
+    program = Program()
+    program.add("MOV R0, 0x5 ;", [(0, 1)])
+    program.add("STG.E.64 [R2.64], RZ ;", [(index, 77) for index in indices])
+    program.add("STG.E [R2.64], R0 ;", [(0, 5), (2, 8)])
+    recording = read(tmp_path, program.text(), cutracer)
+    assert written_to(recording, 0) == [5]
+    assert not recording.gaps.other_contents
+
+
+def test_rz_before_register_0(tmp_path):
+    program = Program()
+    program.add("MOV R0, 0x5 ;", [(0, 1)])
+    program.add("IADD3 R1, RZ, R0, RZ ;", [(1, 0), (255, 0), (0, 5), (255, 0)])
+    assert written_to(read(tmp_path, program.text(), cutracer), 0) == [5]
+
+
+def test_loads_of_256_bits_write_eight_registers(tmp_path):
+    """Two destinations; 17 rows are more than a record of the tool has room for."""
+    program = Program()
+    load = "LDG.E.ENL2.256 R12, R8, desc[UR4][R2.64] ;"
+    program.add(load, [(n, 99) for n in (*range(12, 20), *range(8, 16), 2)])
+    for n in range(8, 16):
+        program.add(f"STG.E [R2.64], R{n} ;", [(n, 100 + n), (2, 8)])
+    recording = read(tmp_path, program.text(), cutracer)
+    assert [written_to(recording, n) for n in range(8, 16)] == [[100 + n] for n in range(8, 16)]
+    assert recording.skipped["records whose rows do not fit the instruction"][0] == 1
+
+
+def test_instructions_that_the_table_does_not_know_are_counted(tmp_path):
+    """What they may have written is not taken for the contents that an earlier write has left."""
+    program = Program()
+    program.add("MOV R25, 0x5 ;", [(25, 1)])
+    program.add("HGMMA.64x8x16.F32 R24, gdesc[UR4], R24 ;", [(24, 3), (24, 3)])
+    program.add("STG.E [R2.64], R25 ;", [(25, 77), (2, 8)])
+    recording = read(tmp_path, program.text(), cutracer)
+    assert recording.skipped["writes of HGMMA, whose registers are not known"][0] == 1
+    assert recording.skipped[NEVER_SHOWN][0] == 1
+    assert not written_to(recording, 25)
+
+
+@pytest.mark.parametrize("idle", ["0", "leader"])
+def test_lanes_that_were_not_active_contradict_nothing(idle, tmp_path):
+    """They read 0, or what the first active lane holds."""
+    program = Program()
+    for turn in range(20):
+        held = range(100 * turn + 1, 100 * turn + 33)
+        program.add("STG.E [R2.64], R0 ;", [(0, held), (2, 8)])
+        some = [held[3] if idle == "leader" else 0] * 32
+        some[3:9] = held[3:9]
+        program.add("MOV R0, 0x5 ;", [(0, some)])
+    assert read(tmp_path, program.text(), cutracer).windows
+
+
+def test_a_file_of_several_launches(tmp_path):
+    """Versions before 2026-02-05 wrote all launches of a kernel into one file."""
+    program = Program()
+    for launch in (3, 7):
+        program.add("MOV R0, 0x5 ;", [(0, 1)], grid_launch_id=launch)
+        program.add("@P0 EXIT ;", grid_launch_id=launch)
+    recording = read(tmp_path, program.text(), cutracer)
+    assert [window.origin.launch for window in recording.windows] == [0, 1]
+    twice = read(tmp_path, program.text() * 2, cutracer)
+    assert [window.origin.launch for window in twice.windows] == [0, 1, 2, 3]
 
 
 def test_a_null_byte_for_a_brace_and_lines_that_are_no_json(tmp_path):
@@ -368,7 +516,11 @@ def test_the_point_is_an_option(tmp_path):
 def test_contents_after_are_not_read_as_those_before(name, limits, tmp_path):
     """The default would do so in silence."""
     with pytest.raises(UserError, match=f"{name}.*seem to be contents after.*--values after"):
-        imported(files_of(f"cutracer/{name}"), tmp_path, values="before", limits=limits)
+        imported(files_of(f"cutracer/{name}"), tmp_path, limits=limits)
+    recording = imported(
+        files_of(f"cutracer/{name}"), tmp_path, values="before", limits=limits
+    ).recording
+    assert "still taken as --values says" in recording.approximate["contents"]
 
 
 @pytest.mark.parametrize("kind", ["mem_addr_trace", "opcode_only"])
