@@ -38,6 +38,10 @@ def shard_folder(out_path: Path) -> Path:
     return out_path.with_name(out_path.name + SUFFIX)
 
 
+class _BusyError(UserError):
+    """Error that says that another process holds a lock."""
+
+
 @contextmanager
 def locked(folder: Path, part: range | None = None) -> Iterator[None]:
     """Hold the folder for this process alone, or with parts that share no instance with it.
@@ -57,18 +61,36 @@ def locked(folder: Path, part: range | None = None) -> Iterator[None]:
     UserError
         Another process holds it, or the folder cannot be written.
     """
+    name = f"{LOCK_NAME}-{part.start:09d}-{part.stop - 1:09d}" if part else LOCK_NAME
     with ExitStack() as held:
-        whole = held.enter_context(_opened(folder, LOCK_NAME))
-        how = fcntl.LOCK_SH if part else fcntl.LOCK_EX
-        _lock(folder / LOCK_NAME, whole, how, _busy(folder))
-        if part:
-            name = f"{LOCK_NAME}-{part.start:09d}-{part.stop - 1:09d}"
-            busy = UserError(
-                f"another mcage computes instances {in_words(part)} in {folder}: {WAIT}"
-            )
-            _lock(folder / name, held.enter_context(_opened(folder, name)), fcntl.LOCK_EX, busy)
-            _refuse_shared_instances(folder, part, name)
+        is_new = not os.path.lexists(folder)
+        try:
+            whole = held.enter_context(_opened(folder, LOCK_NAME))
+            how = fcntl.LOCK_SH if part else fcntl.LOCK_EX
+            _lock(folder / LOCK_NAME, whole, how, _busy(folder))
+            if part:
+                busy = _BusyError(
+                    f"another mcage computes instances {in_words(part)} in {folder}: {WAIT}"
+                )
+                _lock(folder / name, held.enter_context(_opened(folder, name)), fcntl.LOCK_EX, busy)
+                _refuse_shared_instances(folder, part, name)
+        except _BusyError:
+            raise
+        except BaseException:
+            if is_new:
+                _remove_new(folder, {LOCK_NAME, name})
+            raise
         yield
+
+
+def _remove_new(folder: Path, names: set[str]) -> None:
+    """Remove a folder that this process has made, unless it holds more than these locks."""
+    with suppress(OSError):
+        locks = [*folder.iterdir()]
+        if {path.name for path in locks} <= names:
+            for path in locks:
+                path.unlink()
+            folder.rmdir()
 
 
 @contextmanager
@@ -97,8 +119,8 @@ def read_locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _busy(folder: Path) -> UserError:
-    return UserError(f"another mcage is working on {folder}: {WAIT}")
+def _busy(folder: Path) -> _BusyError:
+    return _BusyError(f"another mcage is working on {folder}: {WAIT}")
 
 
 def _refuse_shared_instances(folder: Path, part: range, name: str) -> None:
@@ -110,7 +132,7 @@ def _refuse_shared_instances(folder: Path, part: range, name: str) -> None:
         other = range(int(match["first"]), int(match["last"]) + 1)
         if other.start < part.stop and part.start < other.stop:
             with _opened(folder, path.name) as descriptor:
-                busy = UserError(
+                busy = _BusyError(
                     f"another mcage computes instances {in_words(other)} in {folder}, some of "
                     f"{in_words(part)}: {WAIT}"
                 )
@@ -143,7 +165,7 @@ def _make(folder: Path) -> None:
         flush_folder(folder.parent)
 
 
-def _lock(path: Path, descriptor: int, how: int, busy: UserError) -> None:
+def _lock(path: Path, descriptor: int, how: int, busy: _BusyError) -> None:
     try:
         fcntl.flock(descriptor, how | fcntl.LOCK_NB)
     except OSError as error:

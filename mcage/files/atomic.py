@@ -50,7 +50,8 @@ def whole_file(path: Path, over: Kind | None = None) -> Iterator[BinaryIO]:
     OccupiedError
         The destination holds a file that must not be replaced.
     UserError
-        The file cannot be written: no such folder, no permission, disk full.
+        The file cannot be written: no such folder, no permission, disk full; or it is there, and
+        its name may not outlast a power failure.
     """
     place = place_of(path)
     try:
@@ -65,9 +66,9 @@ def whole_file(path: Path, over: Kind | None = None) -> Iterator[BinaryIO]:
                 _give_name(temporary, place, over)
         finally:
             _remove(temporary)
-        flush_folder(place.parent)
     except OSError as error:
         raise UserError(f"cannot write {shown_path(path)}: {error.strerror or error}") from error
+    make_name_last(place)
 
 
 def make_ready(path: Path, over: Kind | None = None) -> None:
@@ -121,6 +122,23 @@ def remove_all_in_work() -> None:
     for path in tuple(_in_work):
         with suppress(OSError):
             path.unlink()
+
+
+def make_name_last(place: Path) -> None:
+    """Bring the name of a new file or folder, which is there whole, to the disk.
+
+    Raises
+    ------
+    UserError
+        The folder around it cannot be flushed.
+    """
+    try:
+        flush_folder(place.parent)
+    except OSError as error:
+        raise UserError(
+            f"{shown_path(place)} is there and whole, but its name may not outlast a power "
+            f"failure: cannot flush its folder ({error.strerror or error})"
+        ) from error
 
 
 def flush_folder(path: Path) -> None:

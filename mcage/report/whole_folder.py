@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mcage.errors import UserError
-from mcage.files.atomic import flush_folder
+from mcage.files.atomic import flush_folder, make_name_last
 from mcage.files.inputs import MIB, UnreadableFileError, read_regular
 from mcage.plain_text import shown_path
 
@@ -49,9 +49,9 @@ def whole_folder(folder: Path) -> Iterator[Path]:
         finally:
             shutil.rmtree(beside, ignore_errors=True)
             os.close(lock)
-        flush_folder(place.parent)
     except OSError as error:
         raise UserError(f"cannot write {shown_path(folder)}: {error.strerror or error}") from error
+    make_name_last(place)
 
 
 def _check(folder: Path, place: Path) -> None:

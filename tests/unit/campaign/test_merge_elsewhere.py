@@ -1,5 +1,6 @@
 """Does merging count each instance once, whatever lies where, and refuse what does not belong?"""
 
+import errno
 import fcntl
 import shlex
 import shutil
@@ -190,6 +191,20 @@ def test_a_folder_in_which_another_works_is_refused(places, tmp_path):
     with (places[1] / LOCK_NAME).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         refused(tmp_path / "r.h5", places, "another mcage is working on .*a.h5.shards")
+
+
+@pytest.mark.parametrize("call", ["fcntl.flock", "os.fsync"])
+def test_no_folder_stays_where_it_cannot_be_locked(places, tmp_path, monkeypatch, call):
+    def fails(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(call, fails)
+    before = set(tmp_path.iterdir())
+    with pytest.raises(UserError, match="No locks available"):
+        merge(tmp_path / "new.h5", places)
+    with pytest.raises(UserError, match="No locks available"):
+        run_campaign(Study(CAMPAIGN, fake_campaign.compute), tmp_path / "new.h5", 20)
+    assert set(tmp_path.iterdir()) == before
 
 
 def test_what_others_write_elsewhere_stays(places, whole, tmp_path):

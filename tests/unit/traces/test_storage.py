@@ -145,6 +145,21 @@ def test_failure_while_writing_keeps_the_old_file(saved, monkeypatch):
     assert os.listdir(saved.parent) == [saved.name]
 
 
+def test_a_file_whose_folder_cannot_be_flushed_is_there(saved, monkeypatch):
+    flush = os.fsync
+
+    def fails_for_folders(descriptor):
+        if os.path.isdir(f"/proc/self/fd/{descriptor}"):
+            raise OSError(5, "Input/output error")
+        flush(descriptor)
+
+    monkeypatch.setattr("os.fsync", fails_for_folders)
+    words = r"is there and whole, but its name may not outlast a power failure: .*Input/output"
+    with pytest.raises(UserError, match=words):
+        save_trace(dataclasses.replace(small_trace(), name="other"), saved)
+    assert load_trace(saved).name == "other"
+
+
 def test_full_disk(tmp_path):
     """As far as a process can be told so: no file may have more than 500 bytes."""
     script = (
