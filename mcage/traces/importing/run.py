@@ -1,14 +1,16 @@
 """An import: files of other tools become native traces in a folder, all of them or none."""
 
 import os
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mcage.errors import UserError
 from mcage.files.atomic import make_ready, whole_file
+from mcage.files.destination import place_of
 from mcage.files.kinds import TRACE
 from mcage.plain_text import shown, shown_path
 from mcage.traces.importing.building import ImportedSlice, build_traces
@@ -175,7 +177,7 @@ def _refuse_empty(sources: Sequence[Source], chosen: Format, recording: Recordin
 
 
 def _write(made: Sequence[ImportedSlice], stem: str, folder: Path) -> list[str]:
-    """Write the traces; the first gets its name when all of them are on the disk."""
+    """Write the traces; all of them get their names when all are on the disk, or none does."""
     contents = {
         f"{stem}.{of_slice.name}.h5": trace_bytes(of_slice.trace, _EFFORT) for of_slice in made
     }
@@ -190,13 +192,39 @@ def _write(made: Sequence[ImportedSlice], stem: str, folder: Path) -> list[str]:
             raise UserError(f"cannot make the folder {shown_path(folder)}: {why}") from error
         for file in contents:
             make_ready(folder / file, TRACE)
-        for file, content in contents.items():
-            stream = stack.enter_context(whole_file(folder / file, TRACE))
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-            stream.close()  # there may be more slices than files that may be open
+        with ExitStack() as files:
+            for file, content in contents.items():
+                stream = files.enter_context(whole_file(folder / file, TRACE))
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+                stream.close()  # there may be more slices than files that may be open
+            with _as_before_on_failure([place_of(folder / file) for file in contents]):
+                files.close()
     return list(contents)
+
+
+@contextmanager
+def _as_before_on_failure(paths: Sequence[Path]) -> Iterator[None]:
+    """Put back the files that the block replaces, as far as the file system has hard links."""
+    new = [path for path in paths if not os.path.lexists(path)]
+    before: dict[Path, Path] = {}
+    try:
+        for path in set(paths).difference(new):
+            aside = path.with_name(f".mcage-{secrets.token_hex(8)}.before")
+            with suppress(OSError):
+                os.link(path, aside)
+                before[path] = aside
+        yield
+    except BaseException:
+        for path in new:
+            path.unlink(missing_ok=True)
+        for path, aside in before.items():
+            os.replace(aside, path)
+        raise
+    finally:
+        for aside in before.values():
+            aside.unlink(missing_ok=True)
 
 
 def _remove_if_empty(folder: Path) -> None:

@@ -44,19 +44,22 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("call", [1, 2])
-def test_traces_that_were_there_stay_when_a_write_fails(call, tmp_path, fails_at):
+@pytest.mark.parametrize(
+    ("name", "call", "slice_"),
+    [("fsync", 1, 0), ("fsync", 2, 1), ("replace", 1, 1), ("replace", 2, 0)],
+)
+def test_traces_that_were_there_stay_when_a_write_fails(name, call, slice_, tmp_path, fails_at):
     folder = tmp_path / "traces"
     import_of(1, tmp_path, folder)
     before = contents(folder)
     assert set(before) == {"run.sm0.part0.h5", "run.sm1.part0.h5"}
-    fails_at("fsync", call)
-    with pytest.raises(UserError, match=rf"run\.sm{call - 1}\.part0\.h5: No space left"):
+    fails_at(name, call)
+    with pytest.raises(UserError, match=rf"run\.sm{slice_}\.part0\.h5: No space left"):
         import_of(2, tmp_path, folder)
     assert contents(folder) == before
 
 
-@pytest.mark.parametrize(("name", "call"), [("mkdir", 3), ("fsync", 2)])
+@pytest.mark.parametrize(("name", "call"), [("mkdir", 3), ("fsync", 2), ("replace", 2)])
 def test_an_import_that_fails_leaves_no_new_folder(name, call, tmp_path, fails_at):
     fails_at(name, call)
     with pytest.raises(UserError, match="No space left"):
