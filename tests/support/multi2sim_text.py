@@ -1,7 +1,9 @@
 """A native trace as Multi2Sim would print it: ISA text, and the file of ``--trace``.
 
 A write is a load, whose result comes in the cycle of the stage ``mem-w``; a read is a comparison,
-whose operand is read in the cycle of ``simd-e``. So every event keeps its cycle.
+whose operand is read in the cycle of ``simd-e``. So every event keeps its cycle. As the simulator
+does, comparisons print the lane instead of the work-item, and the line after the end of a branch
+begins with a space. A branch comes after every seventh comparison.
 """
 
 import numpy as np
@@ -14,21 +16,29 @@ SUMMARY = "\n================ Initialization Summary ================\n\n"
 class _Files:
     def __init__(self):
         self.text, self.timing = [], ['si.init version="1.1" num_compute_units=1']
-        self.instructions = 0
+        self.instructions = self.comparisons = 0
 
     def block(self, instruction, effects):
         self.text.append(
             f" {instruction:40s} // {8 * self.instructions:08X}: 7E040200\n{effects}\n"
         )
 
-    def step(self, asm, stage, wavefront):
+    def step(self, asm, stage, wavefront, end=""):
         self.instructions += 1
         place = f"id={self.instructions} cu=0"
         self.timing += [
             f'si.new_inst {place} ib=0 wf={wavefront} uop_id=1 stg="f" asm="{asm}"',
             f'si.inst {place} wf={wavefront} uop_id=1 stg="{stage}"',
-            f"si.end_inst {place}",
+            f"si.end_inst {place}{end}",
         ]
+
+    def compare(self, register, wavefront):
+        self.step("V_CMP_EQ_I32", "simd-e", wavefront)
+        self.block(f"v_cmp_eq_i32  vcc, 0, v{register}", "t0: vcc<=(0) \n")
+        self.comparisons += 1
+        if not self.comparisons % 7:
+            self.step("S_CBRANCH_VCCZ", "bu-e", wavefront, end="\n ")
+            self.block("s_cbranch_vccz  label_0002", "\n")
 
 
 def multi2sim_files(trace):
@@ -52,11 +62,6 @@ def multi2sim_files(trace):
             if trace.alloc_launch[window] != launch:
                 launch = trace.alloc_launch[window]
                 files.text.append(SUMMARY)
-                if group[1]:  # the first work-group of the launch is on another compute unit
-                    files.timing += [
-                        "si.map_wg cu=1 wg=0 wi_first=0 wi_count=64 wf_first=0 wf_count=1",
-                        "si.unmap_wg cu=1 wg=0",
-                    ]
             first = min(int(trace.alloc_wavefront[each]) for each in of_group[group])
             files.timing.append(
                 f"si.map_wg cu=0 wg={group[1]} wi_first={64 * first} "
@@ -75,14 +80,12 @@ def multi2sim_files(trace):
             )
             files.block(f"buffer_load_dword  v{register}, s[12:15], 0", effects + "\n")
         elif kind == READ:
-            files.step("V_CMP_EQ_I32", "simd-e", wavefront)
-            effects = f"t{64 * wavefront}: vcc<=(0) \n"
-            files.block(f"v_cmp_eq_i32  vcc, 0, v{trace.reg[row]}", effects)
+            files.compare(trace.reg[row], wavefront)
         elif kind == RELEASE:
             left[group] -= 1
             if not left[group]:
                 files.timing.append(f"si.unmap_wg cu=0 wg={group[1]}")
-    return "".join(files.text), "\n".join(files.timing) + "\n"
+    return "".join(files.text), "\n".join(files.timing).replace("\n \n", "\n ") + "\n"
 
 
 def group_of(trace, window):

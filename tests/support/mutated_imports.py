@@ -136,8 +136,11 @@ def excerpts(format_name):
         text, timing = multi2sim_files(small_trace())
         inputs.append([("run.txt", text.encode()), ("run.m2s", timing.encode())])
     for name in NAMES:
-        if name.split("/")[0] == format_name:
-            inputs.append([(path.stem, _excerpt(path)) for path in files_of(name)])
+        files = files_of(name)
+        if name.split("/")[0] == format_name == "multi2sim" and len(files) == 2:
+            inputs.append(_beginning(*files))
+        elif name.split("/")[0] == format_name:
+            inputs.append([(path.stem, _excerpt(path)) for path in files])
     return inputs
 
 
@@ -152,6 +155,18 @@ def _excerpt(path):
             break
         kept.append(line)
     return b"\n".join([*kept, *lines[len(kept) :][-5:]])
+
+
+def _beginning(timing, text):
+    """First lines of a text of Multi2Sim, and of its timing what belongs to them."""
+    texts = [
+        zstandard.ZstdDecompressor().decompressobj().decompress(path.read_bytes())
+        for path in (timing, text)
+    ]
+    blocks = texts[1][:EXCERPT_BYTES].rpartition(b"\n ")[0] + b"\n"
+    fetched = [match.start() for match in re.finditer(rb"(?m)^ *si.new_inst", texts[0])]
+    end = [*fetched, len(texts[0])][blocks.count(b"// 0")]
+    return [(timing.stem, texts[0][:end]), (text.stem, blocks)]
 
 
 def _npz():

@@ -2,8 +2,9 @@
 
 A block of the text is a line with the instruction and one with its effects: ``t65: V3<=(4) ...``
 for each active work-item. Which parenthesis holds the value depends on the instruction; floats are
-printed with six digits, so that their bits are not known. The text has no cycles, no places and no
-windows; the file of ``--trace`` has them (`timing`).
+printed with six digits, so that their bits are not known. `_PRINT_LANES` print the lane where the
+others print the work-item. The text has no cycles, no places and no windows; the file of
+``--trace`` has them, and the wavefront of each block (`timing`).
 Read in Multi2Sim 77b16e0b: WorkItemIsa.cc, Wavefront.cc, Emulator.cc, timing/ComputeUnit.cc.
 """
 
@@ -16,16 +17,22 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from mcage.traces.importing.formats.format import Format
-from mcage.traces.importing.formats.multi2sim.timing import Instruction, Timing, is_timing
-from mcage.traces.importing.limits import Options
+from mcage.traces.importing.formats.multi2sim.timing import (
+    LANES,
+    Instruction,
+    Timing,
+    is_timing,
+    plain_name,
+)
+from mcage.traces.importing.limits import Enough, Options
 from mcage.traces.importing.recording import Recording
 from mcage.traces.importing.sources import Source
 from mcage.traces.importing.windows import MOST_REGISTERS, Origin, Place, Window
 
-_LANES = 64
-_ALL_LANES = (1 << _LANES) - 1
+_ALL_LANES = (1 << LANES) - 1
 _LARGEST = (1 << 32) - 1
 _MOST_OPEN = 4096
+_MOST_LOST_IN_A_ROW, _MOST_LOST = 256, 0.03
 
 _OFFSET = re.compile(rb"[0-9A-Fa-f]{8}:")
 _MNEMONIC = re.compile(rb"[a-z]\w{0,40}")
@@ -39,9 +46,9 @@ _TOKEN = re.compile(
     rb"(?: ?\(([^(),]{0,40}))?"
 )
 _FIRST = re.compile(rb"^t(\d{1,9}):")
-_OPERAND = re.compile(rb"^v(?:(\d{1,3})|\[(\d{1,3}):(\d{1,3})\])$")
-_INTEGER = re.compile(rb"^ *(-?)(?:0x([0-9a-fA-F]{1,16})|(\d{1,20}))$")
-_FLOAT = re.compile(rb"^ *-?(?:\d{0,40}\.?\d{1,40}(?:e[+-]?\d{1,4})?|inf|nan)f?$")
+_OPERAND = re.compile(rb"^-?(?:abs\()?v(?:(\d{1,3})|\[(\d{1,3}):(\d{1,3})\])\)?$")
+_INTEGER = re.compile(rb"^ *(-?)(?:0x([0-9a-fA-F]{1,16})|(\d{1,20}))(~?)$")
+_FLOAT = re.compile(rb"^ *(-?(?:\d{0,40}\.?\d{1,40}(?:e[+-]?\d{1,4})?|inf|nan))f?$")
 
 _VECTOR = (b"v_", b"ds_", b"buffer_", b"tbuffer_")
 _LOADS = (b"ds_read", b"buffer_load", b"tbuffer_load")
@@ -50,6 +57,17 @@ _WITHOUT_DESTINATION = (
     *(b"buffer_atomic", b"ds_add", b"ds_sub", b"ds_inc", b"ds_dec", b"ds_min", b"ds_max"),
     *(b"ds_and", b"ds_or", b"ds_xor"),
 )
+_PRINT_LANES = (
+    *(b"v_cmp", b"v_max3_i32", b"v_med3_i32"),
+    *(b"v_lshr_b64", b"v_ashr_i64", b"v_add_f64", b"v_mul_f64"),
+)
+"""Instructions whose effects have the lane for the work-item; the last four have S for V as well.
+
+These are the 39 of WorkItemIsa.cc that print ``id_in_wavefront``; other compares end the program.
+"""
+
+_PRINTS_NO_EFFECTS = b"v_lshl_b64"
+_PRINT_NO_OPERANDS = (b"v_max3_i32", b"v_ashr_i64")
 _READS_ITS_DESTINATION = (b"v_mac_", b"v_writelane")
 
 
@@ -62,12 +80,13 @@ def _recognises(source: Source) -> bool:
 
 
 class _Block(NamedTuple):
-    """An instruction of the text; registers it writes and reads, if it is a vector instruction."""
+    """An instruction of the text; whether it writes registers, and those that it reads."""
 
     mnemonic: bytes
     is_vector: bool
     is_load: bool
-    written: tuple[int, ...]
+    prints_lanes: bool
+    writes: bool
     read: tuple[int, ...]
 
 
@@ -80,9 +99,9 @@ def _block(line: bytes) -> _Block | None:
     mnemonic, _, operands = line[1:end].partition(b" ")
     if not _MNEMONIC.fullmatch(mnemonic):
         return None
-    written, read = _operands(mnemonic, operands.strip())
+    writes, read = _operands(mnemonic, operands.strip())
     vector, load = mnemonic.startswith(_VECTOR), mnemonic.startswith(_LOADS)
-    return _Block(mnemonic, vector, load, written, read)
+    return _Block(mnemonic, vector, load, mnemonic.startswith(_PRINT_LANES), writes, read)
 
 
 def _read(sources: Sequence[Source], recording: Recording, options: Options) -> None:
@@ -91,12 +110,14 @@ def _read(sources: Sequence[Source], recording: Recording, options: Options) -> 
     if len(texts) != 1 or len(timings) > 1:
         wrong = (timings or texts)[-1]
         wrong.refuse("an import takes one ISA text, and the file of --trace beside it if there is")
-    recording.has_lanes(_LANES)
+    recording.has_lanes(LANES)
     text = _Text(texts[0], recording, Timing(timings[0]) if timings else None)
     try:
         text.read()
-    finally:
+    except Enough:
         text.finish()
+        raise
+    text.finish()
 
 
 class _Text:
@@ -105,9 +126,12 @@ class _Text:
     def __init__(self, source: Source, recording: Recording, timing: Timing | None) -> None:
         self.source, self.recording, self.timing = source, recording, timing
         self.launch = 0
-        self.blocks = 0
+        self.begun = timing is None
+        self.blocks = self.lost = self.lost_in_a_row = 0
         self.inexact = 0
-        self.open: dict[int, Window] = {}
+        self.opened = self.ended = self.merged = 0
+        self.open: dict[int, tuple[Window, int]] = {}
+        """Open windows, each with the work-item of its lane 0, by wavefronts."""
 
     def read(self) -> None:
         header: _Block | None = None
@@ -127,43 +151,74 @@ class _Text:
                 self.barrier(int(match[1]), int(match[2]))
         if header is not None:
             self.block(header, b"", number)
+        if self.timing:
+            self.advance(self.timing)
+            while self.timing.next():
+                self.timing.take()
+                self.lost += 1
+                self.advance(self.timing)
 
     def next_launch(self) -> None:
-        """The next launch begins; the timing trace itself shows when."""
-        if self.blocks and self.timing is None:
-            self.close_all()
+        """The next launch begins; its first block comes later."""
+        self.begun = True
+        if self.blocks:
             self.launch += 1
+            if self.timing is None:
+                self.close_all()
 
     def close_all(self) -> None:
-        for window in self.open.values():
+        for window, _ in self.open.values():
             self.close(window, window.last)
         self.open.clear()
+        self.merged += max(0, self.ended - self.opened)
+        self.opened = self.ended = 0
 
     def barrier(self, group: int, wavefront: int) -> None:
         """Barriers are the one thing in the text that names work-groups."""
-        window = self.open.get(wavefront)
-        if window is not None and self.timing is None:
-            window.origin = Origin("kernel", self.launch, group, wavefront)
+        if wavefront in self.open and self.timing is None:
+            self.open[wavefront][0].origin = Origin("kernel", self.launch, group, wavefront)
 
     def block(self, header: _Block, effects: bytes, number: int) -> None:
         """Take an instruction and the line of its effects, which is empty if there are none."""
         self.blocks += 1
         first = _FIRST.match(effects) if effects else None
-        wavefront = int(first[1]) // _LANES if first else None
-        timed = self.timed(header.mnemonic, wavefront) if self.timing else None
-        if wavefront is None or not header.is_vector:
+        item = int(first[1]) if first and not header.prints_lanes else None
+        timed = self.timed(self.timing, header.mnemonic, item, number) if self.timing else None
+        if first is None:
+            self.ended += header.mnemonic == b"s_endpgm"
+            if header.mnemonic == _PRINTS_NO_EFFECTS:
+                self.recording.skip("instructions that print no effects", self.source, number)
             return
-        writes = self.writes(header.is_load, effects, wavefront) if header.written else []
+        if not header.is_vector:
+            return
+        if timed:
+            opened = self.open.get(timed.wavefront)
+        elif item is None:
+            why = "instructions that print lanes: the text does not name their wavefront"
+            self.recording.skip(why, self.source, number)
+            return
+        else:
+            opened = self.window(item)
+        if opened is None:
+            why = "instructions of wavefronts that are on no compute unit"
+            self.recording.skip(why, self.source, number)
+            return
+        window, first_item = opened
+        if header.prints_lanes:
+            first_item, effects = 0, effects.replace(b"S[", b"V[")
+        writes = self.writes(header.is_load, effects, first_item) if header.writes else []
         if writes is None:
             self.recording.skip("effects that are damaged", self.source, number)
             return
-        if header.written and not writes:
+        read, written = (timed.read, timed.written) if timed else (window.last, window.last)
+        if self.timing is None:
+            read = written = self.blocks
+        if header.writes and not writes:
             why = "register writes whose text does not name the register"
             self.recording.skip(why, self.source, number)
-        window = self.window(wavefront, number)
-        if window is None:
-            return
-        read, written = self.times(window, timed, number)
+        if header.mnemonic in _PRINT_NO_OPERANDS:
+            why = "reads by instructions that print no operands"
+            self.recording.skip(why, self.source, number)
         for register in header.read:
             if register < MOST_REGISTERS:
                 self.recording.read(window, read, register)
@@ -171,60 +226,75 @@ class _Text:
             self.recording.write(window, written, register, lanes, values, exact)
             self.inexact += not exact
 
-    def times(self, window: Window, timed: Instruction | None, number: int) -> tuple[int, int]:
-        """When the operands of an instruction are read, and its result is written."""
-        if self.timing is None:
-            return self.blocks, self.blocks
-        if timed is None:
-            why = "instructions that the timing trace lacks: at the time of the one before"
-            self.recording.skip(why, self.source, number)
-            return window.last, window.last
-        return timed.read, timed.written
+    def timed(
+        self, timing: Timing, mnemonic: bytes, item: int | None, number: int
+    ) -> Instruction | None:
+        """The instruction of the timing trace that a block is; None if the next is another."""
+        if not self.begun:
+            self.source.fail(number, "the text begins within a launch; --trace needs the whole")
+        self.advance(timing)
+        head = timing.next()
+        if head and head.mnemonic == plain_name(mnemonic):
+            _, first_item = self.open.get(head.wavefront, (None, LANES * head.wavefront))
+            if item is None or 0 <= item - first_item < LANES:
+                timing.take()
+                self.lost_in_a_row = 0
+                return head
+        why = "instructions that the timing trace lacks: at the time of the one before"
+        self.recording.skip(why, self.source, number)
+        self.lost += 1
+        self.lost_in_a_row += head is not None
+        if self.lost_in_a_row >= _MOST_LOST_IN_A_ROW:
+            self.source.fail(number, self.not_of_one_run(timing, "in a row", self.lost_in_a_row))
+        return None
 
-    def timed(self, mnemonic: bytes, wavefront: int | None) -> Instruction | None:
-        """The instruction of the timing trace that belongs to a block."""
-        assert self.timing
-        self.advance()
-        return self.timing.match(mnemonic, wavefront)
+    def not_of_one_run(self, timing: Timing, of: str, lost: int) -> str:
+        return (
+            f"{lost:,} instructions {of} are not both here and in {timing.source.path.name}: "
+            "the files are of two runs, or one of them is not whole"
+        )
 
-    def advance(self) -> None:
+    def advance(self, timing: Timing) -> None:
         """Open and close windows up to the next instruction of the timing trace."""
-        assert self.timing
-        for mapped in self.timing.mapped():
+        for mapped in timing.mapped():
             if mapped.end is not None:
                 for wavefront in mapped.wavefronts:
-                    if window := self.open.pop(wavefront, None):
-                        self.close(window, mapped.end)
+                    if opened := self.open.pop(wavefront, None):
+                        self.close(opened[0], mapped.end)
                 continue
-            for wavefront in mapped.wavefronts:
+            for number, wavefront in enumerate(mapped.wavefronts):
                 if wavefront in self.open:
-                    self.close(self.open[wavefront], self.open[wavefront].last)
-                origin = Origin("kernel", mapped.launch, mapped.work_group, wavefront)
+                    window, _ = self.open[wavefront]
+                    self.close(window, window.last)
+                origin = Origin("kernel", self.launch, mapped.work_group, wavefront)
                 place = Place(mapped.unit, mapped.part)
-                self.keep(wavefront, mapped.begin, origin, place)
+                first_item = mapped.first_item + LANES * number
+                self.keep(wavefront, mapped.begin, first_item, origin, place)
 
-    def window(self, wavefront: int, number: int) -> Window | None:
-        """Window of a wavefront; without a timing trace, its first instruction opens it."""
-        window = self.open.get(wavefront)
-        if window is None:
-            if self.timing is not None:
-                why = "instructions of wavefronts that are on no compute unit"
-                self.recording.skip(why, self.source, number)
-                return None
+    def window(self, item: int) -> tuple[Window, int] | None:
+        """Window of a work-item; without a timing trace, its first instruction opens it."""
+        if self.timing is not None:
+            everything = self.open.values()
+            return next((each for each in everything if 0 <= item - each[1] < LANES), None)
+        wavefront = item // LANES
+        if wavefront not in self.open:
             if len(self.open) >= _MOST_OPEN:
-                oldest = min(self.open, key=lambda other: self.open[other].last)
-                self.close(self.open[oldest], self.open.pop(oldest).last)
+                oldest = min(self.open, key=lambda other: self.open[other][0].last)
+                window, _ = self.open.pop(oldest)
+                self.close(window, window.last)
             origin = Origin("kernel", self.launch, None, wavefront)
-            window = self.keep(wavefront, self.blocks, origin, Place())
-        return window
+            self.keep(wavefront, self.blocks, LANES * wavefront, origin, Place())
+        return self.open[wavefront]
 
-    def keep(self, wavefront: int, begin: int, origin: Origin, place: Place) -> Window:
+    def keep(
+        self, wavefront: int, begin: int, first_item: int, origin: Origin, place: Place
+    ) -> None:
         facts: dict[str, object] = {"launch": origin.launch, "wavefront": wavefront}
         if self.timing:
             facts |= {"cu": place.unit, "simd": place.part, "work_group": origin.work_group}
         window = self.recording.open_window(begin, None, origin, place, facts=facts)
-        self.open[wavefront] = window
-        return window
+        self.open[wavefront] = window, first_item
+        self.opened += 1
 
     def close(self, window: Window, time: int) -> None:
         window.facts["registers_seen"] = max(window.contents, default=-1) + 1
@@ -232,7 +302,7 @@ class _Text:
         window.facts |= {"begin_cycle": window.begin, "end_cycle": window.end}
 
     def writes(
-        self, load: bool, effects: bytes, wavefront: int
+        self, load: bool, effects: bytes, first_item: int
     ) -> list[tuple[int, int, "array[int]", bool]] | None:
         """Register, lanes, values and whether they are exact, of each write; None if damaged."""
         items = _ITEM.findall(effects)
@@ -246,7 +316,7 @@ class _Text:
                 of_register = [item for item in items if item[1] == register]
             lanes, _, first, second = zip(*of_register, strict=True)
             values, exact = _numbers(second if load else first)
-            mask = _mask(list(map(int, lanes)), wavefront)
+            mask = _mask(list(map(int, lanes)), first_item)
             if values is None or not mask or int(register) >= MOST_REGISTERS:
                 return None
             writes.append((int(register), mask, values, exact))
@@ -254,8 +324,9 @@ class _Text:
 
     def finish(self) -> None:
         """Close what is open, and say what is known and what is not."""
-        if self.timing:
-            self.advance()
+        if self.timing and self.lost > _MOST_LOST * self.blocks:
+            of = f"of {self.blocks:,}"
+            self.source.refuse(self.not_of_one_run(self.timing, of, self.lost))
         self.close_all()
         recording = self.recording
         sizes: dict[int, int] = {}
@@ -279,14 +350,16 @@ class _Text:
                 "windows": "work-groups mapped and unmapped",
             }
             recording.inferred["time of vector ALU results"] = "4 cycles after execution begins"
-            if left := self.timing.left_out:
-                why = "instructions of the timing trace without a block of the text"
-                recording.skip(why, self.timing.source, 1, left)
             return
         recording.inferred["windows"] = "from the first to the last access of a wavefront"
         recording.inferred["place"] = "slices are filled one after the other"
         recording.inferred["time"] = "a cycle for each instruction, in the order of the text"
         recording.approximate["time"] = "only the order is known; use the file of --trace"
+        if self.merged:
+            recording.approximate["lanes"] = (
+                f"{self.merged:,} wavefronts have no window of their own: work-groups of other "
+                "than a multiple of 64 work-items look like one"
+            )
 
 
 def _tokens(effects: bytes) -> Iterator[tuple[bytes, bytes, bytes, bytes]]:
@@ -312,7 +385,9 @@ def _halves(value: bytes) -> tuple[bytes, bytes]:
         number = int(match[2], 16) if match[2] else int(match[3])
         number = (-number if match[1] else number) & ((1 << 64) - 1)
         return b"%d" % (number & _LARGEST), b"%d" % (number >> 32)
-    return b"0f", value
+    match = _FLOAT.match(value)
+    low, high = struct.unpack("<II", struct.pack("<d", float(match[1]))) if match else (0, 0)
+    return b"%d~" % low, b"%d~" % high
 
 
 @lru_cache(1 << 14)
@@ -322,14 +397,15 @@ def _bits(text: bytes) -> tuple[int, bool] | None:
     if match:
         number = int(match[2], 16) if match[2] else int(match[3])
         number = -number if match[1] else number
-        return (number & _LARGEST, True) if -(1 << 31) <= number <= _LARGEST else None
-    if not _FLOAT.match(text):
+        exact = not match[4]
+        return (number & _LARGEST, exact) if -(1 << 31) <= number <= _LARGEST else None
+    match = _FLOAT.match(text)
+    if not match:
         return None
     try:
-        (number,) = struct.unpack("<I", struct.pack("<f", float(text.rstrip(b"f").decode() or 0)))
-    except (ValueError, OverflowError):
-        # rstrip has taken the f of inf away.
-        number = 0xFF80_0000 if b"-" in text else 0x7F80_0000
+        (number,) = struct.unpack("<I", struct.pack("<f", float(match[1])))
+    except OverflowError:
+        number = 0xFF80_0000 if b"-" in match[1] else 0x7F80_0000
     return number, False
 
 
@@ -347,40 +423,35 @@ def _numbers(texts: Sequence[bytes]) -> tuple["array[int]", bool] | tuple[None, 
     return values, all_exact
 
 
-def _mask(items: list[int], wavefront: int) -> int:
-    """Lanes of work-items; 0 if they are not ascending ones of this wavefront."""
-    first = wavefront * _LANES
-    if len(items) == _LANES and items[0] == first and items[-1] == first + _LANES - 1:
-        return _ALL_LANES if items == list(range(first, first + _LANES)) else 0
+def _mask(items: list[int], first: int) -> int:
+    """Lanes of work-items; 0 if they are not ascending ones of the wavefront that begins there."""
+    if len(items) == LANES and items[0] == first and items[-1] == first + LANES - 1:
+        return _ALL_LANES if items == list(range(first, first + LANES)) else 0
     mask, before = 0, first - 1
     for item in items:
-        if not before < item < first + _LANES:
+        if not before < item < first + LANES:
             return 0
         mask |= 1 << (item - first)
         before = item
     return mask
 
 
-def _operands(mnemonic: bytes, text: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Vector registers that an instruction writes and reads, in the order of its operands."""
+def _operands(mnemonic: bytes, text: bytes) -> tuple[bool, tuple[int, ...]]:
+    """Whether an instruction writes a vector register, and those that it reads, as they stand."""
     operands = []
     for operand in re.split(rb", *| +", text):
-        match = _OPERAND.match(operand.strip(b"-|"))
+        match = _OPERAND.match(operand)
         if match is None:
             operands.append(range(0))
         elif match[1]:
             operands.append(range(int(match[1]), int(match[1]) + 1))
         else:
             operands.append(range(int(match[2]), min(int(match[3]) + 1, int(match[2]) + 16)))
-    written: tuple[int, ...] = ()
-    has_destination = not mnemonic.startswith(_WITHOUT_DESTINATION) or (
-        b"atomic" in mnemonic and b"glc" in text
-    )
-    if has_destination and operands:
-        written = tuple(operands[0])
-        if not mnemonic.startswith(_READS_ITS_DESTINATION) and b"atomic" not in mnemonic:
-            operands = operands[1:]
-    return written, tuple(register for operand in operands for register in operand)
+    atomic = b"atomic" in mnemonic
+    writes = not mnemonic.startswith(_WITHOUT_DESTINATION) or (atomic and b"glc" in text)
+    if writes and not atomic and not mnemonic.startswith(_READS_ITS_DESTINATION):
+        operands = operands[1:]
+    return writes, tuple(register for operand in operands for register in operand)
 
 
 FORMAT = Format("multi2sim", "Multi2Sim, ISA text of Southern Islands", _recognises, _read)

@@ -1,8 +1,9 @@
 """The file that Multi2Sim's ``--trace`` writes: cycles and places of instructions.
 
 Lines are ``c clk=N``, ``si.map_wg``, ``si.new_inst``, ``si.inst`` for each stage that is entered,
-``si.end_inst`` and ``si.unmap_wg``. The instructions come in the order of the ISA text,
-which lacks none of them; after a branch, the text has blocks that are not here.
+``si.end_inst`` and ``si.unmap_wg``; the line after the end of a branch begins with a space. The
+simulator writes ``si.new_inst`` each time that it has printed a block of the ISA text, so that the
+instructions are the blocks of the text, one for one and in the same order.
 """
 
 import re
@@ -14,33 +15,39 @@ from typing import Any
 from mcage.traces.importing.sources import Source
 
 _LINE = re.compile(
-    rb"^(?:c clk=(?P<clock>\d{1,15})$"
+    rb"^ *(?:c clk=(?P<clock>\d{1,15})$"
     rb"|si\.new_inst id=(?P<new>\d{1,15}) cu=(?P<new_cu>\d{1,5}) ib=(?P<pool>\d{1,3}) "
     rb'wf=(?P<wavefront>\d{1,9}) .{0,60}?asm="(?P<asm>\w{1,60})'
     rb"|si\.inst id=(?P<inst>\d{1,15}) cu=(?P<inst_cu>\d{1,5}) .{0,60}?"
     rb'stg="(?P<stage>simd-e|mem-[rw]|lds-[rw])"'
     rb"|si\.end_inst id=(?P<end>\d{1,15}) cu=(?P<end_cu>\d{1,5})$"
-    rb"|si\.map_wg cu=(?P<map_cu>\d{1,5}) wg=(?P<map>\d{1,9}) .{0,60}?"
-    rb"wf_first=(?P<first>\d{1,9}) wf_count=(?P<count>\d{1,3})$"
+    rb"|si\.map_wg cu=(?P<map_cu>\d{1,5}) wg=(?P<map>\d{1,9}) "
+    rb"wi_first=(?P<item>\d{1,10}) .{0,60}?wf_first=(?P<first>\d{1,9}) wf_count=(?P<count>\d{1,3})$"
     rb"|si\.unmap_wg cu=(?P<unmap_cu>\d{1,5}) wg=(?P<unmap>\d{1,9})$)",
     re.MULTILINE,
 )
+
+LANES = 64
 
 _READ_STAGES = (b"simd-e", b"mem-r", b"lds-r")
 _WRITE_STAGES = {b"simd-e": 4, b"mem-w": 0, b"lds-w": 0}
 """Stages in which a result is written, and how many cycles after their beginning."""
 
 _MOST_IN_FLIGHT = 1 << 14
-_MOST_MISSES = 256
 _SUFFIX = re.compile(rb"_(?:vop3[ab]|e64|e32)$")
 
 
 def is_timing(head: bytes) -> bool:
     """Whether a file is one of ``--trace``, by its beginning."""
     return any(
-        line.startswith((b"si.init ", b"si.map_wg ", b"si.new_inst ", b"c clk="))
+        line.lstrip(b" ").startswith((b"si.init ", b"si.map_wg ", b"si.new_inst ", b"c clk="))
         for line in head.split(b"\n", 50)[:50]
     )
+
+
+def plain_name(mnemonic: bytes) -> bytes:
+    """A mnemonic without the name of its encoding."""
+    return _SUFFIX.sub(b"", mnemonic)
 
 
 @dataclass(slots=True)
@@ -57,12 +64,15 @@ class Instruction:
 
 @dataclass(slots=True)
 class Mapped:
-    """Wavefronts of a work-group that come to a compute unit; ``end`` when they leave it."""
+    """Wavefronts of a work-group that come to a compute unit; ``end`` when they leave it.
+
+    `first_item` is the first work-item of the group, which is lane 0 of its first wavefront.
+    """
 
     unit: int
     part: int
-    launch: int
     work_group: int
+    first_item: int
     wavefronts: Sequence[int]
     begin: int
     end: int | None = None
@@ -80,21 +90,16 @@ class Timing:
     ----------
     source : Source
         The file.
-    left_out : int
-        Instructions for which the text has no block.
     """
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.left_out = 0
         self._lines = self._matches()
         self._clock = 0
         self._queue: deque[Instruction | Mapped] = deque()
         self._running: dict[tuple[int, int], Instruction] = {}
         self._arriving: dict[int, Mapped] = {}
         self._groups: dict[tuple[int, int], Mapped] = {}
-        self._misses = 0
-        self._launch, self._last_group = 0, -1
 
     def mapped(self) -> Iterator[Mapped]:
         """Take what comes and goes before the next instruction."""
@@ -103,31 +108,17 @@ class Timing:
             assert isinstance(taken, Mapped)
             yield taken
 
-    def match(self, mnemonic: bytes, wavefront: int | None) -> Instruction | None:
-        """Take the next instruction if it is this one; `mapped` has been called before.
-
-        Parameters
-        ----------
-        mnemonic : bytes
-            As the ISA text has it.
-        wavefront : int or None
-            Its wavefront, if the text says.
-        """
+    def next(self) -> Instruction | None:
+        """The next instruction, not taken yet; `mapped` has been called before."""
         if not self._fill():
             return None
         head = self._queue[0]
         assert isinstance(head, Instruction)
-        same = head.mnemonic == _SUFFIX.sub(b"", mnemonic)
-        if same and wavefront in (None, head.wavefront):
-            self._queue.popleft()
-            self._misses = 0
-            return head
-        self._misses += 1
-        if self._misses > _MOST_MISSES:
-            self._queue.popleft()
-            self._misses = 0
-            self.left_out += 1
-        return None
+        return head
+
+    def take(self) -> None:
+        """Take the next instruction."""
+        self._queue.popleft()
 
     def _fill(self) -> bool:
         """Read on until the first of the queue is complete; false at the end of the file."""
@@ -172,11 +163,9 @@ class Timing:
     def _map(self, match: re.Match[bytes]) -> None:
         unit, work_group = int(match["map_cu"]), int(match["map"])
         first, count = int(match["first"]), min(int(match["count"]), 64)
-        if not self._groups and work_group <= self._last_group:
-            self._launch += 1
-        self._last_group = work_group
         wavefronts = range(first, first + count)
-        group = Mapped(unit, 0, self._launch, work_group, wavefronts, self._clock)
+        first_item = int(match["item"])
+        group = Mapped(unit, 0, work_group, first_item, wavefronts, self._clock)
         for wavefront in wavefronts:
             self._arriving[wavefront] = group
         self._groups[unit, work_group] = group
@@ -190,7 +179,7 @@ class Timing:
             for other in group.wavefronts:
                 self._arriving.pop(other, None)
             self._queue.append(replace(group))
-        mnemonic = _SUFFIX.sub(b"", match["asm"].lower())
+        mnemonic = plain_name(match["asm"].lower())
         clock = self._clock
         instruction = Instruction(mnemonic, wavefront, clock, clock, clock)
         self._running[int(match["new_cu"]), int(match["new"])] = instruction
