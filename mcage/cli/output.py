@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 STDOUT, STDERR = 1, 2
+
+COLUMNS = re.compile("[0-9]{2,4}")
+LEAST_COLUMNS = 20
 
 
 @contextmanager
@@ -28,6 +32,7 @@ def checked_output() -> Iterator[None]:
         Nobody reads the pipe any more: with 128 and the number of SIGPIPE, as other programs end.
     """
     _fill_closed_descriptors()
+    _forget_impossible_width()
     if sys.stdout in (None, sys.__stdout__):
         sys.stdout = _checked(STDOUT, sys.stdout, _Output)
     if sys.stderr in (None, sys.__stderr__):
@@ -45,6 +50,13 @@ def _fill_closed_descriptors() -> None:
             os.fstat(descriptor)
         except OSError:
             os.open(os.devnull, mode)  # what is written to a file open for reading fails
+
+
+def _forget_impossible_width() -> None:
+    """Take no width from COLUMNS that no terminal has: into none, Rich prints nothing at all."""
+    columns = os.environ.get("COLUMNS", "")
+    if not (COLUMNS.fullmatch(columns) and int(columns) >= LEAST_COLUMNS):
+        os.environ.pop("COLUMNS", None)
 
 
 def _checked(descriptor: int, stream: TextIO | None, raw: "type[_Output]") -> TextIO:

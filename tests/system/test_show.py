@@ -420,6 +420,19 @@ def test_pipes_get_all_columns_unless_told_how_wide_they_are(path, monkeypatch):
     assert "lives end by" in shown(path, "--wide").stdout.split("─")[0]
 
 
+def test_columns_that_no_terminal_has_are_no_width(path, command, monkeypatch):
+    def printed(columns, *arguments):
+        monkeypatch.setenv("COLUMNS", columns)
+        return command(*arguments)
+
+    whole, helped = printed("", "show", path), printed("", "--help")
+    assert min(len(whole[1]), len(helped[1])) > 500
+    for columns in ("0", "-5", "19", "9" * 5000, "x", "²"):
+        assert printed(columns, "show", path) == whole, columns
+    assert printed("60", "show", path) != whole
+    assert printed("0", "--help") == helped
+
+
 def test_the_tables_are_not_mixed(path):
     result = shown(path, "--causes", "--fit")
     assert isinstance(result.exception, UserError)
