@@ -15,6 +15,9 @@ LONGEST_PATH = 200
 """Characters of a path that are shown in an error."""
 
 _LONGEST_VALUE = 60
+_FORMULAS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+"""How a cell begins that a spreadsheet computes; wide letters count as the narrow ones."""
+
 _LARGEST_INTEGER = 10**20
 
 
@@ -70,6 +73,22 @@ def visible(text: str) -> str:
 def visible_lines(text: str) -> str:
     """As `visible`, line by line: line breaks stay."""
     return "\n".join(visible(line) for line in text.split("\n"))
+
+
+def csv_text(text: str) -> str:
+    """Name as a CSV file holds it: `visible`, and never a formula.
+
+    Spreadsheets compute what begins as a formula does, and what it computes may lead out of the
+    sheet. An apostrophe in front makes it text for them. Numbers stay as they are.
+    """
+    text = visible(text)
+    if not text.startswith(_FORMULAS):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
 
 
 def one_line(text: str) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from mcage.errors import UserError
-from mcage.plain_text import shown, shown_path, visible
+from mcage.plain_text import csv_text, shown, shown_path
 from mcage.report.cases import labels_of, names_for, with_names
 from mcage.report.figures.catalogue import figures_of
 from mcage.report.figures.figure import AbsentFigure, ReportFigure, save
@@ -324,7 +324,7 @@ def _numbers_of(figure: ReportFigure) -> Iterator[Sequence[object]]:
     for panel in figure.panels:
         for series in panel.series:
             names = (panel.title, panel.x_label, panel.y_label, series.label, series.case)
-            words = [visible(name) for name in names]
+            words = [csv_text(name) for name in names]
             columns = (
                 *(series.x, series.x_lower, series.x_upper),
                 *(series.y, series.lower, series.upper),

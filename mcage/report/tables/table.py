@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from mcage.errors import UserError
-from mcage.plain_text import shown, visible
+from mcage.plain_text import csv_text, shown, visible
 from mcage.report.cases import renamed
 from mcage.stats.estimates import Estimate
 from mcage.stats.wording import DASH, life
@@ -321,6 +321,6 @@ def _keys(column: Column) -> Iterator[str]:
 def _fields(cell: Cell, with_bounds: bool) -> Iterator[str]:
     for content in (cell.value, cell.lower, cell.upper) if with_bounds else (cell.value,):
         if isinstance(content, str):
-            yield visible(content)
+            yield csv_text(content)
         else:
             yield "" if content is None or math.isnan(content) else str(content)

@@ -8,6 +8,7 @@ from typing import Any
 
 from mcage.files.atomic import make_ready, whole_file
 from mcage.files.kinds import FIGURES, JSON, TABLES, kind_of_name
+from mcage.plain_text import csv_text
 from mcage.spec import SweepSpec
 from mcage.stats.wording import plain
 from mcage.studies.sensitivity.one_at_a_time import OneAtATime
@@ -53,7 +54,10 @@ def as_csv(result: OneAtATime | Sobol) -> str:
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, list(table[0]))
     writer.writeheader()
-    writer.writerows(table)
+    writer.writerows(
+        {key: csv_text(value) if isinstance(value, str) else value for key, value in row.items()}
+        for row in table
+    )
     return text.getvalue()
 
 

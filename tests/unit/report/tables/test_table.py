@@ -110,6 +110,17 @@ def test_csv_is_for_machines():
     assert not [key for key in first if "end" in key and "vironment" not in key]
 
 
+@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t=", "＝"])
+def test_no_name_in_csv_is_a_formula_of_a_spreadsheet(begin):
+    cells = [f"{begin}cmd|' /C calc'!A0", "-0.5", "+1e-3", "-inf", "rc+rar", "a=b"]
+    (heading, first, *others) = csv.reader(
+        io.StringIO(csv_of(ResultTable("", "", (names("x", "x", cells),))))
+    )
+    assert first[0][0] in "'\\"
+    assert first[0].endswith("cmd|' /C calc'!A0")
+    assert [line[0] for line in others] == cells[1:]
+
+
 def test_lines_are_sorted_with_the_unknown_last():
     def order(key):
         return [cell.text for cell in sorted_by(table(), key).columns[0].cells]
