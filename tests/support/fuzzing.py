@@ -19,6 +19,7 @@ import fake_campaign
 import numpy as np
 from commands import CommandServer, Ended
 from mutated_specs import SMALL, failing_plugin, mutated_spec, mutated_toml, option_list
+from mutated_tables import mutated_table
 from result_files import write as write_results
 from small_traces import small_trace
 from tomli_w import dumps
@@ -245,4 +246,5 @@ KINDS: dict[str, Mutation] = {
     "specs": _spec,
     "options": _options,
     "plug-ins": _plugin,
+    "tables": mutated_table,
 }
