@@ -1,5 +1,7 @@
 """Commands whose options stand in groups, and which take no option with one value twice."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from typer.core import TyperCommand
@@ -19,6 +21,11 @@ class GroupedCommand(TyperCommand):
         if option and RUN in panels:
             option.rich_help_panel = RUN
         return option
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """Complete all options, also those that the help leaves out."""
+        with all_shown(self):
+            return super().shell_complete(ctx, incomplete)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the command line.
@@ -51,6 +58,19 @@ class GroupedCommand(TyperCommand):
             elif len(given) > 1:
                 texts = " and ".join(map(shown, given))
                 raise UserError(f"{option.opts[0]} takes one value, but {texts} are given")
+
+
+@contextmanager
+def all_shown(command: Any) -> Iterator[None]:
+    """Have a command that hides none of its options, for as long as the block lasts."""
+    hidden = [each for each in command.params if getattr(each, "hidden", False)]
+    for parameter in hidden:
+        parameter.hidden = False
+    try:
+        yield
+    finally:
+        for parameter in hidden:
+            parameter.hidden = True
 
 
 class _Appending:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mcage.cli.grouped_command import all_shown
 from mcage.cli.set_option import check_distinct, parse_set, put
 from mcage.cli.spec_option import SpecOption
 from mcage.cli.spec_options import CASE, COMPARED, RUN, SPEC_OPTIONS
@@ -189,12 +190,8 @@ def _show_all(context: typer.Context, asked: bool | None) -> None:
     """Print the help with the options that are otherwise hidden."""
     if not asked:
         return
-    hidden = [each for each in context.command.params if getattr(each, "hidden", False)]
-    for parameter in hidden:
-        parameter.hidden = False  # type: ignore[attr-defined]
-    typer.echo(context.get_help())
-    for parameter in hidden:
-        parameter.hidden = True  # type: ignore[attr-defined]
+    with all_shown(context.command):
+        typer.echo(context.get_help())
     raise typer.Exit
 
 
