@@ -52,11 +52,10 @@ def plain_name(mnemonic: bytes) -> bytes:
 
 @dataclass(slots=True)
 class Instruction:
-    """An instruction that has been fetched: cycles of its fetch, its reads and its write."""
+    """An instruction that has been fetched: cycles of its reads and of its write."""
 
     mnemonic: bytes
     wavefront: int
-    fetched: int
     read: int
     written: int
     ended: bool = False
@@ -181,7 +180,7 @@ class Timing:
             self._queue.append(replace(group))
         mnemonic = plain_name(match["asm"].lower())
         clock = self._clock
-        instruction = Instruction(mnemonic, wavefront, clock, clock, clock)
+        instruction = Instruction(mnemonic, wavefront, clock, clock)
         self._running[int(match["new_cu"]), int(match["new"])] = instruction
         self._queue.append(instruction)
         self._bound()
