@@ -1,5 +1,6 @@
 """``mcage show``: the tables of a results file."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -107,11 +108,10 @@ def show(
     """Show for each case lives, threshold shifts, spills, slowdown, energy and causes of death."""
     from mcage.report.cases import names_for, parsed_labels
     from mcage.report.selection import Condition
-    from mcage.results.reader import read_header
 
     _check_options(which, form)
     where = [Condition.parse(text) for text in form.where or ()]
-    headers = {path: read_header(path) for path in files}
+    headers = {path: _header(path) for path in files}
     _check_studies(headers, [*which.given, *(["--figure"] if figure is not None else [])])
     names = names_for([*headers.values()], parsed_labels(label or ()))
     if figure is not None:
@@ -144,6 +144,31 @@ class _Form:
         from mcage.report.tables.table import renamed_in
 
         print_in_form(renamed_in(table, self.names), self.options)
+
+
+def _header(path: Path) -> "Header":
+    """Header of a results file; where only its shards are there, say what makes it."""
+    from mcage.campaign.merge import filling_command
+    from mcage.campaign.shard_folder import shard_folder
+    from mcage.campaign.sources.recorded import recorded_campaign
+    from mcage.files.inputs import UnreadableFileError
+    from mcage.results.reader import read_header
+
+    try:
+        return read_header(path)
+    except UnreadableFileError:
+        folder = shard_folder(path)
+        if os.path.lexists(path) or not os.path.isdir(folder):
+            raise
+    try:
+        begun = recorded_campaign(folder)
+    except UserError:  # no shard is finished
+        begun = None
+    raise UserError(
+        f"{path} is not there yet, but its shards are in {folder}: mcage status says how many "
+        "instances they hold, and the same command as before computes the others",
+        command=filling_command(begun, path, folder) if begun else "",
+    )
 
 
 def _check_options(which: TableOptions, form: FormOptions) -> None:

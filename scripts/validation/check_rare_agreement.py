@@ -15,7 +15,6 @@ Exits with 1 if two estimates differ by more than four standard errors.
 """
 
 import argparse
-import os
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.concurrency import usable_cores
 from mcage.engines.select import select_engine
 from mcage.lifetime.end_cause import EndCause
 from mcage.spec import SweepSpec
@@ -170,7 +170,7 @@ def plain_deaths(case: RareCase, count: int) -> int:
         return int((cause != EndCause.CENSORED).sum())
 
     batches = [np.arange(first, min(first + BATCH, count)) for first in range(0, count, BATCH)]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(usable_cores()) as pool:
         return sum(pool.map(deaths, batches))
 
 

@@ -13,6 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from mcage.campaign.run import run_campaign
+from mcage.campaign.shard_folder import shard_folder
+from mcage.campaign.shards import write_shard
 from mcage.campaign.study import Study
 from mcage.cli.app import app
 from mcage.errors import UserError
@@ -228,6 +230,20 @@ def test_the_command_on_something_else(tmp_path):
     assert shown.returncode == 2
     assert shown.stderr.startswith("error: cannot read")
     assert shown.stdout == ""
+
+
+def test_the_command_on_a_sweep_that_is_not_finished(tmp_path, command):
+    """A folder of shards says what the file would: how far it is, and how it goes on."""
+    folder = shard_folder(tmp_path / "r.h5")
+    folder.mkdir()
+    code, out, said = command("show", "r.h5")
+    assert (code, out) == (2, "")
+    assert said.startswith("error: r.h5 is not there yet, but its shards are in r.h5.shards: ")
+    assert "mcage status" in said
+    assert len(said.splitlines()) == 1
+    write_shard(folder, fake_campaign.CAMPAIGN, range(5), fake_campaign.compute(0, 5))
+    _, _, said = command("show", "r.h5")
+    assert said.splitlines()[1:] == ["mcage sweep --engine numba r.h5.shards --out r.h5"]
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Probability that a slice is dead by an age, also where a plain sample would show no death."""
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -8,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.campaign.progress import Progress, Silent
+from mcage.concurrency import usable_cores
 from mcage.engines.interface import Engine
 from mcage.engines.select import engine_of
 from mcage.errors import UserError
@@ -98,5 +98,5 @@ def sample(
         return lives
 
     batches = [instances[first : first + BATCH] for first in range(0, len(instances), BATCH)]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(usable_cores()) as pool:
         return WeightedLives.join(list(pool.map(simulate, batches)))

@@ -113,7 +113,7 @@ def test_csv_is_for_machines():
 @pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t=", "＝"])
 def test_no_name_in_csv_is_a_formula_of_a_spreadsheet(begin):
     cells = [f"{begin}cmd|' /C calc'!A0", "-0.5", "+1e-3", "-inf", "rc+rar", "a=b"]
-    (heading, first, *others) = csv.reader(
+    (_, first, *others) = csv.reader(
         io.StringIO(csv_of(ResultTable("", "", (names("x", "x", cells),))))
     )
     assert first[0][0] in "'\\"
