@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+from itertools import pairwise
 from types import ModuleType
 
 import pytest
@@ -75,6 +76,20 @@ def test_shards_that_end_together_make_no_burst_of_rate():
     assert pace_of(reports[:4]).per_second == pytest.approx(32 / 20.3)
     for several in range(12, len(reports) + 1, 4):
         assert pace_of(reports[:several]).per_second == pytest.approx(8.0)
+
+
+def test_long_shards_in_pairs_make_no_jumps_of_the_time_left():
+    """Reports of a real sweep of 36 cases: two shards of 160 s each at a time, after compiling."""
+    seconds = (278, 292, 460, 468, 625, 628, 790, 799, 950, 963, 1120, 1125)
+    reports = [(float(at), 96) for at in seconds]
+    paces = [pace_of(reports[: number + 1]) for number in range(len(reports))]
+    ends = [at + pace.seconds_left for at, pace in zip(seconds, paces, strict=True)]
+    for number in range(5, len(ends)):
+        assert paces[number].per_second == pytest.approx(192 / 168, rel=0.15)
+    for earlier, later in pairwise(ends[1:]):  # the first is "at most", with compiling
+        assert 0.6 < later / earlier < 1.25
+    assert "at most" in paces[1].in_words()
+    assert "at most" not in paces[5].in_words()
 
 
 def test_the_rate_is_that_of_the_last_minute():
