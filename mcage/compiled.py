@@ -75,9 +75,13 @@ class LightDispatcher(CPUDispatcher):
     That would be most of Numba, and SciPy's linear algebra: 0.3 s of processor time at each start.
     """
 
+    keeps_code = False
+    """Whether the machine code is there for later runs."""
+
     def enable_caching(self) -> None:
         """Keep machine code on disk; RuntimeError if there is no place for it."""
         self._cache = _LightCache(self.py_func)  # type: ignore[no-untyped-call]
+        self.keeps_code = True
 
 
 class _LightCache(FunctionCache):

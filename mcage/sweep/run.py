@@ -118,11 +118,16 @@ def _compiling(engine: str, progress: Progress) -> Iterator[None]:
     if engine != "numba":
         yield
         return
-    from mcage.engines.numba_engine.jit import telling_of_compilation
+    from mcage.engines.numba_engine.jit import cache_folder, telling_of_compilation
     from mcage.sweep.compile_beside import compiling_beside
 
-    def tell() -> None:
-        progress.say("the engine is compiled first, for half a minute; later runs need not")
+    def tell(kept: bool) -> None:
+        if kept:
+            progress.say("the engine is compiled first, for half a minute; later runs need not")
+        elif cache_folder():
+            progress.say("the placement program is compiled first, as in each run")
+        else:
+            progress.say("the engine is compiled first, for half a minute, as in each run here")
 
     with compiling_beside(), telling_of_compilation(tell):
         yield

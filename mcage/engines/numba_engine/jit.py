@@ -51,26 +51,36 @@ def cache_folder() -> str:
 
 
 @contextmanager
-def telling_of_compilation(tell: Callable[[], None]) -> Iterator[None]:
-    """Tell, once, when a function is compiled whose machine code is not in the cache."""
+def telling_of_compilation(tell: Callable[[bool], None]) -> Iterator[None]:
+    """Tell when a function is compiled whose machine code is not in the cache.
+
+    Parameters
+    ----------
+    tell : callable
+        Is called once with True for functions whose machine code is kept for later runs, and once
+        with False for those that each run compiles, such as placement programs.
+    """
     with event.install_listener("numba:compile", _Compilations(tell)):
         yield
 
 
 class _Compilations(event.Listener):
-    """Tells of the first compilation. No two go on at a time: Numba has a lock."""
+    """Tells of the first compilation of a kind. No two go on at a time: Numba has a lock."""
 
-    def __init__(self, tell: Callable[[], None]) -> None:
-        self._tell, self._told = tell, False
+    def __init__(self, tell: Callable[[bool], None]) -> None:
+        self._tell, self._told, self._depth = tell, set[bool](), 0
 
     def on_start(self, event: Any) -> None:
-        """See Numba's class."""
-        if not self._told:
-            self._told = True
-            self._tell()
+        """See Numba's class. What is compiled within another function is part of that."""
+        kept = getattr(event.data["dispatcher"], "keeps_code", False)
+        if not self._depth and kept not in self._told:
+            self._told.add(kept)
+            self._tell(kept)
+        self._depth += 1
 
     def on_end(self, event: Any) -> None:
         """See Numba's class."""
+        self._depth -= 1
 
 
 def inner(function: Function) -> Function:

@@ -10,6 +10,7 @@ from sweep_cases import small_sweep
 
 from mcage.campaign.progress import Silent
 from mcage.engines.compiled_cells import _find_failing
+from mcage.engines.numba_engine import jit
 from mcage.engines.numba_engine.jit import inner, telling_of_compilation
 from mcage.engines.numba_engine.linking import Dispatcher
 from mcage.engines.numba_engine.stress.most_stressed import look
@@ -32,21 +33,46 @@ def jitted():
     return Dispatcher(double, targetoptions={"nopython": True})
 
 
+def keeping():
+    """A function whose machine code later runs would find."""
+    function = jitted()
+    function.keeps_code = True
+    return function
+
+
 def test_compilation_is_told_of_once():
     told = []
-    with telling_of_compilation(lambda: told.append(True)):
+    with telling_of_compilation(told.append):
         assert not told
-        jitted()(1)
-        jitted()(1)
+        keeping()(1)
+        keeping()(1)
         assert told == [True]
-    jitted()(1)
+        jitted()(1)  # as a placement program
+        jitted()(1)
+        assert told == [True, False]
+    keeping()(1)
+    assert told == [True, False]
+
+
+def test_what_is_compiled_within_a_function_is_part_of_it():
+    @inner
+    def add(left, right):
+        return left + right
+
+    def twice(number):
+        return add(add(number, 1), number)
+
+    told, function = [], Dispatcher(twice, targetoptions={"nopython": True})
+    function.keeps_code = True
+    with telling_of_compilation(told.append):
+        assert function(4) == 9
     assert told == [True]
 
 
 def test_machine_code_that_is_there_is_not_told_of():
     told, function = [], jitted()
     function(1)
-    with telling_of_compilation(lambda: told.append(True)):
+    with telling_of_compilation(told.append):
         function(1)
     assert not told
 
@@ -74,7 +100,15 @@ def test_a_function_with_a_lock_is_called_from_python_alone(tmp_path):
         Dispatcher(twice, targetoptions={"nopython": True})(4)
 
 
-def test_a_sweep_says_that_the_engine_is_compiled(monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("function", "folder", "words"),
+    [
+        (keeping, "there", "the engine is compiled first, for half a minute; later runs need not"),
+        (jitted, "there", "the placement program is compiled first, as in each run"),
+        (jitted, "", "the engine is compiled first, for half a minute, as in each run here"),
+    ],
+)
+def test_a_sweep_says_what_is_compiled(monkeypatch, tmp_path, function, folder, words):
     class Lines(Silent):
         said = ()
 
@@ -82,13 +116,14 @@ def test_a_sweep_says_that_the_engine_is_compiled(monkeypatch, tmp_path):
             self.said += (message,)
 
     def compile_something(*arguments, **options):
-        jitted()(1)
+        function()(1)
 
     monkeypatch.setattr(run, "run_campaign", compile_something)
+    monkeypatch.setattr(jit, "cache_folder", lambda: folder)
     lines = Lines()
     spec = SweepSpec.from_mapping({"instances": 1, "workload": {"kernels": ["MatrixTranspose"]}})
     run.run_sweep(spec, tmp_path / "r.h5", engine="numba", progress=lines)
-    assert sum("the engine is compiled first" in line for line in lines.said) == 1
+    assert [line for line in lines.said if "compiled" in line] == [words]
 
 
 def test_no_two_processes_compile_a_function_at_a_time(monkeypatch, tmp_path):
