@@ -20,6 +20,9 @@ if TYPE_CHECKING:  # what `_HOMES` says, for editors and type checkers
     from mcage.analysis import Results as Results
     from mcage.analysis import open_results as open_results
     from mcage.errors import UserError as UserError
+    from mcage.gpu.both.spec import BothSpec as BothSpec
+    from mcage.gpu.gating.spec import GatingSpec as GatingSpec
+    from mcage.gpu.heterogeneity.spec import HeterogeneitySpec as HeterogeneitySpec
     from mcage.lifetime.end_cause import EndCause as EndCause
     from mcage.spec import SweepSpec as SweepSpec
     from mcage.stats.competing_risks import cumulative_incidence as cumulative_incidence
@@ -27,6 +30,11 @@ if TYPE_CHECKING:  # what `_HOMES` says, for editors and type checkers
     from mcage.stats.paired import compare_means as compare_means
     from mcage.stats.survival import kaplan_meier as kaplan_meier
     from mcage.stats.survival import life_quantile as life_quantile
+    from mcage.studies.functions import import_traces as import_traces
+    from mcage.studies.functions import nbti as nbti
+    from mcage.studies.functions import run_gpu as run_gpu
+    from mcage.studies.functions import sensitivity as sensitivity
+    from mcage.studies.functions import write_report as write_report
     from mcage.studies.rare_events import RareEstimate as RareEstimate
     from mcage.studies.rare_events import failure_probability as failure_probability
     from mcage.studies.single_replay import replay as replay
@@ -48,9 +56,12 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Analysis": "mcage.analysis",
+    "BothSpec": "mcage.gpu.both.spec",
     "EndCause": "mcage.lifetime.end_cause",
     "Estimate": "mcage.stats.estimates",
     "Gating": "mcage.techniques",
+    "GatingSpec": "mcage.gpu.gating.spec",
+    "HeterogeneitySpec": "mcage.gpu.heterogeneity.spec",
     "KERNELS": "mcage.traces",
     "Placement": "mcage.techniques",
     "PlacementProgram": "mcage.techniques.programs",
@@ -65,15 +76,20 @@ _HOMES = {
     "compare_means": "mcage.stats.paired",
     "cumulative_incidence": "mcage.stats.competing_risks",
     "failure_probability": "mcage.studies.rare_events",
+    "import_traces": "mcage.studies.functions",
     "kaplan_meier": "mcage.stats.survival",
     "life_quantile": "mcage.stats.survival",
     "load_trace": "mcage.traces",
+    "nbti": "mcage.studies.functions",
     "open_results": "mcage.analysis",
     "open_trace": "mcage.traces",
     "replay": "mcage.studies.single_replay",
+    "run_gpu": "mcage.studies.functions",
     "run_sweep": "mcage.sweep.run",
     "save_trace": "mcage.traces",
+    "sensitivity": "mcage.studies.functions",
     "technique": "mcage.techniques",
+    "write_report": "mcage.studies.functions",
 }
 
 __all__ = ["__version__", *_HOMES]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 
+import numpy as np
 import pandas as pd
 import xarray as xr
 
@@ -181,6 +182,33 @@ class Analysis(Plots):
             As `survival`.
         """
         return frames.rmst_frame(self._results, age_years, confidence)
+
+    def rate_at(
+        self, ages_years: float | Sequence[float], confidence: float = CONFIDENCE
+    ) -> pd.DataFrame:
+        """Failures by some ages in ppm, and their mean rate until then in FIT, by case and age.
+
+        Parameters
+        ----------
+        ages_years : float or sequence of float
+            Ages above 0, within the horizon.
+        confidence : float
+            Probability that the interval covers.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A line for each case and age: ``failed_ppm``, the instances that are dead by that age,
+            ``dead_on_arrival_ppm``, and ``mean_rate_fit`` of those that worked at all, in failures
+            in 1e9 hours, NaN where none of them is left.
+
+        Raises
+        ------
+        UserError
+            As `survival`.
+        """
+        ages = np.atleast_1d(np.asarray(ages_years, dtype=np.float64))
+        return frames.rates_frame(self._results, ages, confidence)
 
     def paired(
         self,

@@ -19,6 +19,7 @@ from mcage.errors import UserError
 from mcage.report.tables.table import ResultTable
 from mcage.stats.competing_risks import cumulative_incidence
 from mcage.stats.estimates import Estimate, Floats, mean
+from mcage.stats.rates import failure_rate
 from mcage.stats.survival import CaseLives, kaplan_meier, life_quantile
 
 Row = dict[str, Any]
@@ -89,6 +90,31 @@ def rmst_frame(results: xr.Dataset, age_years: float | None, confidence: float) 
         return {"age_years": age, **bounds("rmst_years", lived)}
 
     return per_case(results, row)
+
+
+def rates_frame(results: xr.Dataset, ages_years: Floats, confidence: float) -> pd.DataFrame:
+    """Failures by ages in ppm and FIT: a line for each case and each age.
+
+    Raises
+    ------
+    UserError
+        An age is not above 0, or lies beyond the horizon.
+    """
+    _check(confidence)
+
+    def rates(lives: CaseLives) -> pd.DataFrame:
+        rows = []
+        for age in ages_years.tolist():
+            _check_age(age, lives)
+            if age == 0:
+                raise UserError("age 0 years: there is no rate until then")
+            rate = failure_rate(lives, age, confidence)
+            row: Row = {"age_years": age} | bounds("failed_ppm", rate.failed_ppm)
+            row |= bounds("dead_on_arrival_ppm", rate.dead_on_arrival_ppm)
+            rows.append(row | bounds("mean_rate_fit", rate.mean_rate_fit))
+        return pd.DataFrame(rows)
+
+    return _stacked((case.labels, rates(lives)) for case, lives in lives_in(results))
 
 
 def survival_frame(

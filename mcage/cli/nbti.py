@@ -1,7 +1,7 @@
 """``mcage nbti``: the NBTI models, their constants, and the shift and delay they give."""
 
 import json as json_module
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -36,7 +36,9 @@ def nbti(
     if list_:
         _list(model, json)
         return
-    rows = _shifts(model, constants, duty, years, vdd, temperature)
+    from mcage.studies.functions import nbti as shifts
+
+    rows = shifts(model, duty, years, vdd, temperature, constants)
     if json:
         print(json_module.dumps(rows, indent=2))
         return
@@ -87,38 +89,3 @@ def _list(model: str | None, json: bool) -> None:
                     fill(described.source, 96, initial_indent="      ", subsequent_indent=" " * 6)
                 )
     print("printed, public, reconstructed, assumed: `mcage docs aging` says what each means.")
-
-
-def _shifts(
-    model: str | None,
-    constants: dict[str, float | str] | None,
-    duty: float,
-    years: float,
-    vdd: float,
-    temperature: float,
-) -> list[dict[str, Any]]:
-    import math
-
-    from mcage.aging.delay import delay_increase
-    from mcage.aging.environment import Environment, OperatingPoint
-    from mcage.aging.nbti import MODEL_NAMES, SECONDS_PER_YEAR, nbti_model
-
-    if not 0 <= duty <= 1:
-        raise UserError(f"--duty {duty:g}: a fraction of the time, 0 ... 1, is needed")
-    if not 0 <= years <= 1000:
-        raise UserError(f"--years {years:g}: an age of 0 ... 1000 years is needed")
-    conditions = Environment("constant", (OperatingPoint(vdd, 1.0, temperature),))
-    rows = []
-    for name in [model] if model else MODEL_NAMES:
-        transistor = nbti_model(name, constants)
-        shift = float(transistor.dvth_at(conditions, duty, years * SECONDS_PER_YEAR))
-        slower = float(delay_increase(shift, vdd, transistor.vt0_volts, transistor.alpha))
-        rows.append(
-            {
-                "model": name,
-                "dvth_mv": 1e3 * shift,
-                # Without overdrive left, a transistor does not switch at all.
-                "delay_increase_percent": 100 * slower if math.isfinite(slower) else None,
-            }
-        )
-    return rows

@@ -65,8 +65,6 @@ def _print_json(spec: Any, age_years: float, estimate: "RareEstimate") -> None:
     from dataclasses import asdict
     from math import isfinite
 
-    from mcage.stats.estimates import Estimate
-    from mcage.stats.rates import fit_of_share, in_ppm
     from mcage.stats.wording import plain
 
     # JSON knows no infinity.
@@ -74,9 +72,8 @@ def _print_json(spec: Any, age_years: float, estimate: "RareEstimate") -> None:
         key: None if isinstance(value, float) and not isfinite(value) else value
         for key, value in asdict(estimate).items()
     }
-    share = Estimate(estimate.probability, estimate.lower, estimate.upper)
-    values["failed_ppm"] = plain(in_ppm(share))
-    values["mean_rate_fit"] = plain(fit_of_share(share, age_years)) if age_years > 0 else None
+    values["failed_ppm"] = plain(estimate.failed_ppm)
+    values["mean_rate_fit"] = plain(estimate.mean_rate_fit(age_years)) if age_years > 0 else None
     case = spec.model_dump(mode="json", exclude_none=True, exclude={"instances"})
     typer.echo(json_module.dumps({"case": case, "age_years": age_years} | values, indent=2))
 
@@ -87,13 +84,9 @@ def _print_words(estimate: "RareEstimate", age_years: float) -> None:
         f"dead {when}: {estimate.probability:.3g} "
         f"({estimate.confidence:.0%} interval {estimate.lower:.3g} ... {estimate.upper:.3g})"
     )
-    from mcage.stats.estimates import Estimate
-    from mcage.stats.rates import fit_of_share, in_ppm
-
-    share = Estimate(estimate.probability, estimate.lower, estimate.upper)
-    typer.echo(f"of a million slices: {_with_bounds(in_ppm(share), 'ppm')}")
+    typer.echo(f"of a million slices: {_with_bounds(estimate.failed_ppm, 'ppm')}")
     if age_years > 0:
-        rate = _with_bounds(fit_of_share(share, age_years), "FIT")
+        rate = _with_bounds(estimate.mean_rate_fit(age_years), "FIT")
         typer.echo(
             f"mean failure rate until then: {rate}: failures in 1e9 hours of a slice, deaths on "
             "arrival among them"

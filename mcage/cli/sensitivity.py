@@ -12,8 +12,7 @@ from mcage.cli.spec_options import ONE_CASE, RUN
 
 if TYPE_CHECKING:
     from mcage.spec import SweepSpec
-
-ONE_AT_A_TIME, SOBOL = METHODS = ("one-at-a-time", "sobol")
+    from mcage.studies.sensitivity import Question
 
 DEFAULTS: dict[str, Any] = ONE_CASE | {"instances": 200, "techniques": ["rrcd"]}
 """Where a study differs from a sweep unless told otherwise: one case, and fewer dies."""
@@ -28,13 +27,13 @@ class StudyOptions:
     method: Annotated[
         str,
         typer.Option(metavar="NAME", help="Method: one-at-a-time or sobol.", rich_help_panel=STUDY),
-    ] = ONE_AT_A_TIME
+    ] = "one-at-a-time"
     of: Annotated[
         str,
         typer.Option(
             metavar="QUANTITY",
-            help="Output quantity: median_life, mean_life, survival, max_dvth, delay or "
-            "spill_rate.",
+            help="Output quantity: median_life, rmst (mean life up to the horizon), survival, "
+            "max_dvth, delay or spill_rate.",
             rich_help_panel=STUDY,
         ),
     ] = "median_life"
@@ -108,7 +107,7 @@ def sensitivity(
             "sensitivity",
             DEFAULTS,
             single_case=True,
-            help={"--instances": "Number of dies. Default: 200."},
+            help={"--instances": "Number of instances. Default: 200."},
         ),
     ],
     output: OutputOptions,
@@ -125,84 +124,30 @@ def sensitivity(
     if list_:
         _list()
         return
-    _check(study, output)
-    base = arguments.spec()
-    _run(base, _varied(base, study), study, output)
-
-
-def _check(study: StudyOptions, output: OutputOptions) -> None:
-    """Refuse options that no study could take, before anything is read or computed."""
-    from mcage.errors import UserError
-    from mcage.studies.sensitivity import QUANTITIES
+    from mcage.studies.sensitivity import Question
     from mcage.studies.sensitivity.output import check_path
-    from mcage.studies.sensitivity.sobol import check_samples
 
-    if study.method not in METHODS:
-        raise UserError(f"--method {study.method}: choose from {', '.join(METHODS)}")
-    if study.of not in QUANTITIES:
-        raise UserError(f"--of {study.of}: choose from {', '.join(QUANTITIES)}")
-    check_samples(study.samples)
+    question = Question(**vars(study))
+    question.check()
     if output.out:
         check_path(output.out)
+    _run(arguments.spec(), question, output)
 
 
-def _varied(base: "SweepSpec", study: StudyOptions) -> list[Any]:
-    """Parameters and choices: those that are named, or all that can matter to the quantity.
-
-    A parameter whose range stands on the command line is among them, or is refused.
-    """
-    from mcage.errors import UserError
-    from mcage.studies.sensitivity import (
-        QUANTITIES,
-        check_keys,
-        chosen,
-        from_file,
-        shipped,
-        user_range,
-    )
-
-    entries = shipped()
-    if study.ranges:
-        in_file = from_file(study.ranges)
-        check_keys(in_file, base, str(study.ranges))
-        entries |= in_file
-    given = [user_range(text, entries) for text in study.range_ or ()]
-    asked = [entry.name for entry in given]
-    entries |= dict(zip(asked, given, strict=True))
-    if study.parameter:
-        for name in asked:
-            if name not in study.parameter:
-                raise UserError(f"--range {name}: --parameter does not name it")
-        return chosen(base, entries, study.parameter)
-    entries = {
-        name: entry
-        for name, entry in entries.items()
-        if name in asked
-        or (
-            entry.applies(base)
-            and entry.key not in QUANTITIES[study.of].changes
-            and not (entry.alternatives and study.method == SOBOL)
-        )
-    }
-    return chosen(base, entries, list(entries))
-
-
-def _run(base: "SweepSpec", varied: list[Any], study: StudyOptions, output: OutputOptions) -> None:
+def _run(base: "SweepSpec", question: "Question", output: OutputOptions) -> None:
     from mcage.campaign.progress.choice import progress_on_stderr
     from mcage.engines.select import select_engine
     from mcage.report.console import console
-    from mcage.studies.sensitivity import QUANTITIES, SensitivityStudy, Sobol, one_at_a_time, sobol
+    from mcage.studies.sensitivity import Sobol
     from mcage.studies.sensitivity.output import as_json, write
     from mcage.studies.sensitivity.tables import print_one_at_a_time, print_sobol
 
+    varied = question.varied(base)
     engine, reason = select_engine(output.engine)
     progress = progress_on_stderr(output.progress)
-    of_base = SensitivityStudy(base, QUANTITIES[study.of], engine, study.refit, progress)
-    progress.say(f"engine {engine.name} ({reason}); {of_base.label}")
-    if study.method == SOBOL:
-        result: Any = sobol(of_base, varied, study.samples)
-    else:
-        result = one_at_a_time(of_base, varied)
+    study = question.study(base, engine, progress)
+    progress.say(f"engine {engine.name} ({reason}); {study.label}")
+    result = question.answer(study, varied)
     if output.out:
         write(result, base, output.out)
     if output.json:

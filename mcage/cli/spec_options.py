@@ -409,8 +409,8 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             "--of QUANTITY",
             "stopping.of",
             str,
-            "Quantity that --rel-ci looks at: median_life, b10_life, life_to_horizon, max_dvth or "
-            "spill_rate.",
+            "Quantity that --rel-ci looks at: median_life, b10_life, rmst (mean life up to the "
+            "horizon), max_dvth or spill_rate.",
             "median_life",
             only_sweeps=True,
         ),

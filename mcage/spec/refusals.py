@@ -1,6 +1,6 @@
 """What is wrong with a spec, in one line that names the key, the value and what is right."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import get_args
 
@@ -16,6 +16,9 @@ _NO_ENVIRONMENT_TABLE = (
     "[...]"
 )
 """For specs that take `operating_points` for a key by the name of `environments` without its s."""
+
+_MOST_MEANT = 3
+"""Keys that a message proposes at most."""
 
 
 def first_problem(error: ValidationError, spec: type[Section]) -> str:
@@ -48,10 +51,42 @@ def _unknown_key(location: Sequence[int | str], spec: type[Section]) -> str:
         return _NO_ENVIRONMENT_TABLE
     *table, name = map(str, location)
     known = _keys_of(location, spec)
-    close = get_close_matches(name[:100], known, n=1)
-    hint = f"; is {'.'.join([*table, close[0]])} meant?" if close else ""
+    everywhere = list(_dotted(spec))
+    meant = (
+        _here(table, _begin_with(name, known))
+        or _begin_with(name, everywhere)
+        or _here(table, get_close_matches(name[:100], known, n=1))
+        or _close_to(name, everywhere)
+    )[:_MOST_MEANT]
+    hint = f"; is {' or '.join(meant)} meant?" if meant else ""
     key = one_line(".".join([*table, name]))
     return f"unknown key {key!r}; there are {', '.join(known)}{hint}"
+
+
+def _here(table: Sequence[str], names: Iterable[str]) -> list[str]:
+    return [".".join([*table, name]) for name in names]
+
+
+def _begin_with(name: str, keys: Iterable[str]) -> list[str]:
+    """Keys that a name without its unit, or without its table, may stand for."""
+    return [key for key in keys if f"{key.rpartition('.')[2]}_".startswith(f"{name}_")]
+
+
+def _close_to(name: str, keys: Iterable[str]) -> list[str]:
+    """Keys of other tables that a misspelt name may stand for."""
+    by_name = {key.rpartition(".")[2]: key for key in keys}
+    return [by_name[close] for close in get_close_matches(name[:100], by_name, n=1, cutoff=0.8)]
+
+
+def _dotted(spec: type[Section], table: str = "") -> Iterator[str]:
+    """All keys below a table."""
+    for name, field in spec.model_fields.items():
+        kinds = (field.annotation, *get_args(field.annotation))
+        sections = [k for k in kinds if isinstance(k, type) and issubclass(k, Section)]
+        for section in sections:
+            yield from _dotted(section, f"{table}{name}.")
+        if not sections:
+            yield f"{table}{name}"
 
 
 def _keys_of(location: Sequence[int | str], spec: type[Section]) -> list[str]:

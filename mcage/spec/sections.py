@@ -5,7 +5,7 @@ are trusted.
 """
 
 from dataclasses import replace
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
     BaseModel,
@@ -21,6 +21,7 @@ from mcage.errors import UserError
 from mcage.geometry import PRESETS, SliceGeometry
 from mcage.plain_text import shortened
 from mcage.spec.workload_mix import canonical_mix
+from mcage.stats.wording import known_name
 from mcage.variation.scenarios import NO_ARRAYS, ArraySize
 
 PAPER_GUARDBAND = 0.139
@@ -321,6 +322,12 @@ class Stopping(Section):
         "median_life"
     )
     """Quantity whose interval is looked at."""
+
+    @field_validator("of", mode="before")
+    @classmethod
+    def _as_called_here(cls, name: Any) -> Any:
+        known = get_args(cls.model_fields["of"].annotation)
+        return known_name(name, known) if isinstance(name, str) else name
 
     @model_validator(mode="before")
     @classmethod

@@ -1,6 +1,7 @@
 """How estimates are written: for people in cells of tables, for scripts in JSON."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import is_dataclass
 from typing import Any
 
@@ -10,6 +11,17 @@ DASH = "–"
 
 ROUNDING = 1e-9
 """Half of an interval over the value that rounding of equal numbers can leave."""
+
+
+SAME = (("rmst", "mean_life", "life_to_horizon", "life_to_horizon_years", "rmst_years"),)
+"""Names of a quantity in several places, which all mean the same: users may type any of them."""
+
+
+def known_name(name: str, known: Iterable[str]) -> str:
+    """Name of a quantity among those that are known; the name itself where there is none."""
+    same = next((names for names in SAME if name in names), ())
+    there = [other for other in (name, *same) if other in set(known)]
+    return there[0] if there else name
 
 
 def plus_minus(estimate: Estimate, scale: float = 1.0) -> str:

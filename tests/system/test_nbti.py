@@ -94,9 +94,9 @@ def test_constants_as_text():
 @each(
     ("arguments", "message"),
     [
-        (["--duty", "1.5"], "--duty 1.5: a fraction of the time, 0 ... 1, is needed"),
-        (["--duty", "nan"], "--duty nan"),
-        (["--years", "-1"], "--years -1: an age of 0 ... 1000 years is needed"),
+        (["--duty", "1.5"], "duty 1.5: a fraction of the time, 0 ... 1, is needed"),
+        (["--duty", "nan"], "duty nan"),
+        (["--years", "-1"], "years -1: an age of 0 ... 1000 years is needed"),
         (["--temperature", "80"], "kelvin, not degrees Celsius"),
         (["--vdd", "0"], "vdd_volts = 0.0 must be above 0"),
         (["--model", "face"], "NBTI model 'face' is unknown; choose from facelift, bhardwaj,"),

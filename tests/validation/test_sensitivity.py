@@ -485,8 +485,8 @@ def test_the_list_has_every_shipped_parameter():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--method", "morris"], "--method morris: choose from one-at-a-time, sobol"),
-        (["--of", "life"], "--of life: choose from median_life, mean_life,"),
+        (["--method", "morris"], "method morris: choose from one-at-a-time, sobol"),
+        (["--of", "life"], "of life: choose from median_life, mean_life,"),
         (["--samples", "100"], "samples = 100: a power of two is needed"),
         (["--out", "study.xlsx"], "cannot write study.xlsx: its name must end in .json, .csv,"),
         (["--out", "nowhere/study.csv"], "there is no folder nowhere"),

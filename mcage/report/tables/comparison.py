@@ -33,7 +33,7 @@ QUANTITIES = {
     "max_dvth_t0_mv_at_equal_age": ("dVth T0 at equal age [mV]", 1.0),
     "max_dvth_t1_mv_at_equal_age": ("dVth T1 at equal age [mV]", 1.0),
     "spill_rate": ("spill rate [%]", 100.0),
-    "energy_saving_nominal": ("energy saving vs. nominal Vdd [%]", 100.0),
+    "energy_saving_nominal": ("energy saving vs. the technology's nominal Vdd [%]", 100.0),
 }
 """Quantities of sweeps: name for people, and what makes a value that of the name's unit."""
 
@@ -98,7 +98,7 @@ def table_of(comparison: Comparison) -> ResultTable:
     return pairs_table(
         f"A: {comparison.first}\nB: {comparison.second}\n"
         + "".join(f"  differs: {difference}\n" for difference in comparison.differences)
-        + f"{comparison.instances} dies, horizon {comparison.horizon_years:g} years",
+        + f"{comparison.instances} instances, horizon {comparison.horizon_years:g} years",
         [Pair("", lines_of(comparison), comparison.outliving)],
         NOTE,
     )
@@ -131,12 +131,12 @@ def pairs_table(title: str, pairs: Sequence[Pair], note: str = "") -> ResultTabl
             *_columns_of([pair for pair, _ in lines]),
             Column(
                 "quantity",
-                "mean over dies",
+                "mean over instances",
                 tuple(Cell(line.name, line.key) for _, line in lines),
                 primary=True,
                 justify="left",
             ),
-            Column("dies", "dies", tuple(_dies(line.means) for _, line in lines)),
+            Column("dies", "instances", tuple(_dies(line.means) for _, line in lines)),
             *(
                 _column(key, heading, [line for _, line in lines], plus_minus)
                 for key, heading in (("a", "A"), ("b", "B"), ("difference", "A - B"))
@@ -197,8 +197,8 @@ def _lives_table(pairs: Sequence[Pair]) -> ResultTable:
         return estimates(name, heading, values, lambda of: with_bounds(of, 100.0), primary=primary)
 
     return ResultTable(
-        title="Share of the dies",
-        caption="p: sign test of the dies on which one lives longer; small if A and B can "
+        title="Share of the instances",
+        caption="p: sign test of the instances of which one lives longer; small if A and B can "
         "hardly be equally good",
         columns=(
             *_columns_of(pairs),

@@ -147,7 +147,7 @@ def table_of(summaries: Sequence[DrawsSummary], files: Sequence[Path] = ()) -> R
             ),
             *_means(
                 "life_to_horizon_years",
-                "life to horizon\n[years]",
+                "RMST\n[years]",
                 [summary.life_to_horizon_years for summary in summaries],
                 primary=True,
             ),

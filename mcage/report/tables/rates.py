@@ -92,7 +92,7 @@ def table_of(summaries: Sequence[RatesSummary], files: Sequence[Path] = ()) -> R
     pairs = zip(files, summaries, strict=True) if files else ()
     rates = [rate for _, rate in lines]
     return ResultTable(
-        title=f"{span([summary.instances for summary in summaries])} slices per case",
+        title=f"{span([summary.instances for summary in summaries])} instances per case",
         caption=f"{CONFIDENCE:.0%} intervals; of a single slice, not of a GPU. Failed: dead by "
         "that age, or on arrival. Mean rate: of slices that worked at all, the constant failure "
         "rate that would leave as many of them alive at that age, -ln(1 - F) / age; FIT: failures "

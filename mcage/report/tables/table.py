@@ -13,7 +13,7 @@ from mcage.errors import UserError
 from mcage.plain_text import csv_text, shown, visible
 from mcage.report.cases import renamed
 from mcage.stats.estimates import Estimate
-from mcage.stats.wording import DASH, life
+from mcage.stats.wording import DASH, known_name, life
 
 Number = float | int
 
@@ -163,6 +163,7 @@ def sorted_by(table: ResultTable, key: str) -> ResultTable:
     """
     falling, name = key.startswith("-"), key.removeprefix("-")
     columns = {column.key: column for column in table.columns if column.key}
+    name = known_name(name, columns)
     meant = [name] if name in columns else [other for other in columns if other.startswith(name)]
     if len(meant) != 1:
         raise UserError(

@@ -7,6 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from mcage.stats.estimates import Estimate
+from mcage.stats.rates import fit_of_share, in_ppm
+
 CONFIDENCE = 0.95
 FEW_EFFECTIVE = 100.0
 """Effective samples below which the interval is not to be relied upon."""
@@ -57,6 +60,25 @@ class RareEstimate:
     mean_weight: float
     mean_weight_error: float
     warnings: tuple[str, ...]
+
+    @property
+    def failed_ppm(self) -> Estimate:
+        """The probability and its bounds in parts per million."""
+        return in_ppm(self._share)
+
+    def mean_rate_fit(self, age_years: float) -> Estimate:
+        """Mean failure rate until the age that was asked for, in failures in 1e9 hours.
+
+        Parameters
+        ----------
+        age_years : float
+            That age, above 0; deaths on arrival are among the failures.
+        """
+        return fit_of_share(self._share, age_years)
+
+    @property
+    def _share(self) -> Estimate:
+        return Estimate(self.probability, self.lower, self.upper)
 
 
 def estimate(

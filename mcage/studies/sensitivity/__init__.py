@@ -11,6 +11,7 @@ from mcage.studies.sensitivity.parameters import (
     user_range,
 )
 from mcage.studies.sensitivity.quantities import QUANTITIES, Quantity
+from mcage.studies.sensitivity.question import Question
 from mcage.studies.sensitivity.sobol import Sobol, sobol
 from mcage.studies.sensitivity.study import SensitivityStudy
 
@@ -20,6 +21,7 @@ __all__ = [
     "OneAtATime",
     "Parameter",
     "Quantity",
+    "Question",
     "SensitivityStudy",
     "Sobol",
     "check_keys",

@@ -21,7 +21,9 @@ NO_REFIT = "amplitude and mu as they are, whatever varies"
 def print_one_at_a_time(result: OneAtATime, console: Console) -> None:
     """Print a line for each setting, those of a parameter together, the largest bar first."""
     value, difference = f"{result.quantity}\n[{result.unit}]", f"difference\n[{result.unit}]"
-    headings = (value, "dies", difference, "pairs") if result.leaves_out else (value, difference)
+    headings = (
+        (value, "instances", difference, "pairs") if result.leaves_out else (value, difference)
+    )
     lines = []
     for bar in result.bars:
         parameter = bar.parameter
@@ -39,21 +41,21 @@ def print_one_at_a_time(result: OneAtATime, console: Console) -> None:
                 ]
             )
     table = table_of_texts(
-        f"{result.quantity} of {result.label}, {result.instances} dies, "
+        f"{result.quantity} of {result.label}, {result.instances} instances, "
         f"horizon {result.horizon_years:g} years\n"
-        f"nominal: {_number(result.nominal, result.horizon_years)} {result.unit}"
-        f"{f', {result.nominal_dies:,} dies' if result.leaves_out else ''}",
-        ("parameter", "status", "nominal", "setting", *headings),
+        f"reference: {_number(result.nominal, result.horizon_years)} {result.unit}"
+        f"{f', {result.nominal_dies:,} instances' if result.leaves_out else ''}",
+        ("parameter", "status", "reference", "setting", *headings),
         lines,
-        ("nominal", "setting", *headings),
+        ("reference", "setting", *headings),
         ("parameter", "setting", difference, *headings[3:]),
     )
     left_out = (
-        "; dies: those that have the quantity, of which the value is; pairs: those that have it "
-        "under both settings, of which the difference is"
+        "; instances: those that have the quantity, of which the value is; pairs: those that have "
+        "it under both settings, of which the difference is"
     )
     caption = (
-        f"{CONFIDENCE:.0%} intervals; differences from the nominal setting die by die; "
+        f"{CONFIDENCE:.0%} intervals; differences from the reference setting die by die; "
         f"{REFIT if result.refit else NO_REFIT}{left_out if result.leaves_out else ''}"
     )
     print_table(replace(table, caption=caption), console, remedy="--json")
@@ -73,7 +75,7 @@ def print_sobol(result: Sobol, console: Console) -> None:
         for index in result.indices
     ]
     table = table_of_texts(
-        f"Sobol' indices of {result.quantity} of {result.label}, {result.instances} dies, "
+        f"Sobol' indices of {result.quantity} of {result.label}, {result.instances} instances, "
         f"horizon {result.horizon_years:g} years\n"
         f"{result.evaluations} settings, N = {result.samples}: mean {result.mean:.4g}, deviation "
         f"{result.deviation:.3g}, {result.lowest:.4g} ... {result.highest:.4g} {result.unit}",

@@ -50,7 +50,7 @@ def draw_tornado(axes: Axes, result: OneAtATime) -> None:
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.margins(x=0.14)
-    axes.set_xlabel(f"difference of {result.quantity} from nominal ({result.unit})")
+    axes.set_xlabel(f"difference of {result.quantity} from the reference ({result.unit})")
     axes.set_title(result.label)
 
 

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mcage.errors import UserError
+from mcage.plain_text import shortened
+
 if TYPE_CHECKING:
     from mcage.traces.importing.windows import Place
 
@@ -30,6 +33,10 @@ class Limits:
     earliest: int | None = None
     latest: int | None = None
     slices: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.latest is not None and self.latest < (self.earliest or 0):
+            raise UserError(f"cycles {self.earliest or 0}:{self.latest}: ends before it begins")
 
     def keep(self, before: int, cycle: int, place: "Place") -> bool:
         """Whether a window is asked for, with so many kept before it, that opens in this cycle."""
@@ -61,3 +68,7 @@ class Options:
     limits: Limits = Limits()
     period: int | None = None
     values: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.values not in (None, "before", "after"):
+            raise UserError(f"values {shortened(self.values)}: must be before or after")

@@ -18,6 +18,7 @@ from tables import each
 import mcage
 from mcage.analysis.grid import DependentSlicesWarning
 from mcage.campaign.run import run_campaign
+from mcage.report.tables.rates import summarize_rates_of_file
 from mcage.report.tables.summary import summarize_file, table_of
 from mcage.report.tables.table import csv_of
 from mcage.results.conform import conforming
@@ -49,6 +50,24 @@ def of_gpus(tmp_path_factory):
     run_campaign(gating(instances=6, policies=["default", "round-robin"]).study, path)
     with mcage.open_results(path) as results:
         yield results
+
+
+def test_failure_rates_are_those_of_mcage_show(results, path):
+    frame = results.mcage.rate_at([1, HORIZON_YEARS])
+    shown = [
+        rate for case in summarize_rates_of_file(path, [1, HORIZON_YEARS]) for rate in case.rates
+    ]
+    assert list(frame["case"]) == [label for label in LABELS for _ in range(2)]
+    for (_, row), rate in zip(frame.iterrows(), shown, strict=True):
+        assert row["age_years"] == rate.age_years
+        for name in ("failed_ppm", "dead_on_arrival_ppm", "mean_rate_fit"):
+            estimate = getattr(rate, name)
+            told = [row[name], row[f"{name}_lower"], row[f"{name}_upper"]]
+            np.testing.assert_equal(told, [estimate.value, estimate.lower, estimate.upper])
+    assert results.mcage.rate_at(1).equals(frame[frame["age_years"] == 1].reset_index(drop=True))
+    for age in (0, -1, HORIZON_YEARS + 1):
+        with pytest.raises(mcage.UserError, match=f"age {age:g} years"):
+            results.mcage.rate_at(age)
 
 
 def lives(case):
