@@ -11,6 +11,10 @@ from pathlib import Path
 # Workers have a core each: a second thread of NumPy's linear algebra waits for work, which counts.
 os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 
+import places
+
+sys.path.sort(key=places.is_checkout)  # the installed package comes first
+
 import fake_campaign
 import pytest
 import typer.main

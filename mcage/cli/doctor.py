@@ -38,9 +38,10 @@ def doctor(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show engines, devices and versions, and test in ten seconds that all engines agree.
+    """Show engines, devices and versions, and test that all engines agree.
 
-    The first run also compiles, which takes a minute. Exit code 1: an engine disagrees or fails.
+    That takes ten seconds, and half a minute with --technique; the first run also compiles, which
+    takes a minute. Exit code 1: an engine disagrees or fails.
     """
     from mcage.engines.cuda_engine.devices.driver import ask_driver
     from mcage.techniques import technique as named_technique

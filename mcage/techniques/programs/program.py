@@ -1,4 +1,4 @@
-"""A placement program: a class of functions that every engine can run, and what it keeps.
+"""A placement program: a class of functions that the CPU engines run, and what it keeps.
 
 A program is named in a `Technique` with placement `PROGRAM`. Its functions have no `self`: what
 they keep is in the declared arrays alone, so that an engine may compile them.
