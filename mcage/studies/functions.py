@@ -78,7 +78,7 @@ def sensitivity(
     question = Question(
         of=of,
         method=method,
-        parameter=[parameter] if isinstance(parameter, str) else list(parameter),
+        parameter=_listed(parameter),
         range_=texts,
         ranges=file,
         refit=refit,
@@ -260,7 +260,15 @@ def import_traces(
     return run.import_traces(_paths(files), format, Path(out), options).facts()
 
 
-def write_report(files: PathLike | Sequence[PathLike], out: PathLike, width: float = 180) -> Path:
+def write_report(
+    files: PathLike | Sequence[PathLike],
+    out: PathLike,
+    width: float = 180,
+    where: str | Sequence[str] = (),
+    figure: str | Sequence[str] = (),
+    labels: Mapping[str, str] | None = None,
+    no_title: bool = False,
+) -> Path:
     """Write the report of results files: a page, its figures, and their numbers as CSV.
 
     Parameters
@@ -271,6 +279,14 @@ def write_report(files: PathLike | Sequence[PathLike], out: PathLike, width: flo
         Folder; a report that is there already is replaced, and nothing else is.
     width : float
         Width of the figures in mm: 85, a column of a paper, or 180, its page.
+    where : str or sequence of str
+        Show only cases that fulfil this, such as ``"technique=rrcd,baseline"``; all must hold.
+    figure : str or sequence of str
+        Names of the figures to draw, such as ``"survival"``; by default all.
+    labels : mapping of str to str, optional
+        What techniques are called in figures and tables.
+    no_title : bool
+        Whether figures have no titles.
 
     Returns
     -------
@@ -284,11 +300,23 @@ def write_report(files: PathLike | Sequence[PathLike], out: PathLike, width: flo
     """
     from mcage.report import folder
     from mcage.report.figures.style import WIDTHS_MM
+    from mcage.report.selection import Condition
 
     if width not in WIDTHS_MM:
         raise UserError(f"width {width:g}: must be one of {', '.join(map(str, WIDTHS_MM))}")
-    folder.write_report(_paths(files), Path(out), float(width))
+    wanted = folder.Wanted(
+        width_mm=float(width),
+        where=tuple(map(Condition.parse, _listed(where))),
+        figures=tuple(_listed(figure)),
+        title=not no_title,
+        labels=dict(labels or {}),
+    )
+    folder.write_report(_paths(files), Path(out), wanted)
     return Path(out) / folder.PAGE
+
+
+def _listed(texts: str | Sequence[str]) -> list[str]:
+    return [texts] if isinstance(texts, str) else list(texts)
 
 
 def _paths(files: PathLike | Sequence[PathLike]) -> list[Path]:

@@ -12,7 +12,7 @@ from tables import each
 
 import mcage
 from mcage.campaign.run import run_campaign
-from mcage.cli.main import app
+from mcage.cli.app import app
 from mcage.stats.estimates import Estimate
 from mcage.stats.wording import known_name
 
@@ -23,7 +23,7 @@ SMALL = {
     "environments": "dvfs",
     "workload": {"kernels": "MatrixTranspose", "generations": 1},
 }
-OWN_NAMES = {"files", "spec", "constants", "slices"}
+OWN_NAMES = {"files", "spec", "constants", "slices", "labels"}
 """Parameters that are arguments of the command, or several values of an option."""
 
 
@@ -83,7 +83,7 @@ def test_a_study_of_gpus_is_that_of_the_command(tmp_path):
     study = gating(instances=4, policies=["default"])
     path = mcage.run_gpu(study.spec, tmp_path / "function.h5")
     assert path.read_bytes() == run_campaign(study.study, tmp_path / "study.h5").read_bytes()
-    page = mcage.write_report(path, tmp_path / "report", width=85)
+    page = mcage.write_report(path, tmp_path / "report", width=85, figure="survival")
     assert page == tmp_path / "report" / "index.html"
     assert page.exists()
 
