@@ -96,7 +96,7 @@ def look_at_damage(path: Path) -> dict[str, Any] | None:
     """
     seconds = _SECONDS + path.stat().st_size // _BYTES_PER_SECOND
     run = subprocess.run(
-        [sys.executable, "-P", __file__, os.path.abspath(path), str(seconds)],
+        [sys.executable, "-P", __file__, os.path.realpath(path), str(seconds)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

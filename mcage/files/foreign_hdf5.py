@@ -143,7 +143,8 @@ class _Process:
     ) -> Any:
         """Send a request to the reader, fill the buffer with what it sends, return its answer."""
         seconds = SECONDS + (size + (into.nbytes if into else 0)) // BYTES_PER_SECOND
-        arguments = {"path": os.path.abspath(path), **arguments}
+        # The real path: /dev/stdin and /proc/self/fd are others in another process.
+        arguments = {"path": os.path.realpath(path), **arguments}
         request = {"action": action, "arguments": arguments, "seconds": seconds}
         filled = 0
         try:

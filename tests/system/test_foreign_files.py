@@ -361,6 +361,13 @@ def end_while_it_reads(path, number):
     return str(refusal.value)
 
 
+def test_a_file_may_be_named_by_its_descriptor(recorded):
+    """As /dev/stdin names it, which is another file in the process that reads."""
+    with recorded.open("rb") as stream:
+        assert load_trace(f"/proc/self/fd/{stream.fileno()}").writes
+        assert load_trace(f"/dev/fd/{stream.fileno()}").writes
+
+
 def test_a_crash_of_hdf5_is_that_of_the_file(recorded):
     message = end_while_it_reads(recorded, signal.SIGSEGV)
     assert message == f"{recorded}: the HDF5 library crashes on it (SIGSEGV); it is damaged"
