@@ -219,6 +219,8 @@ def test_figures_answer_to_the_pointer(opened, report):
     page = opened()
     plot = page.locator("#figure-1-survival .plot")
     plot.scroll_into_view_if_needed()
+    # What has not been seen yet is laid out when it is painted.
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
     box = plot.bounding_box()
     page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 0.35 * box["height"])
     head = plot.locator(".readout strong").inner_text()
@@ -280,6 +282,17 @@ def test_a_phone_shows_all_without_scrolling_sideways(opened):
     box = page.locator("#t1 .box")
     box.evaluate("box => box.scrollLeft = 300")
     assert page.locator("#t1 tbody th").first.bounding_box()["x"] >= 0
+
+
+def test_every_number_of_the_table_is_seen_on_a_phone_and_on_a_desk(opened):
+    for viewport in (DESKTOP, PHONE):
+        page = opened(viewport)
+        cells = page.locator("#t1 tbody td")
+        edges = cells.evaluate_all("cells => cells.map(cell => cell.getBoundingClientRect().right)")
+        assert max(edges) <= viewport["width"]
+    # Where no heading stands above a number, its name stands beside it.
+    names = "cells => cells.map(cell => getComputedStyle(cell, '::before').content)"
+    assert cells.evaluate_all(names)[2] == '"B10 life [years]"'
 
 
 def lightness(page, selector, style):

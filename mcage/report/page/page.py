@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -223,8 +224,13 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         finalize=lambda value: visible_lines(value) if type(value) is str else value,
     )
-    environment.filters |= {"island": _island, "markup": Markup}
+    environment.filters |= {"island": _island, "markup": Markup, "parts": _parts}
     return environment
+
+
+def _parts(text: str) -> list[str]:
+    """A number and its interval, between which a line of a narrow column may end."""
+    return re.split(r" (?=[\[±])", text, maxsplit=1)
 
 
 def _island(value: Any) -> Markup:
