@@ -14,6 +14,8 @@ cores:
     mcage sweep --technique rrcd --technique rrcd+pg --environment dvfs --kernel Reduction \
         --generations 1 --instances 100000 --out results.h5
 
+Below it stand means of sweeps that are drawn from the dies of the file, with replacement.
+
 The first way goes on with sweeps that stop once they know enough (`--rel-ci`), and counts again;
 beside them those that would have stopped by the printed interval alone. It takes four minutes of
 one core, the second way ten seconds. Exits with 1 if a promised interval of continuous lives is out
@@ -47,6 +49,7 @@ HORIZON_YEARS = 10.0
 LIMITS = 0.935, 0.965
 PROMISED = "median life", "B10 life", "spill rate", "dies that spill"
 DIES_OF_TRUTH = 4_000_000
+MEANS = "spill_rate", "slowdown", "energy_saving_nominal"
 REL_CI = 0.1, 0.05
 MOST_DIES = 40_000
 
@@ -282,6 +285,23 @@ def check_fits(draw: np.random.Generator, sweeps: int, dies: int) -> None:
     )
 
 
+def check_means(path: Path, dies: int, draw: np.random.Generator, sweeps: int = 20_000) -> None:
+    """Print how often means of sweeps drawn from the dies of a file, with replacement, hold."""
+    print(f"\n{path}, {dies} dies each, drawn {sweeps} times: means over those that worked")
+    with open_results(path) as results:
+        for place, name in product(range(results.sizes["case"]), MEANS):
+            values = results[name].values[place]
+            values = values[~np.isnan(values)]
+            drawn = (mean(values[draw.integers(0, values.size, dies)]) for _ in range(sweeps))
+            bounds = np.array([(of.lower, of.upper) for of in drawn]) - values.mean()
+            below, above = 100 * np.mean(bounds[:, 0] > 0), 100 * np.mean(bounds[:, 1] < 0)
+            label = f"{results['technique'].values[place]}, {name}"
+            print(
+                f"  {label:41}  {100 - below - above:5.1f} %  {below:9.1f} %{above:7.1f} %",
+                flush=True,
+            )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("results", nargs="?", type=Path)
@@ -295,6 +315,7 @@ def main() -> None:
             sys.exit(f"{arguments.results} has {whole.years[0].size} dies: too few for a sweep")
         for dies in arguments.dies:
             check(f"{arguments.results}, {dies} dies each", whole, whole.cut(dies))
+            check_means(arguments.results, dies, np.random.default_rng(arguments.seed))
         return
 
     draw = np.random.default_rng(arguments.seed)
