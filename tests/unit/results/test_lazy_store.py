@@ -39,9 +39,10 @@ def test_arrays_attributes_and_their_order_are_those_of_xarray(both):
             key: type(value) for key, value in variable.attrs.items()
         }
         used = {key: value for key, value in variable.encoding.items() if value is not False}
-        np.testing.assert_equal(
-            {key: value for key, value in same.encoding.items() if value is not False}, used
-        )
+        known = {key: value for key, value in same.encoding.items() if value is not False}
+        if "contiguous" not in variable.encoding:  # older versions of xarray do not tell it
+            known.pop("contiguous", None)
+        np.testing.assert_equal(known, used)
 
 
 def test_only_what_is_asked_for_is_read(path, monkeypatch):
