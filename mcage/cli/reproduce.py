@@ -1,6 +1,6 @@
 """``mcage reproduce``: the papers' figures beside mcage's own."""
 
-import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -13,9 +13,9 @@ def reproduce(
     paper: Annotated[
         str | None,
         typer.Option(
-            metavar="NUMBER",
-            help="Paper: 000 (Valero et al.) or 002 (RRCD), on register files; 003 (Chen et al.) "
-            "or 004 (Zhang et al.), on whole GPUs. Default: all four.",
+            metavar="NAME",
+            help="Paper: valero-2019 (000) or toca-diaz-rrcd (002), on register files; chen-2014 "
+            "(003) or zhang-2015 (004), on whole GPUs. Default: all four.",
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
@@ -25,7 +25,8 @@ def reproduce(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Folder for the table as JSON, and for every figure as CSV and PNG.",
+            help="Folder for the table as JSON, and for every figure as CSV and PNG, whose names "
+            "begin with the number of the paper; it is made if it is not there.",
         ),
     ] = None,
 ) -> None:
@@ -36,13 +37,15 @@ def reproduce(
     """
     from mcage.engines.select import select_engine
     from mcage.errors import UserError
+    from mcage.files.atomic import ready_folder
     from mcage.report.console import console
     from mcage.studies.reproduction.figures import check_figures, write_figures
+    from mcage.studies.reproduction.gpu import chen_2014
     from mcage.studies.reproduction.gpu.age_table import print_ages
     from mcage.studies.reproduction.gpu.drawings import check_plots, write_plots
     from mcage.studies.reproduction.gpu.plots import ages
     from mcage.studies.reproduction.kernel_replays import KernelReplays
-    from mcage.studies.reproduction.published import GPU_PAPERS, PAPERS
+    from mcage.studies.reproduction.published import GPU_PAPERS, NUMBERS, PAPERS
     from mcage.studies.reproduction.table import (
         check_table,
         print_rows,
@@ -52,26 +55,25 @@ def reproduce(
     )
     from mcage.studies.reproduction.table import reproduce as rows_of
 
-    if paper is not None and paper not in PAPERS | GPU_PAPERS:
-        papers = ", ".join(sorted(PAPERS | GPU_PAPERS))
-        raise UserError(f"paper {paper!r} is unknown; choose from {papers}")
-    if out is not None and not os.path.isdir(out):
-        raise UserError(f"--out {out}: no such folder")
-    if out is not None:
-        check_table(out)
-        check_figures(out, paper)
-        check_plots(out, paper)
-    chosen = select_engine(engine)[0]
-    study = KernelReplays(chosen, release=release)
-    rows = [] if paper in GPU_PAPERS else rows_of(study, paper)
-    rows += [] if paper in PAPERS else reproduce_gpus(paper)
-    if out is not None:
-        write_table(rows, out)
-        write_figures(lambda plot: plot.table(study), out, paper)
-        write_plots(out, paper)
+    number = None if paper is None else NUMBERS.get(paper, paper)
+    if number is not None and number not in PAPERS | GPU_PAPERS:
+        raise UserError(f"paper {paper!r} is unknown; choose from {', '.join(NUMBERS)}")
+    with nullcontext() if out is None else ready_folder(out):
+        if out is not None:
+            check_table(out)
+            check_figures(out, number)
+            check_plots(out, number)
+        chosen = select_engine(engine)[0]
+        study = KernelReplays(chosen, release=release)
+        rows = [] if number in GPU_PAPERS else rows_of(study, number)
+        rows += [] if number in PAPERS else reproduce_gpus(number)
+        if out is not None:
+            write_table(rows, out)
+            write_figures(lambda plot: plot.table(study), out, number)
+            write_plots(out, number)
     if json:
         typer.echo(to_json(rows))
         return
     print_rows(rows, console())
-    if paper in (None, "003"):
+    if number in (None, chen_2014.PAPER):
         print_ages(ages(), console())

@@ -13,7 +13,7 @@ import re
 import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -69,6 +69,34 @@ def whole_file(path: Path, over: Kind | None = None) -> Iterator[BinaryIO]:
     except OSError as error:
         raise UserError(f"cannot write {shown_path(path)}: {error.strerror or error}") from error
     make_name_last(place)
+
+
+@contextmanager
+def ready_folder(folder: Path) -> Iterator[None]:
+    """Make a folder, with those around it, in which the block writes files.
+
+    Those that were not there before and are empty at the end are removed again.
+
+    Raises
+    ------
+    UserError
+        The folder cannot be made.
+    """
+    with ExitStack() as stack:
+        for parent in reversed((folder, *folder.parents)):
+            if not os.path.lexists(parent):
+                stack.callback(_remove_if_empty, parent)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            why = error.strerror
+            raise UserError(f"cannot make the folder {shown_path(folder)}: {why}") from error
+        yield
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def make_ready(path: Path, over: Kind | None = None) -> None:
@@ -136,8 +164,8 @@ def make_name_last(place: Path) -> None:
         flush_folder(place.parent)
     except OSError as error:
         raise UserError(
-            f"{shown_path(place)} is there and whole, but its name may not outlast a power "
-            f"failure: cannot flush its folder ({error.strerror or error})"
+            f"cannot make sure that {shown_path(place)} outlasts a power failure: its folder "
+            f"cannot be flushed ({error.strerror or error})"
         ) from error
 
 

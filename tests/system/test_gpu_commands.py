@@ -112,7 +112,7 @@ def test_benchmarks_beside_the_printed_numbers(command):
 def test_tables_of_papers_fit_the_terminal(command, monkeypatch):
     whole = command("gpu", "heterogeneity", "--benchmarks")[1]
     monkeypatch.setenv("COLUMNS", "80")
-    for line in (("gpu", "heterogeneity", "--benchmarks"), ("reproduce", "--paper", "004")):
+    for line in (("gpu", "heterogeneity", "--benchmarks"), ("reproduce", "--paper", "zhang-2015")):
         code, narrow, _ = command(*line)
         assert code == 0
         assert max(map(len, narrow.splitlines())) <= 80
@@ -122,16 +122,17 @@ def test_tables_of_papers_fit_the_terminal(command, monkeypatch):
 
 
 def test_a_paper_on_whole_gpus_is_reproduced(command, tmp_path):
-    code, out, _ = command("reproduce", "--paper", "004", "--out", tmp_path)
+    folder = tmp_path / "new" / "folder"
+    code, out, _ = command("reproduce", "--paper", "zhang-2015", "--out", folder)
     assert code == 0
     assert "15 lines: 9 agree" in out
     assert "[1] No reading meets all printed delays" in out
     names = ("fig07", "fig08", "fig10", "fig11", "fig16")
     figures = {f"004-{name}.{kind}" for name in names for kind in ("csv", "png")}
-    assert {path.name for path in tmp_path.iterdir()} == figures | {"table.json"}
+    assert {path.name for path in folder.iterdir()} == figures | {"table.json"}
     code, out, _ = command("reproduce", "--paper", "004", "--json")
     rows = json.loads(out)
-    assert {row["paper"] for row in rows} == {"004"}
+    assert {(row["paper"], row["name"]) for row in rows} == {("004", "zhang-2015")}
     assert {row["kind"] for row in rows} == {"text", "text approx", "text bound"}
 
 

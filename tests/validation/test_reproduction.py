@@ -173,9 +173,13 @@ def test_scenarios_slow_down_in_the_order_of_the_paper(rows, limit):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--paper", "001"), "paper '001' is unknown; choose from 000, 002, 003, 004"),
+        (
+            ("--paper", "001"),
+            "paper '001' is unknown; choose from valero-2019, "
+            "toca-diaz-rrcd, chen-2014, zhang-2015",
+        ),
         (("--engine", "abacus"), "engine 'abacus' is unknown"),
-        (("--out", "nowhere"), "--out nowhere: no such folder"),
+        (("--engine", "abacus", "--out", "new/folder"), "engine 'abacus' is unknown"),
         (("--release", "never"), "release 'never' is unknown; choose from wavefront, work-group"),
     ],
 )

@@ -49,6 +49,11 @@ def print_table(
         _print(single, console, "" if wide else remedy)
 
 
+def fits(table: ResultTable, console: Console) -> bool:
+    """Whether all columns of a table fit in a console, with no word wrapped."""
+    return _width(table.shown) <= console.width
+
+
 def _print(table: ResultTable, console: Console, remedy: str) -> None:
     """Print a table: whole if there is no remedy for what would be left out."""
     common = [column for column in table.shown if column.groups and _is_common(column)]

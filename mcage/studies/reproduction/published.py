@@ -4,6 +4,7 @@ Where mcage disagrees, ``data/differences.toml`` says why.
 """
 
 import csv
+import math
 import tomllib
 from dataclasses import dataclass
 from importlib.resources import files
@@ -19,6 +20,14 @@ GPU_PAPERS = {
     "004": "Zhang et al., NBTI Alleviation on FinFET-Made GPUs, INTEGRATION 2015",
 }
 """Papers on whole GPUs."""
+
+NUMBERS = {
+    "valero-2019": "000",
+    "toca-diaz-rrcd": "002",
+    "chen-2014": "003",
+    "zhang-2015": "004",
+}
+"""Numbers of the papers, keys of `PAPERS` and `GPU_PAPERS`, by what people call them."""
 
 MEAN, ALL = "mean", "all"
 """In place of a kernel: the mean over the ten kernels, or the kernel that is furthest off."""
@@ -62,6 +71,15 @@ class Published:
     def difference(self, value: float) -> float:
         """How far a value lies above (or, negative, below) the printed range."""
         return max(value - self.high, 0.0) + min(value - self.low, 0.0)
+
+    @property
+    def tolerance_text(self) -> str:
+        """What agrees, in words: around the printed value, or as what "about" is read."""
+        if math.isnan(self.tolerance):
+            return ""
+        if self.kind == "text approx" and self.low < self.high:
+            return f"{self.low:g} to {self.high:g}"
+        return f"±{self.tolerance:g}"
 
     def agrees(self, value: float) -> bool:
         """Whether a value lies within the tolerance."""

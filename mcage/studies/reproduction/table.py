@@ -14,7 +14,7 @@ from rich.console import Console
 from mcage.files.atomic import make_ready, whole_file
 from mcage.files.kinds import JSON
 from mcage.report.tables.table import table_of_texts
-from mcage.report.tables.terminal import print_table
+from mcage.report.tables.terminal import fits, print_table
 from mcage.studies.reproduction import components, costs, toca_diaz, valero_2019
 from mcage.studies.reproduction.gpu import chen_2014, zhang_2015
 from mcage.studies.reproduction.kernel_replays import LIMITS, KernelReplays
@@ -22,6 +22,7 @@ from mcage.studies.reproduction.measured import Measured, Metric
 from mcage.studies.reproduction.published import (
     GPU_PAPERS,
     MEAN,
+    NUMBERS,
     PAPERS,
     Published,
     Reasons,
@@ -52,6 +53,9 @@ GPU_WAYS: dict[str, tuple[str, ...]] = {
 
 _ROUNDING = 1e-9
 """Largest relative difference that rounding alone can make."""
+
+NAMES = {number: name for name, number in NUMBERS.items()}
+"""What people call the papers, by number."""
 
 TABLE_NAME = "table.json"
 
@@ -149,6 +153,7 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return [
         {
             "paper": row.figure.paper,
+            "name": NAMES[row.figure.paper],
             "place": row.figure.place,
             "metric": row.figure.metric,
             "technique": row.figure.technique,
@@ -158,7 +163,10 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
             "unit": row.figure.unit,
             "kind": row.figure.kind,
             "release": row.release,
-            "tolerance": None if math.isnan(row.figure.tolerance) else row.figure.tolerance,
+            **{
+                key: None if math.isnan(value := getattr(row.figure, key)) else value
+                for key in ("low", "high", "tolerance")
+            },
             "mcage": {
                 _name(way): _plain(measured, row.figure) for way, measured in row.measured.items()
             },
@@ -229,20 +237,31 @@ def print_rows(rows: Sequence[Row], console: Console) -> None:
             numbered = {why: f"[{number}]" for why, number in notes.items()}
             lines = [[*cells(row), numbered.get(row.why, "")] for row in selected]
             ways = list(map(_name, ways_of(paper)))
-            names = headings(paper)
+            names = [*headings(paper)]
             numbers = ["paper", *ways, "tolerance"]
-            primary = ["where", "what", names[3], "paper", ways[0], "agrees", "why"]
-            table = table_of_texts(title, names, lines, numbers, primary)
+            title = f"{title} ({NAMES[paper]})"
+            table = table_of_texts(title, names, lines, numbers, names)
+            if not fits(table, console):  # then a single column says what a line is about
+                lines, names = [_joined(line) for line in lines], _joined(names)
+                primary = ["where", names[1], "paper", ways[0], "agrees", "why"]
+                table = table_of_texts(title, names, lines, numbers, primary)
             print_table(table, console, remedy="--json")
             for why, number in notes.items():
                 console.print(f"[{number}] {why}")
             if of_kernels := kernel_cells(selected):
-                names = kernel_headings(selected)
+                names = [*kernel_headings(selected)]
                 title = "\nKernel by kernel"
-                primary = [*names[:3], names[-1]]
+                primary = [*names[:5], names[-1]]
                 table = table_of_texts(title, names, of_kernels, names[5:], primary)
                 print_table(table, console, remedy="--json")
     console.print(in_counts(rows))
+
+
+def _joined(texts: list[str]) -> list[str]:
+    """Texts of a line with a single one for what it is about: the second to the fifth."""
+    where, what, *others = texts
+    subjects = ", ".join(filter(None, others[:3]))
+    return [where, f"{what}: {subjects}" if subjects else what, *others[3:]]
 
 
 SUBJECTS = {
@@ -282,7 +301,7 @@ def cells(row: Row) -> list[str]:
         figure.scenario,
         f"{figure.text} {figure.unit}".strip(),
         *texts,
-        "" if math.isnan(figure.tolerance) else f"±{figure.tolerance:g}",
+        figure.tolerance_text,
         verdict(row),
     ]
 

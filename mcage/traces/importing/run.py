@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mcage.errors import UserError
-from mcage.files.atomic import make_ready, whole_file
+from mcage.files.atomic import make_ready, ready_folder, whole_file
 from mcage.files.destination import place_of
 from mcage.files.kinds import TRACE
 from mcage.plain_text import shown, shown_path
@@ -181,15 +181,7 @@ def _write(made: Sequence[ImportedSlice], stem: str, folder: Path) -> list[str]:
     contents = {
         f"{stem}.{of_slice.name}.h5": trace_bytes(of_slice.trace, _EFFORT) for of_slice in made
     }
-    with ExitStack() as stack:
-        for parent in reversed((folder, *folder.parents)):
-            if not os.path.lexists(parent):
-                stack.callback(_remove_if_empty, parent)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            why = error.strerror
-            raise UserError(f"cannot make the folder {shown_path(folder)}: {why}") from error
+    with ready_folder(folder):
         for file in contents:
             make_ready(folder / file, TRACE)
         with ExitStack() as files:
@@ -225,8 +217,3 @@ def _as_before_on_failure(paths: Sequence[Path]) -> Iterator[None]:
     finally:
         for aside in before.values():
             aside.unlink(missing_ok=True)
-
-
-def _remove_if_empty(folder: Path) -> None:
-    with suppress(OSError):
-        folder.rmdir()

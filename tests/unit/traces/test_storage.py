@@ -154,7 +154,7 @@ def test_a_file_whose_folder_cannot_be_flushed_is_there(saved, monkeypatch):
         flush(descriptor)
 
     monkeypatch.setattr("os.fsync", fails_for_folders)
-    words = r"is there and whole, but its name may not outlast a power failure: .*Input/output"
+    words = r"^cannot make sure that .* outlasts a power failure: .*Input/output"
     with pytest.raises(UserError, match=words):
         save_trace(dataclasses.replace(small_trace(), name="other"), saved)
     assert load_trace(saved).name == "other"
