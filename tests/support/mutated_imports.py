@@ -12,6 +12,7 @@ from pathlib import Path
 import damaged_files
 import numpy as np
 import zstandard
+from cutracer_text import old_version
 from import_samples import NAMES, files_of
 from multi2sim_text import multi2sim_files
 from plain_files import plain_arrays, plain_table
@@ -120,7 +121,7 @@ def _options(format_name, rng, folder):
         limits = Limits(rng.choice((None, 1, 3)), rng.choice((None, 0, 10)), latest)
     period = rng.choice((None, None, 1, 1000)) if limits.latest is None else 1000
     chosen = "auto" if rng.random() < 0.2 else format_name
-    values = rng.choice(("before", "after"))
+    values = rng.choice(("before", "after", None))
     return chosen, folder / "out", Options(limits, period or 1000, values)
 
 
@@ -141,7 +142,21 @@ def excerpts(format_name):
             inputs.append(_beginning(*files))
         elif name.split("/")[0] == format_name:
             inputs.append([(path.stem, _excerpt(path)) for path in files])
-    return inputs
+    return inputs + [
+        [(name, older)]
+        for ((name, content), *_) in inputs
+        for older in _other_versions(format_name, content)
+    ]
+
+
+def _other_versions(format_name, content):
+    """The same in other versions of its tool."""
+    if format_name == "cutracer" and content.startswith(b"{"):
+        yield b"".join(old_version(content, numbered=True))
+        yield b"".join(old_version(content, addresses=False))
+    if format_name == "recorder":
+        more = b'\\1,"writes_known":1,"registers_by_nvbit":1'
+        yield re.sub(rb'("guard_overwritten":\d)', more, content)
 
 
 def _excerpt(path):

@@ -5,13 +5,13 @@ import json
 import re
 
 import pytest
+from cutracer_text import Program, old_version
 from import_samples import FOLDER, expected, files_of, imported
 
 from mcage.errors import UserError
 from mcage.traces.importing.formats import cutracer, nvbit
 from mcage.traces.importing.limits import Limits, Options
 from mcage.traces.importing.nvidia import warps
-from mcage.traces.importing.nvidia.sass import instruction_of
 from mcage.traces.importing.recording import Recording
 from mcage.traces.importing.sources import Source
 from mcage.traces.model import WRITE
@@ -280,39 +280,6 @@ def test_records_before_any_kernel(tmp_path):
 # -------------------------------------------------------------------------------------- CUTracer
 
 
-def old_version(content, *, numbered=False, addresses=True):
-    """Records as older versions print them: SASS in each, and no table of it.
-
-    From 2026-02-11 on (`numbered`) registers are numbered, and soon there is metadata; before, the
-    address of a memory operand has no row.
-    """
-    metadata, *records = map(json.loads, content.splitlines())
-    instructions = metadata.pop("instructions")
-    if numbered:
-        yield line_of(metadata)
-    for record in records:
-        record["sass"] = instructions[str(record["opcode_id"])]["sass"]
-        indices = record.get("regs_indices", [])
-        if not numbered:
-            record.pop("regs_indices", None)
-        if not addresses and "[R" in record["sass"] and "c[" not in record["sass"]:
-            operands = instruction_of(record["sass"]).operands
-            rows = iter(record["regs"])
-            width = (len(indices) - sum(held for _, held in operands)) // max(
-                sum(not held for _, held in operands), 1
-            )
-            counts = [1 if held else width for _, held in operands]
-            groups = [[next(rows) for _ in range(count)] for count in counts]
-            kept = [g for g, (_, held) in zip(groups, operands, strict=True) if not held]
-            record["regs"] = [row for group in kept for row in group]
-        yield line_of(record)
-
-
-def line_of(record):
-    """A line as the tool writes it: keys sorted, no spaces."""
-    return json.dumps(record, sort_keys=True, separators=(",", ":")).encode() + b"\n"
-
-
 @pytest.mark.parametrize("name", ["matrixtranspose-after", "reduction-after"])
 @pytest.mark.parametrize("addresses", [True, False])
 def test_older_versions_of_cutracer(name, addresses, tmp_path):
@@ -348,28 +315,6 @@ def test_records_with_sass_and_numbers(tmp_path):
     recording = read(tmp_path, between, cutracer, values="after")
     assert counted(recording) == counted(new)
     assert not recording.skipped
-
-
-class Program:
-    """Records of a warp as the tool writes them."""
-
-    def __init__(self):
-        self.instructions, self.records = {}, []
-
-    def add(self, sass, rows=(), **other):
-        """Add a record with its rows: a number of a register, and 32 numbers or one for all."""
-        table = {entry["sass"]: number for number, entry in self.instructions.items()}
-        number = table.setdefault(sass, str(len(table)))
-        self.instructions[number] = {"sass": sass}
-        contents = [list(row) if isinstance(row, range | list) else [row] * 32 for _, row in rows]
-        record = {"cta": [0, 0, 0], "ctx": "0x1", "grid_launch_id": 0, "opcode_id": int(number)}
-        record |= {"pc": "0x0", "regs": contents, "regs_indices": [index for index, _ in rows]}
-        self.records.append(record | {"type": "reg_trace", "warp": 0} | other)
-
-    def text(self):
-        head = {"block": [32, 1, 1], "grid": [1, 1, 1], "nregs": 32, "type": "kernel_metadata"}
-        lines = [head | {"instructions": self.instructions}, *self.records]
-        return b"".join(map(line_of, lines))
 
 
 def written_to(recording, register):
