@@ -118,7 +118,8 @@ def _options(format_name, rng, folder):
     limits = Limits()
     if rng.random() < 0.1:
         latest = rng.choice((None, 0, 50, 10**12))
-        limits = Limits(rng.choice((None, 1, 3)), rng.choice((None, 0, 10)), latest)
+        earliest = rng.choice((None, 0, 0 if latest == 0 else 10))
+        limits = Limits(rng.choice((None, 1, 3)), earliest, latest)
     period = rng.choice((None, None, 1, 1000)) if limits.latest is None else 1000
     chosen = "auto" if rng.random() < 0.2 else format_name
     values = rng.choice(("before", "after", None))
