@@ -132,7 +132,8 @@ def code_folder(name: str, *places: Path) -> str:
                 _remove_oldest(folder.parent)
             return str(folder)
     for folder in folders:
-        warn_of_others(folder)
+        if os.access(folder, os.W_OK):
+            _warn(folder)
     return ""
 
 
@@ -189,11 +190,15 @@ def warn_of_others(folder: Path) -> None:
     """Say, once, that a folder is not used because of other users, if that is the reason."""
     with suppress(OSError):
         if others_may_write(folder.stat()):
-            warnings.warn(
-                f"the cache {shown_path(folder)} is not used: it belongs to another user, or "
-                "others may write into it",
-                stacklevel=1,
-            )
+            _warn(folder)
+
+
+def _warn(folder: Path) -> None:
+    warnings.warn(
+        f"the cache {shown_path(folder)} is not used: it belongs to another user, or others may "
+        "write into it (if it is yours: mcage cache --clear, then chmod go-w)",
+        stacklevel=1,
+    )
 
 
 def others_may_write(status: os.stat_result) -> bool:

@@ -191,7 +191,7 @@ def test_machine_code_lies_beside_its_source_or_in_the_users_folder(places):
 
 
 def test_machine_code_that_others_could_have_written_is_not_run(places):
-    beside, _ = places
+    beside, user = places
     code = Path(code_folder("0123", beside)) / "below" / "f.nbi"
     code.parent.mkdir()
     code.touch(0o644)
@@ -199,6 +199,11 @@ def test_machine_code_that_others_could_have_written_is_not_run(places):
     assert code_folder("0123", beside) == f"{beside}/numba-0123", "which nobody else can reach"
     (beside / "numba-0123").chmod(0o755)
     assert code_folder("0123", beside) != f"{beside}/numba-0123"
+    (user / "numba-0123" / "f.nbi").touch(0o666)
+    (user / "numba-0123" / "f.nbi").chmod(0o666)
+    (user / "numba-0123").chmod(0o755)
+    with pytest.warns(UserWarning, match="is not used"):
+        assert code_folder("0123", beside) == ""
     code.chmod(0o644)
     assert code_folder("0123", beside) == f"{beside}/numba-0123"
 
