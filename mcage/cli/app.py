@@ -33,15 +33,12 @@ from mcage.cli import (
     verify,
 )
 from mcage.cli.gpu import app as gpu_app
-from mcage.cli.grouped_command import GroupedCommand
+from mcage.cli.grouped_command import GroupedCommand, UsageError
 from mcage.cli.output import checked_output
 from mcage.cli.records import with_options
 from mcage.cli.signals import ending_on_signals
 from mcage.errors import UserError
 from mcage.plain_text import one_line, said_by, visible
-
-UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-"""Of a command line that no command understands; Typer has no public name for it."""
 
 app = typer.Typer(
     name="mcage",

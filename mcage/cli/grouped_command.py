@@ -4,11 +4,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import typer
 from typer.core import TyperCommand
 
 from mcage.cli.spec_options import RUN
 from mcage.errors import UserError
 from mcage.plain_text import shown
+
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+"""Of a command line that no command understands; Typer has no public name for it."""
 
 
 class GroupedCommand(TyperCommand):
@@ -35,9 +39,13 @@ class GroupedCommand(TyperCommand):
         UserError
             An option that takes one value has several, of which Click would take the last.
         """
-        if not ctx.resilient_parsing:
-            self._refuse_repeated(ctx, list(args))
-        return super().parse_args(ctx, args)
+        try:
+            if not ctx.resilient_parsing:
+                self._refuse_repeated(ctx, list(args))
+            return super().parse_args(ctx, args)
+        except UsageError as error:
+            vars(error).update(ctx=getattr(error, "ctx", None) or ctx)
+            raise
 
     def _refuse_repeated(self, ctx: Any, args: list[str]) -> None:
         parser: Any = self.make_parser(ctx)

@@ -45,7 +45,7 @@ def nbti(
     from mcage.report.console import console, plain_table
 
     table = plain_table(title=f"{years:g} years at duty {duty:g}, {vdd:g} V, {temperature:g} K")
-    for column in ("model", "dVth, mV", "delay increase, %"):
+    for column in ("model", "dVth [mV]", "delay increase [%]"):
         table.add_column(column, justify="left" if column == "model" else "right")
     for row in rows:
         slower = row["delay_increase_percent"]

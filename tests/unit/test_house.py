@@ -186,3 +186,8 @@ def test_imports_of_parts_make_no_circle():
         if part not in ("__init__", "__main__"):
             graph[part] |= set(parts_imported(path)) - {part}
     assert list(TopologicalSorter(graph).static_order())
+
+
+def test_no_message_has_mcage_installed_from_an_index():
+    """No index has it: `mcage.errors.pip_install` names the extras of a clone."""
+    assert not [name_of(path) for path in MODULES if "mcage[" in path.read_text(encoding="utf-8")]

@@ -60,6 +60,15 @@ def test_flags_and_options_with_several_values_are_given_as_often_as_one_likes(c
     assert out
 
 
+def test_what_is_not_understood_names_the_help_of_its_command(command):
+    for line in ("rare --vdd", "gpu gating --seed", "rare --vdd-volts 0.5", "sweep --seed x"):
+        code, out, error = command(*line.split())
+        assert (code, out) == (2, "")
+        words = line.split(" --")[0]
+        assert error.endswith(f"The options are listed by: mcage {words} --help\n")
+    assert "--vdd)" in command("rare", "--vdd-volts", "0.5")[2], "a near name is proposed"
+
+
 def shown(*line):
     return CliRunner().invoke(app, [*line]).output.splitlines()
 
