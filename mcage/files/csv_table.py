@@ -20,7 +20,7 @@ from mcage.plain_text import one_line, shortened, visible
 MOST_BYTES = 64 * MIB
 """Largest file."""
 
-MOST_ROWS = 1_000_000
+MOST_ROWS = 100_000
 """Most rows of a table, unless its reader takes fewer."""
 
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,9})?", re.ASCII)

@@ -20,6 +20,7 @@ from mcage.files.csv_table import Row, read_table
 from mcage.plain_text import shortened
 
 MOST_BITS = 10**15
+MOST_COUNTS = 1_000_000
 MIN_VOLTS, MAX_VOLTS = 0.001, 2.0
 NEEDED = ("voltage", "faulty_bits", "bits")
 OPTIONAL = ("array", "arrays", "faultless_arrays")
@@ -91,7 +92,7 @@ def read_counts(path: Path) -> FaultCounts:
         The file cannot be read, or a number in it cannot be meant; the message names the line.
     """
     counts: list[_Count] = []
-    for row in read_table(path, NEEDED):
+    for row in read_table(path, NEEDED, MOST_COUNTS):
         if not counts:
             _check_columns(str(path), [*row.values])
         counts.append(_count(row))
