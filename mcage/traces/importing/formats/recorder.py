@@ -286,7 +286,8 @@ class _Values:
         if register == row.written[0]:
             self.reads(warp, packet, time)
             if row.by_nvbit and row.by_nvbit != len(row.written):
-                what = f"{row.name[:20]} {row.by_nvbit} instead of {len(row.written)}"
+                name = row.name[:20] if row.name.isidentifier() else "another"
+                what = f"{name} {row.by_nvbit} instead of {len(row.written)}"
                 self.otherwise_by_nvbit[what] = self.otherwise_by_nvbit.get(what, 0) + 1
         if register in row.doubtful:
             why = "writes to registers that the instruction does not write, by an older recorder"

@@ -54,8 +54,9 @@ def allocated(registers: int) -> int:
 def leave_out(recording: Recording, name: str, source: Source, line: int) -> None:
     """Count an instruction of which it is not known which registers it writes."""
     why = f"writes of {name[:20]}, whose registers are not known"
-    if why not in recording.skipped and len(recording.skipped) > MOST_REASONS:
-        why = "writes of other instructions whose registers are not known"
+    many = why not in recording.skipped and len(recording.skipped) > MOST_REASONS
+    if many or not name.isidentifier():
+        why = "writes of other instructions, whose registers are not known"
     recording.skip(why, source, line)
 
 

@@ -367,6 +367,17 @@ def test_instructions_that_the_table_does_not_know_are_counted(tmp_path):
     assert not written_to(recording, 25)
 
 
+def test_names_of_instructions_are_not_taken_from_hostile_files(tmp_path):
+    program = Program()
+    for number in range(200):
+        program.add(f"NEW{number} R1 ;")
+    program.add("\x1b[31m R1 ;")
+    skipped = read(tmp_path, program.text(), cutracer).skipped
+    others = skipped["writes of other instructions, whose registers are not known"][0]
+    assert sum(where[0] for where in skipped.values()) == 201
+    assert len(skipped) == 201 - others + 1 < 60
+
+
 @pytest.mark.parametrize("idle", ["0", "leader"])
 def test_lanes_that_were_not_active_contradict_nothing(idle, tmp_path):
     """They read 0, or what the first active lane holds."""
