@@ -44,9 +44,10 @@ def main() -> None:
         venv.create(environment, with_pip=True)
         extras = ",".join(("test", *EXTRAS))
         install = ["-m", "pip", "install", "-q", "-c", str(constraints), f".[{extras}]"]
-        tests = ["-m", "pytest", *(sys.argv[1:] or ["-n", "2", "tests/unit"])]
-        for command in (install, tests):
-            done = subprocess.run([environment / "bin" / "python", *command], cwd=ROOT, check=False)
+        tests = sys.argv[1:] or ["-n", "2", "tests/unit"]
+        for program, arguments in (("python", install), ("pytest", tests)):
+            command = [environment / "bin" / program, *arguments]
+            done = subprocess.run(command, cwd=ROOT, check=False)
             if done.returncode:
                 sys.exit(done.returncode)
 

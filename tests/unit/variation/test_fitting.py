@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.integrate import trapezoid
 
 from mcage.errors import UserError
 from mcage.variation.fitting import TwoLevels, fit_vmin, read_counts, shipped_counts
@@ -66,7 +67,7 @@ def test_the_likelihood_of_an_array_against_an_integral():
         rising = np.diff(TRUTH.faulty(z, VOLTS), axis=1, prepend=0.0, append=1.0)
         given = (new * np.log(rising)).sum(axis=1) + stats.norm.logpdf(z)
         highest = given.max()
-        return highest + np.log(np.trapezoid(np.exp(given - highest), z))
+        return highest + np.log(trapezoid(np.exp(given - highest), z))
 
     by_hand = sum(of_array(*pair) for pair in zip(rows, bits, strict=True))
     assert data.log_likelihood(TRUTH) == pytest.approx(by_hand, rel=1e-6)
