@@ -134,6 +134,13 @@ def test_lines_are_sorted_with_the_unknown_last():
             sorted_by(table(), key)
 
 
+def test_a_column_is_found_by_any_name_of_its_quantity():
+    rmst = estimates("life_to_horizon_years", "RMST\n[years]", SHIFTS, plus_minus)
+    shown = ResultTable("", "", (names("case", "case", ["a", "b", "c"]), rmst))
+    for key in ("rmst", "mean_life", "life_to_horizon"):
+        assert [cell.text for cell in sorted_by(shown, key).columns[0].cells] == ["c", "a", "b"]
+
+
 def test_tables_that_contradict_themselves_are_refused():
     column = names("x", "x", ["y"])
     with pytest.raises(ValueError, match="keys of their own"):
