@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import fake_campaign
 import numpy as np
@@ -52,6 +53,7 @@ def summary(**fields):
         "energy_saving": Estimate(-0.1234, -0.13, -0.1168),
         "energy_saving_nominal": Estimate(0.2712, 0.2700, 0.2724),
         "energy_saving_of_all": Estimate(0.2170, 0.2100, 0.2240),
+        "technology": "28nm",
         "nominal_vdd_volts": 0.8,
         "end_cause_share": {
             "delay": Estimate(0.9, 0.8, 1.0),
@@ -153,6 +155,14 @@ def test_means_of_few_stand_in_brackets():
     assert row(worked=499)[12] == "21.70 ±0.70", "a mean over all slices"
     assert "in brackets, where less than half" in " ".join(printed(summary(worked=4)).split())
     assert "in brackets" not in printed(summary())
+
+
+def test_files_whose_energies_do_not_lie_on_one_curve():
+    cases = [summary(vdd_volts=volts) for volts in (0.419, 0.44, 1.0)]
+    files = [Path("a.h5"), Path("b.h5"), Path("c.h5")]
+    assert "; energy at 0.419 V is that of printed constants" in table_of(cases, files).caption
+    assert "printed" not in table_of(cases).caption, "the caveat of the file says it"
+    assert "printed" not in table_of(cases[1:], files[1:]).caption
 
 
 def test_a_table_without_constants_of_energy_has_no_column_of_it():

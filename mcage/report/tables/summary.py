@@ -81,6 +81,8 @@ class CaseSummary:
     energy_saving_of_all : Estimate
         The same over all slices: those that are dead on arrival run as conventional slices at
         ``nominal_vdd_volts``, and save nothing.
+    technology : str
+        Technology whose constants of energy and slowdown are used.
     nominal_vdd_volts : float
         Nominal supply voltage of the technology, V.
     end_cause_share : dict of str to Estimate
@@ -107,6 +109,7 @@ class CaseSummary:
     energy_saving: Estimate
     energy_saving_nominal: Estimate
     energy_saving_of_all: Estimate
+    technology: str
     nominal_vdd_volts: float
     end_cause_share: dict[str, Estimate]
 
@@ -129,14 +132,12 @@ def summarize(results: xr.Dataset) -> list[CaseSummary]:
     UserError
         The spec in it is not that of a sweep.
     """
-    technology = load_costs().technology(costs_of(results.attrs["spec"]).technology)
-    nominal = technology.nominal_vdd_volts
-    return [
-        _summarize_case(results.isel(case=index), nominal) for index in range(results.sizes["case"])
-    ]
+    technology = costs_of(results.attrs["spec"]).technology
+    cases = (results.isel(case=index) for index in range(results.sizes["case"]))
+    return [_summarize_case(case, technology) for case in cases]
 
 
-def _summarize_case(case: xr.Dataset, nominal_vdd_volts: float) -> CaseSummary:
+def _summarize_case(case: xr.Dataset, technology: str) -> CaseSummary:
     cause = case["end_cause"].values
     died = cause != EndCause.CENSORED
     dvth = case["max_dvth_mv"].values
@@ -163,7 +164,8 @@ def _summarize_case(case: xr.Dataset, nominal_vdd_volts: float) -> CaseSummary:
         energy_saving=mean(case["energy_saving"].values),
         energy_saving_nominal=mean(case["energy_saving_nominal"].values),
         energy_saving_of_all=mean(savings_of_all(case)),
-        nominal_vdd_volts=nominal_vdd_volts,
+        technology=technology,
+        nominal_vdd_volts=load_costs().technology(technology).nominal_vdd_volts,
         end_cause_share={
             name: proportion(int(np.count_nonzero(cause == value)), count)
             for value, name in CAUSES.items()
@@ -217,9 +219,18 @@ def table_of(summaries: Sequence[CaseSummary], files: Sequence[Path] = ()) -> Re
         title=f"{instances} instances per case, horizon {horizon} years",
         caption=f"{CONFIDENCE:.0%} intervals; dVth to {last}: means over the slices that worked at "
         f"all, which are not dead on arrival; {few}dVth: of the slice's worst cell; slowdown: "
-        f"against a conventional slice{energy}{of_all}",
+        f"against a conventional slice{energy}{of_all}{_mixture(summaries) if files else ''}",
         columns=(*file_column(files), *_cases(summaries), *_quantities(summaries, nominal_vdd)),
     )
+
+
+def _mixture(summaries: Sequence[CaseSummary]) -> str:
+    """What the caveat of a sweep says if its cases have several files: energies on two curves."""
+    vdds_volts: dict[str, set[float]] = {}
+    for summary in summaries if _energy_is_known(summaries) else ():
+        vdds_volts.setdefault(summary.technology, set()).add(summary.vdd_volts)
+    notes = (load_costs().technology(t).note_on_mixture(v) for t, v in vdds_volts.items())
+    return "".join(f"; {note}" for note in notes if note)
 
 
 def _energy_is_known(summaries: Sequence[CaseSummary]) -> bool:
