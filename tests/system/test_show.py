@@ -312,7 +312,8 @@ def test_shifts_at_equal_age_are_those_of_the_last_epoch_that_both_end(path, arr
 
 def test_the_comparison_is_printed(path):
     text = shown(path, "--compare", "rrcd nominal", "rrcd dvfs common 0.8/0.419 V").stdout
-    for words in ("A: rrcd nominal", "B: rrcd dvfs", "100 instances", "RMST up to the horizon [years]"):
+    head = ("A: rrcd nominal", "B: rrcd dvfs", "100 instances", "RMST up to the horizon [years]")
+    for words in head:
         assert words in text
     for words in ("dVth T1 at equal age [mV]", "A lives", "longer [%]", "sign test"):
         assert words in text
