@@ -31,7 +31,8 @@ extensions = [
 ]
 exclude_patterns = ["_ext", "_static"]
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"  # types stand in the docstrings, with shapes and units
+autodoc_typehints = "signature"  # docstrings say shapes and units
+autodoc_typehints_format = "short"
 python_maximum_signature_line_length = 88
 napoleon_use_ivar = True  # attributes of a docstring are those that autodoc finds
 nitpicky = True

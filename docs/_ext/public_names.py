@@ -21,6 +21,9 @@ import mcage
 FOREIGN = "BaseModel, tuple, str, int, object"
 """Base classes whose members are described elsewhere."""
 
+FIRST = ("run_sweep", "SweepSpec", "open_results", "replay")
+"""What most scripts use."""
+
 
 class PublicNames(SphinxDirective):
     """A section for each part of mcage that offers public names."""
@@ -39,11 +42,13 @@ def reference() -> Iterator[str]:
     parts = defaultdict(list)
     for name, item in sorted(public.items()):
         parts[part_of(item)].append((f"mcage.{name}", item))
-    for name, item in parts.pop("", []):
-        yield from (f".. py:data:: {name}", "", f"   {in_words(item)}", "")
+    collections = parts.pop("", [])
+    yield from heading("Where to begin")
+    for name in FIRST:
+        yield from entry(f"mcage.{name}", public[name])
     listed = {id(item) for item in public.values()}
     for part in sorted(parts):
-        yield from ("", f"mcage.{part}", "-" * len(f"mcage.{part}"), "")
+        yield from heading(f"mcage.{part}")
         yield from (str(import_module(f"mcage.{part}").__doc__).split("\n\n")[0], "")
         named: list[tuple[str, Any]] = []
         for _, item in parts[part]:
@@ -52,7 +57,16 @@ def reference() -> Iterator[str]:
                     listed.add(id(needed))
                     named.append((f"{needed.__module__}.{needed.__name__}", needed))
         for name, item in [*parts[part], *sorted(named)]:
-            yield from entry(name, item)
+            if name.removeprefix("mcage.") not in FIRST:
+                yield from entry(name, item)
+    yield from heading("Collections")
+    for name, item in collections:
+        yield from (f".. py:data:: {name}", "", f"   {in_words(item)}", "")
+
+
+def heading(title: str) -> Iterator[str]:
+    """Lines of the heading of a section."""
+    yield from ("", title, "-" * len(title), "")
 
 
 def part_of(item: Any) -> str:

@@ -108,6 +108,12 @@ def test_site(site):
         assert 'class="cell_output' in page.text
 
     assert "Environments to compare: presets" in pages[site / "api.html"].text
+    api = (site / "api.html").read_text(encoding="utf-8")
+    assert re.findall(r'<dt[^>]*id="(mcage\.\w+)"', api)[:2] == [
+        "mcage.run_sweep",
+        "mcage.SweepSpec",
+    ]
+    assert "SweepSpec" in re.search(r'id="mcage\.run_sweep">.*?</dt>', api, re.DOTALL)[0]
     names = {name for name in mcage.__all__ if not name.startswith("_")}
     assert {f"mcage.{name}" for name in names} <= pages[site / "api.html"].ids
     commands = pages[site / "commands.html"]

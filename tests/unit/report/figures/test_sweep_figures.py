@@ -436,6 +436,13 @@ def test_a_sheet_knows_its_columns():
     assert Sheet(85.0, "").columns(4) == 1
 
 
+def test_a_figure_of_a_column_is_at_most_twice_as_high_as_wide():
+    pages = [len(part) for _, _, part in Sheet(WIDTHS_MM[0], "").pages("a", range(6), 60.0)]
+    assert pages == [2, 2, 2]
+    figure, _ = Sheet(WIDTHS_MM[0], "").grid(2, 60.0)
+    assert figure.get_figheight() < 2 * figure.get_figwidth()
+
+
 def test_caveats_and_legend_do_not_lie_on_each_other():
     from matplotlib.lines import Line2D
 
