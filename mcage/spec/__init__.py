@@ -86,7 +86,7 @@ class SweepSpec(StudySpec):
     registers: Registers = Registers()
     costs: Costs = Costs()
     stopping: Stopping | None = None
-    """Rule by which the sweep may end before it has computed all `instances`."""
+    """Rule by which the sweep may end before it has computed all ``instances``."""
     operating_points: dict[Name, Annotated[tuple[Point, ...], Field(min_length=1)]] | None = None
     """Operating points of user-defined environments, by name; None: there are presets only."""
     draws: Draws | None = None

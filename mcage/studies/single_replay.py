@@ -133,8 +133,8 @@ def replay(
         The kernel that runs: a trace, the name of a bundled one, or the path of a trace file.
     technique : Technique or str
         The technique of the register file: a name as of `mcage.technique`, or the value itself.
-    fault_maps : uint8[instances, 256], optional
-        Bit b set: block b of that entry is unusable. None: a single instance without faults.
+    fault_maps : uint8[I, 256], optional
+        Of I instances; bit b set: block b of that entry is unusable. None: one without faults.
     delta_limit : int or None
         Largest delta of a compressible value: 64 as published, None for any power of two.
     engine : Engine or str
