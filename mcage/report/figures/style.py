@@ -160,7 +160,7 @@ def looks_of(names: Iterable[str] | Mapping[str, str]) -> dict[str, Look]:
 def _other_looks(shipped: Sequence[Look]) -> Iterator[Look]:
     """Looks beside those of techniques, each once; neighbours differ in all that they can."""
     # Free ones come first, so that a user's technique looks the same beside whatever it stands.
-    palette = (*FREE_COLOURS, *PALETTE) if shipped else PALETTE
+    palette = (*FREE_COLOURS, *PALETTE) if shipped else (*PALETTE[1:], PALETTE[0])
     every_marker = (*FREE_MARKERS, *MARKERS) if shipped else MARKERS
     seen = {look.colour for look in shipped}
     colours = [colour for colour in palette if colour not in seen]

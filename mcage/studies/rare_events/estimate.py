@@ -33,8 +33,10 @@ class RareEstimate:
         Bounds of its confidence interval.
     confidence : float
         Probability that the interval covers, 0 ... 1.
-    instances, failures : int
-        Number of samples, and how many of them failed.
+    instances : int
+        Number of samples.
+    failures : int
+        How many of them failed.
     effective_samples : float
         Kish's effective number of the failures: (sum of weights)**2 / sum of squared weights.
     relative_error : float
