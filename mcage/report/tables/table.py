@@ -11,7 +11,6 @@ from typing import Literal
 
 from mcage.errors import UserError
 from mcage.plain_text import csv_text, shown, visible
-from mcage.report.cases import renamed
 from mcage.stats.estimates import Estimate
 from mcage.stats.wording import DASH, known_name, life
 
@@ -135,6 +134,8 @@ def renamed_in(table: ResultTable, names: Mapping[str, str]) -> ResultTable:
     names : mapping of str to str
         Names as `mcage.report.cases.names_for` returns them.
     """
+    from mcage.report.cases import renamed  # which loads xarray: not every table needs it
+
     columns = (
         replace(column, cells=tuple(replace(c, text=renamed(c.text, names)) for c in column.cells))
         if column.key in ("technique", "policy", "case")
