@@ -39,8 +39,6 @@ nitpicky = True
 # Docstrings also name what only readers of the source look at.
 nitpick_ignore_regex = [("py:.*", r"(?!mcage\.\w+$).*")]
 default_role = "py:obj"
-# Specs of several studies have keys of the same name, such as `instances`.
-suppress_warnings = ["ref.python"]
 
 # Pages are Markdown; links to headings are those that forges make.
 myst_heading_anchors = 4
