@@ -280,9 +280,9 @@ def _show_comparison(
     files: Sequence[Path], pair: tuple[str, str], names: Mapping[str, str], form: FormOptions
 ) -> None:
     """Show two cases die by die."""
-    from mcage.report.cases import renamed
     from mcage.report.comparison import compare_in_file, compare_in_files
     from mcage.report.tables.comparison import table_of
+    from mcage.report.tables.table import renamed
     from mcage.stats.wording import plain
 
     compared = (

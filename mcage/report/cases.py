@@ -196,12 +196,6 @@ def parsed_labels(texts: Iterable[str]) -> dict[str, str]:
     return pairs
 
 
-def renamed(label: str, names: Mapping[str, str]) -> str:
-    """Label of a case, or name of a technique, with the name that people read."""
-    technique, space, rest = label.partition(" ")
-    return f"{names.get(technique, technique)}{space}{rest}"
-
-
 def with_names(results: xr.Dataset, names: Mapping[str, str]) -> xr.Dataset:
     """Results whose techniques have other names for people, as `names_for` returns them."""
     return results.assign_attrs({NAMES: json.dumps(dict(names))})

@@ -124,6 +124,12 @@ class ResultTable:
         return tuple(column for column in self.columns if column.heading)
 
 
+def renamed(label: str, names: Mapping[str, str]) -> str:
+    """Label of a case, or name of a technique, with the name that people read."""
+    technique, space, rest = label.partition(" ")
+    return f"{names.get(technique, technique)}{space}{rest}"
+
+
 def renamed_in(table: ResultTable, names: Mapping[str, str]) -> ResultTable:
     """Table in which people read other names of techniques and policies; programs read the old.
 
