@@ -176,7 +176,7 @@ class _Text:
         except OSError as error:
             why = f"cannot be read: {error.strerror or error}"
         except Exception as error:
-            if not type(error).__module__.startswith("zstandard"):
+            if not type(error).__module__.startswith(("zstandard", "zstd")):
                 raise
             why = f"the compressed file is damaged: {error}"
         self._source.refuse(f"{self._where()}{why}")
