@@ -140,8 +140,6 @@ def renamed_in(table: ResultTable, names: Mapping[str, str]) -> ResultTable:
     names : mapping of str to str
         Names as `mcage.report.cases.names_for` returns them.
     """
-    from mcage.report.cases import renamed  # which loads xarray: not every table needs it
-
     columns = (
         replace(column, cells=tuple(replace(c, text=renamed(c.text, names)) for c in column.cells))
         if column.key in ("technique", "policy", "case")
