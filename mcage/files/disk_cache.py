@@ -7,10 +7,12 @@ number of processes may use the folder. Where nothing can be written, results ar
 longer.
 """
 
+import grp
 import hashlib
 import json
 import mmap
 import os
+import pwd
 import re
 import shutil
 import stat
@@ -175,10 +177,12 @@ def _oldest_first(paths: Iterable[Path]) -> list[Path]:
 def _all_own(folder: Path) -> bool:
     """Whether no file in a folder is or could have been written by another user."""
     reached_by_others = folder.stat().st_mode & 0o077
-    return not any(
-        others_may_write(status) if reached_by_others else status.st_uid != os.geteuid()
-        for status in (path.lstat() for path in folder.rglob("*"))
-    )
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):  # another process has given it its final name
+            status = path.lstat()
+            if others_may_write(status) if reached_by_others else status.st_uid != os.geteuid():
+                return False
+    return True
 
 
 def _remove_oldest(place: Path) -> None:
@@ -203,7 +207,18 @@ def _warn(folder: Path) -> None:
 
 def others_may_write(status: os.stat_result) -> bool:
     """Whether a file or a folder belongs to another user, or may be written by others."""
-    return status.st_uid != os.geteuid() or bool(status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+    if status.st_uid != os.geteuid() or status.st_mode & stat.S_IWOTH:
+        return True
+    return bool(status.st_mode & stat.S_IWGRP) and not _is_of_user_alone(status.st_gid)
+
+
+def _is_of_user_alone(group: int) -> bool:
+    """Whether a group is named like the user and has no other members, as Linux makes them."""
+    try:
+        name, entry = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(group)
+    except KeyError:
+        return False
+    return entry.gr_name == name and set(entry.gr_mem) <= {name}
 
 
 def _read(path: Path, key: str) -> Arrays | None:

@@ -1,5 +1,6 @@
 """Arrays on disk: taken when they are whole and of the right key, made again otherwise."""
 
+import grp
 import multiprocessing
 import os
 import pwd
@@ -19,6 +20,17 @@ ARRAYS = {
     "one number": np.array(7, dtype=np.uint64),
     "none": np.zeros((0, 3), dtype=np.float32),
 }
+
+
+def in_group(monkeypatch, name, *members):
+    """Have every group be of this name, with these members besides those whose own it is."""
+    group = grp.struct_group((name, "x", 0, list(members)))
+    monkeypatch.setattr(grp, "getgrgid", lambda _: group)
+
+
+@pytest.fixture(autouse=True)
+def group_of_others(monkeypatch):
+    in_group(monkeypatch, "lab", "somebody")
 
 
 @pytest.fixture
@@ -102,6 +114,19 @@ def test_a_folder_of_others_is_not_used_and_a_line_says_so(folder, spoil):
     made_anew()
     spoiled(folder, spoil)
     with pytest.warns(UserWarning, match=f"the cache {folder} is not used"):
+        assert made_anew()
+
+
+def test_a_group_of_the_user_alone_may_write(folder, monkeypatch):
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    folder.mkdir()
+    folder.chmod(0o775)
+    in_group(monkeypatch, user, user)
+    assert made_anew()
+    only_file(folder).chmod(0o664)
+    assert not made_anew()
+    in_group(monkeypatch, user, "somebody")
+    with pytest.warns(UserWarning, match="is not used"):
         assert made_anew()
 
 
@@ -206,6 +231,17 @@ def test_machine_code_that_others_could_have_written_is_not_run(places):
         assert code_folder("0123", beside) == ""
     code.chmod(0o644)
     assert code_folder("0123", beside) == f"{beside}/numba-0123"
+
+
+def test_machine_code_that_another_process_renames_meanwhile_is_no_error(places, monkeypatch):
+    beside, _ = places
+    folder = Path(code_folder("0123", beside))
+    (folder / "f.nbi").touch()
+    monkeypatch.setattr(Path, "rglob", lambda self, _: [self / "f.nbi.tmp.1", self / "f.nbi"])
+    assert code_folder("0123", beside) == str(folder)
+    (folder / "f.nbi").chmod(0o606)
+    folder.chmod(0o755)
+    assert code_folder("0123", beside) != str(folder)
 
 
 def test_machine_code_of_few_versions_is_kept(places):
