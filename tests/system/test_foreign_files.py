@@ -12,10 +12,10 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from unittest import mock
 
 import damaged_files
 import fake_campaign
@@ -348,15 +348,18 @@ def test_what_comes_with_mcage_needs_no_process(monkeypatch):
 def end_while_it_reads(path, number):
     """Let the process die of a signal while it reads the file; the refusal of the file."""
     load_trace(path)  # so that there is a process
-    process = foreign_hdf5._Process.running()._process
+    reader = foreign_hdf5._Process.running()
+    process, answer = reader._process, reader._message
     process.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
-    process.send_signal(number)  # comes to effect when it goes on, with the request before it
-    timer = threading.Timer(0.3, process.send_signal, [signal.SIGCONT])
-    timer.start()
-    with pytest.raises(UserError) as refusal:
+
+    def end():  # when the request has been sent, and before it is read
+        process.send_signal(number)
+        process.send_signal(signal.SIGCONT)
+        return answer()
+
+    with mock.patch.object(reader, "_message", end), pytest.raises(UserError) as refusal:
         load_trace(path)
-    timer.join()
     assert process.returncode == -number
     return str(refusal.value)
 
