@@ -180,4 +180,4 @@ def _number_or_text(text: str) -> float | str:
     number = decimal_number(text)
     if math.isnan(number):
         return one_line(text)
-    return int(number) if text.lstrip("+-").isdecimal() else number
+    return int(text) if text.lstrip("+-").isdecimal() else number

@@ -31,6 +31,11 @@ def test_a_table_as_programs_and_spreadsheets_write_it(rows):
     assert second.plain() == {"a": 0.25, "b": 'say "so"'}
 
 
+def test_whole_numbers_keep_all_their_digits(rows):
+    (row,) = rows(b"a,b\n12345678901234567,-7\n")
+    assert row.plain() == {"a": 12345678901234567, "b": -7}
+
+
 @each(
     ("content", "message"),
     [

@@ -203,6 +203,7 @@ class _File:
             checksum = content.get("kernel_checksum")
             if isinstance(checksum, str):
                 self.recording.tools["kernel checksum"] = checksum[:64]
+        self.numbers.clear()  # another run may have other instructions
         instructions = content.get("instructions")
         if not isinstance(instructions, dict):
             instructions = {}

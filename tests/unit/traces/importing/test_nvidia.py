@@ -403,6 +403,17 @@ def test_a_file_of_several_launches(tmp_path):
     assert [window.origin.launch for window in twice.windows] == [0, 1, 2, 3]
 
 
+def test_a_second_run_in_a_file_has_instructions_of_its_own(tmp_path):
+    """The same rows are parts of RZ in the first, and RZ and R0 in the second."""
+    text = b""
+    for sass in ("STG.E.64 [R2.64], RZ ;", "ISETP.GE.AND P0, PT, R2, RZ, R0, PT ;"):
+        program = Program()
+        program.add("MOV R0, 0x5 ;", [(0, 1)])
+        program.add(sass, [(2, 8), (255, 0), (0, 5)])
+        text += program.text()
+    assert written_to(read(tmp_path, text, cutracer), 0) == [5]
+
+
 def test_a_null_byte_for_a_brace_and_lines_that_are_no_json(tmp_path):
     content = text_of("cutracer/matrixtranspose-after")
     plain = read(tmp_path, content, cutracer, values="after")
