@@ -26,12 +26,6 @@ class DamagedFileError(Exception):
     """A file is not as mcage wrote it; the text says which and how."""
 
 
-def append_checksum(path: Path) -> None:
-    """Append its checksum to a file that is complete otherwise."""
-    with path.open("r+b") as stream:
-        append_checksum_to(stream)
-
-
 def append_checksum_to(stream: BinaryIO) -> None:
     """Append its checksum to a file that is open for reading and writing."""
     content_bytes = stream.seek(0, os.SEEK_END)

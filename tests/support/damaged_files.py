@@ -12,7 +12,7 @@ import os
 import h5py
 import numpy as np
 
-from mcage.files.checksum import append_checksum
+from mcage.files.checksum import append_checksum_to
 
 CHECKSUM_BYTES = len(b"\nmcage-seal blake2b ") + 64 + 1
 COLUMN = "event/value"
@@ -361,6 +361,12 @@ def forge(path, mutate):
     path.write_bytes(content[:-CHECKSUM_BYTES])
     mutate(path)
     append_checksum(path)
+
+
+def append_checksum(path):
+    """Append its checksum to a file that is complete otherwise."""
+    with path.open("r+b") as stream:
+        append_checksum_to(stream)
 
 
 def _set(name, change, path):

@@ -28,7 +28,6 @@ from small_traces import small_trace
 from mcage.campaign.shards import read_owner, shard_name, write_shard
 from mcage.errors import UserError
 from mcage.files import checksum, foreign_hdf5
-from mcage.files.checksum import append_checksum
 from mcage.geometry import GCN
 from mcage.report.whole_folder import CONTENTS, whole_folder
 from mcage.results import verified_file
@@ -176,7 +175,7 @@ def test_a_shard_in_place_of_results(tmp_path):
 def test_a_sealed_text(tmp_path):
     path = tmp_path / "r.h5"
     path.write_text("time,life\n1,2\n")
-    append_checksum(path)
+    damaged_files.append_checksum(path)
     with pytest.raises(UserError, match="not a readable HDF5 file, or damaged"):
         read_header(path)
 

@@ -61,11 +61,6 @@ def rounded(number: "float | np.floating[Any]") -> float:
     return float(f"{number:.6g}")
 
 
-def shares_of(counts: NDArray[Any]) -> list[float]:
-    """Counts as shares of their sum."""
-    return [rounded(share) for share in counts / max(counts.sum(), 1)]
-
-
 def chosen(shares: Sequence[float], spread_: NDArray[np.float64]) -> NDArray[np.int64]:
     """Choose among as many as there are shares, by numbers between 0 and 1."""
     upper = np.cumsum(shares)

@@ -7,11 +7,12 @@ import fake_campaign
 import h5py
 import numpy as np
 import pytest
+from damaged_files import append_checksum
 from result_files import write
 
 from mcage.errors import UserError
 from mcage.files.atomic import whole_file
-from mcage.files.checksum import DamagedFileError, append_checksum, verify_checksum
+from mcage.files.checksum import DamagedFileError, verify_checksum
 from mcage.files.kinds import JSON
 from mcage.results.header import SCHEMA_VERSION
 from mcage.results.reader import open_results
