@@ -280,6 +280,14 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path, text, times, me
     assert not list(tmp_path.glob("*.h5"))
 
 
+def test_instructions_that_the_text_lacks_at_its_end_are_counted(tmp_path):
+    """Two of 80: few enough for the import."""
+    text = text_of(*blocks_of(NAMES[:-2]))
+    result = import_text(tmp_path, text, timing(*NAMES))
+    why = "instructions of the timing trace that the text lacks at its end"
+    assert result.recording.skipped == {why: [2, "run.txt", text.count("\n")]}
+
+
 def test_a_text_that_begins_within_a_launch_has_no_timing(tmp_path):
     text = text_of(*blocks_of(NAMES)).removeprefix(SUMMARY)
     with pytest.raises(UserError, match=r"run\.txt: line 2: the text begins within a launch"):

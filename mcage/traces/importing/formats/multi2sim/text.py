@@ -135,6 +135,7 @@ class _Text:
 
     def read(self) -> None:
         header: _Block | None = None
+        number = 1
         for number, line in self.source.lines():
             if header is not None and (not line or line[0] == _ITEM_BEGINS):
                 self.block(header, line, number)
@@ -156,6 +157,8 @@ class _Text:
             while self.timing.next():
                 self.timing.take()
                 self.lost += 1
+                why = "instructions of the timing trace that the text lacks at its end"
+                self.recording.skip(why, self.source, number)
                 self.advance(self.timing)
 
     def next_launch(self) -> None:
