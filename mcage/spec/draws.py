@@ -81,7 +81,7 @@ class Draws(Section):
 
     def place(self, row: int) -> str:
         """How messages call a row: by the line of the CSV file, if it comes from there."""
-        return self.sources[row] if self.sources else f"draws.columns: row {row}"
+        return (*self.sources[row : row + 1], f"draws.columns: row {row}")[0]
 
     def of_row(self, row: int) -> dict[str, float]:
         """Values of a row by key."""

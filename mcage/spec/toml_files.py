@@ -12,8 +12,8 @@ from mcage.errors import UserError
 from mcage.files.inputs import MIB, UnreadableFileError, read_regular
 from mcage.plain_text import one_line, shortened
 
-MOST_TOML_BYTES = MIB
-"""Largest TOML file."""
+MOST_TOML_BYTES = 4 * MIB
+"""Largest TOML file: a spec holds its recorded launches and its draws."""
 
 _DEEPEST = 6
 """Depth of tables and lists in each other; a spec needs four."""

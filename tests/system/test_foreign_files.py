@@ -313,11 +313,11 @@ def test_files_beyond_their_size_are_not_read(read, gigabytes, tmp_path):
 
 def test_a_large_spec_is_not_read(tmp_path, command):
     path = tmp_path / "large.toml"
-    path.write_text("#" * (2 << 20))
+    path.write_text("#" * (5 << 20))
     with at_once():
         code, _, said = command("sweep", path)
     assert code == 2
-    assert "it has 2.0 MiB; at most 1 MiB are read" in said
+    assert "it has 5.0 MiB; at most 4 MiB are read" in said
 
 
 @pytest.mark.parametrize("shape", ["(1099511627776, 256)", f"({'9' * 4000}, 256)", "(-1, 256)"])

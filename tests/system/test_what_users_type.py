@@ -58,7 +58,7 @@ def assert_refused(ended, *words):
         ("[[operating_points.x]]\nshare = 1.0", ["operating_points.x.0.vdd_volts is missing"]),
         ("[life]\nhorizon = 3", ["unknown key 'life.horizon'", "horizon_years"]),
         ("[stopping]\nrel_c = 0.1", ["rel_ci"]),
-        ("#" * (1 << 20) + "#", ["at most 1 MiB"]),
+        ("#" * (4 << 20) + "#", ["at most 4 MiB"]),
     ],
     ids=lambda given: given[:30] if isinstance(given, str) else "",
 )

@@ -45,7 +45,7 @@ class Launches(Section):
 
     def place(self, launch: int) -> str:
         """How messages call a launch: by the line of the CSV file, if it comes from there."""
-        return self.sources[launch] if self.sources else f"workload.recorded: launch {launch}"
+        return (*self.sources[launch : launch + 1], f"workload.recorded: launch {launch}")[0]
 
 
 def read_launches(path: Path) -> dict[str, Any]:

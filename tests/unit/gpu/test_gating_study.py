@@ -11,11 +11,12 @@ from tables import each
 from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
 from mcage.errors import UserError
-from mcage.gpu.gating.spec import GatingSpec
+from mcage.gpu.gating.spec import MOST_LAUNCHES, GatingSpec
 from mcage.gpu.gating.study import study_of_header
 from mcage.report.notes import caveats_of
 from mcage.report.tables.gpu.lives import summarize_file, table_of
 from mcage.results.reader import read_header
+from mcage.spec.toml_files import read_toml
 
 LAUNCHES = {"kernels": ["LU", "FWT"], "seconds": [3.0, 1.0]}
 
@@ -63,6 +64,21 @@ def test_recorded_launches_are_read_once_and_stay_in_the_file(recorded, tmp_path
     assert run_campaign(again, tmp_path / "again.h5", 5).read_bytes() == path.read_bytes()
     table = study(workload={"recorded": LAUNCHES})
     assert table.header.spec_digest == again.header.spec_digest
+
+
+def test_the_longest_recorded_sequence_is_read_again_from_the_spec_that_holds_it(tmp_path):
+    seconds = [0.1234567890123456 + launch / 7 for launch in range(MOST_LAUNCHES)]
+    recorded = {"kernels": ["BSRT", "HTSP"] * (MOST_LAUNCHES // 2), "seconds": seconds}
+    spec = GatingSpec.from_mapping({"workload": {"recorded": recorded}})
+    path = tmp_path / "spec.toml"
+    path.write_text(spec.to_toml())
+    assert read_toml(path)["workload"]["recorded"] == recorded
+
+
+def test_launches_whose_lines_are_not_known_are_called_by_their_number():
+    launches = {"kernels": ["LU", "none"], "seconds": [1.0, 2.0], "sources": ["l.csv: line 2"]}
+    with pytest.raises(UserError, match=r"recorded: launch 1: kernel 'none' is unknown"):
+        study(workload={"recorded": launches})
 
 
 def test_other_launches_are_another_campaign(recorded, tmp_path):

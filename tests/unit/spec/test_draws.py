@@ -109,6 +109,10 @@ def test_a_spec_without_a_file():
         ({"columns": {"faults": [1.0]}}, "'faults' is no constant"),
         ("nowhere.csv", "nowhere.csv: cannot read the table"),
         ({"columns": {"life.activity": [0.5, 2.0]}}, "draws.columns: row 1: life.activity = 2.0"),
+        (
+            {"columns": {"life.activity": [0.5, 2.0]}, "sources": ["draws.csv: line 2"]},
+            "draws.columns: row 1: life.activity = 2.0",
+        ),
     ):
         with pytest.raises(UserError, match=message):
             SweepSpec.from_mapping({"draws": columns})
