@@ -185,14 +185,16 @@ def parsed_labels(texts: Iterable[str]) -> dict[str, str]:
     Raises
     ------
     UserError
-        One has no equals sign.
+        One has no equals sign, or a technique has several.
     """
     pairs = {}
     for text in texts:
         technique, equals, label = text.partition("=")
         if not equals:
             raise UserError(f"--label {shown(text)}: TECHNIQUE=NAME is needed, such as rrcd=RRCD")
-        pairs[technique.strip()] = label.strip()
+        if (technique := technique.strip()) in pairs:
+            raise UserError(f"--label {shown(text)}: {shown(technique)} is given twice")
+        pairs[technique] = label.strip()
     return pairs
 
 

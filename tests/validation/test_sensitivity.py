@@ -501,6 +501,7 @@ def test_the_list_has_every_shipped_parameter():
         (["--range", "temperature=300..500"], "life.temperature_kelvin = 500"),
         (["--range", "life.temprature=1..2"], "'life.temprature' is no key of a sweep"),
         (["--range", "eta=0.3..0.4", "--nbti", "finfet"], "'finfet' has no such constant"),
+        (["--range", "eta=0.3..0.4", "--range", "eta=0.2..0.5"], "--range eta is given twice"),
         (["--range", "guardband=0.1..0.2", "--of", "delay"], "delay does not depend on it"),
         (["--range", "mix=uniform,one", "--method", "sobol"], "a choice has no Sobol' index"),
         (

@@ -91,6 +91,8 @@ class Question:
             entries |= in_file
         given = [user_range(text, entries) for text in self.range_ or ()]
         asked = [entry.name for entry in given]
+        if twice := [name for name in asked if asked.count(name) > 1]:
+            raise UserError(f"--range {shown(twice[0])} is given twice")
         entries |= dict(zip(asked, given, strict=True))
         if self.parameter:
             for name in asked:
