@@ -22,7 +22,7 @@ Group = tuple[str, list[Named[Worth]]]
 
 
 def draw(cases: Sequence[Named[Worth]], sheet: Sheet) -> Iterator[ReportFigure]:
-    """Draw two panels for each environment and scenario of several voltages; none without such."""
+    """Draw lives and, if known, energy of each environment and scenario of several voltages."""
     groups: dict[str, list[Named[Worth]]] = {}
     for case in cases:
         title = f"{case.setting.environment}, {case.setting.scenario}"
@@ -31,17 +31,22 @@ def draw(cases: Sequence[Named[Worth]], sheet: Sheet) -> Iterator[ReportFigure]:
     if not several:
         return
     looks = looks_of(identities(cases))
-    panels = _panels_of_group(cases)
-    height_mm = panels * _height_mm(panels, sheet) / sheet.columns(panels, NARROWEST_MM)
+    knows_energy = not any(np.isnan(case.numbers.saving.value) for case in cases)
+    each = 2 if knows_energy else 1
+    height_mm = each * _height_mm(each, sheet) / sheet.columns(each, NARROWEST_MM)
     for name, part, of_page in sheet.pages(NAME, several, height_mm, sheet.width_mm):
-        yield _page(name, part, of_page, looks, sheet)
+        yield _page(name, part, of_page, each, looks, sheet)
 
 
 @in_style
 def _page(
-    name: str, part: str, groups: Sequence[Group], looks: Mapping[str, Look], sheet: Sheet
+    name: str,
+    part: str,
+    groups: Sequence[Group],
+    each: int,
+    looks: Mapping[str, Look],
+    sheet: Sheet,
 ) -> ReportFigure:
-    each = _panels_of_group(groups[0][1])
     count = each * len(groups)
     figure, grid = sheet.grid(count, _height_mm(count, sheet), NARROWEST_MM, share=False)
     nominal = groups[0][1][0].numbers.nominal_vdd_volts
@@ -72,7 +77,7 @@ def _page(
         f"{DEAD_SAVE_NOTHING} Savings are those of the time for which a slice lives. The dies are "
         "the same at each voltage."
     )
-    alt = " ".join(_alt(title, cases) for title, cases in groups)
+    alt = " ".join(_alt(title, cases, each == 2) for title, cases in groups)
     return ReportFigure(name, TITLE + part, caption, alt, figure, tuple(panels))
 
 
@@ -104,14 +109,8 @@ def _voltages(cases: Sequence[Named[Worth]]) -> set[float]:
     return {case.numbers.vdd_volts for case in cases}
 
 
-def _panels_of_group(cases: Sequence[Named[Worth]]) -> int:
-    """Panels of an environment and scenario: lives, and energy unless it is unknown."""
-    return 1 if any(np.isnan(case.numbers.saving.value) for case in cases) else 2
-
-
-def _alt(title: str, cases: Sequence[Named[Worth]]) -> str:
+def _alt(title: str, cases: Sequence[Named[Worth]], of_energy: bool) -> str:
     """At which voltage each technique saves most, or else has most slices that work."""
-    of_energy = _panels_of_group(cases) == 2
     curves = _curves(cases, lambda c: c.saving if of_energy else c.works_at_horizon)
     words = [
         f"{curve.name} at {curve.x[best]:g} V ({curve.y[best]:.3g} %)"

@@ -296,6 +296,34 @@ def test_lives_and_savings_against_the_voltage(of_voltages, drawn):
     assert "vdd" not in drawn, "one voltage is no axis"
 
 
+def test_no_energy_is_drawn_where_any_is_unknown(tmp_path):
+    """Of slices that are all dead on arrival, the saving of 0 is known nevertheless."""
+    cases = tuple(
+        CaseName(f"rrcd dvfs {scenario} {volts:g} V", "rrcd", "dvfs", scenario, volts, volts)
+        for scenario in ("clustered", "common")
+        for volts in (0.40, 0.44)
+    )
+
+    def compute(first, last):
+        arrays = fake_campaign.compute(first, last)
+        for name, array in arrays.items():
+            if array.shape[:1] == (len(CASES),):
+                arrays[name] = np.repeat(array[:1], len(cases), axis=0)
+        arrays["energy_saving_nominal"][...] = np.nan
+        arrays["life_years"][:2], arrays["end_cause"][:2] = 0.0, EndCause.NO_HOME
+        return arrays
+
+    header = fake_campaign.campaign(cases=cases)
+    run_campaign(Study(header, compute), tmp_path / "r.h5", 50)
+    with open_results(tmp_path / "r.h5") as opened:
+        (figure,) = (f for f in figures_of(header, opened, WIDTHS_MM[0]) if f.name == "vdd")
+    titles = [(panel.title, panel.y_label) for panel in figure.panels]
+    assert titles == [
+        (f"dvfs, {s}", "slices that work (% of all)") for s in ("clustered", "common")
+    ]
+    assert "energy" not in figure.alt
+
+
 def test_the_front_holds_what_nothing_else_exceeds():
     class Case:
         def __init__(self, saving, years):
