@@ -127,7 +127,7 @@ def code_folder(name: str, *places: Path) -> str:
     user = user_folder()
     folders = [place / f"{CODE}{name}" for place in (*places, *([user] if user else []))]
     for folder in folders:
-        is_new = not folder.exists()
+        is_new = not os.path.exists(folder)
         if is_own_folder(folder) and os.access(folder, os.W_OK) and _all_own(folder):
             os.utime(folder)
             if is_new:
@@ -168,9 +168,10 @@ def remove(path: Path) -> bool:
 
 def _oldest_first(paths: Iterable[Path]) -> list[Path]:
     used = {}
-    for path in paths:
-        with suppress(OSError):  # another process has removed it
-            used[path] = path.lstat().st_mtime
+    with suppress(OSError):  # a folder in which this user may not look
+        for path in paths:
+            with suppress(OSError):  # another process has removed it
+                used[path] = path.lstat().st_mtime
     return sorted(used, key=used.__getitem__)
 
 

@@ -215,6 +215,16 @@ def test_machine_code_lies_beside_its_source_or_in_the_users_folder(places):
         assert code_folder("0123", beside) == ""
 
 
+def test_a_place_at_which_nobody_may_look_has_no_machine_code(places, monkeypatch):
+    """A name that is too long fails for root, too, whom no folder of others keeps out."""
+    beside, _ = places
+    monkeypatch.setenv("XDG_CACHE_HOME", "/" + 300 * "x")
+    beside.touch()
+    assert code_folder("0123", beside) == ""
+    assert code_folders(disk_cache.user_folder()) == []
+    assert disk_cache.array_files(disk_cache.user_folder()) == []
+
+
 def test_machine_code_that_others_could_have_written_is_not_run(places):
     beside, user = places
     code = Path(code_folder("0123", beside)) / "below" / "f.nbi"
