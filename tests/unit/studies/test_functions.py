@@ -11,10 +11,11 @@ from places import ROOT
 from tables import each
 
 import mcage
+from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.campaign.run import run_campaign
 from mcage.cli.app import app
-from mcage.stats.estimates import Estimate
 from mcage.stats.wording import known_name
+from mcage.studies.rare_events.estimate import estimate
 
 SAMPLE = ROOT / "tests" / "samples" / "mgpusim" / "isa_GPU[1].CU0.debug.zst"
 SMALL = {
@@ -104,10 +105,11 @@ def test_sensitivity_in_words_and_ranges():
 
 
 def test_a_rare_estimate_in_ppm_and_fit():
-    estimate = mcage.failure_probability(mcage.SweepSpec(**SMALL, vdd_volts=0.5), 0.0, 40)
-    ppm = 1e6 * np.array([estimate.probability, estimate.lower, estimate.upper])
-    np.testing.assert_allclose(list(vars(estimate.failed_ppm).values()), ppm)
-    assert isinstance(estimate.mean_rate_fit(3.0), Estimate)
+    failures = estimate(np.ones(1000), np.arange(1000) < 3, 0.003)
+    shares = np.array([failures.probability, failures.lower, failures.upper])
+    np.testing.assert_allclose(list(vars(failures.failed_ppm).values()), 1e6 * shares)
+    fit = -1e9 * np.log1p(-shares) / (3 * SECONDS_PER_YEAR / 3600)
+    np.testing.assert_allclose(list(vars(failures.mean_rate_fit(3.0)).values()), fit)
 
 
 @each(
