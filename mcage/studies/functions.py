@@ -91,7 +91,7 @@ def sensitivity(
 
 def _range(name: str, ends: str | tuple[float, float]) -> str:
     """Range as ``--range`` takes it."""
-    return f"{name}={ends}" if isinstance(ends, str) else f"{name}={ends[0]!r}..{ends[1]!r}"
+    return f"{name}={ends if isinstance(ends, str) else '..'.join(map(str, ends))}"
 
 
 def run_gpu(
@@ -216,7 +216,7 @@ def import_traces(
     format: str = "auto",
     windows: int | None = None,
     cycles: tuple[int | None, int | None] = (None, None),
-    slices: Sequence[str] = (),
+    slices: str | Sequence[str] = (),
     ticks_per_cycle: int | None = None,
     values: str | None = None,
 ) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def import_traces(
         Only the first so many windows.
     cycles : (int or None, int or None)
         Only windows that open in these cycles.
-    slices : sequence of str
+    slices : str or sequence of str
         Only these slices, such as ``cu0.simd1``.
     ticks_per_cycle : int, optional
         Time units of the file in a cycle (gem5).
@@ -256,7 +256,7 @@ def import_traces(
     from mcage.traces.importing import run
     from mcage.traces.importing.limits import Limits, Options
 
-    options = Options(Limits(windows, *cycles, frozenset(slices)), ticks_per_cycle, values)
+    options = Options(Limits(windows, *cycles, frozenset(_listed(slices))), ticks_per_cycle, values)
     return run.import_traces(_paths(files), format, Path(out), options).facts()
 
 

@@ -96,9 +96,15 @@ def test_traces_are_imported(tmp_path):
         assert mcage.open_trace(tmp_path / "traces" / made["file"]).windows == made["windows"]
 
 
+def test_a_single_slice_is_imported(tmp_path):
+    facts = mcage.import_traces(SAMPLE, tmp_path, slices="cu0.simd1")
+    assert [made["slice"] for made in facts["traces"]] == ["cu0.simd1"]
+
+
 def test_sensitivity_in_words_and_ranges():
     spec = mcage.SweepSpec(**SMALL)
-    by_ends = mcage.sensitivity(spec, "rmst", parameter="eta", ranges={"eta": (0.2, 0.4)})
+    ends = tuple(np.array([0.2, 0.4]))
+    by_ends = mcage.sensitivity(spec, "rmst", parameter="eta", ranges={"eta": ends})
     by_text = mcage.sensitivity(spec, of="mean_life", ranges={"eta": "0.2..0.4"}, parameter=["eta"])
     assert by_ends == by_text
     assert [effect.setting for effect in by_ends.bars[0].effects] == [0.2, 0.4]
