@@ -9,7 +9,7 @@ import typer
 from mcage.cli.grouped_command import GroupedCommand
 from mcage.cli.records import with_options
 from mcage.cli.trace_import import import_command
-from mcage.cli.trace_profiles import characterize_command, synthesize_command
+from mcage.cli.trace_profiles import characterize_command, lines_of, synthesize_command
 
 if TYPE_CHECKING:
     from mcage.traces.summary import TraceSummary
@@ -118,7 +118,7 @@ def _print_summary(numbers: "TraceSummary", source: dict[str, Any]) -> None:
     table = plain_table(title=numbers.name, show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for key, value in [*facts.items(), *_lines(source)]:
+    for key, value in [*facts.items(), *lines_of(source)]:
         table.add_row(key.replace("_", " "), value)
 
     shares = plain_table("share of the writes")
@@ -135,19 +135,3 @@ def _print_summary(numbers: "TraceSummary", source: dict[str, Any]) -> None:
         shares.add_row(f"Warped-Compression: {size} bytes", f"{100 * share:.1f}")
     terminal = console()
     terminal.print(table, "", shares)
-
-
-def _lines(part: dict[str, Any], before: str = "", levels: int = 4) -> list[tuple[str, str]]:
-    """What a source says, whatever its shape: a line for each text or number."""
-    lines: list[tuple[str, str]] = []
-    for key, value in part.items():
-        if isinstance(value, list) and not any(isinstance(each, dict | list) for each in value):
-            value = ", ".join(map(str, value))
-        elif isinstance(value, list):
-            value = {str(number): each for number, each in enumerate(value, 1)}
-        if isinstance(value, dict) and levels:
-            lines += _lines(value, f"{before}{key}: ", levels - 1)
-        elif value != "":
-            shown = f"{value:.4g}" if isinstance(value, float) else str(value)
-            lines.append((f"{before}{key}", shown))
-    return lines

@@ -96,17 +96,21 @@ def _print(profile: "Profile") -> None:
         table = plain_table(title=title.replace("_", " "), show_header=False)
         table.add_column(style="bold")
         table.add_column(overflow="fold")
-        for key, value in _lines(part):
+        for key, value in lines_of(part):
             table.add_row(key.replace("_", " "), value)
         terminal.print(table, "")
 
 
-def _lines(part: dict[str, Any], before: str = "") -> list[tuple[str, str]]:
-    lines = []
+def lines_of(part: dict[str, Any], before: str = "", levels: int = 4) -> list[tuple[str, str]]:
+    """What nested values say, whatever their shape: a line for each text, number or list."""
+    lines: list[tuple[str, str]] = []
     for key, value in part.items():
-        if isinstance(value, dict):
-            lines += _lines(value, f"{before}{key}: ")
-        else:
-            shown = value if isinstance(value, list) else [value]
-            lines.append((f"{before}{key}", " ".join(f"{number:.4g}" for number in shown)))
+        items = value if isinstance(value, list) else [value]
+        if value is items and any(isinstance(item, dict | list) for item in items):
+            value = {str(number): item for number, item in enumerate(items, 1)}
+        if isinstance(value, dict) and levels:
+            lines += lines_of(value, f"{before}{key}: ", levels - 1)
+        elif value != "":
+            texts = (f"{item:.4g}" if isinstance(item, float) else str(item) for item in items)
+            lines.append((f"{before}{key}", ", ".join(texts)))
     return lines
