@@ -86,19 +86,21 @@ def plugin_source(name: str) -> bytes:
     depth = name.count(".") + (path.stem == "__init__")
     folder, top = path.parents[depth], name.partition(".")[0]
     is_shared = folder.name in ("site-packages", "dist-packages", Path(os.__file__).parent.name)
-    met, waiting = {name: path.read_bytes()}, {name: path}
+    sources, waiting = {name: path.read_bytes()}, {name: path}
     while waiting:
         module, path = waiting.popitem()
         package = module if path.stem == "__init__" else module.rpartition(".")[0]
-        for imported in _imported(met[module], package):
+        for imported in _imported(sources[module], package):
             others_code = imported.partition(".")[0] == "mcage" or (
                 is_shared and imported.partition(".")[0] != top
             )
-            beside = None if others_code or imported in met else _source_file(folder, imported)
+            beside = None if others_code or imported in sources else _source_file(folder, imported)
             if beside:
-                met[imported], waiting[imported] = beside.read_bytes(), beside
-    beside_it = (f"\n{other}\n".encode() + met[other] for other in sorted(met) if other != name)
-    return met[name] + b"".join(beside_it)
+                sources[imported], waiting[imported] = beside.read_bytes(), beside
+    beside_it = (
+        f"\n{other}\n".encode() + sources[other] for other in sorted(sources) if other != name
+    )
+    return sources[name] + b"".join(beside_it)
 
 
 def _imported(source: bytes, package: str) -> set[str]:

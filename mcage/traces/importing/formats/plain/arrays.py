@@ -129,8 +129,7 @@ class _Arrays:
         largest = _LARGEST.get(name, _OTHERS_LARGEST) - 1
         low = -1 if name == "value" else 0
         if array.size and not (int(array.min()) >= low and int(array.max()) <= largest):
-            # Python compares integers of any type and size rightly.
-            bad = next(row for row, n in np.ndenumerate(array) if not low <= int(n) <= largest)
+            bad = tuple(np.argwhere((array < low) | (array > largest))[0].tolist())
             why = f"{name} is {array[bad]}, must be {low} ... {largest:,}"
             if name != "values":
                 self.row = bad[0]
