@@ -31,12 +31,20 @@ class ReplayOptions:
         ),
     ] = "64"
     technology: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NAME",
-            help="Technology whose constants of energy and slowdown are taken: 28nm or 32nm.",
+            help="Technology whose constants of energy and slowdown are taken: 28nm, 32nm, or one "
+            "of --costs. Default: 28nm.",
         ),
-    ] = "28nm"
+    ] = None
+    costs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="TOML file of constants of energy and slowdown. Default: those of the papers.",
+        ),
+    ] = None
     vdd: Annotated[
         float | None,
         typer.Option(
@@ -70,6 +78,7 @@ def replay(
 ) -> None:
     """Replay a trace on given fault maps: duties, kinds of writes, spills, slowdown, energy."""
     from mcage.engines.select import parse_devices, select_engine
+    from mcage.spec import SweepSpec
     from mcage.studies.single_replay import load_fault_maps, parse_delta_limit
     from mcage.studies.single_replay import replay as report_of
     from mcage.techniques import technique as named_technique
@@ -78,6 +87,8 @@ def replay(
     limit = parse_delta_limit(options.delta_limit)
     selected, _ = select_engine(engine, parse_devices(devices))
     opened = open_trace(trace)
+    costs = {"technology": options.technology, "tables": options.costs}
+    costs = {key: given for key, given in costs.items() if given is not None}
     maps = load_fault_maps(options.fault_map, opened.geometry) if options.fault_map else None
     report = report_of(
         opened,
@@ -85,7 +96,7 @@ def replay(
         maps,
         limit,
         selected,
-        options.technology,
+        SweepSpec.from_mapping({"costs": costs}, "replay").costs,
         options.vdd,
         options.release,
     )

@@ -389,8 +389,17 @@ SPEC_OPTIONS: tuple[SpecOption, ...] = (
             "--technology NAME",
             "costs.technology",
             str,
-            "Technology whose constants of energy and slowdown are taken: 28nm or 32nm.",
+            "Technology whose constants of energy and slowdown are taken: 28nm, 32nm, or one of "
+            "--costs.",
             "28nm",
+            seldom=True,
+        ),
+        SpecOption(
+            "--costs FILE",
+            "costs.tables",
+            str,
+            "TOML file of constants of energy and slowdown.",
+            "those of the papers",
             seldom=True,
         ),
     ),

@@ -1,7 +1,8 @@
 """What a technique costs: energy, slowdown and area of a slice and of the units that it adds.
 
-Constants come from `data/costs.toml` (:func:`load_costs`); what a slice did in a steady pass is an
-:class:`Activity`, counted from a replay; :func:`energy` and :func:`slowdown` weigh it.
+Constants come from `data/costs.toml`, or from a user's file (:func:`load_costs`); what a slice did
+in a steady pass is an :class:`Activity`, counted from a replay; :func:`energy` and :func:`slowdown`
+weigh it.
 """
 
 from mcage.costs.activity import (
@@ -12,11 +13,11 @@ from mcage.costs.activity import (
     conventional,
 )
 from mcage.costs.area import Area, area
-from mcage.costs.components import Component, Costs, Penalty, Technology, load_costs
 from mcage.costs.energy import Energy, energy, suav
 from mcage.costs.powered_entries import entries_that_hold
 from mcage.costs.slowdown import Slowdown, slowdown
 from mcage.costs.units import Units, units_of
+from mcage.spec.cost_constants import Component, Costs, Penalty, Technology, load_costs
 
 __all__ = [
     "CONVENTIONAL",

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from mcage.costs.components import Technology
 from mcage.costs.units import units_of
+from mcage.spec.cost_constants import Technology
 from mcage.techniques import Technique
 
 

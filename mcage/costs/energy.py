@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mcage.costs.activity import CONVENTIONAL, Activity
-from mcage.costs.components import Costs, Technology
 from mcage.costs.units import Units, units_of
 from mcage.errors import UserError
-from mcage.geometry import GCN
+from mcage.spec.cost_constants import Costs, Technology
 from mcage.techniques import Technique
 
 
@@ -102,7 +101,7 @@ def energy(
     Returns
     -------
     Energy
-        All of it NaN for another slice than that of the papers: nobody has published its constants.
+        All of it NaN for another slice than that of the constants; those of the papers are of GCN.
 
     Raises
     ------
@@ -120,7 +119,7 @@ def energy(
     cells = technology.slice_at(vdd_volts)
     reads, writes, compression = activity.reads, activity.writes, activity.compression
     geometry, ones = activity.geometry, np.ones_like(writes.lds)
-    if geometry.shape != GCN.shape:
+    if geometry.shape != technology.geometry.shape:
         return Energy(*(np.nan * ones for _ in fields(Energy)))
     cycles = activity.cycles * longer * ones
     nanoseconds = cycles / technology.clock_ghz

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.costs.activity import Activity
-from mcage.costs.components import Penalties, Technology
 from mcage.costs.units import units_of
+from mcage.spec.cost_constants import Penalties, Technology
 from mcage.techniques import Technique
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mcage.costs.components import Component, Technology
+from mcage.spec.cost_constants import Component, Technology
 from mcage.techniques import Storage, Technique, refuse_policy
 
 

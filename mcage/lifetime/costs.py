@@ -22,11 +22,11 @@ from mcage.costs import (
     energy,
     slowdown,
 )
-from mcage.costs.components import Penalties
 from mcage.engines.stress import by_kernel
 from mcage.lifetime.fault_free import FaultFreeReplays
 from mcage.lifetime.outcomes import LifeMoments
 from mcage.replays.outcome import Event
+from mcage.spec.cost_constants import Penalties
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from pydantic import Field, field_validator, model_validator
 from mcage.aging.environment import PRESETS, PRESETS_AT_SCENARIO_VDD
 from mcage.distributions import Distribution
 from mcage.plain_text import shortened
+from mcage.spec.cost_constants import read_costs
 from mcage.spec.draws import Draws, check_draws, read_draws
 from mcage.spec.environments import Point, check_environments
 from mcage.spec.epochs import epoch_edges, with_periods
@@ -95,7 +96,8 @@ class SweepSpec(StudySpec):
 
     @classmethod
     def plain(cls, fields: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields with `workload.periods` for `workload.period_years`, and draws read."""
+        """Return the fields with `workload.periods` for `period_years`, and with tables read."""
+        fields = with_table(fields, "costs.tables", read_costs)
         return with_periods(with_table(fields, "draws", read_draws))
 
     @field_validator("techniques", "environments", "scenarios", "vdd_volts")

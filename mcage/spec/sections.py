@@ -8,10 +8,12 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -19,7 +21,14 @@ from pydantic import (
 from mcage.distributions import FORMS, Distribution
 from mcage.errors import UserError
 from mcage.geometry import PRESETS, SliceGeometry
-from mcage.plain_text import shortened
+from mcage.plain_text import one_line, shortened
+from mcage.spec.cost_constants import (
+    Penalties,
+    Technology,
+    load_costs,
+    statuses_in,
+    technologies_in,
+)
 from mcage.spec.workload_mix import canonical_mix
 from mcage.stats.wording import known_name
 from mcage.variation.scenarios import NO_ARRAYS, ArraySize
@@ -306,11 +315,68 @@ class Registers(Section):
         return offsets
 
 
+def _sound_tables(tables: dict[str, Any]) -> dict[str, Any]:
+    try:
+        load_costs(tables)
+    except UserError as error:
+        raise ValueError(str(error)) from error
+    return tables
+
+
 class Costs(Section):
     """Constants of energy and slowdown."""
 
-    technology: Literal["32nm", "28nm"] = "28nm"
-    """Technology of the components; the figures of 28nm are printed down to low voltages."""
+    tables: Annotated[dict[str, Any], AfterValidator(_sound_tables)] | None = None
+    """Tables of constants, or the file that holds them; None: those that ship with mcage."""
+    technology: Annotated[Name, Field(validate_default=True)] = "28nm"
+    """Technology of the components; the figures of 28nm are printed down to low voltages. Tables
+    of a single technology are of that."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _single_technology(cls, given: Any) -> Any:
+        tables = given.get("tables") if isinstance(given, dict) else None
+        names = technologies_in(tables) if isinstance(tables, dict) else ()
+        return {"technology": names[0]} | given if len(names) == 1 else given
+
+    @field_validator("technology")
+    @classmethod
+    def _is_there(cls, name: str, before: ValidationInfo) -> str:
+        tables = before.data.get("tables")
+        names = technologies_in(tables) if tables else ["32nm", "28nm"]
+        if name not in names and "tables" in before.data:
+            raise ValueError(f"must be one of {', '.join(names)}")
+        return name
+
+    @property
+    def of_technology(self) -> Technology:
+        """Constants of the components."""
+        return load_costs(self.tables).technology(self.technology)
+
+    @property
+    def penalties(self) -> Penalties:
+        """Constants of the slowdown."""
+        return load_costs(self.tables).penalties
+
+    @property
+    def user_defined(self) -> str:
+        """In words, a user's constants and their statuses; empty with those of mcage."""
+        if self.tables is None:
+            return ""
+        statuses = statuses_in(self.tables, self.technology)
+        return f"user-defined constants of {one_line(self.technology)} ({statuses})"
+
+    def caveat_on(self, geometry: SliceGeometry) -> str:
+        """What must be said wherever energies are shown; empty with the constants of mcage."""
+        if self.tables is None:
+            return ""
+        known = self.of_technology.geometry.shape
+        if geometry.shape == known:
+            return f"energy and slowdown rest on {self.user_defined}"
+        return (
+            f"the slowdown rests on {self.user_defined}; energy is unknown, since they are those "
+            "of slices of {} x {} with blocks of {}".format(*known)
+        )
 
 
 class Stopping(Section):

@@ -111,16 +111,21 @@ class StudySpec(Section, metaclass=_OfPython):
 def with_table(
     fields: dict[str, Any], key: str, read: Callable[[Path], dict[str, Any]]
 ) -> dict[str, Any]:
-    """Replace the name of a CSV file by the table in it, since that decides results.
+    """Replace the name of a file by the table in it, since that decides results.
 
     Parameters
     ----------
     fields : dict
         Plain values of a spec or a section.
     key : str
-        Key under which the name, or the table itself, may stand.
+        Dotted key under which the name, or the table itself, may stand.
     read : callable
         Reads the file.
     """
-    name = fields.get(key)
-    return fields | {key: read(Path(name))} if isinstance(name, str) else fields
+    key, _, below = key.partition(".")
+    given = fields.get(key)
+    if below:
+        if not isinstance(given, dict):
+            return fields
+        return fields | {key: with_table(given, below, read)}
+    return fields | {key: read(Path(given))} if isinstance(given, str) else fields

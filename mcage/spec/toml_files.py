@@ -15,8 +15,8 @@ from mcage.plain_text import one_line, shortened
 MOST_TOML_BYTES = 4 * MIB
 """Largest TOML file: a spec holds its recorded launches and its draws."""
 
-_DEEPEST = 6
-"""Depth of tables and lists in each other; a spec needs four."""
+_DEEPEST = 7
+"""Depth of tables and lists in each other; constants of costs in a spec need all of it."""
 
 _LARGEST_INTEGER = 2**64
 
@@ -57,7 +57,7 @@ def parse_toml(text: str) -> dict[str, Any]:
         If the text is no TOML.
     """
     if _DEEP_KEY.search(text):
-        raise NotPlainError("a key of more than a hundred parts; a spec needs four")
+        raise NotPlainError("a key of more than a hundred parts; a spec needs seven")
     try:
         fields = tomllib.loads(text)
     except RecursionError as error:

@@ -12,13 +12,11 @@ from numpy.typing import NDArray
 
 from mcage.costs import (
     CONVENTIONAL,
-    Costs,
     Energy,
     Slowdown,
     activity_of,
     conventional,
     energy,
-    load_costs,
     slowdown,
 )
 from mcage.engines.interface import Engine, fault_free_maps
@@ -29,6 +27,8 @@ from mcage.geometry import SliceGeometry
 from mcage.plain_text import shortened
 from mcage.replays.outcome import Counters
 from mcage.replays.prepare import PackedReplay, PreparedReplay, ProgrammedReplay, prepare
+from mcage.spec import SweepSpec
+from mcage.spec.sections import Costs
 from mcage.techniques import Technique
 from mcage.techniques import technique as named_technique
 from mcage.traces import Trace, open_trace
@@ -121,7 +121,7 @@ def replay(
     fault_maps: NDArray[np.uint8] | None = None,
     delta_limit: int | None = 64,
     engine: Engine | str = "auto",
-    technology: str = "28nm",
+    technology: str | Costs = "28nm",
     vdd_volts: float | None = None,
     release: str = WAVEFRONT,
 ) -> dict[str, Any]:
@@ -139,8 +139,8 @@ def replay(
         Largest delta of a compressible value: 64 as published, None for any power of two.
     engine : Engine or str
         An engine or its name; ``auto`` is the engine that `mcage.engines.select` chooses.
-    technology : str
-        Constants of energy and slowdown, ``28nm`` or ``32nm``.
+    technology : str or Costs
+        Constants of energy and slowdown, ``28nm`` or ``32nm``; or the section `costs` of a spec.
     vdd_volts : float, optional
         Supply voltage of the slice; by default the nominal voltage of the technology.
     release : str
@@ -165,8 +165,9 @@ def replay(
     --------
     ``mcage.replay("Reduction", "rrcd")["longest_zero_duty"]``
     """
-    costs = load_costs()
-    costs.technology(technology).slice_at(vdd_volts)  # refuses both before anything is replayed
+    if isinstance(technology, str):
+        technology = SweepSpec.from_mapping({"costs": {"technology": technology}}, "replay").costs
+    technology.of_technology.slice_at(vdd_volts)  # refuses both before anything is replayed
     trace = trace if isinstance(trace, Trace) else open_trace(trace)
     technique = named_technique(technique) if isinstance(technique, str) else technique
     maps = fault_free_maps(geometry=trace.geometry) if fault_maps is None else fault_maps
@@ -187,7 +188,7 @@ def replay(
 
     return {
         "trace": trace.name,
-        "caveat": trace.caveat,
+        "caveat": "; ".join(filter(None, [trace.caveat, technology.caveat_on(trace.geometry)])),
         "geometry": trace.geometry.name,
         "technique": technique.name,
         "engine": engine.name,
@@ -214,7 +215,7 @@ def replay(
         "concurrent_windows": _concurrent_windows(prepared, maps),
         "cycles": schedule.cycles,
         "needed_faulty_entries": each(((maps != 0) & prepared.needed).sum(axis=1)),
-        **_costs_of(prepared, counters, waits, costs, technology, vdd_volts),
+        **_costs_of(prepared, counters, waits, technology, vdd_volts),
     }
 
 
@@ -223,10 +224,9 @@ def _costs_of(
     counters: Counters,
     waits: NDArray[np.float64],
     costs: Costs,
-    technology: str,
     vdd_volts: float | None,
 ) -> dict[str, Any]:
-    technique, node = replay.technique, costs.technology(technology)
+    technique, node = replay.technique, costs.of_technology
     did, reference = activity_of(replay, counters), conventional(replay.schedule.trace)
     slower, runs = slowdown(did, technique, node, costs.penalties), np.isfinite(waits)
     longer = (1 + slower.total) * (1 + waits) - 1
@@ -242,7 +242,7 @@ def _costs_of(
         ]
 
     return {
-        "technology": technology,
+        "technology": costs.technology,
         "vdd_volts": node.nominal_vdd_volts if vdd_volts is None else vdd_volts,
         "slowdown": {
             **{cause: each(values) for cause, values in _parts(slower)},

@@ -14,13 +14,13 @@ from mcage.aging.draws import ConstantDraws
 from mcage.aging.nbti import NbtiModel, nbti_model
 from mcage.aging.sampling import InstanceDistributions
 from mcage.concurrency import usable_cores
-from mcage.costs import Activity, conventional, load_costs
+from mcage.costs import Activity, conventional
 from mcage.distributions import Distribution
 from mcage.engines.interface import Engine
 from mcage.errors import UserError
 from mcage.files.disk_cache import kept_on_disk
 from mcage.files.flat_records import arrays_of_record, record_of_arrays
-from mcage.geometry import GCN, SliceGeometry
+from mcage.geometry import SliceGeometry
 from mcage.lifetime.costs import Meter
 from mcage.lifetime.fault_free import FaultFreeReplays, fault_free_replays
 from mcage.replays.prepare import PreparedReplay, prepare
@@ -150,14 +150,15 @@ class SweepPlan:
             of_its_name = trace.caveat.replace(f"synthesized from {trace.name}", _OF_ITS_NAME)
             names.setdefault(of_its_name, []).append(trace.name)
         caveats = [f"{', '.join(of)}: {caveat}" for caveat, of in names.items() if caveat]
-        if self.geometry.shape != GCN.shape:
-            slice_ = "slices of {} x {} with blocks of {}".format(*self.geometry.shape)
-            caveats.insert(0, f"{slice_}: no constants of their energy are published")
-        else:
+        costs, technology = self.spec.costs, self.spec.costs.of_technology
+        if self.geometry.shape == technology.geometry.shape:
             points = (p for case in self.cases for p in case.conditions.environment.points)
             vdds_volts = {point.vdd_volts for point in points}
-            technology = load_costs().technology(self.spec.costs.technology)
             caveats += filter(None, [technology.note_on_mixture(vdds_volts)])
+        elif costs.tables is None:
+            slice_ = "slices of {} x {} with blocks of {}".format(*self.geometry.shape)
+            caveats.insert(0, f"{slice_}: no constants of their energy are published")
+        caveats += filter(None, [costs.caveat_on(self.geometry)])
         if eta := self.spec.aging.nbti_spread_mv:
             life = self.spec.life
             caveats.append(
@@ -247,15 +248,14 @@ class SweepPlan:
     @cached_property
     def meters(self) -> tuple[Meter, ...]:
         """By case: what tells the slowdown and the power of its lives."""
-        costs = load_costs()
-        technology = costs.technology(self.spec.costs.technology)
+        technology, penalties = self.spec.costs.of_technology, self.spec.costs.penalties
         return tuple(
             Meter(
                 fault_free=self.fault_free[case.case.technique],
                 conventional=self.conventional,
                 environment=case.conditions.environment,
                 technology=technology,
-                penalties=costs.penalties,
+                penalties=penalties,
                 time_fractions_vary=case.conditions.distributions.time_fractions is not None,
             )
             for case in self.cases

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import random
 import tomllib
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.errors import UserError
 from mcage.geometry import NVIDIA
+from mcage.report.figures.energy import numbers_of
 from mcage.report.figures.survival import draw_survival_of_file
 from mcage.results.reader import open_results, read_header
 from mcage.spec import SweepSpec
@@ -94,6 +96,87 @@ def test_a_replay_says_it_too(traces, command):
     assert code == 0
     assert (report["caveat"], report["geometry"]) == ("approximate in lanes", "nvidia")
     assert report["energy"]["total_pj"] == [None]
+
+
+@pytest.fixture
+def costs_file(tmp_path):
+    """Writes the constants of mcage as those of another slice, with other energies and Vdd."""
+    shipped = files("mcage").joinpath("data", "costs.toml").read_text(encoding="utf-8")
+
+    def write(name, geometry="nvidia", value="247.38"):
+        assert "value = 247.38" in shipped
+        assert "value = 0.8," in shipped
+        text = shipped.replace("value = 247.38", f"value = {value}", 1)
+        text = text.replace("value = 0.8,", "value = 0.85,", 1)
+        (tmp_path / name).write_text(f'geometry = "{geometry}"\n{text}')
+        return tmp_path / name
+
+    return write
+
+
+def test_energies_of_constants_of_ones_own(traces, costs_file, command, tmp_path):
+    (tmp_path / "s.toml").write_text(spec_of(traces).to_toml())
+    words = ("sweep", "s.toml", "--geometry", "nvidia", "--engine", "numba")
+    mine, out = costs_file("mine.toml"), tmp_path / "r.h5"
+    code, table, said = command(*words, "--costs", mine, "--out", out)
+    assert code == 0, said
+    caveat = "energy and slowdown rest on user-defined constants of 28nm ("
+    assert "energy saving" in table
+    assert caveat in table
+    assert "technology's nominal 0.85 V" in " ".join(table.split())
+    with open_results(out) as results:
+        assert numbers_of(results.isel(case=0)).nominal_vdd_volts == 0.85
+    draw_survival_of_file(out, tmp_path / "f.svg")
+    assert "user-defined constants of 28nm" in (tmp_path / "f.svg").read_text()
+    lines = json.loads(command("show", out, "--json")[1])
+    savings = {line["label"]: line["energy_saving"]["value"] for line in lines if line["worked"]}
+    assert len(set(savings.values())) == len(savings) > 1
+    assert all(-1 < saving < 1 for saving in savings.values())
+    mine.unlink()  # the results file is enough to repeat it
+    code, _, said = command("sweep", out, "--engine", "numba", "--out", tmp_path / "again.h5")
+    assert code == 0, said
+    assert read_header(tmp_path / "again.h5").spec_digest == read_header(out).spec_digest
+    costs_file("mine.toml", value="250.0")
+    code, _, said = command(*words, "--costs", mine, "--out", out)
+    assert code == 2
+    assert "already holds another campaign (spec_digest" in said
+
+
+def test_parts_of_other_constants_do_not_merge(traces, costs_file, command, tmp_path):
+    (tmp_path / "s.toml").write_text(spec_of(traces, techniques=["wc"]).to_toml())
+    words = ("sweep", "s.toml", "--engine", "numba", "--out")
+    for part, value in (("1/2", "247.38"), ("2/2", "250.0")):
+        costs = costs_file("mine.toml", value=value)
+        code, _, said = command(*words, f"{part[0]}.h5", "--costs", costs, "--part", part)
+        assert code == 0, said
+    code, _, said = command("merge", "m.h5", "1.h5.shards", "2.h5.shards")
+    assert code == 2
+    assert "is a shard of another campaign (spec_digest" in said
+
+
+def test_bad_constants_are_refused(traces, costs_file, command, tmp_path):
+    bad = costs_file("mine.toml", value="-1")
+    for words in (
+        ("sweep", "--kernel", traces[0], "--out", "r.h5"),
+        ("replay", traces[0], "--technique", "rrcd"),
+    ):
+        code, _, said = command(*words, "--costs", bad)
+        assert code == 2
+        assert said == f"error: {bad}, [28nm.slice] read_pj = -1: must be 0 or above\n"
+    assert not list(tmp_path.glob("r.h5*"))
+
+
+def test_a_replay_with_constants_of_ones_own(traces, costs_file, command):
+    words = ("replay", traces[0], "--technique", "wc", "--engine", "numba", "--json", "--costs")
+    report, doubled, other = (
+        json.loads(command(*words, costs_file("mine.toml", *given))[1])
+        for given in ((), ("nvidia", "494.76"), ("gcn",))
+    )
+    reads = report["energy"]["slice_reads_pj"][0]
+    assert doubled["energy"]["slice_reads_pj"] == [pytest.approx(2 * reads)]
+    assert "energy and slowdown rest on user-defined constants" in report["caveat"]
+    assert other["energy"]["total_pj"] == [None]
+    assert "are those of slices of 256 x 64 with blocks of 16" in other["caveat"]
 
 
 def test_slices_do_not_mix(traces):

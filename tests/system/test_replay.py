@@ -346,7 +346,7 @@ def refused(arguments, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("option", "value", "word"),
     [
-        ("--technology", "30nm", "technology '30nm' is unknown; choose from 32nm, 28nm"),
+        ("--technology", "30nm", "costs.technology = '30nm': must be one of 32nm, 28nm"),
         ("--release", "windows", "release 'windows' is unknown; choose from wavefront, work-group"),
         ("--vdd", "0", "vdd = 0.0 V of the slice"),
         ("--vdd", "419", "vdd = 419.0 V of the slice"),

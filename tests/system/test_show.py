@@ -18,6 +18,7 @@ from mcage.campaign.shard_folder import shard_folder
 from mcage.campaign.shards import write_shard
 from mcage.campaign.study import Study
 from mcage.cli.app import app
+from mcage.costs import load_costs
 from mcage.errors import UserError
 from mcage.report.cases import find_case
 from mcage.report.console import WIDTH_WITHOUT_TERMINAL, PlainConsole
@@ -53,7 +54,7 @@ def summary(**fields):
         "energy_saving": Estimate(-0.1234, -0.13, -0.1168),
         "energy_saving_nominal": Estimate(0.2712, 0.2700, 0.2724),
         "energy_saving_of_all": Estimate(0.2170, 0.2100, 0.2240),
-        "technology": "28nm",
+        "technology": load_costs().technology("28nm"),
         "nominal_vdd_volts": 0.8,
         "end_cause_share": {
             "delay": Estimate(0.9, 0.8, 1.0),

@@ -204,10 +204,7 @@ class GatingSpec(StudySpec):
     @classmethod
     def plain(cls, fields: dict[str, Any]) -> dict[str, Any]:
         """Return the fields with the recorded launches read."""
-        workload = fields.get("workload")
-        if not isinstance(workload, dict):
-            return fields
-        return fields | {"workload": with_table(workload, "recorded", read_launches)}
+        return with_table(fields, "workload.recorded", read_launches)
 
     @field_validator("policies")
     @classmethod

@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.transforms import Bbox
 
-from mcage.costs import load_costs
 from mcage.report.cases import Named, identities, lives_of, savings_of_all
 from mcage.report.figures.figure import AbsentFigure, Panel, ReportFigure, Series
 from mcage.report.figures.sheet import LABELS_MM, LINE_MM, PERCENT, Sheet, heads, lines_of, listed
@@ -83,7 +82,7 @@ def numbers_of(case: xr.Dataset) -> Worth:
     UserError
         The spec in the file is not that of a sweep.
     """
-    technology = load_costs().technology(costs_of(case.attrs["spec"]).technology)
+    technology = costs_of(case.attrs["spec"]).of_technology
     lives = lives_of(case)
     return Worth(
         vdd_volts=float(case["vdd_volts"]),

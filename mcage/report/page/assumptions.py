@@ -139,10 +139,12 @@ def _of_sweep(header: SweepHeader) -> Assumptions:
         ),
         (
             "Costs",
-            f"Energy and slowdown with the constants of {spec.costs.technology}. Those that its "
-            "paper prints are published; those of the LDS, of the destination buffer and of units "
-            "of the other technology are assumed; which part of a delay other wavefronts hide is "
-            "fitted to published means or assumed.",
+            f"Energy and slowdown with {spec.costs.user_defined}."
+            if spec.costs.tables
+            else f"Energy and slowdown with the constants of {spec.costs.technology}. Those that "
+            "its paper prints are published; those of the LDS, of the destination buffer and of "
+            "units of the other technology are assumed; which part of a delay other wavefronts "
+            "hide is fitted to published means or assumed.",
         ),
         ("Left out", f"{LEFT_OUT.capitalize()}; they would shorten lives further."),
         _intervals(),

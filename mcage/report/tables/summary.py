@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from mcage.costs import load_costs
+from mcage.costs import Technology
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
 from mcage.report.cases import CAUSES, Setting, savings_of_all
@@ -81,8 +81,8 @@ class CaseSummary:
     energy_saving_of_all : Estimate
         The same over all slices: those that are dead on arrival run as conventional slices at
         ``nominal_vdd_volts``, and save nothing.
-    technology : str
-        Technology whose constants of energy and slowdown are used.
+    technology : Technology
+        Constants of the energy.
     nominal_vdd_volts : float
         Nominal supply voltage of the technology, V.
     end_cause_share : dict of str to Estimate
@@ -109,7 +109,7 @@ class CaseSummary:
     energy_saving: Estimate
     energy_saving_nominal: Estimate
     energy_saving_of_all: Estimate
-    technology: str
+    technology: Technology
     nominal_vdd_volts: float
     end_cause_share: dict[str, Estimate]
 
@@ -132,12 +132,12 @@ def summarize(results: xr.Dataset) -> list[CaseSummary]:
     UserError
         The spec in it is not that of a sweep.
     """
-    technology = costs_of(results.attrs["spec"]).technology
+    technology = costs_of(results.attrs["spec"]).of_technology
     cases = (results.isel(case=index) for index in range(results.sizes["case"]))
     return [_summarize_case(case, technology) for case in cases]
 
 
-def _summarize_case(case: xr.Dataset, technology: str) -> CaseSummary:
+def _summarize_case(case: xr.Dataset, technology: Technology) -> CaseSummary:
     cause = case["end_cause"].values
     died = cause != EndCause.CENSORED
     dvth = case["max_dvth_mv"].values
@@ -165,7 +165,7 @@ def _summarize_case(case: xr.Dataset, technology: str) -> CaseSummary:
         energy_saving_nominal=mean(case["energy_saving_nominal"].values),
         energy_saving_of_all=mean(savings_of_all(case)),
         technology=technology,
-        nominal_vdd_volts=load_costs().technology(technology).nominal_vdd_volts,
+        nominal_vdd_volts=technology.nominal_vdd_volts,
         end_cause_share={
             name: proportion(int(np.count_nonzero(cause == value)), count)
             for value, name in CAUSES.items()
@@ -226,10 +226,10 @@ def table_of(summaries: Sequence[CaseSummary], files: Sequence[Path] = ()) -> Re
 
 def _mixture(summaries: Sequence[CaseSummary]) -> str:
     """What the caveat of a sweep says if its cases have several files: energies on two curves."""
-    vdds_volts: dict[str, set[float]] = {}
+    vdds_volts: dict[Technology, set[float]] = {}
     for summary in summaries if _energy_is_known(summaries) else ():
         vdds_volts.setdefault(summary.technology, set()).add(summary.vdd_volts)
-    notes = (load_costs().technology(t).note_on_mixture(v) for t, v in vdds_volts.items())
+    notes = (technology.note_on_mixture(v) for technology, v in vdds_volts.items())
     return "".join(f"; {note}" for note in notes if note)
 
 

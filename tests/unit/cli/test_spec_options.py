@@ -25,6 +25,7 @@ OF_NONE = {
     "aging.vt0_volts": None,
     "aging.constants": None,
     "draws": None,
+    "costs.tables": None,
     "faults.arrays": None,
     "faults.mu_volts": None,
     "faults.sigma_die_volts": None,

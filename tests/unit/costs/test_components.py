@@ -10,6 +10,7 @@ from places import ROOT
 
 from mcage.costs import load_costs
 from mcage.errors import UserError
+from mcage.geometry import GCN, NVIDIA
 
 SHIPPED = files("mcage").joinpath("data", "costs.toml").read_text(encoding="utf-8")
 
@@ -68,6 +69,9 @@ def test_vdd_that_cannot_be_meant(vdd_volts):
         load_costs().technology("28nm").slice_at(vdd_volts)
 
 
+GEOMETRY = "geometry = { entries = 512, components = 32, block_components = 32 }\n"
+
+
 def changed(old, new):
     assert re.search(old, SHIPPED, re.M)
     return re.sub(old, new, SHIPPED, count=1, flags=re.M)
@@ -95,6 +99,13 @@ def changed(old, new):
             changed(r"value = 0.0416", "value = 1.5"),
             r"\[unhidden_fraction\] wakeup = 1.5: a fraction",
         ),
+        (changed("value = 295.86", "value = 0"), r"\[32nm.slice\] read_pj = 0: must be above 0"),
+        (changed("value = 119048", "value = 255"), r"retention_cycles = 255: must be at least 256"),
+        ('geometry = "amd"\n' + SHIPPED, "geometry = 'amd': unknown geometry 'amd'; choose one of"),
+        ("geometry = 32\n" + SHIPPED, "geometry = 32: the name of a preset, or whole numbers"),
+        ("geometry.entries = 512\n" + SHIPPED, r"geometry = \{'entries': 512\}: the name of a"),
+        (GEOMETRY.replace("32", "32.0") + SHIPPED, "'components': 32.0.*: the name of a preset"),
+        (GEOMETRY.replace("512", "500") + SHIPPED, "500.*: geometry: entries is 500, must be 64"),
         (SHIPPED[SHIPPED.index("[smoothing]") :], "no technology in it"),
         (
             changed(r"^\[28nm.low_vdd.common\]", "[28nm.low_vdd]\nx = 1\n[28nm.low_vdd.common]"),
@@ -121,6 +132,16 @@ def test_a_technology_of_ones_own(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(SHIPPED.replace("[32nm", "[22nm").replace("295.86", "200"))
     assert load_costs(path).technology("22nm").slice.read_pj == 200
+
+
+def test_a_file_names_the_slice_of_its_constants(tmp_path):
+    path, shapes = tmp_path / "mine.toml", []
+    for line in ("", 'geometry = "nvidia"\n', GEOMETRY):
+        path.write_text(line + SHIPPED)
+        old = load_costs(path).technology("32nm")
+        shapes.append(old.geometry.shape)
+        assert old.refresh_period_cycles == 119048 // old.geometry.entries
+    assert shapes == [GCN.shape, NVIDIA.shape, (512, 32, 32)]
 
 
 @pytest.mark.parametrize("name", ["32nm", "28nm"])

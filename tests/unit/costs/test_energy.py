@@ -2,6 +2,7 @@
 
 import dataclasses
 import random
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -24,6 +25,8 @@ from mcage.costs import (
     units_of,
 )
 from mcage.errors import UserError
+from mcage.geometry import GCN
+from mcage.spec import SweepSpec
 from mcage.techniques import TECHNIQUES, Gating, Placement, Storage, Technique
 
 COSTS = load_costs()
@@ -53,6 +56,25 @@ def test_conventional_by_hand():
     assert parts(one) == pytest.approx(expected)
     assert one.static == pytest.approx([75.86 * T])
     assert one.total == pytest.approx([75.86 * T + 12 * 295.86 + 20 * 365.91])
+
+
+def test_constants_of_ones_own_by_hand(tmp_path):
+    """Reads of the slice at twice the energy; then the same for another slice than the trace's."""
+    path = tmp_path / "mine.toml"
+    text = files("mcage").joinpath("data", "costs.toml").read_text(encoding="utf-8")
+    path.write_text(text.replace("value = 295.86", "value = 591.72", 1))
+    mine = SweepSpec(costs={"tables": path, "technology": "32nm"}).costs
+    one = energy(conventional(life_of_a_register()), CONVENTIONAL, mine.of_technology)
+    expected = 75.86 * T + 12 * 2 * 295.86 + 20 * 365.91
+    assert one.total == pytest.approx([expected])
+    assert parts(weighed("rc", mine.of_technology)) == pytest.approx(
+        parts(weighed("rc", OLD)) | {"slice_reads": (2 + 4 + 1) * 2 * 295.86}
+    )
+    assert mine.caveat_on(GCN).startswith("energy and slowdown rest on user-defined constants of")
+    path.write_text('geometry = "nvidia"\n' + text)
+    other = SweepSpec(costs={"tables": path, "technology": "32nm"}).costs
+    assert np.isnan(weighed("rc", other.of_technology).total).all()
+    assert "energy is unknown, since they are those of slices of 512 x 32" in other.caveat_on(GCN)
 
 
 def test_table_by_hand():

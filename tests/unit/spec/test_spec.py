@@ -3,6 +3,7 @@
 import math
 import tomllib
 from datetime import date
+from importlib.resources import files
 from itertools import pairwise
 from unittest import mock
 
@@ -17,6 +18,7 @@ from mcage.errors import UserError
 from mcage.spec import SweepSpec
 from mcage.spec.sections import PAPER_GUARDBAND
 
+SHIPPED = files("mcage").joinpath("data", "costs.toml").read_text(encoding="utf-8")
 NAN, INFINITE = math.nan, math.inf
 NO_NUMBERS = ("7", True, NAN, INFINITE, -INFINITE, [1], {}, date(2026, 1, 2))
 NO_NAMES = (3, "", True, {}, [])
@@ -94,6 +96,10 @@ FIELDS = {
     ),
     "registers.lds_rows": (0, (-1, 1025, 1.5, *NO_NUMBERS)),
     "registers.selector_offsets": (16, (0, -8, 3, 512, 8.0, *NO_NUMBERS)),
+    "costs.tables": (
+        tomllib.loads(SHIPPED.replace("295.86", "300.0")),
+        (3, [], True, {}, {"28nm": {}}, {"penalty": {}, "smoothing": 1}),
+    ),
     "costs.technology": ("32nm", ("", "28 nm", "22nm", 28, [], {}, True)),
     "operating_points": (
         {
@@ -247,6 +253,43 @@ def test_no_retention_voltage():
 def test_every_technology_can_be_chosen():
     for name in load_costs().technologies:
         assert SweepSpec.from_mapping({"costs": {"technology": name}}).costs.technology == name
+
+
+def test_contents_of_a_file_of_costs_count_and_not_its_name(tmp_path):
+    """With one technology in it, none need be chosen; with two, the default must be there."""
+    old, _, new = SHIPPED.partition("[28nm]")
+    mine = {"costs": {"tables": str(tmp_path / "mine.toml")}}
+    texts = {
+        "mine.toml": old + new[new.index("[smoothing]") :],
+        "same.toml": "# mine\n" + old + new[new.index("[smoothing]") :],
+        "edited.toml": old.replace("295.86", "295.87") + new[new.index("[smoothing]") :],
+        "two.toml": SHIPPED.replace("[28nm", "[14nm"),
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    spec = SweepSpec.from_mapping(mine)
+    assert spec.costs.technology == "32nm"
+    assert spec.costs.user_defined == (
+        "user-defined constants of 32nm (33 printed, 2 reconstructed, 23 assumed)"
+    )
+    status = SHIPPED.replace("[28nm.low_vdd.common]", "[28nm.low_vdd.status]")
+    named = SweepSpec(costs={"tables": tomllib.loads(status)}).costs
+    assert (
+        named.user_defined == SweepSpec(costs={"tables": tomllib.loads(SHIPPED)}).costs.user_defined
+    )
+    assert spec.costs.of_technology == load_costs().technology("32nm")
+    digests = [
+        SweepSpec(costs={"tables": tmp_path / name}).digest()
+        for name in ("same.toml", "edited.toml")
+    ]
+    assert digests[0] == spec.digest() != digests[1]
+    (tmp_path / "mine.toml").unlink()
+    again = SweepSpec.from_mapping(tomllib.loads(spec.to_toml()))
+    assert (again, again.digest()) == (spec, spec.digest())
+    assert "mine.toml" not in spec.to_toml()
+    assert refusal({"costs": {"tables": str(tmp_path / "two.toml")}}) == (
+        "my.toml: costs.technology = '28nm': must be one of 32nm, 14nm"
+    )
 
 
 def test_limit_none():
@@ -444,7 +487,7 @@ FLAGS = {
 
 def test_every_field_has_a_flag():
     assert sorted(key for key, _, _ in FLAGS.values()) == sorted(
-        FIELDS.keys() - {"stopping", "operating_points", "draws"}
+        FIELDS.keys() - {"stopping", "operating_points", "draws", "costs.tables"}
     )
 
 

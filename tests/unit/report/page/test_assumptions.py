@@ -20,3 +20,9 @@ def test_constants_of_costs_are_said_to_be_what_their_status_says():
     assert "constants of 28nm. " in said
     assert "of the LDS, of the destination buffer and of units of the other technology are" in said
     assert said.endswith("is fitted to published means or assumed.")
+    mine = small_spec(costs={"tables": costs, "technology": "32nm"}).to_toml()
+    header = fake_campaign.campaign(instances=2, spec_toml=mine)
+    assert dict(assumptions_of(header))["Costs"] == (
+        "Energy and slowdown with user-defined constants of 32nm (33 printed, 2 reconstructed, "
+        "23 assumed)."
+    )

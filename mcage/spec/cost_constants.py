@@ -1,17 +1,19 @@
-"""Components of a slice and their constants, for two technologies, read from `data/costs.toml`.
+"""Components of a slice and their constants, from `data/costs.toml` or from a user's table.
 
 Every constant stands there with its value, unit, status and source. 1 mW over 1 ns is 1 pJ.
 """
 
 import math
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
 from mcage.errors import UserError
-from mcage.geometry import GCN
+from mcage.geometry import GCN, SliceGeometry, preset
+from mcage.plain_text import shortened
 from mcage.spec.toml_files import read_toml
 
 STATUSES = ("printed", "public", "reconstructed", "assumed")
@@ -83,6 +85,8 @@ class Technology:
         The components. The second and third pair are the units of Warped-Compression.
     low_vdd : tuple of LowVdd
         Where the slice is printed below nominal Vdd.
+    geometry : SliceGeometry
+        The slice whose constants they are.
     """
 
     clock_ghz: float
@@ -102,11 +106,12 @@ class Technology:
     destination_buffer: Component
     lds: Component
     low_vdd: tuple[LowVdd, ...]
+    geometry: SliceGeometry
 
     @property
     def refresh_period_cycles(self) -> int:
         """Cycles from one refresh of the table, an entry at a time, to the next."""
-        return int(self.retention_cycles // GCN.entries)
+        return int(self.retention_cycles // self.geometry.entries)
 
     def slice_at(self, vdd_volts: float | None) -> Component:
         """Return the slice at a Vdd: as printed if the Vdd is printed, otherwise scaled.
@@ -249,18 +254,20 @@ _POSITIVE = {
     "retention_cycles",
     "decompression_units",
 }
-_NOT_TECHNOLOGIES = ("smoothing", "penalty", "unhidden_fraction")
+_NEEDED = ("smoothing", "penalty", "unhidden_fraction")
+_NOT_TECHNOLOGIES = ("geometry", *_NEEDED)
+_SHAPE = ("entries", "components", "block_components")
 _Numbers = TypeVar("_Numbers", Component, LowVdd)
 
 
-def load_costs(path: Path | None = None) -> Costs:
-    """Read the constants that mcage ships, or a user-defined file of the same form.
+def load_costs(given: Path | dict[str, Any] | None = None) -> Costs:
+    """Read the constants that mcage ships, or user-defined ones of the same form.
 
     Parameters
     ----------
-    path : Path, optional
-        A TOML file with the keys of mcage's own `data/costs.toml`, all of them and no others; any
-        number of technologies, under any names.
+    given : Path or dict, optional
+        A TOML file with the keys of mcage's own `data/costs.toml`, all of them and no others but
+        ``geometry``; any number of technologies, under any names. Or the tables of such a file.
 
     Raises
     ------
@@ -268,19 +275,49 @@ def load_costs(path: Path | None = None) -> Costs:
         If the file cannot be read, a key is missing or unknown, or a constant lacks its value,
         unit, status or source, or has one that cannot be meant.
     """
+    if isinstance(given, dict):
+        return _costs(given, "costs.tables")
     shipped = Path(str(files("mcage") / "data" / "costs.toml"))
-    return _costs(read_toml(path or shipped), str(path or shipped.name))
+    return _costs(read_toml(given or shipped), str(given or shipped.name))
+
+
+def read_costs(path: Path) -> dict[str, Any]:
+    """Read the tables of a file that `load_costs` takes; it raises what that raises."""
+    tables = read_toml(path)
+    _costs(tables, str(path))
+    return tables
+
+
+def technologies_in(tables: dict[str, Any]) -> list[str]:
+    """Names of the technologies in a user's tables."""
+    return [name for name in tables if name not in _NOT_TECHNOLOGIES]
+
+
+def statuses_in(tables: dict[str, Any], technology: str) -> str:
+    """How many constants of a technology, and of time, have which status, in words."""
+    used = (tables[name] for name in (technology, "penalty", "unhidden_fraction"))
+    counts = Counter(status for table in used for status in _statuses(table))
+    return ", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status])
+
+
+def _statuses(table: dict[str, Any]) -> Iterator[str]:
+    for entry in table.values():
+        status = entry.get("status")  # a table, too, may be called so
+        yield from [status] if isinstance(status, str) else _statuses(entry)
 
 
 def _costs(tables: dict[str, Any], where: str) -> Costs:
-    missing = [name for name in _NOT_TECHNOLOGIES if name not in tables]
+    missing = [name for name in _NEEDED if name not in tables]
     if missing:
         raise UserError(f"{where}: [{missing[0]}] is missing")
-    names = [name for name in tables if name not in _NOT_TECHNOLOGIES]
+    names = technologies_in(tables)
     if not names:
         raise UserError(f"{where}: no technology in it, such as [32nm]")
+    geometry = _geometry(tables["geometry"], where) if "geometry" in tables else GCN
     return Costs(
-        technologies={name: _technology(tables[name], f"{where}, [{name}") for name in names},
+        technologies={
+            name: _technology(tables[name], geometry, f"{where}, [{name}") for name in names
+        },
         penalties=_penalties(tables["penalty"], tables["unhidden_fraction"], where),
         smoothing_vdd_volts=_constants(tables["smoothing"], ["vdd_volts"], f"{where}, [smoothing")[
             "vdd_volts"
@@ -288,25 +325,48 @@ def _costs(tables: dict[str, Any], where: str) -> Costs:
     )
 
 
-def _technology(table: Any, where: str) -> Technology:
+def _geometry(given: Any, where: str) -> SliceGeometry:
+    try:
+        if isinstance(given, str):
+            return preset(given)
+        is_shape = isinstance(given, dict) and given.keys() == set(_SHAPE)
+        if is_shape and all(type(number) is int for number in given.values()):
+            return SliceGeometry(**given)
+    except UserError as error:
+        raise UserError(f"{where}: geometry = {shortened(given)}: {error}") from error
+    raise UserError(
+        f"{where}: geometry = {shortened(given)}: the name of a preset, or whole numbers "
+        f"{', '.join(_SHAPE)} are needed"
+    )
+
+
+def _technology(table: Any, geometry: SliceGeometry, where: str) -> Technology:
     table = dict(_table(table, where))
     low_vdd = _table(table.pop("low_vdd", {}), f"{where}.low_vdd")
     components = {field.name for field in fields(Technology) if field.type is Component}
     scalars = [
         field.name
         for field in fields(Technology)
-        if field.name not in components and field.name != "low_vdd"
+        if field.name not in components | {"low_vdd", "geometry"}
     ]
     for name in components - table.keys():
         raise UserError(f"{where}.{name}] is missing")
-    values: dict[str, Any] = {
+    values: dict[str, Any] = {"geometry": geometry} | {
         name: _numbers(Component, table.pop(name), f"{where}.{name}") for name in components
     }
     values["low_vdd"] = tuple(
         _numbers(LowVdd, table, f"{where}.low_vdd.{name}") for name, table in low_vdd.items()
     )
     values |= _constants(table, scalars, where)
-    return Technology(**values)
+    technology = Technology(**values)
+    if not technology.refresh_period_cycles:
+        raise UserError(
+            f"{where}] retention_cycles = {technology.retention_cycles:g}: must be at least "
+            f"{geometry.entries}, one for each entry"
+        )
+    if not technology.slice.read_pj:
+        raise UserError(f"{where}.slice] read_pj = 0: must be above 0")
+    return technology
 
 
 def _penalties(penalty: Any, unhidden_fraction: Any, where: str) -> Penalties:
