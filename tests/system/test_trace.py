@@ -63,7 +63,7 @@ def test_validate_stops_at_the_first_violation(trace_file, monkeypatch, capsys):
     missing = trace_file.with_name("missing.h5")
     captured = run_badly(monkeypatch, capsys, "validate", str(trace_file), str(missing))
     assert captured.out == f"{trace_file}: ok\n"
-    assert captured.err == f"error: {missing}: no such file, or not a regular one\n"
+    assert captured.err == f"error: cannot read {missing}: No such file or directory\n"
 
 
 def test_show_of_nothing(monkeypatch, capsys):

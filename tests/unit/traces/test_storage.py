@@ -202,9 +202,16 @@ def assert_refused(path, message):
     assert message in str(caught.value)
 
 
-def test_missing_file(tmp_path):
-    assert_refused(tmp_path / "t.h5", "no such file")
-    assert_refused(tmp_path, "no such file, or not a regular one")
+def test_what_is_no_file_is_refused_with_its_reason(tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    for path, why in (
+        (tmp_path / "t.h5", "No such file or directory"),
+        (tmp_path, "Is a directory"),
+        (fifo, "it is a FIFO; a regular file is needed"),
+    ):
+        with pytest.raises(UserError, match=f"^cannot read {path}: {why}$"):
+            load_trace(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"cycle,kind\n0,0\n", b"\x89HDF\r\n\x1a\n" + bytes(500)])
