@@ -157,8 +157,7 @@ def _header(path: Path) -> "Header":
     try:
         return read_header(path)
     except UnreadableFileError:
-        folder = shard_folder(path)
-        if os.path.lexists(path) or not os.path.isdir(folder):
+        if os.path.lexists(path) or not os.path.isdir(folder := shard_folder(path)):
             raise
     try:
         begun = recorded_campaign(folder)

@@ -253,3 +253,11 @@ def test_names_that_no_file_can_have(command, line, tmp_path):
         assert (code, out) == (2, "")
         assert err.startswith("error: ")
         assert len(err) < 1000
+
+
+@pytest.mark.parametrize("command_name", ["show", "status", "merge", "trace validate"])
+def test_folders_without_a_name(command, command_name):
+    for name in ("", "/", ".."):
+        code, out, err = command(*command_name.split(), name)
+        assert (code, out) == (2, "")
+        assert err.startswith("error: ")
