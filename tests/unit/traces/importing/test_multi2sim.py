@@ -74,6 +74,14 @@ def test_every_spelling_of_registers_and_values(tmp_path, code, effects, wanted)
     } == wanted
 
 
+def test_a_value_of_64_bits_that_is_none_is_no_zero(tmp_path):
+    blocks = [("v_mov_b32 v3, s1", "t0: V3<=(7) "), ("v_cvt_i64 v[3:4], v1", "t0: V[3:+1]<=(1x) ")]
+    result = import_text(tmp_path, text_of(*blocks))
+    ((_, made),) = result.slices
+    assert sum(made.trace.kind == WRITE) == 1
+    assert result.recording.skipped == {"effects that are damaged": [1, "run.txt", 6]}
+
+
 def test_lanes_are_work_items_of_the_wavefront(tmp_path):
     effects = "t65: V1<=(5) t127: V1<=(6) "
     ((register, lanes, values),) = writes_of(tmp_path, ("v_mov_b32 v1, v2", effects))

@@ -389,7 +389,9 @@ def _halves(value: bytes) -> tuple[bytes, bytes]:
         number = (-number if match[1] else number) & ((1 << 64) - 1)
         return b"%d" % (number & _LARGEST), b"%d" % (number >> 32)
     match = _FLOAT.match(value)
-    low, high = struct.unpack("<II", struct.pack("<d", float(match[1]))) if match else (0, 0)
+    if match is None:
+        return value, value
+    low, high = struct.unpack("<II", struct.pack("<d", float(match[1])))
     return b"%d~" % low, b"%d~" % high
 
 
