@@ -199,10 +199,8 @@ def run_study(
     from importlib import import_module
 
     from mcage.campaign.progress.choice import progress_on_stderr
-    from mcage.report.cases import names_for
     from mcage.report.console import console
     from mcage.report.notes import note_on_caveats
-    from mcage.report.tables.table import renamed_in
     from mcage.report.tables.terminal import print_table
     from mcage.results.reader import read_header
     from mcage.stats.wording import plain
@@ -218,7 +216,7 @@ def run_study(
     if json:
         typer.echo(dumps(plain(summaries), indent=2, allow_nan=False))
     else:
-        print_table(renamed_in(table.table_of(summaries), names_for([header], {})), console())
+        print_table(table.table_of(summaries), console())
         if caveats := note_on_caveats(header):
             typer.echo(visible(caveats))
         typer.echo(visible(str(path)))

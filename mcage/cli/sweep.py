@@ -77,18 +77,22 @@ def _run(spec: "SweepSpec", run: SweepRunOptions) -> None:
     if path is None:
         return
     # Imported when all is computed: what reads results takes half a second to import.
+    from mcage.report.cases import names_for
     from mcage.report.console import console
     from mcage.report.notes import note_on_caveats, note_on_shared_dies
     from mcage.report.tables.draws import summarize_draws_of_file
     from mcage.report.tables.draws import table_of as draws_table_of
     from mcage.report.tables.summary import summarize_file, table_of
+    from mcage.report.tables.table import renamed_in
     from mcage.report.tables.terminal import print_table
     from mcage.results.reader import read_header
 
-    print_table(table_of(summarize_file(path)), console())
     header = read_header(path)
+    tables = [table_of(summarize_file(path))]
     if getattr(header, "draws", ()):
-        print_table(draws_table_of(summarize_draws_of_file(path)), console())
+        tables.append(draws_table_of(summarize_draws_of_file(path)))
+    for table in tables:
+        print_table(renamed_in(table, names_for([header], {})), console())
     for note in (note_on_caveats(header), note_on_shared_dies(path, header)):
         if note:
             print(visible(note))

@@ -177,6 +177,20 @@ def test_a_plugin_may_consist_of_several_files(command, write):
     assert "user_several:PLUGIN" in out
 
 
+def test_a_sweep_calls_a_technique_as_it_calls_itself(command, write):
+    write(
+        "user_named",
+        "import dataclasses\nimport mcage\n"
+        "PLUGIN = dataclasses.replace(mcage.technique('rrcd'), name='fair')\n",
+    )
+    for out in (
+        command("sweep", *SMALL, "--technique", "user_named:PLUGIN")[1],
+        command("show", "results.h5")[1],
+    ):
+        assert "\nfair " in out
+        assert "user_named:PLUGIN" not in out
+
+
 def test_the_current_folder_is_searched_for_plugins_only(command, write, tmp_path):
     write("user_path", "import sys\nSEEN = list(sys.path)\nPLUGIN = 3\n")
     before = list(sys.path)

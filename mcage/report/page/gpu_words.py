@@ -5,6 +5,7 @@ import math
 import numpy as np
 import xarray as xr
 
+from mcage.report.cases import names_in
 from mcage.results.header import Header
 from mcage.stats.estimates import Estimate, mean, proportion
 from mcage.stats.survival import life_quantile
@@ -128,7 +129,8 @@ def _gpus(header: Header, results: xr.Dataset, horizon: float) -> str:
 
 
 def _names(results: xr.Dataset, dimension: str) -> list[str]:
-    return [str(name) for name in results[dimension].values.tolist()]
+    names = names_in(results)
+    return [names.get(name, name) for name in map(str, results[dimension].values.tolist())]
 
 
 def _age(age: Estimate, horizon: float) -> str:
