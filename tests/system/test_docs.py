@@ -276,7 +276,7 @@ def test_own_technique_sweeps(output, tmp_path):
     ]
     example[example.index("--instances") + 1] = "2"
     out = output(*example, "--kernel", "Reduction")
-    assert "rar_pg:RAR_PG" in out
+    assert "rar+pg" in out
     assert (tmp_path / "rar_pg.h5").exists()
 
 
