@@ -34,7 +34,7 @@ from mcage.report.cases import Named, Setting, by_setting, lives_of
 from mcage.report.figures.figure import save
 from mcage.report.figures.sheet import line_of
 from mcage.report.figures.style import LOOKS, STYLE
-from mcage.report.figures.survival import curve_of, draw_panel
+from mcage.report.figures.survival import curve_of, figure_of, panel_of
 from mcage.results.reader import open_results
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import Estimate, mean, proportion
@@ -403,7 +403,7 @@ def survival_figure(slope: Slope, survival: dict[tuple[str, str], Path]) -> Figu
         aged, without_growth = (_lives(survival[release, aging]) for aging in AGING)
         for axes, (setting, cases) in zip(axes_of_row, aged.items(), strict=True):
             named = [Named(name, name, setting, curve_of(of)) for name, of in cases.items()]
-            draw_panel(axes, named, LOOKS, "lives")
+            figure_of(named).draw_on(axes, panel_of("", named), LOOKS, "lives")
             for name, lives in without_growth[setting].items():
                 if lives.years.any():
                     curve = curve_of(lives)

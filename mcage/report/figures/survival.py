@@ -8,7 +8,6 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
-from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from mcage.report.cases import Named, Setting, by_setting, identities, lives_of, with_names
@@ -16,13 +15,12 @@ from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
 from mcage.report.figures.figure import (
     AbsentFigure,
     ReportFigure,
-    Series,
     check_figure_path,
     kept_steps,
     save,
 )
 from mcage.report.figures.sheet import PERCENT, Sheet, extremes, listed
-from mcage.report.figures.style import Look, looks_of
+from mcage.report.figures.style import looks_of
 from mcage.report.selection import Condition, selected_cases
 from mcage.results.reader import open_results, read_header
 from mcage.stats.estimates import Floats
@@ -173,25 +171,6 @@ def panel_of(title: str, cases: Sequence[Named[SurvivalCurve]]) -> CurvePanel:
             for case in drawn
         ),
     )
-
-
-def draw_panel(
-    axes: Axes, cases: Sequence[Named[SurvivalCurve]], looks: Mapping[str, Look], gid: str
-) -> tuple[Series, ...]:
-    """Draw survival curves into axes of a figure of one's own; cases that never work have none.
-
-    Parameters
-    ----------
-    axes : Axes
-        Axes to draw on.
-    cases : sequence of Named
-        Curves by technique.
-    looks : mapping of str to Look
-        Looks by technique.
-    gid : str
-        Beginning of the names of artists.
-    """
-    return figure_of(cases).draw_on(axes, panel_of("", cases), looks, gid)
 
 
 def _notes(cases: Sequence[Named[SurvivalCurve]]) -> tuple[str, ...]:

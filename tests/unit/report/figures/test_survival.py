@@ -19,9 +19,10 @@ from mcage.report.figures.style import LOOKS, looks_of
 from mcage.report.figures.survival import (
     curve_of,
     draw,
-    draw_panel,
     draw_survival_of_file,
+    panel_of,
 )
+from mcage.report.figures.survival import figure_of as what_panels_share
 from mcage.stats.survival import CaseLives
 
 NOMINAL = Setting("nominal", "common", "1 V")
@@ -42,7 +43,8 @@ def case(technique, *years, horizon=10.0, setting=NOMINAL):
 
 def drawn(*cases):
     axes = Figure().subplots()
-    series = draw_panel(axes, cases, looks_of(case.technique for case in cases), "lives")
+    looks = looks_of(case.technique for case in cases)
+    series = what_panels_share(cases).draw_on(axes, panel_of("", cases), looks, "lives")
     return axes, series
 
 
