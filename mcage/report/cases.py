@@ -51,12 +51,11 @@ def savings_of_all(case: xr.Dataset) -> Floats:
     Returns
     -------
     ndarray of float [instance]
-        Fractions; NaN for all slices if the energy of those that worked is unknown.
+        Fractions; NaN for all slices if the energy of any that worked is unknown.
     """
-    saving = np.array(case["energy_saving_nominal"].values, dtype=np.float64)
     worked = case["life_years"].values > 0
-    saving[~worked] = np.nan if np.isnan(saving[worked]).any() else 0.0
-    return saving
+    saving = np.where(worked, case["energy_saving_nominal"].values, 0.0)
+    return np.where(np.isnan(saving).any(), np.nan, saving)
 
 
 @dataclass(frozen=True)

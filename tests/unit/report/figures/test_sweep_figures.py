@@ -6,12 +6,14 @@ from dataclasses import replace
 import fake_campaign
 import numpy as np
 import pytest
+import xarray as xr
 from sweep_cases import small_spec
 
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.engines.interface import fault_free_maps
 from mcage.lifetime.end_cause import EndCause
+from mcage.report.cases import savings_of_all
 from mcage.report.figures import energy, shifts
 from mcage.report.figures.catalogue import figures_of, replayed_figures
 from mcage.report.figures.energy import pareto
@@ -265,6 +267,16 @@ def test_slices_dead_on_arrival_save_nothing(of_voltages):
     assert np.allclose(saved, 100 * np.array(SAVES) * works)
     (front,) = [line for line in panel.axes.lines if line.get_drawstyle() == "steps-pre"]
     assert front.get_xdata().tolist() == [30.0]
+
+
+@pytest.mark.parametrize(
+    ("of_works", "of_all"),
+    [([0.2, 0.4], [0, 0.2, 0.4]), ([0.2, np.nan], [np.nan] * 3), ([np.nan] * 2, [np.nan] * 3)],
+)
+def test_savings_of_all_slices_are_known_or_none_is(of_works, of_all):
+    variables = {"life_years": [0.0, 5.0, 9.0], "energy_saving_nominal": [np.nan, *of_works]}
+    case = xr.Dataset({name: ("instance", values) for name, values in variables.items()})
+    np.testing.assert_array_equal(savings_of_all(case), of_all)
 
 
 def test_points_are_joined_by_voltage_and_labels_lie_apart(of_voltages):
