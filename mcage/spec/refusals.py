@@ -79,14 +79,13 @@ def _close_to(name: str, keys: Iterable[str]) -> list[str]:
 
 
 def _dotted(spec: type[Section], table: str = "") -> Iterator[str]:
-    """All keys below a table."""
+    """All keys below a table, tables among them."""
     for name, field in spec.model_fields.items():
         kinds = (field.annotation, *get_args(field.annotation))
         sections = [k for k in kinds if isinstance(k, type) and issubclass(k, Section)]
         for section in sections:
             yield from _dotted(section, f"{table}{name}.")
-        if not sections:
-            yield f"{table}{name}"
+        yield f"{table}{name}"
 
 
 def _keys_of(location: Sequence[int | str], spec: type[Section]) -> list[str]:

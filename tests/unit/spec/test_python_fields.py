@@ -61,6 +61,7 @@ def test_what_is_typed_is_the_spec_of_the_plain_values(typed, plain):
         ({"technique": ["rrcd"]}, "is techniques meant?"),
         ({"vdd": 0.44}, "is vdd_volts meant?"),
         ({"kernels": "DCT"}, "is workload.kernels meant?"),
+        ({"geometry": "nvidia"}, "is registers.geometry meant?"),
         ({"constants": {"eta": 0.3}}, "is aging.constants meant?"),
         ({"temprature_kelvin": 353}, "is life.temperature_kelvin meant?"),
         ({"life": {"horizon": 3}}, "is life.horizon_years meant?"),
