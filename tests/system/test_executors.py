@@ -159,6 +159,7 @@ def test_a_client_without_the_key_of_the_local_cluster_is_refused(cluster):
     from distributed.security import Security
 
     client = cluster._client
+    client.wait_for_workers(2, timeout=60)
     (scheduler, workers) = client.scheduler.address, client.scheduler_info()["workers"]
     nannies = [worker["nanny"] for worker in workers.values()]
     for address in (scheduler, *workers, *nannies):
