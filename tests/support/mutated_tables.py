@@ -56,6 +56,7 @@ SOUND: dict[str, tuple[str, list[str]]] = {
 TOML = {
     "kernels": ("kernels/chen-2014.toml", ["gpu", "gating", "--show-spec", "--kernels"]),
     "gpu": ("gpus/gtx580.toml", ["gpu", "temperature", "powers.csv", "--gpu"]),
+    "costs": ("costs.toml", ["sweep", "--show-spec", "--technology", "28nm", "--costs"]),
 }
 """Files of mcage's data that users write of their own, and commands that read them."""
 
