@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
@@ -277,8 +278,14 @@ def load_costs(given: Path | dict[str, Any] | None = None) -> Costs:
     """
     if isinstance(given, dict):
         return _costs(given, "costs.tables")
-    shipped = Path(str(files("mcage") / "data" / "costs.toml"))
-    return _costs(read_toml(given or shipped), str(given or shipped.name))
+    return _costs(read_toml(given), str(given)) if given else _shipped()
+
+
+@cache
+def _shipped() -> Costs:
+    """Constants that mcage ships; what reads results asks for them case by case."""
+    path = Path(str(files("mcage") / "data" / "costs.toml"))
+    return _costs(read_toml(path), path.name)
 
 
 def read_costs(path: Path) -> dict[str, Any]:
