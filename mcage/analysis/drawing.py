@@ -26,7 +26,7 @@ LEAST_MM, MOST_MM = 40.0, 1000.0
 
 
 @dataclass(frozen=True)
-class Wanted:
+class FigureOptions:
     """How a figure is drawn.
 
     Parameters
@@ -49,9 +49,9 @@ class Wanted:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-def draw_survival(results: xr.Dataset, wanted: Wanted) -> Figure | Axes:
+def draw_survival(results: xr.Dataset, options: FigureOptions) -> Figure | Axes:
     """Survival curves, as `Analysis.plot_survival` says."""
-    names = names_for([header_of(results)], wanted.labels)
+    names = names_for([header_of(results)], options.labels)
     if study_of(results) == "sweep":
         what, cases = "slices", _numbers(results, names, survival)
     else:
@@ -63,29 +63,29 @@ def draw_survival(results: xr.Dataset, wanted: Wanted) -> Figure | Axes:
             ],
         )
     looks = looks_of(identities(cases))
-    figure, sheet = survival.figure_of(cases, what), _sheet(results, wanted)
+    figure, sheet = survival.figure_of(cases, what), _sheet(results, options)
     settings = by_setting(cases).items()
     panels = [
         survival.panel_of(setting.title if what == "slices" else "", of_it)
         for setting, of_it in settings
     ]
-    if wanted.axes is None:
+    if options.axes is None:
         return _figure(figure.pages(panels, sheet, looks), figure.name)
     _require_alike(cases, lambda case: case.setting, "settings (environment, scenario, Vdd)")
     if all(case.numbers.never_works for case in cases):
         raise UserError("no survival curve to draw: hardly any of these slices works at all")
-    series = figure.draw_on(wanted.axes, panels[0].on(sheet), looks, figure.name)
-    return _named(wanted.axes, series, looks)
+    series = figure.draw_on(options.axes, panels[0].on(sheet), looks, figure.name)
+    return _named(options.axes, series, looks)
 
 
-def draw_shifts(results: xr.Dataset, what: str, wanted: Wanted) -> Figure | Axes:
+def draw_shifts(results: xr.Dataset, what: str, options: FigureOptions) -> Figure | Axes:
     """Threshold shifts, as `Analysis.plot_dvth` says."""
     if what not in NAMES:
         raise UserError(f"what = {what!r}: must be one of {', '.join(NAMES)}")
     if what == "cells":
         whole_histogram(results)
-    cases = _numbers(results, names_for([header_of(results)], wanted.labels), shifts)
-    sheet, axes = _sheet(results, wanted), wanted.axes
+    cases = _numbers(results, names_for([header_of(results)], options.labels), shifts)
+    sheet, axes = _sheet(results, options), options.axes
     if axes is None:
         return _figure(shifts.draw(cases, sheet), NAMES[what])
     _require_alike(cases, lambda case: case.setting, "settings (environment, scenario, Vdd)")
@@ -101,17 +101,17 @@ def draw_shifts(results: xr.Dataset, what: str, wanted: Wanted) -> Figure | Axes
     return _named(axes, ridges.draw_panel(axes, cases, looks, NAMES[what]), looks)
 
 
-def draw_pareto(results: xr.Dataset, wanted: Wanted) -> Figure | Axes:
+def draw_pareto(results: xr.Dataset, options: FigureOptions) -> Figure | Axes:
     """Energy against life, as `Analysis.plot_pareto` says."""
-    cases = _numbers(results, names_for([header_of(results)], wanted.labels), energy)
-    if wanted.axes is None:
-        return _figure(energy.draw(cases, _sheet(results, wanted)), energy.NAME)
+    cases = _numbers(results, names_for([header_of(results)], options.labels), energy)
+    if options.axes is None:
+        return _figure(energy.draw(cases, _sheet(results, options)), energy.NAME)
     _require_alike(cases, lambda case: case.setting.scenario, "scenarios")
     if not any(case.numbers.is_drawn for case in cases):
         raise UserError("no energy to draw: of no case is any known")
     looks, fills = looks_of(identities(cases)), energy.fills_of(cases)
-    series = energy.draw_panel(wanted.axes, cases, looks, fills, energy.NAME)
-    return _named(wanted.axes, series, looks)
+    series = energy.draw_panel(options.axes, cases, looks, fills, energy.NAME)
+    return _named(options.axes, series, looks)
 
 
 def _name(case: GridCase, names: Mapping[str, str]) -> str:
@@ -140,9 +140,9 @@ def _numbers(results: xr.Dataset, names: Mapping[str, str], kind: ModuleType) ->
     return [Named.of(case, kind.numbers_of(case)) for case in cases]
 
 
-def _sheet(results: xr.Dataset, wanted: Wanted) -> Sheet:
+def _sheet(results: xr.Dataset, options: FigureOptions) -> Sheet:
     """Sheet that says how many instances are left in the results."""
-    width_mm = wanted.width_mm
+    width_mm = options.width_mm
     if not LEAST_MM <= width_mm <= MOST_MM:
         raise UserError(f"width_mm = {width_mm:g}: must be {LEAST_MM:g} ... {MOST_MM:g} mm")
     count = results.sizes.get("instance", 1)
@@ -150,9 +150,9 @@ def _sheet(results: xr.Dataset, wanted: Wanted) -> Sheet:
     return replace(
         Sheet.of(header_of(results), width_mm),
         population=f"{count:,} instances{each}",
-        title=wanted.title,
-        rows=wanted.at_risk,
-        bands=wanted.bands,
+        title=options.title,
+        rows=options.at_risk,
+        bands=options.bands,
     )
 
 

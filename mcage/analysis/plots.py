@@ -87,10 +87,10 @@ class Plots:
             The study simulates no lives, there is nothing to draw, axes or a page cannot hold all
             cases, or a label is of no technique.
         """
-        from mcage.analysis.drawing import Wanted, draw_survival
+        from mcage.analysis.drawing import FigureOptions, draw_survival
 
-        wanted = Wanted(axes, width_mm, title, at_risk, bands, labels or {})
-        return draw_survival(self._results, wanted)
+        options = FigureOptions(axes, width_mm, title, at_risk, bands, labels or {})
+        return draw_survival(self._results, options)
 
     @overload
     def plot_dvth(
@@ -130,10 +130,10 @@ class Plots:
         UserError
             These are not results of a sweep; or as `plot_survival`.
         """
-        from mcage.analysis.drawing import Wanted, draw_shifts
+        from mcage.analysis.drawing import FigureOptions, draw_shifts
 
-        wanted = Wanted(axes, width_mm, title, at_risk, bands, labels or {})
-        return draw_shifts(self._results, what, wanted)
+        options = FigureOptions(axes, width_mm, title, at_risk, bands, labels or {})
+        return draw_shifts(self._results, what, options)
 
     @overload
     def plot_pareto(
@@ -163,7 +163,7 @@ class Plots:
         UserError
             These are not results of a sweep; or as `plot_survival`.
         """
-        from mcage.analysis.drawing import Wanted, draw_pareto
+        from mcage.analysis.drawing import FigureOptions, draw_pareto
 
-        wanted = Wanted(axes, width_mm, title=title, labels=labels or {})
-        return draw_pareto(self._results, wanted)
+        options = FigureOptions(axes, width_mm, title=title, labels=labels or {})
+        return draw_pareto(self._results, options)

@@ -66,10 +66,10 @@ def report(
     from mcage.plain_text import visible
     from mcage.report.cases import parsed_labels
     from mcage.report.console import PlainConsole
-    from mcage.report.folder import PAGE, Wanted, write_report
+    from mcage.report.folder import PAGE, ReportOptions, write_report
     from mcage.report.selection import Condition
 
-    wanted = Wanted(
+    options = ReportOptions(
         width_mm=float(width),
         where=tuple(map(Condition.parse, where or ())),
         figures=tuple(figure or ()),
@@ -79,5 +79,5 @@ def report(
 
     # On a terminal alone: a line that says which figure is drawn.
     with PlainConsole(stderr=True).status("reading") as status:
-        write_report(files, out, wanted, lambda title: status.update(Text(visible(title))))
+        write_report(files, out, options, lambda title: status.update(Text(visible(title))))
     typer.echo(visible(f"{out / PAGE} is the page; figures, numbers and specs lie beside it"))

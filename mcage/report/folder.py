@@ -39,7 +39,7 @@ FORMATS = ("pdf", "png")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ReportOptions:
     """What a report shows of its files, and how.
 
     Parameters
@@ -66,7 +66,7 @@ class Wanted:
 def write_report(
     paths: Sequence[Path],
     folder: Path,
-    wanted: Wanted = Wanted(),
+    options: ReportOptions = ReportOptions(),
     say: Callable[[str], object] = str,
 ) -> None:
     """Write the report of results files: a page, and its figures, tables and specs as files.
@@ -78,7 +78,7 @@ def write_report(
     folder : Path
         A folder that is not there yet, is empty, or holds a report and nothing else; a report is
         replaced when the new one is complete.
-    wanted : Wanted
+    options : ReportOptions
         What it shows of them.
     say : callable
         Is told of each figure that has been drawn.
@@ -90,13 +90,13 @@ def write_report(
         holds something else, or cannot be written; no case or no figure is what is wanted.
     """
     _refuse_twice(paths)
-    headers = {path: _header_of(path, wanted.where) for path in paths}
+    headers = {path: _header_of(path, options.where) for path in paths}
     with whole_folder(folder) as place:
         names = _names_of(paths)
         by_study: dict[str, list[Path]] = {}
         for path in paths:
             by_study.setdefault(headers[path].study, []).append(path)
-        report = _Report(place, headers, names, wanted, say)
+        report = _Report(place, headers, names, options, say)
         studies = [report.study(together) for together in by_study.values()]
         report.refuse_unknown_figures()
         (place / PAGE).write_text(page_of(studies), encoding="utf-8")
@@ -149,7 +149,7 @@ class _Report:
         Its results files.
     names : mapping of Path to str
         Name of each of them in the folder.
-    wanted : Wanted
+    options : ReportOptions
         What is shown of them.
     say : callable
         Is told of each figure.
@@ -160,11 +160,11 @@ class _Report:
         place: Path,
         headers: Mapping[Path, Header],
         names: Mapping[Path, str],
-        wanted: Wanted,
+        options: ReportOptions,
         say: Callable[[str], object],
     ) -> None:
-        self._wanted = wanted
-        self._technique_names = names_for([*headers.values()], wanted.labels)
+        self._options = options
+        self._technique_names = names_for([*headers.values()], options.labels)
         self._drawn: set[str] = set()
         self._say = say
         self._place = place
@@ -183,7 +183,7 @@ class _Report:
             spec = self._folder(path) / f"{self._names[path]}.toml"
             spec.write_text(self._headers[path].spec_toml, encoding="utf-8")
             with open_results(path) as opened:
-                chosen = selected_cases(opened, self._wanted.where)
+                chosen = selected_cases(opened, self._options.where)
                 results = with_names(chosen, self._technique_names)
                 try:
                     sources.append(self._source(path, results, spec.name))
@@ -218,7 +218,7 @@ class _Report:
     @property
     def _selection(self) -> tuple[str, ...]:
         """What is said of cases that are left out."""
-        conditions = " and ".join(map(str, self._wanted.where))
+        conditions = " and ".join(map(str, self._options.where))
         return (f"Only cases with {conditions} are shown.",) if conditions else ()
 
     def refuse_unknown_figures(self) -> None:
@@ -229,7 +229,7 @@ class _Report:
         UserError
             There is such a name.
         """
-        if unknown := [name for name in self._wanted.figures if name not in self._drawn]:
+        if unknown := [name for name in self._options.figures if name not in self._drawn]:
             there = ", ".join(sorted(self._drawn))
             raise UserError(f"--figure {shown(unknown[0])}: there is none; there are {there}")
 
@@ -240,7 +240,7 @@ class _Report:
     def _table(self, paths: Sequence[Path]) -> tuple[ResultTable, tuple[str, ...]]:
         """Table of all cases, and of each of its lines the case, with the number of its file."""
         module, several = import_module(self._headers[paths[0]].table), len(paths) > 1
-        where = self._wanted.where
+        where = self._options.where
         table, pairs = self._joined(
             module, partial(module.summarize_file, where=where), paths, several
         )
@@ -274,9 +274,9 @@ class _Report:
         """Write the figures of a results file, and yield them for the page."""
         number = self._number(path)
         file = self._shown[path] if len(self._headers) > 1 else ""
-        wanted, title = {*self._wanted.figures}, self._wanted.title
+        wanted, title = {*self._options.figures}, self._options.title
         drawn: set[str] = set()
-        for figure in figures_of(self._headers[path], results, self._wanted.width_mm, title):
+        for figure in figures_of(self._headers[path], results, self._options.width_mm, title):
             stem = re.sub(r"-\d+$", "", figure.name)  # of a page
             self._drawn.add(stem)
             if wanted and stem not in wanted:

@@ -304,14 +304,14 @@ def write_report(
 
     if width not in WIDTHS_MM:
         raise UserError(f"width {width:g}: must be one of {', '.join(map(str, WIDTHS_MM))}")
-    wanted = folder.Wanted(
+    options = folder.ReportOptions(
         width_mm=float(width),
         where=tuple(map(Condition.parse, _listed(where))),
         figures=tuple(_listed(figure)),
         title=not no_title,
         labels=dict(labels or {}),
     )
-    folder.write_report(_paths(files), Path(out), wanted)
+    folder.write_report(_paths(files), Path(out), options)
     return Path(out) / folder.PAGE
 
 

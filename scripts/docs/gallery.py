@@ -28,7 +28,7 @@ from mcage.gpu.gating.study import study_of_spec
 from mcage.report.figures.catalogue import figures_of
 from mcage.report.figures.figure import ReportFigure
 from mcage.report.figures.style import WIDTHS_MM
-from mcage.report.folder import Wanted, write_report
+from mcage.report.folder import ReportOptions, write_report
 from mcage.results.reader import open_results, read_header
 from mcage.spec import SweepSpec
 from mcage.sweep.run import run_sweep
@@ -97,8 +97,8 @@ def main() -> None:
     for results in map(Path, sys.argv[1:]):
         figures = {name: of[1] for name, of in FIGURES.items() if of[0] == results.stem}
         with TemporaryDirectory() as folder:
-            wanted = Wanted(figures=tuple(figures.values()))
-            write_report([results], report := Path(folder, "report"), wanted)
+            options = ReportOptions(figures=tuple(figures.values()))
+            write_report([results], report := Path(folder, "report"), options)
             few = few_instances(results.stem, Path(folder))
             for name, figure in figures.items():
                 drawn = Image.open(report / f"{figure}.png").convert("RGB")

@@ -14,7 +14,7 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.errors import UserError
 from mcage.report import folder as report_folder
-from mcage.report.folder import Wanted, write_report
+from mcage.report.folder import ReportOptions, write_report
 from mcage.results.conform import conforming
 from mcage.results.writer import write_results
 from mcage.spec import SweepSpec
@@ -130,7 +130,7 @@ def test_a_report_shows_what_is_chosen_under_the_names_that_people_read(swept, t
 def test_sentences_about_gpus_have_the_names_that_people_read(tmp_path):
     path, wanted = (
         gpus(tmp_path, 1),
-        Wanted(figures=("survival",), labels={"default": "one by one"}),
+        ReportOptions(figures=("survival",), labels={"default": "one by one"}),
     )
     write_report([path], tmp_path / "r", wanted)
     page = (tmp_path / "r" / "index.html").read_text(encoding="utf-8")
